@@ -1,0 +1,19 @@
+# Compiler settings and warnings for our own code only; every room links both.
+add_library(lockstep_settings INTERFACE)
+target_compile_features(lockstep_settings INTERFACE cxx_std_20)
+target_include_directories(lockstep_settings INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(lockstep_settings INTERFACE _GNU_SOURCE LOCKSTEP_VERSION="${PROJECT_VERSION}")
+target_compile_options(lockstep_settings INTERFACE
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffunction-sections -fdata-sections
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wextra-semi
+  $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>
+  $<$<CXX_COMPILER_ID:GNU>:-fno-coroutines>)
+target_link_options(lockstep_settings INTERFACE -fuse-ld=lld -Wl,--gc-sections)
+if(LOCKSTEP_SANITIZE)
+  target_compile_options(lockstep_settings INTERFACE
+    -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(lockstep_settings INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
+endif()
+if(LOCKSTEP_FUZZ)
+  target_compile_options(lockstep_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,44 @@
+#include "base/id.h"
+
+#include <sys/random.h>
+
+#include <array>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+void fill_random(unsigned char* bytes, std::size_t size) {
+  LOCKSTEP_CHECK(size <= 256);  // up to 256 bytes are never cut short
+  LOCKSTEP_CHECK(getrandom(bytes, size, 0) == static_cast<ssize_t>(size));
+}
+}  // namespace
+
+std::string random_uuid4() {
+  std::array<unsigned char, 16> b{};
+  fill_random(b.data(), b.size());
+  b[6] = static_cast<unsigned char>((b[6] & 0x0f) | 0x40);
+  b[8] = static_cast<unsigned char>((b[8] & 0x3f) | 0x80);
+  std::string out;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    char hex[4];
+    std::snprintf(hex, sizeof hex, "%02x", b[i]);
+    out += hex;
+  }
+  return out;
+}
+
+std::string random_suffix(std::size_t size) {
+  constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  std::string out(size, '_');
+  for (char& c : out) {
+    unsigned char byte = 255;
+    while (byte >= 222) fill_random(&byte, 1);  // 222 = 6 * 37: no letter is likelier than another
+    c = kAlphabet[byte % kAlphabet.size()];
+  }
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,11 @@
+// Random names: run ids and directory suffixes.
+#pragma once
+
+#include <string>
+
+namespace lockstep {
+
+std::string random_uuid4();                   // "8-4-4-4-12" lower-case hex
+std::string random_suffix(std::size_t size);  // Python mkdtemp's alphabet: a-z, 0-9, _
+
+}  // namespace lockstep

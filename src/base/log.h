@@ -1,0 +1,42 @@
+// The agent's own log: lines on stderr as torchrun users know them,
+//   W1121 00:04:40.839000 4711 lockstep] text
+// Level from LOGLEVEL (DEBUG, INFO, WARNING, ERROR, CRITICAL or a Python number; default WARNING).
+// One write per message; every line of a message repeats the header. Never throws, never blocks on
+// anything but stderr itself.
+#pragma once
+
+#include <string_view>
+
+#include <fmt/core.h>
+
+namespace lockstep::log {
+
+enum class Level { debug = 10, info = 20, warning = 30, error = 40, critical = 50 };
+
+void set_level(Level level);
+// Reads LOGLEVEL; an unknown name leaves the default.
+void set_level_from_env();
+bool enabled(Level level);
+void write(Level level, std::string_view text);
+// Where lines go instead of fd 2 (the tee's console, so that lines do not tear); nullptr: fd 2.
+using Sink = void (*)(void* context, std::string_view bytes);
+void set_sink(Sink sink, void* context);
+
+template <class... Args>
+void debug(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::debug)) write(Level::debug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void info(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::info)) write(Level::info, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void warning(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::warning)) write(Level::warning, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void error(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::error)) write(Level::error, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace lockstep::log

@@ -1,0 +1,55 @@
+#include "io/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace lockstep::io {
+
+void Fd::reset() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return fail_sys("pipe", errno);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+Status set_nonblocking(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return fail_sys("set non-blocking", errno);
+  return {};
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return fail_sys("open " + path, errno);
+  std::string bytes;
+  char chunk[16384];
+  while (bytes.size() < limit) {
+    const ssize_t got = read(fd.get(), chunk, std::min(sizeof chunk, limit - bytes.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_sys("read " + path, errno);
+    if (got == 0) break;
+    bytes.append(chunk, static_cast<std::size_t>(got));
+  }
+  return bytes;
+}
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) return fail_sys("open " + path, errno);
+  while (!bytes.empty()) {
+    const ssize_t put = write(fd.get(), bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return fail_sys("write " + path, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+}  // namespace lockstep::io

@@ -1,0 +1,48 @@
+// One owned file descriptor. Every descriptor Lockstep opens is close-on-exec.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lockstep::io {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+Result<Pipe> make_pipe();  // both ends blocking, close-on-exec
+
+Status set_nonblocking(int fd);
+
+// Whole file, at most `limit` bytes of it (a /proc or /sys file, an error file).
+Result<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
+// Creates or truncates, mode 0644.
+Status write_file(const std::string& path, std::string_view bytes);
+
+}  // namespace lockstep::io
