@@ -45,6 +45,7 @@ struct LaunchConfig {
   int nproc = 1;
   std::string role = "default";
   std::string run_id;
+  bool run_id_given = false;  // chosen by the user: leftovers of an earlier run with it are ours
   std::string rdzv_backend;   // after normalisation: "static", "c10d", ...
   std::string rdzv_endpoint;  // after normalisation: host[:port], may be empty
   std::map<std::string, std::string> rdzv_conf;
@@ -81,6 +82,13 @@ struct LaunchConfig {
   std::optional<std::string> omp_num_threads;
 
   LogConfig logs;
+
+  std::vector<std::string> warnings;  // to be logged once, in this order
 };
+
+struct RawOptions;
+struct Facts;
+// Every failure is the user's to fix and ends with exit code 1.
+Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& facts);
 
 }  // namespace lockstep::agent

@@ -1,0 +1,248 @@
+// NodeAgent, the middle: attempts. Carries out the table's actions and reports what happens back.
+#include "agent/clock_ms.h"
+#include "agent/node_agent.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "codec/python_template.h"
+#include "proc/leftovers.h"
+#include "proc/signals.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+namespace lockstep::agent {
+namespace {
+// How long the kernel may take to end a killed process before we give up on it.
+constexpr std::chrono::seconds kKillLimit{10};
+constexpr std::chrono::seconds kSweepLimit{10};
+}  // namespace
+
+void NodeAgent::apply(const std::vector<Action>& actions) {
+  for (const Action& action : actions)
+    apply(action);
+}
+
+void NodeAgent::apply(const Action& action) {
+  const auto over = [this] { apply(group_.on({EventKind::grace_over})); };
+  switch (action.kind) {
+    case ActionKind::start_attempt:
+      return start_attempt();
+    case ActionKind::stop_workers:
+      return stop_workers(action.value);
+    case ActionKind::kill_workers:
+      return kill_workers();
+    case ActionKind::arm_grace:
+      return grace_.start(config_.shutdown_timeout, over);
+    case ActionKind::arm_kill_limit:
+      return grace_.start(kKillLimit, over);
+    case ActionKind::disarm:
+      return grace_.cancel();
+    case ActionKind::finish:
+      return loop_.stop();
+  }
+}
+
+void NodeAgent::start_attempt() {
+  if (attempts_ > 0) {
+    log::warning("restarting all workers of this node (attempt {}, {} restart{} left)", attempts_,
+                 group_.remaining_restarts(), group_.remaining_restarts() == 1 ? "" : "s");
+    containment_.sweep(kSweepLimit);  // what the last attempt's workers left behind
+    store_->purge();
+  }
+  failures_.clear();
+  stop_sent_ms_.reset();
+  workers_.clear();
+  emit("RENDEZVOUS", nullptr, 0.0);
+  oom_before_ = oom_.read();
+  const Status started = start_workers();
+  ++attempts_;
+  if (started) return;
+  start_error_ = started.error();
+  const auto alive = std::count_if(workers_.begin(), workers_.end(),
+                                   [](const Worker& w) { return w.child.has_value(); });
+  apply(group_.on({EventKind::spawn_failed, static_cast<int>(alive)}));
+}
+
+Result<std::vector<std::string>> NodeAgent::open_attempt_dir() {
+  std::vector<std::string> error_files(static_cast<std::size_t>(config_.nproc));
+  if (!run_dir_) return error_files;
+  LOCKSTEP_TRY_ASSIGN(attempt_dir_, run_dir_->create_attempt(attempts_, config_.nproc));
+  for (int rank = 0; rank < config_.nproc; ++rank)
+    error_files[static_cast<std::size_t>(rank)] = attempt_dir_->error_file(rank);
+  return error_files;
+}
+
+Status NodeAgent::start_workers() {
+  AttemptFacts facts;
+  facts.restart_count = config_.max_restarts - group_.remaining_restarts();
+  if (containment_.rung() != proc::Rung::none) facts.agent_tag = proc::agent_tag();
+  LOCKSTEP_TRY_ASSIGN(facts.error_files, open_attempt_dir());
+  const auto specs = make_worker_specs(config_, round_, facts, environment_);
+  emit("ASSIGN_WORKER_RANKS", nullptr, 0.0);
+  logs::FilteredFiles filtered;
+  if (attempt_dir_) {
+    LOCKSTEP_TRY_ASSIGN(filtered, logs::open_filtered_files(capture_rules_, *attempt_dir_));
+  }
+  const Environment& env = environment_;
+  const auto path = env.find("PATH");
+  LOCKSTEP_TRY_ASSIGN(const std::string executable,
+                      proc::find_executable(config_.command.at(0),
+                                            path == env.end() ? "/bin:/usr/bin" : path->second));
+  workers_.reserve(specs.size());  // watches hold pointers into it
+  for (const WorkerSpec& spec : specs) {
+    Worker& worker = workers_.emplace_back();
+    worker.spec = spec;
+    worker.error_file = facts.error_files[static_cast<std::size_t>(spec.local_rank)];
+    LOCKSTEP_TRY_ASSIGN(worker.capture,
+                        logs::Capture::open(loop_, console_, capture_plan(spec, filtered)));
+    LOCKSTEP_TRY(start_worker(worker, executable));
+  }
+  return {};
+}
+
+Status NodeAgent::start_worker(Worker& worker, const std::string& executable) {
+  proc::SpawnSpec spawn;
+  spawn.executable = executable;
+  spawn.argv = worker.spec.argv;
+  spawn.env = environment_block(worker.spec.env);
+  spawn.stdout_fd = worker.capture->child_stdout_fd();
+  spawn.stderr_fd = worker.capture->child_stderr_fd();
+  spawn.open_files = open_files_;
+  spawn.cpus = cpu_binding_[static_cast<std::size_t>(worker.spec.local_rank)];
+  containment_.apply(spawn);
+  LOCKSTEP_TRY_ASSIGN(worker.child, proc::spawn(spawn));
+  worker.capture->close_child_ends();
+  worker.end_watch = std::make_unique<io::Watch>(loop_, worker.child->pidfd());
+  worker.end_watch->start(io::kReadable, [this, &worker](int) { on_worker_end(worker); });
+  emit("START", &worker);
+  return {};
+}
+
+logs::CapturePlan NodeAgent::capture_plan(const WorkerSpec& spec,
+                                          const logs::FilteredFiles& filtered) const {
+  std::string prefix = codec::substitute(config_.logs.prefix_template,
+                                              {{"role_name", config_.role},
+                                               {"local_rank", std::to_string(spec.local_rank)},
+                                               {"rank", std::to_string(spec.rank)},
+                                               {"hostname", host_name_}});
+  return logs::plan_capture(capture_rules_, attempt_dir_ ? &*attempt_dir_ : nullptr, filtered,
+                            spec.local_rank, spec.rank, std::move(prefix));
+}
+
+void NodeAgent::stop_workers(int signal) {
+  if (!stop_sent_ms_) stop_sent_ms_ = unix_ms();
+  for (const Worker& worker : workers_) {
+    if (!worker.child || !worker.child->alive()) continue;
+    log::warning("sending process {} closing signal {}", worker.child->pid(),
+                 proc::signal_name(signal));
+    worker.child->signal_group(SIGCONT);  // a stopped process can't heed the other one
+    worker.child->signal_group(signal);
+  }
+}
+
+void NodeAgent::kill_workers() {
+  if (!stop_sent_ms_) stop_sent_ms_ = unix_ms();
+  for (const Worker& worker : workers_) {
+    if (!worker.child || !worker.child->alive()) continue;
+    log::warning("process {} has to end now: SIGKILL", worker.child->pid());
+    worker.child->signal_group(SIGKILL);
+  }
+}
+
+void NodeAgent::on_worker_end(Worker& worker) {
+  const auto end = worker.child->reap();
+  if (!end) return;
+  worker.end_watch.reset();
+  worker.capture->drain_now();
+  reap_orphans();
+  if (end->ok()) {
+    emit("SUCCEEDED", &worker);
+    apply(group_.on({EventKind::worker_ok}));
+    return;
+  }
+  on_failure(worker, *end);
+  apply(group_.on({EventKind::worker_failed}));
+}
+
+void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
+  WorkerFailure failure;
+  failure.global_rank = worker.spec.rank;
+  failure.local_rank = worker.spec.local_rank;
+  failure.host = node_name_;
+  failure.pid = worker.child->pid();
+  failure.exit_code = end.python_code();
+  failure.seen_ms = unix_ms();
+  failure.after_stop = group_.stop_ordered();
+  if (!worker.error_file.empty()) {
+    failure.error = read_error_file(worker.error_file);
+    if (failure.error) failure.error_file = worker.error_file;
+  }
+  if (const std::string tail = worker.capture->stderr_tail(); !tail.empty()) failure.stderr_tail = split(strip(tail), '\n');
+  if (auto note = oom_note(failure.exit_code, oom_before_, oom_.read(), oom_.system_wide());
+      note && !failure.after_stop)
+    failure.notes.push_back(std::move(*note));
+  if (end.core_dumped) failure.notes.emplace_back("core dumped");
+  if (!failure.after_stop) {
+    ++failures_total_;
+    log::error("{}", failed_line(failure, config_.command.at(0)));
+  }
+  emit(failure.after_stop ? "TERMINATED" : "FAILED", &worker);
+  failures_.push_back(std::move(failure));
+}
+
+void NodeAgent::on_signal(int signal) {
+  switch (signal) {
+    case SIGCHLD:
+      return reap_orphans();
+    case SIGWINCH:
+      for (const Worker& worker : workers_)
+        if (worker.capture) worker.capture->resize();
+      return;
+    case SIGPIPE:
+    case SIGURG:
+    case SIGXFSZ:  // a file at its size limit is reported where it is written
+      return;
+    default:
+      break;
+  }
+  if (signal == SIGHUP && proc::is_ignored(SIGHUP)) return;  // nohup
+  const auto listed = [signal](const std::vector<int>& list) {
+    return std::find(list.begin(), list.end(), signal) != list.end();
+  };
+  if (!listed(config_.signals) && listed(config_.forwarded_signals)) {
+    for (const Worker& worker : workers_)
+      if (worker.child && worker.child->alive()) kill(worker.child->pid(), signal);
+    return;
+  }
+  if ((signal == SIGTERM || signal == SIGINT) && ++stop_requests_ > 1)
+    return apply(group_.on({EventKind::urgent, signal}));
+  log::warning("received {}, shutting down workers", proc::signal_name(signal));
+  if (listed(config_.signals)) return apply(group_.on({EventKind::stop_signal, signal}));
+  // Its default action would be to die and leave the workers: stop them first.
+  unlisted_signal_ = true;
+  apply(group_.on({EventKind::stop_signal, signal == SIGINT ? SIGINT : SIGTERM}));
+}
+
+void NodeAgent::on_guardian_gone() {
+  guardian_watch_.reset();
+  log::error("the guardian was killed; ending the job");
+  apply(group_.on({EventKind::urgent, SIGKILL}));
+}
+
+void NodeAgent::reap_orphans() const {
+  const auto is_worker = [this](pid_t pid) {
+    return std::any_of(workers_.begin(), workers_.end(), [pid](const Worker& w) {
+      return w.child && w.child->alive() && w.child->pid() == pid;
+    });
+  };
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (is_worker(info.si_pid)) return;  // its own watch takes it, and then looks here again
+    waitpid(info.si_pid, nullptr, 0);
+  }
+}
+
+}  // namespace lockstep::agent

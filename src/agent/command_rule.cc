@@ -1,0 +1,114 @@
+// The argv every worker runs with, checked before anything starts.
+#include "agent/launch_rules.h"
+#include "base/text.h"
+#include "codec/python_template.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::agent {
+namespace {
+
+// What torchrun's --run-path does in its child; Python has put ['-c', script, ...] into sys.argv.
+constexpr std::string_view kRunPathStub =
+    "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], "
+    "run_name=\"__main__\")";
+
+Result<std::string> find_python(const Facts& facts) {
+  if (const auto chosen = facts.env("PYTHON_EXEC"); chosen && !chosen->empty()) {
+    auto found = facts.find_program(*chosen);
+    if (!found)
+      return tl::make_unexpected(
+          std::move(found).error().within(fmt::format("PYTHON_EXEC={}", printable(*chosen))));
+    return found;
+  }
+  if (const auto venv = facts.env("VIRTUAL_ENV"); venv && !venv->empty()) {
+    if (auto found = facts.find_program(*venv + "/bin/python")) return found;
+  }
+  for (const char* name : {"python3", "python"}) {
+    if (auto found = facts.find_program(name)) return found;
+  }
+  return fail(Errc::not_found,
+              "no Python to run the script with: neither python3 nor python is in PATH",
+              "set PYTHON_EXEC to the interpreter, or use --no-python for other programs");
+}
+
+Status check_script_file(const std::string& path, const Facts& facts) {
+  switch (facts.file_kind(path)) {
+    case FileKind::missing:
+      return fail(Errc::not_found,
+                  fmt::format("can't open script '{}': No such file or directory", printable(path)),
+                  "for a module name use -m, for a program in PATH use --no-python");
+    case FileKind::directory:  // Python runs the __main__.py of a directory
+      if (facts.file_kind(path + "/__main__.py") == FileKind::file) return {};
+      return fail(Errc::invalid_input,
+                  fmt::format("script '{}' is a directory without __main__.py, not a file",
+                              printable(path)));
+    case FileKind::file:
+    case FileKind::other:  // a pipe such as <(...)
+      return {};
+  }
+  return {};
+}
+
+Status check_script(const RawOptions& raw, int nproc, const Facts& facts) {
+  // To Python, '-' is stdin and -c its own option: torchrun lets both through after "--".
+  if (raw.script.starts_with("-") && !raw.run_path) return {};
+  if (raw.script.find('$') == std::string::npos) return check_script_file(raw.script, facts);
+  for (int rank = 0; rank < nproc; ++rank)
+    LOCKSTEP_TRY(check_script_file(
+        codec::substitute(raw.script, {{"local_rank", std::to_string(rank)}}), facts));
+  return {};
+}
+
+Status check_flags(const RawOptions& raw) {
+  if (raw.no_python && raw.module && !raw.run_path)
+    return fail(Errc::invalid_input,
+                "Don't use both the '--no-python' flag and the '--module' flag at the same time.");
+  if (raw.legacy_launch && raw.no_python && !raw.use_env)
+    return fail(Errc::invalid_input,
+                "When using the '--no-python' flag, you must also set the '--use-env' flag.");
+  if (raw.script.empty())
+    return fail(Errc::invalid_input, "the script's name is empty",
+                "give a script, a module with -m, or a program with --no-python");
+  return {};
+}
+
+Result<std::vector<std::string>> program_and_flags(const RawOptions& raw, const Facts& facts,
+                                                   int nproc) {
+  std::vector<std::string> command;
+  if (raw.no_python && !raw.run_path) {
+    auto program = facts.find_program(raw.script);
+    if (!program)
+      return tl::make_unexpected(std::move(program).error().within(printable(raw.script)));
+    command.push_back(*std::move(program));
+    return command;
+  }
+  if (!raw.module || raw.run_path) LOCKSTEP_TRY(check_script(raw, nproc, facts));
+  LOCKSTEP_TRY_ASSIGN(std::string python, find_python(facts));
+  command = {std::move(python), "-u"};
+  if (raw.run_path) {
+    command.insert(command.end(), {"-c", std::string(kRunPathStub)});
+  } else if (raw.module) {
+    command.push_back("-m");
+  }
+  command.push_back(raw.script);
+  return command;
+}
+
+}  // namespace
+
+Status apply_command(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  LOCKSTEP_TRY(check_flags(raw));
+  LOCKSTEP_TRY_ASSIGN(config.command, program_and_flags(raw, facts, config.nproc));
+  config.entrypoint = raw.script;
+  if (raw.legacy_launch && !raw.use_env) {
+    config.local_rank_argument = raw.local_rank_spelling == "underscore"
+                                     ? LocalRankArgument::underscore
+                                     : LocalRankArgument::dash;
+    config.local_rank_argument_at = config.command.size();
+  }
+  config.command.insert(config.command.end(), raw.script_args.begin(), raw.script_args.end());
+  return {};
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,48 @@
+#include "agent/cpu_binding.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "agent/helper_command.h"
+#include "host/cpus.h"
+#include "host/gpus.h"
+#include "host/numa.h"
+
+namespace lockstep::agent {
+namespace {
+
+host::BindMode bind_mode(NumaBinding mode) {
+  switch (mode) {
+    case NumaBinding::socket:
+      return host::BindMode::socket;
+    case NumaBinding::exclusive:
+      return host::BindMode::exclusive;
+    case NumaBinding::core_complex:
+      return host::BindMode::core_complex;
+    case NumaBinding::node:
+    case NumaBinding::none:
+      break;
+  }
+  return host::BindMode::node;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<int>>> plan_cpu_binding(NumaBinding mode, int nproc) {
+  std::vector<std::vector<int>> plan(static_cast<std::size_t>(nproc));
+  if (mode == NumaBinding::none) return plan;
+  LOCKSTEP_TRY_ASSIGN(const host::Topology topology, host::read_topology(""));
+  host::BindRequest request;
+  request.mode = bind_mode(mode);
+  request.local_world_size = nproc;
+  LOCKSTEP_TRY_ASSIGN(request.allowed, host::allowed_cpus());
+  const auto gpus = host::visible_cuda_gpus("", host::gpu_environment(), helper_output);
+  std::transform(gpus.begin(), gpus.end(), std::back_inserter(request.gpu_nodes), [](const host::Gpu& gpu) { return gpu.numa_node; });
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+    request.local_rank = local_rank;
+    LOCKSTEP_TRY_ASSIGN(plan[static_cast<std::size_t>(local_rank)], host::cpus_for_worker(topology, request));
+  }
+  return plan;
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,38 @@
+#include "agent/d_state.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::agent {
+
+std::optional<char> parse_stat_state(std::string_view stat) {
+  const std::size_t end = stat.rfind(')');
+  if (end == std::string_view::npos || end + 2 >= stat.size() || stat[end + 1] != ' ')
+    return std::nullopt;
+  return stat[end + 2];
+}
+
+std::optional<char> process_state(const std::string& proc, pid_t pid) {
+  const auto stat = io::read_file(fmt::format("{}/{}/stat", proc, pid), 4096);
+  return stat ? parse_stat_state(*stat) : std::nullopt;
+}
+
+std::string process_wchan(const std::string& proc, pid_t pid) {
+  const auto text = io::read_file(fmt::format("{}/{}/wchan", proc, pid), 256);
+  if (!text) return {};
+  const std::string_view name = strip(*text);
+  return name == "0" ? std::string() : std::string(name);
+}
+
+bool DStateTracker::observe(pid_t pid, std::optional<char> state, io::TimePoint now) {
+  if (state != 'D') {
+    since_.erase(pid);
+    return false;
+  }
+  const auto [at, first] = since_.try_emplace(pid, now);
+  return now - at->second >= limit_;
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,79 @@
+// What a person reads when a job failed: a pure function from the failures seen on this node to
+// torchrun's report, and to JSON for --report.
+#pragma once
+
+#include "agent/error_file.h"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::agent {
+
+struct WorkerFailure {
+  int global_rank = 0;
+  int local_rank = 0;
+  std::string host;  // the node's display name (host::node_name())
+  pid_t pid = 0;
+  int exit_code = 0;         // negative: minus the signal that ended it
+  std::int64_t seen_ms = 0;  // unix time at which the agent saw the end
+  bool after_stop = false;   // seen after the agent had begun to stop the group
+
+  std::optional<std::string> error_file;  // path of the record below
+  std::optional<ErrorRecord> error;
+
+  std::vector<std::string> stderr_tail;  // shown only without a record
+  std::vector<std::string> notes;  // "killed by the kernel's out-of-memory killer", "core dumped"
+};
+
+struct FailureReport {
+  std::string title;  // script, module or executable: "train.py"
+  std::string run_id;
+  std::string outcome = "failed";            // for JSON: failed, succeeded, interrupted, ...
+  std::optional<std::int64_t> stop_sent_ms;  // when the agent began to stop the group
+  std::vector<WorkerFailure> failures;       // in the order in which they were observed
+};
+
+// When it failed: the error record's time, else the time it was seen.
+std::int64_t failure_time_ms(const WorkerFailure& failure);
+
+// Index of the earliest failure, ties to the one observed first. A failure seen after the agent's
+// own stop is a consequence, unless its record is older than the stop; it is chosen only if all
+// are. nullopt without failures.
+std::optional<std::size_t> root_cause(const FailureReport& report);
+
+// "SIGTERM"; "<N/A>" for a number without a name. signal > 0.
+std::string signal_name(int signal);
+
+// What follows "traceback :" for this failure, lines after the first indented by two spaces where
+// torchrun does so.
+std::string failure_message(const WorkerFailure& failure);
+
+// "failed (exitcode: 3) local_rank: 0 (pid: 7) of binary: /usr/bin/python3"
+std::string failed_line(const WorkerFailure& failure, std::string_view binary);
+
+// The last line of torchrun's traceback, which the report follows. Its trailing blank is
+// torchrun's.
+inline constexpr std::string_view kChildFailedError =
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ";
+
+// The block from upper to lower border, lines ended by '\n' but for the last. Beyond torchrun's, an
+// entry may end with "  note      : ..." lines and, where the worker left no record,
+//   stderr    : last 2 lines:
+//     text
+std::string format_report(const FailureReport& report);
+
+// --report FILE, one JSON object and a newline:
+//   {"version": 1, "run_id": text, "outcome": text, "entrypoint": text,
+//    "root_cause": failure or null, "failures": [failure ..]}
+// failure: {"rank": int, "local_rank": int, "host": text, "pid": int, "exit_code": int,
+//   "signal": "SIGTERM" or null, "time_ms": int (unix), "error_file": path or null, "message":
+//   text, "notes": [text ..], "stderr_tail": [text ..], "after_stop": bool}
+// Later versions only add keys unless "version" rises.
+std::string report_json(const FailureReport& report);
+
+}  // namespace lockstep::agent

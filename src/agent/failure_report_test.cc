@@ -1,0 +1,169 @@
+#include "agent/failure_report.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+namespace lockstep::agent {
+namespace {
+
+WorkerFailure failure(int rank, int exit_code, std::int64_t seen_ms) {
+  WorkerFailure result;
+  result.global_rank = rank;
+  result.local_rank = rank;
+  result.host = "node1.example";
+  result.pid = 4710 + rank;
+  result.exit_code = exit_code;
+  result.seen_ms = seen_ms;
+  return result;
+}
+
+void add_record(WorkerFailure& failure, const char* json) {
+  failure.error_file = "/tmp/e/" + std::to_string(failure.local_rank) + "/error.json";
+  failure.error = parse_error_record(json);
+}
+
+class Report : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("TZ", "UTC", 1);
+    tzset();
+    report_.title = "train.py";
+    report_.run_id = "job";
+  }
+  FailureReport report_;
+};
+
+TEST_F(Report, RootCauseComesLastAndKeepsItsNumber) {
+  report_.stop_sent_ms = 1790000001100;
+  report_.failures = {failure(0, 3, 1790000001000), failure(1, -15, 1790000001500)};
+  report_.failures[1].after_stop = true;
+  add_record(
+      report_.failures[0],
+      R"({"message": {"message": "m", "extraInfo": {"py_callstack": "Traceback:\n  File\nE: x", "timestamp": "1790000000"}}})");
+  EXPECT_EQ(format_report(report_),
+            "======================================================\n"
+            "train.py FAILED\n"
+            "------------------------------------------------------\n"
+            "Failures:\n"
+            "[1]:\n"
+            "  time      : 2026-09-21_14:13:21\n"
+            "  host      : node1.example\n"
+            "  rank      : 1 (local_rank: 1)\n"
+            "  exitcode  : -15 (pid: 4711)  (SIGTERM)\n"
+            "  error_file: <N/A>\n"
+            "  traceback : Signal 15 (SIGTERM) received by PID 4711\n"
+            "------------------------------------------------------\n"
+            "Root Cause (first observed failure):\n"
+            "[0]:\n"
+            "  time      : 2026-09-21_14:13:20\n"
+            "  host      : node1.example\n"
+            "  rank      : 0 (local_rank: 0)\n"
+            "  exitcode  : 3 (pid: 4710) \n"
+            "  error_file: /tmp/e/0/error.json\n"
+            "  traceback : Traceback:\n"
+            "    File\n"
+            "  E: x\n"
+            "======================================================");
+}
+
+TEST_F(Report, BorderIsAsWideAsTheWidestLine) {
+  report_.failures = {failure(0, 1, 0)};
+  add_record(report_.failures[0], R"({"message": "short", "timestamp": 1})");
+  const std::string text = format_report(report_);
+  EXPECT_EQ(text.find('\n'), std::string("  error_file: /tmp/e/0/error.json").size());
+  EXPECT_NE(text.find("\nFailures:\n  <NO_OTHER_FAILURES>\n-"), std::string::npos);
+}
+
+TEST_F(Report, WidthCountsCharactersNotBytes) {
+  report_.failures = {failure(0, 1, 0)};
+  add_record(report_.failures[0], R"({"message": "ééééééééééééééééééééééééé", "timestamp": 1})");
+  EXPECT_EQ(format_report(report_).find('\n'), 14 + 25U);
+}
+
+TEST_F(Report, PlainMessagesAreNotIndented) {
+  auto plain = failure(0, 1, 0);
+  add_record(plain, R"({"message": "a\nb"})");
+  EXPECT_EQ(failure_message(plain), "a\nb");
+  add_record(plain, "not json\nb");
+  EXPECT_EQ(failure_message(plain), "not json\n  b");
+}
+
+TEST_F(Report, WithoutARecordTheStderrTailIsShown) {
+  report_.failures = {failure(0, -9, 0)};
+  report_.failures[0].stderr_tail = {"one", "two"};
+  report_.failures[0].notes = {"killed by the kernel's out-of-memory killer"};
+  EXPECT_NE(
+      format_report(report_).find("  traceback : Signal 9 (SIGKILL) received by PID 4710\n"
+                                  "  note      : killed by the kernel's out-of-memory killer\n"
+                                  "  stderr    : last 2 lines:\n"
+                                  "    one\n"
+                                  "    two\n"
+                                  "====="),
+      std::string::npos);
+  add_record(report_.failures[0], R"({"message": "m"})");
+  EXPECT_EQ(format_report(report_).find("stderr"), std::string::npos);
+}
+
+TEST_F(Report, PlainExitPointsToTheDocumentation) {
+  EXPECT_EQ(failure_message(failure(0, 3, 0)),
+            "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html");
+}
+
+TEST_F(Report, RootCauseIsTheEarliest) {
+  EXPECT_EQ(root_cause(report_), std::nullopt);
+  report_.failures = {failure(0, 1, 3000), failure(1, 1, 2000), failure(2, 1, 2000)};
+  EXPECT_EQ(root_cause(report_), 1U);
+  add_record(report_.failures[2], R"({"message": "m", "timestamp": 1})");
+  EXPECT_EQ(root_cause(report_), 2U);
+}
+
+TEST_F(Report, WhatFollowsTheStopIsNoCause) {
+  report_.stop_sent_ms = 3000;
+  report_.failures = {failure(0, -15, 2000), failure(1, 1, 3000)};
+  report_.failures[0].after_stop = true;  // its clock is not to be trusted
+  EXPECT_EQ(root_cause(report_), 1U);
+  add_record(report_.failures[0], R"({"message": "m", "timestamp": 4})");
+  EXPECT_EQ(root_cause(report_), 1U);
+  add_record(report_.failures[0], R"({"message": "m", "timestamp": 2})");
+  EXPECT_EQ(root_cause(report_), 0U);
+  report_.failures = {failure(0, -15, 4000)};
+  report_.failures[0].after_stop = true;
+  EXPECT_EQ(root_cause(report_), 0U);
+}
+
+TEST_F(Report, SignalNames) {
+  EXPECT_EQ(signal_name(SIGTERM), "SIGTERM");
+  EXPECT_EQ(signal_name(SIGRTMIN), "SIGRTMIN");
+  EXPECT_EQ(signal_name(SIGRTMIN + 2), "<N/A>");
+  EXPECT_EQ(signal_name(4096), "<N/A>");
+}
+
+TEST_F(Report, FailedLine) {
+  EXPECT_EQ(failed_line(failure(0, 3, 0), "/usr/bin/python3"),
+            "failed (exitcode: 3) local_rank: 0 (pid: 4710) of binary: /usr/bin/python3");
+}
+
+TEST_F(Report, Json) {
+  report_.failures = {failure(0, 3, 5), failure(1, -9, 4)};
+  report_.failures[0].stderr_tail = {"bad \xff byte"};
+  const auto json = nlohmann::json::parse(report_json(report_), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["outcome"], "failed");
+  EXPECT_EQ(json["root_cause"], json["failures"][1]);
+  EXPECT_EQ(json["failures"][1]["signal"], "SIGKILL");
+  EXPECT_TRUE(json["failures"][0]["signal"].is_null());
+  EXPECT_EQ(json["failures"][0]["time_ms"], 5);
+  report_.failures.clear();
+  report_.outcome = "succeeded";
+  const auto good = nlohmann::json::parse(report_json(report_), nullptr, false);
+  EXPECT_TRUE(good["root_cause"].is_null());
+  EXPECT_TRUE(good["failures"].empty());
+}
+
+}  // namespace
+}  // namespace lockstep::agent

@@ -1,0 +1,19 @@
+#include "agent/launch_config.h"
+
+#include "agent/launch_rules.h"
+
+namespace lockstep::agent {
+
+Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& facts) {
+  LaunchConfig config;
+  LOCKSTEP_TRY(apply_nodes(raw, config));
+  LOCKSTEP_TRY(apply_rendezvous(raw, facts, config));
+  LOCKSTEP_TRY(apply_workers(raw, facts, config));
+  LOCKSTEP_TRY(apply_supervision(raw, facts, config));
+  LOCKSTEP_TRY(apply_placement(raw, facts, config));
+  LOCKSTEP_TRY(apply_logs(raw, facts, config));
+  LOCKSTEP_TRY(apply_command(raw, facts, config));
+  return config;
+}
+
+}  // namespace lockstep::agent

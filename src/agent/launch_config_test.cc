@@ -1,0 +1,268 @@
+// torchrun 2.14's rules as tables: what is refused with which words, and which nodes, workers and
+// rendezvous the rest becomes.
+#include "agent/launch_config_test_machine.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::agent {
+namespace {
+
+TEST(LaunchConfig, Refuses) {
+  const struct {
+    Change change;
+    const char* words;
+  } rows[] = {
+      {[](RawOptions& raw) { raw.nnodes = "2:1"; },
+       "min_nodes must be > 0 and <= max_nodes, got min_nodes=2, max_nodes=1"},
+      {[](RawOptions& raw) { raw.nnodes = "0"; },
+       "min_nodes must be > 0 and <= max_nodes, got min_nodes=0, max_nodes=0"},
+      {[](RawOptions& raw) { raw.nnodes = "abc"; },
+       "invalid literal for int() with base 10: 'abc'"},
+      {[](RawOptions& raw) { raw.nnodes = ""; }, "invalid literal for int() with base 10: ''"},
+      {[](RawOptions& raw) { raw.nnodes = "1:"; }, "invalid literal for int() with base 10: ''"},
+      {[](RawOptions& raw) { raw.nnodes = "1:2:3"; }, "nnodes=1:2:3 is not in \"MIN:MAX\" format"},
+      {[](RawOptions& raw) { raw.nnodes = "2"; }, "--nnodes 2: this version launches one node"},
+      {[](RawOptions& raw) { raw.nnodes = "1:4"; }, "--nnodes 1:4: this version launches one node"},
+      {[](RawOptions& raw) { raw.nproc_per_node = "0"; }, "nproc_per_node must be > 0, got 0"},
+      {[](RawOptions& raw) { raw.nproc_per_node = "-1"; }, "nproc_per_node must be > 0, got -1"},
+      {[](RawOptions& raw) { raw.nproc_per_node = "99999999999"; },
+       "nproc_per_node must be at most"},
+      {[](RawOptions& raw) { raw.nproc_per_node = "bad"; },
+       "Unsupported nproc_per_node value: bad"},
+      {[](RawOptions& raw) { raw.nproc_per_node = "gpu"; }, "Cuda is not available."},
+      {[](RawOptions& raw) { raw.nproc_per_node = "xpu"; }, "Xpu is not available."},
+      {[](RawOptions& raw) { raw.monitor_interval = 0; }, "monitor_interval must be > 0, got 0"},
+      {[](RawOptions& raw) { raw.max_restarts = -1; }, "max_restarts must be >= 0, got -1"},
+      {[](RawOptions& raw) { raw.max_restarts = 1LL << 40; }, "max_restarts must be >= 0"},
+      {[](RawOptions& raw) { raw.redirects = "4"; }, "4 does not match: <^[0123]$>"},
+      {[](RawOptions& raw) { raw.tee = "0:9"; }, "0:9 does not match: <^[0123]$>"},
+      {[](RawOptions& raw) { raw.local_ranks_filter = "x"; }, "comma-separated list of integers"},
+      {[](RawOptions& raw) { raw.local_ranks_filter = "0,"; }, "comma-separated list of integers"},
+      {[](RawOptions& raw) { raw.local_ranks_filter = "rank:"; },
+       "comma-separated list of integers"},
+      {[](RawOptions& raw) { raw.rdzv_conf = "a"; }, "option 'a' must have a value specified"},
+      {[](RawOptions& raw) { raw.rdzv_conf = "=1"; }, "must be in format <key1>="},
+      {[](RawOptions& raw) { raw.rdzv_conf = "join_timeout=x"; },
+       "option 'join_timeout' does not represent a valid integer value"},
+      {[](RawOptions& raw) { raw.rdzv_conf = "read_timeout=0"; }, "must be positive, got 0"},
+      {[](RawOptions& raw) { raw.rdzv_conf = "is_host=x"; }, "valid boolean value"},
+      {[](RawOptions& raw) { raw.rdzv_backend = "bogus"; }, "'bogus' is not registered"},
+      {[](RawOptions& raw) { raw.rdzv_endpoint = "host"; }, "port is missing in endpoint: host"},
+      {[](RawOptions& raw) { raw.rdzv_endpoint = "h:65536"; },
+       "must be an integer between 0 and 65536"},
+      {[](RawOptions& raw) { raw.master_port = 70000; }, "must be an integer between 0 and 65536"},
+      {[](RawOptions& raw) { raw.master_port = -1; }, "must be an integer between 0 and 65536"},
+      {[](RawOptions& raw) {
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "h:x";
+       },
+       "must be an integer between 0 and 65536"},
+      {[](RawOptions& raw) {
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "a b:1";
+       },
+       "dot-separated list of labels"},
+      {[](RawOptions& raw) {
+         raw.master_port = 1;
+         raw.node_rank = 1;
+       },
+       "got node_rank=1, nnodes=1"},
+      {[](RawOptions& raw) { raw.no_python = raw.module = true; },
+       "Don't use both the '--no-python' flag and the '--module' flag at the same time."},
+      {[](RawOptions& raw) {
+         raw.no_python = true;
+         raw.script = "/no/such";
+       },
+       "/no/such: No such file or directory"},
+      {[](RawOptions& raw) { raw.script = "none.py"; },
+       "can't open script 'none.py': No such file or directory"},
+      {[](RawOptions& raw) { raw.script = "dir"; }, "'dir' is a directory without __main__.py"},
+      {[](RawOptions& raw) { raw.script = ""; }, "the script's name is empty"},
+      {[](RawOptions& raw) {
+         raw.run_path = true;
+         raw.script = "none.py";
+       },
+       "No such file or directory"},
+      {[](RawOptions& raw) {
+         raw.nproc_per_node = "3";
+         raw.script = "t${local_rank}.py";
+       },
+       "can't open script 't2.py'"},
+      {[](RawOptions& raw) { raw.log_dir = "T"; }, "log_dir: T is a file"},
+      {[](RawOptions& raw) { raw.logs_specs = "x"; },
+       "Could not find entrypoint under 'torchrun.logs_specs[x]' key"},
+      {[](RawOptions& raw) { raw.shutdown_timeout = -1; },
+       "shutdown_timeout must be non-negative, got -1"},
+      {[](RawOptions& raw) { raw.event_log_handler = "x"; }, "--event-log-handler x is not known"},
+      {[](RawOptions& raw) { raw.numa_binding = "x"; }, "--numa-binding is one of node, socket"},
+      {[](RawOptions& raw) { raw.isolation = "x"; }, "--isolation is one of auto"},
+      {[](RawOptions& raw) { raw.exit_code = "x"; }, "--exit-code is one of torchrun"},
+      {[](RawOptions& raw) { raw.log_prefix = "x"; }, "--log-prefix is one of torchrun"},
+      {[](RawOptions& raw) { raw.report = ""; }, "--report needs a file name"},
+      {[](RawOptions& raw) {
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_id = "a/b";
+       },
+       "run id 'a/b' has a slash"},
+      {[](RawOptions& raw) { raw.legacy_launch = raw.no_python = true; },
+       "you must also set the '--use-env' flag"},
+  };
+  for (const auto& row : rows) {
+    const auto config = make(row.change);
+    ASSERT_FALSE(config) << row.words;
+    EXPECT_NE(config.error().message.find(row.words), std::string::npos)
+        << config.error().message << "\nwants " << row.words;
+    EXPECT_EQ(config.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(LaunchConfig, OneNodeDefaultsToAPrivateStore) {
+  const auto config = make(unchanged);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->rdzv_backend, "c10d");
+  EXPECT_EQ(config->rdzv_endpoint, "localhost:0");
+  EXPECT_EQ(config->run_id, "fresh-uuid");
+  EXPECT_FALSE(config->run_id_given);
+  EXPECT_TRUE(config->private_store);
+  EXPECT_EQ(config->rdzv_conf.at("timeout"), "900");
+  EXPECT_EQ(config->rdzv_conf.count("rank"), 0U);
+  EXPECT_TRUE(config->warnings.empty());
+}
+
+TEST(LaunchConfig, StandaloneOverridesWhatWasGiven) {
+  const auto config = make([](RawOptions& raw) {
+    raw.standalone = true;
+    raw.rdzv_backend = "bogus";
+    raw.rdzv_endpoint = "h:1";
+    raw.rdzv_id = "job";
+    raw.rdzv_id_given = true;
+    raw.master_port = 5;
+  });
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->rdzv_backend, "c10d");
+  EXPECT_EQ(config->rdzv_endpoint, "localhost:0");
+  EXPECT_EQ(config->run_id, "fresh-uuid");
+  EXPECT_FALSE(config->run_id_given);
+  EXPECT_TRUE(config->private_store);
+}
+
+TEST(LaunchConfig, StaticKeepsItsAddress) {
+  const struct {
+    Change change;
+    const char* addr;
+    int port;
+  } rows[] = {
+      {[](RawOptions& raw) { raw.master_port = 1234; }, "127.0.0.1", 1234},
+      {[](RawOptions& raw) {
+         raw.master_port = 0;
+         raw.master_addr = "[::1]";
+       },
+       "::1", 0},
+      {[](RawOptions& raw) { raw.rdzv_endpoint = "node1:99"; }, "node1", 99},
+      {[](RawOptions& raw) {
+         raw.rdzv_endpoint = "node1:99";
+         raw.master_port = 5;
+       },
+       "node1", 99},
+  };
+  for (const auto& row : rows) {
+    const auto config = make(row.change);
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->rdzv_backend, "static");
+    EXPECT_FALSE(config->private_store);
+    EXPECT_EQ(config->master_addr, row.addr);
+    EXPECT_EQ(config->master_port, row.port);
+    EXPECT_EQ(config->run_id, "none");
+    EXPECT_EQ(config->rdzv_conf.at("rank"), "0");
+  }
+}
+
+TEST(LaunchConfig, DynamicBackendsOnOneNode) {
+  for (const char* backend : {"c10d", "etcd", "etcd-v2"}) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.rdzv_backend = backend;
+    raw.rdzv_endpoint = "h:1";
+    raw.rdzv_id = "job";
+    raw.rdzv_id_given = true;
+    raw.rdzv_conf = "timeout=5,anything=goes";
+    const auto config = make_launch_config(raw, Machine{}.facts());
+    ASSERT_TRUE(config) << backend << config.error().message;
+    EXPECT_TRUE(config->private_store);
+    EXPECT_TRUE(config->run_id_given);
+    EXPECT_EQ(config->run_id, "job");
+    EXPECT_EQ(config->rdzv_conf.at("timeout"), "5");
+    EXPECT_EQ(config->rdzv_conf.at("anything"), "goes");
+    EXPECT_TRUE(config->warnings.empty());
+  }
+}
+
+TEST(LaunchConfig, WarnsAndGoesOn) {
+  const struct {
+    Change change;
+    const char* words;
+  } rows[] = {
+      {[](RawOptions& raw) { raw.rdzv_backend = "c10d"; },
+       "master_addr is only used for static rdzv_backend and when rdzv_endpoint is not specified."},
+      {[](RawOptions& raw) {
+         raw.standalone = true;
+         raw.node_rank = 1;
+       },
+       "node_rank is only used for static rdzv_backend. It will be ignored for rdzv_backend=c10d."},
+      {[](RawOptions& raw) {
+         raw.rdzv_endpoint = "h:1";
+         raw.rdzv_id = "";
+       },
+       "config has no run_id, generated a random run_id: fresh-uuid"},
+      {[](RawOptions& raw) { raw.signals_to_handle = "SIGTERM,SIGBOGUS"; },
+       "Failed to register signal handler for SIGBOGUS"},
+      {[](RawOptions& raw) { raw.signals_to_handle = "SIGKILL"; },
+       "Failed to register signal handler for SIGKILL"},
+      {[](RawOptions& raw) { raw.signals_to_handle = "STOP"; },
+       "Failed to register signal handler for STOP"},
+      {[](RawOptions& raw) { raw.nproc_per_node = "2"; }, "OMP_NUM_THREADS is not set"},
+  };
+  for (const auto& row : rows) {
+    const auto config = make(row.change);
+    ASSERT_TRUE(config) << row.words << config.error().message;
+    ASSERT_EQ(config->warnings.size(), 1U) << row.words;
+    EXPECT_NE(config->warnings[0].find(row.words), std::string::npos) << config->warnings[0];
+  }
+}
+
+TEST(LaunchConfig, CountsWorkers) {
+  const struct {
+    const char* given;
+    int gpus;
+    int xpus;
+    int expected;
+  } rows[] = {
+      {"3", 0, 0, 3},   {" 3 ", 0, 0, 3},  {"cpu", 4, 2, 6},  {"gpu", 4, 2, 4},
+      {"xpu", 4, 2, 2}, {"auto", 4, 2, 4}, {"auto", 0, 2, 2}, {"auto", 0, 0, 6},
+  };
+  for (const auto& row : rows) {
+    Machine machine;
+    machine.gpus = row.gpus;
+    machine.xpus = row.xpus;
+    RawOptions raw;
+    raw.script = "T";
+    raw.nproc_per_node = row.given;
+    const auto config = make_launch_config(raw, machine.facts());
+    ASSERT_TRUE(config) << row.given << config.error().message;
+    EXPECT_EQ(config->nproc, row.expected) << row.given;
+  }
+}
+
+TEST(LaunchConfig, OmpThreadsOnlyForSeveralWorkersAndWhenUnset) {
+  const Change two = [](RawOptions& raw) { raw.nproc_per_node = "2"; };
+  EXPECT_EQ(make(two)->omp_num_threads, "1");
+  EXPECT_EQ(make(unchanged)->omp_num_threads, std::nullopt);
+  Machine machine;
+  machine.env["OMP_NUM_THREADS"] = "";  // set, if to nothing
+  const auto config = make(two, machine);
+  EXPECT_EQ(config->omp_num_threads, std::nullopt);
+  EXPECT_TRUE(config->warnings.empty());
+}
+
+}  // namespace
+}  // namespace lockstep::agent

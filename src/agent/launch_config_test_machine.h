@@ -1,0 +1,63 @@
+// For tests of make_launch_config(): a machine made of tables, and short ways to call.
+#pragma once
+
+#include "agent/launch_config.h"
+#include "agent/launch_facts.h"
+#include "agent/raw_options.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep::agent {
+
+using Words = std::vector<std::string>;
+using Change = void (*)(RawOptions&);
+
+// A machine with 6 CPUs and the files named, Python in PATH.
+struct Machine {
+  std::map<std::string, std::string> env;
+  int gpus = 0;
+  int xpus = 0;
+  std::map<std::string, FileKind> files = {
+      {"T", FileKind::file},        {"dir", FileKind::directory},
+      {"pkg", FileKind::directory}, {"pkg/__main__.py", FileKind::file},
+      {"pipe", FileKind::other},    {"t0.py", FileKind::file},
+      {"t1.py", FileKind::file}};
+  std::map<std::string, std::string> programs = {{"python3", "/usr/bin/python3"},
+                                                 {"echo", "/bin/echo"}};
+
+  Facts facts() const {
+    Facts facts;
+    facts.env = [this](const std::string& name) -> std::optional<std::string> {
+      const auto found = env.find(name);
+      if (found == env.end()) return std::nullopt;
+      return found->second;
+    };
+    facts.cpu_count = [] { return 6; };
+    facts.gpu_count = [this] { return gpus; };
+    facts.xpu_count = [this] { return xpus; };
+    facts.file_kind = [this](const std::string& path) {
+      const auto found = files.find(path);
+      return found == files.end() ? FileKind::missing : found->second;
+    };
+    facts.find_program = [this](const std::string& name) -> Result<std::string> {
+      const auto found = programs.find(name);
+      if (found == programs.end()) return fail(Errc::not_found, "No such file or directory");
+      return found->second;
+    };
+    facts.uuid = [] { return std::string("fresh-uuid"); };
+    return facts;
+  }
+};
+
+inline Result<LaunchConfig> make(Change change, const Machine& machine = {}) {
+  RawOptions raw;
+  raw.script = "T";
+  change(raw);
+  return make_launch_config(raw, machine.facts());
+}
+
+inline void unchanged(RawOptions&) {}
+
+}  // namespace lockstep::agent

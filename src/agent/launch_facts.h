@@ -1,0 +1,28 @@
+// What make_launch_config() asks of the machine, so that the rules themselves are pure. Every
+// member must be set.
+#pragma once
+
+#include "base/error.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace lockstep::agent {
+
+enum class FileKind { missing, file, directory, other };
+
+struct Facts {
+  std::function<std::optional<std::string>(const std::string& name)> env;
+  std::function<int()> cpu_count;  // usable by this process: affinity, not what is built in
+  std::function<int()> gpu_count;  // CUDA or ROCm; 0: none
+  std::function<int()> xpu_count;
+  std::function<FileKind(const std::string& path)> file_kind;  // following links
+  // As execvp: a name with a slash is itself, another is sought in PATH. The Error's text is
+  // errno's
+  // ("No such file or directory", "Permission denied").
+  std::function<Result<std::string>(const std::string& name)> find_program;
+  std::function<std::string()> uuid;
+};
+
+}  // namespace lockstep::agent

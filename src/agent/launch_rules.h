@@ -1,0 +1,23 @@
+// The rules behind make_launch_config(), one per subject: each reads raw and facts, fills its part
+// of the config. Order matters where said.
+#pragma once
+
+#include "agent/launch_config.h"
+#include "agent/launch_facts.h"
+#include "agent/raw_options.h"
+
+namespace lockstep::agent {
+
+Status apply_nodes(const RawOptions& raw, LaunchConfig& config);
+Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
+                        LaunchConfig& config);  // after nodes
+Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
+Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
+Status apply_placement(const RawOptions& raw, const Facts& facts,
+                       LaunchConfig& config);  // after workers
+Status apply_logs(const RawOptions& raw, const Facts& facts,
+                  LaunchConfig& config);  // after rendezvous
+Status apply_command(const RawOptions& raw, const Facts& facts,
+                     LaunchConfig& config);  // after workers
+
+}  // namespace lockstep::agent

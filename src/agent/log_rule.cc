@@ -1,0 +1,101 @@
+// Where output goes, what stands before its lines, and which lines are shown or copied.
+#include "agent/launch_rules.h"
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::agent {
+namespace {
+
+constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
+constexpr std::string_view kReadablePrefix = "[${role_name} ${local_rank}] ";
+
+Status apply_log_dir(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  if (!raw.log_dir || raw.log_dir->empty()) return {};
+  config.logs.disabled = *raw.log_dir == "/dev/null";
+  if (config.logs.disabled) return {};
+  const FileKind kind = facts.file_kind(*raw.log_dir);
+  if (kind == FileKind::file || kind == FileKind::other)
+    return fail(Errc::invalid_input, fmt::format("log_dir: {} is a file", printable(*raw.log_dir)));
+  config.logs.base_dir = *raw.log_dir;
+  return {};
+}
+
+Result<std::optional<LogConfig::Filter>> ranks_filter(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  LogConfig::Filter filter;
+  for (const std::string& item : split(text, ',')) {
+    constexpr std::string_view kGlobal = "rank:";
+    std::string_view number = strip(item);
+    const bool global = number.starts_with(kGlobal);
+    if (global) number.remove_prefix(kGlobal.size());
+    const auto rank = parse_int(number);
+    if (!rank || *rank > (1 << 30) || *rank < -(1 << 30))
+      return fail(
+          Errc::invalid_input,
+          fmt::format("--local-ranks-filter must be a comma-separated list of integers, got {}",
+                      printable(text)),
+          "as --local-ranks-filter 0,1; rank:3 stands for global rank 3");
+    (global ? filter.global_ranks : filter.local_ranks).insert(static_cast<int>(*rank));
+  }
+  return filter;
+}
+
+// "a,,b,c" -> {"a,b", "c"}. Empty items are dropped: an empty text would be in every line.
+std::vector<std::string> line_filters(std::string_view text) {
+  std::vector<std::string> filters(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ',') {
+      filters.back() += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == ',') {
+      filters.back() += ',';
+      ++i;
+    } else {
+      filters.emplace_back();
+    }
+  }
+  std::erase(filters, "");
+  return filters;
+}
+
+Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
+  if (!raw.log_line_prefix_template.empty()) return raw.log_line_prefix_template;
+  if (raw.log_prefix == "readable") return std::string(kReadablePrefix);
+  if (raw.log_prefix != "torchrun")
+    return fail(Errc::invalid_input,
+                fmt::format("--log-prefix is one of torchrun, readable, got {}",
+                            printable(raw.log_prefix)));
+  const auto env = facts.env("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  return env && !env->empty() ? *env : std::string(kTorchrunPrefix);
+}
+
+}  // namespace
+
+Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  if (raw.logs_specs)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("Could not find entrypoint under 'torchrun.logs_specs[{}]' key: --logs-specs "
+                    "names a Python plug-in, which Lockstep does not load",
+                    printable(*raw.logs_specs)),
+        "leave --logs-specs out; --log-dir, --redirects and --tee say where output goes");
+  LOCKSTEP_TRY(apply_log_dir(raw, facts, config));
+  if (!config.logs.disabled && config.run_id.find('/') != std::string::npos)
+    return fail(Errc::invalid_input,
+                fmt::format("run id '{}' has a slash and is to become a directory's name",
+                            printable(config.run_id)),
+                "choose another --rdzv-id, or --log-dir /dev/null");
+  auto redirects = logs::parse_std_spec(raw.redirects);
+  if (!redirects) return tl::make_unexpected(std::move(redirects).error().within("--redirects"));
+  config.logs.redirects = *std::move(redirects);
+  auto tee = logs::parse_std_spec(raw.tee);
+  if (!tee) return tl::make_unexpected(std::move(tee).error().within("--tee"));
+  config.logs.tee = *std::move(tee);
+  LOCKSTEP_TRY_ASSIGN(config.logs.prefix_template, prefix_template(raw, facts));
+  LOCKSTEP_TRY_ASSIGN(config.logs.filter, ranks_filter(raw.local_ranks_filter));
+  config.logs.duplicate_stdout_filters = line_filters(raw.duplicate_stdout_filters);
+  config.logs.duplicate_stderr_filters = line_filters(raw.duplicate_stderr_filters);
+  return {};
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,59 @@
+#include "agent/machine_facts.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "agent/helper_command.h"
+#include "base/id.h"
+#include "host/cpus.h"
+#include "host/gpus.h"
+#include "proc/spawn.h"
+
+namespace lockstep::agent {
+namespace {
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+FileKind file_kind(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) return FileKind::missing;
+  if (S_ISREG(found.st_mode)) return FileKind::file;
+  return S_ISDIR(found.st_mode) ? FileKind::directory : FileKind::other;
+}
+
+Result<std::string> find_program(const std::string& name) {
+  const std::string path = variable("PATH").value_or("/bin:/usr/bin");
+  LOCKSTEP_TRY_ASSIGN(std::string found, proc::find_executable(name, path));
+  struct stat about {};
+  if (stat(found.c_str(), &about) != 0) return fail_sys(found, errno);
+  if (S_ISDIR(about.st_mode)) return fail_sys(found, EISDIR);
+  if (access(found.c_str(), X_OK) != 0) return fail_sys(found, errno);
+  return found;
+}
+
+}  // namespace
+
+Facts machine_facts() {
+  Facts facts;
+  facts.env = variable;
+  facts.cpu_count = [] {
+    const auto cpus = host::allowed_cpus();
+    return cpus ? static_cast<int>(cpus->size()) : 1;
+  };
+  facts.gpu_count = [] {
+    return static_cast<int>(host::visible_cuda_gpus("", host::gpu_environment(), helper_output).size());
+  };
+  facts.xpu_count = [] { return static_cast<int>(host::visible_xpu_gpus("", host::gpu_environment()).size()); };
+  facts.file_kind = file_kind;
+  facts.find_program = find_program;
+  facts.uuid = random_uuid4;
+  return facts;
+}
+
+}  // namespace lockstep::agent

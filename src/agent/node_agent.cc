@@ -1,0 +1,215 @@
+#include "agent/node_agent.h"
+
+#include "agent/job.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "host/identity.h"
+#include "host/port_owner.h"
+#include "proc/leftovers.h"
+#include "proc/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace lockstep::agent {
+namespace {
+
+proc::Rung rung_of(Isolation isolation) {
+  switch (isolation) {
+    case Isolation::pidns:
+      return proc::Rung::pidns;
+    case Isolation::cgroup:
+      return proc::Rung::cgroup;
+    case Isolation::none:
+      return proc::Rung::none;
+    case Isolation::guardian:
+    case Isolation::automatic:
+      break;
+  }
+  // A cgroup shows in /proc/self/cgroup and moves where a program looks for its memory limit; a PID
+  // namespace shows everywhere. The guardian is the strongest rung that a worker can't notice.
+  return proc::Rung::guardian;
+}
+
+// Descriptors for thousands of store connections; workers get the old limit back.
+rlimit raise_open_files() {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit raised = before;
+  raised.rlim_cur = std::min<rlim_t>(before.rlim_max, 1 << 20);
+  if (raised.rlim_cur > before.rlim_cur) setrlimit(RLIMIT_NOFILE, &raised);
+  return before;
+}
+
+// The store's own listening address for a MASTER_ADDR: loopback stays on loopback.
+std::string listen_host(const LaunchConfig& config) {
+  if (config.private_store) return config.local_addr.value_or("127.0.0.1");
+  const std::string& addr = config.master_addr;
+  if (addr == "localhost" || addr == "::1" || addr.starts_with("127.")) return addr;
+  return "";
+}
+
+logs::CaptureRules capture_rules_of(const LogConfig& config) {
+  logs::CaptureRules rules;
+  rules.redirects = config.redirects;
+  rules.tee = config.tee;
+  rules.duplicate_stdout_filters = config.duplicate_stdout_filters;
+  rules.duplicate_stderr_filters = config.duplicate_stderr_filters;
+  if (config.filter)
+    rules.shown =
+        logs::CaptureRules::Shown{config.filter->local_ranks, config.filter->global_ranks};
+  return rules;
+}
+
+}  // namespace
+
+Result<int> run_job(const LaunchConfig& config) {
+  LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
+                      proc::Containment::set_up(rung_of(config.isolation)));
+  log::debug("isolation: {}", proc::rung_name(containment.rung()));
+  NodeAgent agent(config, std::move(containment));
+  return agent.run();
+}
+
+NodeAgent::NodeAgent(const LaunchConfig& config, proc::Containment containment)
+    : config_(config),
+      environment_(environment_of(environ)),
+      host_name_(host::hostname()),
+      node_name_(host::node_name()),
+      console_(loop_),
+      containment_(std::move(containment)),
+      group_(config.nproc, config.max_restarts),
+      grace_(loop_),
+      capture_rules_(capture_rules_of(config.logs)),
+      oom_(OomCounter::find("")) {}
+
+Result<int> NodeAgent::run() {
+  const Status ready = prepare();
+  if (!ready) {
+    containment_.end();
+    console_.drain(io::Clock::now() + std::chrono::seconds(1));
+    return Failure(ready.error());
+  }
+  signals_->poll();  // a signal that came before now ends the job before anything is started
+  if (group_.state() == State::waiting) apply(group_.on({EventKind::begin}));
+  if (group_.state() != State::finished) loop_.run();
+  return conclude();
+}
+
+Status NodeAgent::prepare() {
+  console_.take_log();
+  open_files_ = raise_open_files();
+  LOCKSTEP_TRY_ASSIGN(signals_,
+                      SignalSource::open(loop_, [this](int signal) { on_signal(signal); }));
+  if (const proc::Guardian* guardian = containment_.guardian()) {
+    guardian_watch_ = std::make_unique<io::Watch>(loop_, guardian->pidfd.get());
+    guardian_watch_->start(io::kReadable, [this](int) { on_guardian_gone(); });
+  }
+  LOCKSTEP_TRY_ASSIGN(cpu_binding_, plan_cpu_binding(config_.numa_binding, config_.nproc));
+  sweep_earlier_run();
+  LOCKSTEP_TRY(open_store());
+  LOCKSTEP_TRY(open_logs());
+  LOCKSTEP_TRY(open_watchdogs());
+  return open_health_port();
+}
+
+void NodeAgent::sweep_earlier_run() const {
+  if (!config_.run_id_given || containment_.rung() == proc::Rung::none) return;
+  const auto killed = proc::kill_leftovers(config_.run_id);
+  if (!killed.empty())
+    log::warning("ended {} processes that an earlier run of job '{}' had left on this node",
+                 killed.size(), config_.run_id);
+}
+
+Status NodeAgent::open_store() {
+  store::ServerOptions options;
+  options.host = listen_host(config_);
+  options.port = config_.private_store ? 0 : config_.master_port;
+  auto server = store::Server::listen(loop_, options);
+  if (!server) {
+    Error error = std::move(server).error();
+    if (error.code == Errc::already_exists) {
+      if (const auto owner = host::find_port_owner("/proc", static_cast<std::uint16_t>(options.port)))
+        error.message += owner->pid > 0 ? fmt::format(" (held by pid {}: {})", owner->pid, owner->command)
+                                        : fmt::format(" (held by a process of uid {})", owner->uid);
+      error.hint =
+          "choose another --master-port, or leave it out: a single node then takes a free one";
+    }
+    return Failure(std::move(error));
+  }
+  store_ = std::move(*server);
+  const std::string addr = config_.private_store ? options.host : config_.master_addr;
+  round_ = single_node_round(0, config_.nproc, addr, store_->port());
+  return {};
+}
+
+Status NodeAgent::open_logs() {
+  if (config_.logs.disabled) return {};
+  LOCKSTEP_TRY_ASSIGN(run_dir_, logs::create_run_dir(config_.logs.base_dir, config_.run_id));
+  log::info("log directory: {}", run_dir_->path());
+  return {};
+}
+
+Status NodeAgent::open_watchdogs() {
+  const auto enabled = environment_.find("TORCHELASTIC_ENABLE_FILE_TIMER");
+  if (enabled != environment_.end() && enabled->second == "1") {
+    const auto given = environment_.find("TORCHELASTIC_TIMER_FILE");
+    const std::string path =
+        given != environment_.end() ? given->second : "/tmp/watchdog_timer_" + random_uuid4();
+    LOCKSTEP_TRY_ASSIGN(
+        file_timer_, FileTimer::open(loop_, path, [this](const FileTimerTable::Expired& expired) {
+          const auto pid = containment_.find_descendant(expired.pid);
+          if (!pid) return;  // not one of ours: whoever wrote that can't make us kill a stranger
+          log::error("the timer '{}' of process {} expired; sending {} to it and ending the job",
+                     expired.scope_id, expired.pid, proc::signal_name(expired.signal));
+          kill(*pid, expired.signal);
+          apply(group_.on({EventKind::unhealthy}));
+        }));
+    environment_["TORCHELASTIC_TIMER_FILE"] = path;
+  }
+  const auto limit = environment_.find("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
+  const auto seconds = limit == environment_.end() ? std::nullopt : parse_float(limit->second);
+  if (!seconds || *seconds <= 0) return {};
+  stuck_watch_ = std::make_unique<StuckWatch>(
+      loop_, std::chrono::duration_cast<io::Duration>(std::chrono::duration<double>(*seconds)),
+      [this] {
+        std::vector<pid_t> pids;
+        for (const Worker& worker : workers_)
+          if (worker.child && worker.child->alive()) pids.push_back(worker.child->pid());
+        return pids;
+      },
+      [this](pid_t pid) {
+        if (group_.state() != State::running) return;
+        log::error(
+            "process {} has been in an uninterruptible system call ({}) for longer than {} s; "
+            "ending the job",
+            pid, process_wchan("/proc", pid),
+            environment_["TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"]);
+        apply(group_.on({EventKind::unhealthy}));
+      });
+  return {};
+}
+
+Status NodeAgent::open_health_port() {
+  const auto given = environment_.find("TORCHELASTIC_HEALTH_CHECK_PORT");
+  if (given == environment_.end() || strip(given->second).empty()) return {};
+  const auto port = parse_int(given->second);
+  if (!port || *port < 0 || *port > 65535) {
+    log::warning("TORCHELASTIC_HEALTH_CHECK_PORT={} is no port; no health check is served",
+                 printable(given->second));
+    return {};
+  }
+  http::Handlers handlers;
+  handlers["/health"] = [this](const http::Request&) { return health(); };
+  handlers["/metrics"] = [this](const http::Request&) {
+    return http::Response{200, std::string(status::kMetricsContentType), status::metrics_text(metrics())};
+  };
+  // Every interface: whoever set the port wants it probed from outside (a kubelet).
+  LOCKSTEP_TRY_ASSIGN(health_server_, http::Server::listen(loop_, "", static_cast<std::uint16_t>(*port), std::move(handlers)));
+  return {};
+}
+
+}  // namespace lockstep::agent

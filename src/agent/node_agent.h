@@ -1,0 +1,124 @@
+// The driver behind run_job(): owns the loop and everything on it, feeds events into the
+// WorkerGroup table and carries out its actions.
+#pragma once
+
+#include "agent/cpu_binding.h"
+#include "agent/failure_report.h"
+#include "agent/launch_config.h"
+#include "agent/oom.h"
+#include "agent/round.h"
+#include "agent/signal_source.h"
+#include "agent/watchdog.h"
+#include "agent/worker_group.h"
+#include "agent/worker_spec.h"
+#include "http/server.h"
+#include "io/loop.h"
+#include "logs/capture.h"
+#include "logs/capture_plan.h"
+#include "logs/console.h"
+#include "logs/log_dir.h"
+#include "proc/containment.h"
+#include "proc/spawn.h"
+#include "status/events.h"
+#include "status/metrics.h"
+#include "store/server.h"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::agent {
+
+class NodeAgent {
+ public:
+  NodeAgent(const LaunchConfig& config, proc::Containment containment);
+
+  Result<int> run();
+
+ private:
+  struct Worker {
+    WorkerSpec spec;
+    std::string error_file;
+    std::unique_ptr<logs::Capture> capture;
+    std::optional<proc::Child> child;
+    std::unique_ptr<io::Watch> end_watch;
+  };
+
+  // Setting up (node_agent.cc)
+  Status prepare();
+  void sweep_earlier_run() const;
+  Status open_store();
+  Status open_logs();
+  Status open_watchdogs();
+  Status open_health_port();
+
+  // Attempts (attempt.cc)
+  void apply(const std::vector<Action>& actions);
+  void apply(const Action& action);
+  void start_attempt();
+  Status start_workers();
+  Status start_worker(Worker& worker, const std::string& executable);
+  Result<std::vector<std::string>> open_attempt_dir();
+  logs::CapturePlan capture_plan(const WorkerSpec& spec, const logs::FilteredFiles& filtered) const;
+  void stop_workers(int signal);
+  void kill_workers();
+  void on_worker_end(Worker& worker);
+  void on_failure(const Worker& worker, const proc::Exit& end);
+  void on_signal(int signal);
+  void on_guardian_gone();
+  void reap_orphans() const;
+
+  // The end (conclusion.cc)
+  int conclude();
+  void end_leftovers() const;
+  void name_the_unkillable() const;
+  void report(const std::string& outcome);
+  void copy_error_file_to_parent() const;
+  int exit_code() const;
+
+  // Views (node_status.cc)
+  void emit(const std::string& state, const Worker* worker, std::optional<double> duration_ms = {});
+  status::Metrics metrics() const;
+  http::Response health() const;
+
+  const LaunchConfig& config_;
+  Environment environment_;
+  std::string host_name_;
+  std::string node_name_;
+  rlimit open_files_{};
+  std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
+
+  io::Loop loop_;
+  logs::Console console_;
+  proc::Containment containment_;
+  WorkerGroup group_;
+  std::unique_ptr<SignalSource> signals_;
+  std::unique_ptr<io::Watch> guardian_watch_;
+  io::Timer grace_;
+  std::unique_ptr<store::Server> store_;
+  std::unique_ptr<http::Server> health_server_;
+  std::unique_ptr<FileTimer> file_timer_;
+  std::unique_ptr<StuckWatch> stuck_watch_;
+  std::optional<logs::RunDir> run_dir_;
+  logs::CaptureRules capture_rules_;
+  OomCounter oom_;
+  std::vector<std::vector<int>> cpu_binding_;  // by local rank
+
+  Round round_;
+  int attempts_ = 0;
+  std::optional<logs::AttemptDir> attempt_dir_;
+  std::vector<Worker> workers_;
+  std::vector<WorkerFailure> failures_;
+  std::optional<std::int64_t> stop_sent_ms_;
+  std::optional<std::uint64_t> oom_before_;
+  std::optional<Error> start_error_;
+  int stop_requests_ = 0;         // TERM and INT seen: the second one is urgent
+  bool unlisted_signal_ = false;  // ended by a signal that the user left to its default action
+  std::int64_t failures_total_ = 0;
+};
+
+}  // namespace lockstep::agent

@@ -1,0 +1,63 @@
+// What the user typed for `lockstep run` or `lockstep launch`, before any rule is applied: text as
+// given, defaults of torchrun 2.14. An optional is empty where a rule asks whether the user gave
+// it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::agent {
+
+struct RawOptions {
+  std::string nnodes = "1:1";
+  std::string nproc_per_node = "1";
+  std::string role = "default";
+  std::int64_t node_rank = 0;
+  std::string master_addr = "127.0.0.1";
+  std::optional<std::int64_t> master_port;
+  std::optional<std::string> local_addr;
+
+  std::string rdzv_backend = "static";
+  std::string rdzv_endpoint;
+  std::string rdzv_id = "none";
+  bool rdzv_id_given = false;
+  std::string rdzv_conf;
+  bool standalone = false;
+
+  std::string script;
+  std::vector<std::string> script_args;
+  bool module = false;
+  bool no_python = false;
+  bool run_path = false;
+
+  std::int64_t max_restarts = 0;
+  double monitor_interval = 0.1;
+  std::optional<std::string> signals_to_handle;
+  std::optional<std::int64_t> shutdown_timeout;
+  std::string event_log_handler = "null";
+  std::string isolation = "auto";
+  std::string exit_code = "torchrun";
+  std::optional<std::string> report;
+
+  bool virtual_local_rank = false;
+  std::optional<std::string> numa_binding;
+
+  std::optional<std::string> log_dir;
+  std::string redirects = "0";
+  std::string tee = "0";
+  std::string log_line_prefix_template;
+  std::string log_prefix = "torchrun";
+  std::string local_ranks_filter;
+  std::string duplicate_stdout_filters;
+  std::string duplicate_stderr_filters;
+  std::optional<std::string> logs_specs;
+
+  // `lockstep launch` only: whether and how the script gets its local rank as an argument.
+  bool legacy_launch = false;
+  bool use_env = false;
+  std::string local_rank_spelling = "dash";
+};
+
+}  // namespace lockstep::agent

@@ -1,0 +1,28 @@
+// How often each signal was meant. One that is sent to every process of a job (a scheduler, a
+// process group) reaches the agent twice: directly and passed on by the guardian. Pure.
+#pragma once
+
+#include <algorithm>
+#include <map>
+
+namespace lockstep::agent {
+
+class SignalCounter {
+ public:
+  // True if this delivery is news, not the twin of one already counted on the other way.
+  bool is_news(int signal, bool passed_on) {
+    Ways& ways = seen_[signal];
+    const int before = std::max(ways.direct, ways.passed_on);
+    ++(passed_on ? ways.passed_on : ways.direct);
+    return std::max(ways.direct, ways.passed_on) > before;
+  }
+
+ private:
+  struct Ways {
+    int direct = 0;
+    int passed_on = 0;
+  };
+  std::map<int, Ways> seen_;
+};
+
+}  // namespace lockstep::agent

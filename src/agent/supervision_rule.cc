@@ -1,0 +1,142 @@
+// Restarts, signals, timeouts, and how the job's end is told.
+#include "agent/launch_rules.h"
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <limits>
+
+namespace lockstep::agent {
+namespace {
+
+struct SignalName {
+  std::string_view name;  // without SIG
+  int number;
+};
+
+constexpr std::array kSignals = {
+    SignalName{"HUP", SIGHUP},   SignalName{"INT", SIGINT},     SignalName{"QUIT", SIGQUIT},
+    SignalName{"ILL", SIGILL},   SignalName{"TRAP", SIGTRAP},   SignalName{"ABRT", SIGABRT},
+    SignalName{"BUS", SIGBUS},   SignalName{"FPE", SIGFPE},     SignalName{"USR1", SIGUSR1},
+    SignalName{"SEGV", SIGSEGV}, SignalName{"USR2", SIGUSR2},   SignalName{"PIPE", SIGPIPE},
+    SignalName{"ALRM", SIGALRM}, SignalName{"TERM", SIGTERM},   SignalName{"STKFLT", SIGSTKFLT},
+    SignalName{"CHLD", SIGCHLD}, SignalName{"CONT", SIGCONT},   SignalName{"TSTP", SIGTSTP},
+    SignalName{"TTIN", SIGTTIN}, SignalName{"TTOU", SIGTTOU},   SignalName{"URG", SIGURG},
+    SignalName{"XCPU", SIGXCPU}, SignalName{"XFSZ", SIGXFSZ},   SignalName{"VTALRM", SIGVTALRM},
+    SignalName{"PROF", SIGPROF}, SignalName{"WINCH", SIGWINCH}, SignalName{"IO", SIGIO},
+    SignalName{"POLL", SIGPOLL}, SignalName{"PWR", SIGPWR},     SignalName{"SYS", SIGSYS},
+};
+
+constexpr std::string_view kDefaultSignals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+
+// SIGKILL and SIGSTOP are not in the table: nobody can handle them.
+std::optional<int> signal_number(std::string_view given) {
+  const std::string upper = to_upper(strip(given));
+  std::string_view name = upper;
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  for (const SignalName& signal : kSignals) {
+    if (signal.name == name) return signal.number;
+  }
+  return std::nullopt;
+}
+
+bool contains(const std::vector<int>& numbers, int number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+void apply_signals(const RawOptions& raw, LaunchConfig& config) {
+  config.signals_given = raw.signals_to_handle.has_value();
+  const std::string list = raw.signals_to_handle.value_or(std::string(kDefaultSignals));
+  for (const std::string& name : split(list, ',')) {
+    const auto number = signal_number(name);
+    if (!number) {
+      config.warnings.push_back(
+          fmt::format("Failed to register signal handler for {}", printable(name)));
+    } else if (!contains(config.signals, *number)) {
+      config.signals.push_back(*number);
+    }
+  }
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    if (!contains(config.signals, number)) config.forwarded_signals.push_back(number);
+  }
+}
+
+Status apply_shutdown_timeout(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  std::int64_t seconds = raw.shutdown_timeout.value_or(30);
+  const auto env = facts.env("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+  if (!raw.shutdown_timeout && env) {
+    const auto number = parse_int(*env);
+    if (!number)
+      return fail(
+          Errc::invalid_input,
+          fmt::format("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: invalid literal for int() with base 10: "
+                      "'{}'",
+                      printable(*env)));
+    seconds = *number;
+  }
+  if (seconds < 0)
+    return fail(Errc::invalid_input,
+                fmt::format("shutdown_timeout must be non-negative, got {}", seconds));
+  constexpr std::int64_t kYear = 365 * 24 * 3600;  // more would overflow clocks further down
+  config.shutdown_timeout = std::chrono::seconds(std::min(seconds, kYear));
+  return {};
+}
+
+Status apply_event_handler(const std::string& name, LaunchConfig& config) {
+  if (name == "console") {
+    config.event_handler = EventHandler::console;
+  } else if (name != "null" &&
+             name != "dynamic_rendezvous") {  // the latter is torchrun's other null
+    return fail(Errc::invalid_input,
+                fmt::format("--event-log-handler {} is not known", printable(name)),
+                "known handlers: null, console");
+  }
+  return {};
+}
+
+Result<Isolation> isolation(const std::string& text) {
+  if (text == "auto") return Isolation::automatic;
+  if (text == "pidns") return Isolation::pidns;
+  if (text == "cgroup") return Isolation::cgroup;
+  if (text == "guardian") return Isolation::guardian;
+  if (text == "none") return Isolation::none;
+  return fail(Errc::invalid_input,
+              fmt::format("--isolation is one of auto, pidns, cgroup, guardian, none, got {}",
+                          printable(text)));
+}
+
+Result<ExitCodeMode> exit_code(const std::string& text) {
+  if (text == "torchrun") return ExitCodeMode::torchrun;
+  if (text == "worker") return ExitCodeMode::worker;
+  return fail(Errc::invalid_input,
+              fmt::format("--exit-code is one of torchrun, worker, got {}", printable(text)));
+}
+
+}  // namespace
+
+Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  constexpr std::int64_t kMostRestarts = std::numeric_limits<int>::max();
+  if (raw.max_restarts < 0 || raw.max_restarts > kMostRestarts)
+    return fail(Errc::invalid_input,
+                fmt::format("max_restarts must be >= 0{}, got {}",
+                            raw.max_restarts < 0 ? "" : " and fit 32 bits", raw.max_restarts));
+  config.max_restarts = static_cast<int>(raw.max_restarts);
+  if (!(raw.monitor_interval > 0))
+    return fail(Errc::invalid_input,
+                fmt::format("monitor_interval must be > 0, got {}", raw.monitor_interval));
+  config.monitor_interval = std::chrono::duration<double>(raw.monitor_interval);
+  apply_signals(raw, config);
+  LOCKSTEP_TRY(apply_shutdown_timeout(raw, facts, config));
+  LOCKSTEP_TRY(apply_event_handler(raw.event_log_handler, config));
+  LOCKSTEP_TRY_ASSIGN(config.isolation, isolation(raw.isolation));
+  LOCKSTEP_TRY_ASSIGN(config.exit_code, exit_code(raw.exit_code));
+  if (raw.report && raw.report->empty())
+    return fail(Errc::invalid_input, "--report needs a file name");
+  config.report_file = raw.report;
+  return {};
+}
+
+}  // namespace lockstep::agent

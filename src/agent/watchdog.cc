@@ -1,0 +1,80 @@
+#include "agent/watchdog.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace lockstep::agent {
+namespace {
+constexpr std::chrono::milliseconds kFileTimerPeriod{100};
+constexpr std::chrono::milliseconds kStuckPeriod{500};
+
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+}  // namespace
+
+Result<std::unique_ptr<FileTimer>> FileTimer::open(io::Loop& loop, std::string path,
+                                                   OnExpired on_expired) {
+  unlink(path.c_str());
+  if (mkfifo(path.c_str(), 0600) != 0) return fail_sys("make the timer file " + path, errno);
+  // Also open for writing, so that there is no end of file between two writers.
+  io::Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return fail_sys("open the timer file " + path, errno);
+  return std::unique_ptr<FileTimer>(
+      new FileTimer(loop, std::move(path), std::move(fd), std::move(on_expired)));
+}
+
+FileTimer::FileTimer(io::Loop& loop, std::string path, io::Fd fd, OnExpired on_expired)
+    : path_(std::move(path)),
+      fd_(std::move(fd)),
+      on_expired_(std::move(on_expired)),
+      watch_(loop, fd_.get()),
+      timer_(loop) {
+  watch_.start(io::kReadable, [this](int) { on_readable(); });
+  timer_.start(kFileTimerPeriod, [this] { check(); });
+}
+
+FileTimer::~FileTimer() {
+  unlink(path_.c_str());
+}
+
+void FileTimer::on_readable() {
+  char bytes[65536];
+  const ssize_t got = read(fd_.get(), bytes, sizeof bytes);
+  if (got > 0) table_.feed({bytes, static_cast<std::size_t>(got)});
+  if (const auto warning = table_.take_warning())
+    log::warning("file timer {}: {}", path_, *warning);
+}
+
+void FileTimer::check() {
+  timer_.start(kFileTimerPeriod, [this] { check(); });
+  for (const pid_t pid : table_.pids())
+    if (!process_state("/proc", pid)) table_.forget(pid);
+  for (const auto& expired : table_.take_expired(unix_seconds()))
+    on_expired_(expired);
+}
+
+StuckWatch::StuckWatch(io::Loop& loop, io::Duration limit, std::function<std::vector<pid_t>()> pids,
+                       std::function<void(pid_t)> on_stuck)
+    : tracker_(limit),
+      period_(std::min<io::Duration>(kStuckPeriod, limit / 2)),
+      pids_(std::move(pids)),
+      on_stuck_(std::move(on_stuck)),
+      timer_(loop) {
+  timer_.start(period_, [this] { check(); });
+}
+
+void StuckWatch::check() {
+  timer_.start(period_, [this] { check(); });
+  for (const pid_t pid : pids_())
+    if (tracker_.observe(pid, process_state("/proc", pid), io::Clock::now())) on_stuck_(pid);
+}
+
+}  // namespace lockstep::agent

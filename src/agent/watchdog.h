@@ -1,0 +1,58 @@
+// Two watchers that are off unless the environment asks for them: the file timer
+// (TORCHELASTIC_ENABLE_FILE_TIMER) and the limit of uninterruptible sleep
+// (TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT, seconds).
+#pragma once
+
+#include "agent/d_state.h"
+#include "agent/file_timer.h"
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::agent {
+
+// Owns the fifo; removed with it.
+class FileTimer {
+ public:
+  using OnExpired = std::function<void(const FileTimerTable::Expired&)>;
+  static Result<std::unique_ptr<FileTimer>> open(io::Loop& loop, std::string path,
+                                                 OnExpired on_expired);
+  ~FileTimer();
+  const std::string& path() const { return path_; }
+
+ private:
+  FileTimer(io::Loop& loop, std::string path, io::Fd fd, OnExpired on_expired);
+  void on_readable();
+  void check();
+
+  std::string path_;
+  io::Fd fd_;
+  OnExpired on_expired_;
+  FileTimerTable table_;
+  io::Watch watch_;
+  io::Timer timer_;
+};
+
+class StuckWatch {
+ public:
+  // pids: whom to look at, asked each time.
+  StuckWatch(io::Loop& loop, io::Duration limit, std::function<std::vector<pid_t>()> pids,
+             std::function<void(pid_t)> on_stuck);
+
+ private:
+  void check();
+
+  DStateTracker tracker_;
+  io::Duration period_;
+  std::function<std::vector<pid_t>()> pids_;
+  std::function<void(pid_t)> on_stuck_;
+  io::Timer timer_;
+};
+
+}  // namespace lockstep::agent

@@ -1,0 +1,113 @@
+// How many nodes and workers, and what devices they get.
+#include "agent/launch_rules.h"
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep::agent {
+namespace {
+
+Result<int> node_count(std::string_view text) {
+  const auto count = parse_int(text);
+  if (!count)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("--nnodes: invalid literal for int() with base 10: '{}'", printable(text)),
+        "--nnodes takes a number, or MIN:MAX");
+  constexpr std::int64_t kMost = 1'000'000;
+  return static_cast<int>(std::clamp(*count, -kMost, kMost));
+}
+
+Result<std::int64_t> devices(int count, std::string_view name) {
+  if (count < 1)
+    return fail(Errc::invalid_input, fmt::format("{} is not available.", name),
+                "--nproc-per-node auto takes the CPUs where there is no GPU");
+  return count;
+}
+
+Result<std::int64_t> worker_count(const std::string& text, const Facts& facts) {
+  if (const auto count = parse_int(text)) return *count;
+  if (text == "cpu") return facts.cpu_count();
+  if (text == "gpu") return devices(facts.gpu_count(), "Cuda");
+  if (text == "xpu") return devices(facts.xpu_count(), "Xpu");
+  if (text == "auto") {
+    if (const int gpus = facts.gpu_count(); gpus > 0) return gpus;
+    if (const int xpus = facts.xpu_count(); xpus > 0) return xpus;
+    return facts.cpu_count();
+  }
+  return fail(Errc::invalid_input,
+              fmt::format("Unsupported nproc_per_node value: {}", printable(text)),
+              "--nproc-per-node takes a number, cpu, gpu, xpu or auto");
+}
+
+Result<NumaBinding> numa_binding(const std::string& text) {
+  if (text == "node") return NumaBinding::node;
+  if (text == "socket") return NumaBinding::socket;
+  if (text == "exclusive") return NumaBinding::exclusive;
+  if (text == "core-complex") return NumaBinding::core_complex;
+  return fail(Errc::invalid_input,
+              fmt::format("--numa-binding is one of node, socket, exclusive, core-complex, got {}",
+                          printable(text)));
+}
+
+}  // namespace
+
+Status apply_nodes(const RawOptions& raw, LaunchConfig& config) {
+  const std::vector<std::string> ends = split(raw.nnodes, ':');
+  if (ends.size() > 2)
+    return fail(Errc::invalid_input,
+                fmt::format("nnodes={} is not in \"MIN:MAX\" format", printable(raw.nnodes)));
+  LOCKSTEP_TRY_ASSIGN(config.min_nodes, node_count(ends.front()));
+  LOCKSTEP_TRY_ASSIGN(config.max_nodes, node_count(ends.back()));
+  if (config.min_nodes < 1 || config.min_nodes > config.max_nodes)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("min_nodes must be > 0 and <= max_nodes, got min_nodes={}, max_nodes={}",
+                    config.min_nodes, config.max_nodes));
+  if (config.max_nodes > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("--nnodes {}: this version launches one node", printable(raw.nnodes)));
+  return {};
+}
+
+Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t count, worker_count(raw.nproc_per_node, facts));
+  if (count < 1)
+    return fail(Errc::invalid_input, fmt::format("nproc_per_node must be > 0, got {}", count));
+  constexpr std::int64_t kMost = 1 << 20;  // more than any kernel has process ids by default
+  if (count > kMost)
+    return fail(Errc::invalid_input,
+                fmt::format("nproc_per_node must be at most {}, got {}", kMost, count));
+  config.nproc = static_cast<int>(count);
+  config.role = raw.role;
+  config.local_addr = raw.local_addr;
+  if (config.nproc > 1 && !facts.env("OMP_NUM_THREADS")) {
+    config.omp_num_threads = "1";
+    config.warnings.push_back(
+        "OMP_NUM_THREADS is not set: every worker gets 1, so that this machine is not overloaded; "
+        "set "
+        "it to tune your application");
+  }
+  return {};
+}
+
+Status apply_placement(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  config.virtual_local_rank = raw.virtual_local_rank;
+  if (raw.numa_binding) {
+    LOCKSTEP_TRY_ASSIGN(config.numa_binding, numa_binding(*raw.numa_binding));
+  }
+  const auto visible = facts.env("CUDA_VISIBLE_DEVICES");
+  if (!raw.virtual_local_rank || !visible) return {};
+  const std::size_t gpus = split(*visible, ',').size();
+  if (gpus < static_cast<std::size_t>(config.nproc))
+    return fail(Errc::invalid_input,
+                fmt::format("local_rank {} exceeds available GPUs in CUDA_VISIBLE_DEVICES={}", gpus,
+                            printable(*visible)),
+                "--virtual-local-rank needs one visible device for each worker");
+  return {};
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,122 @@
+#include "agent/worker_spec.h"
+
+#include "base/text.h"
+#include "codec/python_template.h"
+#include "proc/leftovers.h"
+#include "proc/signals.h"
+
+namespace lockstep::agent {
+
+Round single_node_round(int number, int nproc, std::string master_addr, int master_port) {
+  Round round;
+  round.number = number;
+  round.world_size = nproc;
+  round.role_world_size = nproc;
+  round.master_addr = std::move(master_addr);
+  round.master_port = master_port;
+  return round;
+}
+
+namespace {
+
+std::string signal_list(const LaunchConfig& config) {
+  std::vector<std::string> names;
+  for (const int signal : config.signals)
+    names.push_back(proc::signal_name(signal));
+  return join(names, ",");
+}
+
+// What is the same for all workers of the attempt.
+Environment shared_environment(const LaunchConfig& config, const Round& round,
+                               const AttemptFacts& facts, const Environment& inherited) {
+  Environment env = inherited;
+  env["GROUP_RANK"] = std::to_string(round.group_rank);
+  env["ROLE_NAME"] = config.role;
+  env["LOCAL_WORLD_SIZE"] = std::to_string(config.nproc);
+  env["WORLD_SIZE"] = std::to_string(round.world_size);
+  env["GROUP_WORLD_SIZE"] = std::to_string(round.group_world_size);
+  env["ROLE_WORLD_SIZE"] = std::to_string(round.role_world_size);
+  env["MASTER_ADDR"] = round.master_addr;
+  env["MASTER_PORT"] = std::to_string(round.master_port);
+  env["TORCHELASTIC_RESTART_COUNT"] = std::to_string(facts.restart_count);
+  env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(config.max_restarts);
+  env["TORCHELASTIC_RUN_ID"] = config.run_id;
+  env["TORCHELASTIC_USE_AGENT_STORE"] = round.use_agent_store ? "True" : "False";
+  env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = signal_list(config);
+  env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  if (config.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", *config.omp_num_threads);
+  if (!facts.agent_tag.empty()) env[proc::kAgentTag] = facts.agent_tag;
+  return env;
+}
+
+// --virtual-local-rank: every worker believes to be the only one and sees the one device that is
+// his.
+void virtualise(Environment& env, int local_rank) {
+  env["LOCAL_RANK"] = "0";
+  const auto visible = env.find("CUDA_VISIBLE_DEVICES");
+  if (visible == env.end()) {
+    env["CUDA_VISIBLE_DEVICES"] = std::to_string(local_rank);
+    return;
+  }
+  const auto devices = split(visible->second, ',');  // long enough: launch_config checked
+  const auto index = static_cast<std::size_t>(local_rank);
+  if (index < devices.size()) visible->second = std::string(strip(devices[index]));
+}
+
+std::vector<std::string> worker_argv(const LaunchConfig& config, int local_rank) {
+  const std::string rank = std::to_string(local_rank);
+  std::vector<std::string> argv = config.command;
+  if (config.substitute)
+    for (std::size_t i = 1; i < argv.size(); ++i)
+      argv[i] = codec::substitute(argv[i], {{"local_rank", rank}});
+  const auto at = argv.begin() + static_cast<std::ptrdiff_t>(config.local_rank_argument_at);
+  if (config.local_rank_argument == LocalRankArgument::dash)
+    argv.insert(at, "--local-rank=" + rank);
+  if (config.local_rank_argument == LocalRankArgument::underscore)
+    argv.insert(at, "--local_rank=" + rank);
+  return argv;
+}
+
+}  // namespace
+
+std::vector<WorkerSpec> make_worker_specs(const LaunchConfig& config, const Round& round,
+                                          const AttemptFacts& facts, const Environment& inherited) {
+  const Environment shared = shared_environment(config, round, facts, inherited);
+  std::vector<WorkerSpec> specs;
+  for (int local_rank = 0; local_rank < config.nproc; ++local_rank) {
+    WorkerSpec spec;
+    spec.local_rank = local_rank;
+    spec.rank = round.base_rank + local_rank;
+    spec.argv = worker_argv(config, local_rank);
+    spec.env = shared;
+    spec.env["LOCAL_RANK"] = std::to_string(local_rank);
+    spec.env["RANK"] = std::to_string(spec.rank);
+    spec.env["ROLE_RANK"] = std::to_string(round.role_base_rank + local_rank);
+    spec.env["TORCHELASTIC_ERROR_FILE"] =
+        facts.error_files.at(static_cast<std::size_t>(local_rank));
+    if (config.virtual_local_rank) virtualise(spec.env, local_rank);
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::vector<std::string> environment_block(const Environment& env) {
+  std::vector<std::string> block;
+  block.reserve(env.size());
+  for (const auto& [name, value] : env)
+    block.push_back(name + "=" + value);
+  return block;
+}
+
+Environment environment_of(const char* const* environ) {
+  Environment env;
+  for (; *environ != nullptr; ++environ) {
+    const std::string_view entry = *environ;
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    env.try_emplace(std::string(entry.substr(0, equals)), entry.substr(equals + 1));
+  }
+  return env;
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,21 @@
+// The subcommands. Each turns argv into one call on a room below and words for a person; the return
+// value is the process's exit code (docs/command-line.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace lockstep::cli {
+
+using Args = std::vector<std::string>;  // without program and subcommand name
+
+enum class RunAs { run, torchrun, launch };
+int run_command(const Args& args, RunAs as);
+int store_command(const Args& args);
+
+// "lockstep run: error: what" and, if there is one, a line of advice; to stderr.
+void print_error(std::string_view program, const Error& error);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,26 @@
+// The scripts say the right words; tests/integration runs them in real shells.
+#include "cli/completion.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli {
+namespace {
+
+TEST(Completion, NamesOptionsChoicesAndSubcommands) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const auto script = completion_script(shell);
+    ASSERT_TRUE(script) << shell;
+    for (const char* word :
+         {"nproc-per-node", "forkserver", "launch", "store", "version", "torchrun"})
+      EXPECT_NE(script->find(word), std::string::npos) << shell << " " << word;
+  }
+}
+
+TEST(Completion, TcshIsNotOffered) {
+  const auto script = completion_script("tcsh");
+  ASSERT_FALSE(script);
+  EXPECT_NE(script.error().message.find("tcsh"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::cli

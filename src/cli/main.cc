@@ -1,0 +1,87 @@
+// lockstep: picks the subcommand. Called through a link named torchrun it is `lockstep run`.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::string overview() {
+  std::string text =
+      "usage: lockstep COMMAND [options]\n\n"
+      "Starts a training command on every rank and keeps it running.\n\n"
+      "commands:\n";
+  for (const Subcommand& command : subcommands()) {
+    std::string name(command.name);
+    name.resize(10, ' ');
+    text += "  " + name + std::string(command.summary) + "\n";
+  }
+  return text +
+         "\n'lockstep COMMAND --help' tells more. 'lockstep --version' prints the version.\n"
+         "Through a link named torchrun this program is 'lockstep run'.\n";
+}
+
+int unknown_command(const std::string& given) {
+  std::vector<std::string> names;
+  for (const Subcommand& command : subcommands()) names.emplace_back(command.name);
+  Error error{Errc::invalid_input, "unknown command '" + printable(given, 60) + "'", {}, 0};
+  const auto meant = did_you_mean(given, names);
+  error.hint = meant ? "did you mean 'lockstep " + *meant + "'?" : "the commands are: " + join(names, ", ");
+  print_error("lockstep", error);
+  return 2;
+}
+
+// A closed standard stream would be taken by the first file we open, and written to.
+void fill_standard_streams() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= 2) fd = dup(fd);
+  if (fd > 2) close(fd);
+}
+
+int dispatch(const std::string& program, Args args) {
+  if (program == "torchrun") return run_command(args, RunAs::torchrun);
+  if (args.empty()) {
+    std::fputs(overview().c_str(), stderr);
+    return 2;
+  }
+  const std::string command = args.front();
+  args.erase(args.begin());
+  if (command == "run") return run_command(args, RunAs::run);
+  if (command == "launch") return run_command(args, RunAs::launch);
+  if (command == "store") return store_command(args);
+  if (command == "--version" || command == "version") {
+    std::puts("lockstep " LOCKSTEP_VERSION);
+    return 0;
+  }
+  if (command == "--help" || command == "-h" || command == "help") {
+    if (!args.empty() && command == "help") return dispatch(program, {args.front(), "--help"});
+    std::fputs(overview().c_str(), stdout);
+    return 0;
+  }
+  return unknown_command(command);
+}
+
+}  // namespace
+
+void print_error(std::string_view program, const Error& error) {
+  std::string text = std::string(program) + ": error: " + error.message + "\n";
+  if (!error.hint.empty()) text += std::string(program) + ": hint: " + error.hint + "\n";
+  std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace lockstep::cli
+
+int main(int argc, char** argv) {
+  lockstep::cli::fill_standard_streams();
+  lockstep::log::set_level_from_env();
+  const std::string path = argc > 0 ? argv[0] : "lockstep";
+  lockstep::cli::Args args(argv + (argc > 0 ? 1 : 0), argv + argc);
+  return lockstep::cli::dispatch(path.substr(path.rfind('/') + 1), std::move(args));
+}

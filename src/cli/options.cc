@@ -1,0 +1,318 @@
+// Follows argparse's consume_optional/_parse_optional step by step; names in comments are
+// argparse's.
+#include "cli/options.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cli {
+namespace {
+
+using Failed = tl::unexpected<ParseFailure>;
+
+Failed refuse(std::string message, std::string hint = {}) {
+  return Failed(ParseFailure{2, Error{Errc::invalid_input, std::move(message), std::move(hint)}});
+}
+
+std::string folded(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+bool digits_with_underscores(std::string_view text) {
+  if (text.empty() || text.front() == '_' || text.back() == '_') return false;
+  if (text.find("__") != std::string_view::npos) return false;
+  return text.find_first_not_of("0123456789_") == std::string_view::npos;
+}
+
+// argparse's _negative_number_matcher; text starts with '-'.
+bool looks_negative(std::string_view text) {
+  text.remove_prefix(1);
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return digits_with_underscores(text);
+  return (dot == 0 || digits_with_underscores(text.substr(0, dot))) &&
+         digits_with_underscores(text.substr(dot + 1));
+}
+
+// One way to read a word as an option.
+struct Match {
+  const Option* option = nullptr;  // nullptr: looks like an option, is none
+  std::optional<std::string> attached;
+  bool equals = false;  // attached by '='
+  bool is_short = false;
+};
+
+struct Action {
+  const Option* option;
+  std::string value;
+};
+
+class Parser {
+ public:
+  Parser(const Table& table, std::span<const std::string> args, const GetEnv& env)
+      : table_(table), args_(args), env_(env) {
+    for (const Group& group : table.groups) {
+      for (const Option& option : group.options)
+        options_.push_back(&option);
+    }
+  }
+
+  ParseResult run();
+
+ private:
+  using Step = tl::expected<void, ParseFailure>;
+
+  Step read_env_flags();
+  Step read_env_values();
+  Step read_words();
+  Step consume_option(std::size_t& at);
+  tl::expected<Action, ParseFailure> resolve(Match& match, std::size_t& next);
+  Step apply(const Action& action);
+  void take_script(std::size_t at);
+
+  // Empty: the word is a positional.
+  std::vector<Match> classify(const std::string& word) const;
+  std::vector<Match> classify_long(std::string_view word) const;
+  const Option* by_letter(char letter) const;
+  Failed unknown_option() const;
+
+  const Table& table_;
+  std::span<const std::string> args_;
+  const GetEnv& env_;
+  std::vector<const Option*> options_;
+  Parsed parsed_;
+  std::optional<std::string> unknown_;  // the first
+};
+
+const Option* Parser::by_letter(char letter) const {
+  for (const Option* option : options_) {
+    if (option->letter == letter) return option;
+  }
+  return nullptr;
+}
+
+std::vector<Match> Parser::classify_long(std::string_view word) const {
+  const std::size_t equals = word.find('=');
+  const std::string name = folded(word.substr(2, equals == word.npos ? equals : equals - 2));
+  Match match;
+  if (equals != word.npos) match.attached = std::string(word.substr(equals + 1));
+  match.equals = equals != word.npos;
+  std::vector<Match> theirs;
+  std::vector<Match> ours;
+  for (const Option* option : options_) {
+    match.option = option;
+    if (option->name == name) return {match};
+    if (option->name.starts_with(name)) (option->own ? ours : theirs).push_back(match);
+  }
+  return theirs.empty() ? ours : theirs;
+}
+
+std::vector<Match> Parser::classify(const std::string& word) const {
+  if (word.size() < 2 || word[0] != '-') return {};
+  if (word[1] == '-') {
+    std::vector<Match> matches = classify_long(word);
+    if (!matches.empty()) return matches;
+  } else if (const Option* option = by_letter(word[1])) {
+    Match match{option, std::nullopt, false, true};
+    if (word.size() > 2) {
+      match.equals = word[2] == '=';
+      match.attached = word.substr(match.equals ? 3 : 2);
+    }
+    return {match};
+  }
+  if (looks_negative(word) || word.find(' ') != std::string::npos) return {};
+  return {Match{}};
+}
+
+// The value, from the word itself or the next one. For a bundle of letters ("-mr3") the first flag;
+// match then stands for the rest, without an option if the rest is unknown.
+tl::expected<Action, ParseFailure> Parser::resolve(Match& match, std::size_t& next) {
+  const Option& option = *match.option;
+  const auto reject = [&option](std::string_view what) {
+    return refuse(fmt::format("argument --{}: {}", option.name, what));
+  };
+  if (option.kind == Kind::flag) {
+    if (!match.attached) return Action{&option, "1"};
+    const std::string rest = *match.attached;
+    if (!match.is_short || rest.empty() || match.equals || rest[0] == '-')
+      return reject(fmt::format("ignored explicit argument '{}'", printable(rest)));
+    match.option = by_letter(rest[0]);
+    if (match.option == nullptr) {
+      if (!unknown_) unknown_ = "-" + rest;
+      return Action{&option, "1"};
+    }
+    match.equals = rest.size() > 1 && rest[1] == '=';
+    match.attached = rest.substr(match.equals ? 2 : 1);
+    if (match.attached->empty() && !match.equals) match.attached.reset();
+    return Action{&option, "1"};
+  }
+  if (match.attached) return Action{&option, *match.attached};
+  if (next >= args_.size() || args_[next] == "--" || !classify(args_[next]).empty())
+    return reject("expected one argument");
+  return Action{&option, args_[next++]};
+}
+
+Parser::Step Parser::consume_option(std::size_t& at) {
+  const std::string& word = args_[at];
+  std::vector<Match> matches = classify(word);
+  if (matches.size() > 1) {
+    std::vector<std::string> names;
+    for (const Match& match : matches)
+      names.push_back(fmt::format("--{}", match.option->name));
+    return refuse(
+        fmt::format("ambiguous option: {} could match {}", printable(word), join(names, ", ")));
+  }
+  ++at;
+  Match match = std::move(matches.front());
+  if (match.option == nullptr) {
+    if (!unknown_) unknown_ = word;
+    return {};
+  }
+  std::vector<Action> actions;
+  while (match.option != nullptr) {
+    const Option* before = match.option;
+    const bool bundle = before->kind == Kind::flag && match.attached.has_value();
+    auto action = resolve(match, at);
+    if (!action) return Failed(std::move(action).error());
+    actions.push_back(std::move(*action));
+    if (!bundle) break;
+  }
+  for (const Action& action : actions) {
+    if (auto applied = apply(action); !applied) return applied;
+    if (!parsed_.ended_by.empty()) break;
+  }
+  return {};
+}
+
+Parser::Step Parser::apply(const Action& action) {
+  const Option& option = *action.option;
+  const std::string shown = printable(action.value);
+  const bool bad_int = option.kind == Kind::integer && !parse_int(action.value);
+  const bool bad_number = option.kind == Kind::number && !parse_float(action.value);
+  if (bad_int || bad_number)
+    return refuse(fmt::format("argument --{}: invalid {} value: '{}'", option.name,
+                              bad_int ? "int" : "float", shown));
+  const auto& choices = option.choices;
+  if (!choices.empty() &&
+      std::find(choices.begin(), choices.end(), action.value) == choices.end()) {
+    const std::vector<std::string> names(choices.begin(), choices.end());
+    return refuse(fmt::format("argument --{}: invalid choice: '{}' (choose from {})", option.name,
+                              shown, join(names, ", ")));
+  }
+  parsed_.values[std::string(option.name)] = action.value;
+  if (option.ends_parsing) parsed_.ended_by = option.name;
+  return {};
+}
+
+void Parser::take_script(std::size_t at) {
+  parsed_.script = args_[at];
+  const auto rest = args_.subspan(at + 1);
+  parsed_.script_args.assign(rest.begin(), rest.end());
+}
+
+Parser::Step Parser::read_words() {
+  std::size_t at = 0;
+  while (at < args_.size() && parsed_.ended_by.empty()) {
+    const bool rest_is_positional = args_[at] == "--";
+    if (rest_is_positional || classify(args_[at]).empty()) {
+      if (rest_is_positional && ++at == args_.size()) break;
+      if (!table_.takes_script) {
+        if (!unknown_) unknown_ = args_[at];
+        ++at;
+        continue;
+      }
+      take_script(at);
+      // The script's own pattern is (-*A-*): it swallows one "--" right behind it, no later one.
+      auto& rest = parsed_.script_args;
+      if (!rest_is_positional && !rest.empty() && rest.front() == "--") rest.erase(rest.begin());
+      break;
+    }
+    if (auto step = consume_option(at); !step) return step;
+  }
+  return {};
+}
+
+// torchrun reads these while it builds its parser, before it looks at argv: hence the 1.
+Parser::Step Parser::read_env_flags() {
+  for (const Option* option : options_) {
+    if (option->env.empty() || option->kind != Kind::flag) continue;
+    const auto text = env_(option->env);
+    if (!text) continue;
+    const auto number = parse_int(*text);
+    if (!number)
+      return Failed(
+          ParseFailure{1, Error{Errc::invalid_input,
+                                fmt::format("{}: invalid literal for int() with base 10: '{}'",
+                                            option->env, printable(*text)),
+                                fmt::format("use {0}=1 to switch --{1} on, {0}=0 for off",
+                                            option->env, option->name)}});
+    if (*number != 0) parsed_.values[std::string(option->name)] = "1";
+  }
+  return {};
+}
+
+// As argparse treats string defaults: converted, but not held against the choices.
+Parser::Step Parser::read_env_values() {
+  for (const Option* option : options_) {
+    if (option->env.empty() || option->kind == Kind::flag || parsed_.has(option->name)) continue;
+    auto text = env_(option->env);
+    if (!text) continue;
+    Option unchecked = *option;
+    unchecked.choices.clear();
+    if (auto applied = apply({&unchecked, *text}); !applied) {
+      ParseFailure failure = std::move(applied).error();
+      failure.error.hint =
+          fmt::format("the value comes from the environment variable {}", option->env);
+      return Failed(std::move(failure));
+    }
+  }
+  return {};
+}
+
+Failed Parser::unknown_option() const {
+  const std::string name = folded(unknown_->substr(0, unknown_->find('=')));
+  std::vector<std::string> names;
+  for (const Option* option : options_)
+    names.push_back(fmt::format("--{}", option->name));
+  std::string hint;
+  if (name.starts_with("-")) {
+    if (const auto meant = did_you_mean(name, names))
+      hint = fmt::format("did you mean {}?", *meant);
+  }
+  return refuse(fmt::format("unrecognized arguments: {}", printable(*unknown_)), hint);
+}
+
+ParseResult Parser::run() {
+  if (auto step = read_env_flags(); !step) return Failed(std::move(step).error());
+  if (auto step = read_words(); !step) return Failed(std::move(step).error());
+  if (!parsed_.ended_by.empty()) return std::move(parsed_);
+  if (auto step = read_env_values(); !step) return Failed(std::move(step).error());
+  if (unknown_) return unknown_option();
+  if (table_.takes_script && !parsed_.script)
+    return refuse("the following arguments are required: training_script",
+                  fmt::format("{} --help lists the options", table_.program));
+  return std::move(parsed_);
+}
+
+}  // namespace
+
+std::optional<std::string> Parsed::text(std::string_view name) const {
+  const auto found = values.find(name);
+  if (found == values.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string Parsed::text_or(std::string_view name, std::string_view fallback) const {
+  return text(name).value_or(std::string(fallback));
+}
+
+ParseResult parse_options(const Table& table, std::span<const std::string> args,
+                          const GetEnv& env) {
+  return Parser(table, args, env).run();
+}
+
+}  // namespace lockstep::cli

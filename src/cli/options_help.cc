@@ -1,0 +1,76 @@
+// Help text from an option table: two columns, 80 wide.
+#include "base/text.h"
+#include "cli/options.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kColumn = 29;  // where descriptions start
+
+std::string left_side(const Option& option) {
+  std::string out = option.letter != 0 ? fmt::format("  -{}, ", option.letter) : std::string("  ");
+  out += fmt::format("--{}", option.name);
+  if (option.kind != Kind::flag) out += fmt::format(" {}", option.metavar);
+  return out;
+}
+
+std::string description(const Option& option) {
+  std::string out(option.help);
+  if (!option.choices.empty()) {
+    const std::vector<std::string> choices(option.choices.begin(), option.choices.end());
+    out += (out.empty() ? "" : ": ") + join(choices, ", ");
+  }
+  if (!option.shown_default.empty()) out += fmt::format(" [{}]", option.shown_default);
+  return out;
+}
+
+// The words of text in lines that fit from kColumn on.
+std::vector<std::string> wrapped(const std::string& text) {
+  std::vector<std::string> lines(1);
+  for (const std::string& word : split(text, ' ')) {
+    std::string& line = lines.back();
+    if (!line.empty() && line.size() + 1 + word.size() > kWidth - kColumn) {
+      lines.push_back(word);
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string usage_line(const Table& table) {
+  return fmt::format("usage: {} [options]{}", table.program,
+                     table.takes_script ? " script [script arguments ...]" : "");
+}
+
+std::string help_group(const Group& group) {
+  std::string out = fmt::format("{}:\n", group.title);
+  for (const Option& option : group.options) {
+    std::string line = left_side(option);
+    if (line.size() + 2 > kColumn) {
+      out += line + "\n";
+      line.clear();
+    }
+    for (const std::string& part : wrapped(description(option))) {
+      line.resize(kColumn, ' ');
+      out += line + part + "\n";
+      line.clear();
+    }
+  }
+  return out;
+}
+
+std::string help_text(const Table& table) {
+  std::string out = fmt::format("{}\n\n{}\n", usage_line(table), table.summary);
+  for (const Group& group : table.groups)
+    out += fmt::format("\n{}", help_group(group));
+  if (!table.epilog.empty()) out += fmt::format("\n{}\n", table.epilog);
+  return out;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,90 @@
+// From parsed rows to the structs of the rooms below.
+#include "base/text.h"
+#include "cli/run_options.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::cli {
+namespace {
+
+std::optional<std::int64_t> integer(const Parsed& parsed, std::string_view name) {
+  const auto text = parsed.text(name);
+  return text ? parse_int(*text) : std::nullopt;
+}
+
+void assign(std::string& target, const Parsed& parsed, std::string_view name) {
+  if (auto text = parsed.text(name)) target = *std::move(text);
+}
+
+void assign_logs(agent::RawOptions& raw, const Parsed& parsed) {
+  raw.log_dir = parsed.text("log-dir");
+  assign(raw.redirects, parsed, "redirects");
+  assign(raw.tee, parsed, "tee");
+  assign(raw.log_line_prefix_template, parsed, "log-line-prefix-template");
+  assign(raw.log_prefix, parsed, "log-prefix");
+  assign(raw.local_ranks_filter, parsed, "local-ranks-filter");
+  assign(raw.duplicate_stdout_filters, parsed, "duplicate-stdout-filters");
+  assign(raw.duplicate_stderr_filters, parsed, "duplicate-stderr-filters");
+  raw.logs_specs = parsed.text("logs-specs");
+}
+
+void assign_topology(agent::RawOptions& raw, const Parsed& parsed) {
+  assign(raw.nnodes, parsed, "nnodes");
+  assign(raw.nproc_per_node, parsed, "nproc-per-node");
+  assign(raw.role, parsed, "role");
+  raw.node_rank = integer(parsed, "node-rank").value_or(raw.node_rank);
+  assign(raw.master_addr, parsed, "master-addr");
+  raw.master_port = integer(parsed, "master-port");
+  raw.local_addr = parsed.text("local-addr");
+  assign(raw.rdzv_backend, parsed, "rdzv-backend");
+  assign(raw.rdzv_endpoint, parsed, "rdzv-endpoint");
+  assign(raw.rdzv_id, parsed, "rdzv-id");
+  raw.rdzv_id_given = parsed.has("rdzv-id");
+  assign(raw.rdzv_conf, parsed, "rdzv-conf");
+  raw.standalone = parsed.has("standalone");
+}
+
+}  // namespace
+
+agent::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
+  agent::RawOptions raw;
+  assign_topology(raw, parsed);
+  assign_logs(raw, parsed);
+  raw.script = parsed.script.value_or("");
+  raw.script_args = parsed.script_args;
+  raw.module = parsed.has("module");
+  raw.no_python = parsed.has("no-python");
+  raw.run_path = parsed.has("run-path");
+  raw.max_restarts = integer(parsed, "max-restarts").value_or(raw.max_restarts);
+  if (const auto text = parsed.text("monitor-interval"))
+    raw.monitor_interval = parse_float(*text).value_or(raw.monitor_interval);
+  raw.signals_to_handle = parsed.text("signals-to-handle");
+  raw.shutdown_timeout = integer(parsed, "shutdown-timeout");
+  assign(raw.event_log_handler, parsed, "event-log-handler");
+  assign(raw.isolation, parsed, "isolation");
+  assign(raw.exit_code, parsed, "exit-code");
+  raw.report = parsed.text("report");
+  raw.virtual_local_rank = parsed.has("virtual-local-rank");
+  raw.numa_binding = parsed.text("numa-binding");
+  raw.legacy_launch = legacy_launch;
+  raw.use_env = parsed.has("use-env");
+  assign(raw.local_rank_spelling, parsed, "local-rank-spelling");
+  return raw;
+}
+
+Result<StoreOptions> store_options(const Parsed& parsed) {
+  StoreOptions options;
+  options.host = parsed.text_or("host", options.host);
+  options.port = integer(parsed, "port").value_or(options.port);
+  options.print_stats = parsed.has("print-stats");
+  options.max_value_bytes = integer(parsed, "max-value-bytes").value_or(options.max_value_bytes);
+  if (options.port < 0 || options.port > 65535)
+    return fail(Errc::invalid_input,
+                fmt::format("--port must be between 0 and 65535, got {}", options.port));
+  if (options.max_value_bytes < 1)
+    return fail(Errc::invalid_input,
+                fmt::format("--max-value-bytes must be > 0, got {}", options.max_value_bytes));
+  return options;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,81 @@
+// lockstep run, torchrun and lockstep launch: options to LaunchConfig to one job.
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "agent/job.h"
+#include "agent/launch_config.h"
+#include "agent/machine_facts.h"
+#include "agent/raw_options.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/completion.h"
+#include "cli/run_options.h"
+#include "proc/signals.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kFailed = 1;  // whatever is not the parser's to refuse
+
+const Table& table_for(RunAs as) {
+  switch (as) {
+    case RunAs::torchrun:
+      return torchrun_table();
+    case RunAs::launch:
+      return launch_table();
+    case RunAs::run:
+      break;
+  }
+  return run_table();
+}
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int print_completion(std::string_view program, std::string_view shell) {
+  const auto script = completion_script(shell);
+  if (!script) {
+    print_error(program, script.error());
+    return kFailed;
+  }
+  std::fputs(script->c_str(), stdout);
+  return 0;
+}
+
+int launch(std::string_view program, const Parsed& parsed, bool legacy) {
+  const auto config = agent::make_launch_config(raw_options(parsed, legacy), agent::machine_facts());
+  if (!config) {
+    print_error(program, config.error());
+    return kFailed;
+  }
+  for (const std::string& warning : config->warnings) log::warning("{}", warning);
+  const auto code = agent::run_job(*config);
+  if (code) return *code;
+  print_error(program, code.error());
+  return kFailed;
+}
+
+}  // namespace
+
+int run_command(const Args& args, RunAs as) {
+  // From here on a signal waits until there is somebody to act on it.
+  proc::block(proc::handled_signals());
+  const Table& table = table_for(as);
+  const auto parsed = parse_options(table, args, variable);
+  if (!parsed) {
+    std::fprintf(stderr, "%s\n", usage_line(table).c_str());
+    print_error(table.program, parsed.error().error);
+    return parsed.error().exit_code;
+  }
+  if (parsed->ended_by == "help") {
+    std::fputs(help_text(table).c_str(), stdout);
+    return 0;
+  }
+  if (const auto shell = parsed->text("print-completion")) return print_completion(table.program, *shell);
+  return launch(table.program, *parsed, as == RunAs::launch);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,354 @@
+// Rows of `lockstep run`: every option of torchrun 2.14, and our own.
+#include "cli/run_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+Group topology() {
+  return {
+      "Nodes and workers",
+      {
+          {.name = "nnodes",
+           .kind = Kind::text,
+           .metavar = "N|MIN:MAX",
+           .help = "nodes of the job",
+           .shown_default = "1:1",
+           .env = "PET_NNODES"},
+          {.name = "nproc-per-node",
+           .kind = Kind::text,
+           .metavar = "N",
+           .help = "workers on this node: a number, cpu, gpu, xpu, or auto (GPUs, else CPUs)",
+           .shown_default = "1",
+           .env = "PET_NPROC_PER_NODE"},
+          {.name = "node-rank",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .help = "place of this node, static backend",
+           .shown_default = "0",
+           .env = "PET_NODE_RANK"},
+          {.name = "role",
+           .kind = Kind::text,
+           .metavar = "NAME",
+           .help = "role of the workers, shown in log prefixes",
+           .shown_default = "default",
+           .env = "PET_ROLE"},
+          {.name = "master-addr",
+           .kind = Kind::text,
+           .metavar = "HOST",
+           .help = "address of node 0, static backend; IPv6 in brackets",
+           .shown_default = "127.0.0.1",
+           .env = "PET_MASTER_ADDR"},
+          {.name = "master-port",
+           .kind = Kind::integer,
+           .metavar = "PORT",
+           .help = "port of the store, static backend; on one node without it a free port is taken",
+           .env = "PET_MASTER_PORT"},
+          {.name = "local-addr",
+           .kind = Kind::text,
+           .metavar = "HOST",
+           .help = "address under which other nodes reach this one",
+           .env = "PET_LOCAL_ADDR"},
+      }};
+}
+
+Group rendezvous() {
+  return {"Rendezvous",
+          {
+              {.name = "standalone",
+               .help = "one node, free port, fresh run id",
+               .env = "PET_STANDALONE"},
+              {.name = "rdzv-backend",
+               .kind = Kind::text,
+               .metavar = "NAME",
+               .help = "static, c10d, etcd or etcd-v2",
+               .shown_default = "static",
+               .env = "PET_RDZV_BACKEND"},
+              {.name = "rdzv-endpoint",
+               .kind = Kind::text,
+               .metavar = "HOST[:PORT]",
+               .help = "where nodes meet",
+               .env = "PET_RDZV_ENDPOINT"},
+              {.name = "rdzv-id",
+               .kind = Kind::text,
+               .metavar = "ID",
+               .help = "run id of the job",
+               .shown_default = "none",
+               .env = "PET_RDZV_ID"},
+              {.name = "rdzv-conf",
+               .kind = Kind::text,
+               .metavar = "K=V,...",
+               .help = "settings of the backend, times in seconds: join_timeout [600], "
+                       "last_call_timeout [30], close_timeout [30], read_timeout [60], ...",
+               .env = "PET_RDZV_CONF"},
+          }};
+}
+
+Group command() {
+  return {"What runs",
+          {
+              {.name = "module",
+               .kind = Kind::flag,
+               .help = "script is a module name: python -m",
+               .env = "PET_MODULE",
+               .letter = 'm'},
+              {.name = "no-python",
+               .help = "run script itself, found in PATH, without Python",
+               .env = "PET_NO_PYTHON"},
+              {.name = "run-path",
+               .help = "run script with Python's runpy.run_path",
+               .env = "PET_RUN_PATH"},
+              {.name = "start-method",
+               .kind = Kind::text,
+               .metavar = "HOW",
+               .help = "accepted, without effect",
+               .shown_default = "spawn",
+               .env = "PET_START_METHOD",
+               .choices = {"spawn", "fork", "forkserver"}},
+          }};
+}
+
+Group supervision() {
+  return {"Failure, restart, stop",
+          {
+              {.name = "max-restarts",
+               .kind = Kind::integer,
+               .metavar = "N",
+               .help = "restarts of all workers before the job fails",
+               .shown_default = "0",
+               .env = "PET_MAX_RESTARTS"},
+              {.name = "monitor-interval",
+               .kind = Kind::number,
+               .metavar = "SECONDS",
+               .help = "accepted; ends of workers are seen at once",
+               .shown_default = "0.1",
+               .env = "PET_MONITOR_INTERVAL"},
+              {.name = "signals-to-handle",
+               .kind = Kind::text,
+               .metavar = "LIST",
+               .help = "signals that end the job",
+               .shown_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+               .env = "PET_SIGNALS_TO_HANDLE"},
+              {.name = "shutdown-timeout",
+               .kind = Kind::integer,
+               .metavar = "SECONDS",
+               .help = "from the first signal to SIGKILL; else TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
+               .shown_default = "30",
+               .env = "PET_SHUTDOWN_TIMEOUT"},
+              {.name = "event-log-handler",
+               .kind = Kind::text,
+               .metavar = "NAME",
+               .help = "null, or console: events as JSON lines on stderr",
+               .shown_default = "null",
+               .env = "PET_EVENT_LOG_HANDLER"},
+              {.name = "isolation",
+               .kind = Kind::text,
+               .metavar = "HOW",
+               .help = "how no process of a worker outlives the job",
+               .shown_default = "auto",
+               .choices = {"auto", "pidns", "cgroup", "guardian", "none"},
+               .own = true},
+              {.name = "exit-code",
+               .kind = Kind::text,
+               .metavar = "WHOSE",
+               .help = "on failure 1, or the first failed worker's own code",
+               .shown_default = "torchrun",
+               .choices = {"torchrun", "worker"},
+               .own = true},
+              {.name = "report",
+               .kind = Kind::text,
+               .metavar = "FILE",
+               .help = "write what happened as JSON at the end",
+               .own = true},
+          }};
+}
+
+Group logs() {
+  return {
+      "Output and logs",
+      {
+          {.name = "log-dir",
+           .kind = Kind::text,
+           .metavar = "DIR",
+           .help = "where log files go; /dev/null: none",
+           .shown_default = "/tmp/torchelastic_*",
+           .env = "PET_LOG_DIR"},
+          {.name = "redirects",
+           .kind = Kind::text,
+           .metavar = "WHAT",
+           .help = "to files only: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank 0:3,1:2",
+           .shown_default = "0",
+           .env = "PET_REDIRECTS",
+           .letter = 'r'},
+          {.name = "tee",
+           .kind = Kind::text,
+           .metavar = "WHAT",
+           .help = "to files and console, like --redirects",
+           .shown_default = "0",
+           .env = "PET_TEE",
+           .letter = 't'},
+          {.name = "log-line-prefix-template",
+           .kind = Kind::text,
+           .metavar = "TEXT",
+           .help = "prefix of tee'd lines: ${role_name}, ${local_rank}, ${rank}, ${hostname}",
+           .env = "PET_LOG_LINE_PREFIX_TEMPLATE"},
+          {.name = "log-prefix",
+           .kind = Kind::text,
+           .metavar = "STYLE",
+           .help = "prefix of tee'd lines, [default0]: or [default 0]",
+           .shown_default = "torchrun",
+           .choices = {"torchrun", "readable"},
+           .own = true},
+          {.name = "local-ranks-filter",
+           .kind = Kind::text,
+           .metavar = "LIST",
+           .help = "local ranks shown on the console, as 0,1; rank:3 is a global rank",
+           .shown_default = "all",
+           .env = "PET_LOCAL_RANKS_FILTER"},
+          {.name = "duplicate-stdout-filters",
+           .kind = Kind::text,
+           .metavar = "LIST",
+           .help =
+               "tee'd lines with one of these texts also go to filtered_stdout.log; ,, is a comma",
+           .env = "PET_DUPLICATE_STDOUT_FILTERS"},
+          {.name = "duplicate-stderr-filters",
+           .kind = Kind::text,
+           .metavar = "LIST",
+           .help = "same, for stderr",
+           .env = "PET_DUPLICATE_STDERR_FILTERS"},
+          {.name = "logs-specs",
+           .kind = Kind::text,
+           .metavar = "NAME",
+           .help = "refused: needs Python plug-ins"},
+      }};
+}
+
+Group placement() {
+  return {"Devices",
+          {
+              {.name = "virtual-local-rank",
+               .help = "every worker sees one GPU, as LOCAL_RANK 0",
+               .env = "PET_VIRTUAL_LOCAL_RANK"},
+              {.name = "numa-binding",
+               .kind = Kind::text,
+               .metavar = "HOW",
+               .help = "bind workers to the CPUs near their GPU",
+               .choices = {"node", "socket", "exclusive", "core-complex"}},
+          }};
+}
+
+Group other() {
+  return {"Other",
+          {
+              {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+              {.name = "print-completion",
+               .kind = Kind::text,
+               .metavar = "SHELL",
+               .help = "completion script; tcsh is refused",
+               .choices = {"bash", "zsh", "fish", "tcsh"},
+               .ends_parsing = true},
+          }};
+}
+
+constexpr std::string_view kRunSummary =
+    "Runs a training script in several worker processes, as torchrun does: starts\n"
+    "them, restarts all when one fails, stops all when one cannot be helped, and\n"
+    "gives every worker the environment that torch.distributed reads.";
+
+constexpr std::string_view kRunEpilog =
+    "Long names may be shortened; - and _ are the same in them. All but the rows\n"
+    "logs-specs, isolation, exit-code, report, log-prefix, numa-binding and those\n"
+    "under Other can be set in the environment: --max-restarts is PET_MAX_RESTARTS;\n"
+    "flags take 0 or 1 there. Python is $PYTHON_EXEC, else $VIRTUAL_ENV/bin/python,\n"
+    "else python3 or python from PATH. Script arguments may contain ${local_rank}.";
+
+Table make_run_table(std::string_view program) {
+  return {program,
+          kRunSummary,
+          kRunEpilog,
+          true,
+          {topology(), rendezvous(), command(), supervision(), logs(), placement(), other()}};
+}
+
+Table make_launch_table() {
+  Table table = make_run_table("lockstep launch");
+  table.summary =
+      "As `lockstep run`, for scripts written for torch.distributed.launch, which is\n"
+      "deprecated: without --use-env the script gets its local rank as its first\n"
+      "argument, --local-rank=N.";
+  Group group{"Local rank",
+              {
+                  {.name = "use-env", .help = "no argument; the script reads LOCAL_RANK"},
+                  {.name = "local-rank-spelling",
+                   .kind = Kind::text,
+                   .metavar = "HOW",
+                   .help = "--local-rank=N or --local_rank=N (before PyTorch 2.0)",
+                   .shown_default = "dash",
+                   .choices = {"dash", "underscore"},
+                   .own = true},
+              }};
+  table.groups.insert(table.groups.begin() + 3, std::move(group));
+  return table;
+}
+
+Table make_store_table() {
+  return {"lockstep store",
+          "Serves the key-value store that PyTorch's TCPStore clients speak to, until\n"
+          "stopped by a signal.",
+          "",
+          false,
+          {{"Options",
+            {
+                {.name = "host",
+                 .kind = Kind::text,
+                 .metavar = "HOST",
+                 .help = "address to listen on",
+                 .shown_default = "127.0.0.1"},
+                {.name = "port",
+                 .kind = Kind::integer,
+                 .metavar = "PORT",
+                 .help = "port to listen on; 0: any, printed",
+                 .shown_default = "29500"},
+                {.name = "print-stats", .help = "counts of requests on stderr at the end"},
+                {.name = "max-value-bytes",
+                 .kind = Kind::integer,
+                 .metavar = "BYTES",
+                 .help = "largest value taken from a client",
+                 .shown_default = "1073741824"},
+                {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+            }}}};
+}
+
+}  // namespace
+
+const Table& run_table() {
+  static const Table table = make_run_table("lockstep run");
+  return table;
+}
+
+const Table& torchrun_table() {
+  static const Table table = make_run_table("torchrun");
+  return table;
+}
+
+const Table& launch_table() {
+  static const Table table = make_launch_table();
+  return table;
+}
+
+const Table& store_table() {
+  static const Table table = make_store_table();
+  return table;
+}
+
+std::span<const Subcommand> subcommands() {
+  static const Subcommand all[] = {
+      {"run", &run_table(), "run a script in several workers, as torchrun does"},
+      {"launch", &launch_table(), "the same, as torch.distributed.launch did"},
+      {"store", &store_table(), "serve a TCPStore"},
+      {"version", nullptr, "print the version"},
+      {"help", nullptr, "say what there is"},
+  };
+  return all;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,141 @@
+// The tables themselves, and that every row reaches its field.
+#include "cli/run_options.h"
+
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace lockstep::cli {
+namespace {
+
+std::vector<const Table*> tables() {
+  return {&run_table(), &torchrun_table(), &launch_table(), &store_table()};
+}
+
+Parsed parsed(const Table& table, const std::vector<std::string>& words) {
+  auto result = parse_options(table, words, [](std::string_view) { return std::nullopt; });
+  EXPECT_TRUE(result) << result.error().error.message;
+  return result.value_or(Parsed{});
+}
+
+TEST(Tables, RowsAreWellFormed) {
+  for (const Table* table : tables()) {
+    std::set<std::string_view> names;
+    std::set<char> letters;
+    for (const Group& group : table->groups) {
+      for (const Option& option : group.options) {
+        EXPECT_TRUE(names.insert(option.name).second) << option.name;
+        EXPECT_EQ(option.name.find('_'), std::string_view::npos) << option.name;
+        EXPECT_EQ(option.metavar.empty(), option.kind == Kind::flag) << option.name;
+        if (option.letter != 0) {
+          EXPECT_TRUE(letters.insert(option.letter).second) << option.name;
+        }
+        if (option.env.empty()) continue;
+        std::string env = "PET_" + to_upper(option.name);
+        std::replace(env.begin(), env.end(), '-', '_');
+        EXPECT_EQ(option.env, env);
+      }
+    }
+  }
+}
+
+TEST(Tables, HelpFitsTheScreen) {
+  for (const Table* table : tables()) {
+    for (const std::string& line : split(help_text(*table), '\n'))
+      EXPECT_LE(line.size(), 80U) << line;
+    for (const Group& group : table->groups)
+      EXPECT_LE(split(help_group(group), '\n').size() - 1, 24U) << group.title;
+  }
+  const std::string help = help_text(torchrun_table());
+  EXPECT_TRUE(help.starts_with("usage: torchrun [options] script [script arguments ...]\n\n"))
+      << help;
+  EXPECT_NE(help.find("--nproc-per-node N"), std::string::npos);
+  EXPECT_NE(help.find("-r, --redirects WHAT"), std::string::npos);
+}
+
+TEST(RawOptions, DefaultsAreTorchruns) {
+  const agent::RawOptions raw = raw_options(parsed(run_table(), {"T", "a"}), false);
+  EXPECT_EQ(raw.nnodes, "1:1");
+  EXPECT_EQ(raw.nproc_per_node, "1");
+  EXPECT_EQ(raw.rdzv_backend, "static");
+  EXPECT_EQ(raw.rdzv_id, "none");
+  EXPECT_EQ(raw.master_port, std::nullopt);
+  EXPECT_EQ(raw.monitor_interval, 0.1);
+  EXPECT_EQ(raw.script, "T");
+  EXPECT_EQ(raw.script_args, std::vector<std::string>{"a"});
+  EXPECT_FALSE(raw.legacy_launch);
+}
+
+TEST(RawOptions, EveryTextReachesItsField) {
+  const struct {
+    const char* name;
+    std::string (*get)(const agent::RawOptions&);
+  } rows[] = {
+      {"nnodes", [](const agent::RawOptions& raw) { return raw.nnodes; }},
+      {"nproc-per-node", [](const agent::RawOptions& raw) { return raw.nproc_per_node; }},
+      {"role", [](const agent::RawOptions& raw) { return raw.role; }},
+      {"node-rank", [](const agent::RawOptions& raw) { return std::to_string(raw.node_rank); }},
+      {"master-addr", [](const agent::RawOptions& raw) { return raw.master_addr; }},
+      {"master-port",
+       [](const agent::RawOptions& raw) { return std::to_string(*raw.master_port); }},
+      {"local-addr", [](const agent::RawOptions& raw) { return *raw.local_addr; }},
+      {"rdzv-backend", [](const agent::RawOptions& raw) { return raw.rdzv_backend; }},
+      {"rdzv-endpoint", [](const agent::RawOptions& raw) { return raw.rdzv_endpoint; }},
+      {"rdzv-id", [](const agent::RawOptions& raw) { return raw.rdzv_id; }},
+      {"rdzv-conf", [](const agent::RawOptions& raw) { return raw.rdzv_conf; }},
+      {"max-restarts",
+       [](const agent::RawOptions& raw) { return std::to_string(raw.max_restarts); }},
+      {"signals-to-handle", [](const agent::RawOptions& raw) { return *raw.signals_to_handle; }},
+      {"shutdown-timeout",
+       [](const agent::RawOptions& raw) { return std::to_string(*raw.shutdown_timeout); }},
+      {"event-log-handler", [](const agent::RawOptions& raw) { return raw.event_log_handler; }},
+      {"report", [](const agent::RawOptions& raw) { return *raw.report; }},
+      {"log-dir", [](const agent::RawOptions& raw) { return *raw.log_dir; }},
+      {"redirects", [](const agent::RawOptions& raw) { return raw.redirects; }},
+      {"tee", [](const agent::RawOptions& raw) { return raw.tee; }},
+      {"log-line-prefix-template",
+       [](const agent::RawOptions& raw) { return raw.log_line_prefix_template; }},
+      {"local-ranks-filter", [](const agent::RawOptions& raw) { return raw.local_ranks_filter; }},
+      {"duplicate-stdout-filters",
+       [](const agent::RawOptions& raw) { return raw.duplicate_stdout_filters; }},
+      {"duplicate-stderr-filters",
+       [](const agent::RawOptions& raw) { return raw.duplicate_stderr_filters; }},
+      {"logs-specs", [](const agent::RawOptions& raw) { return *raw.logs_specs; }},
+  };
+  for (const auto& row : rows) {
+    const Parsed options = parsed(run_table(), {std::string("--") + row.name, "41", "T"});
+    EXPECT_EQ(row.get(raw_options(options, false)), "41") << row.name;
+  }
+}
+
+TEST(RawOptions, FlagsAndChoices) {
+  const agent::RawOptions raw =
+      raw_options(parsed(launch_table(),
+                         {"-m", "--no-python", "--run-path", "--standalone", "--virtual-local-rank",
+                          "--use_env", "--isolation", "pidns", "--exit-code", "worker",
+                          "--log-prefix", "readable", "--numa-binding", "socket",
+                          "--monitor-interval", "2", "--local-rank-spelling", "underscore", "T"}),
+                  true);
+  EXPECT_TRUE(raw.module && raw.no_python && raw.run_path && raw.standalone);
+  EXPECT_TRUE(raw.virtual_local_rank && raw.use_env && raw.legacy_launch);
+  EXPECT_EQ(raw.isolation, "pidns");
+  EXPECT_EQ(raw.exit_code, "worker");
+  EXPECT_EQ(raw.log_prefix, "readable");
+  EXPECT_EQ(raw.numa_binding, "socket");
+  EXPECT_EQ(raw.monitor_interval, 2.0);
+  EXPECT_EQ(raw.local_rank_spelling, "underscore");
+}
+
+TEST(StoreOptions, AreChecked) {
+  EXPECT_EQ(store_options(parsed(store_table(), {}))->port, 29500);
+  EXPECT_EQ(store_options(parsed(store_table(), {"--host", "::", "--port=0"}))->host, "::");
+  EXPECT_FALSE(store_options(parsed(store_table(), {"--port", "65536"})));
+  EXPECT_FALSE(store_options(parsed(store_table(), {"--port", "-1"})));
+  EXPECT_FALSE(store_options(parsed(store_table(), {"--max-value-bytes", "0"})));
+}
+
+}  // namespace
+}  // namespace lockstep::cli

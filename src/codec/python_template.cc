@@ -1,0 +1,52 @@
+#include "codec/python_template.h"
+
+namespace lockstep::codec {
+namespace {
+
+bool starts_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool in_name(char c) {
+  return starts_name(c) || (c >= '0' && c <= '9');
+}
+
+// The identifier at the front of text, perhaps empty.
+std::string_view leading_name(std::string_view text) {
+  if (text.empty() || !starts_name(text[0])) return {};
+  std::size_t size = 1;
+  while (size < text.size() && in_name(text[size]))
+    ++size;
+  return text.substr(0, size);
+}
+
+}  // namespace
+
+std::string substitute(std::string_view text, const TemplateNames& names) {
+  std::string out;
+  out.reserve(text.size());
+  while (true) {
+    const std::size_t dollar = text.find('$');
+    out += text.substr(0, dollar);
+    if (dollar == std::string_view::npos) return out;
+    text.remove_prefix(dollar);
+    if (text.starts_with("$$")) {
+      out += '$';
+      text.remove_prefix(2);
+      continue;
+    }
+    const bool braced = text.starts_with("${");
+    const std::string_view name = leading_name(text.substr(braced ? 2 : 1));
+    const std::size_t size = name.size() + (braced ? 3 : 1);
+    const bool whole = !name.empty() && (!braced || (size <= text.size() && text[size - 1] == '}'));
+    const auto found = whole ? names.find(name) : names.end();
+    if (found != names.end()) {
+      out += found->second;
+      text.remove_prefix(size);
+    } else {
+      out += '$';
+      text.remove_prefix(1);
+    }
+  }
+}
+
+}  // namespace lockstep::codec

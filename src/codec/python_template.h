@@ -1,0 +1,16 @@
+// Python's string.Template(text).safe_substitute(names): $name and ${name} become their value, $$
+// becomes $, everything else stays as it is. Worker arguments and log prefixes are such templates.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace lockstep::codec {
+
+using TemplateNames = std::map<std::string, std::string, std::less<>>;
+
+std::string substitute(std::string_view text, const TemplateNames& names);
+
+}  // namespace lockstep::codec

@@ -1,0 +1,34 @@
+#include "host/gpus.h"
+
+#include "host/gpu_visible.h"
+
+#include <stdlib.h>
+
+namespace lockstep::host {
+namespace {
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+GpuEnvironment gpu_environment() {
+  return {variable("CUDA_VISIBLE_DEVICES"), variable("HIP_VISIBLE_DEVICES"),
+          variable("ROCR_VISIBLE_DEVICES"), variable("ZE_AFFINITY_MASK")};
+}
+
+std::vector<Gpu> visible_cuda_gpus(const std::string& root, const GpuEnvironment& env,
+                                   const RunCommand& run) {
+  const auto nvidia = nvidia_gpus(root, run);
+  if (!nvidia.empty()) return choose_nvidia(nvidia, env.cuda_visible_devices);
+  return choose_amd(amd_gpus(root), env);
+}
+
+std::vector<Gpu> visible_xpu_gpus(const std::string& root, const GpuEnvironment& env) {
+  return choose_intel(intel_gpus(root), env.ze_affinity_mask);
+}
+
+}  // namespace lockstep::host

@@ -1,0 +1,111 @@
+// NVIDIA GPUs from the driver's files.
+#include "base/text.h"
+#include "host/gpus.h"
+#include "host/nvidia_smi_command.h"
+#include "host/sysfs.h"
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace lockstep::host {
+namespace {
+
+bool may_open(const std::string& device) {
+  return access(device.c_str(), R_OK | W_OK) == 0;
+}
+
+// "GPU UUID: \t GPU-5c89" -> "GPU-5c89"
+std::string field(const std::string& text, std::string_view name) {
+  for (const auto& line : split(text, '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon != std::string::npos && strip(std::string_view(line).substr(0, colon)) == name)
+      return std::string(strip(std::string_view(line).substr(colon + 1)));
+  }
+  return {};
+}
+
+// Compute instances that the driver offers for the GPU with this minor number.
+int count_mig(const std::string& root, int minor) {
+  const std::string dir = fmt::format("{}/proc/driver/nvidia/capabilities/gpu{}/mig", root, minor);
+  int count = 0;
+  for (const int gpu_instance : list_numbered(dir, "gi"))
+    count +=
+        static_cast<int>(list_numbered(fmt::format("{}/gi{}", dir, gpu_instance), "ci").size());
+  return count;
+}
+
+// A container or a scheduler may hide a GPU by leaving out or closing its device file while the
+// driver still lists it; then CUDA does not see it either.
+std::vector<Gpu> from_driver(const std::string& root) {
+  std::vector<Gpu> gpus;
+  const std::string base = root + "/proc/driver/nvidia/gpus";
+  for (const auto& pci : list_names(base)) {
+    const auto text = read_text(base + "/" + pci + "/information");
+    if (!text || field(*text, "GPU Excluded") == "Yes") continue;
+    const auto minor = parse_int(field(*text, "Device Minor"));
+    if (!minor || !may_open(fmt::format("{}/dev/nvidia{}", root, *minor))) continue;
+    Gpu gpu;
+    gpu.index = static_cast<int>(gpus.size());
+    gpu.pci = to_lower(pci);
+    gpu.numa_node =
+        read_number(root + "/sys/bus/pci/devices/" + gpu.pci + "/numa_node").value_or(-1);
+    gpu.uuid = field(*text, "GPU UUID");
+    if (gpu.uuid.find('?') != std::string::npos) gpu.uuid.clear();  // not initialised yet
+    gpu.mig_instances = count_mig(root, static_cast<int>(*minor));
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+std::vector<Gpu> from_devices(const std::string& root) {
+  std::vector<Gpu> gpus;
+  for (const int minor : list_numbered(root + "/dev", "nvidia")) {
+    if (!may_open(fmt::format("{}/dev/nvidia{}", root, minor))) continue;
+    Gpu gpu;
+    gpu.index = static_cast<int>(gpus.size());
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+// Names that only nvidia-smi knows, put to GPUs that were found without it.
+void add_names(std::vector<Gpu>& gpus, const std::vector<Gpu>& listed) {
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const auto match = std::find_if(listed.begin(), listed.end(), [&](const Gpu& other) {
+      return gpus[i].uuid.empty() ? static_cast<std::size_t>(other.index) == i
+                                  : other.uuid == gpus[i].uuid;
+    });
+    if (match == listed.end()) continue;
+    gpus[i].uuid = match->uuid;
+    gpus[i].mig_uuids = match->mig_uuids;
+    gpus[i].mig_instances = std::max(gpus[i].mig_instances, match->mig_instances);
+  }
+}
+
+bool names_missing(const std::vector<Gpu>& gpus) {
+  return std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) {
+    return gpu.uuid.empty() || (gpu.mig_instances > 0 && gpu.mig_uuids.empty());
+  });
+}
+
+}  // namespace
+
+std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run) {
+  std::vector<Gpu> gpus = from_driver(root);
+  if (gpus.empty() && list_names(root + "/proc/driver/nvidia/gpus").empty())
+    gpus = from_devices(root);
+  // Windows' subsystem for Linux has GPUs behind one device file that says nothing.
+  const bool wsl = gpus.empty() && access((root + "/dev/dxg").c_str(), F_OK) == 0;
+  if (!run || (!wsl && !names_missing(gpus))) return gpus;
+  const auto text = run(nvidia_smi_list_command());
+  if (!text) return gpus;
+  const auto listed = parse_nvidia_smi_list(*text);
+  if (wsl) return listed;
+  add_names(gpus, listed);
+  return gpus;
+}
+
+}  // namespace lockstep::host

@@ -1,0 +1,17 @@
+// How this machine calls itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::host {
+
+std::string hostname();  // gethostname()
+
+// The name reports show: what Python's socket.getfqdn() finds in the text of /etc/hosts. DNS is
+// never asked, so this cannot hang. A name that would be "localhost" is passed over for the host's
+// own.
+std::string fqdn_from_hosts(std::string_view hostname, std::string_view hosts);
+std::string node_name();
+
+}  // namespace lockstep::host

@@ -1,0 +1,19 @@
+// nvidia-smi -L: its arguments and how to read what it prints.
+#pragma once
+
+#include "host/gpus.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::host {
+
+std::vector<std::string> nvidia_smi_list_command();
+
+// GPU 0: NVIDIA A100 (UUID: GPU-5c89…)
+//   MIG 1g.5gb      Device  0: (UUID: MIG-1b2a…)
+// Lines of another form are skipped. PCI bus and NUMA node stay unknown.
+std::vector<Gpu> parse_nvidia_smi_list(std::string_view text);
+
+}  // namespace lockstep::host

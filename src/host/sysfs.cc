@@ -1,0 +1,52 @@
+#include "host/sysfs.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lockstep::host {
+
+std::optional<std::string> read_text(const std::string& path) {
+  const auto text = io::read_file(path, 1 << 16);
+  if (!text) return std::nullopt;
+  return std::string(strip(*text));
+}
+
+std::optional<int> read_number(const std::string& path) {
+  const auto text = read_text(path);
+  const auto value = text ? parse_int(*text) : std::nullopt;
+  if (!value || *value < INT32_MIN || *value > INT32_MAX) return std::nullopt;
+  return static_cast<int>(*value);
+}
+
+std::vector<std::string> list_names(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator at(path, error);
+  const std::filesystem::directory_iterator end;
+  for (; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<int> number_after(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix) || name.size() == prefix.size() || name.size() > prefix.size() + 9)
+    return std::nullopt;
+  const std::string digits = name.substr(prefix.size());
+  if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
+  return std::stoi(digits);
+}
+
+std::vector<int> list_numbered(const std::string& path, const std::string& prefix) {
+  std::vector<int> numbers;
+  for (const auto& name : list_names(path))
+    if (const auto number = number_after(name, prefix)) numbers.push_back(*number);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace lockstep::host

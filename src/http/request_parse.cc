@@ -1,0 +1,174 @@
+#include "http/request_parse.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace lockstep::http {
+namespace {
+
+// RFC 9110's token characters.
+bool is_token(std::string_view text) {
+  constexpr std::string_view marks = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           marks.find(c) != std::string_view::npos;
+  });
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      result += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_digit(text[i + 1]);
+    const int low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    result += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return result;
+}
+
+// One line up to '\n', the '\r' before it dropped; advances `text`.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+// A name, a colon and no control bytes but tabs; folded lines of old are refused.
+bool is_header_field(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
+  const std::string_view value = line.substr(colon + 1);
+  return std::none_of(value.begin(), value.end(),
+                      [](char c) { return is_control(c) && c != '\t'; });
+}
+
+// Where the head ends (after the empty line), or npos.
+std::size_t head_end(std::string_view bytes) {
+  const std::size_t strict = bytes.find("\n\r\n");
+  const std::size_t lax = bytes.find("\n\n");
+  if (lax < strict) return lax + 2;
+  return strict == std::string_view::npos ? strict : strict + 3;
+}
+
+}  // namespace
+
+RequestParser::State RequestParser::feed(std::string_view bytes) {
+  if (state_ != State::more) return state_;
+  // Empty lines before the request line are allowed.
+  if (bytes_.empty()) bytes.remove_prefix(std::min(bytes.find_first_not_of("\r\n"), bytes.size()));
+  bytes_ += bytes.substr(0, kLimit + 1 - bytes_.size());
+  const std::size_t end = head_end(bytes_);
+  if (end != std::string::npos && end <= kLimit) {
+    bytes_.resize(end);
+    return finish();
+  }
+  if (bytes_.size() <= kLimit) return state_;
+  return fail_with(bytes_.find('\n') == std::string::npos ? 414 : 431);
+}
+
+RequestParser::State RequestParser::fail_with(int status) {
+  error_status_ = status;
+  bytes_.clear();
+  return state_ = State::bad;
+}
+
+RequestParser::State RequestParser::finish() {
+  std::string_view rest = bytes_;
+  if (const int error = parse_request_line(take_line(rest)); error != 0) return fail_with(error);
+  while (true) {
+    const std::string_view line = take_line(rest);
+    if (line.empty()) break;
+    if (!is_header_field(line)) return fail_with(400);
+  }
+  bytes_.clear();
+  return state_ = State::complete;
+}
+
+// 0 or the status to answer with.
+int RequestParser::parse_request_line(std::string_view line) {
+  const std::size_t first = line.find(' ');
+  const std::size_t last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last) return 400;
+  const std::string_view method = line.substr(0, first);
+  std::string_view target = line.substr(first + 1, last - first - 1);
+  const std::string_view version = line.substr(last + 1);
+  if (!is_token(method)) return 400;
+  if (!version.starts_with("HTTP/") || version.size() != 8 || version[6] != '.') return 400;
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") return 505;
+  // Proxies send the absolute form.
+  if (target.starts_with("http://")) {
+    const std::size_t slash = target.find('/', 7);
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  const bool clean = std::none_of(target.begin(), target.end(),
+                                  [](char c) { return is_control(c) || c == ' ' || c == '#'; });
+  if (!target.starts_with('/') || !clean) return 400;
+  const std::size_t mark = target.find('?');
+  const auto path = percent_decode(target.substr(0, mark));
+  if (!path) return 400;
+  request_.method = method;
+  request_.path = *path;
+  request_.query = mark == std::string_view::npos ? "" : target.substr(mark + 1);
+  return 0;
+}
+
+std::string_view reason_phrase(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 414:
+      return "URI Too Long";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 503:
+      return "Service Unavailable";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "Unknown";
+  }
+}
+
+std::string print_response(const Response& response, bool head_only) {
+  std::string text = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
+      "Connection: close\r\n",
+      response.status, reason_phrase(response.status), response.content_type, response.body.size());
+  if (response.status == 405) text += "Allow: GET, HEAD\r\n";
+  text += "\r\n";
+  if (!head_only) text += response.body;
+  return text;
+}
+
+}  // namespace lockstep::http

@@ -1,0 +1,54 @@
+// HTTP/1 requests for a server that answers GET and HEAD and then closes: pure, fed with bytes as
+// they come. Only the request line is interpreted; header fields are checked for form and passed
+// over.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace lockstep::http {
+
+struct Request {
+  std::string method;  // as sent: "GET"
+  std::string path;    // "/metrics": %XX decoded, no query
+  std::string query;   // what follows '?', undecoded
+};
+
+class RequestParser {
+ public:
+  static constexpr std::size_t kLimit = 8 << 10;  // bytes up to the empty line
+
+  enum class State { more, complete, bad };
+
+  // Bytes after the end of the request are ignored, as is everything once the state is not `more`.
+  State feed(std::string_view bytes);
+  State state() const { return state_; }
+  const Request& request() const { return request_; }  // once complete
+  // Once bad: 400 (no HTTP), 414 (a target that fills the limit), 431 (too much of it), 505
+  // (version).
+  int error_status() const { return error_status_; }
+
+ private:
+  State fail_with(int status);
+  State finish();
+  int parse_request_line(std::string_view line);
+
+  State state_ = State::more;
+  int error_status_ = 0;
+  std::string bytes_;
+  Request request_;
+};
+
+struct Response {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+// Status line, headers with Connection: close, and the body unless only the head was asked for.
+std::string print_response(const Response& response, bool head_only);
+
+std::string_view reason_phrase(int status);
+
+}  // namespace lockstep::http

@@ -1,0 +1,216 @@
+#include "http/server.h"
+
+#include <fmt/core.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <string_view>
+#include <utility>
+
+namespace lockstep::http {
+namespace {
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Result<Address> parse_address(const std::string& host, std::uint16_t port) {
+  Address address;
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
+  if (inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    address.size = sizeof *v4;
+    return address;
+  }
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  if (inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    address.size = sizeof *v6;
+    return address;
+  }
+  return fail(Errc::invalid_input, fmt::format("'{}' is no numeric address to listen on", host));
+}
+
+Result<io::Fd> open_listener(const std::string& host, std::uint16_t port) {
+  LOCKSTEP_TRY_ASSIGN(Address address, parse_address(host, port));
+  const std::string what = fmt::format("listen for HTTP on {} port {}", host, port);
+  io::Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fail_sys(what, errno);
+  const int on = 1;
+  const int off = 0;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (address.storage.ss_family == AF_INET6)
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (bind(fd.get(), address.get(), address.size) != 0 || listen(fd.get(), 64) != 0)
+    return fail_sys(what, errno);
+  return fd;
+}
+
+std::uint16_t local_port(int fd) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return 0;
+  if (storage.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+  return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
+}
+
+}  // namespace
+
+// Reads a request, writes the answer, then discards what still comes until the peer closes: closing
+// with unread bytes would reset the connection and could lose the answer on its way.
+class Server::Connection {
+ public:
+  Connection(Server& server, std::uint64_t id, io::Fd fd)
+      : server_(server),
+        id_(id),
+        fd_(std::move(fd)),
+        watch_(server.loop_, fd_.get()),
+        timer_(server.loop_) {
+    watch_.start(io::kReadable, [this](int) { step(); });
+    timer_.start(server.limits_.timeout, [this] { close(); });
+  }
+
+ private:
+  enum class Phase { read, write, drain };
+
+  void step() {
+    if (phase_ == Phase::read && !read_request()) return;
+    if (phase_ == Phase::write && !write_answer()) return;
+    if (phase_ == Phase::drain) drain();
+  }
+
+  // True once there is an answer to write.
+  bool read_request() {
+    char chunk[4096];
+    while (parser_.state() == RequestParser::State::more) {
+      const ssize_t got = recv(fd_.get(), chunk, sizeof chunk, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return false;
+      if (got <= 0) return close();
+      parser_.feed({chunk, static_cast<std::size_t>(got)});
+    }
+    const bool complete = parser_.state() == RequestParser::State::complete;
+    const Response response =
+        complete ? server_.answer(parser_.request())
+                 : Response{parser_.error_status(), "text/plain; charset=utf-8",
+                            fmt::format("{}\n", reason_phrase(parser_.error_status()))};
+    output_ = print_response(response, complete && parser_.request().method == "HEAD");
+    phase_ = Phase::write;
+    return true;
+  }
+
+  // True once all is written.
+  bool write_answer() {
+    while (written_ < output_.size()) {
+      const ssize_t put =
+          send(fd_.get(), output_.data() + written_, output_.size() - written_, MSG_NOSIGNAL);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0 && errno == EAGAIN) {
+        watch_.want(io::kWritable);
+        return false;
+      }
+      if (put < 0) return close();
+      written_ += static_cast<std::size_t>(put);
+    }
+    shutdown(fd_.get(), SHUT_WR);
+    watch_.want(io::kReadable);
+    phase_ = Phase::drain;
+    return true;
+  }
+
+  void drain() {
+    char chunk[4096];
+    for (int rounds = 0; rounds < 16; ++rounds) {  // a flood must not hold the loop
+      const ssize_t got = recv(fd_.get(), chunk, sizeof chunk, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return;
+      if (got <= 0) {
+        close();
+        return;
+      }
+    }
+  }
+
+  // Destroys *this. False, for callers to pass on.
+  bool close() {
+    server_.connections_.erase(id_);
+    return false;
+  }
+
+  Server& server_;
+  std::uint64_t id_;
+  io::Fd fd_;
+  io::Watch watch_;
+  io::Timer timer_;
+  RequestParser parser_;
+  Phase phase_ = Phase::read;
+  std::string output_;
+  std::size_t written_ = 0;
+};
+
+Result<std::unique_ptr<Server>> Server::listen(io::Loop& loop, const std::string& host,
+                                               std::uint16_t port, Handlers handlers,
+                                               ServerLimits limits) {
+  auto listener = open_listener(host.empty() ? "::" : host, port);
+  // No IPv6 in this kernel or container.
+  if (!listener && host.empty() && listener.error().sys != EADDRINUSE)
+    listener = open_listener("0.0.0.0", port);
+  if (!listener) return tl::make_unexpected(std::move(listener).error());
+  const std::uint16_t bound = local_port(listener->get());
+  return std::unique_ptr<Server>(
+      new Server(loop, std::move(*listener), bound, std::move(handlers), limits));
+}
+
+Server::Server(io::Loop& loop, io::Fd listener, std::uint16_t port, Handlers handlers,
+               ServerLimits limits)
+    : loop_(loop),
+      handlers_(std::move(handlers)),
+      limits_(limits),
+      port_(port),
+      listener_(std::move(listener)),
+      watch_(loop, listener_.get()),
+      retry_(loop) {
+  watch_.start(io::kReadable, [this](int) { accept_all(); });
+}
+
+Server::~Server() = default;
+
+void Server::accept_all() {
+  while (true) {
+    io::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN) pause_accepting();
+      return;
+    }
+    if (connections_.size() >= limits_.connections) connections_.erase(connections_.begin());
+    const std::uint64_t id = next_id_++;
+    connections_.emplace(id, std::make_unique<Connection>(*this, id, std::move(fd)));
+  }
+}
+
+// Out of descriptors: the listener stays readable, so looking at it again at once would spin.
+void Server::pause_accepting() {
+  watch_.want(0);
+  retry_.start(std::chrono::seconds(1), [this] { watch_.want(io::kReadable); });
+}
+
+Response Server::answer(const Request& request) const {
+  if (request.method != "GET" && request.method != "HEAD")
+    return {405, "text/plain; charset=utf-8", "only GET and HEAD\n"};
+  const auto handler = handlers_.find(request.path);
+  if (handler == handlers_.end()) return {404, "text/plain; charset=utf-8", "not found\n"};
+  return handler->second(request);
+}
+
+}  // namespace lockstep::http

@@ -1,0 +1,60 @@
+// A small HTTP server for probes and scrapers: GET and HEAD, one request per connection, everything
+// bounded. Runs on the loop's thread; handlers must not block.
+#pragma once
+
+#include "base/error.h"
+#include "http/request_parse.h"
+#include "io/fd.h"
+#include "io/loop.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace lockstep::http {
+
+using Handler = std::function<Response(const Request&)>;
+using Handlers = std::map<std::string, Handler, std::less<>>;  // by exact path
+
+struct ServerLimits {
+  std::size_t connections = 64;                    // one more closes the oldest
+  io::Duration timeout = std::chrono::seconds(5);  // of a connection, from accept to close
+};
+
+class Server {
+ public:
+  // host: a numeric address, or "" for every interface, IPv6 and IPv4. Port 0 takes a free one.
+  static Result<std::unique_ptr<Server>> listen(io::Loop& loop, const std::string& host,
+                                                std::uint16_t port, Handlers handlers,
+                                                ServerLimits limits = {});
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  std::uint16_t port() const { return port_; }
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  class Connection;
+
+  Server(io::Loop& loop, io::Fd listener, std::uint16_t port, Handlers handlers,
+         ServerLimits limits);
+  void accept_all();
+  void pause_accepting();
+  Response answer(const Request& request) const;
+
+  io::Loop& loop_;
+  Handlers handlers_;
+  ServerLimits limits_;
+  std::uint16_t port_;
+  io::Fd listener_;
+  io::Watch watch_;
+  io::Timer retry_;
+  std::uint64_t next_id_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;  // oldest first
+};
+
+}  // namespace lockstep::http

@@ -1,0 +1,157 @@
+#include "logs/capture.h"
+
+#include "logs/log_file.h"
+#include "logs/pty.h"
+#include "logs/stream_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep::logs {
+namespace {
+// Fewer turns of the loop for a worker that writes a lot. Not more: the kernel counts all pipes of
+// a user against one limit (64 MiB), and beyond it others get tiny ones.
+constexpr int kPipeSize = 256 << 10;
+
+std::string last_of_file(const std::string& path, bool& cut) {
+  const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return {};
+  const off_t size = lseek(fd.get(), 0, SEEK_END);
+  const off_t most = TailRing::kSize;
+  const off_t from = size > most ? size - most : 0;
+  cut = from > 0;
+  std::string bytes(TailRing::kSize, '\0');
+  std::size_t used = 0;
+  while (used < bytes.size()) {
+    const ssize_t got =
+        pread(fd.get(), bytes.data() + used, bytes.size() - used, from + static_cast<off_t>(used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+Result<io::Fd> open_null() {
+  io::Fd fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!fd) return fail_sys("open /dev/null", errno);
+  return fd;
+}
+}  // namespace
+
+Result<std::unique_ptr<Capture>> Capture::open(io::Loop& loop, Console& console, CapturePlan plan) {
+  std::unique_ptr<Capture> capture(new Capture);
+  capture->console_err_fd_ = console.fd(Stream::err);
+  capture->out_.plan = std::move(plan.out);
+  capture->err_.plan = std::move(plan.err);
+  LOCKSTEP_TRY(capture->open_side(loop, console, Stream::out, plan.prefix));
+  LOCKSTEP_TRY(capture->open_side(loop, console, Stream::err, plan.prefix));
+  return capture;
+}
+
+Capture::~Capture() = default;
+
+Status Capture::open_side(io::Loop& loop, Console& console, Stream stream,
+                          const std::string& prefix) {
+  Side& side = stream == Stream::out ? out_ : err_;
+  switch (side.plan.route) {
+    case Route::inherit:
+      return {};
+    case Route::file: {
+      LOCKSTEP_TRY_ASSIGN(side.child, open_log_file(side.plan.path));
+      return {};
+    }
+    case Route::discard: {
+      LOCKSTEP_TRY_ASSIGN(side.child, open_null());
+      return {};
+    }
+    case Route::tee:
+    case Route::passthrough:
+    case Route::keep:
+      break;
+  }
+  return open_reader(loop, console, stream, prefix);
+}
+
+Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
+                            const std::string& prefix) {
+  Side& side = stream == Stream::out ? out_ : err_;
+  StreamReader::Parts parts;
+  parts.stream = stream;
+  parts.keep_tail = stream == Stream::err;
+  if (side.plan.route == Route::passthrough && isatty(console.fd(stream)) == 1) {
+    if (auto pty = open_pty(console.fd(stream))) {  // none to be had: a pipe does
+      parts.input = std::move(pty->master);
+      side.child = std::move(pty->slave);
+      side.is_pty = true;
+    }
+  }
+  if (!parts.input) {
+    LOCKSTEP_TRY_ASSIGN(io::Pipe pipe, io::make_pipe());
+    if (side.plan.route == Route::tee) (void)fcntl(pipe.read.get(), F_SETPIPE_SZ, kPipeSize);
+    parts.input = std::move(pipe.read);
+    side.child = std::move(pipe.write);
+  }
+  if (side.plan.route == Route::tee) {
+    parts.tagger.emplace(prefix);
+    if (!side.plan.path.empty()) {
+      LOCKSTEP_TRY_ASSIGN(parts.file, LogFile::open(side.plan.path));
+    }
+    if (side.plan.filtered) parts.filter.emplace(prefix, side.plan.filters);
+    parts.filtered = side.plan.filtered;
+  } else if (side.plan.route == Route::passthrough) {
+    parts.tagger.emplace("");
+  }
+  side.reader = std::make_unique<StreamReader>(loop, console, std::move(parts));
+  side.reader->set_on_end([this] { on_end(); });
+  return {};
+}
+
+void Capture::close_child_ends() {
+  out_.child.reset();
+  err_.child.reset();
+}
+
+bool Capture::drained() const {
+  const auto done = [](const Side& side) { return !side.reader || side.reader->ended(); };
+  return taken_ || (done(out_) && done(err_));
+}
+
+void Capture::on_end() {
+  if (!drained()) return;
+  if (const auto fn = std::exchange(on_drained_, nullptr)) fn();
+}
+
+void Capture::drain_now() {
+  on_drained_ = nullptr;
+  taken_ = true;
+  for (Side* side : {&out_, &err_}) {
+    if (side->reader) side->reader->take_now();
+  }
+}
+
+std::string Capture::stderr_tail(std::size_t lines) const {
+  if (err_.reader) return err_.reader->tail(lines);
+  if (err_.plan.route != Route::file) return {};
+  bool cut = false;
+  const std::string bytes = last_of_file(err_.plan.path, cut);
+  return tail_text(bytes, lines, cut);
+}
+
+void Capture::resize() {
+  if (err_.is_pty) copy_window_size(console_err_fd_, err_.reader->input());
+}
+
+std::uint64_t Capture::lost_bytes() const {
+  std::uint64_t lost = 0;
+  for (const Side* side : {&out_, &err_}) {
+    if (side->reader) lost += side->reader->lost_bytes();
+  }
+  return lost;
+}
+
+}  // namespace lockstep::logs

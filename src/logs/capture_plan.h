@@ -1,0 +1,69 @@
+// Which way a worker's two streams go, worked out from -r, -t, the rank filters and the duplicate
+// filters. Pure.
+#pragma once
+
+#include "logs/log_dir.h"
+#include "logs/std_spec.h"
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lockstep::logs {
+
+class LogFile;
+
+enum class Route {
+  inherit,      // the worker writes to the agent's own descriptor
+  file,         // to the file alone
+  tee,          // to the file, if there is one, and line by line with the prefix to the console
+  passthrough,  // to the console as it comes, the last of it kept for a failure report
+  keep,         // shown nowhere, the last of it kept
+  discard,      // nowhere
+};
+
+struct StreamPlan {
+  Route route = Route::inherit;
+  std::string path;  // the file; empty: none
+  // Tee'd lines that contain any of these are copied, prefix included, to `filtered`.
+  std::vector<std::string> filters;
+  std::shared_ptr<LogFile> filtered;
+};
+
+struct CapturePlan {
+  StreamPlan out;
+  StreamPlan err;
+  std::string prefix;  // of tee'd lines, macros already expanded
+};
+
+struct CaptureRules {
+  StdSpec redirects;
+  StdSpec tee;
+  // Whose output reaches the console: a local rank in one or a global rank in the other.
+  struct Shown {
+    std::set<int> local_ranks;
+    std::set<int> global_ranks;
+  };
+  std::optional<Shown> shown;  // nullopt: all
+  bool keep_stderr_tail = true;
+  std::vector<std::string> duplicate_stdout_filters;
+  std::vector<std::string> duplicate_stderr_filters;
+};
+
+// The filtered_*.log of one attempt, opened where filters are given (torchrun leaves an empty file
+// when nothing is tee'd).
+struct FilteredFiles {
+  std::shared_ptr<LogFile> out;
+  std::shared_ptr<LogFile> err;
+};
+Result<FilteredFiles> open_filtered_files(const CaptureRules& rules, const AttemptDir& dir);
+
+// dir: nullptr for --log-dir /dev/null. Then a redirected stream is inherited, as with torchrun,
+// and a tee'd one reaches the console alone.
+CapturePlan plan_capture(const CaptureRules& rules, const AttemptDir* dir,
+                         const FilteredFiles& filtered, int local_rank, int global_rank,
+                         std::string prefix);
+
+}  // namespace lockstep::logs

@@ -1,0 +1,77 @@
+#include "logs/capture_plan.h"
+
+#include "logs/log_file.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::logs {
+namespace {
+const AttemptDir kDir{"/logs/attempt_0"};
+
+CapturePlan plan(const CaptureRules& rules, const AttemptDir* dir = &kDir, int local_rank = 0,
+                 int global_rank = 0) {
+  return plan_capture(rules, dir, {}, local_rank, global_rank, "[d]:");
+}
+
+TEST(CapturePlan, NothingAskedFor) {
+  const auto made = plan({});
+  EXPECT_EQ(made.out.route, Route::inherit);
+  EXPECT_EQ(made.err.route, Route::passthrough);
+  EXPECT_EQ(made.prefix, "[d]:");
+  CaptureRules rules;
+  rules.keep_stderr_tail = false;
+  EXPECT_EQ(plan(rules).err.route, Route::inherit);
+}
+
+TEST(CapturePlan, RedirectsAndTeeByRankAndStream) {
+  CaptureRules rules;
+  rules.redirects = StdSpec{Std::all, {}};
+  rules.tee.by_rank = {{1, Std::err}};
+  EXPECT_EQ(plan(rules).out.route, Route::file);
+  EXPECT_EQ(plan(rules).err.path, "/logs/attempt_0/0/stderr.log");
+  const auto made = plan(rules, &kDir, 1);
+  EXPECT_EQ(made.out.route, Route::file);
+  EXPECT_EQ(made.out.path, "/logs/attempt_0/1/stdout.log");
+  EXPECT_EQ(made.err.route, Route::tee);
+  EXPECT_EQ(made.err.path, "/logs/attempt_0/1/stderr.log");
+}
+
+TEST(CapturePlan, RanksFilteredOutKeepTheirFiles) {
+  CaptureRules rules;
+  rules.shown = CaptureRules::Shown{{0}, {9}};
+  rules.tee = StdSpec{Std::out, {}};
+  EXPECT_EQ(plan(rules, &kDir, 0, 4).out.route, Route::tee);
+  EXPECT_EQ(plan(rules, &kDir, 1, 9).out.route, Route::tee);
+  EXPECT_EQ(plan(rules, &kDir, 1, 5).out.route, Route::file);
+  EXPECT_EQ(plan(rules, &kDir, 1, 5).err.route, Route::keep);
+  EXPECT_EQ(plan(rules, nullptr, 1, 5).out.route, Route::discard);
+  rules.keep_stderr_tail = false;
+  EXPECT_EQ(plan(rules, &kDir, 1, 5).err.route, Route::discard);
+}
+
+TEST(CapturePlan, WithoutADirectoryThereAreNoFiles) {
+  CaptureRules rules;
+  rules.redirects = StdSpec{Std::out, {}};
+  rules.tee = StdSpec{Std::err, {}};
+  const auto made = plan(rules, nullptr);
+  EXPECT_EQ(made.out.route, Route::inherit);
+  EXPECT_EQ(made.err.route, Route::tee);
+  EXPECT_EQ(made.err.path, "");
+}
+
+TEST(CapturePlan, DuplicateFiltersAreForTeedStreams) {
+  CaptureRules rules;
+  rules.tee = StdSpec{Std::out, {}};
+  rules.duplicate_stdout_filters = {"a"};
+  rules.duplicate_stderr_filters = {"b"};
+  FilteredFiles files;
+  files.out = std::move(*LogFile::open("/dev/null"));
+  files.err = std::move(*LogFile::open("/dev/null"));
+  const auto made = plan_capture(rules, &kDir, files, 0, 0, "");
+  EXPECT_EQ(made.out.filters, rules.duplicate_stdout_filters);
+  EXPECT_EQ(made.out.filtered, files.out);
+  EXPECT_EQ(made.err.filtered, nullptr);
+}
+
+}  // namespace
+}  // namespace lockstep::logs

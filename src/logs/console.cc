@@ -1,0 +1,96 @@
+#include "logs/console.h"
+
+#include "base/log.h"
+#include "logs/console_sink.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace lockstep::logs {
+namespace {
+bool same_file(int a, int b) {
+  struct stat of_a {};
+  struct stat of_b {};
+  return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
+}
+}  // namespace
+
+Console::Console(io::Loop& loop) : Console(loop, Options()) {}
+
+Console::Console(io::Loop& loop, Options options)
+    : fds_{options.out_fd, options.err_fd}, scratch_(new char[kScratchSize]) {
+  const auto make = [&](int fd) { return std::make_unique<ConsoleSink>(loop, fd, options); };
+  sinks_[0] = make(options.out_fd);
+  // 2>&1: one order of lines, one unterminated line at most.
+  if (!same_file(options.out_fd, options.err_fd)) sinks_[1] = make(options.err_fd);
+}
+
+Console::~Console() {
+  if (has_log_) log::set_sink(nullptr, nullptr);
+}
+
+void Console::take_log() {
+  has_log_ = true;
+  log::set_sink(
+      [](void* console, std::string_view lines) {
+        static_cast<Console*>(console)->write(Stream::err, lines);
+      },
+      this);
+}
+
+ConsoleSink& Console::sink(Stream stream) const {
+  return stream == Stream::err && sinks_[1] ? *sinks_[1] : *sinks_[0];
+}
+
+void Console::write(Stream stream, std::string_view lines) {
+  ConsoleSink& to = sink(stream);
+  to.begin(nullptr, false).append(lines);
+  to.end(nullptr, !lines.empty() && !lines.ends_with('\n'));
+}
+
+bool Console::drain(io::TimePoint deadline) {
+  for (;;) {
+    pollfd waiting[2];
+    nfds_t count = 0;
+    for (const auto& one : sinks_) {
+      if (one && one->pending() != 0) one->flush();
+      if (one && one->pending() != 0) waiting[count++] = {one->poll_fd(), POLLOUT, 0};
+    }
+    if (count == 0) return !broken(Stream::out) && !broken(Stream::err);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - io::Clock::now());
+    if (left.count() <= 0) return false;
+    poll(waiting, count, static_cast<int>(std::min<long>(left.count(), 1000)));
+  }
+}
+
+bool Console::broken(Stream stream) const {
+  return sink(stream).broken();
+}
+std::size_t Console::pending(Stream stream) const {
+  return sink(stream).pending();
+}
+
+void Console::attach(Stream stream, ConsoleSource& source) {
+  sink(stream).attach(source);
+}
+void Console::detach(Stream stream, ConsoleSource& source) {
+  sink(stream).detach(source);
+}
+
+ByteQueue& Console::begin(Stream stream, ConsoleSource& source, bool takes_over) {
+  return sink(stream).begin(&source, takes_over);
+}
+
+void Console::end(Stream stream, ConsoleSource& source, bool mid_line) {
+  sink(stream).end(&source, mid_line);
+}
+
+int Console::fd(Stream stream) const {
+  return fds_[stream == Stream::err ? 1 : 0];
+}
+
+}  // namespace lockstep::logs

@@ -1,0 +1,69 @@
+#include "logs/line_filter.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep::logs {
+
+void LineFilter::feed(std::string_view chunk, ByteQueue& to) {
+  if (after_cr_ && !chunk.empty()) {
+    after_cr_ = false;
+    if (chunk.front() == '\n') chunk.remove_prefix(1);
+  }
+  while (!chunk.empty()) {
+    const std::size_t stop = chunk.find_first_of("\r\n");
+    if (stop == std::string_view::npos) {
+      add(chunk, to);
+      return;
+    }
+    if (held_.empty() && verdict_ == Verdict::open && stop <= kJudged) {
+      judge(chunk.substr(0, stop), to);  // the usual case: a line within the chunk is not copied
+    } else {
+      add(chunk.substr(0, stop), to);
+    }
+    end_line(to);
+    std::size_t next = stop + 1;
+    if (chunk[stop] == '\r') {
+      after_cr_ = next == chunk.size();
+      if (!after_cr_ && chunk[next] == '\n') ++next;
+    }
+    chunk.remove_prefix(next);
+  }
+}
+
+void LineFilter::finish(ByteQueue& to) {
+  if (verdict_ == Verdict::open && !held_.empty()) judge(held_, to);
+  held_.clear();
+  verdict_ = Verdict::open;
+}
+
+void LineFilter::add(std::string_view part, ByteQueue& to) {
+  if (verdict_ == Verdict::open) {
+    const std::size_t room = std::min(kJudged - held_.size(), part.size());
+    held_.append(part.substr(0, room));
+    part.remove_prefix(room);
+    if (held_.size() < kJudged) return;
+    judge(held_, to);
+    held_.clear();
+  }
+  if (verdict_ == Verdict::picked) to.append(part);
+}
+
+void LineFilter::end_line(ByteQueue& to) {
+  if (verdict_ == Verdict::open) judge(held_, to);
+  held_.clear();
+  if (verdict_ == Verdict::picked) to.append("\n");
+  verdict_ = Verdict::open;
+}
+
+void LineFilter::judge(std::string_view line, ByteQueue& to) {
+  const bool picked = std::any_of(wanted_.begin(), wanted_.end(), [line](const std::string& text) {
+    return memmem(line.data(), line.size(), text.data(), text.size()) != nullptr || text.empty();
+  });
+  verdict_ = picked ? Verdict::picked : Verdict::passed_over;
+  if (!picked) return;
+  to.append(prefix_);
+  to.append(line);
+}
+
+}  // namespace lockstep::logs

@@ -1,0 +1,41 @@
+// Picks the lines that contain one of several strings, for filtered_*.log. Pure.
+//
+// Lines end as in LineTagger, and are copied with a prefix and '\n'. Memory is bounded: a line is
+// judged by its first kJudged bytes, so in a longer one a later match is not seen; once picked, a
+// line is copied whole.
+#pragma once
+
+#include "logs/byte_queue.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::logs {
+
+class LineFilter {
+ public:
+  static constexpr std::size_t kJudged = 64 << 10;
+
+  LineFilter(std::string prefix, std::vector<std::string> wanted)
+      : prefix_(std::move(prefix)), wanted_(std::move(wanted)) {}
+
+  void feed(std::string_view chunk, ByteQueue& to);
+  // The end: the last line may lack a '\n', and then its copy does as well.
+  void finish(ByteQueue& to);
+
+ private:
+  enum class Verdict { open, picked, passed_over };
+
+  void add(std::string_view part, ByteQueue& to);
+  void end_line(ByteQueue& to);
+  void judge(std::string_view line, ByteQueue& to);
+
+  std::string prefix_;
+  std::vector<std::string> wanted_;
+  std::string held_;  // of the current line, while its verdict is open
+  Verdict verdict_ = Verdict::open;
+  bool after_cr_ = false;
+};
+
+}  // namespace lockstep::logs

@@ -1,0 +1,170 @@
+// Creation is a handful of mkdirat calls below a directory descriptor: it is on the way to the
+// workers' start.
+#include "logs/log_dir.h"
+
+#include "base/id.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+namespace lockstep::logs {
+namespace {
+constexpr std::size_t kRandom = 8;
+constexpr std::size_t kLongestRunId = 200;  // file names end at 255 bytes
+constexpr int kTries = 100;
+
+Failure fail_here(const std::string& what, int sys_errno) {
+  auto failure = fail_sys("log_dir: " + what, sys_errno);
+  failure.value().hint = "choose another place with --log-dir";
+  return failure;
+}
+
+Failure fail_file_in_the_way(const std::string& path) {
+  return fail(Errc::invalid_input, "log_dir: " + path + " is a file",
+              "--log-dir takes a directory");
+}
+
+std::string absolute(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char cwd[PATH_MAX];
+  if (getcwd(cwd, sizeof cwd) == nullptr) return path;
+  return std::string(cwd) + "/" + path;
+}
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/'))
+    path.pop_back();
+  return path;
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return "/";
+  return without_trailing_slashes(path.substr(0, slash));
+}
+
+// Where Python's tempfile would put it.
+std::string temporary_base() {
+  for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
+    const char* dir = std::getenv(name);
+    if (dir == nullptr || *dir == '\0') continue;
+    struct stat info {};
+    if (stat(dir, &info) == 0 && S_ISDIR(info.st_mode) && access(dir, W_OK | X_OK) == 0) {
+      return without_trailing_slashes(absolute(dir));
+    }
+  }
+  return "/tmp";
+}
+
+std::string as_file_name(std::string_view run_id) {
+  std::string name(run_id.substr(0, kLongestRunId));
+  for (char& c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '/' || byte < 0x20 || byte == 0x7f) c = '_';
+  }
+  return name;
+}
+
+Status make_parents(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  if ((errno != ENOENT && errno != ENOTDIR) || path == "/") return fail_here(path, errno);
+  LOCKSTEP_TRY(make_parents(parent_of(path)));
+  // Somebody else may have made it since (many nodes share a file system).
+  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  if (errno == ENOTDIR) return fail_file_in_the_way(parent_of(path));
+  return fail_here(path, errno);
+}
+
+// "<prefix><8 random>", new, only for this user.
+Result<std::string> make_random(const std::string& parent, const std::string& prefix) {
+  for (int i = 0; i < kTries; ++i) {
+    std::string path = parent + "/" + prefix + random_suffix(kRandom);
+    if (mkdir(path.c_str(), 0700) == 0) return path;
+    if (errno == ENOTDIR) return fail_file_in_the_way(parent);
+    if (errno != EEXIST) return fail_here(parent, errno);
+  }
+  return fail(Errc::already_exists, "log_dir: no free name in " + parent);
+}
+
+Result<io::Fd> open_dir(int parent, const std::string& path) {
+  io::Fd dir(openat(parent, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!dir) return fail_here(path, errno);
+  return dir;
+}
+}  // namespace
+
+std::string AttemptDir::worker_dir(int local_rank) const {
+  return path + "/" + std::to_string(local_rank);
+}
+std::string AttemptDir::stdout_log(int local_rank) const {
+  return worker_dir(local_rank) + "/stdout.log";
+}
+std::string AttemptDir::stderr_log(int local_rank) const {
+  return worker_dir(local_rank) + "/stderr.log";
+}
+std::string AttemptDir::error_file(int local_rank) const {
+  return worker_dir(local_rank) + "/error.json";
+}
+std::string AttemptDir::filtered_stdout() const {
+  return path + "/filtered_stdout.log";
+}
+std::string AttemptDir::filtered_stderr() const {
+  return path + "/filtered_stderr.log";
+}
+
+Status check_log_base(const std::optional<std::string>& base) {
+  std::string path = base ? without_trailing_slashes(absolute(*base)) : temporary_base();
+  struct stat info {};
+  while (stat(path.c_str(), &info) != 0) {
+    if (errno == ENOTDIR) {  // an ancestor is a file: found on the way up
+      path = parent_of(path);
+      continue;
+    }
+    if (errno != ENOENT || path == "/") return fail_here(path, errno);
+    path = parent_of(path);
+  }
+  if (!S_ISDIR(info.st_mode)) return fail_file_in_the_way(path);
+  if (faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return fail_here("cannot write to " + path, errno);
+  }
+  return {};
+}
+
+Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::string_view run_id) {
+  std::string parent;
+  if (base) {
+    parent = without_trailing_slashes(absolute(*base));
+    LOCKSTEP_TRY(make_parents(parent));
+  } else {
+    LOCKSTEP_TRY_ASSIGN(parent, make_random(temporary_base(), "torchelastic_"));
+  }
+  RunDir run;
+  LOCKSTEP_TRY_ASSIGN(run.path_, make_random(parent, as_file_name(run_id) + "_"));
+  LOCKSTEP_TRY_ASSIGN(run.dir_, open_dir(AT_FDCWD, run.path_));
+  return run;
+}
+
+Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) const {
+  const std::string plain = "attempt_" + std::to_string(attempt);
+  std::string name = plain;
+  for (int again = 2; mkdirat(dir_.get(), name.c_str(), 0777) != 0; ++again) {
+    if (errno != EEXIST) return fail_here(path_ + "/" + name, errno);
+    name = plain + "." + std::to_string(again);
+  }
+  AttemptDir made{path_ + "/" + name};
+  LOCKSTEP_TRY_ASSIGN(const io::Fd dir, open_dir(dir_.get(), name));
+  for (int rank = 0; rank < workers; ++rank) {
+    if (mkdirat(dir.get(), std::to_string(rank).c_str(), 0777) != 0) {
+      return fail_here(made.worker_dir(rank), errno);
+    }
+  }
+  return made;
+}
+
+}  // namespace lockstep::logs

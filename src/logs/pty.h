@@ -1,0 +1,20 @@
+// A pseudo-terminal that stands in for the terminal behind the agent's stderr, so that a worker
+// sees a terminal there while the agent reads what it writes.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+
+namespace lockstep::logs {
+
+struct Pty {
+  io::Fd master;
+  io::Fd slave;
+};
+
+// Settings and size as of the terminal `like`, but bytes pass unchanged: the terminal itself still
+// does what it does to them.
+Result<Pty> open_pty(int like);
+void copy_window_size(int from, int to);
+
+}  // namespace lockstep::logs

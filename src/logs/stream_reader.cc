@@ -1,0 +1,138 @@
+#include "logs/stream_reader.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::logs {
+namespace {
+// An unterminated line is shown when it has not grown an end for this long.
+constexpr auto kHoldTime = std::chrono::milliseconds(20);
+// More than any pipe or pty holds without being asked to.
+constexpr std::size_t kMostAtOnce = 1 << 20;
+
+std::size_t bytes_waiting(int fd) {
+  int size = 0;
+  return ioctl(fd, FIONREAD, &size) == 0 && size > 0 ? static_cast<std::size_t>(size) : 0;
+}
+}  // namespace
+
+StreamReader::StreamReader(io::Loop& loop, Console& console, Parts parts)
+    : console_(console),
+      parts_(std::move(parts)),
+      watch_(std::make_unique<io::Watch>(loop, parts_.input.get())),
+      timer_(loop) {
+  watch_->start(io::kReadable, [this](int) { on_readable(); });
+  if (parts_.tagger) console_.attach(parts_.stream, *this);
+}
+
+StreamReader::~StreamReader() {
+  if (parts_.tagger) console_.detach(parts_.stream, *this);
+}
+
+void StreamReader::on_pause(bool paused) {
+  paused_ = paused;
+  if (watch_) watch_->want(paused ? 0 : io::kReadable);
+  if (paused || !parts_.tagger->holds()) return;
+  // The line's end may have been waiting in the pipe all the while.
+  held_since_ = io::Clock::now();
+  timer_.start(kHoldTime, [this] { on_held_long(); });
+}
+
+StreamReader::Found StreamReader::read_once(std::size_t& left) {
+  const auto space = console_.scratch();
+  for (;;) {
+    const ssize_t got = read(input(), space.data(), std::min(space.size(), left));
+    if (got > 0) {
+      left -= static_cast<std::size_t>(got);
+      take({space.data(), static_cast<std::size_t>(got)});
+      return Found::bytes;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    return got < 0 && errno == EAGAIN ? Found::nothing : Found::end;  // a pty ends with EIO
+  }
+}
+
+void StreamReader::on_readable() {
+  std::size_t left = kMostAtOnce;
+  if (read_once(left) != Found::end) return;
+  finish();
+  if (const auto fn = std::exchange(on_end_, nullptr)) fn();
+}
+
+void StreamReader::take_now() {
+  // Descendants may write for ever: no more than what is there now. A pty does not count what is on
+  // its way through the kernel.
+  std::size_t left = isatty(input()) == 1 ? kMostAtOnce : bytes_waiting(input());
+  while (watch_ && left > 0) {
+    const Found found = read_once(left);
+    if (found == Found::end) return finish();
+    if (found == Found::nothing) break;
+  }
+  release_held();
+}
+
+void StreamReader::take(std::string_view bytes) {
+  if (parts_.file) parts_.file->write(bytes);
+  if (parts_.keep_tail) tail_.append(bytes);
+  if (parts_.filter) {
+    ByteQueue picked;
+    parts_.filter->feed(bytes, picked);
+    parts_.filtered->write(picked.view());
+  }
+  if (parts_.tagger && !console_.broken(parts_.stream)) show(bytes);
+}
+
+void StreamReader::show(std::string_view bytes) {
+  LineTagger& tagger = *parts_.tagger;
+  if (tagger.ready(bytes)) {
+    const bool takes_over = !tagger.prefixed() && tagger.first(bytes) == '\r';
+    tagger.feed(bytes, console_.begin(parts_.stream, *this, takes_over));
+    console_.end(parts_.stream, *this, tagger.mid_line());
+    held_since_ = io::Clock::now();
+  } else {
+    if (!tagger.holds()) held_since_ = io::Clock::now();
+    ByteQueue nothing;
+    tagger.feed(bytes, nothing);
+  }
+  if (tagger.holds() && !timer_.active()) timer_.start(kHoldTime, [this] { on_held_long(); });
+}
+
+void StreamReader::on_held_long() {
+  if (paused_ || !parts_.tagger->holds()) return;
+  const auto age = io::Clock::now() - held_since_;
+  if (age < kHoldTime || bytes_waiting(input()) != 0) {
+    const auto rest = std::max<io::Duration>(kHoldTime - age, std::chrono::milliseconds(1));
+    timer_.start(rest, [this] { on_held_long(); });
+    return;
+  }
+  release_held();
+}
+
+void StreamReader::release_held() {
+  if (!parts_.tagger || !parts_.tagger->holds()) return;
+  LineTagger& tagger = *parts_.tagger;
+  const bool takes_over = !tagger.prefixed() && tagger.first({}) == '\r';
+  tagger.flush(console_.begin(parts_.stream, *this, takes_over));
+  console_.end(parts_.stream, *this, tagger.mid_line());
+}
+
+void StreamReader::finish() {
+  watch_.reset();
+  timer_.cancel();
+  release_held();
+  if (parts_.filter) {
+    ByteQueue picked;
+    parts_.filter->finish(picked);
+    parts_.filtered->write(picked.view());
+  }
+}
+
+std::string StreamReader::tail(std::size_t lines) const {
+  return tail_text(tail_.bytes(), lines, tail_.cut());
+}
+
+}  // namespace lockstep::logs

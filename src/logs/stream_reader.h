@@ -1,0 +1,73 @@
+// Reads one captured stream of one worker: raw to its file, line by line to the console, picked
+// lines to the filtered file, the last of it into the tail.
+#pragma once
+
+#include "io/fd.h"
+#include "io/loop.h"
+#include "logs/console.h"
+#include "logs/line_filter.h"
+#include "logs/line_tagger.h"
+#include "logs/log_file.h"
+#include "logs/tail_ring.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep::logs {
+
+class StreamReader final : public ConsoleSource {
+ public:
+  struct Parts {
+    Stream stream = Stream::out;
+    io::Fd input;  // pipe or pty master
+    std::unique_ptr<LogFile> file;
+    std::optional<LineTagger> tagger;  // nullopt: not shown
+    std::optional<LineFilter> filter;
+    std::shared_ptr<LogFile> filtered;
+    bool keep_tail = false;
+  };
+
+  StreamReader(io::Loop& loop, Console& console, Parts parts);
+  ~StreamReader();
+  StreamReader(const StreamReader&) = delete;
+  StreamReader& operator=(const StreamReader&) = delete;
+
+  // Called once, last in a turn of the loop, at the end of the stream; may destroy the reader.
+  void set_on_end(std::function<void()> fn) { on_end_ = std::move(fn); }
+  // Reads what is there and lets go of what was held back. The end, if seen here, calls nobody.
+  void take_now();
+  bool ended() const { return watch_ == nullptr; }
+
+  int input() const { return parts_.input.get(); }
+  std::string tail(std::size_t lines) const;
+  std::uint64_t lost_bytes() const { return parts_.file ? parts_.file->lost() : 0; }
+
+ private:
+  void on_pause(bool paused) override;
+  void on_cut() override { parts_.tagger->cut(); }
+
+  // What one read found.
+  enum class Found { bytes, nothing, end };
+  Found read_once(std::size_t& left);
+  void on_readable();
+  void take(std::string_view bytes);
+  void show(std::string_view bytes);
+  void release_held();
+  void on_held_long();
+  void finish();
+
+  Console& console_;
+  Parts parts_;
+  TailRing tail_;
+  std::unique_ptr<io::Watch> watch_;
+  io::Timer timer_;
+  io::TimePoint held_since_;
+  bool paused_ = false;
+  std::function<void()> on_end_;
+};
+
+}  // namespace lockstep::logs

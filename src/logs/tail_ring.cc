@@ -1,0 +1,106 @@
+#include "logs/tail_ring.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace lockstep::logs {
+namespace {
+// Length of the well-formed UTF-8 sequence (RFC 3629) of two bytes or more at the start; 0: none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  std::size_t size = 0;
+  if (lead >= 0xc2 && lead <= 0xdf) size = 2;
+  if (lead >= 0xe0 && lead <= 0xef) size = 3;
+  if (lead >= 0xf0 && lead <= 0xf4) size = 4;
+  if (size == 0 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = lead == 0xed && byte(1) > 0x9f;
+  const bool beyond = lead == 0xf4 && byte(1) > 0x8f;
+  return overlong || surrogate || beyond ? 0 : size;
+}
+
+// Length of the "ESC [ ... letter" at the start; 0: none.
+std::size_t csi_length(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  std::size_t at = 2;
+  while (at < text.size() && text[at] >= 0x20 && text[at] <= 0x3f)
+    ++at;
+  return at < text.size() && text[at] >= 0x40 && text[at] <= 0x7e ? at + 1 : 0;
+}
+
+void append_shown(std::string_view line, std::string& to) {
+  while (!line.empty()) {
+    const auto byte = static_cast<unsigned char>(line.front());
+    std::size_t size = 1;
+    if ((byte >= 0x20 && byte < 0x7f) || byte == '\t') {
+      to += line.front();
+    } else if (const std::size_t csi = csi_length(line); csi != 0) {
+      size = csi;
+    } else if (const std::size_t utf8 = byte < 0x80 ? 0 : utf8_length(line); utf8 != 0) {
+      size = utf8;
+      to.append(line.substr(0, size));
+    } else {
+      char hex[5];
+      std::snprintf(hex, sizeof hex, "\\x%02x", byte);
+      to += hex;
+    }
+    line.remove_prefix(size);
+  }
+}
+
+std::string_view last_drawing(std::string_view line) {
+  while (line.ends_with('\r'))
+    line.remove_suffix(1);
+  const std::size_t cr = line.rfind('\r');
+  return cr == std::string_view::npos ? line : line.substr(cr + 1);
+}
+}  // namespace
+
+void TailRing::append(std::string_view bytes) {
+  if (bytes.size() > kSize) {
+    bytes.remove_prefix(bytes.size() - kSize);
+    cut_ = true;
+  }
+  const std::size_t room = std::min(kSize - ring_.size(), bytes.size());
+  ring_.append(bytes.substr(0, room));
+  bytes.remove_prefix(room);
+  while (!bytes.empty()) {
+    cut_ = true;
+    const std::size_t size = std::min(kSize - next_, bytes.size());
+    std::copy_n(bytes.begin(), size, ring_.begin() + static_cast<std::ptrdiff_t>(next_));
+    next_ = (next_ + size) % kSize;
+    bytes.remove_prefix(size);
+  }
+}
+
+std::string TailRing::bytes() const {
+  return ring_.substr(next_) + ring_.substr(0, next_);
+}
+
+std::string tail_text(std::string_view bytes, std::size_t lines, bool cut) {
+  if (lines == 0) return {};
+  if (bytes.ends_with('\n')) bytes.remove_suffix(1);
+  std::size_t from = bytes.size();
+  for (; lines > 0 && from != std::string_view::npos; --lines) {
+    from = from == 0 ? std::string_view::npos : bytes.rfind('\n', from - 1);
+  }
+  if (from != std::string_view::npos) {
+    bytes.remove_prefix(from + 1);
+  } else if (const std::size_t first = bytes.find('\n'); cut && first != std::string_view::npos) {
+    bytes.remove_prefix(first + 1);
+  }
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t end = std::min(bytes.find('\n'), bytes.size());
+    append_shown(last_drawing(bytes.substr(0, end)), text);
+    if (end < bytes.size()) text += '\n';
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+  }
+  return text;
+}
+
+}  // namespace lockstep::logs

@@ -1,0 +1,29 @@
+// The last bytes of a stream, in bounded memory, and how they are shown to a person. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace lockstep::logs {
+
+class TailRing {
+ public:
+  static constexpr std::size_t kSize = 64 << 10;
+
+  void append(std::string_view bytes);
+  std::string bytes() const;  // at most kSize, oldest first
+  bool cut() const { return cut_; }
+
+ private:
+  std::string ring_;  // grows up to kSize, then wraps
+  std::size_t next_ = 0;
+  bool cut_ = false;  // earlier bytes are gone
+};
+
+// The last `lines` lines of bytes. Of a line redrawn with '\r' the last drawing; ANSI control
+// sequences taken out; other control bytes (not tab) and broken UTF-8 as \xNN; no '\n' at the end.
+// cut: bytes may begin in mid-line, then that piece is left out if there is more.
+std::string tail_text(std::string_view bytes, std::size_t lines, bool cut);
+
+}  // namespace lockstep::logs

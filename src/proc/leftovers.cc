@@ -1,0 +1,78 @@
+#include "proc/leftovers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+#include "io/fd.h"
+
+namespace lockstep::proc {
+namespace {
+
+// Field 22 of /proc/PID/stat: with the pid it names a process for all time since boot.
+std::optional<std::string> start_time(pid_t pid) {
+  const auto stat = io::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!stat) return std::nullopt;
+  const std::size_t name_end = stat->rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  const auto fields = split(std::string_view(*stat).substr(name_end + 2), ' ');
+  if (fields.size() < 20 || fields[0] == "Z" || fields[0] == "X") return std::nullopt;
+  return fields[19];
+}
+
+std::optional<std::string> variable(const std::string& environ, std::string_view name) {
+  const std::string wanted = std::string(name) + "=";
+  std::size_t at = 0;
+  while (at < environ.size()) {
+    const std::size_t end = std::min(environ.find('\0', at), environ.size());
+    if (environ.compare(at, wanted.size(), wanted) == 0) return environ.substr(at + wanted.size(), end - at - wanted.size());
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+bool agent_alive(const std::string& tag) {
+  const auto parts = split(tag, '.');
+  if (parts.size() != 2) return true;  // not a tag of ours: leave it alone
+  const auto pid = parse_int(parts[0]);
+  return !pid || start_time(static_cast<pid_t>(*pid)) == parts[1];
+}
+
+bool is_leftover(pid_t pid, const std::string& run_id) {
+  const auto environ = io::read_file("/proc/" + std::to_string(pid) + "/environ", 4 << 20);
+  if (!environ || environ->find(kAgentTag) == std::string::npos) return false;
+  const auto tag = variable(*environ, kAgentTag);
+  return tag && variable(*environ, "TORCHELASTIC_RUN_ID") == run_id && !agent_alive(*tag);
+}
+
+}  // namespace
+
+std::string agent_tag() {
+  return std::to_string(getpid()) + "." + start_time(getpid()).value_or("0");
+}
+
+std::vector<pid_t> kill_leftovers(const std::string& run_id) {
+  std::vector<pid_t> killed;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir("/proc"), closedir);
+  if (!dir) return killed;
+  while (const dirent* entry = readdir(dir.get())) {
+    const auto number = parse_int(entry->d_name);
+    if (!number || *number == getpid() || *number == getppid()) continue;
+    const auto pid = static_cast<pid_t>(*number);
+    // Held before we look, so that what we kill is what we looked at.
+    const io::Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd || !is_leftover(pid, run_id)) continue;
+    if (syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0) killed.push_back(pid);
+  }
+  return killed;
+}
+
+}  // namespace lockstep::proc

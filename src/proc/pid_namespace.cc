@@ -1,0 +1,103 @@
+#include "proc/pid_namespace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "proc/signals.h"
+
+namespace lockstep::proc {
+namespace {
+
+// Without privileges: a user namespace in which this user is himself, and may make pid namespaces.
+Status enter_user_namespace() {
+  const std::string uid = std::to_string(geteuid());
+  const std::string gid = std::to_string(getegid());
+  if (unshare(CLONE_NEWUSER) != 0) return fail_sys("make a user namespace", errno);
+  LOCKSTEP_TRY(io::write_file("/proc/self/setgroups", "deny"));
+  LOCKSTEP_TRY(io::write_file("/proc/self/uid_map", uid + " " + uid + " 1"));
+  return io::write_file("/proc/self/gid_map", gid + " " + gid + " 1");
+}
+
+Status unshare_pids() {
+  if (unshare(CLONE_NEWPID) == 0) return {};
+  if (errno != EPERM) return fail_sys("make a PID namespace", errno);
+  LOCKSTEP_TRY(enter_user_namespace());
+  if (unshare(CLONE_NEWPID) != 0) return fail_sys("make a PID namespace", errno);
+  return {};
+}
+
+Status mount_private_proc() {
+  if (unshare(CLONE_NEWNS) != 0) return fail_sys("make a mount namespace", errno);
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return fail_sys("make mounts private", errno);
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+    return fail_sys("mount a private /proc", errno);
+  return {};
+}
+
+// Process 1 of the namespace: dies with the agent, reaps orphans, does nothing else.
+[[noreturn]] void init_main(int ready, int lifeline) {
+  prctl(PR_SET_NAME, "lockstep-init");
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const Status mounted = mount_private_proc();
+  const int answer = mounted ? 0 : mounted.error().sys;
+  if (write(ready, &answer, sizeof answer) != sizeof answer || !mounted) _exit(1);
+  close(ready);
+  // The agent may have died before the death signal was armed: its end of the lifeline tells.
+  char byte = 0;
+  if (fcntl(lifeline, F_SETFL, O_NONBLOCK) == 0 && read(lifeline, &byte, 1) == 0) _exit(0);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  block(child);
+  while (true) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    int signal = 0;
+    sigwait(&child, &signal);
+  }
+}
+
+}  // namespace
+
+Result<PidNamespace> PidNamespace::enter_for_children() {
+  LOCKSTEP_TRY_ASSIGN(io::Pipe ready, io::make_pipe());
+  LOCKSTEP_TRY_ASSIGN(io::Pipe lifeline, io::make_pipe());
+  LOCKSTEP_TRY(unshare_pids());
+  const pid_t init = fork();
+  if (init < 0) return fail_sys("start the namespace's init", errno);
+  if (init == 0) {
+    ready.read.reset();
+    lifeline.write.reset();
+    init_main(ready.write.get(), lifeline.read.get());
+  }
+  ready.write.reset();
+  int answer = EIO;
+  if (read(ready.read.get(), &answer, sizeof answer) != sizeof answer || answer != 0) {
+    waitpid(init, nullptr, 0);
+    return fail_sys("mount a private /proc for --isolation pidns", answer);
+  }
+  PidNamespace ns;
+  ns.init_ = init;
+  ns.lifeline_ = std::move(lifeline.write);
+  const std::string mounts = "/proc/" + std::to_string(init) + "/ns/mnt";
+  ns.mounts_ = io::Fd(open(mounts.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!ns.mounts_) return fail_sys("open " + mounts, errno);
+  return ns;
+}
+
+void PidNamespace::end() {
+  if (init_ <= 0) return;
+  kill(init_, SIGKILL);
+  waitpid(init_, nullptr, 0);
+  init_ = -1;
+}
+
+}  // namespace lockstep::proc

@@ -1,0 +1,45 @@
+#include "proc/signals.h"
+
+#include <cstring>
+
+#include "base/text.h"
+
+namespace lockstep::proc {
+
+std::string signal_name(int signal) {
+  if (const char* abbreviation = sigabbrev_np(signal); abbreviation != nullptr)
+    return std::string("SIG") + abbreviation;
+  if (signal == SIGRTMIN) return "SIGRTMIN";
+  if (signal > SIGRTMIN && signal <= SIGRTMAX) return "SIGRTMIN+" + std::to_string(signal - SIGRTMIN);
+  return "signal " + std::to_string(signal);
+}
+
+std::optional<int> signal_number(std::string_view name) {
+  std::string wanted = to_upper(strip(name));
+  if (const auto number = parse_int(wanted); number && *number > 0 && *number <= SIGRTMAX)
+    return static_cast<int>(*number);
+  if (!wanted.starts_with("SIG")) wanted.insert(0, "SIG");
+  for (int signal = 1; signal <= SIGRTMAX; ++signal)
+    if (signal_name(signal) == wanted) return signal;
+  if (wanted == "SIGCLD") return SIGCHLD;
+  if (wanted == "SIGPOLL") return SIGIO;
+  return std::nullopt;
+}
+
+sigset_t handled_signals() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int kept : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGTSTP, SIGTTIN,
+                         SIGTTOU, SIGCONT, SIGKILL, SIGSTOP, SIGPROF})
+    sigdelset(&set, kept);
+  return set;
+}
+
+void block(const sigset_t& set) { sigprocmask(SIG_BLOCK, &set, nullptr); }
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace lockstep::proc

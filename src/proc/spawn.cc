@@ -1,0 +1,218 @@
+#include "proc/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+namespace lockstep::proc {
+namespace {
+
+// Shared with the child, which runs in our memory until it execs or exits.
+struct Launch {
+  const char* executable;
+  char* const* argv;
+  char* const* envp;
+  int fds[3];
+  const cpu_set_t* cpus;
+  std::size_t cpus_size;
+  const rlimit* open_files;
+  bool die_with_parent;
+  pid_t parent;  // as the child sees it: 0 from inside another pid namespace
+  int cgroup_procs_fd;
+  int mount_namespace_fd;
+  const char* folder;  // entering a mount namespace leaves us at its root
+  const char* failed_step = nullptr;
+  int failed_errno = 0;
+};
+
+[[noreturn]] void give_up(Launch& launch, const char* step) {
+  launch.failed_step = step;
+  launch.failed_errno = errno;
+  _exit(127);
+}
+
+void clean_signals() {
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal)
+    if (signal != SIGKILL && signal != SIGSTOP) sigaction(signal, &plain, nullptr);
+}
+
+// The three standard descriptors may be any of our own, also each other's targets: move them above
+// 2 first, then into place.
+void place_descriptors(Launch& launch) {
+  int moved[3];
+  for (int i = 0; i < 3; ++i) {
+    moved[i] = launch.fds[i];
+    if (moved[i] < 0 || moved[i] > 2) continue;
+    moved[i] = fcntl(moved[i], F_DUPFD_CLOEXEC, 3);
+    if (moved[i] < 0) give_up(launch, "duplicate a descriptor");
+  }
+  for (int i = 0; i < 3; ++i)
+    if (moved[i] >= 0 && dup2(moved[i], i) < 0) give_up(launch, "set up standard streams");
+}
+
+void close_the_rest() {
+  if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) return;
+  const int limit = static_cast<int>(std::min<long>(sysconf(_SC_OPEN_MAX), 65536));
+  for (int fd = 3; fd < limit; ++fd) close(fd);
+}
+
+// Runs in the child, in the parent's memory: system calls only.
+__attribute__((no_sanitize("address"))) int child_main(void* context) {
+  Launch& launch = *static_cast<Launch*>(context);
+  if (launch.cgroup_procs_fd >= 0 && write(launch.cgroup_procs_fd, "0", 1) != 1) give_up(launch, "enter the cgroup");
+  if (setsid() < 0) give_up(launch, "start a session");
+  clean_signals();
+  if (launch.mount_namespace_fd >= 0) {
+    if (setns(launch.mount_namespace_fd, CLONE_NEWNS) != 0) give_up(launch, "enter the mount namespace");
+    if (chdir(launch.folder) != 0) give_up(launch, "return to the current folder");
+  }
+  if (launch.die_with_parent) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(launch, "tie it to the agent");
+    if (const pid_t parent = getppid(); parent != launch.parent && parent != 0) _exit(127);  // already orphaned
+  }
+  place_descriptors(launch);
+  close_the_rest();
+  if (launch.cpus != nullptr && sched_setaffinity(0, launch.cpus_size, launch.cpus) != 0)
+    give_up(launch, "bind to CPUs");
+  if (launch.open_files != nullptr && setrlimit(RLIMIT_NOFILE, launch.open_files) != 0)
+    give_up(launch, "restore the limit of open files");
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(launch.executable, launch.argv, launch.envp);
+  give_up(launch, "run");
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  out.reserve(strings.size() + 1);
+  for (const std::string& s : strings) out.push_back(const_cast<char*>(s.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// One stack for all children, one at a time: with CLONE_VFORK we wait until it is free again.
+void* child_stack_top() {
+  constexpr std::size_t kSize = 64 * 1024;
+  static void* const base =
+      mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  LOCKSTEP_CHECK(base != MAP_FAILED);
+  return static_cast<char*>(base) + kSize;
+}
+
+std::vector<unsigned char> cpu_mask(const std::vector<int>& cpus) {
+  if (cpus.empty()) return {};
+  const auto highest = static_cast<std::size_t>(*std::max_element(cpus.begin(), cpus.end()));
+  std::vector<unsigned char> mask(CPU_ALLOC_SIZE(highest + 1));
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), mask.size(), reinterpret_cast<cpu_set_t*>(mask.data()));
+  return mask;
+}
+
+struct Cloned {
+  pid_t pid;
+  int pidfd;
+  int error;
+};
+
+Cloned clone_child(Launch& launch) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  int pidfd = -1;
+  const pid_t pid = clone(child_main, child_stack_top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &launch, &pidfd);
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return {pid, pidfd, error};
+}
+
+}  // namespace
+
+std::optional<Exit> Child::reap() {
+  if (exit_) return exit_;
+  siginfo_t info{};
+  if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG) != 0) return std::nullopt;
+  if (info.si_pid == 0) return std::nullopt;
+  Exit end;
+  if (info.si_code == CLD_EXITED) {
+    end.code = info.si_status;
+  } else {
+    end.signal = info.si_status;
+    end.core_dumped = info.si_code == CLD_DUMPED;
+  }
+  exit_ = end;
+  return exit_;
+}
+
+void Child::signal_group(int signal) const {
+  if (!alive()) return;
+  // Not yet reaped, so the pid can't have been given to anybody else.
+  if (kill(-pid_, signal) != 0 && errno == ESRCH) kill(pid_, signal);
+}
+
+Result<Child> spawn(const SpawnSpec& spec) {
+  const std::vector<char*> argv = pointers(spec.argv);
+  const std::vector<char*> envp = pointers(spec.env);
+  const std::vector<unsigned char> mask = cpu_mask(spec.cpus);
+  Launch launch{};
+  launch.executable = spec.executable.c_str();
+  launch.argv = argv.data();
+  launch.envp = envp.data();
+  launch.fds[0] = spec.stdin_fd;
+  launch.fds[1] = spec.stdout_fd;
+  launch.fds[2] = spec.stderr_fd;
+  launch.cpus = mask.empty() ? nullptr : reinterpret_cast<const cpu_set_t*>(mask.data());
+  launch.cpus_size = mask.size();
+  launch.open_files = spec.open_files ? &*spec.open_files : nullptr;
+  launch.die_with_parent = spec.die_with_parent;
+  launch.parent = getpid();
+  launch.cgroup_procs_fd = spec.cgroup_procs_fd;
+  launch.mount_namespace_fd = spec.mount_namespace_fd;
+  char folder[PATH_MAX];
+  if (spec.mount_namespace_fd >= 0 && getcwd(folder, sizeof folder) == nullptr) return fail_sys("find the current folder", errno);
+  launch.folder = folder;
+
+  const Cloned cloned = clone_child(launch);
+  if (cloned.pid < 0) return fail_sys("start " + spec.executable, cloned.error);
+  Child child(cloned.pid, io::Fd(cloned.pidfd));
+  if (launch.failed_step != nullptr) {
+    siginfo_t ignored{};
+    waitid(P_PID, static_cast<id_t>(cloned.pid), &ignored, WEXITED);
+    return fail_sys(std::string(launch.failed_step) + " " + spec.executable, launch.failed_errno);
+  }
+  return child;
+}
+
+Result<std::string> find_executable(const std::string& name, const std::string& path) {
+  if (name.find('/') != std::string::npos) return name;
+  int worst = ENOENT;
+  for (const std::string& folder : split(path, ':')) {
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    struct stat found {};
+    if (stat(candidate.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    worst = EACCES;
+  }
+  return fail_sys("find " + name + " in PATH", worst);
+}
+
+}  // namespace lockstep::proc

@@ -1,0 +1,69 @@
+// Starting a child process the vfork way and knowing its end through a pidfd. The child begins with a
+// clean slate: default signal dispositions, empty mask, own session, no descriptor above 2, and dies
+// with the thread that started it (so: call spawn() from the main thread only).
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "io/fd.h"
+
+namespace lockstep::proc {
+
+struct SpawnSpec {
+  std::string executable;  // a path; no PATH search (see find_executable)
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // "NAME=value"
+  int stdin_fd = -1;             // -1: this process's own
+  int stdout_fd = -1;
+  int stderr_fd = -1;
+  std::vector<int> cpus;                // bind to these; empty: no change
+  bool die_with_parent = true;          // SIGKILL when the starting thread ends
+  int cgroup_procs_fd = -1;             // an open cgroup.procs to enter before exec
+  int mount_namespace_fd = -1;          // entered before exec
+  std::optional<rlimit> open_files;     // RLIMIT_NOFILE to restore
+};
+
+struct Exit {
+  int code = 0;    // exit status, if signal == 0
+  int signal = 0;  // the signal that killed it, or 0
+  bool core_dumped = false;
+
+  bool ok() const { return code == 0 && signal == 0; }
+  int python_code() const { return signal != 0 ? -signal : code; }
+  int shell_code() const { return signal != 0 ? 128 + signal : code; }
+};
+
+// A started child. Passive: whoever watches pidfd() calls reap() when it turns readable. The pid is
+// never signalled after the child was reaped.
+class Child {
+ public:
+  Child(pid_t pid, io::Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+
+  pid_t pid() const { return pid_; }  // as `ps` shows it; kept for messages after the end
+  int pidfd() const { return pidfd_.get(); }
+  bool alive() const { return !exit_.has_value(); }  // not yet reaped
+  const std::optional<Exit>& exit() const { return exit_; }
+
+  // The exit if it has ended (and from then on), else nullopt. Never waits.
+  std::optional<Exit> reap();
+  void signal_group(int signal) const;  // everybody in its process group; nothing once reaped
+
+ private:
+  pid_t pid_;
+  io::Fd pidfd_;
+  std::optional<Exit> exit_;
+};
+
+// Errors name the step that failed: "run /x/y: Exec format error". Nothing is left behind then.
+Result<Child> spawn(const SpawnSpec& spec);
+
+// execvp's search: a name with a slash is taken as it is. not_found / denied otherwise.
+Result<std::string> find_executable(const std::string& name, const std::string& path);
+
+}  // namespace lockstep::proc

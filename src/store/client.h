@@ -1,0 +1,95 @@
+// A blocking TCPStore client for tests, tools and short questions; the event loop never uses it.
+// Speaks the newer dialect, or the older one on request. Every call has a deadline. After a failure
+// other than a timed-out wait in the newer dialect the connection is closed and further calls fail.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "store/wire.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep::store {
+
+struct ClientOptions {
+  std::string host = "127.0.0.1";
+  int port = 29500;
+  std::chrono::milliseconds timeout{300'000};  // to connect, then for each call
+  Dialect dialect = Dialect::d;
+  std::string prefix = {};  // before every key; PyTorch's own clients use "/"
+};
+
+class Client {
+ public:
+  using Options = ClientOptions;
+  using Ms = std::chrono::milliseconds;
+
+  // Tries again, with growing pauses, until the timeout: the server may start after its clients.
+  static Result<Client> connect(Options options);
+
+  Status set(std::string_view key, std::string_view value);
+  // As PyTorch's get(): waits for the key first.
+  Result<std::string> get(std::string_view key);
+  // Without waiting. Missing: empty from a newer server; an older one closes the connection.
+  Result<std::string> get_now(std::string_view key);
+  Result<std::int64_t> add(std::string_view key, std::int64_t delta);
+  // The value now stored, or `expected` where the key is missing and that is not empty.
+  Result<std::string> compare_set(std::string_view key, std::string_view expected,
+                                  std::string_view desired);
+  Result<bool> check(std::span<const std::string> keys);
+  Status wait(std::span<const std::string> keys, std::optional<Ms> timeout = {});
+  Result<std::vector<std::string>> multi_get(std::span<const std::string> keys);  // waits first
+  Status multi_set(std::span<const std::pair<std::string, std::string>> entries);
+  Status append(std::string_view key, std::string_view value);
+  Result<bool> delete_key(std::string_view key);
+  Result<std::int64_t> num_keys();
+  Status queue_push(std::string_view key, std::string_view value);
+  // nullopt: empty and not asked to wait.
+  Result<std::optional<std::string>> queue_pop(std::string_view key, bool block);
+  Result<std::int64_t> queue_len(std::string_view key);
+  Result<std::vector<std::string>> list_keys();  // without the prefix
+  Status barrier(std::string_view key, std::int64_t world, std::optional<Ms> timeout = {});
+  Status ping();
+
+  // As the constructor of PyTorch's store with a world size does: counts itself in.
+  Result<std::int64_t> announce();
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  explicit Client(Options options) : options_(std::move(options)) {}
+  Status connect_once(TimePoint deadline);
+  Status handshake(TimePoint deadline);
+  Status ask(const Request& request, TimePoint deadline);
+  Status ask_key(Op op, std::string_view key, TimePoint deadline, std::string_view value = {},
+                 std::int64_t number = 0);
+  Status ask_keys(Op op, std::span<const std::string> keys, TimePoint deadline);
+  // Waits for the 0 that ends a WAIT or BARRIER; takes the wait back when time is up.
+  Status await(TimePoint deadline, const std::string& what);
+  Status cancel_wait();
+  Status send_all(std::string_view bytes, TimePoint deadline);
+  Status need(std::size_t bytes, TimePoint deadline);
+  Result<std::uint8_t> take_u8(TimePoint deadline);
+  Result<std::uint64_t> take_u64(TimePoint deadline);
+  Result<std::string> take_string(TimePoint deadline);
+  Status broken(Error error);
+  TimePoint deadline(std::optional<Ms> timeout = {}) const;
+  std::string full(std::string_view key) const { return options_.prefix + std::string(key); }
+  std::string place() const;
+
+  Options options_;
+  io::Fd fd_;
+  std::string in_;  // received and not taken; taken_ bytes at the front are
+  std::size_t taken_ = 0;
+};
+
+}  // namespace lockstep::store

@@ -1,0 +1,310 @@
+// What each operation does to the key space and to those who wait on it.
+#include "store/engine.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace lockstep::store {
+
+namespace {
+
+// WATCH_KEY's notices.
+constexpr std::uint8_t kUpdated = 0;
+constexpr std::uint8_t kCreated = 1;
+constexpr std::uint8_t kDeleted = 2;
+
+// As the number at the start of a text, the way PyTorch's server reads it: space, a sign, digits,
+// and whatever follows is ignored. nullopt: no number there, or too large.
+std::optional<std::int64_t> leading_number(std::string_view text) {
+  const std::size_t start = text.find_first_not_of(" \t\n\v\f\r");
+  if (start == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(start);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end == text.data()) return std::nullopt;
+  return number;
+}
+
+// Replaces a value, without holding on to the memory of a much larger one.
+void assign_value(std::string& value, std::string_view bytes) {
+  constexpr std::size_t kWorthFreeing = 4096;
+  if (value.capacity() > kWorthFreeing && bytes.size() < value.capacity() / 4) {
+    value = std::string(bytes);
+  } else {
+    value.assign(bytes);
+  }
+}
+
+}  // namespace
+
+Status Engine::handle(Session& session, const Request& request) {
+  switch (request.op) {
+    case Op::validate:
+      return {};
+    case Op::ping:
+      put_u32(session.out, static_cast<std::uint32_t>(request.number));
+      return {};
+    case Op::set:
+      put(request.key, request.value);
+      return {};
+    case Op::get:
+      return reply_get(session, request.key);
+    case Op::compare_set:
+      compare_set(session, request);
+      return {};
+    case Op::add: {
+      LOCKSTEP_TRY_ASSIGN(const std::int64_t sum, add(request.key, request.number));
+      put_i64(session.out, sum);
+      return {};
+    }
+    case Op::check:
+      put_u8(session.out, std::all_of(request.items.begin(), request.items.end(),
+                                      [&](auto key) { return present(key); })
+                              ? 0
+                              : 1);
+      return {};
+    case Op::wait:
+      return wait(session, request.items);
+    case Op::num_keys:
+      put_i64(session.out, static_cast<std::int64_t>(keys_.size()));
+      return {};
+    case Op::watch_key:
+      return watch(session, request.key);
+    case Op::delete_key:
+      put_i64(session.out, erase(request.key) ? 1 : 0);
+      return {};
+    case Op::append:
+      return append(request);
+    case Op::multi_get:
+      return reply_multi_get(session, request.items);
+    case Op::multi_set:
+      for (std::size_t i = 0; i + 1 < request.items.size(); i += 2) {
+        put(request.items[i], request.items[i + 1]);
+      }
+      return {};
+    case Op::cancel_wait:
+      unpark_all(session);
+      put_u8(session.out, 1);
+      return {};
+    case Op::queue_push:
+      queue_push(request.key, request.value);
+      return {};
+    case Op::queue_pop:
+      queue_pop(session, request.key);
+      return {};
+    case Op::queue_len: {
+      const auto queue = queues_.find(request.key);
+      put_u64(session.out, queue == queues_.end() ? 0 : queue->second.size());
+      return {};
+    }
+    case Op::list_keys:
+      return reply_list(session);
+    case Op::barrier:
+      return barrier(session, request.key, request.number);
+  }
+  return fail(Errc::internal, "an operation the engine does not know");
+}
+
+void Engine::drop(Session& session) {
+  unpark_all(session);
+  unwatch(session);
+  if (session.touched_) std::erase(touched_, &session);
+  session.touched_ = false;
+}
+
+Session* Engine::next_touched() {
+  if (touched_.empty()) return nullptr;
+  Session* session = touched_.back();
+  touched_.pop_back();
+  session->touched_ = false;
+  return session;
+}
+
+void Engine::touch(Session& session) {
+  if (std::exchange(session.touched_, true)) return;
+  touched_.push_back(&session);
+}
+
+// --- keys ---
+
+void Engine::set(std::string_view key, std::string_view value) {
+  put(key, value);
+}
+
+std::optional<std::string> Engine::get(std::string_view key) const {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) return std::nullopt;
+  return found->second;
+}
+
+bool Engine::contains(std::string_view key) const {
+  return keys_.find(key) != keys_.end();
+}
+
+bool Engine::present(std::string_view key) const {
+  return contains(key) || queues_.find(key) != queues_.end();
+}
+
+void Engine::put(std::string_view key, std::string_view value) {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) {
+    keys_.emplace(std::string(key), std::string(value));
+    bytes_ += key.size() + value.size();
+    if (!waits_.empty()) wake_all(waits_, key);
+    if (!watchers_.empty()) notify(kCreated, key, {}, value);
+    return;
+  }
+  bytes_ = bytes_ - found->second.size() + value.size();
+  if (!watchers_.empty()) notify(kUpdated, key, found->second, value);
+  assign_value(found->second, value);
+}
+
+Result<std::int64_t> Engine::add(std::string_view key, std::int64_t delta) {
+  const auto found = keys_.find(key);
+  std::int64_t before = 0;
+  if (found != keys_.end()) {
+    const auto number = leading_number(found->second);
+    if (!number) return fail(Errc::invalid_input, "ADD to a value that is no number");
+    before = *number;
+  }
+  const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(before) +
+                                             static_cast<std::uint64_t>(delta));
+  char text[24];
+  const char* end = std::to_chars(std::begin(text), std::end(text), sum).ptr;
+  put(key, {text, static_cast<std::size_t>(end - text)});
+  return sum;
+}
+
+bool Engine::erase(std::string_view key) {
+  bool erased = false;
+  if (const auto found = keys_.find(key); found != keys_.end()) {
+    if (!watchers_.empty()) notify(kDeleted, key, found->second, {});
+    bytes_ -= found->first.size() + found->second.size();
+    keys_.erase(found);
+    erased = true;
+  }
+  if (const auto queue = queues_.find(key); queue != queues_.end()) {
+    for (const auto& item : queue->second)
+      bytes_ -= item.size();
+    bytes_ -= queue->first.size();
+    queues_.erase(queue);
+    erased = true;
+  }
+  return erased;
+}
+
+void Engine::compare_set(Session& session, const Request& request) {
+  const auto found = keys_.find(request.key);
+  const bool missing = found == keys_.end();
+  if (missing ? request.value.empty() : found->second == request.value) {
+    put(request.key, request.desired);
+    put_string(session.out, request.desired);
+  } else {
+    // For a missing key this looks like an echo; clients of every generation expect it.
+    put_string(session.out, missing ? request.value : std::string_view(found->second));
+  }
+}
+
+Status Engine::append(const Request& request) {
+  const auto found = keys_.find(request.key);
+  if (found == keys_.end()) {
+    put(request.key, request.value);
+    return {};
+  }
+  std::string& value = found->second;
+  if (value.size() + request.value.size() > limits_.max_value_bytes) {
+    return fail(Errc::exhausted,
+                fmt::format("APPEND to more than {} bytes", limits_.max_value_bytes));
+  }
+  bytes_ += request.value.size();
+  if (watchers_.empty()) {
+    value.append(request.value);
+    return {};
+  }
+  const std::string before = value;
+  value.append(request.value);
+  notify(kUpdated, request.key, before, value);
+  return {};
+}
+
+Status Engine::reply_get(Session& session, std::string_view key) {
+  const auto found = keys_.find(key);
+  if (found != keys_.end()) {
+    put_string(session.out, found->second);
+    return {};
+  }
+  // Older clients always WAIT first and take a close as the answer; newer ones get an empty value.
+  if (session.dialect == Dialect::a) return fail(Errc::not_found, "GET of a key that is not there");
+  put_string(session.out, {});
+  return {};
+}
+
+Status Engine::reply_multi_get(Session& session, std::span<const std::string_view> keys) {
+  std::size_t total = 0;
+  for (const auto key : keys) {
+    const auto found = keys_.find(key);
+    if (found == keys_.end()) {
+      if (session.dialect == Dialect::a) {
+        return fail(Errc::not_found, "MULTI_GET of a key that is not there");
+      }
+      put_u64(session.out, 0);
+      total += 8;
+      continue;
+    }
+    total += 8 + found->second.size();
+    if (total > limits_.max_message_bytes) {
+      return fail(Errc::exhausted,
+                  fmt::format("MULTI_GET of more than {} bytes", limits_.max_message_bytes));
+    }
+    put_string(session.out, found->second);
+  }
+  return {};
+}
+
+Status Engine::reply_list(Session& session) {
+  put_u64(session.out, keys_.size());
+  std::size_t total = 0;
+  for (const auto& [key, value] : keys_) {
+    total += 8 + key.size();
+    if (total > limits_.max_message_bytes) {
+      return fail(Errc::exhausted,
+                  fmt::format("LIST_KEYS of more than {} bytes", limits_.max_message_bytes));
+    }
+    put_string(session.out, key);
+  }
+  return {};
+}
+
+// --- queues ---
+
+void Engine::queue_push(std::string_view key, std::string_view value) {
+  auto queue = queues_.find(key);
+  if (queue == queues_.end()) {
+    queue = queues_.emplace(std::string(key), std::deque<std::string>()).first;
+    bytes_ += key.size();
+  }
+  queue->second.emplace_back(value);
+  bytes_ += value.size();
+  wake_one(key);
+}
+
+void Engine::queue_pop(Session& session, std::string_view key) {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) {
+    put_i64(session.out, 0);
+    return;
+  }
+  put_u64(session.out, queue->second.size());
+  put_string(session.out, queue->second.front());
+  bytes_ -= queue->second.front().size();
+  queue->second.pop_front();
+  if (!queue->second.empty()) return;
+  bytes_ -= queue->first.size();
+  queues_.erase(queue);
+}
+
+}  // namespace lockstep::store

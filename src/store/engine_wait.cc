@@ -1,0 +1,179 @@
+// Who waits for what: parked WAITs and BARRIERs, key watchers, and what a purge leaves of them.
+#include "store/engine.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::store {
+
+using detail::Link;
+using detail::LinkList;
+using detail::Park;
+using detail::WaitMap;
+
+Status Engine::wait(Session& session, std::span<const std::string_view> keys) {
+  std::vector<std::string_view> missing;
+  for (const auto key : keys) {
+    if (!present(key)) missing.push_back(key);
+  }
+  if (!missing.empty()) return park(session, waits_, missing);
+  put_u8(session.out, 0);
+  return {};
+}
+
+Status Engine::barrier(Session& session, std::string_view key, std::int64_t world) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t count, add(key, 1));
+  if (count < world) return park(session, barriers_, {&key, 1});
+  put_u8(session.out, 0);
+  wake_all(barriers_, key);
+  return {};
+}
+
+Status Engine::park(Session& session, WaitMap& map, std::span<const std::string_view> keys) {
+  if (session.parks_.size() >= limits_.max_parked) {
+    return fail(Errc::exhausted, fmt::format("more than {} waits at once", limits_.max_parked));
+  }
+  session.parks_.emplace_back();
+  Park& parked = session.parks_.back();
+  parked.self = std::prev(session.parks_.end());
+  parked.session = &session;
+  parked.map = &map;
+  parked.missing = keys.size();
+  parked.links.resize(keys.size());
+  ++parked_;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    auto entry = map.find(keys[i]);
+    if (entry == map.end()) entry = map.emplace(std::string(keys[i]), LinkList{}).first;
+    Link& link = parked.links[i];
+    LinkList& list = entry->second;
+    link = {list.tail, nullptr, &parked, &*entry};
+    (list.tail != nullptr ? list.tail->next : list.head) = &link;
+    list.tail = &link;
+  }
+  return {};
+}
+
+// Takes one link out of its key's list; the last one takes the list along.
+void Engine::unlink(Link& link) {
+  LinkList& list = link.entry->second;
+  (link.prev != nullptr ? link.prev->next : list.head) = link.next;
+  (link.next != nullptr ? link.next->prev : list.tail) = link.prev;
+  WaitMap& map = *link.park->map;
+  if (list.head == nullptr) map.erase(map.find(link.entry->first));
+  link.entry = nullptr;
+}
+
+void Engine::unpark(Park& parked) {
+  for (Link& link : parked.links) {
+    if (link.entry != nullptr) unlink(link);
+  }
+  --parked_;
+  parked.session->parks_.erase(parked.self);
+}
+
+void Engine::unpark_all(Session& session) {
+  while (!session.parks_.empty())
+    unpark(session.parks_.front());
+}
+
+void Engine::link_done(Link& link) {
+  Park& parked = *link.park;
+  unlink(link);
+  if (--parked.missing > 0) return;
+  Session& session = *parked.session;
+  put_u8(session.out, 0);
+  unpark(parked);
+  touch(session);
+}
+
+void Engine::wake_all(WaitMap& map, std::string_view key) {
+  const auto entry = map.find(key);
+  if (entry == map.end()) return;
+  // A wait answered here has no other links left, so `next` stays good.
+  for (Link* link = entry->second.head; link != nullptr;)
+    link_done(*std::exchange(link, link->next));
+}
+
+void Engine::wake_one(std::string_view key) {
+  const auto entry = waits_.find(key);
+  if (entry != waits_.end()) link_done(*entry->second.head);
+}
+
+// --- watchers (dialect A only) ---
+
+Status Engine::watch(Session& session, std::string_view key) {
+  if (session.watched_.size() >= limits_.max_keys) {
+    return fail(Errc::exhausted, fmt::format("more than {} watched keys", limits_.max_keys));
+  }
+  session.watched_.emplace_back(key);
+  auto watchers = watchers_.find(key);
+  if (watchers == watchers_.end()) {
+    watchers = watchers_.emplace(std::string(key), std::vector<Session*>()).first;
+  }
+  watchers->second.push_back(&session);
+  put_u8(session.out, 3);  // "registered"
+  return {};
+}
+
+void Engine::unwatch(Session& session) {
+  for (const std::string& key : session.watched_) {
+    const auto watchers = watchers_.find(key);
+    if (watchers == watchers_.end()) continue;
+    std::erase(watchers->second, &session);
+    if (watchers->second.empty()) watchers_.erase(watchers);
+  }
+  session.watched_.clear();
+}
+
+void Engine::notify(std::uint8_t change, std::string_view key, std::string_view before,
+                    std::string_view after) {
+  // A watcher that does not read must not eat the host's memory.
+  constexpr std::size_t kMaxNoticeBytes = 64U << 20;
+  const auto watchers = watchers_.find(key);
+  if (watchers == watchers_.end()) return;
+  for (Session* session : watchers->second) {
+    if (session->out.size() > kMaxNoticeBytes) {
+      session->verdict = "does not read the notices it asked for";
+    } else {
+      put_u8(session->out, change);
+      put_string(session->out, key);
+      put_string(session->out, before);
+      put_string(session->out, after);
+    }
+    touch(*session);
+  }
+}
+
+// --- between attempts ---
+
+void Engine::purge_except(std::span<const std::string> prefixes) {
+  const auto kept = [&](std::string_view key) {
+    return std::any_of(prefixes.begin(), prefixes.end(),
+                       [&](const std::string& prefix) { return key.starts_with(prefix); });
+  };
+  std::erase_if(keys_, [&](const auto& entry) { return !kept(entry.first); });
+  std::erase_if(queues_, [&](const auto& entry) { return !kept(entry.first); });
+  bytes_ = 0;
+  for (const auto& [key, value] : keys_)
+    bytes_ += key.size() + value.size();
+  for (const auto& [key, queue] : queues_) {
+    bytes_ += key.size();
+    for (const auto& item : queue)
+      bytes_ += item.size();
+  }
+  for (WaitMap* map : {&waits_, &barriers_}) {
+    std::vector<std::string> gone;
+    for (const auto& [key, list] : *map) {
+      if (!kept(key)) gone.push_back(key);
+    }
+    for (const std::string& key : gone) {
+      for (auto entry = map->find(key); entry != map->end(); entry = map->find(key)) {
+        unpark(*entry->second.head->park);
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::store

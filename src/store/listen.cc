@@ -1,0 +1,112 @@
+// getaddrinfo, socket, bind, listen.
+#include "store/listen.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace lockstep::store {
+namespace {
+
+std::string place(const std::string& host, int port) {
+  return fmt::format("{}:{}", host.empty() ? "*" : host, port);
+}
+
+Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::string& name,
+                           int backlog) {
+  io::Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return fail_sys("listen on " + name, errno);
+  const int on = 1;
+  const int off = 0;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (address->sa_family == AF_INET6) {
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
+  if (bind(fd.get(), address, size) != 0 || ::listen(fd.get(), backlog) != 0) {
+    const int error = errno;
+    auto failure = fail_sys("listen on " + name, error);
+    if (error == EADDRINUSE) {
+      failure.value().code = Errc::already_exists;
+      failure.value().hint = "another process listens there; choose another port, or 0 for any";
+    }
+    return failure;
+  }
+  sockaddr_storage bound{};
+  socklen_t bound_size = sizeof bound;
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &bound_size) != 0) {
+    return fail_sys("getsockname", errno);
+  }
+  const in_port_t port = bound.ss_family == AF_INET6
+                             ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
+                             : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port;
+  return Listener{std::move(fd), ntohs(port)};
+}
+
+Result<Listener> listen_everywhere(int port, int backlog) {
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_addr = in6addr_any;
+  six.sin6_port = htons(static_cast<in_port_t>(port));
+  auto listener =
+      listen_at(reinterpret_cast<const sockaddr*>(&six), sizeof six, place("", port), backlog);
+  if (listener || listener.error().code == Errc::already_exists) return listener;
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_addr.s_addr = htonl(INADDR_ANY);
+  four.sin_port = six.sin6_port;
+  return listen_at(reinterpret_cast<const sockaddr*>(&four), sizeof four, place("", port), backlog);
+}
+
+}  // namespace
+
+Result<Listener> open_listener(const std::string& host, int port, int backlog) {
+  if (port < 0 || port > 65535)
+    return fail(Errc::invalid_input, fmt::format("port {} is no port", port));
+  if (host.empty()) return listen_everywhere(port, backlog);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string name = host == "localhost" ? "127.0.0.1" : host;
+  const std::string service = std::to_string(port);
+  if (const int error = getaddrinfo(name.c_str(), service.c_str(), &hints, &found); error != 0) {
+    return fail(Errc::invalid_input,
+                fmt::format("listen on {}: {}", place(host, port), gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  Result<Listener> listener = fail(Errc::not_found, "no address for " + host);
+  for (const addrinfo* at = found; at != nullptr && !listener; at = at->ai_next) {
+    listener = listen_at(at->ai_addr, at->ai_addrlen, place(host, port), backlog);
+  }
+  return listener;
+}
+
+std::string peer_name(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* address = reinterpret_cast<sockaddr*>(&peer);
+  if (getpeername(fd, address, &size) != 0 ||
+      getnameinfo(address, size, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "unknown peer";
+  }
+  std::string_view text = host.data();
+  constexpr std::string_view kMapped = "::ffff:";
+  if (text.starts_with(kMapped) && text.find('.') != std::string_view::npos) {
+    text.remove_prefix(kMapped.size());
+  }
+  const bool bracketed = text.find(':') != std::string_view::npos;
+  return fmt::format(fmt::runtime(bracketed ? "[{}]:{}" : "{}:{}"), text, port.data());
+}
+
+}  // namespace lockstep::store

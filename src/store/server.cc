@@ -1,0 +1,264 @@
+// Sockets in and out of the engine: one read and one send per wake-up, replies of the connection
+// being served gathered in a shared string.
+#include "store/server.h"
+
+#include "base/log.h"
+#include "store/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace lockstep::store {
+namespace {
+constexpr int kAcceptsPerWakeup = 256;
+// A shared scratch string that grew beyond this is given back.
+constexpr std::size_t kKeepScratchBytes = 1U << 20;
+// What an idle connection may keep for its next replies.
+constexpr std::size_t kKeepIdleBytes = 64;
+}  // namespace
+
+struct Server::Connection : Session {
+  Connection(io::Loop& loop, io::Fd socket, const Limits& limits)
+      : fd(std::move(socket)), watch(loop, fd.get()), reader(limits) {}
+
+  io::Fd fd;
+  io::Watch watch;  // after fd: goes first
+  RequestReader reader;
+  std::string backlog;    // read, but not served yet: the peer owes us the taking of its replies
+  std::size_t sent = 0;   // bytes at the front of out that are gone
+  std::size_t index = 0;  // in connections_
+  bool ended = false;     // the peer will send no more: close once all is served and sent
+  int interest = 0;
+
+  std::size_t unsent() const { return out.size() - sent; }
+};
+
+Result<std::unique_ptr<Server>> Server::listen(io::Loop& loop, Options options) {
+  LOCKSTEP_TRY_ASSIGN(Listener listener,
+                      open_listener(options.host, options.port, options.backlog));
+  std::unique_ptr<Server> server(new Server(loop, std::move(options)));
+  server->port_ = listener.port;
+  server->listener_ = std::move(listener.fd);
+  server->spare_ = io::Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  server->accept_watch_ = std::make_unique<io::Watch>(loop, server->listener_.get());
+  server->accept_watch_->start(io::kReadable,
+                               [self = server.get()](int) { self->on_acceptable(); });
+  return server;
+}
+
+Server::Server(io::Loop& loop, Options options)
+    : loop_(loop),
+      options_(std::move(options)),
+      engine_(options_.limits),
+      buffer_(std::max<std::size_t>(options_.read_buffer_bytes, 1)) {}
+
+Server::~Server() {
+  while (!connections_.empty())
+    close(*connections_.back());
+}
+
+Stats Server::stats() const {
+  Stats stats = counts_;
+  stats.connections = connections_.size();
+  stats.requests_total =
+      std::accumulate(stats.requests.begin(), stats.requests.end(), std::uint64_t{0});
+  stats.keys = engine_.num_keys();
+  stats.key_space_bytes = engine_.bytes();
+  stats.parked = engine_.parked();
+  return stats;
+}
+
+void Server::set(std::string_view key, std::string_view value) {
+  engine_.set(key, value);
+  flush();
+}
+
+void Server::flush() {
+  flush_touched();
+}
+
+// --- accepting ---
+
+void Server::on_acceptable() {
+  for (int i = 0; i < kAcceptsPerWakeup; ++i) {
+    io::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) {
+      admit(std::move(fd));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      refuse_one();
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;
+    }
+  }
+}
+
+// Out of descriptors. Left alone, the level-triggered listener would spin and the peer would hang.
+void Server::refuse_one() {
+  if (!std::exchange(refusal_logged_, true)) {
+    log::warning("store on port {}: out of file descriptors at {} connections, refusing more",
+                 port_, connections_.size());
+  }
+  spare_.reset();
+  io::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  spare_ = io::Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ++counts_.refused;
+}
+
+void Server::admit(io::Fd fd) {
+  const int on = 1;
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  auto owned = std::make_unique<Connection>(loop_, std::move(fd), options_.limits);
+  Connection& connection = *owned;
+  connection.index = connections_.size();
+  connections_.push_back(std::move(owned));
+  ++counts_.connections_total;
+  connection.interest = io::kReadable;
+  connection.watch.start(io::kReadable,
+                         [this, at = &connection](int events) { on_event(*at, events); });
+}
+
+// --- serving ---
+
+void Server::on_event(Connection& connection, int events) {
+  const bool reading = (connection.interest & io::kReadable) != 0;
+  // An error stops the watch, so this call is the last chance to notice it.
+  const bool broken = (events & io::kHangup) != 0;
+  if (broken && !reading) return close(connection);
+  if (reading && (events & io::kReadable) != 0) {
+    on_readable(connection, broken);
+  } else if ((events & io::kWritable) != 0) {
+    if (!send_out(connection)) return;
+    settle(connection);
+  }
+  flush_touched();
+}
+
+void Server::on_readable(Connection& connection, bool broken) {
+  const ssize_t got = recv(connection.fd.get(), buffer_.data(), buffer_.size(), 0);
+  if (got < 0) {
+    if (broken || (errno != EAGAIN && errno != EINTR)) close(connection);
+    return;
+  }
+  if (got == 0) connection.ended = true;
+  counts_.bytes_in += static_cast<std::uint64_t>(got);
+  serve(connection, {buffer_.data(), static_cast<std::size_t>(got)});
+}
+
+void Server::serve(Connection& connection, std::string_view bytes) {
+  // Lend the shared string, which has room already; idle connections own no memory for replies.
+  const bool lent = connection.out.empty();
+  if (lent) connection.out.swap(scratch_);
+  feed(connection, bytes);
+  if (!bytes.empty()) connection.backlog.assign(bytes);
+  if (!send_out(connection)) return;
+  if (lent && connection.out.empty()) connection.out.swap(scratch_);
+  settle(connection);
+}
+
+// Serves requests off the front of `bytes` until they or the room for replies run out.
+void Server::feed(Connection& connection, std::string_view& bytes) {
+  Request request;
+  while (connection.unsent() <= options_.max_unsent_bytes) {
+    const auto step = connection.reader.next(bytes, request);
+    if (step == RequestReader::Step::more) return;
+    Status status;
+    if (step == RequestReader::Step::error) {
+      status = fail(Errc::corrupt, connection.reader.error());
+    } else {
+      ++counts_.requests[static_cast<std::size_t>(request.op)];
+      connection.dialect = connection.reader.dialect();
+      status = engine_.handle(connection, request);
+    }
+    if (!status) {
+      bytes = {};
+      connection.verdict = std::move(status).error().message;
+      return;
+    }
+  }
+}
+
+// Sends what the kernel takes now. False: the connection is gone.
+bool Server::send_out(Connection& connection) {
+  while (connection.unsent() > 0) {
+    const ssize_t put = send(connection.fd.get(), connection.out.data() + connection.sent,
+                             connection.unsent(), MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EAGAIN) return true;
+    if (put < 0) {
+      close(connection);
+      return false;
+    }
+    counts_.bytes_out += static_cast<std::uint64_t>(put);
+    connection.sent += static_cast<std::size_t>(put);
+    if (connection.unsent() == 0) break;
+    if (connection.sent > connection.out.size() / 2) {
+      connection.out.erase(0, std::exchange(connection.sent, 0));
+    }
+    return true;  // the socket is full
+  }
+  connection.sent = 0;
+  if (connection.out.capacity() > kKeepScratchBytes) {
+    connection.out = {};
+  } else {
+    connection.out.clear();
+  }
+  return true;
+}
+
+// After output went out: serve what waited for that, close if it is time, else wait for the right
+// events.
+void Server::settle(Connection& connection) {
+  while (!connection.backlog.empty() && connection.verdict.empty() &&
+         connection.unsent() <= options_.max_unsent_bytes) {
+    const std::string held = std::exchange(connection.backlog, {});
+    std::string_view bytes = held;
+    feed(connection, bytes);
+    connection.backlog.assign(bytes);
+    if (!send_out(connection)) return;
+  }
+  if (connection.out.empty() && connection.out.capacity() > kKeepIdleBytes) connection.out = {};
+  if (!connection.verdict.empty() && connection.unsent() == 0) return close_for_error(connection);
+  if (connection.ended && connection.backlog.empty() && connection.unsent() == 0)
+    return close(connection);
+  const bool reads = !connection.ended && connection.verdict.empty() &&
+                     connection.backlog.empty() && connection.unsent() <= options_.max_unsent_bytes;
+  const int interest = (reads ? io::kReadable : 0) | (connection.unsent() > 0 ? io::kWritable : 0);
+  if (interest == connection.interest) return;
+  connection.interest = interest;
+  connection.watch.want(interest);
+}
+
+// Other connections that were given output: waits that ended, notices.
+void Server::flush_touched() {
+  while (Session* session = engine_.next_touched()) {
+    auto& connection = static_cast<Connection&>(*session);
+    if (send_out(connection)) settle(connection);
+  }
+}
+
+void Server::close_for_error(Connection& connection) {
+  ++counts_.closed_for_error;
+  counts_.last_error = peer_name(connection.fd.get()) + ": " + connection.verdict;
+  log::info("store on port {}: closed {}", port_, counts_.last_error);
+  close(connection);
+}
+
+void Server::close(Connection& connection) {
+  engine_.drop(connection);
+  const std::size_t index = connection.index;
+  std::swap(connections_[index], connections_.back());
+  connections_[index]->index = index;
+  connections_.pop_back();
+  if (refusal_logged_ && connections_.empty()) refusal_logged_ = false;
+}
+
+}  // namespace lockstep::store

@@ -1,0 +1,104 @@
+// The store's listening socket and its connections on an event loop; a thin driver around Engine.
+// One thread, ten thousand connections, nobody can stall anybody. Listens only while it exists.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+#include "store/engine.h"
+#include "store/wire.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::store {
+
+struct ServerOptions {
+  // "": every interface, IPv6 and IPv4; "localhost", an address or a name: there only.
+  std::string host = {};
+  int port = 0;  // 0: the kernel picks
+  int backlog = 4096;
+  std::size_t read_buffer_bytes = 256U << 10;  // shared by all connections
+  // Above this many unsent bytes a connection is not read from until it has taken them.
+  std::size_t max_unsent_bytes = 4U << 20;
+  Limits limits = {};
+};
+
+struct Stats {
+  std::size_t connections = 0;
+  std::uint64_t connections_total = 0;
+  std::array<std::uint64_t, kOpCount> requests{};  // by Op
+  std::uint64_t requests_total = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::size_t keys = 0;
+  std::size_t key_space_bytes = 0;
+  std::size_t parked = 0;     // waits not answered yet
+  std::uint64_t refused = 0;  // accepted and closed at once: out of file descriptors
+  std::uint64_t closed_for_error = 0;
+  std::string last_error;  // "HOST:PORT: why"
+};
+
+class Server {
+ public:
+  using Options = ServerOptions;
+
+  // Fails with already_exists when the port is taken.
+  static Result<std::unique_ptr<Server>> listen(io::Loop& loop, Options options = {});
+  ~Server();  // closes every connection
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int port() const { return port_; }
+  const Options& options() const { return options_; }
+
+  // After changing keys through it, call flush(): it sends what that gave to waiting peers.
+  Engine& engine() { return engine_; }
+  void flush();
+
+  void set(std::string_view key, std::string_view value);
+  void purge() { engine_.purge(); }
+  void purge_except(std::span<const std::string> prefixes) { engine_.purge_except(prefixes); }
+
+  Stats stats() const;
+
+ private:
+  struct Connection;
+
+  Server(io::Loop& loop, Options options);
+  void on_acceptable();
+  void refuse_one();
+  void admit(io::Fd fd);
+  void on_event(Connection& connection, int events);
+  void on_readable(Connection& connection, bool broken);
+  void serve(Connection& connection, std::string_view bytes);
+  void feed(Connection& connection, std::string_view& bytes);
+  void settle(Connection& connection);
+  bool send_out(Connection& connection);
+  void close_for_error(Connection& connection);
+  void close(Connection& connection);
+  void flush_touched();
+
+  io::Loop& loop_;
+  Options options_;
+  Engine engine_;
+  int port_ = 0;
+  io::Fd listener_;
+  io::Fd spare_;  // given up for a moment when descriptors run out
+  std::unique_ptr<io::Watch> accept_watch_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<char> buffer_;
+  std::string
+      scratch_;   // outgoing bytes of the connection being served, so that idle ones own none
+  Stats counts_;  // the counters; stats() adds the rest
+  bool refusal_logged_ = false;
+};
+
+}  // namespace lockstep::store

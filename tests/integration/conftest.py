@@ -1,0 +1,23 @@
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import harness  # noqa: E402
+
+
+def pytest_configure(config):
+    for path in (harness.BINARY, harness.WORKER):
+        if not path.exists() and not config.option.collectonly:
+            pytest.exit(f"{path} is not there: run ./dev build first", 2)
+
+
+@pytest.fixture
+def lockstep(tmp_path):
+    """Lockstep in a place of its own; afterwards nothing that it started may be alive."""
+    folder = harness.Lockstep(tmp_path)
+    yield folder
+    left = folder.close()
+    assert not left, f"left running: {left}"

@@ -1,0 +1,160 @@
+"""Bad input gets one line and an exit code; nothing is left running and no directory left behind.
+
+What concerns single options is in test_cli.py; here is what the world around the command gets wrong.
+"""
+import os
+import pwd
+import socket
+import time
+
+import pytest
+
+from harness import BINARY, WORKER, one_line, status_of, until
+from tcp_store import ECHO, HANDSHAKE, Client, closed_by_peer
+
+
+@pytest.fixture
+def clean(lockstep):
+    """Afterwards neither the temporary directory, nor home, nor the current directory has anything new."""
+    (lockstep.work / "train.py").write_text("print('ran')\n")
+    yield lockstep
+    for place in (lockstep.temp, lockstep.home):
+        assert list(place.iterdir()) == [], place
+    assert [p.name for p in lockstep.work.iterdir()] == ["train.py"]
+    assert not lockstep.logs.exists()
+
+
+def test_no_script(clean):
+    one_line(clean.run(), 2, "script")
+
+
+def test_script_not_found(clean):
+    one_line(clean.run("--log-dir", clean.logs, "absent.py"), 1, "absent.py")
+
+
+def test_script_is_a_directory_without_main(clean):
+    one_line(clean.run(clean.work), 1, clean.work.name)
+
+
+def test_program_not_found(clean):
+    one_line(clean.run("--no-python", "/no/such"), 1, "/no/such", "no such file")
+    one_line(clean.run("--no-python", "no-such-program"), 1, "no-such-program")
+
+
+def test_program_not_executable(clean):
+    one_line(clean.run("--no-python", "./train.py"), 1, "train.py", "executable")
+    one_line(clean.run("--no-python", "/tmp"), 1, "/tmp")
+
+
+def test_python_not_found(clean):
+    one_line(clean.run("train.py", env={"PYTHON_EXEC": "/no/such/python"}), 1, "/no/such/python")
+    one_line(clean.run("train.py", env={"PYTHON_EXEC": None, "PATH": str(clean.home)}), 1, "python3")
+
+
+def test_log_dir_is_a_file(clean):
+    one_line(clean.run("--log-dir", "train.py", "train.py"), 1, "train.py", "file")
+    one_line(clean.run("--log-dir", "train.py/below", "train.py"), 1, "train.py")
+
+
+def test_log_dir_cannot_be_made(clean):
+    one_line(clean.run("--log-dir", "/proc/nowhere", "train.py"), 1, "/proc/nowhere")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="changes the user")
+def test_log_dir_not_writable(clean):
+    nobody = pwd.getpwnam("nobody").pw_uid
+    closed = clean.folder / "closed"
+    closed.mkdir(mode=0o755)
+    for folder in (clean.folder, *clean.folder.parents):
+        if str(folder) != "/tmp" and folder != folder.parent and folder.stat().st_uid == os.getuid():
+            folder.chmod(folder.stat().st_mode | 0o055) if "pytest" in str(folder) else None
+    os.chown(clean.temp, nobody, -1)
+    ended = clean.run("--log-dir", closed / "logs", clean.work / "train.py", user=nobody)
+    one_line(ended, 1, "closed/logs", "permission denied")
+    assert list(closed.iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="changes the user")
+def test_an_ordinary_user_can_run_it(lockstep):
+    nobody = pwd.getpwnam("nobody").pw_uid
+    for folder in (lockstep.folder, *lockstep.folder.parents):
+        if "pytest" in str(folder):
+            folder.chmod(0o755)
+    for folder in (lockstep.temp, lockstep.facts):
+        os.chown(folder, nobody, -1)
+    for isolation in ("auto", "guardian", "none"):
+        ended = lockstep.run_worker("--isolation", isolation, "--nproc-per-node", 2, user=nobody,
+                                    actions=[f"touch={lockstep.facts}", "daemon"])
+        assert ended.rc == 0, str(ended)
+
+
+def test_port_taken_names_the_holder(clean):
+    with socket.socket() as holder:
+        holder.bind(("0.0.0.0", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        ended = clean.run("--master-port", port, "train.py")
+    one_line(ended, 1, port, os.getpid(), "python")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="makes a namespace")
+def test_own_host_name_that_does_not_resolve(lockstep):
+    started = time.monotonic()
+    ended = lockstep.run(
+        "--nproc-per-node", 2, "--no-python", WORKER, f"env={lockstep.facts}",
+        program=["unshare", "--uts", "sh", "-c",
+                 'hostname no-such-host-anywhere; exec "$@"', "sh", BINARY, "run"])
+    assert ended.rc == 0, str(ended)
+    assert time.monotonic() - started < 5
+    assert lockstep.worker_env()["MASTER_ADDR"] in ("127.0.0.1", "localhost")
+
+
+@pytest.fixture
+def store(lockstep):
+    """A running job; the address of its store; how to let it end."""
+    go = lockstep.folder / "go"
+    run = lockstep.start_worker("--nproc-per-node", 2, actions=[
+        f"env={lockstep.facts}", f"touch={lockstep.facts}", f"wait={go}"])
+    lockstep.ready(2)
+    env = lockstep.worker_env()
+    yield run, (env["MASTER_ADDR"], int(env["MASTER_PORT"]))
+    go.touch()
+    ended = run.wait()
+    assert ended.rc == 0, str(ended)
+
+
+@pytest.mark.parametrize("garbage", [
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\xff" * 64, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 64])
+def test_garbage_on_the_store_port_closes_that_connection_only(store, garbage):
+    run, address = store
+    with socket.create_connection(address, 5) as other, socket.create_connection(address, 5) as peer:
+        peer.sendall(garbage)
+        assert closed_by_peer(peer)
+        other.sendall(HANDSHAKE)
+        assert other.recv(4) == ECHO
+    assert run.process.poll() is None
+
+
+def test_a_length_of_a_terabyte_closes_that_connection_only(store):
+    run, address = store
+    with socket.create_connection(address, 5) as peer:
+        peer.sendall(bytes.fromhex("00CEF7853C") + b"\x01" + (1 << 40).to_bytes(8, "little"))
+        assert closed_by_peer(peer)
+    assert Client(address).add("alive", 1)
+    assert run.process.poll() is None
+
+
+def test_a_flood_on_the_store_port_costs_bounded_memory(store):
+    run, address = store
+    agent = run.agent()
+    chunk = b"\x01" * (1 << 20)
+    with socket.create_connection(address, 5) as peer:
+        peer.settimeout(5)
+        try:
+            for _ in range(200):
+                peer.sendall(chunk)
+        except OSError:
+            pass
+    assert until(lambda: Client(address).add("alive", 1))
+    peak = int(status_of(agent)["VmHWM"].split()[0])
+    assert peak < 64 << 10, f"{peak} kB"

@@ -1,0 +1,135 @@
+"""Nobody survives: 8 workers that ignore TERM, each with 16 children and a daemon (double-forked, in a
+session of its own): 144 processes. Agent, guardian or both are killed, on every rung of isolation.
+
+Where user space alone holds the workers and both of its processes are gone (or one is frozen and the
+other gone), nobody is left to act at that moment; the next start of the same job on this node does.
+"""
+import os
+import signal
+import time
+
+import pytest
+
+from harness import processes, until
+
+RUNS = int(os.environ.get("LOCKSTEP_ORPHAN_RUNS", "20"))
+WORKERS = 8
+JOB = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id"]
+OURS = ("lockstep-guard", "lockstep-agent", "lockstep-init", "lockstep")
+
+
+def start_tree(lockstep, rung, number):
+    folder = lockstep.folder / f"facts{number}"
+    folder.mkdir()
+    run = lockstep.start_worker("--isolation", rung, "--nproc-per-node", WORKERS, "--log-dir", "/dev/null",
+                                *JOB, f"orphans-{number}",
+                                actions=["ignore=TERM", "loaders=16", "daemon", f"touch={folder}", "pause"])
+    lockstep.ready(WORKERS, 20, folder)
+    everybody = run.living()
+    assert sum(comm == "test_worker" for comm in everybody.values()) == WORKERS * 18
+    return run, everybody
+
+
+def workers(token):
+    return [pid for pid, comm in processes(token).items() if comm not in OURS]
+
+
+def guardian_of(run):
+    return run.pid
+
+
+def kill_agent(run, agent):
+    os.kill(agent, signal.SIGKILL)
+
+
+def kill_guardian(run, agent):
+    os.kill(guardian_of(run), signal.SIGKILL)
+
+
+def kill_both(run, agent):
+    os.kill(guardian_of(run), signal.SIGKILL)
+    os.kill(agent, signal.SIGKILL)
+
+
+def kill_both_agent_first(run, agent):
+    os.kill(guardian_of(run), signal.SIGSTOP)
+    os.kill(agent, signal.SIGKILL)
+    os.kill(guardian_of(run), signal.SIGKILL)
+
+
+def freeze_guardian_kill_agent(run, agent):
+    os.kill(guardian_of(run), signal.SIGSTOP)
+    os.kill(agent, signal.SIGKILL)
+
+
+WAYS = [kill_agent, kill_guardian, kill_both, kill_both_agent_first, freeze_guardian_kill_agent]
+# Only the kernel can act when nobody of ours can.
+NEEDS_NEXT_START = {(rung, way) for rung in ("guardian", "cgroup") for way in WAYS[2:]}
+
+
+@pytest.mark.parametrize("rung", ["guardian", "cgroup", "pidns"])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_nobody_is_left(lockstep, rung, way):
+    slowest = 0.0
+    for number in range(RUNS):
+        run, _ = start_tree(lockstep, rung, number)
+        agent = run.agent()
+        killed = time.monotonic()
+        way(run, agent)
+        if (rung, way) in NEEDS_NEXT_START:
+            until(lambda: agent not in processes(run.token), 5, "agent dead")
+            swept = lockstep.run_worker("--isolation", rung, *JOB, f"orphans-{number}", actions=["exit=0"])
+            assert swept.rc == 0, str(swept)
+        until(lambda: not workers(run.token), 2.0, f"nobody left in run {number}")
+        slowest = max(slowest, time.monotonic() - killed)
+        try:
+            os.kill(run.pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+        run.wait(5)
+        run.none_left()
+    print(f"{way.__name__} on {rung}: slowest of {RUNS} took {slowest * 1000:.0f} ms")
+
+
+@pytest.mark.parametrize("rung", ["auto", "guardian", "cgroup", "pidns"])
+@pytest.mark.parametrize("ending", ["success", "failure", "term"])
+def test_nobody_is_left_after_an_ordinary_end(lockstep, rung, ending):
+    go = lockstep.folder / "go"
+    after = {"success": [f"wait={go}", "exit=0"], "failure": [f"wait={go}", "@0", "exit=3", "@*", "pause"],
+             "term": ["pause"]}[ending]
+    run = lockstep.start_worker("--isolation", rung, "--nproc-per-node", 2, "--shutdown-timeout", 0,
+                                actions=["ignore=TERM", "loaders=4", "daemon", f"touch={lockstep.facts}", *after])
+    lockstep.ready(2)
+    go.touch()
+    if ending == "term":
+        run.signal(signal.SIGTERM)
+    assert run.wait(10).rc == (0 if ending == "success" else 1)
+    run.none_left(0.5)
+
+
+def test_a_guardian_that_dies_ends_the_job_with_an_error(lockstep):
+    run = lockstep.start_worker("--isolation", "guardian", actions=[f"touch={lockstep.facts}", "pause"])
+    lockstep.ready(1)
+    agent = run.agent()
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait(5)
+    until(lambda: agent not in processes(run.token), 5)
+    run.none_left()
+
+
+def test_an_agent_that_dies_gives_an_exit_code_that_says_so(lockstep):
+    run = lockstep.start_worker("--isolation", "guardian", actions=[f"touch={lockstep.facts}", "pause"])
+    lockstep.ready(1)
+    os.kill(run.agent(), signal.SIGKILL)
+    assert run.wait(5).rc in (1, 137)
+    run.none_left()
+
+
+def test_another_jobs_processes_are_not_swept(lockstep):
+    run = lockstep.start_worker(*JOB, "job-a", actions=[f"touch={lockstep.facts}", "await"])
+    pid = lockstep.ready(1)[0]
+    assert lockstep.run_worker(*JOB, "job-b", actions=["exit=0"]).rc == 0
+    assert lockstep.run_worker(*JOB, "job-a", actions=["exit=0"]).rc == 0  # its agent is alive: no leftover
+    assert pid in run.living()
+    run.signal(signal.SIGTERM)
+    run.wait()

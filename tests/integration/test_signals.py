@@ -1,0 +1,263 @@
+"""Signals to the launcher: what the workers get, when the launcher ends, and with what code."""
+import os
+import pty
+import random
+import signal
+import time
+
+import pytest
+
+from harness import alive, status_of, until
+
+ISOLATIONS = ["guardian", "none", "pidns"]
+
+
+def paused(lockstep, *args, count=2, before=(), after=("await",), **options):
+    """Workers that record their signals; ready when this returns."""
+    run = lockstep.start_worker("--nproc-per-node", count, *args, actions=[
+        f"record={lockstep.facts}", *before, f"touch={lockstep.facts}", *after], **options)
+    pids = lockstep.ready(count)
+    return run, pids
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT"])
+def test_listed_signals_reach_the_workers_and_end_the_job(lockstep, name, isolation):
+    run, _ = paused(lockstep, "--isolation", isolation)
+    run.signal(getattr(signal, f"SIG{name}"))
+    ended = run.wait()
+    assert ended.rc == 1, str(ended)
+    assert lockstep.signals(0) == lockstep.signals(1) == [name]
+    run.none_left()
+
+
+def test_workers_die_of_the_signal_by_default(lockstep):
+    run = lockstep.start_worker("--nproc-per-node", 2, actions=[f"touch={lockstep.facts}", "pause"])
+    lockstep.ready(2)
+    run.signal(signal.SIGTERM)
+    ended = run.wait(5)
+    assert ended.rc == 1
+    assert "SIGTERM" in ended.err or "15" in ended.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_user_signals_are_passed_on_and_end_nothing(lockstep, number, isolation):
+    name = number.name[3:]
+    go = lockstep.folder / "go"
+    run, _ = paused(lockstep, "--isolation", isolation, after=["await", f"wait={go}", "exit=0"])
+    run.signal(number)
+    until(lambda: lockstep.signals(0) == lockstep.signals(1) == [name])
+    assert run.process.poll() is None
+    go.touch()
+    assert run.wait().rc == 0
+
+
+def test_a_user_signal_that_was_listed_ends_the_job(lockstep):
+    run, _ = paused(lockstep, "--signals-to-handle", "SIGTERM,SIGUSR1")
+    run.signal(signal.SIGUSR1)
+    assert run.wait().rc == 1
+    assert lockstep.signals(0) == lockstep.signals(1) == ["USR1"]
+
+
+def test_the_other_user_signal_is_still_only_passed_on(lockstep):
+    go = lockstep.folder / "go"
+    run, _ = paused(lockstep, "--signals-to-handle", "SIGTERM,SIGUSR1", after=["await", f"wait={go}", "exit=0"])
+    run.signal(signal.SIGUSR2)
+    until(lambda: lockstep.signals(0) == ["USR2"])
+    go.touch()
+    assert run.wait().rc == 0
+
+
+@pytest.mark.parametrize("listed", ["SIGTERM,SIGNONE", "SIGTERM,SIGKILL", "SIGTERM,SIGSTOP"])
+def test_a_signal_that_cannot_be_handled_is_warned_about(lockstep, listed):
+    ended = lockstep.run_worker("--signals-to-handle", listed, actions=["exit=0"])
+    assert ended.rc == 0, str(ended)
+    assert listed.split(",")[1] in ended.err
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_a_second_signal_kills_at_once(lockstep, isolation):
+    run, _ = paused(lockstep, "--isolation", isolation, "--shutdown-timeout", 60, after=["pause"])
+    run.signal(signal.SIGTERM)
+    until(lambda: lockstep.signals(0) == lockstep.signals(1) == ["TERM"])
+    assert run.process.poll() is None
+    again = time.monotonic()
+    run.signal(signal.SIGTERM)
+    assert run.wait(5).rc == 1
+    assert time.monotonic() - again < 2
+    run.none_left()
+
+
+def test_interrupt_then_term_kills_at_once_too(lockstep):
+    run, _ = paused(lockstep, "--shutdown-timeout", 60, after=["pause"])
+    run.signal(signal.SIGINT)
+    until(lambda: lockstep.signals(1) == ["INT"])
+    run.signal(signal.SIGTERM)
+    assert run.wait(5).rc == 1
+
+
+def test_user_signals_during_the_shutdown_do_not_cut_it_short(lockstep):
+    run, _ = paused(lockstep, after=["await", "sleep=400", f"mark={lockstep.folder}/saved", "exit=0"], count=1)
+    run.signal(signal.SIGTERM)
+    until(lambda: lockstep.signals(0) == ["TERM"])
+    run.signal(signal.SIGUSR1)
+    assert run.wait().rc == 1
+    assert (lockstep.folder / "saved").exists()
+
+
+@pytest.mark.parametrize("timeout, least, most", [(0, 0, 2), (1, 0.9, 4)])
+def test_shutdown_timeout(lockstep, timeout, least, most):
+    run, _ = paused(lockstep, "--shutdown-timeout", timeout, after=["pause"])
+    sent = time.monotonic()
+    run.signal(signal.SIGTERM)
+    assert run.wait(10).rc == 1
+    assert least <= time.monotonic() - sent < most
+    run.none_left()
+
+
+def test_shutdown_timeout_holds_for_a_restart(lockstep):
+    started = time.monotonic()
+    ended = lockstep.run_worker("--nproc-per-node", 2, "--shutdown-timeout", 1, "--max-restarts", 1, actions=[
+        "%0", "@1", "ignore=TERM", f"touch={lockstep.facts}", "pause", "@0", f"wait={lockstep.facts / '1'}", "exit=1"])
+    assert ended.rc == 0, str(ended)
+    assert 0.9 < time.monotonic() - started < 5
+
+
+def test_shutdown_timeout_from_the_environment(lockstep):
+    run, _ = paused(lockstep, after=["pause"], env={"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "1"})
+    run.signal(signal.SIGTERM)
+    assert run.wait(6).rc == 1
+
+
+def test_nohup_is_honoured(lockstep):
+    run, pids = paused(lockstep, count=1, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    run.signal(signal.SIGHUP)
+    run.signal(signal.SIGUSR1)  # arrives after it: when the worker has it, the hang-up was dealt with
+    until(lambda: "USR1" in lockstep.signals(0))
+    assert lockstep.signals(0) == ["USR1"]
+    assert run.wait(5).rc == 0
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_a_stopped_worker_is_continued_so_that_it_can_end(lockstep, isolation):
+    run = lockstep.start_worker("--isolation", isolation, "--shutdown-timeout", 20, actions=[
+        f"record={lockstep.facts}", f"touch={lockstep.facts}", "stop", "await", f"mark={lockstep.folder}/saved"])
+    lockstep.ready(1)
+    (worker,) = [pid for pid, comm in run.living().items() if comm == "test_worker"]
+    until(lambda: status_of(worker)["State"].startswith("T"), what="stopped")
+    sent = time.monotonic()
+    run.signal(signal.SIGTERM)
+    assert run.wait(10).rc == 1
+    assert time.monotonic() - sent < 3
+    assert (lockstep.folder / "saved").exists()
+    assert sorted(lockstep.signals(0)) == ["CONT", "TERM"]
+
+
+def test_the_whole_group_of_a_worker_gets_the_signal(lockstep):
+    run = lockstep.start_worker(actions=["children=3", f"record={lockstep.facts}", f"touch={lockstep.facts}", "await"])
+    lockstep.ready(1)
+    run.signal(signal.SIGTERM)
+    run.wait()
+    run.none_left()
+
+
+def test_grandchild_dies_with_a_killed_worker(lockstep):
+    run = lockstep.start_worker("--nproc-per-node", 2, "--shutdown-timeout", 0, actions=[
+        "ignore=TERM", "loaders=2", f"touch={lockstep.facts}", "@0", f"wait={lockstep.facts / '1'}", "exit=1", "@1", "pause"])
+    assert run.wait().rc == 1
+    run.none_left()
+
+
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_signal_before_or_while_starting_ends_cleanly(lockstep, isolation):
+    """At any moment of the start: a quick end, a code that says so, nobody left."""
+    chance = random.Random(7)
+    for _ in range(15):
+        run = lockstep.start_worker("--isolation", isolation, "--nproc-per-node", 2, "--log-dir", lockstep.logs,
+                                    actions=["pause"])
+        end = time.monotonic() + chance.uniform(0, 0.02)
+        while time.monotonic() < end:
+            pass
+        sent = time.monotonic()
+        run.signal(signal.SIGTERM)
+        ended = run.wait(5)
+        assert time.monotonic() - sent < 1, str(ended)
+        assert ended.rc in (1, 143, -15), str(ended)
+        run.none_left()
+
+
+def test_a_signal_that_is_pending_at_the_start(lockstep):
+    def pending():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        os.kill(os.getpid(), signal.SIGTERM)
+    run = lockstep.start_worker(actions=["pause"], preexec_fn=pending)
+    ended = run.wait(5)
+    assert ended.rc in (1, 143, -15), str(ended)
+    run.none_left()
+
+
+@pytest.mark.parametrize("isolation", ["auto", "guardian", "none"])
+def test_control_c_in_a_terminal_means_it_once(lockstep, isolation):
+    """The terminal signals guardian and agent both; workers still get one INT and their time to save."""
+    leader, follower = pty.openpty()
+
+    def own_terminal():
+        import fcntl
+        import termios
+        os.setsid()
+        fcntl.ioctl(follower, termios.TIOCSCTTY, 0)
+
+    try:
+        run, _ = paused(lockstep, "--isolation", isolation, count=1, stdin=follower, preexec_fn=own_terminal,
+                        process_group=None, after=["await", "sleep=300", f"mark={lockstep.folder}/saved"])
+        os.write(leader, b"\x03")
+        assert run.wait(10).rc == 1
+        assert lockstep.signals(0) == ["INT"]
+        assert (lockstep.folder / "saved").exists()
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+
+def test_a_signal_to_every_process_of_the_job_means_it_once(lockstep):
+    """As a scheduler does: guardian and agent each get it."""
+    run, _ = paused(lockstep, "--isolation", "guardian", count=1,
+                    after=["await", "sleep=300", f"mark={lockstep.folder}/saved"])
+    agent = run.agent()
+    for pid in (run.pid, agent):
+        os.kill(pid, signal.SIGTERM)
+    assert run.wait(10).rc == 1
+    assert (lockstep.folder / "saved").exists()
+
+
+def test_a_signal_to_the_agent_alone_works_as_well(lockstep):
+    run, _ = paused(lockstep, "--isolation", "guardian")
+    os.kill(run.agent(), signal.SIGTERM)
+    assert run.wait().rc == 1
+    assert lockstep.signals(0) == ["TERM"]
+
+
+def test_layout_of_processes(lockstep):
+    run, pids = paused(lockstep, "--isolation", "guardian")
+    agent = run.agent()
+    assert run.living()[run.pid] == "lockstep-guard"
+    assert status_of(agent)["PPid"] == str(run.pid)
+    assert {status_of(pid)["PPid"] for pid in pids.values()} == {str(agent)}
+    run.signal(signal.SIGTERM)
+    run.wait()
+
+
+def test_without_isolation_there_is_no_guardian(lockstep):
+    run, pids = paused(lockstep, "--isolation", "none")
+    assert run.agent() == run.pid
+    assert {status_of(pid)["PPid"] for pid in pids.values()} == {str(run.pid)}
+    run.signal(signal.SIGTERM)
+    run.wait()
+
+
+def test_a_worker_can_be_killed_from_outside(lockstep):
+    run, pids = paused(lockstep)
+    os.kill(pids[0], signal.SIGKILL)
+    assert run.wait(5).rc == 1
+    assert not alive(pids[1])

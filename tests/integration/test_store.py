@@ -1,0 +1,215 @@
+"""`lockstep store` over raw sockets: both generations of the TCPStore protocol, byte for byte."""
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import struct
+
+import pytest
+
+from harness import BINARY, status_of, until
+from tcp_store import ECHO, HANDSHAKE, Client, closed_by_peer, text
+
+
+@pytest.fixture
+def store(lockstep):
+    """A store of its own process; the address, and the run."""
+    def many():
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    run = lockstep.start("--host", "127.0.0.1", "--port", 0, program=[BINARY, "store"], preexec_fn=many)
+    said = until(lambda: re.search(r":(\d+)\s*$", run.out() + run.err(), re.M), what="the port")
+    run.address = ("127.0.0.1", int(said[1]))
+    yield run
+    assert run.process.poll() is None
+    run.signal(signal.SIGTERM)
+    assert run.wait(5).rc in (0, 1, 143, -15)
+
+
+@pytest.mark.parametrize("dialect", ["A", "D"])
+def test_byte_samples(store, dialect):
+    one = 1 if dialect == "D" else 0
+    peer = Client(store.address, dialect)
+
+    def exchange(opcode, rest, reply=""):
+        peer.send(bytes([opcode + one]) + bytes.fromhex(rest))
+        assert peer.receive(len(bytes.fromhex(reply))) == bytes.fromhex(reply)
+
+    exchange(3, "0500000000000000 696E69742F 0100000000000000", "0100000000000000")  # ADD init/ 1
+    exchange(0, "0300000000000000 2F6B31 0200000000000000 7631")  # SET k1=v1
+    exchange(5, "0100000000000000 0300000000000000 2F6B31", "00")  # WAIT [k1]
+    exchange(2, "0300000000000000 2F6B31", "0200000000000000 7631")  # GET k1
+    exchange(3, "0400000000000000 2F637472 0500000000000000", "0500000000000000")  # ADD ctr 5
+    exchange(3, "0400000000000000 2F637472 F9FFFFFFFFFFFFFF", "FEFFFFFFFFFFFFFF")  # ADD ctr -7
+    exchange(2, "0400000000000000 2F637472", "0200000000000000 2D32")  # "-2"
+    exchange(4, "0200000000000000 0300000000000000 2F6B31 0500000000000000 2F6E6F7065", "01")  # CHECK [k1, nope]
+    exchange(1, "0400000000000000 2F636173 0000000000000000 0100000000000000 41", "0100000000000000 41")  # CAS ""->A
+    exchange(1, "0500000000000000 2F63617332 0100000000000000 58 0100000000000000 41", "0100000000000000 58")
+    exchange(6, "", "0400000000000000")  # init/, k1, ctr, cas
+
+
+def test_both_dialects_share_the_keys(store):
+    old, new = Client(store.address, "A"), Client(store.address, "D")
+    old.set("/k", b"\0\xff binary")
+    assert new.get("/k") == b"\0\xff binary"
+    assert new.add("/n", 3) == 3 and old.add("/n", 4) == 7
+    assert old.delete("/k") == 1 and new.delete("/k") == 0
+
+
+def test_a_wait_is_woken_by_any_way_to_write(store):
+    writer = Client(store.address)
+    writes = {
+        "/set": lambda key: writer.set(key, "v"), "/add": lambda key: writer.add(key, 1),
+        "/cas": lambda key: writer.compare_set(key, "", "v"), "/append": lambda key: writer.op(9, text(key), text("v")),
+        "/multi": lambda key: writer.op(11, struct.pack("<Q", 1), text(key), text("v"))}
+    for key, write in writes.items():
+        waiter = Client(store.address)
+        waiter.wait(key, "/also")
+        assert not select.select([waiter.socket], [], [], 0.02)[0]
+        write(key)
+        writer.set("/also", "")
+        assert waiter.receive(1) == b"\0", key
+        writer.delete("/also")
+
+
+def test_a_wait_can_be_cancelled(store):
+    peer = Client(store.address)
+    peer.wait("/never")
+    peer.op(12)
+    assert peer.receive(1) == b"\1"
+    peer.set("/never", "now")
+    assert peer.get("/never") == b"now"
+
+
+def test_multi_get_of_4096_keys(store):
+    peer = Client(store.address)
+    names = [f"/key{i}" for i in range(4096)]
+    peer.op(11, struct.pack("<Q", len(names)), *(text(n) + text(n.upper()) for n in names))
+    peer.keys(10, names)
+    assert [peer.value() for _ in names] == [n.upper().encode() for n in names]
+
+
+def test_queues_list_and_barrier(store):
+    peer, other = Client(store.address), Client(store.address)
+    peer.op(14, text("/q"), text("a"))
+    peer.op(14, text("/q"), text("b"))
+    peer.op(16, text("/q"))
+    assert peer.number() == 2
+    peer.op(15, text("/q"))
+    assert (peer.number(), peer.value()) == (2, b"a")
+    peer.set("/k", "v")
+    peer.op(17)
+    assert b"/k" in [peer.value() for _ in range(struct.unpack("<Q", peer.receive(8))[0])]
+    peer.op(18, text("/barrier"), struct.pack("<q", 2))
+    assert not select.select([peer.socket], [], [], 0.02)[0]
+    other.op(18, text("/barrier"), struct.pack("<q", 2))
+    assert peer.receive(1) == other.receive(1) == b"\0"
+
+
+def test_a_message_in_single_bytes(store):
+    peer = Client(store.address)
+    message = bytes([1]) + text("/slow") + text("value") + bytes([3]) + text("/slow")
+    for byte in message:
+        peer.send(bytes([byte]))
+    assert peer.value() == b"value"
+
+
+def test_a_value_of_64_mib(store):
+    peer = Client(store.address)
+    value = os.urandom(1 << 20) * 64
+    peer.set("/big", value)
+    assert peer.get("/big") == value
+    peer.delete("/big")
+
+
+def test_pipelined_requests_are_answered_in_order(store):
+    peer = Client(store.address)
+    peer.send(b"".join(bytes([4]) + text("/n") + struct.pack("<q", 1) for _ in range(10000)))
+    assert [peer.number() for _ in range(10000)] == list(range(1, 10001))
+
+
+BAD = [b"\xff" * 32, b"GET / HTTP/1.1\r\n\r\n", bytes.fromhex("00 CEF7853C") + b"\x63",
+       bytes.fromhex("00 CEF7853C 00 CEF7853C"), bytes.fromhex("00 CEF7853C 01") + b"\xff" * 8,
+       bytes.fromhex("00 CEF7853C 06") + b"\xff" * 8]
+
+
+@pytest.mark.parametrize("data", BAD)
+def test_bad_bytes_close_that_connection_alone(store, data):
+    others = [Client(store.address, dialect) for dialect in "AD" for _ in range(25)]
+    peer = socket.create_connection(store.address, 5)
+    peer.sendall(data)
+    assert closed_by_peer(peer)
+    for number, other in enumerate(others):
+        assert other.add("/alive", 1) == number + 1
+
+
+def test_half_a_message_stalls_nobody(store):
+    halves = [Client(store.address) for _ in range(50)]
+    for peer in halves:
+        peer.send(bytes([1]) + text("/half")[:-2])
+    other = Client(store.address, "A")
+    assert [other.add("/n", 1) for _ in range(100)] == list(range(1, 101))
+    halves[0].send(b"lf" + text("done"))
+    assert halves[0].get("/half") == b"done"
+
+
+def test_a_claimed_gigabyte_is_not_reserved(store):
+    before = int(status_of(store.pid)["VmRSS"].split()[0])
+    peers = [Client(store.address) for _ in range(20)]
+    for peer in peers:
+        peer.send(bytes([1]) + text("/k") + struct.pack("<Q", 1 << 29) + b"x" * 1000)
+    assert Client(store.address).add("/n", 1) == 1
+    assert int(status_of(store.pid)["VmRSS"].split()[0]) - before < 16 << 10
+
+
+def test_vanished_clients_leave_nothing(store):
+    for _ in range(200):
+        peer = Client(store.address)
+        peer.wait("/never")
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.socket.close()
+    other = Client(store.address)
+    other.set("/never", "x")
+    until(lambda: len(os.listdir(f"/proc/{store.pid}/fd")) < 40)
+
+
+def test_ten_thousand_connections(store):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = 10000
+    if hard < count + 200:
+        pytest.skip(f"at most {hard} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    peers = []
+    try:
+        for _ in range(count):
+            peers.append(socket.create_connection(store.address, 10))
+        for peer in peers[::100]:
+            peer.sendall(HANDSHAKE)
+        for peer in peers[::100]:
+            assert peer.recv(4) == ECHO
+        assert Client(store.address).add("/n", 1) == 1
+    finally:
+        for peer in peers:
+            peer.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_stats_are_printed_at_the_end(lockstep):
+    run = lockstep.start("--port", 0, "--print-stats", program=[BINARY, "store"])
+    said = until(lambda: re.search(r":(\d+)\s*$", run.out() + run.err(), re.M), what="the port")
+    peer = Client(("127.0.0.1", int(said[1])))
+    peer.set("/k", "v")
+    assert peer.add("/n", 1) == 1
+    run.signal(signal.SIGTERM)
+    assert "set" in run.wait().err.lower()
+
+
+def test_port_taken(lockstep):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        ended = lockstep.run("--port", holder.getsockname()[1], program=[BINARY, "store"])
+    assert ended.rc == 1
+    assert str(os.getpid()) in ended.err

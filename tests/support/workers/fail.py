@@ -1,0 +1,8 @@
+"""X k: rank 0 exits with k, the others wait to be stopped."""
+import os
+import signal
+import sys
+
+if os.environ["RANK"] == "0":
+    sys.exit(int(sys.argv[1]))
+signal.pause()
