@@ -16,9 +16,7 @@ constexpr std::string_view kRunPathStub =
 Result<std::string> find_python(const Facts& facts) {
   if (const auto chosen = facts.env("PYTHON_EXEC"); chosen && !chosen->empty()) {
     auto found = facts.find_program(*chosen);
-    if (!found)
-      return tl::make_unexpected(
-          std::move(found).error().within(fmt::format("PYTHON_EXEC={}", printable(*chosen))));
+    if (!found) return tl::make_unexpected(std::move(found).error().within("PYTHON_EXEC"));
     return found;
   }
   if (const auto venv = facts.env("VIRTUAL_ENV"); venv && !venv->empty()) {
@@ -77,10 +75,8 @@ Result<std::vector<std::string>> program_and_flags(const RawOptions& raw, const 
                                                    int nproc) {
   std::vector<std::string> command;
   if (raw.no_python && !raw.run_path) {
-    auto program = facts.find_program(raw.script);
-    if (!program)
-      return tl::make_unexpected(std::move(program).error().within(printable(raw.script)));
-    command.push_back(*std::move(program));
+    LOCKSTEP_TRY_ASSIGN(std::string program, facts.find_program(raw.script));
+    command.push_back(std::move(program));
     return command;
   }
   if (!raw.module || raw.run_path) LOCKSTEP_TRY(check_script(raw, nproc, facts));

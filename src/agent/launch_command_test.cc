@@ -100,7 +100,7 @@ TEST(LaunchConfig, ChoosesPython) {
   EXPECT_EQ(make(unchanged, machine)->command[0], "/opt/pypy");
   machine.env["PYTHON_EXEC"] = "/no/python";
   EXPECT_EQ(make(unchanged, machine).error().message,
-            "PYTHON_EXEC=/no/python: No such file or directory");
+            "PYTHON_EXEC: /no/python: No such file or directory");
   machine = Machine{};
   machine.programs = {{"python", "/bin/python"}};
   EXPECT_EQ(make(unchanged, machine)->command[0], "/bin/python");

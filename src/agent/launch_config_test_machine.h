@@ -43,7 +43,8 @@ struct Machine {
     };
     facts.find_program = [this](const std::string& name) -> Result<std::string> {
       const auto found = programs.find(name);
-      if (found == programs.end()) return fail(Errc::not_found, "No such file or directory");
+      if (found == programs.end())
+        return fail(Errc::not_found, name + ": No such file or directory");
       return found->second;
     };
     facts.uuid = [] { return std::string("fresh-uuid"); };

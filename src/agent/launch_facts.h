@@ -18,9 +18,8 @@ struct Facts {
   std::function<int()> gpu_count;  // CUDA or ROCm; 0: none
   std::function<int()> xpu_count;
   std::function<FileKind(const std::string& path)> file_kind;  // following links
-  // As execvp: a name with a slash is itself, another is sought in PATH. The Error's text is
-  // errno's
-  // ("No such file or directory", "Permission denied").
+  // As execvp: a name with a slash is itself, another is sought in PATH. The Error names the
+  // program: "/no/such: No such file or directory".
   std::function<Result<std::string>(const std::string& name)> find_program;
   std::function<std::string()> uuid;
 };

@@ -32,11 +32,12 @@ std::string random_uuid4() {
 
 std::string random_suffix(std::size_t size) {
   constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789_";
-  std::string out(size, '_');
-  for (char& c : out) {
-    unsigned char byte = 255;
-    while (byte >= 222) fill_random(&byte, 1);  // 222 = 6 * 37: no letter is likelier than another
-    c = kAlphabet[byte % kAlphabet.size()];
+  std::string out;
+  while (out.size() < size) {
+    std::array<unsigned char, 64> bytes{};
+    fill_random(bytes.data(), bytes.size());
+    for (const unsigned char byte : bytes)  // below 222 = 6 * 37 no letter is likelier than another
+      if (byte < 222 && out.size() < size) out += kAlphabet[byte % kAlphabet.size()];
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// The scripts say the right words; tests/integration runs them in real shells.
+// The scripts say the right words; tests/integration/test_completion.py runs them in real shells.
 #include "cli/completion.h"
 
 #include <gtest/gtest.h>

@@ -22,7 +22,9 @@ GpuEnvironment gpu_environment() {
 
 std::vector<Gpu> visible_cuda_gpus(const std::string& root, const GpuEnvironment& env,
                                    const RunCommand& run) {
-  const auto nvidia = nvidia_gpus(root, run);
+  const auto& list = env.cuda_visible_devices;
+  const bool by_name = list && (list->starts_with("GPU-") || list->starts_with("MIG-"));
+  const auto nvidia = nvidia_gpus(root, run, by_name);
   if (!nvidia.empty()) return choose_nvidia(nvidia, env.cuda_visible_devices);
   return choose_amd(amd_gpus(root), env);
 }

@@ -35,8 +35,9 @@ GpuEnvironment gpu_environment();
 using RunCommand = std::function<std::optional<std::string>(const std::vector<std::string>& argv)>;
 
 // What is in the machine and open to this process (device files it may open), whatever the
-// environment says. `root` is "" but in tests.
-std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run);
+// environment says. `root` is "" but in tests. names_wanted: the caller will look for UUIDs, so
+// those that the driver's files leave open are worth asking nvidia-smi for.
+std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, bool names_wanted);
 std::vector<Gpu> amd_gpus(const std::string& root);
 std::vector<Gpu> intel_gpus(const std::string& root);
 

@@ -93,13 +93,13 @@ bool names_missing(const std::vector<Gpu>& gpus) {
 
 }  // namespace
 
-std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run) {
+std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, bool names_wanted) {
   std::vector<Gpu> gpus = from_driver(root);
   if (gpus.empty() && list_names(root + "/proc/driver/nvidia/gpus").empty())
     gpus = from_devices(root);
   // Windows' subsystem for Linux has GPUs behind one device file that says nothing.
   const bool wsl = gpus.empty() && access((root + "/dev/dxg").c_str(), F_OK) == 0;
-  if (!run || (!wsl && !names_missing(gpus))) return gpus;
+  if (!run || (!wsl && !(names_wanted && names_missing(gpus)))) return gpus;
   const auto text = run(nvidia_smi_list_command());
   if (!text) return gpus;
   const auto listed = parse_nvidia_smi_list(*text);

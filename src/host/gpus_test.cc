@@ -110,7 +110,7 @@ class GpuTree : public FakeTree {
 };
 
 TEST_F(GpuTree, NothingThere) {
-  EXPECT_TRUE(nvidia_gpus(root_, never).empty());
+  EXPECT_TRUE(nvidia_gpus(root_, never, false).empty());
   EXPECT_TRUE(amd_gpus(root_).empty());
   EXPECT_TRUE(intel_gpus(root_).empty());
   EXPECT_TRUE(visible_cuda_gpus(root_, {}, never).empty());
@@ -121,7 +121,7 @@ TEST_F(GpuTree, NvidiaInBusOrder) {
   put_nvidia("1A", 3);
   put("/dev/nvidiactl");
   put("/dev/nvidia-uvm");
-  const auto gpus = nvidia_gpus(root_, never);
+  const auto gpus = nvidia_gpus(root_, never, false);
   ASSERT_EQ(gpus.size(), 2U);
   EXPECT_EQ(gpus[0].pci, "0000:1a:00.0");
   EXPECT_EQ(gpus[0].uuid, "GPU-1A");
@@ -137,10 +137,10 @@ TEST_F(GpuTree, HiddenAndExcludedGpusDoNotCount) {
   put_nvidia("20", 1, "GPU Excluded:\t Yes\n");
   put_nvidia("30", 2);
   std::filesystem::remove(root_ + "/dev/nvidia2");
-  EXPECT_EQ(nvidia_gpus(root_, never).size(), 1U);
+  EXPECT_EQ(nvidia_gpus(root_, never, false).size(), 1U);
   if (geteuid() == 0) return;
   std::filesystem::permissions(root_ + "/dev/nvidia0", std::filesystem::perms::none);
-  EXPECT_TRUE(nvidia_gpus(root_, never).empty());
+  EXPECT_TRUE(nvidia_gpus(root_, never, false).empty());
 }
 
 TEST_F(GpuTree, MigInstances) {
@@ -148,29 +148,45 @@ TEST_F(GpuTree, MigInstances) {
   put("/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access");
   put("/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access");
   put("/proc/driver/nvidia/capabilities/gpu0/mig/gi2/ci0/access");
-  EXPECT_EQ(nvidia_gpus(root_, {}).at(0).mig_instances, 2);
-  const auto gpus = nvidia_gpus(root_, [](const std::vector<std::string>& argv) {
-    EXPECT_EQ(argv, nvidia_smi_list_command());
-    return "GPU 0: X (UUID: GPU-10)\n  MIG 1g.5gb  Device  0: (UUID: MIG-a)\n";
-  });
+  EXPECT_EQ(nvidia_gpus(root_, {}, true).at(0).mig_instances, 2);
+  const auto gpus = nvidia_gpus(
+      root_,
+      [](const std::vector<std::string>& argv) {
+        EXPECT_EQ(argv, nvidia_smi_list_command());
+        return "GPU 0: X (UUID: GPU-10)\n  MIG 1g.5gb  Device  0: (UUID: MIG-a)\n";
+      },
+      true);
   EXPECT_EQ(gpus.at(0).mig_uuids, std::vector<std::string>{"MIG-a"});
   EXPECT_EQ(gpus.at(0).mig_instances, 2);
+}
+
+TEST_F(GpuTree, NvidiaSmiIsAskedOnlyForNames) {
+  put("/dev/nvidia0");
+  EXPECT_EQ(visible_cuda_gpus(root_, {}, never).size(), 1U);
+  EXPECT_EQ(visible_cuda_gpus(root_, {.cuda_visible_devices = "0"}, never).size(), 1U);
+  const auto list = [](const auto&) { return "GPU 0: X (UUID: GPU-a)\n"; };
+  EXPECT_EQ(visible_cuda_gpus(root_, {.cuda_visible_devices = "GPU-a"}, list).size(), 1U);
+  EXPECT_EQ(visible_cuda_gpus(root_, {.cuda_visible_devices = "GPU-b"}, list).size(), 0U);
 }
 
 TEST_F(GpuTree, DeviceFilesAlone) {
   put("/dev/nvidia0");
   put("/dev/nvidia1");
   put("/dev/nvidia-modeset");
-  EXPECT_EQ(nvidia_gpus(root_, {}).size(), 2U);
+  EXPECT_EQ(nvidia_gpus(root_, {}, true).size(), 2U);
   const auto gpus = nvidia_gpus(
-      root_, [](const auto&) { return "noise\nGPU 0: X (UUID: GPU-a)\nGPU 1: X (UUID: GPU-b)\n"; });
+      root_, [](const auto&) { return "noise\nGPU 0: X (UUID: GPU-a)\nGPU 1: X (UUID: GPU-b)\n"; },
+      true);
   EXPECT_EQ(gpus.at(1).uuid, "GPU-b");
 }
 
 TEST_F(GpuTree, WslAsksNvidiaSmi) {
   put("/dev/dxg");
-  EXPECT_TRUE(nvidia_gpus(root_, {}).empty());
-  EXPECT_EQ(nvidia_gpus(root_, [](const auto&) { return "GPU 0: X (UUID: GPU-a)\n"; }).size(), 1U);
+  EXPECT_TRUE(nvidia_gpus(root_, {}, true).empty());
+  EXPECT_EQ(nvidia_gpus(
+                root_, [](const auto&) { return "GPU 0: X (UUID: GPU-a)\n"; }, false)
+                .size(),
+            1U);
 }
 
 TEST_F(GpuTree, Amd) {

@@ -1,5 +1,5 @@
 // A small HTTP server for probes and scrapers: GET and HEAD, one request per connection, everything
-// bounded. Runs on the loop's thread; handlers must not block.
+// bounded. Runs on the loop's thread; handlers must not block, nor destroy the server.
 #pragma once
 
 #include "base/error.h"

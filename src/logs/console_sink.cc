@@ -138,8 +138,7 @@ void ConsoleSink::wait_for_room() {
 void ConsoleSink::give_up(int reason) {
   broken_ = kind_ != Kind::plain || !disk_trouble(reason);
   blocked_ = blocked_ && watch_ != nullptr;
-  queue_.clear();
-  if (paused_) set_paused(false);
+  queue_.clear();  // and flush() lets the sources go on
   if (std::exchange(said_so_, true)) return;
   log::warning("cannot write to {}: {}; the job goes on without it",
                fd_ == STDERR_FILENO ? "stderr" : "stdout", errno_text(reason));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "logs/line_ends.h"
+
 namespace lockstep::logs {
 
 void LineFilter::feed(std::string_view chunk, ByteQueue& to) {
@@ -10,9 +12,10 @@ void LineFilter::feed(std::string_view chunk, ByteQueue& to) {
     after_cr_ = false;
     if (chunk.front() == '\n') chunk.remove_prefix(1);
   }
+  LineEnds ends(chunk);
   while (!chunk.empty()) {
-    const std::size_t stop = chunk.find_first_of("\r\n");
-    if (stop == std::string_view::npos) {
+    const auto stop = static_cast<std::size_t>(ends.next(chunk.data()) - chunk.data());
+    if (stop == chunk.size()) {
       add(chunk, to);
       return;
     }

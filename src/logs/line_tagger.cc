@@ -3,17 +3,13 @@
 
 #include <cstring>
 
+#include "logs/line_ends.h"
+
 namespace lockstep::logs {
-namespace {
-const char* find_or_end(const char* from, const char* end, char wanted) {
-  const auto size = static_cast<std::size_t>(end - from);
-  const void* found = size == 0 ? nullptr : std::memchr(from, wanted, size);
-  return found != nullptr ? static_cast<const char*>(found) : end;
-}
-}  // namespace
 
 bool LineTagger::ready(std::string_view chunk) const {
-  return held_.size() + chunk.size() > kHold || chunk.rfind('\n') != std::string_view::npos;
+  return held_.size() + chunk.size() > kHold ||
+         memrchr(chunk.data(), '\n', chunk.size()) != nullptr;
 }
 
 void LineTagger::feed(std::string_view chunk, ByteQueue& to) {
@@ -39,23 +35,21 @@ void LineTagger::flush(ByteQueue& to) {
 void LineTagger::tag(std::string_view bytes, ByteQueue& to) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
-  const char* newline = find_or_end(at, end, '\n');
-  const char* cr = find_or_end(at, end, '\r');
+  LineEnds ends(bytes);
   while (at != end) {
-    if (newline < at) newline = find_or_end(at, end, '\n');
-    if (cr < at) cr = find_or_end(at, end, '\r');
-    const bool ends_before = *at == '\n' && (state_ == State::after_cr || state_ == State::cut);
-    if (ends_before) {
+    const bool ended_before = state_ == State::after_cr || state_ == State::cut;
+    if (*at == '\n' && ended_before) {
       if (state_ == State::after_cr) to.append("\n");
       state_ = State::line_start;
       ++at;
       continue;
     }
     if (state_ != State::in_line) to.append(prefix_);
-    const char* stop = std::min(newline, cr);
+    const char* stop = ends.next(at);
     const char* next = stop == end ? end : stop + 1;
     to.append({at, static_cast<std::size_t>(next - at)});
-    state_ = stop == end ? State::in_line : (stop == cr ? State::after_cr : State::line_start);
+    state_ = State::in_line;
+    if (stop != end) state_ = *stop == '\r' ? State::after_cr : State::line_start;
     at = next;
   }
 }

@@ -135,6 +135,14 @@ TEST(LineTagger, ALineOfAnyLengthNeedsBoundedMemory) {
   EXPECT_EQ(seen + out.size(), fed + kPrefix.size());
 }
 
+TEST(LineTagger, HoldsNoLongRestAfterAWholeLine) {
+  LineTagger tagger{std::string(kPrefix)};
+  ByteQueue out;
+  tagger.feed("a\n" + std::string(LineTagger::kHold + 1, 'x'), out);
+  EXPECT_FALSE(tagger.holds());
+  EXPECT_TRUE(tagger.mid_line());
+}
+
 TEST(LineTagger, AfterACutTheRestGetsAPrefixAndTheEndIsNotDoubled) {
   LineTagger tagger{std::string(kPrefix)};
   ByteQueue out;

@@ -56,16 +56,10 @@ Status Engine::handle(Session& session, const Request& request) {
     case Op::compare_set:
       compare_set(session, request);
       return {};
-    case Op::add: {
-      LOCKSTEP_TRY_ASSIGN(const std::int64_t sum, add(request.key, request.number));
-      put_i64(session.out, sum);
-      return {};
-    }
+    case Op::add:
+      return reply_add(session, request);
     case Op::check:
-      put_u8(session.out, std::all_of(request.items.begin(), request.items.end(),
-                                      [&](auto key) { return present(key); })
-                              ? 0
-                              : 1);
+      put_u8(session.out, all_present(request.items) ? 0 : 1);
       return {};
     case Op::wait:
       return wait(session, request.items);
@@ -82,9 +76,7 @@ Status Engine::handle(Session& session, const Request& request) {
     case Op::multi_get:
       return reply_multi_get(session, request.items);
     case Op::multi_set:
-      for (std::size_t i = 0; i + 1 < request.items.size(); i += 2) {
-        put(request.items[i], request.items[i + 1]);
-      }
+      multi_set(request.items);
       return {};
     case Op::cancel_wait:
       unpark_all(session);
@@ -96,11 +88,9 @@ Status Engine::handle(Session& session, const Request& request) {
     case Op::queue_pop:
       queue_pop(session, request.key);
       return {};
-    case Op::queue_len: {
-      const auto queue = queues_.find(request.key);
-      put_u64(session.out, queue == queues_.end() ? 0 : queue->second.size());
+    case Op::queue_len:
+      put_u64(session.out, queue_size(request.key));
       return {};
-    }
     case Op::list_keys:
       return reply_list(session);
     case Op::barrier:
@@ -147,6 +137,10 @@ bool Engine::contains(std::string_view key) const {
 
 bool Engine::present(std::string_view key) const {
   return contains(key) || queues_.find(key) != queues_.end();
+}
+
+bool Engine::all_present(std::span<const std::string_view> keys) const {
+  return std::all_of(keys.begin(), keys.end(), [&](auto key) { return present(key); });
 }
 
 void Engine::put(std::string_view key, std::string_view value) {
@@ -231,6 +225,17 @@ Status Engine::append(const Request& request) {
   return {};
 }
 
+Status Engine::reply_add(Session& session, const Request& request) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t sum, add(request.key, request.number));
+  put_i64(session.out, sum);
+  return {};
+}
+
+void Engine::multi_set(std::span<const std::string_view> pairs) {
+  for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
+    put(pairs[i], pairs[i + 1]);
+}
+
 Status Engine::reply_get(Session& session, std::string_view key) {
   const auto found = keys_.find(key);
   if (found != keys_.end()) {
@@ -280,6 +285,11 @@ Status Engine::reply_list(Session& session) {
 }
 
 // --- queues ---
+
+std::size_t Engine::queue_size(std::string_view key) const {
+  const auto queue = queues_.find(key);
+  return queue == queues_.end() ? 0 : queue->second.size();
+}
 
 void Engine::queue_push(std::string_view key, std::string_view value) {
   auto queue = queues_.find(key);

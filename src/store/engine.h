@@ -115,6 +115,8 @@ class Engine {
   std::size_t parked() const { return parked_; }  // waits and barriers not answered yet
 
  private:
+  Status reply_add(Session& session, const Request& request);
+  void multi_set(std::span<const std::string_view> pairs);
   Status reply_get(Session& session, std::string_view key);
   Status reply_multi_get(Session& session, std::span<const std::string_view> keys);
   Status reply_list(Session& session);
@@ -128,6 +130,8 @@ class Engine {
 
   void put(std::string_view key, std::string_view value);
   bool present(std::string_view key) const;
+  bool all_present(std::span<const std::string_view> keys) const;
+  std::size_t queue_size(std::string_view key) const;
   Status park(Session& session, detail::WaitMap& map, std::span<const std::string_view> keys);
   void unlink(detail::Link& link);
   void unpark(detail::Park& park);

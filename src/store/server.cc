@@ -108,7 +108,9 @@ void Server::refuse_one() {
                  port_, connections_.size());
   }
   spare_.reset();
-  io::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  {
+    const io::Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
   spare_ = io::Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
   ++counts_.refused;
 }
@@ -148,7 +150,8 @@ void Server::on_readable(Connection& connection, bool broken) {
     if (broken || (errno != EAGAIN && errno != EINTR)) close(connection);
     return;
   }
-  if (got == 0) connection.ended = true;
+  // A broken connection's watch has stopped by itself: nothing more will be read.
+  if (got == 0 || broken) connection.ended = true;
   counts_.bytes_in += static_cast<std::uint64_t>(got);
   serve(connection, {buffer_.data(), static_cast<std::size_t>(got)});
 }

@@ -228,9 +228,11 @@ class Lockstep:
     def fact(self, name):
         return read(self.facts / name)
 
-    def signals(self, rank):
+    def signals(self, rank, continued=False):
+        """Names of what the worker recorded; the CONT that goes before a stop only if asked for."""
         path = self.facts / f"{rank}.signals"
-        return read(path).split() if path.exists() else []
+        names = read(path).split() if path.exists() else []
+        return names if continued else [name for name in names if name != "CONT"]
 
     def worker_env(self, rank=0):
         raw = (self.facts / f"{rank}.env").read_bytes()

@@ -77,8 +77,8 @@ def test_nproc_auto_without_gpus_is_cpus(lockstep):
     (["--nproc-per-node", "0"], ["nproc"]),
     (["--nproc-per-node", "-1"], ["nproc"]),
     (["--nproc-per-node="], ["nproc"]),
-    (["--nnodes", "2:1"], ["nnodes", "2", "1"]),
-    (["--nnodes", "0"], ["nnodes"]),
+    (["--nnodes", "2:1"], ["nodes", "2", "1"]),
+    (["--nnodes", "0"], ["nodes", "0"]),
     (["--nnodes", "abc"], ["nnodes", "abc"]),
     (["--nnodes", "1:2:3"], ["min:max"]),
     (["--monitor-interval", "0"], ["monitor"]),
@@ -86,8 +86,8 @@ def test_nproc_auto_without_gpus_is_cpus(lockstep):
     (["-r", "4"], ["redirects", "4"]),
     (["-t", "0:9"], ["tee", "0:9"]),
     (["--local-ranks-filter", "x"], ["filter", "x"]),
-    (["--rdzv-conf", "a"], ["rdzv", "a"]),
-    (["--rdzv-conf", "=1"], ["rdzv"]),
+    (["--rdzv-conf", "a"], ["rendezvous", "'a'"]),
+    (["--rdzv-conf", "=1"], ["rendezvous", "=1"]),
     (["--rdzv-backend", "nonesuch"], ["nonesuch"]),
     (["--rdzv-endpoint", "somewhere"], ["port", "somewhere"]),
     (["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:65536"], ["65536"]),
@@ -253,7 +253,7 @@ def test_a_link_named_torchrun_is_run(lockstep):
     ended = touch(lockstep, "--nproc_per_node", 2, TOUCH, program=[link])
     assert ended.rc == 0, str(ended)
     assert touched(lockstep) == [0, 1]
-    assert lockstep.run(program=[link]).err.startswith("torchrun: ")
+    assert lockstep.run("--bogus", program=[link]).err.startswith("torchrun: error: ")
 
 
 def test_version():

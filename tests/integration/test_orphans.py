@@ -133,3 +133,12 @@ def test_another_jobs_processes_are_not_swept(lockstep):
     assert pid in run.living()
     run.signal(signal.SIGTERM)
     run.wait()
+
+
+def test_the_count_would_see_survivors(lockstep):
+    """The control: without isolation most of the tree is still there, as it is with torchrun."""
+    run, everybody = start_tree(lockstep, "none", 0)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait(5)
+    until(lambda: len(workers(run.token)) >= WORKERS * 17, 2)
+    run.kill()

@@ -1,0 +1,99 @@
+#include "agent/worker_spec.h"
+
+#include <signal.h>
+
+#include <gtest/gtest.h>
+
+namespace lockstep::agent {
+namespace {
+
+LaunchConfig two_workers() {
+  LaunchConfig config;
+  config.nproc = 2;
+  config.role = "trainer";
+  config.run_id = "job7";
+  config.max_restarts = 3;
+  config.signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  config.command = {"/usr/bin/python3", "-u", "train.py", "--rank=${local_rank}", "$$x", "${rank}"};
+  config.local_rank_argument_at = 3;
+  return config;
+}
+
+AttemptFacts facts() {
+  AttemptFacts out;
+  out.restart_count = 1;
+  out.error_files = {"/logs/0/error.json", "/logs/1/error.json"};
+  return out;
+}
+
+TEST(WorkerSpec, EnvironmentIsPyTorchs) {
+  LaunchConfig config = two_workers();
+  Round round = single_node_round(0, 2, "127.0.0.1", 41000);
+  round.base_rank = 4;
+  round.world_size = 6;
+  round.group_rank = 2;
+  round.group_world_size = 3;
+  round.role_base_rank = 1;
+  round.role_world_size = 4;
+  const auto specs = make_worker_specs(config, round, facts(), {{"HOME", "/root"}, {"RANK", "stale"}});
+  ASSERT_EQ(specs.size(), 2U);
+  const Environment want = {
+      {"HOME", "/root"},
+      {"LOCAL_RANK", "1"},
+      {"RANK", "5"},
+      {"GROUP_RANK", "2"},
+      {"ROLE_RANK", "2"},
+      {"ROLE_NAME", "trainer"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"WORLD_SIZE", "6"},
+      {"GROUP_WORLD_SIZE", "3"},
+      {"ROLE_WORLD_SIZE", "4"},
+      {"MASTER_ADDR", "127.0.0.1"},
+      {"MASTER_PORT", "41000"},
+      {"TORCHELASTIC_RESTART_COUNT", "1"},
+      {"TORCHELASTIC_MAX_RESTARTS", "3"},
+      {"TORCHELASTIC_RUN_ID", "job7"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+      {"TORCHELASTIC_ERROR_FILE", "/logs/1/error.json"},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+  };
+  EXPECT_EQ(specs[1].env, want);
+  EXPECT_EQ(specs[1].rank, 5);
+}
+
+TEST(WorkerSpec, WhatTheUserSetIsKept) {
+  LaunchConfig config = two_workers();
+  config.omp_num_threads = "1";
+  const auto specs = make_worker_specs(config, single_node_round(0, 2, "h", 1), facts(),
+                                       {{"OMP_NUM_THREADS", "3"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
+  EXPECT_EQ(specs[0].env.at("OMP_NUM_THREADS"), "3");
+  EXPECT_EQ(specs[0].env.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
+}
+
+TEST(WorkerSpec, ArgumentsAreTemplates) {
+  const auto specs = make_worker_specs(two_workers(), single_node_round(0, 2, "h", 1), facts(), {});
+  EXPECT_EQ(specs[1].argv, (std::vector<std::string>{"/usr/bin/python3", "-u", "train.py", "--rank=1", "$x", "${rank}"}));
+}
+
+TEST(WorkerSpec, LegacyLaunchPassesTheLocalRank) {
+  LaunchConfig config = two_workers();
+  config.local_rank_argument = LocalRankArgument::dash;
+  const Round round = single_node_round(0, 2, "h", 1);
+  EXPECT_EQ(make_worker_specs(config, round, facts(), {})[1].argv.at(3), "--local-rank=1");
+  config.local_rank_argument = LocalRankArgument::underscore;
+  EXPECT_EQ(make_worker_specs(config, round, facts(), {})[0].argv.at(3), "--local_rank=0");
+}
+
+TEST(WorkerSpec, VirtualLocalRankGivesEachWorkerOneDevice) {
+  LaunchConfig config = two_workers();
+  config.virtual_local_rank = true;
+  const Round round = single_node_round(0, 2, "h", 1);
+  const auto listed = make_worker_specs(config, round, facts(), {{"CUDA_VISIBLE_DEVICES", "4, 7"}});
+  EXPECT_EQ(listed[1].env.at("CUDA_VISIBLE_DEVICES"), "7");
+  EXPECT_EQ(listed[1].env.at("LOCAL_RANK"), "0");
+  EXPECT_EQ(make_worker_specs(config, round, facts(), {})[1].env.at("CUDA_VISIBLE_DEVICES"), "1");
+}
+
+}  // namespace
+}  // namespace lockstep::agent

@@ -1,0 +1,67 @@
+"""The completion scripts in the shells they are for, where these are installed."""
+
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from harness import BINARY
+
+CASES = [
+    ("lockstep ", {"run", "launch", "store", "version", "help"}),
+    ("lockstep run --nproc", {"--nproc-per-node"}),
+    ("lockstep run --start-method f", {"fork", "forkserver"}),
+    ("lockstep store --p", {"--port", "--print-stats"}),
+    ("torchrun --sta", {"--standalone", "--start-method"}),
+    ("torchrun --nnodes 1 -m --isol", {"--isolation"}),
+]
+
+BASH = """
+source "$1"; read -ra COMP_WORDS <<< "$2"
+[[ $2 == *' ' ]] && COMP_WORDS+=('')
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lockstep; printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def script_for(shell, folder):
+    path = pathlib.Path(folder) / f"completion.{shell}"
+    command = [BINARY, "run", "--print-completion", shell]
+    path.write_bytes(subprocess.run(command, check=True, capture_output=True, timeout=20).stdout)
+    return path
+
+
+def output_of(*command):
+    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
+    return run.stdout.splitlines()
+
+
+@pytest.mark.parametrize("line, expected", CASES)
+def test_bash(line, expected, tmp_path):
+    assert set(output_of("bash", "-c", BASH, "bash", script_for("bash", tmp_path), line)) == expected
+
+
+def test_bash_leaves_the_script_and_what_follows_to_files(tmp_path):
+    for line in ("lockstep run train.py --nn", "torchrun -r 3 train.py --", "torchrun --nnodes "):
+        offered = output_of("bash", "-c", BASH, "bash", script_for("bash", tmp_path), line)
+        assert offered in ([], [""]), line
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+@pytest.mark.parametrize("line, expected", CASES)
+def test_fish(line, expected, tmp_path):
+    words = f"source {script_for('fish', tmp_path)}; complete -C '{line}'"
+    offered = {row.split("\t")[0] for row in output_of("fish", "--no-config", "-c", words)}
+    assert offered - {""} == expected
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
+def test_zsh_reads_it(tmp_path):
+    output_of("zsh", "-n", script_for("zsh", tmp_path))
+
+
+def test_tcsh_is_refused():
+    command = [BINARY, "run", "--print-completion", "tcsh"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert run.returncode != 0
+    assert "tcsh" in run.stderr and "Traceback" not in run.stderr
