@@ -17,7 +17,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build/release"))
 LOCKSTEP = str(BUILD / "lockstep")
-PEER = str(ROOT / "tests/support/torchrun-trixie")
+# PyTorch 2.6's torchrun in its folder, patched to run without libuv (which Debian's build lacks).
+PEER = ["env", "PEER_PROGRAM=/usr/bin/torchrun", f"PYTHONPATH={ROOT}/tests/support/torch-2.6", "OMP_NUM_THREADS=1",
+        str(ROOT / "tests/support/python-trixie")]
 
 
 def pairs(runs, a, b):
@@ -28,7 +30,7 @@ def pairs(runs, a, b):
 
 
 def have_peer():
-    return subprocess.run([PEER, "--help"], capture_output=True).returncode == 0
+    return subprocess.run([*PEER, "--help"], capture_output=True).returncode == 0
 
 
 def start_to_exit():
@@ -37,7 +39,7 @@ def start_to_exit():
     a, b, ratio = pairs(200, ours, floor)
     rows = [("2 x /bin/true, start to exit", f"{a:.2f} ms", f"C floor {b:.2f} ms", f"{ratio:.2f} x the floor", "at most 4 x")]
     if have_peer():
-        theirs, _, _ = pairs(5, [PEER, "--nproc-per-node", "2", "--no-python", "/bin/true"], floor)
+        theirs, _, _ = pairs(5, [*PEER, "--nproc-per-node", "2", "--no-python", "/bin/true"], floor)
         rows.append(("the same under torchrun 2.6", f"{theirs:.0f} ms", f"lockstep {a:.2f} ms",
                      f"{theirs / a:.0f} x slower", "at least 300 x"))
     return rows
@@ -65,26 +67,32 @@ def wait_for_lines(path, count, deadline=60):
     raise SystemExit(f"{path}: fewer than {count} lines after {deadline} s")
 
 
-def with_workers(launcher, nproc, extra, body):
-    with tempfile.TemporaryDirectory() as folder:
-        stamps = pathlib.Path(folder) / "stamps"
-        job = subprocess.Popen([*launcher, "--nproc-per-node", str(nproc), "--log-dir", folder, *extra, "--no-python",
-                                str(BUILD / "bench/bench_stamp"), str(stamps)],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            wait_for_lines(stamps, nproc)
-            return body(job.pid, stamps)
-        finally:
-            job.send_signal(signal.SIGTERM)
-            job.wait(60)
+def sleepers_below(pid):
+    kids = [int(k) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+            for k in (task / "children").read_text().split()]
+    own = pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "sleep"
+    return own + sum(sleepers_below(k) for k in kids)
+
+
+def memory_of(launcher, nproc, rss):
+    """rss(pid of the launcher) while nproc workers sleep."""
+    job = subprocess.Popen([*launcher, "--nproc-per-node", str(nproc), "--no-python", "/bin/sleep", "300"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while sleepers_below(job.pid) < nproc:
+            time.sleep(0.01)
+        return rss(job.pid)
+    finally:
+        job.send_signal(signal.SIGTERM)
+        job.wait(60)
 
 
 def memory():
-    each = with_workers([LOCKSTEP, "run"], 8, [], lambda pid, _: {p: rss_kb(p) for p in tree(pid)})
-    ours = sum(each.values()) / 1024
+    each = memory_of([LOCKSTEP, "run"], 8, lambda pid: [rss_kb(p) for p in tree(pid)])
+    ours = sum(each) / 1024
     rows = [("agent memory, 8 workers running", f"{ours:.1f} MB RSS", f"{len(each)} processes, guardian included", "", "at most 10 MB")]
     if have_peer():
-        theirs = with_workers([PEER], 8, [], lambda pid, _: rss_kb(pid)) / 1024
+        theirs = memory_of(PEER, 8, rss_kb) / 1024
         rows.append(("the same, torchrun 2.6", f"{theirs:.0f} MB RSS", "", f"{theirs / ours:.0f} x", ""))
     return rows
 
@@ -92,7 +100,7 @@ def memory():
 def restart():
     rounds, nproc = 40, 8
 
-    def body(_, stamps):
+    def body(stamps):
         took = []
         for attempt in range(rounds):
             lines = wait_for_lines(stamps, nproc * (attempt + 1))
@@ -103,7 +111,17 @@ def restart():
             took.append((max(int(l[2]) for l in lines if l[0] == str(attempt + 1)) - killed) / 1e6)
         return took
 
-    took = with_workers([LOCKSTEP, "run"], nproc, ["--max-restarts", str(rounds + 1)], body)
+    with tempfile.TemporaryDirectory() as folder:
+        stamps = pathlib.Path(folder) / "stamps"
+        job = subprocess.Popen([LOCKSTEP, "run", "--nproc-per-node", str(nproc), "--log-dir", folder,
+                                "--max-restarts", str(rounds + 1), "--no-python",
+                                str(BUILD / "bench/bench_stamp"), str(stamps)],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            took = body(stamps)
+        finally:
+            job.send_signal(signal.SIGTERM)
+            job.wait(60)
     return [("worker killed -> all 8 of the next attempt exec'ed", f"{statistics.median(took):.2f} ms median",
              f"{max(took):.2f} ms worst of {rounds}", "workers end at once on SIGTERM", "at most 10 ms")]
 

@@ -1,6 +1,9 @@
-// The logs room alone: N forked writers tee'd to files and to this process's stdout. It measures the
-// same path as `lockstep run -t 3`, without an agent.
+// The logs room alone: N forked writers tee'd to files and to this process's stdout. It measures
+// the same path as `lockstep run -t 3`, without an agent.
 //   capture_rate WRITER BYTES_EACH WORKERS DIRECTORY
+#include "logs/capture.h"
+#include "logs/console.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +14,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "logs/capture.h"
-#include "logs/console.h"
 
 namespace lockstep::logs {
 namespace {

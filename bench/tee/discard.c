@@ -6,7 +6,8 @@ int main(void) {
   static char bytes[1 << 20];
   long long total = 0;
   ssize_t got;
-  while ((got = read(STDIN_FILENO, bytes, sizeof bytes)) > 0) total += got;
+  while ((got = read(STDIN_FILENO, bytes, sizeof bytes)) > 0)
+    total += got;
   fprintf(stderr, "%lld\n", total);
   return 0;
 }

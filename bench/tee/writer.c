@@ -9,7 +9,8 @@ enum { kLine = 100, kBlock = 64000 };
 int main(int argc, char** argv) {
   static char block[kBlock];
   memset(block, 'x', sizeof block);
-  for (int i = kLine - 1; i < kBlock; i += kLine) block[i] = '\n';
+  for (int i = kLine - 1; i < kBlock; i += kLine)
+    block[i] = '\n';
   long long left = argc > 1 ? atoll(argv[1]) : 0;
   while (left > 0) {
     size_t size = left < kBlock ? (size_t)left : kBlock;

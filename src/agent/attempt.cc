@@ -123,10 +123,10 @@ Status NodeAgent::start_worker(Worker& worker, const std::string& executable) {
 logs::CapturePlan NodeAgent::capture_plan(const WorkerSpec& spec,
                                           const logs::FilteredFiles& filtered) const {
   std::string prefix = codec::substitute(config_.logs.prefix_template,
-                                              {{"role_name", config_.role},
-                                               {"local_rank", std::to_string(spec.local_rank)},
-                                               {"rank", std::to_string(spec.rank)},
-                                               {"hostname", host_name_}});
+                                         {{"role_name", config_.role},
+                                          {"local_rank", std::to_string(spec.local_rank)},
+                                          {"rank", std::to_string(spec.rank)},
+                                          {"hostname", host_name_}});
   return logs::plan_capture(capture_rules_, attempt_dir_ ? &*attempt_dir_ : nullptr, filtered,
                             spec.local_rank, spec.rank, std::move(prefix));
 }
@@ -179,7 +179,8 @@ void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
     failure.error = read_error_file(worker.error_file);
     if (failure.error) failure.error_file = worker.error_file;
   }
-  if (const std::string tail = worker.capture->stderr_tail(); !tail.empty()) failure.stderr_tail = split(strip(tail), '\n');
+  if (const std::string tail = worker.capture->stderr_tail(); !tail.empty())
+    failure.stderr_tail = split(strip(tail), '\n');
   if (auto note = oom_note(failure.exit_code, oom_before_, oom_.read(), oom_.system_wide());
       note && !failure.after_stop)
     failure.notes.push_back(std::move(*note));

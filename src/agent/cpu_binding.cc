@@ -1,12 +1,12 @@
 #include "agent/cpu_binding.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "agent/helper_command.h"
 #include "host/cpus.h"
 #include "host/gpus.h"
 #include "host/numa.h"
+
+#include <algorithm>
+#include <iterator>
 
 namespace lockstep::agent {
 namespace {
@@ -37,10 +37,12 @@ Result<std::vector<std::vector<int>>> plan_cpu_binding(NumaBinding mode, int npr
   request.local_world_size = nproc;
   LOCKSTEP_TRY_ASSIGN(request.allowed, host::allowed_cpus());
   const auto gpus = host::visible_cuda_gpus("", host::gpu_environment(), helper_output);
-  std::transform(gpus.begin(), gpus.end(), std::back_inserter(request.gpu_nodes), [](const host::Gpu& gpu) { return gpu.numa_node; });
+  std::transform(gpus.begin(), gpus.end(), std::back_inserter(request.gpu_nodes),
+                 [](const host::Gpu& gpu) { return gpu.numa_node; });
   for (int local_rank = 0; local_rank < nproc; ++local_rank) {
     request.local_rank = local_rank;
-    LOCKSTEP_TRY_ASSIGN(plan[static_cast<std::size_t>(local_rank)], host::cpus_for_worker(topology, request));
+    LOCKSTEP_TRY_ASSIGN(plan[static_cast<std::size_t>(local_rank)],
+                        host::cpus_for_worker(topology, request));
   }
   return plan;
 }

@@ -1,10 +1,10 @@
 // --numa-binding on this machine: which CPUs each worker gets.
 #pragma once
 
-#include <vector>
-
 #include "agent/launch_config.h"
 #include "base/error.h"
+
+#include <vector>
 
 namespace lockstep::agent {
 

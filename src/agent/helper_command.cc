@@ -1,5 +1,9 @@
 #include "agent/helper_command.h"
 
+#include "agent/worker_spec.h"
+#include "io/fd.h"
+#include "proc/spawn.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,10 +12,6 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "agent/worker_spec.h"
-#include "io/fd.h"
-#include "proc/spawn.h"
-
 namespace lockstep::agent {
 namespace {
 
@@ -19,7 +19,8 @@ constexpr std::chrono::seconds kPatience{10};
 constexpr std::size_t kOutputLimit = 1 << 20;
 
 int milliseconds_until(std::chrono::steady_clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
   return left.count() > 0 ? static_cast<int>(left.count()) : 0;
 }
 
@@ -40,7 +41,8 @@ bool read_all(int fd, std::chrono::steady_clock::time_point end, std::string& ou
 
 std::optional<std::string> helper_output(const std::vector<std::string>& argv) {
   const char* path = std::getenv("PATH");
-  const auto executable = proc::find_executable(argv.at(0), path == nullptr ? "/bin:/usr/bin" : path);
+  const auto executable =
+      proc::find_executable(argv.at(0), path == nullptr ? "/bin:/usr/bin" : path);
   auto pipe = io::make_pipe();
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!executable || !pipe || !null) return std::nullopt;

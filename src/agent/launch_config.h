@@ -3,6 +3,9 @@
 // torchrun 2.14 does (docs/command-line.md) and nothing downstream looks at argv again.
 #pragma once
 
+#include "base/error.h"
+#include "logs/std_spec.h"
+
 #include <chrono>
 #include <map>
 #include <optional>
@@ -10,23 +13,25 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "logs/std_spec.h"
-
 namespace lockstep::agent {
 
 enum class NumaBinding { none, node, socket, exclusive, core_complex };
 enum class Isolation { automatic, pidns, cgroup, guardian, none };
 enum class ExitCodeMode { torchrun, worker };  // --exit-code
 enum class EventHandler { null, console };
-enum class LocalRankArgument { none, dash, underscore };  // lockstep launch: --local-rank= / --local_rank=
+enum class LocalRankArgument {
+  none,
+  dash,
+  underscore
+};  // lockstep launch: --local-rank= / --local_rank=
 
 struct LogConfig {
   std::optional<std::string> base_dir;  // --log-dir; nullopt: a fresh /tmp/torchelastic_XXXXXXXX
   bool disabled = false;                // --log-dir /dev/null
   logs::StdSpec redirects;
   logs::StdSpec tee;
-  std::string prefix_template;  // option, else environment, else default "[${role_name}${local_rank}]:"
+  std::string
+      prefix_template;  // option, else environment, else default "[${role_name}${local_rank}]:"
   // Ranks whose output reaches the console; nullopt: all. A rank passes if its local rank is in
   // local_ranks or its global rank in global_ranks ("rank:3").
   struct Filter {
@@ -58,17 +63,18 @@ struct LaunchConfig {
 
   // The command: argv of every worker before substitution of ${local_rank}; argv[0] is resolved.
   std::vector<std::string> command;
-  bool substitute = true;      // python string.Template on arguments (not argv[0])
-  std::string entrypoint;      // file name for the report's title: script, module, or executable
+  bool substitute = true;  // python string.Template on arguments (not argv[0])
+  std::string entrypoint;  // file name for the report's title: script, module, or executable
   LocalRankArgument local_rank_argument = LocalRankArgument::none;
   std::size_t local_rank_argument_at = 0;  // index in command where it is inserted
 
   // Supervision
   int max_restarts = 0;
   std::chrono::duration<double> monitor_interval{0.1};
-  std::vector<int> signals;              // that end the job, in the order given
-  bool signals_given = false;            // the user listed them (then USR1/USR2 may be among them)
-  std::vector<int> forwarded_signals;    // passed to workers without ending the job (default USR1, USR2)
+  std::vector<int> signals;    // that end the job, in the order given
+  bool signals_given = false;  // the user listed them (then USR1/USR2 may be among them)
+  std::vector<int>
+      forwarded_signals;  // passed to workers without ending the job (default USR1, USR2)
   std::chrono::seconds shutdown_timeout{30};
   Isolation isolation = Isolation::automatic;
   ExitCodeMode exit_code = ExitCodeMode::torchrun;
@@ -78,7 +84,8 @@ struct LaunchConfig {
   // Placement
   bool virtual_local_rank = false;
   NumaBinding numa_binding = NumaBinding::none;
-  // Set by rule in the workers' environment, with the reason logged once; nullopt: leave as inherited.
+  // Set by rule in the workers' environment, with the reason logged once; nullopt: leave as
+  // inherited.
   std::optional<std::string> omp_num_threads;
 
   LogConfig logs;

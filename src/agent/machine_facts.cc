@@ -1,16 +1,16 @@
 #include "agent/machine_facts.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "agent/helper_command.h"
 #include "base/id.h"
 #include "host/cpus.h"
 #include "host/gpus.h"
 #include "proc/spawn.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 namespace lockstep::agent {
 namespace {
@@ -47,9 +47,12 @@ Facts machine_facts() {
     return cpus ? static_cast<int>(cpus->size()) : 1;
   };
   facts.gpu_count = [] {
-    return static_cast<int>(host::visible_cuda_gpus("", host::gpu_environment(), helper_output).size());
+    return static_cast<int>(
+        host::visible_cuda_gpus("", host::gpu_environment(), helper_output).size());
   };
-  facts.xpu_count = [] { return static_cast<int>(host::visible_xpu_gpus("", host::gpu_environment()).size()); };
+  facts.xpu_count = [] {
+    return static_cast<int>(host::visible_xpu_gpus("", host::gpu_environment()).size());
+  };
   facts.file_kind = file_kind;
   facts.find_program = find_program;
   facts.uuid = random_uuid4;

@@ -34,16 +34,6 @@ proc::Rung rung_of(Isolation isolation) {
   return proc::Rung::guardian;
 }
 
-// Descriptors for thousands of store connections; workers get the old limit back.
-rlimit raise_open_files() {
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  rlimit raised = before;
-  raised.rlim_cur = std::min<rlim_t>(before.rlim_max, 1 << 20);
-  if (raised.rlim_cur > before.rlim_cur) setrlimit(RLIMIT_NOFILE, &raised);
-  return before;
-}
-
 // The store's own listening address for a MASTER_ADDR: loopback stays on loopback.
 std::string listen_host(const LaunchConfig& config) {
   if (config.private_store) return config.local_addr.value_or("127.0.0.1");
@@ -101,7 +91,7 @@ Result<int> NodeAgent::run() {
 
 Status NodeAgent::prepare() {
   console_.take_log();
-  open_files_ = raise_open_files();
+  open_files_ = io::raise_open_files_limit();  // thousands of store connections
   LOCKSTEP_TRY_ASSIGN(signals_,
                       SignalSource::open(loop_, [this](int signal) { on_signal(signal); }));
   if (const proc::Guardian* guardian = containment_.guardian()) {
@@ -132,9 +122,11 @@ Status NodeAgent::open_store() {
   if (!server) {
     Error error = std::move(server).error();
     if (error.code == Errc::already_exists) {
-      if (const auto owner = host::find_port_owner("/proc", static_cast<std::uint16_t>(options.port)))
-        error.message += owner->pid > 0 ? fmt::format(" (held by pid {}: {})", owner->pid, owner->command)
-                                        : fmt::format(" (held by a process of uid {})", owner->uid);
+      if (const auto owner =
+              host::find_port_owner("/proc", static_cast<std::uint16_t>(options.port)))
+        error.message += owner->pid > 0
+                             ? fmt::format(" (held by pid {}: {})", owner->pid, owner->command)
+                             : fmt::format(" (held by a process of uid {})", owner->uid);
       error.hint =
           "choose another --master-port, or leave it out: a single node then takes a free one";
     }
@@ -205,10 +197,13 @@ Status NodeAgent::open_health_port() {
   http::Handlers handlers;
   handlers["/health"] = [this](const http::Request&) { return health(); };
   handlers["/metrics"] = [this](const http::Request&) {
-    return http::Response{200, std::string(status::kMetricsContentType), status::metrics_text(metrics())};
+    return http::Response{200, std::string(status::kMetricsContentType),
+                          status::metrics_text(metrics())};
   };
   // Every interface: whoever set the port wants it probed from outside (a kubelet).
-  LOCKSTEP_TRY_ASSIGN(health_server_, http::Server::listen(loop_, "", static_cast<std::uint16_t>(*port), std::move(handlers)));
+  LOCKSTEP_TRY_ASSIGN(
+      health_server_,
+      http::Server::listen(loop_, "", static_cast<std::uint16_t>(*port), std::move(handlers)));
   return {};
 }
 

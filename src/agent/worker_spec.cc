@@ -104,7 +104,7 @@ std::vector<std::string> environment_block(const Environment& env) {
   std::vector<std::string> block;
   block.reserve(env.size());
   for (const auto& [name, value] : env)
-    block.push_back(name + "=" + value);
+    block.push_back(std::string(name).append("=").append(value));
   return block;
 }
 

@@ -1,8 +1,8 @@
 #include "agent/worker_spec.h"
 
-#include <signal.h>
-
 #include <gtest/gtest.h>
+
+#include <signal.h>
 
 namespace lockstep::agent {
 namespace {
@@ -35,7 +35,8 @@ TEST(WorkerSpec, EnvironmentIsPyTorchs) {
   round.group_world_size = 3;
   round.role_base_rank = 1;
   round.role_world_size = 4;
-  const auto specs = make_worker_specs(config, round, facts(), {{"HOME", "/root"}, {"RANK", "stale"}});
+  const auto specs =
+      make_worker_specs(config, round, facts(), {{"HOME", "/root"}, {"RANK", "stale"}});
   ASSERT_EQ(specs.size(), 2U);
   const Environment want = {
       {"HOME", "/root"},
@@ -65,15 +66,17 @@ TEST(WorkerSpec, EnvironmentIsPyTorchs) {
 TEST(WorkerSpec, WhatTheUserSetIsKept) {
   LaunchConfig config = two_workers();
   config.omp_num_threads = "1";
-  const auto specs = make_worker_specs(config, single_node_round(0, 2, "h", 1), facts(),
-                                       {{"OMP_NUM_THREADS", "3"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
+  const auto specs =
+      make_worker_specs(config, single_node_round(0, 2, "h", 1), facts(),
+                        {{"OMP_NUM_THREADS", "3"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
   EXPECT_EQ(specs[0].env.at("OMP_NUM_THREADS"), "3");
   EXPECT_EQ(specs[0].env.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
 }
 
 TEST(WorkerSpec, ArgumentsAreTemplates) {
   const auto specs = make_worker_specs(two_workers(), single_node_round(0, 2, "h", 1), facts(), {});
-  EXPECT_EQ(specs[1].argv, (std::vector<std::string>{"/usr/bin/python3", "-u", "train.py", "--rank=1", "$x", "${rank}"}));
+  EXPECT_EQ(specs[1].argv, (std::vector<std::string>{"/usr/bin/python3", "-u", "train.py",
+                                                     "--rank=1", "$x", "${rank}"}));
 }
 
 TEST(WorkerSpec, LegacyLaunchPassesTheLocalRank) {

@@ -55,7 +55,8 @@ std::string errno_text(int sys_errno) {
 }
 
 Failure fail_sys(std::string_view what, int sys_errno) {
-  return Failure(Error{code_of(sys_errno), std::string(what) + ": " + errno_text(sys_errno), {}, sys_errno});
+  return Failure(
+      Error{code_of(sys_errno), std::string(what) + ": " + errno_text(sys_errno), {}, sys_errno});
 }
 
 void check_failed(const char* condition, const char* file, int line) {

@@ -1,12 +1,12 @@
-// Errors are values: Result<T> holds a T or an Error that says what was being done, with which value,
-// what went wrong and what to do. Nothing here prints; one place in cli does.
+// Errors are values: Result<T> holds a T or an Error that says what was being done, with which
+// value, what went wrong and what to do. Nothing here prints; one place in cli does.
 #pragma once
+
+#include <tl/expected.hpp>
 
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <tl/expected.hpp>
 
 namespace lockstep {
 
@@ -57,6 +57,7 @@ std::string errno_text(int sys_errno);
 #define LOCKSTEP_CHECK(condition) \
   ((condition) ? void(0) : ::lockstep::check_failed(#condition, __FILE__, __LINE__))
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types, names and declarations can't stand in them.
 #define LOCKSTEP_CONCAT_(a, b) a##b
 #define LOCKSTEP_CONCAT(a, b) LOCKSTEP_CONCAT_(a, b)
 
@@ -70,7 +71,8 @@ std::string errno_text(int sys_errno);
 // LOCKSTEP_TRY_ASSIGN(auto value, result_expression);
 #define LOCKSTEP_TRY_ASSIGN(target, expr) \
   LOCKSTEP_TRY_ASSIGN_(LOCKSTEP_CONCAT(lockstep_result_, __LINE__), target, expr)
-#define LOCKSTEP_TRY_ASSIGN_(result, target, expr)                        \
-  auto result = (expr);                                                   \
-  if (!result) return ::tl::make_unexpected(std::move(result).error());   \
+#define LOCKSTEP_TRY_ASSIGN_(result, target, expr)                      \
+  auto result = (expr);                                                 \
+  if (!result) return ::tl::make_unexpected(std::move(result).error()); \
   target = std::move(*result)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -1,8 +1,8 @@
 #include "base/error.h"
 
-#include <errno.h>
-
 #include <gtest/gtest.h>
+
+#include <errno.h>
 
 namespace lockstep {
 namespace {

@@ -1,11 +1,11 @@
 #include "base/id.h"
 
+#include "base/error.h"
+
 #include <sys/random.h>
 
 #include <array>
 #include <cstdio>
-
-#include "base/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,13 +1,13 @@
 #include "base/log.h"
 
+#include "base/text.h"
+
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
-
-#include "base/text.h"
 
 namespace lockstep::log {
 namespace {
@@ -36,8 +36,9 @@ std::string header(Level level) {
   gettimeofday(&now, nullptr);
   tm local{};
   localtime_r(&now.tv_sec, &local);
-  return fmt::format("{}{:02}{:02} {:02}:{:02}:{:02}.{:06} {} lockstep] ", letter(level), local.tm_mon + 1,
-                     local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec, now.tv_usec, getpid());
+  return fmt::format("{}{:02}{:02} {:02}:{:02}:{:02}.{:06} {} lockstep] ", letter(level),
+                     local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec,
+                     now.tv_usec, getpid());
 }
 
 void write_all(std::string_view bytes) {
@@ -49,7 +50,9 @@ void write_all(std::string_view bytes) {
 }
 }  // namespace
 
-void set_level(Level level) { g_level = level; }
+void set_level(Level level) {
+  g_level = level;
+}
 
 void set_level_from_env() {
   const char* value = std::getenv("LOGLEVEL");
@@ -63,7 +66,9 @@ void set_level_from_env() {
   if (const auto number = parse_int(name)) g_level = static_cast<Level>(*number);
 }
 
-bool enabled(Level level) { return level >= g_level; }
+bool enabled(Level level) {
+  return level >= g_level;
+}
 
 void set_sink(Sink sink, void* context) {
   g_sink = sink;
@@ -74,7 +79,8 @@ void write(Level level, std::string_view text) {
   if (!enabled(level)) return;
   const std::string head = header(level);
   std::string out;
-  for (const std::string& line : split(text, '\n')) out += head + line + "\n";
+  for (const std::string& line : split(text, '\n'))
+    out += head + line + "\n";
   if (g_sink != nullptr) {
     g_sink(g_sink_context, out);
   } else {

@@ -5,9 +5,9 @@
 // anything but stderr itself.
 #pragma once
 
-#include <string_view>
-
 #include <fmt/core.h>
+
+#include <string_view>
 
 namespace lockstep::log {
 
@@ -32,7 +32,8 @@ void info(fmt::format_string<Args...> format, Args&&... args) {
 }
 template <class... Args>
 void warning(fmt::format_string<Args...> format, Args&&... args) {
-  if (enabled(Level::warning)) write(Level::warning, fmt::format(format, std::forward<Args>(args)...));
+  if (enabled(Level::warning))
+    write(Level::warning, fmt::format(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {

@@ -39,23 +39,28 @@ std::string_view strip(std::string_view text) {
 
 std::string to_upper(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char& c : out)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return out;
 }
 
 std::string to_lower(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : out)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
 }
 
 namespace {
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // Drops Python's digit-separating underscores; false if one stands anywhere else.
 bool drop_underscores(std::string_view text, std::string& out) {
@@ -64,7 +69,8 @@ bool drop_underscores(std::string_view text, std::string& out) {
       out += text[i];
       continue;
     }
-    if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) return false;
+    if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1]))
+      return false;
   }
   return true;
 }
@@ -94,14 +100,16 @@ std::optional<double> parse_float(std::string_view text) {
   if (text.empty() || !drop_underscores(text, digits)) return std::nullopt;
   double value = 0;
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (ec != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) return std::nullopt;
+  if (ec != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 
 std::string shell_quote(std::string_view text) {
   constexpr std::string_view kHarmless =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./-_";
-  if (!text.empty() && text.find_first_not_of(kHarmless) == std::string_view::npos) return std::string(text);
+  if (!text.empty() && text.find_first_not_of(kHarmless) == std::string_view::npos)
+    return std::string(text);
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -116,7 +124,8 @@ std::string shell_quote(std::string_view text) {
 std::string shell_join(std::span<const std::string> argv) {
   std::vector<std::string> quoted;
   quoted.reserve(argv.size());
-  for (const std::string& arg : argv) quoted.push_back(shell_quote(arg));
+  for (const std::string& arg : argv)
+    quoted.push_back(shell_quote(arg));
   return join(quoted, " ");
 }
 
@@ -138,8 +147,10 @@ std::string printable(std::string_view bytes, std::size_t limit) {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) rows[i][0] = i;
-  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
+  for (std::size_t i = 0; i <= a.size(); ++i)
+    rows[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    rows[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
@@ -151,7 +162,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
-std::optional<std::string> did_you_mean(std::string_view given, std::span<const std::string> candidates) {
+std::optional<std::string> did_you_mean(std::string_view given,
+                                        std::span<const std::string> candidates) {
   if (given.size() > 64) return std::nullopt;  // quadratic, and no name is that long
   std::size_t best = std::max<std::size_t>(1, given.size() / 3) + 1;
   std::optional<std::string> meant;

@@ -28,11 +28,13 @@ std::optional<double> parse_float(std::string_view text);
 std::string shell_quote(std::string_view text);
 std::string shell_join(std::span<const std::string> argv);
 
-// Printable form of bytes from outside, for messages: control bytes as \xNN, cut after `limit` bytes.
+// Printable form of bytes from outside, for messages: control bytes as \xNN, cut after `limit`
+// bytes.
 std::string printable(std::string_view bytes, std::size_t limit = 200);
 
 // Edit distance with transpositions, and the candidate near enough to be meant (or nullopt).
 std::size_t edit_distance(std::string_view a, std::string_view b);
-std::optional<std::string> did_you_mean(std::string_view given, std::span<const std::string> candidates);
+std::optional<std::string> did_you_mean(std::string_view given,
+                                        std::span<const std::string> candidates);
 
 }  // namespace lockstep

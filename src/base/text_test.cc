@@ -9,7 +9,8 @@ TEST(Text, ParseIntIsPythonsInt) {
   EXPECT_EQ(parse_int(" 12 "), 12);
   EXPECT_EQ(parse_int("-3"), -3);
   EXPECT_EQ(parse_int("+1_000"), 1000);
-  for (const char* bad : {"", "-", "1.0", "0x10", "_1", "1_", "1__0", "12abc", "99999999999999999999"})
+  for (const char* bad :
+       {"", "-", "1.0", "0x10", "_1", "1_", "1__0", "12abc", "99999999999999999999"})
     EXPECT_EQ(parse_int(bad), std::nullopt) << bad;
 }
 

@@ -2,10 +2,10 @@
 // value is the process's exit code (docs/command-line.md).
 #pragma once
 
+#include "base/error.h"
+
 #include <string>
 #include <vector>
-
-#include "base/error.h"
 
 namespace lockstep::cli {
 

@@ -1,14 +1,14 @@
 // lockstep: picks the subcommand. Called through a link named torchrun it is `lockstep run`.
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_options.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <string>
-
-#include "base/log.h"
-#include "base/text.h"
-#include "cli/commands.h"
-#include "cli/run_options.h"
 
 namespace lockstep::cli {
 namespace {
@@ -30,10 +30,12 @@ std::string overview() {
 
 int unknown_command(const std::string& given) {
   std::vector<std::string> names;
-  for (const Subcommand& command : subcommands()) names.emplace_back(command.name);
+  for (const Subcommand& command : subcommands())
+    names.emplace_back(command.name);
   Error error{Errc::invalid_input, "unknown command '" + printable(given, 60) + "'", {}, 0};
   const auto meant = did_you_mean(given, names);
-  error.hint = meant ? "did you mean 'lockstep " + *meant + "'?" : "the commands are: " + join(names, ", ");
+  error.hint =
+      meant ? "did you mean 'lockstep " + *meant + "'?" : "the commands are: " + join(names, ", ");
   print_error("lockstep", error);
   return 2;
 }
@@ -41,7 +43,8 @@ int unknown_command(const std::string& given) {
 // A closed standard stream would be taken by the first file we open, and written to.
 void fill_standard_streams() {
   int fd = open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= 2) fd = dup(fd);
+  while (fd >= 0 && fd <= 2)
+    fd = dup(fd);
   if (fd > 2) close(fd);
 }
 

@@ -1,8 +1,4 @@
 // lockstep run, torchrun and lockstep launch: options to LaunchConfig to one job.
-#include <cstdio>
-#include <cstdlib>
-#include <optional>
-
 #include "agent/job.h"
 #include "agent/launch_config.h"
 #include "agent/machine_facts.h"
@@ -12,6 +8,10 @@
 #include "cli/completion.h"
 #include "cli/run_options.h"
 #include "proc/signals.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
 
 namespace lockstep::cli {
 namespace {
@@ -46,12 +46,14 @@ int print_completion(std::string_view program, std::string_view shell) {
 }
 
 int launch(std::string_view program, const Parsed& parsed, bool legacy) {
-  const auto config = agent::make_launch_config(raw_options(parsed, legacy), agent::machine_facts());
+  const auto config =
+      agent::make_launch_config(raw_options(parsed, legacy), agent::machine_facts());
   if (!config) {
     print_error(program, config.error());
     return kFailed;
   }
-  for (const std::string& warning : config->warnings) log::warning("{}", warning);
+  for (const std::string& warning : config->warnings)
+    log::warning("{}", warning);
   const auto code = agent::run_job(*config);
   if (code) return *code;
   print_error(program, code.error());
@@ -74,7 +76,8 @@ int run_command(const Args& args, RunAs as) {
     std::fputs(help_text(table).c_str(), stdout);
     return 0;
   }
-  if (const auto shell = parsed->text("print-completion")) return print_completion(table.program, *shell);
+  if (const auto shell = parsed->text("print-completion"))
+    return print_completion(table.program, *shell);
   return launch(table.program, *parsed, as == RunAs::launch);
 }
 

@@ -1,9 +1,10 @@
 // lockstep store: the key-value server alone.
-#include <cstdio>
-
 #include "cli/commands.h"
 #include "cli/run_options.h"
+#include "io/fd.h"
 #include "store/serve.h"
+
+#include <cstdio>
 
 namespace lockstep::cli {
 
@@ -24,6 +25,7 @@ int store_command(const Args& args) {
     print_error(table.program, options.error());
     return 1;
   }
+  io::raise_open_files_limit();
   store::ServeOptions serve;
   serve.host = options->host;
   serve.port = static_cast<int>(options->port);

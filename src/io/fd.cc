@@ -21,8 +21,18 @@ Result<Pipe> make_pipe() {
 
 Status set_nonblocking(int fd) {
   const int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return fail_sys("set non-blocking", errno);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    return fail_sys("set non-blocking", errno);
   return {};
+}
+
+rlimit raise_open_files_limit() {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit raised = before;
+  raised.rlim_cur = std::min<rlim_t>(before.rlim_max, 1 << 20);
+  if (raised.rlim_cur > before.rlim_cur) setrlimit(RLIMIT_NOFILE, &raised);
+  return before;
 }
 
 Result<std::string> read_file(const std::string& path, std::size_t limit) {

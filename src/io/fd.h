@@ -1,11 +1,13 @@
 // One owned file descriptor. Every descriptor Lockstep opens is close-on-exec.
 #pragma once
 
+#include "base/error.h"
+
+#include <sys/resource.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "base/error.h"
 
 namespace lockstep::io {
 
@@ -39,6 +41,10 @@ struct Pipe {
 Result<Pipe> make_pipe();  // both ends blocking, close-on-exec
 
 Status set_nonblocking(int fd);
+
+// Allows this process as many descriptors as it may have; returns the limit there was before, for
+// children that should not inherit the large one.
+rlimit raise_open_files_limit();
 
 // Whole file, at most `limit` bytes of it (a /proc or /sys file, an error file).
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);

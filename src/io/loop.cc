@@ -1,12 +1,12 @@
 #include "io/loop.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
+#include "base/error.h"
 
 #include <uv.h>
 
-#include "base/error.h"
+#include <algorithm>
+#include <cstdint>
+#include <utility>
 
 namespace lockstep::io {
 
@@ -59,15 +59,22 @@ Loop::Loop() : loop_(std::make_unique<uv_loop_s>()), async_(new uv_async_s) {
 }
 
 Loop::~Loop() {
-  uv_close(reinterpret_cast<uv_handle_t*>(async_), [](uv_handle_t* uv) { delete reinterpret_cast<uv_async_s*>(uv); });
+  uv_close(reinterpret_cast<uv_handle_t*>(async_),
+           [](uv_handle_t* uv) { delete reinterpret_cast<uv_async_s*>(uv); });
   while (uv_run(loop_.get(), UV_RUN_NOWAIT) != 0) {
   }
   LOCKSTEP_CHECK(uv_loop_close(loop_.get()) == 0);
 }
 
-void Loop::run() { uv_run(loop_.get(), UV_RUN_DEFAULT); }
-void Loop::stop() { uv_stop(loop_.get()); }
-bool Loop::run_once() { return uv_run(loop_.get(), UV_RUN_NOWAIT) != 0; }
+void Loop::run() {
+  uv_run(loop_.get(), UV_RUN_DEFAULT);
+}
+void Loop::stop() {
+  uv_stop(loop_.get());
+}
+bool Loop::run_once() {
+  return uv_run(loop_.get(), UV_RUN_NOWAIT) != 0;
+}
 
 void Loop::post(std::function<void()> fn) {
   {
@@ -83,7 +90,8 @@ void Loop::run_posted() {
     const std::lock_guard lock(mutex_);
     batch.swap(posted_);
   }
-  for (const auto& fn : batch) fn();
+  for (const auto& fn : batch)
+    fn();
 }
 
 Timer::Timer(Loop& loop) : handle_(new Handle) {
@@ -91,7 +99,9 @@ Timer::Timer(Loop& loop) : handle_(new Handle) {
   handle_->uv.data = handle_;
 }
 
-Timer::~Timer() { close_handle(handle_); }
+Timer::~Timer() {
+  close_handle(handle_);
+}
 
 void Timer::start(Duration delay, std::function<void()> fn) {
   handle_->fn = std::move(fn);
@@ -105,14 +115,18 @@ void Timer::cancel() {
   handle_->fn = nullptr;
 }
 
-bool Timer::active() const { return uv_is_active(reinterpret_cast<const uv_handle_t*>(&handle_->uv)) != 0; }
+bool Timer::active() const {
+  return uv_is_active(reinterpret_cast<const uv_handle_t*>(&handle_->uv)) != 0;
+}
 
 Watch::Watch(Loop& loop, int fd) : handle_(new Handle) {
   LOCKSTEP_CHECK(uv_poll_init(loop.raw(), &handle_->uv, fd) == 0);
   handle_->uv.data = handle_;
 }
 
-Watch::~Watch() { close_handle(handle_); }
+Watch::~Watch() {
+  close_handle(handle_);
+}
 
 void Watch::start(int events, std::function<void(int)> fn) {
   handle_->fn = std::move(fn);

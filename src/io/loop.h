@@ -1,7 +1,7 @@
 // The event loop (libuv behind RAII handles). One thread owns a Loop; every call but post() is made
-// on that thread. No callback runs inside the call that registers it. Handles may be destroyed inside
-// any callback, their own included; a destroyed handle never calls back. Handles must not outlive the
-// Loop.
+// on that thread. No callback runs inside the call that registers it. Handles may be destroyed
+// inside any callback, their own included; a destroyed handle never calls back. Handles must not
+// outlive the Loop.
 #pragma once
 
 #include <chrono>
@@ -68,7 +68,8 @@ class Timer {
 enum Event : int { kReadable = 1, kWritable = 2, kHangup = 4 };
 
 // Readiness of one descriptor (level-triggered), which must be pollable: socket, pipe, pty, pidfd,
-// signalfd. Makes it non-blocking. Does not own it; destroy the Watch before closing the descriptor.
+// signalfd. Makes it non-blocking. Does not own it; destroy the Watch before closing the
+// descriptor.
 class Watch {
  public:
   Watch(Loop& loop, int fd);

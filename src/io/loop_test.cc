@@ -1,14 +1,14 @@
 #include "io/loop.h"
 
+#include "io/fd.h"
+
+#include <gtest/gtest.h>
+
 #include <unistd.h>
 
 #include <memory>
 #include <string>
 #include <thread>
-
-#include <gtest/gtest.h>
-
-#include "io/fd.h"
 
 namespace lockstep::io {
 namespace {
@@ -70,7 +70,8 @@ TEST(Loop, PostComesFromOtherThreads) {
   keep.start(std::chrono::seconds(30), [] {});
   int sum = 0;
   std::thread poster([&] {
-    for (int i = 1; i <= 100; ++i) loop.post([&sum, i] { sum += i; });
+    for (int i = 1; i <= 100; ++i)
+      loop.post([&sum, i] { sum += i; });
     loop.post([&] { keep.cancel(); });
   });
   loop.run();

@@ -1,9 +1,9 @@
 #include "logs/line_filter.h"
 
+#include "logs/line_ends.h"
+
 #include <algorithm>
 #include <cstring>
-
-#include "logs/line_ends.h"
 
 namespace lockstep::logs {
 

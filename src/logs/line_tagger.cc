@@ -1,9 +1,9 @@
 // The hot path of -t: two memchr scans and two copies a line, no allocation.
 #include "logs/line_tagger.h"
 
-#include <cstring>
-
 #include "logs/line_ends.h"
+
+#include <cstring>
 
 namespace lockstep::logs {
 

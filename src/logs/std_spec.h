@@ -1,17 +1,21 @@
 // -r/--redirects and -t/--tee: which of a worker's two streams an option is about.
 #pragma once
 
+#include "base/error.h"
+
 #include <map>
 #include <string_view>
-
-#include "base/error.h"
 
 namespace lockstep::logs {
 
 enum class Std : int { none = 0, out = 1, err = 2, all = 3 };
 
-constexpr Std operator|(Std a, Std b) { return static_cast<Std>(static_cast<int>(a) | static_cast<int>(b)); }
-constexpr bool has(Std set, Std stream) { return (static_cast<int>(set) & static_cast<int>(stream)) != 0; }
+constexpr Std operator|(Std a, Std b) {
+  return static_cast<Std>(static_cast<int>(a) | static_cast<int>(b));
+}
+constexpr bool has(Std set, Std stream) {
+  return (static_cast<int>(set) & static_cast<int>(stream)) != 0;
+}
 
 // Either one value for every local rank, or values for some (the others: none).
 struct StdSpec {

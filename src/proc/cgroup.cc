@@ -1,5 +1,7 @@
 #include "proc/cgroup.h"
 
+#include "base/text.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +11,6 @@
 #include <unistd.h>
 
 #include <memory>
-
-#include "base/text.h"
 
 namespace lockstep::proc {
 namespace {
@@ -42,7 +42,8 @@ void remove_abandoned(const std::string& folder) {
     const std::string name = entry->d_name;
     if (!name.starts_with("lockstep-")) continue;
     const auto pid = parse_int(name.substr(9));
-    if (pid && kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH) rmdir((folder + "/" + name).c_str());
+    if (pid && kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)
+      rmdir(std::string(folder).append("/").append(name).c_str());
   }
 }
 
@@ -53,7 +54,8 @@ Result<Cgroup> Cgroup::create() {
   remove_abandoned(folder);
   Cgroup group;
   group.path_ = folder + "/lockstep-" + std::to_string(getpid());
-  if (mkdir(group.path_.c_str(), 0755) != 0 && errno != EEXIST) return fail_sys("make " + group.path_, errno);
+  if (mkdir(group.path_.c_str(), 0755) != 0 && errno != EEXIST)
+    return fail_sys("make " + group.path_, errno);
   group.procs_ = io::Fd(open((group.path_ + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   group.kill_ = io::Fd(open((group.path_ + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
   if (!group.procs_ || !group.kill_) {

@@ -1,18 +1,19 @@
-// A control group of our own (cgroup v2) for one job's workers on this node: cgroup.kill ends all that
-// is inside at once, whatever it forked. Made below this process's own group; no controller is
+// A control group of our own (cgroup v2) for one job's workers on this node: cgroup.kill ends all
+// that is inside at once, whatever it forked. Made below this process's own group; no controller is
 // switched on, so limits and accounting stay as they were.
 #pragma once
 
-#include <string>
-
 #include "base/error.h"
 #include "io/fd.h"
+
+#include <string>
 
 namespace lockstep::proc {
 
 class Cgroup {
  public:
-  // unavailable/denied where there is no writable cgroup v2 or its kernel has no cgroup.kill (< 5.14).
+  // unavailable/denied where there is no writable cgroup v2 or its kernel has no cgroup.kill
+  // (< 5.14).
   static Result<Cgroup> create();
 
   int procs_fd() const { return procs_.get(); }  // a child writes "0" here to enter

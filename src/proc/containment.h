@@ -1,11 +1,6 @@
-// What keeps workers and all that descends from them together, so that nothing survives the agent: the
-// rungs of docs/supervision.md, from strongest to none.
+// What keeps workers and all that descends from them together, so that nothing survives the agent:
+// the rungs of docs/supervision.md, from strongest to none.
 #pragma once
-
-#include <chrono>
-#include <optional>
-#include <set>
-#include <string>
 
 #include "base/error.h"
 #include "proc/cgroup.h"
@@ -13,6 +8,11 @@
 #include "proc/pid_namespace.h"
 #include "proc/process_tree.h"
 #include "proc/spawn.h"
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
 
 namespace lockstep::proc {
 
@@ -26,8 +26,8 @@ const char* rung_name(Rung rung);
 
 class Containment {
  public:
-  // Splits off the guardian (all rungs but none): afterwards only the agent is here. Errors are those
-  // of a rung that this machine can't give.
+  // Splits off the guardian (all rungs but none): afterwards only the agent is here. Errors are
+  // those of a rung that this machine can't give.
   static Result<Containment> set_up(Rung rung);
 
   Rung rung() const { return rung_; }
@@ -38,7 +38,8 @@ class Containment {
   std::vector<pid_t> leftovers() const;
   // Ends them, at once.
   Sweep sweep(std::chrono::milliseconds limit) const;
-  // The pid as this process sees it of a descendant that calls itself `own_pid`; nullopt: none of ours.
+  // The pid as this process sees it of a descendant that calls itself `own_pid`; nullopt: none of
+  // ours.
   std::optional<pid_t> find_descendant(pid_t own_pid) const;
   // The last call: ends everything that is left.
   void end();

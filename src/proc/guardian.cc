@@ -1,5 +1,9 @@
 #include "proc/guardian.h"
 
+#include "proc/process_tree.h"
+#include "proc/signals.h"
+#include "proc/spawn.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -12,10 +16,6 @@
 #include <cstring>
 #include <set>
 #include <string>
-
-#include "proc/process_tree.h"
-#include "proc/signals.h"
-#include "proc/spawn.h"
 
 namespace lockstep::proc {
 namespace {
@@ -46,12 +46,14 @@ int attend(pid_t agent, const sigset_t& signals) {
     int status = 0;
     if (waitpid(agent, &status, WNOHANG) == agent) return status;
     siginfo_t orphan{};
-    while (waitid(P_ALL, 0, &orphan, WEXITED | WNOHANG | WNOWAIT) == 0 && orphan.si_pid != 0 && orphan.si_pid != agent)
+    while (waitid(P_ALL, 0, &orphan, WEXITED | WNOHANG | WNOWAIT) == 0 && orphan.si_pid != 0 &&
+           orphan.si_pid != agent)
       waitpid(orphan.si_pid, nullptr, 0);
   }
 }
 
-[[noreturn]] void guard(pid_t agent, const std::set<pid_t>& not_ours, const std::optional<Cgroup>& cgroup) {
+[[noreturn]] void guard(pid_t agent, const std::set<pid_t>& not_ours,
+                        const std::optional<Cgroup>& cgroup) {
   prctl(PR_SET_NAME, "lockstep-guard");
   const int status = attend(agent, handled_signals());
   if (cgroup) cgroup->kill_all();
@@ -59,8 +61,8 @@ int attend(pid_t agent, const sigset_t& signals) {
   if (cgroup) cgroup->remove();
   if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
-  say("lockstep: the agent (pid " + std::to_string(agent) + ") was ended by " + signal_name(signal) +
-      "; all of its workers were stopped\n");
+  say("lockstep: the agent (pid " + std::to_string(agent) + ") was ended by " +
+      signal_name(signal) + "; all of its workers were stopped\n");
   _exit(128 + signal);
 }
 

@@ -1,5 +1,8 @@
 #include "proc/leftovers.h"
 
+#include "base/text.h"
+#include "io/fd.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -10,9 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-
-#include "base/text.h"
-#include "io/fd.h"
 
 namespace lockstep::proc {
 namespace {
@@ -33,7 +33,8 @@ std::optional<std::string> variable(const std::string& environ, std::string_view
   std::size_t at = 0;
   while (at < environ.size()) {
     const std::size_t end = std::min(environ.find('\0', at), environ.size());
-    if (environ.compare(at, wanted.size(), wanted) == 0) return environ.substr(at + wanted.size(), end - at - wanted.size());
+    if (environ.compare(at, wanted.size(), wanted) == 0)
+      return environ.substr(at + wanted.size(), end - at - wanted.size());
     at = end + 1;
   }
   return std::nullopt;
@@ -70,7 +71,8 @@ std::vector<pid_t> kill_leftovers(const std::string& run_id) {
     // Held before we look, so that what we kill is what we looked at.
     const io::Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!pidfd || !is_leftover(pid, run_id)) continue;
-    if (syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0) killed.push_back(pid);
+    if (syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0)
+      killed.push_back(pid);
   }
   return killed;
 }

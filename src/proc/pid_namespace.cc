@@ -1,5 +1,7 @@
 #include "proc/pid_namespace.h"
 
+#include "proc/signals.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -10,8 +12,6 @@
 #include <unistd.h>
 
 #include <string>
-
-#include "proc/signals.h"
 
 namespace lockstep::proc {
 namespace {
@@ -36,7 +36,8 @@ Status unshare_pids() {
 
 Status mount_private_proc() {
   if (unshare(CLONE_NEWNS) != 0) return fail_sys("make a mount namespace", errno);
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return fail_sys("make mounts private", errno);
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail_sys("make mounts private", errno);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
     return fail_sys("mount a private /proc", errno);
   return {};

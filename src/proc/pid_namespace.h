@@ -1,6 +1,7 @@
-// A PID namespace with a private /proc for one job's workers. Its init dies with the agent (the kernel
-// sees to it), and with init the kernel ends everybody inside: nothing is left to chance, but workers
-// see other pids than `ps` outside does. Needs CAP_SYS_ADMIN or unprivileged user namespaces.
+// A PID namespace with a private /proc for one job's workers. Its init dies with the agent (the
+// kernel sees to it), and with init the kernel ends everybody inside: nothing is left to chance,
+// but workers see other pids than `ps` outside does. Needs CAP_SYS_ADMIN or unprivileged user
+// namespaces.
 #pragma once
 
 #include "base/error.h"

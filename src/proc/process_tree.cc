@@ -1,5 +1,8 @@
 #include "proc/process_tree.h"
 
+#include "base/text.h"
+#include "io/fd.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -12,9 +15,6 @@
 #include <map>
 #include <memory>
 
-#include "base/text.h"
-#include "io/fd.h"
-
 namespace lockstep::proc {
 namespace {
 
@@ -25,7 +25,8 @@ std::vector<pid_t> numbered_entries(const char* folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder), closedir);
   if (!dir) return out;
   while (const dirent* entry = readdir(dir.get()))
-    if (const auto number = parse_int(entry->d_name); number && *number > 0) out.push_back(static_cast<pid_t>(*number));
+    if (const auto number = parse_int(entry->d_name); number && *number > 0)
+      out.push_back(static_cast<pid_t>(*number));
   return out;
 }
 
@@ -55,7 +56,8 @@ bool kernel_lists_children() {
   return yes;
 }
 
-void collect(pid_t pid, const std::set<pid_t>& spared, std::set<pid_t>& seen, std::vector<pid_t>& out) {
+void collect(pid_t pid, const std::set<pid_t>& spared, std::set<pid_t>& seen,
+             std::vector<pid_t>& out) {
   for (const pid_t child : children_of(pid)) {
     if (spared.contains(child) || !seen.insert(child).second) continue;
     out.push_back(child);
@@ -76,7 +78,9 @@ bool reap_ended(const std::set<pid_t>& spared) {
 
 }  // namespace
 
-void become_subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+void become_subreaper() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
 
 std::vector<pid_t> children_of(pid_t pid) {
   if (!kernel_lists_children()) {
@@ -86,7 +90,8 @@ std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> out;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   for (const pid_t task : numbered_entries(tasks.c_str()))
-    if (const auto text = io::read_file(tasks + "/" + std::to_string(task) + "/children")) append_pids(*text, out);
+    if (const auto text = io::read_file(tasks + "/" + std::to_string(task) + "/children"))
+      append_pids(*text, out);
   return out;
 }
 
@@ -97,13 +102,16 @@ std::vector<pid_t> descendants_of(pid_t root, const std::set<pid_t>& spared) {
   return out;
 }
 
-std::vector<pid_t> descendants(const std::set<pid_t>& spared) { return descendants_of(getpid(), spared); }
+std::vector<pid_t> descendants(const std::set<pid_t>& spared) {
+  return descendants_of(getpid(), spared);
+}
 
 std::string command_of(pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
   auto line = io::read_file(folder + "/cmdline", 4096);
   if (line && !line->empty()) {
-    while (!line->empty() && line->back() == '\0') line->pop_back();
+    while (!line->empty() && line->back() == '\0')
+      line->pop_back();
     std::replace(line->begin(), line->end(), '\0', ' ');
     return printable(*line, 120);
   }

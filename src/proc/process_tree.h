@@ -23,12 +23,12 @@ std::vector<pid_t> descendants(const std::set<pid_t>& spared = {});
 std::string command_of(pid_t pid);
 
 struct Sweep {
-  int killed = 0;                  // processes that got SIGKILL
-  std::vector<pid_t> unkillable;   // still there when the time was over (uninterruptible sleep)
+  int killed = 0;                 // processes that got SIGKILL
+  std::vector<pid_t> unkillable;  // still there when the time was over (uninterruptible sleep)
 };
 // SIGKILLs all descendants but `spared` until none is left, reaping those that become children of
-// ours. Blocks, for as long as the kernel takes to end them; `limit` at most. Linux gives a fork bomb
-// no way out: whoever forks while we look is found in the next round.
+// ours. Blocks, for as long as the kernel takes to end them; `limit` at most. Linux gives a fork
+// bomb no way out: whoever forks while we look is found in the next round.
 Sweep sweep_descendants(const std::set<pid_t>& spared, std::chrono::milliseconds limit);
 
 // The same for what is below `root`, a child of ours that reaps its own (a namespace's init).

@@ -1,12 +1,12 @@
 #include "proc/process_tree.h"
 
-#include <signal.h>
-#include <unistd.h>
+#include "proc/leftovers.h"
+#include "proc/spawn.h"
 
 #include <gtest/gtest.h>
 
-#include "proc/leftovers.h"
-#include "proc/spawn.h"
+#include <signal.h>
+#include <unistd.h>
 
 namespace lockstep::proc {
 namespace {
@@ -18,8 +18,11 @@ void start_tree() {
   ASSERT_TRUE(pipe);
   SpawnSpec spec;
   spec.executable = "/bin/sh";
-  spec.argv = {"sh", "-c", "trap '' TERM; (setsid sh -c 'sleep 1000 >/dev/null & echo up' &); sleep 1000 >/dev/null & exec >/dev/null; wait"};
-  spec.env = {"PATH=/usr/bin:/bin", "TORCHELASTIC_RUN_ID=tree-test", std::string(kAgentTag) + "=1.999999999999"};
+  spec.argv = {"sh", "-c",
+               "trap '' TERM; (setsid sh -c 'sleep 1000 >/dev/null & echo up' &); sleep 1000 "
+               ">/dev/null & exec >/dev/null; wait"};
+  spec.env = {"PATH=/usr/bin:/bin", "TORCHELASTIC_RUN_ID=tree-test",
+              std::string(kAgentTag) + "=1.999999999999"};
   spec.stdout_fd = pipe->write.get();
   auto child = spawn(spec);
   ASSERT_TRUE(child);
@@ -47,7 +50,9 @@ TEST(ProcessTree, LeftoversAreThoseOfTheSameJobWhoseAgentIsGone) {
   sweep_descendants({}, std::chrono::seconds(10));
 }
 
-TEST(ProcessTree, CommandOf) { EXPECT_NE(command_of(getpid()).find("proc_test"), std::string::npos); }
+TEST(ProcessTree, CommandOf) {
+  EXPECT_NE(command_of(getpid()).find("proc_test"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace lockstep::proc

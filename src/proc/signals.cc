@@ -1,8 +1,8 @@
 #include "proc/signals.h"
 
-#include <cstring>
-
 #include "base/text.h"
+
+#include <cstring>
 
 namespace lockstep::proc {
 
@@ -10,7 +10,8 @@ std::string signal_name(int signal) {
   if (const char* abbreviation = sigabbrev_np(signal); abbreviation != nullptr)
     return std::string("SIG") + abbreviation;
   if (signal == SIGRTMIN) return "SIGRTMIN";
-  if (signal > SIGRTMIN && signal <= SIGRTMAX) return "SIGRTMIN+" + std::to_string(signal - SIGRTMIN);
+  if (signal > SIGRTMIN && signal <= SIGRTMAX)
+    return "SIGRTMIN+" + std::to_string(signal - SIGRTMIN);
   return "signal " + std::to_string(signal);
 }
 
@@ -29,13 +30,15 @@ std::optional<int> signal_number(std::string_view name) {
 sigset_t handled_signals() {
   sigset_t set;
   sigfillset(&set);
-  for (const int kept : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGTSTP, SIGTTIN,
-                         SIGTTOU, SIGCONT, SIGKILL, SIGSTOP, SIGPROF})
+  for (const int kept : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGTSTP,
+                         SIGTTIN, SIGTTOU, SIGCONT, SIGKILL, SIGSTOP, SIGPROF})
     sigdelset(&set, kept);
   return set;
 }
 
-void block(const sigset_t& set) { sigprocmask(SIG_BLOCK, &set, nullptr); }
+void block(const sigset_t& set) {
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
 
 bool is_ignored(int signal) {
   struct sigaction action {};

@@ -1,5 +1,5 @@
-// Signal names and the process's signal mask. Lockstep blocks the signals it handles before anything
-// else runs and takes them from a descriptor; nothing is ever done inside a handler.
+// Signal names and the process's signal mask. Lockstep blocks the signals it handles before
+// anything else runs and takes them from a descriptor; nothing is ever done inside a handler.
 #pragma once
 
 #include <signal.h>

@@ -6,7 +6,8 @@ namespace lockstep::proc {
 namespace {
 
 TEST(Signals, NamesRoundTrip) {
-  for (int signal = 1; signal < 32; ++signal) EXPECT_EQ(signal_number(signal_name(signal)), signal);
+  for (int signal = 1; signal < 32; ++signal)
+    EXPECT_EQ(signal_number(signal_name(signal)), signal);
   EXPECT_EQ(signal_name(SIGRTMIN + 2), "SIGRTMIN+2");
   EXPECT_EQ(signal_number("SIGRTMIN+2"), SIGRTMIN + 2);
   EXPECT_EQ(signal_number("term"), SIGTERM);

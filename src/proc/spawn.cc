@@ -1,5 +1,7 @@
 #include "proc/spawn.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,8 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-
-#include "base/text.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -72,22 +72,26 @@ void place_descriptors(Launch& launch) {
 void close_the_rest() {
   if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) return;
   const int limit = static_cast<int>(std::min<long>(sysconf(_SC_OPEN_MAX), 65536));
-  for (int fd = 3; fd < limit; ++fd) close(fd);
+  for (int fd = 3; fd < limit; ++fd)
+    close(fd);
 }
 
 // Runs in the child, in the parent's memory: system calls only.
 __attribute__((no_sanitize("address"))) int child_main(void* context) {
   Launch& launch = *static_cast<Launch*>(context);
-  if (launch.cgroup_procs_fd >= 0 && write(launch.cgroup_procs_fd, "0", 1) != 1) give_up(launch, "enter the cgroup");
+  if (launch.cgroup_procs_fd >= 0 && write(launch.cgroup_procs_fd, "0", 1) != 1)
+    give_up(launch, "enter the cgroup");
   if (setsid() < 0) give_up(launch, "start a session");
   clean_signals();
   if (launch.mount_namespace_fd >= 0) {
-    if (setns(launch.mount_namespace_fd, CLONE_NEWNS) != 0) give_up(launch, "enter the mount namespace");
+    if (setns(launch.mount_namespace_fd, CLONE_NEWNS) != 0)
+      give_up(launch, "enter the mount namespace");
     if (chdir(launch.folder) != 0) give_up(launch, "return to the current folder");
   }
   if (launch.die_with_parent) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(launch, "tie it to the agent");
-    if (const pid_t parent = getppid(); parent != launch.parent && parent != 0) _exit(127);  // already orphaned
+    if (const pid_t parent = getppid(); parent != launch.parent && parent != 0)
+      _exit(127);  // already orphaned
   }
   place_descriptors(launch);
   close_the_rest();
@@ -105,14 +109,15 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> out;
   out.reserve(strings.size() + 1);
-  for (const std::string& s : strings) out.push_back(const_cast<char*>(s.c_str()));
+  for (const std::string& s : strings)
+    out.push_back(const_cast<char*>(s.c_str()));
   out.push_back(nullptr);
   return out;
 }
 
 // One stack for all children, one at a time: with CLONE_VFORK we wait until it is free again.
 void* child_stack_top() {
-  constexpr std::size_t kSize = 64 * 1024;
+  constexpr std::size_t kSize = 64UL * 1024;
   static void* const base =
       mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   LOCKSTEP_CHECK(base != MAP_FAILED);
@@ -123,7 +128,9 @@ std::vector<unsigned char> cpu_mask(const std::vector<int>& cpus) {
   if (cpus.empty()) return {};
   const auto highest = static_cast<std::size_t>(*std::max_element(cpus.begin(), cpus.end()));
   std::vector<unsigned char> mask(CPU_ALLOC_SIZE(highest + 1));
-  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), mask.size(), reinterpret_cast<cpu_set_t*>(mask.data()));
+  for (const int cpu : cpus)
+    CPU_SET_S(static_cast<std::size_t>(cpu), mask.size(),
+              reinterpret_cast<cpu_set_t*>(mask.data()));
   return mask;
 }
 
@@ -139,7 +146,8 @@ Cloned clone_child(Launch& launch) {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
   int pidfd = -1;
-  const pid_t pid = clone(child_main, child_stack_top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &launch, &pidfd);
+  const pid_t pid = clone(child_main, child_stack_top(),
+                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &launch, &pidfd);
   const int error = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
   return {pid, pidfd, error};
@@ -150,7 +158,9 @@ Cloned clone_child(Launch& launch) {
 std::optional<Exit> Child::reap() {
   if (exit_) return exit_;
   siginfo_t info{};
-  if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG) != 0) return std::nullopt;
+  if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info,
+             WEXITED | WNOHANG) != 0)
+    return std::nullopt;
   if (info.si_pid == 0) return std::nullopt;
   Exit end;
   if (info.si_code == CLD_EXITED) {
@@ -188,7 +198,8 @@ Result<Child> spawn(const SpawnSpec& spec) {
   launch.cgroup_procs_fd = spec.cgroup_procs_fd;
   launch.mount_namespace_fd = spec.mount_namespace_fd;
   char folder[PATH_MAX];
-  if (spec.mount_namespace_fd >= 0 && getcwd(folder, sizeof folder) == nullptr) return fail_sys("find the current folder", errno);
+  if (spec.mount_namespace_fd >= 0 && getcwd(folder, sizeof folder) == nullptr)
+    return fail_sys("find the current folder", errno);
   launch.folder = folder;
 
   const Cloned cloned = clone_child(launch);

@@ -1,7 +1,10 @@
-// Starting a child process the vfork way and knowing its end through a pidfd. The child begins with a
-// clean slate: default signal dispositions, empty mask, own session, no descriptor above 2, and dies
-// with the thread that started it (so: call spawn() from the main thread only).
+// Starting a child process the vfork way and knowing its end through a pidfd. The child begins with
+// a clean slate: default signal dispositions, empty mask, own session, no descriptor above 2, and
+// dies with the thread that started it (so: call spawn() from the main thread only).
 #pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -9,9 +12,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/error.h"
-#include "io/fd.h"
 
 namespace lockstep::proc {
 
@@ -22,11 +22,11 @@ struct SpawnSpec {
   int stdin_fd = -1;             // -1: this process's own
   int stdout_fd = -1;
   int stderr_fd = -1;
-  std::vector<int> cpus;                // bind to these; empty: no change
-  bool die_with_parent = true;          // SIGKILL when the starting thread ends
-  int cgroup_procs_fd = -1;             // an open cgroup.procs to enter before exec
-  int mount_namespace_fd = -1;          // entered before exec
-  std::optional<rlimit> open_files;     // RLIMIT_NOFILE to restore
+  std::vector<int> cpus;             // bind to these; empty: no change
+  bool die_with_parent = true;       // SIGKILL when the starting thread ends
+  int cgroup_procs_fd = -1;          // an open cgroup.procs to enter before exec
+  int mount_namespace_fd = -1;       // entered before exec
+  std::optional<rlimit> open_files;  // RLIMIT_NOFILE to restore
 };
 
 struct Exit {

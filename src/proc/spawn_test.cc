@@ -1,11 +1,11 @@
 #include "proc/spawn.h"
 
+#include <gtest/gtest.h>
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 namespace lockstep::proc {
 namespace {
@@ -37,7 +37,8 @@ std::string output_of(SpawnSpec spec) {
   std::string out;
   char bytes[4096];
   ssize_t got = 0;
-  while ((got = read(pipe->read.get(), bytes, sizeof bytes)) > 0) out.append(bytes, static_cast<std::size_t>(got));
+  while ((got = read(pipe->read.get(), bytes, sizeof bytes)) > 0)
+    out.append(bytes, static_cast<std::size_t>(got));
   wait_for(*child);
   return out;
 }
@@ -55,7 +56,8 @@ TEST(Spawn, ReportsExitCodesAndSignals) {
 }
 
 TEST(Spawn, GivesTheChildItsEnvironmentAndNothingElse) {
-  EXPECT_EQ(output_of(shell("echo $GREETING; ls /proc/self/fd | wc -l")), "hello\n4\n");  // 0 1 2 and ls's own
+  EXPECT_EQ(output_of(shell("echo $GREETING; ls /proc/self/fd | wc -l")),
+            "hello\n4\n");  // 0 1 2 and ls's own
 }
 
 TEST(Spawn, ChildLeadsItsSessionWithACleanMaskAndDispositions) {
@@ -65,7 +67,8 @@ TEST(Spawn, ChildLeadsItsSessionWithACleanMaskAndDispositions) {
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
   sigprocmask(SIG_BLOCK, &term, &before);
-  const std::string status = output_of(shell("grep -E '^Sig(Blk|Ign)' /proc/self/status; ps -o sid= -p $$ | tr -d ' '; echo $$"));
+  const std::string status = output_of(
+      shell("grep -E '^Sig(Blk|Ign)' /proc/self/status; ps -o sid= -p $$ | tr -d ' '; echo $$"));
   sigprocmask(SIG_SETMASK, &before, nullptr);
   signal(SIGUSR1, SIG_DFL);
   EXPECT_NE(status.find("SigBlk:\t0000000000000000"), std::string::npos) << status;

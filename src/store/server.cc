@@ -108,9 +108,7 @@ void Server::refuse_one() {
                  port_, connections_.size());
   }
   spare_.reset();
-  {
-    const io::Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  }
+  { const io::Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
   spare_ = io::Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
   ++counts_.refused;
 }

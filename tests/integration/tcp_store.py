@@ -45,10 +45,6 @@ class Client:
     def set(self, key, value):
         self.op(0 + self.shift, text(key), text(value))
 
-    def compare_set(self, key, expected, desired):
-        self.op(1 + self.shift, text(key), text(expected), text(desired))
-        return self.value()
-
     def get(self, key):
         self.op(2 + self.shift, text(key))
         return self.value()
@@ -60,16 +56,8 @@ class Client:
     def keys(self, code, names):
         self.op(code, struct.pack("<Q", len(names)), *map(text, names))
 
-    def check(self, *names):
-        self.keys(4 + self.shift, names)
-        return self.receive(1)[0]
-
     def wait(self, *names):
         self.keys(5 + self.shift, names)
-
-    def count(self):
-        self.op(6 + self.shift)
-        return self.number()
 
     def delete(self, key):
         self.op(8, text(key))

@@ -96,6 +96,8 @@ def test_nproc_auto_without_gpus_is_cpus(lockstep):
     (["--logs-specs", "x"], ["logs-specs"]),
     (["--shutdown-timeout", "-1"], ["shutdown"]),
     (["--event-log-handler", "nonesuch"], ["nonesuch"]),
+    (["--nnodes", "2"], ["nnodes", "one node"]),
+    (["--standalone", "--nnodes", "1:2"], ["nnodes", "one node"]),
 ])
 def test_values_that_are_refused(lockstep, args, words):
     one_line(touch(lockstep, *args, TOUCH, env={"CUDA_VISIBLE_DEVICES": ""}), 1, *words)
@@ -294,19 +296,6 @@ def test_completion_is_valid(shell, tmp_path):
     script.write_text(ended.stdout)
     checked = subprocess.run([shell, "-n", script], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
-
-
-def test_bash_completes_an_option(tmp_path):
-    script = tmp_path / "completion"
-    script.write_text(subprocess.run([BINARY, "run", "--print-completion", "bash"], capture_output=True, text=True).stdout)
-    asked = f"""source {script}
-complete -p lockstep >/dev/null || exit 3
-COMP_WORDS=(lockstep run --nproc) COMP_CWORD=2 COMP_LINE='lockstep run --nproc' COMP_POINT=20
-$(complete -p lockstep | sed -n 's/.*-F \\([^ ]*\\).*/\\1/p') lockstep --nproc run
-printf '%s\\n' "${{COMPREPLY[@]}}" """
-    ended = subprocess.run(["bash", "-c", asked], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    assert "--nproc-per-node" in ended.stdout.split()
 
 
 def test_same_exit_codes_through_every_isolation(lockstep):

@@ -32,7 +32,7 @@ def sums(text):
 
 def test_all_reduce_and_again_after_a_restart(lockstep, torch_env):
     """The second attempt meets under the same port and must not see the first one's addresses."""
-    ended = lockstep.run("--nproc-per-node", 2, "--max-restarts", 1, SCRIPTS / "all_reduce.py", "--fail-first",
+    ended = lockstep.run("-t", 1, "--nproc-per-node", 2, "--max-restarts", 1, SCRIPTS / "all_reduce.py", "--fail-first",
                          env=torch_env, timeout=90)
     assert ended.rc == 0, str(ended)
     found = sums(ended.out)
@@ -59,7 +59,7 @@ def test_worker_keys_of_1_13_carry_the_attempt(lockstep):
 
 def test_a_store_that_the_worker_names_itself(lockstep):
     """init_process_group("tcp://..."), another port than MASTER_PORT. From 2.14 on PyTorch sees that by itself."""
-    ended = lockstep.run("--nproc-per-node", 2, SCRIPTS / "tcp_url.py", free_port(), env=peer_env(), timeout=60)
+    ended = lockstep.run("-t", 1, "--nproc-per-node", 2, SCRIPTS / "tcp_url.py", free_port(), env=peer_env(), timeout=60)
     assert ended.rc == 0, str(ended)
     assert ended.out.count("sum 2.0") == 2
 
