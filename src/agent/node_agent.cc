@@ -9,7 +9,9 @@
 #include "proc/leftovers.h"
 #include "proc/signals.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,6 +56,19 @@ logs::CaptureRules capture_rules_of(const LogConfig& config) {
   return rules;
 }
 
+// Before anything is started, and without creating the file.
+Status check_writable(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const bool exists = access(path.c_str(), F_OK) == 0;
+  if (access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
+    return fail_sys("--report " + path, errno);
+  struct stat found {};
+  if (exists && stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode))
+    return fail_sys("--report " + path, EISDIR);
+  return {};
+}
+
 }  // namespace
 
 Result<int> run_job(const LaunchConfig& config) {
@@ -91,6 +106,7 @@ Result<int> NodeAgent::run() {
 
 Status NodeAgent::prepare() {
   console_.take_log();
+  if (config_.report_file) LOCKSTEP_TRY(check_writable(*config_.report_file));
   open_files_ = io::raise_open_files_limit();  // thousands of store connections
   LOCKSTEP_TRY_ASSIGN(signals_,
                       SignalSource::open(loop_, [this](int signal) { on_signal(signal); }));
@@ -121,15 +137,10 @@ Status NodeAgent::open_store() {
   auto server = store::Server::listen(loop_, options);
   if (!server) {
     Error error = std::move(server).error();
-    if (error.code == Errc::already_exists) {
-      if (const auto owner =
-              host::find_port_owner("/proc", static_cast<std::uint16_t>(options.port)))
-        error.message += owner->pid > 0
-                             ? fmt::format(" (held by pid {}: {})", owner->pid, owner->command)
-                             : fmt::format(" (held by a process of uid {})", owner->uid);
+    host::name_port_holder(error, options.port);
+    if (error.code == Errc::already_exists)
       error.hint =
           "choose another --master-port, or leave it out: a single node then takes a free one";
-    }
     return Failure(std::move(error));
   }
   store_ = std::move(*server);
@@ -201,9 +212,14 @@ Status NodeAgent::open_health_port() {
                           status::metrics_text(metrics())};
   };
   // Every interface: whoever set the port wants it probed from outside (a kubelet).
-  LOCKSTEP_TRY_ASSIGN(
-      health_server_,
-      http::Server::listen(loop_, "", static_cast<std::uint16_t>(*port), std::move(handlers)));
+  auto server =
+      http::Server::listen(loop_, "", static_cast<std::uint16_t>(*port), std::move(handlers));
+  if (!server) {
+    Error error = std::move(server).error().within("TORCHELASTIC_HEALTH_CHECK_PORT");
+    host::name_port_holder(error, static_cast<int>(*port));
+    return Failure(std::move(error));
+  }
+  health_server_ = std::move(*server);
   return {};
 }
 

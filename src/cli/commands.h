@@ -15,7 +15,7 @@ enum class RunAs { run, torchrun, launch };
 int run_command(const Args& args, RunAs as);
 int store_command(const Args& args);
 
-// "lockstep run: error: what" and, if there is one, a line of advice; to stderr.
+// One line to stderr: "lockstep run: error: what; advice".
 void print_error(std::string_view program, const Error& error);
 
 }  // namespace lockstep::cli

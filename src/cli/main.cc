@@ -74,9 +74,9 @@ int dispatch(const std::string& program, Args args) {
 }  // namespace
 
 void print_error(std::string_view program, const Error& error) {
-  std::string text = std::string(program) + ": error: " + error.message + "\n";
-  if (!error.hint.empty()) text += std::string(program) + ": hint: " + error.hint + "\n";
-  std::fputs(text.c_str(), stderr);
+  std::string text = std::string(program) + ": error: " + error.message;
+  if (!error.hint.empty()) text += "; " + error.hint;
+  std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 }  // namespace lockstep::cli

@@ -68,7 +68,6 @@ int run_command(const Args& args, RunAs as) {
   const Table& table = table_for(as);
   const auto parsed = parse_options(table, args, variable);
   if (!parsed) {
-    std::fprintf(stderr, "%s\n", usage_line(table).c_str());
     print_error(table.program, parsed.error().error);
     return parsed.error().exit_code;
   }

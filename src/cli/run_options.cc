@@ -313,7 +313,7 @@ Table make_store_table() {
                  .kind = Kind::integer,
                  .metavar = "BYTES",
                  .help = "largest value taken from a client",
-                 .shown_default = "1073741824"},
+                 .shown_default = "268435456"},
                 {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
             }}}};
 }

@@ -24,7 +24,7 @@ struct StoreOptions {
   std::string host = "127.0.0.1";
   std::int64_t port = 29500;
   bool print_stats = false;
-  std::int64_t max_value_bytes = std::int64_t{1} << 30;
+  std::int64_t max_value_bytes = std::int64_t{256} << 20;
 };
 Result<StoreOptions> store_options(const Parsed& parsed);
 

@@ -12,7 +12,6 @@ int store_command(const Args& args) {
   const Table& table = store_table();
   const auto parsed = parse_options(table, args, [](std::string_view) { return std::nullopt; });
   if (!parsed) {
-    std::fprintf(stderr, "%s\n", usage_line(table).c_str());
     print_error(table.program, parsed.error().error);
     return parsed.error().exit_code;
   }

@@ -73,4 +73,12 @@ std::optional<PortOwner> find_port_owner(const std::string& proc, std::uint16_t 
   return PortOwner{0, "", listeners.front().uid};
 }
 
+void name_port_holder(Error& error, int port) {
+  if (error.code != Errc::already_exists) return;
+  const auto owner = find_port_owner("/proc", static_cast<std::uint16_t>(port));
+  if (!owner) return;
+  error.message += owner->pid > 0 ? fmt::format(" (held by pid {}: {})", owner->pid, owner->command)
+                                  : fmt::format(" (held by a process of uid {})", owner->uid);
+}
+
 }  // namespace lockstep::host

@@ -1,6 +1,8 @@
 // Who listens on a TCP port of this machine: for "the port is taken" messages.
 #pragma once
 
+#include "base/error.h"
+
 #include <sys/types.h>
 
 #include <cstdint>
@@ -17,5 +19,8 @@ struct PortOwner {
 
 // nullopt: nobody listens there. `proc` is "/proc" but in tests.
 std::optional<PortOwner> find_port_owner(const std::string& proc, std::uint16_t port);
+
+// For an error of listening on `port`: adds who holds it, if that is what went wrong.
+void name_port_holder(Error& error, int port);
 
 }  // namespace lockstep::host

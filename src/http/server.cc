@@ -1,10 +1,10 @@
 #include "http/server.h"
 
+#include "io/listen.h"
+
 #include <fmt/core.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -12,59 +12,7 @@
 #include <utility>
 
 namespace lockstep::http {
-namespace {
-
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
-Result<Address> parse_address(const std::string& host, std::uint16_t port) {
-  Address address;
-  auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
-  if (inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(port);
-    address.size = sizeof *v4;
-    return address;
-  }
-  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
-  if (inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(port);
-    address.size = sizeof *v6;
-    return address;
-  }
-  return fail(Errc::invalid_input, fmt::format("'{}' is no numeric address to listen on", host));
-}
-
-Result<io::Fd> open_listener(const std::string& host, std::uint16_t port) {
-  LOCKSTEP_TRY_ASSIGN(Address address, parse_address(host, port));
-  const std::string what = fmt::format("listen for HTTP on {} port {}", host, port);
-  io::Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return fail_sys(what, errno);
-  const int on = 1;
-  const int off = 0;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.storage.ss_family == AF_INET6)
-    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (bind(fd.get(), address.get(), address.size) != 0 || listen(fd.get(), 64) != 0)
-    return fail_sys(what, errno);
-  return fd;
-}
-
-std::uint16_t local_port(int fd) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return 0;
-  if (storage.ss_family == AF_INET)
-    return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
-  return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // Reads a request, writes the answer, then discards what still comes until the peer closes: closing
 // with unread bytes would reset the connection and could lose the answer on its way.
@@ -161,14 +109,10 @@ class Server::Connection {
 Result<std::unique_ptr<Server>> Server::listen(io::Loop& loop, const std::string& host,
                                                std::uint16_t port, Handlers handlers,
                                                ServerLimits limits) {
-  auto listener = open_listener(host.empty() ? "::" : host, port);
-  // No IPv6 in this kernel or container.
-  if (!listener && host.empty() && listener.error().sys != EADDRINUSE)
-    listener = open_listener("0.0.0.0", port);
-  if (!listener) return tl::make_unexpected(std::move(listener).error());
-  const std::uint16_t bound = local_port(listener->get());
+  LOCKSTEP_TRY_ASSIGN(io::Listener listener, io::open_listener(host, port, 64));
+  const auto bound = static_cast<std::uint16_t>(listener.port);
   return std::unique_ptr<Server>(
-      new Server(loop, std::move(*listener), bound, std::move(handlers), limits));
+      new Server(loop, std::move(listener.fd), bound, std::move(handlers), limits));
 }
 
 Server::Server(io::Loop& loop, io::Fd listener, std::uint16_t port, Handlers handlers,

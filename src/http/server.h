@@ -26,7 +26,7 @@ struct ServerLimits {
 
 class Server {
  public:
-  // host: a numeric address, or "" for every interface, IPv6 and IPv4. Port 0 takes a free one.
+  // host and port as io::open_listener takes them.
   static Result<std::unique_ptr<Server>> listen(io::Loop& loop, const std::string& host,
                                                 std::uint16_t port, Handlers handlers,
                                                 ServerLimits limits = {});

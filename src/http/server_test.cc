@@ -164,9 +164,9 @@ TEST_F(HttpServer, SaysWhyItCannotListen) {
   const auto taken = Server::listen(loop_, "127.0.0.1", server_->port(), {});
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().sys, EADDRINUSE);
-  const auto named = Server::listen(loop_, "localhost", 0, {});
-  ASSERT_FALSE(named);
-  EXPECT_EQ(named.error().code, Errc::invalid_input);
+  const auto nowhere = Server::listen(loop_, "192.0.2.1", 0, {});  // no address of this machine
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().sys, EADDRNOTAVAIL);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // One loop, one server, one signalfd, one timer.
 #include "store/serve.h"
 
+#include "host/port_owner.h"
 #include "io/fd.h"
 #include "io/loop.h"
 #include "store/server.h"
@@ -81,9 +82,14 @@ Status serve_until_signal(const ServeOptions& options) {
   limits.max_message_bytes =
       std::max(limits.max_message_bytes, 2 * limits.max_value_bytes + (1U << 20));
   io::Loop loop;
-  LOCKSTEP_TRY_ASSIGN(
-      const std::unique_ptr<Server> server,
-      Server::listen(loop, {.host = options.host, .port = options.port, .limits = limits}));
+  auto listening =
+      Server::listen(loop, {.host = options.host, .port = options.port, .limits = limits});
+  if (!listening) {
+    Error error = std::move(listening).error();
+    host::name_port_holder(error, options.port);
+    return Failure(std::move(error));
+  }
+  const std::unique_ptr<Server> server = std::move(*listening);
   io::Watch signal_watch(loop, signal_fd.get());
   signal_watch.start(io::kReadable, [&](int) { loop.stop(); });
   std::optional<StatsPrinter> printer;

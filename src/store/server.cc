@@ -3,7 +3,7 @@
 #include "store/server.h"
 
 #include "base/log.h"
-#include "store/listen.h"
+#include "io/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,8 @@ struct Server::Connection : Session {
 };
 
 Result<std::unique_ptr<Server>> Server::listen(io::Loop& loop, Options options) {
-  LOCKSTEP_TRY_ASSIGN(Listener listener,
-                      open_listener(options.host, options.port, options.backlog));
+  LOCKSTEP_TRY_ASSIGN(io::Listener listener,
+                      io::open_listener(options.host, options.port, options.backlog));
   std::unique_ptr<Server> server(new Server(loop, std::move(options)));
   server->port_ = listener.port;
   server->listener_ = std::move(listener.fd);
@@ -248,7 +248,7 @@ void Server::flush_touched() {
 
 void Server::close_for_error(Connection& connection) {
   ++counts_.closed_for_error;
-  counts_.last_error = peer_name(connection.fd.get()) + ": " + connection.verdict;
+  counts_.last_error = io::peer_name(connection.fd.get()) + ": " + connection.verdict;
   log::info("store on port {}: closed {}", port_, counts_.last_error);
   close(connection);
 }

@@ -1,5 +1,5 @@
 // getaddrinfo, socket, bind, listen.
-#include "store/listen.h"
+#include "io/listen.h"
 
 #include <fmt/core.h>
 
@@ -13,7 +13,7 @@
 #include <memory>
 #include <string_view>
 
-namespace lockstep::store {
+namespace lockstep::io {
 namespace {
 
 std::string place(const std::string& host, int port) {
@@ -22,7 +22,7 @@ std::string place(const std::string& host, int port) {
 
 Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::string& name,
                            int backlog) {
-  io::Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fail_sys("listen on " + name, errno);
   const int on = 1;
   const int off = 0;
@@ -33,10 +33,6 @@ Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::s
   if (bind(fd.get(), address, size) != 0 || ::listen(fd.get(), backlog) != 0) {
     const int error = errno;
     auto failure = fail_sys("listen on " + name, error);
-    if (error == EADDRINUSE) {
-      failure.value().code = Errc::already_exists;
-      failure.value().hint = "another process listens there; choose another port, or 0 for any";
-    }
     return failure;
   }
   sockaddr_storage bound{};
@@ -109,4 +105,4 @@ std::string peer_name(int fd) {
   return fmt::format(fmt::runtime(bracketed ? "[{}]:{}" : "{}:{}"), text, port.data());
 }
 
-}  // namespace lockstep::store
+}  // namespace lockstep::io
