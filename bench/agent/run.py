@@ -38,6 +38,10 @@ def start_to_exit():
     floor = [str(BUILD / "bench/bench_floor"), "2", "/bin/true"]
     a, b, ratio = pairs(200, ours, floor)
     rows = [("2 x /bin/true, start to exit", f"{a:.2f} ms", f"C floor {b:.2f} ms", f"{ratio:.2f} x the floor", "at most 4 x")]
+    bare = [*ours[:2], "--isolation", "none", *ours[2:]]
+    guarded, unguarded, _ = pairs(200, ours, bare)
+    rows.append(("the same with --isolation auto", f"{guarded:.2f} ms", f"with none {unguarded:.2f} ms",
+                 f"{guarded - unguarded:+.2f} ms", "at most 1 ms more"))
     if have_peer():
         theirs, _, _ = pairs(5, [*PEER, "--nproc-per-node", "2", "--no-python", "/bin/true"], floor)
         rows.append(("the same under torchrun 2.6", f"{theirs:.0f} ms", f"lockstep {a:.2f} ms",
