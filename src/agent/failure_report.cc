@@ -1,6 +1,7 @@
 #include "agent/failure_report.h"
 
 #include "base/text.h"
+#include "proc/signals.h"
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -65,7 +66,7 @@ std::string extra_lines(const WorkerFailure& failure) {
 
 std::string format_entry(std::size_t index, const WorkerFailure& failure) {
   const std::string signal =
-      failure.exit_code < 0 ? fmt::format(" ({})", signal_name(-failure.exit_code)) : "";
+      failure.exit_code < 0 ? fmt::format(" ({})", proc::signal_name(-failure.exit_code)) : "";
   std::string text = fmt::format("[{}]:\n", index);
   text += fmt::format("  time      : {}\n", local_time(failure_time_ms(failure)));
   text += fmt::format("  host      : {}\n", failure.host);
@@ -86,7 +87,7 @@ nlohmann::ordered_json entry_json(const WorkerFailure& failure) {
   json["pid"] = failure.pid;
   json["exit_code"] = failure.exit_code;
   json["signal"] = nullptr;
-  if (failure.exit_code < 0) json["signal"] = signal_name(-failure.exit_code);
+  if (failure.exit_code < 0) json["signal"] = proc::signal_name(-failure.exit_code);
   json["time_ms"] = failure_time_ms(failure);
   json["error_file"] = nullptr;
   if (failure.error && failure.error_file) json["error_file"] = *failure.error_file;
@@ -116,14 +117,6 @@ std::optional<std::size_t> root_cause(const FailureReport& report) {
   return best;
 }
 
-std::string signal_name(int signal) {
-  if (signal == SIGRTMIN) return "SIGRTMIN";
-  if (signal == SIGRTMAX) return "SIGRTMAX";
-  const char* name = sigabbrev_np(signal);
-  if (name == nullptr) return "<N/A>";
-  return std::string("SIG") + name;
-}
-
 std::string failure_message(const WorkerFailure& failure) {
   if (failure.error && !failure.error->text.empty()) {
     std::string text = failure.error->text;
@@ -132,7 +125,7 @@ std::string failure_message(const WorkerFailure& failure) {
   }
   if (failure.exit_code < 0)
     return fmt::format("Signal {} ({}) received by PID {}", -failure.exit_code,
-                       signal_name(-failure.exit_code), failure.pid);
+                       proc::signal_name(-failure.exit_code), failure.pid);
   return std::string(kNoTraceback);
 }
 

@@ -46,9 +46,6 @@ std::int64_t failure_time_ms(const WorkerFailure& failure);
 // are. nullopt without failures.
 std::optional<std::size_t> root_cause(const FailureReport& report);
 
-// "SIGTERM"; "<N/A>" for a number without a name. signal > 0.
-std::string signal_name(int signal);
-
 // What follows "traceback :" for this failure, lines after the first indented by two spaces where
 // torchrun does so.
 std::string failure_message(const WorkerFailure& failure);

@@ -135,13 +135,6 @@ TEST_F(Report, WhatFollowsTheStopIsNoCause) {
   EXPECT_EQ(root_cause(report_), 0U);
 }
 
-TEST_F(Report, SignalNames) {
-  EXPECT_EQ(signal_name(SIGTERM), "SIGTERM");
-  EXPECT_EQ(signal_name(SIGRTMIN), "SIGRTMIN");
-  EXPECT_EQ(signal_name(SIGRTMIN + 2), "<N/A>");
-  EXPECT_EQ(signal_name(4096), "<N/A>");
-}
-
 TEST_F(Report, FailedLine) {
   EXPECT_EQ(failed_line(failure(0, 3, 0), "/usr/bin/python3"),
             "failed (exitcode: 3) local_rank: 0 (pid: 4710) of binary: /usr/bin/python3");

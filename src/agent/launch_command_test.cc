@@ -68,8 +68,7 @@ TEST(LaunchConfig, Commands) {
        "t${local_rank}.py"},
       {[](RawOptions& raw) { raw.run_path = raw.no_python = raw.module = true; },
        {"/usr/bin/python3", "-u", "-c",
-        "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], "
-        "run_name=\"__main__\")",
+        R"(import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name="__main__"))",
         "T"},
        "T"},
   };

@@ -80,7 +80,7 @@ Status apply_shutdown_timeout(const RawOptions& raw, const Facts& facts, LaunchC
   if (seconds < 0)
     return fail(Errc::invalid_input,
                 fmt::format("shutdown_timeout must be non-negative, got {}", seconds));
-  constexpr std::int64_t kYear = 365 * 24 * 3600;  // more would overflow clocks further down
+  constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
   config.shutdown_timeout = std::chrono::seconds(std::min(seconds, kYear));
   return {};
 }

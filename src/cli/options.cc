@@ -161,6 +161,7 @@ Parser::Step Parser::consume_option(std::size_t& at) {
   std::vector<Match> matches = classify(word);
   if (matches.size() > 1) {
     std::vector<std::string> names;
+    names.reserve(matches.size());
     for (const Match& match : matches)
       names.push_back(fmt::format("--{}", match.option->name));
     return refuse(

@@ -43,7 +43,7 @@ std::vector<Gpu> from_driver(const std::string& root) {
   std::vector<Gpu> gpus;
   const std::string base = root + "/proc/driver/nvidia/gpus";
   for (const auto& pci : list_names(base)) {
-    const auto text = read_text(base + "/" + pci + "/information");
+    const auto text = read_text(fmt::format("{}/{}/information", base, pci));
     if (!text || field(*text, "GPU Excluded") == "Yes") continue;
     const auto minor = parse_int(field(*text, "Device Minor"));
     if (!minor || !may_open(fmt::format("{}/dev/nvidia{}", root, *minor))) continue;
@@ -102,7 +102,7 @@ std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, boo
   if (!run || (!wsl && !(names_wanted && names_missing(gpus)))) return gpus;
   const auto text = run(nvidia_smi_list_command());
   if (!text) return gpus;
-  const auto listed = parse_nvidia_smi_list(*text);
+  auto listed = parse_nvidia_smi_list(*text);
   if (wsl) return listed;
   add_names(gpus, listed);
   return gpus;

@@ -27,7 +27,7 @@ std::string indices(const std::vector<Gpu>& gpus) {
   return text;
 }
 
-std::string cuda(std::optional<std::string> value) {
+std::string cuda(const std::optional<std::string>& value) {
   return indices(choose_nvidia(four(), value));
 }
 

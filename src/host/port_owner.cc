@@ -41,7 +41,8 @@ void add_listeners(const std::string& table, std::uint16_t port, std::vector<Lis
 bool holds(const std::string& fd_dir, const std::vector<Listener>& listeners) {
   for (const auto& name : list_names(fd_dir)) {
     char target[64];
-    const ssize_t size = readlink((fd_dir + "/" + name).c_str(), target, sizeof target);
+    const ssize_t size =
+        readlink(fmt::format("{}/{}", fd_dir, name).c_str(), target, sizeof target);
     if (size <= 0) continue;
     const std::string_view link(target, static_cast<std::size_t>(size));
     for (const auto& listener : listeners)

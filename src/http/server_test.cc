@@ -127,6 +127,7 @@ TEST_F(HttpServer, SilentPeersAreDropped) {
 TEST_F(HttpServer, CrowdCannotShutOutTheNext) {
   start({.connections = 4});
   std::vector<io::Fd> crowd;
+  crowd.reserve(20);
   for (int i = 0; i < 20; ++i)
     crowd.push_back(connect_to_server());
   turn(milliseconds(20));

@@ -84,7 +84,8 @@ Status make_parents(const std::string& path) {
 // "<prefix><8 random>", new, only for this user.
 Result<std::string> make_random(const std::string& parent, const std::string& prefix) {
   for (int i = 0; i < kTries; ++i) {
-    std::string path = parent + "/" + prefix + random_suffix(kRandom);
+    std::string path = parent;
+    path.append("/").append(prefix).append(random_suffix(kRandom));
     if (mkdir(path.c_str(), 0700) == 0) return path;
     if (errno == ENOTDIR) return fail_file_in_the_way(parent);
     if (errno != EEXIST) return fail_here(parent, errno);

@@ -352,6 +352,7 @@ TEST(EngineScale, TenThousandParkedWaits) {
   Engine engine;
   std::deque<Peer> peers;
   std::vector<std::string> names;
+  names.reserve(100);
   for (int i = 0; i < 100; ++i)
     names.push_back("/common/" + std::to_string(i));
   for (int i = 0; i < 10'000; ++i) {
