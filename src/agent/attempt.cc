@@ -181,6 +181,7 @@ void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
   }
   if (const std::string tail = worker.capture->stderr_tail(); !tail.empty())
     failure.stderr_tail = split(strip(tail), '\n');
+  failure.tail_holds_stdout = worker.capture->tail_holds_stdout();
   if (auto note = oom_note(failure.exit_code, oom_before_, oom_.read(), oom_.system_wide());
       note && !failure.after_stop)
     failure.notes.push_back(std::move(*note));

@@ -97,6 +97,10 @@ Status apply_command(const RawOptions& raw, const Facts& facts, LaunchConfig& co
   LOCKSTEP_TRY(check_flags(raw));
   LOCKSTEP_TRY_ASSIGN(config.command, program_and_flags(raw, facts, config.nproc));
   config.entrypoint = raw.script;
+  if (raw.legacy_launch)
+    config.warnings.push_back(
+        "lockstep launch stands in for torch.distributed.launch, which is deprecated: use lockstep "
+        "run (or torchrun), and let the script read LOCAL_RANK from its environment");
   if (raw.legacy_launch && !raw.use_env) {
     config.local_rank_argument = raw.local_rank_spelling == "underscore"
                                      ? LocalRankArgument::underscore

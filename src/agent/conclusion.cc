@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace lockstep::agent {
 namespace {
@@ -43,6 +44,7 @@ int NodeAgent::conclude() {
     worker.capture.reset();
   }
   report(outcome_word(group_.outcome()));
+  remove_unused_logs();
   store_.reset();
   health_server_.reset();
   containment_.end();
@@ -71,6 +73,17 @@ void NodeAgent::end_leftovers() const {
   for (const pid_t pid : sweep.unkillable)
     log::error("process {} ({}) can't be killed: it is in {}", pid, proc::command_of(pid),
                process_wchan("/proc", pid));
+}
+
+// Not one worker ever ran: bad input leaves no directory behind.
+void NodeAgent::remove_unused_logs() const {
+  const bool ran = std::any_of(workers_.begin(), workers_.end(),
+                               [](const Worker& w) { return w.child.has_value(); });
+  if (!run_dir_ || ran || attempts_ > 1) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(run_dir_->path(), ignored);
+  if (!config_.logs.base_dir)
+    std::filesystem::remove(std::filesystem::path(run_dir_->path()).parent_path(), ignored);
 }
 
 void NodeAgent::name_the_unkillable() const {

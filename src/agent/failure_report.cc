@@ -58,7 +58,9 @@ std::string extra_lines(const WorkerFailure& failure) {
     text += "\n  note      : " + note;
   if (failure.error || failure.stderr_tail.empty()) return text;
   const std::size_t count = failure.stderr_tail.size();
-  text += fmt::format("\n  stderr    : last {} line{}:", count, count == 1 ? "" : "s");
+  text +=
+      fmt::format("\n  {} : last {} line{}:", failure.tail_holds_stdout ? "output   " : "stderr   ",
+                  count, count == 1 ? "" : "s");
   for (const auto& line : failure.stderr_tail)
     text += "\n    " + line;
   return text;

@@ -27,6 +27,7 @@ struct WorkerFailure {
   std::optional<ErrorRecord> error;
 
   std::vector<std::string> stderr_tail;  // shown only without a record
+  bool tail_holds_stdout = false;        // both streams went one way (2>&1, a terminal)
   std::vector<std::string> notes;  // "killed by the kernel's out-of-memory killer", "core dumped"
 };
 

@@ -72,6 +72,7 @@ struct LaunchConfig {
   int max_restarts = 0;
   std::chrono::duration<double> monitor_interval{0.1};
   std::vector<int> signals;    // that end the job, in the order given
+  std::string signals_text;    // as given: TORCHELASTIC_SIGNALS_TO_HANDLE
   bool signals_given = false;  // the user listed them (then USR1/USR2 may be among them)
   std::vector<int>
       forwarded_signals;  // passed to workers without ending the job (default USR1, USR2)

@@ -177,24 +177,46 @@ TEST(LaunchConfig, StaticKeepsItsAddress) {
   }
 }
 
-TEST(LaunchConfig, DynamicBackendsOnOneNode) {
-  for (const char* backend : {"c10d", "etcd", "etcd-v2"}) {
+TEST(LaunchConfig, DynamicBackendOnOneNode) {
+  RawOptions raw;
+  raw.script = "T";
+  raw.rdzv_backend = "c10d";
+  raw.rdzv_endpoint = "h:1";
+  raw.rdzv_id = "job";
+  raw.rdzv_id_given = true;
+  raw.rdzv_conf = "timeout=5,anything=goes";
+  const auto config = make_launch_config(raw, Machine{}.facts());
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->private_store);
+  EXPECT_TRUE(config->run_id_given);
+  EXPECT_EQ(config->run_id, "job");
+  EXPECT_EQ(config->rdzv_conf.at("timeout"), "5");
+  EXPECT_EQ(config->rdzv_conf.at("anything"), "goes");
+  EXPECT_TRUE(config->warnings.empty());
+}
+
+TEST(LaunchConfig, BackendsThatAreNotThereYetAreRefused) {
+  for (const char* backend : {"etcd", "etcd-v2"}) {
     RawOptions raw;
     raw.script = "T";
     raw.rdzv_backend = backend;
-    raw.rdzv_endpoint = "h:1";
-    raw.rdzv_id = "job";
-    raw.rdzv_id_given = true;
-    raw.rdzv_conf = "timeout=5,anything=goes";
     const auto config = make_launch_config(raw, Machine{}.facts());
-    ASSERT_TRUE(config) << backend << config.error().message;
-    EXPECT_TRUE(config->private_store);
-    EXPECT_TRUE(config->run_id_given);
-    EXPECT_EQ(config->run_id, "job");
-    EXPECT_EQ(config->rdzv_conf.at("timeout"), "5");
-    EXPECT_EQ(config->rdzv_conf.at("anything"), "goes");
-    EXPECT_TRUE(config->warnings.empty());
+    ASSERT_FALSE(config) << backend;
+    EXPECT_NE(config.error().message.find("is not there yet"), std::string::npos);
   }
+}
+
+TEST(LaunchConfig, LocalAddr) {
+  const auto made = [](const char* addr) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.local_addr = addr;
+    return make_launch_config(raw, Machine{}.facts());
+  };
+  EXPECT_EQ(made("")->local_addr, std::nullopt);
+  EXPECT_EQ(made(" 10.0.0.7 ")->local_addr, "10.0.0.7");
+  EXPECT_EQ(made("[fd00::7]")->local_addr, "fd00::7");
+  EXPECT_FALSE(made("0.0.0.0"));
 }
 
 TEST(LaunchConfig, WarnsAndGoesOn) {

@@ -2,9 +2,13 @@
 
 #include "agent/helper_command.h"
 #include "base/id.h"
+#include "base/text.h"
 #include "host/cpus.h"
 #include "host/gpus.h"
+#include "io/fd.h"
 #include "proc/spawn.h"
+
+#include <fmt/core.h>
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -27,6 +31,17 @@ FileKind file_kind(const std::string& path) {
   return S_ISDIR(found.st_mode) ? FileKind::directory : FileKind::other;
 }
 
+// A script whose "#!" line names nothing that is there: execve would say that the script is
+// missing.
+Status check_interpreter(const std::string& path) {
+  const auto head = io::read_file(path, 256);
+  if (!head || !head->starts_with("#!")) return {};
+  const std::string line = split(head->substr(2), '\n').front();
+  const std::string interpreter = split(strip(line), ' ').front();
+  if (interpreter.empty() || access(interpreter.c_str(), X_OK) == 0) return {};
+  return fail_sys(fmt::format("{}: its interpreter {}", path, printable(interpreter)), errno);
+}
+
 Result<std::string> find_program(const std::string& name) {
   const std::string path = variable("PATH").value_or("/bin:/usr/bin");
   LOCKSTEP_TRY_ASSIGN(std::string found, proc::find_executable(name, path));
@@ -34,6 +49,7 @@ Result<std::string> find_program(const std::string& name) {
   if (stat(found.c_str(), &about) != 0) return fail_sys(found, errno);
   if (S_ISDIR(about.st_mode)) return fail_sys(found, EISDIR);
   if (access(found.c_str(), X_OK) != 0) return fail_sys(found, errno);
+  LOCKSTEP_TRY(check_interpreter(found));
   return found;
 }
 

@@ -127,7 +127,7 @@ void NodeAgent::sweep_earlier_run() const {
   const auto killed = proc::kill_leftovers(config_.run_id);
   if (!killed.empty())
     log::warning("ended {} processes that an earlier run of job '{}' had left on this node",
-                 killed.size(), config_.run_id);
+                 killed.size(), printable(config_.run_id));
 }
 
 Status NodeAgent::open_store() {

@@ -76,6 +76,7 @@ class NodeAgent {
   int conclude();
   void end_leftovers() const;
   void name_the_unkillable() const;
+  void remove_unused_logs() const;
   void report(const std::string& outcome);
   void copy_error_file_to_parent() const;
   int exit_code() const;

@@ -19,6 +19,10 @@ int default_port(std::string_view backend) {
 }
 
 Status check_backend(const std::string& backend) {
+  if (backend == "etcd" || backend == "etcd-v2")
+    return fail(Errc::unavailable,
+                fmt::format("the rendezvous backend '{}' is not there yet", backend),
+                "one node needs none: leave --rdzv-backend out");
   if (std::find(kBackends.begin(), kBackends.end(), backend) != kBackends.end()) return {};
   return fail(Errc::invalid_input,
               fmt::format("the rendezvous backend '{}' is not registered", printable(backend)),

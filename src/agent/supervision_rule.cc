@@ -1,47 +1,18 @@
 // Restarts, signals, timeouts, and how the job's end is told.
 #include "agent/launch_rules.h"
 #include "base/text.h"
+#include "proc/signals.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <limits>
 
 namespace lockstep::agent {
 namespace {
 
-struct SignalName {
-  std::string_view name;  // without SIG
-  int number;
-};
-
-constexpr std::array kSignals = {
-    SignalName{"HUP", SIGHUP},   SignalName{"INT", SIGINT},     SignalName{"QUIT", SIGQUIT},
-    SignalName{"ILL", SIGILL},   SignalName{"TRAP", SIGTRAP},   SignalName{"ABRT", SIGABRT},
-    SignalName{"BUS", SIGBUS},   SignalName{"FPE", SIGFPE},     SignalName{"USR1", SIGUSR1},
-    SignalName{"SEGV", SIGSEGV}, SignalName{"USR2", SIGUSR2},   SignalName{"PIPE", SIGPIPE},
-    SignalName{"ALRM", SIGALRM}, SignalName{"TERM", SIGTERM},   SignalName{"STKFLT", SIGSTKFLT},
-    SignalName{"CHLD", SIGCHLD}, SignalName{"CONT", SIGCONT},   SignalName{"TSTP", SIGTSTP},
-    SignalName{"TTIN", SIGTTIN}, SignalName{"TTOU", SIGTTOU},   SignalName{"URG", SIGURG},
-    SignalName{"XCPU", SIGXCPU}, SignalName{"XFSZ", SIGXFSZ},   SignalName{"VTALRM", SIGVTALRM},
-    SignalName{"PROF", SIGPROF}, SignalName{"WINCH", SIGWINCH}, SignalName{"IO", SIGIO},
-    SignalName{"POLL", SIGPOLL}, SignalName{"PWR", SIGPWR},     SignalName{"SYS", SIGSYS},
-};
-
 constexpr std::string_view kDefaultSignals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
-
-// SIGKILL and SIGSTOP are not in the table: nobody can handle them.
-std::optional<int> signal_number(std::string_view given) {
-  const std::string upper = to_upper(strip(given));
-  std::string_view name = upper;
-  if (name.starts_with("SIG")) name.remove_prefix(3);
-  for (const SignalName& signal : kSignals) {
-    if (signal.name == name) return signal.number;
-  }
-  return std::nullopt;
-}
 
 bool contains(const std::vector<int>& numbers, int number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
@@ -50,9 +21,10 @@ bool contains(const std::vector<int>& numbers, int number) {
 void apply_signals(const RawOptions& raw, LaunchConfig& config) {
   config.signals_given = raw.signals_to_handle.has_value();
   const std::string list = raw.signals_to_handle.value_or(std::string(kDefaultSignals));
+  config.signals_text = list;
   for (const std::string& name : split(list, ',')) {
-    const auto number = signal_number(name);
-    if (!number) {
+    const auto number = proc::signal_number(name);
+    if (!number || *number == SIGKILL || *number == SIGSTOP) {  // nobody can handle those two
       config.warnings.push_back(
           fmt::format("Failed to register signal handler for {}", printable(name)));
     } else if (!contains(config.signals, *number)) {

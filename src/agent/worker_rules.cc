@@ -73,6 +73,18 @@ Status apply_nodes(const RawOptions& raw, LaunchConfig& config) {
   return {};
 }
 
+// Empty counts as not given; an IPv6 address may stand in brackets.
+Result<std::optional<std::string>> local_addr(std::string_view given) {
+  std::string_view addr = strip(given);
+  if (addr.starts_with('[') && addr.ends_with(']')) addr = addr.substr(1, addr.size() - 2);
+  if (addr.empty()) return std::nullopt;
+  if (addr == "0.0.0.0" || addr == "::")
+    return fail(Errc::invalid_input,
+                fmt::format("--local-addr {} is no address that a worker could connect to", addr),
+                "give this node's own address, or leave it out");
+  return std::string(addr);
+}
+
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY_ASSIGN(const std::int64_t count, worker_count(raw.nproc_per_node, facts));
   if (count < 1)
@@ -83,7 +95,7 @@ Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& co
                 fmt::format("nproc_per_node must be at most {}, got {}", kMost, count));
   config.nproc = static_cast<int>(count);
   config.role = raw.role;
-  config.local_addr = raw.local_addr;
+  LOCKSTEP_TRY_ASSIGN(config.local_addr, local_addr(raw.local_addr.value_or("")));
   if (config.nproc > 1 && !facts.env("OMP_NUM_THREADS")) {
     config.omp_num_threads = "1";
     config.warnings.push_back(

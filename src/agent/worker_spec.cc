@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "codec/python_template.h"
 #include "proc/leftovers.h"
-#include "proc/signals.h"
 
 namespace lockstep::agent {
 
@@ -18,13 +17,6 @@ Round single_node_round(int number, int nproc, std::string master_addr, int mast
 }
 
 namespace {
-
-std::string signal_list(const LaunchConfig& config) {
-  std::vector<std::string> names;
-  for (const int signal : config.signals)
-    names.push_back(proc::signal_name(signal));
-  return join(names, ",");
-}
 
 // What is the same for all workers of the attempt.
 Environment shared_environment(const LaunchConfig& config, const Round& round,
@@ -42,7 +34,7 @@ Environment shared_environment(const LaunchConfig& config, const Round& round,
   env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(config.max_restarts);
   env["TORCHELASTIC_RUN_ID"] = config.run_id;
   env["TORCHELASTIC_USE_AGENT_STORE"] = round.use_agent_store ? "True" : "False";
-  env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = signal_list(config);
+  env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = config.signals_text;
   env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (config.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", *config.omp_num_threads);
   if (!facts.agent_tag.empty()) env[proc::kAgentTag] = facts.agent_tag;

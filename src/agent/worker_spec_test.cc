@@ -13,7 +13,7 @@ LaunchConfig two_workers() {
   config.role = "trainer";
   config.run_id = "job7";
   config.max_restarts = 3;
-  config.signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  config.signals_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
   config.command = {"/usr/bin/python3", "-u", "train.py", "--rank=${local_rank}", "$$x", "${rank}"};
   config.local_rank_argument_at = 3;
   return config;

@@ -75,6 +75,7 @@ int dispatch(const std::string& program, Args args) {
 
 void print_error(std::string_view program, const Error& error) {
   std::string text = std::string(program) + ": error: " + error.message;
+  if (!error.hint.empty() && text.ends_with('.')) text.pop_back();
   if (!error.hint.empty()) text += "; " + error.hint;
   std::fprintf(stderr, "%s\n", text.c_str());
 }

@@ -9,6 +9,8 @@
 #include "cli/run_options.h"
 #include "proc/signals.h"
 
+#include <signal.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -65,6 +67,8 @@ int launch(std::string_view program, const Parsed& parsed, bool legacy) {
 int run_command(const Args& args, RunAs as) {
   // From here on a signal waits until there is somebody to act on it.
   proc::block(proc::handled_signals());
+  // Inherited as ignored, it would let the kernel throw away how our children ended.
+  signal(SIGCHLD, SIG_DFL);
   const Table& table = table_for(as);
   const auto parsed = parse_options(table, args, variable);
   if (!parsed) {

@@ -50,10 +50,22 @@ Result<std::unique_ptr<Capture>> Capture::open(io::Loop& loop, Console& console,
   capture->err_.plan = std::move(plan.err);
   LOCKSTEP_TRY(capture->open_side(loop, console, Stream::out, plan.prefix));
   LOCKSTEP_TRY(capture->open_side(loop, console, Stream::err, plan.prefix));
+  LOCKSTEP_TRY(capture->share_one_way(console));
   return capture;
 }
 
 Capture::~Capture() = default;
+
+// Where the agent's two streams are one file, a worker's go the same way: had stdout the file
+// itself and stderr a detour through us, lines would change places.
+Status Capture::share_one_way(const Console& console) {
+  if (out_.plan.route != Route::inherit || err_.plan.route != Route::passthrough) return {};
+  if (!console.one_file()) return {};
+  out_.child = io::Fd(fcntl(err_.child.get(), F_DUPFD_CLOEXEC, 3));
+  if (!out_.child) return fail_sys("duplicate a worker's stderr", errno);
+  shared_ = true;
+  return {};
+}
 
 Status Capture::open_side(io::Loop& loop, Console& console, Stream stream,
                           const std::string& prefix) {

@@ -44,6 +44,9 @@ class Capture {
   // The last lines of stderr: ANSI colours taken out, other control bytes and broken UTF-8 as \xNN.
   std::string stderr_tail(std::size_t lines = 20) const;
 
+  // stdout and stderr go one way, so that stderr_tail() holds both.
+  bool tail_holds_stdout() const { return shared_; }
+
   // The terminal's size changed (SIGWINCH).
   void resize();
 
@@ -60,11 +63,13 @@ class Capture {
   Capture() = default;
   Status open_side(io::Loop& loop, Console& console, Stream stream, const std::string& prefix);
   Status open_reader(io::Loop& loop, Console& console, Stream stream, const std::string& prefix);
+  Status share_one_way(const Console& console);
   void on_end();
 
   Side out_;
   Side err_;
   int console_err_fd_ = 2;
+  bool shared_ = false;
   bool taken_ = false;  // drain_now() was called
   std::function<void()> on_drained_;
 };

@@ -70,7 +70,8 @@ class Console {
   ByteQueue& begin(Stream stream, ConsoleSource& source, bool takes_over = false);
   void end(Stream stream, ConsoleSource& source, bool mid_line);
 
-  int fd(Stream stream) const;  // the inherited descriptor
+  bool one_file() const { return !sinks_[1]; }  // 2>&1, or both on one terminal
+  int fd(Stream stream) const;                  // the inherited descriptor
   // Space to read into, for whoever reads on this loop; contents do not outlive a callback.
   std::span<char> scratch() { return {scratch_.get(), kScratchSize}; }
 

@@ -49,16 +49,20 @@ std::string parent_of(const std::string& path) {
   return without_trailing_slashes(path.substr(0, slash));
 }
 
+bool usable_folder(const char* path) {
+  struct stat info {};
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode) && access(path, W_OK | X_OK) == 0;
+}
+
 // Where Python's tempfile would put it.
 std::string temporary_base() {
   for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
     const char* dir = std::getenv(name);
-    if (dir == nullptr || *dir == '\0') continue;
-    struct stat info {};
-    if (stat(dir, &info) == 0 && S_ISDIR(info.st_mode) && access(dir, W_OK | X_OK) == 0) {
+    if (dir != nullptr && *dir != '\0' && usable_folder(dir))
       return without_trailing_slashes(absolute(dir));
-    }
   }
+  for (const char* dir : {"/tmp", "/var/tmp", "/usr/tmp", "."})
+    if (usable_folder(dir)) return without_trailing_slashes(absolute(dir));
   return "/tmp";
 }
 

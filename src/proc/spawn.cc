@@ -159,8 +159,11 @@ std::optional<Exit> Child::reap() {
   if (exit_) return exit_;
   siginfo_t info{};
   if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info,
-             WEXITED | WNOHANG) != 0)
-    return std::nullopt;
+             WEXITED | WNOHANG) != 0) {
+    if (errno != ECHILD) return std::nullopt;
+    exit_ = Exit{.code = 1};  // somebody else took its status: ended, nobody knows how
+    return exit_;
+  }
   if (info.si_pid == 0) return std::nullopt;
   Exit end;
   if (info.si_code == CLD_EXITED) {

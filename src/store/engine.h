@@ -136,6 +136,7 @@ class Engine {
   void unlink(detail::Link& link);
   void unpark(detail::Park& park);
   void unpark_all(Session& session);
+  void answer(detail::Park& parked);
   void link_done(detail::Link& link);  // one key less; answers the wait when it was the last
   void wake_all(detail::WaitMap& map, std::string_view key);
   void wake_one(std::string_view key);

@@ -78,14 +78,17 @@ void Engine::unpark_all(Session& session) {
     unpark(session.parks_.front());
 }
 
-void Engine::link_done(Link& link) {
-  Park& parked = *link.park;
-  unlink(link);
-  if (--parked.missing > 0) return;
+void Engine::answer(Park& parked) {
   Session& session = *parked.session;
   put_u8(session.out, 0);
   unpark(parked);
   touch(session);
+}
+
+void Engine::link_done(Link& link) {
+  Park& parked = *link.park;
+  unlink(link);
+  if (--parked.missing == 0) answer(parked);
 }
 
 void Engine::wake_all(WaitMap& map, std::string_view key) {
@@ -97,8 +100,17 @@ void Engine::wake_all(WaitMap& map, std::string_view key) {
 }
 
 void Engine::wake_one(std::string_view key) {
-  const auto entry = waits_.find(key);
-  if (entry != waits_.end()) link_done(*entry->second.head);
+  // One waiter is answered. Whoever waits for other keys too has only this one less to wait for,
+  // and the next is tried.
+  for (auto entry = waits_.find(key); entry != waits_.end(); entry = waits_.find(key)) {
+    Park& parked = *entry->second.head->park;
+    for (Link& link : parked.links) {
+      if (link.entry == nullptr || link.entry->first != key) continue;
+      unlink(link);
+      --parked.missing;
+    }
+    if (parked.missing == 0) return answer(parked);
+  }
 }
 
 // --- watchers (dialect A only) ---

@@ -253,6 +253,14 @@ void Server::close_for_error(Connection& connection) {
   close(connection);
 }
 
+void Server::purge() {
+  while (!connections_.empty())
+    close(*connections_.back());
+  while (io::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC))) {
+  }
+  engine_.purge();
+}
+
 void Server::close(Connection& connection) {
   engine_.drop(connection);
   const std::size_t index = connection.index;

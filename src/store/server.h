@@ -64,7 +64,9 @@ class Server {
   void flush();
 
   void set(std::string_view key, std::string_view value);
-  void purge() { engine_.purge(); }
+  // As fresh: also closes every connection, accepted or not yet, since what its peer had already
+  // sent must not come after the purge. For when all peers are known to be dead.
+  void purge();
   void purge_except(std::span<const std::string> prefixes) { engine_.purge_except(prefixes); }
 
   Stats stats() const;
