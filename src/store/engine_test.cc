@@ -285,6 +285,25 @@ TEST_P(EngineD, APushWakesOneWaiter) {
   EXPECT_EQ(engine.next_touched(), &second.session());
 }
 
+TEST_P(EngineD, APushIsNotLostOnWhoWaitsForMore) {
+  const std::vector<std::string_view> twice = {"q", "q"};
+  const std::vector<std::string_view> more = {"q", "other"};
+  const std::vector<std::string_view> keys = {"q"};
+  Peer& needs_more = peer();
+  Peer& needs_one = peer();
+  ask(needs_more, {.op = Op::wait, .items = more});
+  ask(needs_one, {.op = Op::wait, .items = keys});
+  Peer& p = peer();
+  ask(p, {.op = Op::queue_push, .key = "q"});
+  EXPECT_EQ(engine.next_touched(), &needs_one.session());
+  EXPECT_EQ(engine.next_touched(), nullptr);
+  ask(p, {.op = Op::queue_pop, .key = "q"});
+  Peer& repeats = peer();
+  ask(repeats, {.op = Op::wait, .items = twice});
+  ask(p, {.op = Op::queue_push, .key = "q"});
+  EXPECT_EQ(engine.next_touched(), &repeats.session());
+}
+
 TEST_P(EngineD, BarrierReleasesAllAtOnce) {
   Peer& first = peer();
   Peer& second = peer();

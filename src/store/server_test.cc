@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -278,6 +279,44 @@ TEST(ClientConnect, SaysWhereWhyAndHowLong) {
   EXPECT_NE(client.error().message.find("127.0.0.1:" + std::to_string(port)), std::string::npos);
   EXPECT_NE(client.error().message.find("Connection refused, gave up after 0."), std::string::npos)
       << client.error().message;
+}
+
+// What a dead attempt's workers had sent must not come after the purge: neither bytes beyond one
+// read, nor a connection that was not accepted yet.
+TEST_F(ServerTest, PurgeDropsWhatIsStillToBeRead) {
+  bool done = false;
+  std::thread writer([&] {
+    Client dying = client();
+    (void)dying.set("/long", std::string(400'000, 'x'));
+    (void)dying.set("/stale", "1");
+    loop.post([&] { done = true; });
+  });
+  while (server->stats().bytes_in < 100'000 && !done)
+    loop.run_once();
+  server->purge();
+  while (!done)
+    loop.run_once();
+  writer.join();
+  for (int turn = 0; turn < 100; ++turn)
+    loop.run_once();
+  EXPECT_EQ(server->stats().keys, 0U);
+  EXPECT_EQ(server->stats().connections, 0U);
+}
+
+TEST_F(ServerTest, PurgeDropsWhoIsStillToBeAccepted) {
+  const io::Fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<in_port_t>(server->port()));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(peer.get(), reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+  const std::string set("\0\1\0\0\0\0\0\0\0k\1\0\0\0\0\0\0\0v", 19);  // dialect A: SET k=v
+  ASSERT_EQ(send(peer.get(), set.data(), set.size(), 0), static_cast<ssize_t>(set.size()));
+  server->purge();
+  for (int turn = 0; turn < 100; ++turn)
+    loop.run_once();
+  EXPECT_EQ(server->stats().keys, 0U);
+  EXPECT_EQ(server->stats().connections, 0U);
 }
 
 }  // namespace

@@ -158,3 +158,19 @@ def test_a_flood_on_the_store_port_costs_bounded_memory(store):
     assert until(lambda: Client(address).add("alive", 1))
     peak = int(status_of(agent)["VmHWM"].split()[0])
     assert peak < 64 << 10, f"{peak} kB"
+
+
+@pytest.mark.parametrize("backend", ["etcd", "etcd-v2"])
+def test_a_backend_that_is_not_there_is_refused(lockstep, backend):
+    ended = lockstep.run("--rdzv-backend", backend, "--rdzv-endpoint", "localhost:2379", "--no-python", "/bin/true")
+    assert ended.rc == 1 and len(ended.error_lines) == 1 and backend in ended.err, str(ended)
+
+
+@pytest.mark.parametrize("content, word", [("#!/no/such/interpreter\n", "/no/such/interpreter"), ("what is this\n", "Exec format error")])
+def test_a_program_that_cannot_run_leaves_nothing_behind(lockstep, content, word):
+    program = lockstep.work / "program"
+    program.write_text(content)
+    program.chmod(0o755)
+    ended = lockstep.run("--no-python", program)
+    assert ended.rc == 1 and word in ended.err, str(ended)
+    assert not list(lockstep.temp.iterdir())

@@ -25,8 +25,7 @@ def test_names_are_exactly_those_of_torchrun(lockstep):
     (first, second) = envs(lockstep, "--nproc-per-node", 2, count=2)
     inherited = set(lockstep.environment()) | {TOKEN}
     for env in (first, second):
-        added = {name for name in set(env) - inherited if not name.startswith("LOCKSTEP_")}
-        assert added == WORKER_NAMES | {"OMP_NUM_THREADS"}
+        assert set(env) - inherited == WORKER_NAMES | {"OMP_NUM_THREADS", "LOCKSTEP_AGENT"}
         assert inherited <= set(env)
 
 
@@ -205,3 +204,37 @@ def test_pidns_workers_have_a_proc_of_their_own(lockstep):
     assert os.readlink(f"/proc/{outer[0]}/ns/pid") != os.readlink("/proc/self/ns/pid")
     run.signal(signal.SIGTERM)
     assert run.wait().rc == 1
+
+
+def test_an_inherited_ignored_sigchld_hides_no_end(lockstep):
+    """Ignored, it would let the kernel throw away how the workers ended."""
+    ended = lockstep.run_worker(actions=["exit=3"], restore_signals=False,
+                                preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert ended.rc == 1 and "exitcode  : 3 " in ended.err, str(ended)
+
+
+def test_numa_binding_reaches_the_workers(lockstep):
+    """Without GPUs, local ranks share the machine's cores out among themselves."""
+    cpus = sorted(os.sched_getaffinity(0))
+    count = min(2, len(cpus))
+    ended = lockstep.run("--numa-binding", "exclusive", "--nproc-per-node", count, "--no-python", "/bin/sh", "-c",
+                         f"grep Cpus_allowed_list /proc/self/status > {lockstep.facts}/cpus.$$RANK")
+    assert ended.rc == 0, str(ended)
+    seen = [lockstep.fact(f"cpus.{rank}").split(":")[1].strip() for rank in range(count)]
+    assert len(set(seen)) == count, seen
+
+
+def test_the_monitor_interval_delays_nothing(lockstep):
+    ended = lockstep.run_worker("--monitor-interval", 60, actions=["exit=0"])
+    assert ended.rc == 0 and ended.seconds < 10, str(ended)
+
+
+@pytest.mark.parametrize("given, want", [("", "127.0.0.1"), ("[127.0.0.1]", "127.0.0.1"), ("127.0.0.2", "127.0.0.2")])
+def test_local_addr(lockstep, given, want):
+    (env,) = envs(lockstep, env={"PET_LOCAL_ADDR": given})
+    assert env["MASTER_ADDR"] == want
+
+
+def test_signals_to_handle_are_told_as_given(lockstep):
+    (env,) = envs(lockstep, "--signals-to-handle", "SIGTERM, SIGUSR1,SIGKILL")
+    assert env["TORCHELASTIC_SIGNALS_TO_HANDLE"] == "SIGTERM, SIGUSR1,SIGKILL"

@@ -4,11 +4,12 @@ import re
 import resource
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
 
-from harness import BINARY, WORKER, one_line, status_of
+from harness import BINARY, PYTHON, WORKER, one_line, status_of
 
 
 def files(lockstep, attempt=0):
@@ -301,3 +302,11 @@ def test_agent_log_lines_go_to_stderr_in_the_known_form(lockstep):
     for line in ended.error_lines:
         assert re.match(r"[WIEDC]\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ \S+\] ", line), line
     assert ended.out == ""
+
+
+def test_the_order_of_both_streams_is_kept_where_they_are_one(lockstep):
+    """`lockstep run ... > log 2>&1`: lines of stdout and stderr stay in the order they were written."""
+    code = "import os\nfor i in range(300): os.write(1, b'%d\\n' % (2 * i)); os.write(2, b'%d\\n' % (2 * i + 1))"
+    ended = lockstep.run("--no-python", PYTHON, "-c", code, stderr=subprocess.STDOUT)
+    assert ended.rc == 0, str(ended)
+    assert [int(line) for line in ended.out.splitlines()] == list(range(600))
