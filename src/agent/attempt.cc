@@ -16,7 +16,6 @@ namespace lockstep::agent {
 namespace {
 // How long the kernel may take to end a killed process before we give up on it.
 constexpr std::chrono::seconds kKillLimit{10};
-constexpr std::chrono::seconds kSweepLimit{10};
 }  // namespace
 
 void NodeAgent::apply(const std::vector<Action>& actions) {
@@ -40,7 +39,7 @@ void NodeAgent::apply(const Action& action) {
     case ActionKind::disarm:
       return grace_.cancel();
     case ActionKind::finish:
-      return loop_.stop();
+      return next_stage(&NodeAgent::begin_conclusion, io::Duration::zero());
   }
 }
 
@@ -48,7 +47,7 @@ void NodeAgent::start_attempt() {
   if (attempts_ > 0) {
     log::warning("restarting all workers of this node (attempt {}, {} restart{} left)", attempts_,
                  group_.remaining_restarts(), group_.remaining_restarts() == 1 ? "" : "s");
-    containment_.sweep(kSweepLimit);  // what the last attempt's workers left behind
+    sweep_leftovers();
     store_->purge();
   }
   failures_.clear();
@@ -218,18 +217,20 @@ void NodeAgent::on_signal(int signal) {
       if (worker.child && worker.child->alive()) kill(worker.child->pid(), signal);
     return;
   }
+  if (group_.state() == State::finished) return hurry();
   if ((signal == SIGTERM || signal == SIGINT) && ++stop_requests_ > 1)
     return apply(group_.on({EventKind::urgent, signal}));
   log::warning("received {}, shutting down workers", proc::signal_name(signal));
   if (listed(config_.signals)) return apply(group_.on({EventKind::stop_signal, signal}));
   // Its default action would be to die and leave the workers: stop them first.
-  unlisted_signal_ = true;
+  unlisted_signal_ = signal;
   apply(group_.on({EventKind::stop_signal, signal == SIGINT ? SIGINT : SIGTERM}));
 }
 
 void NodeAgent::on_guardian_gone() {
   guardian_watch_.reset();
   log::error("the guardian was killed; ending the job");
+  if (group_.state() == State::finished) return hurry();
   apply(group_.on({EventKind::urgent, SIGKILL}));
 }
 

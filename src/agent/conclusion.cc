@@ -7,11 +7,8 @@
 #include "proc/signals.h"
 
 #include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace lockstep::agent {
 namespace {
@@ -19,6 +16,7 @@ namespace {
 // ended.
 constexpr std::chrono::milliseconds kLeftoverGrace{2000};
 constexpr std::chrono::seconds kSweepLimit{10};
+constexpr std::chrono::milliseconds kStagePause{2};
 
 const char* outcome_word(Outcome outcome) {
   switch (outcome) {
@@ -36,8 +34,32 @@ const char* outcome_word(Outcome outcome) {
 }
 }  // namespace
 
-int NodeAgent::conclude() {
-  end_leftovers();
+// The stages of the end run on the loop: output is still read, a TERM or INT still heard, and the
+// guardian's death still seen.
+void NodeAgent::begin_conclusion() {
+  const std::vector<pid_t> left = containment_.leftovers();
+  left_behind_ = left.size();
+  if (left.empty()) return finish_output();
+  if (group_.outcome() == Outcome::succeeded)
+    for (const pid_t pid : left)
+      kill(pid, SIGTERM);
+  else
+    hurry_ = true;
+  stage_deadline_ =
+      io::Clock::now() + std::min<io::Duration>(kLeftoverGrace, config_.shutdown_timeout);
+  await_leftovers();
+}
+
+void NodeAgent::await_leftovers() {
+  if (!hurry_ && io::Clock::now() < stage_deadline_ && !containment_.leftovers().empty())
+    return next_stage(&NodeAgent::await_leftovers, kStagePause);
+  sweep_leftovers();
+  log::info("workers left {} processes behind; they were ended", left_behind_);
+  hurry_ = false;
+  finish_output();
+}
+
+void NodeAgent::finish_output() {
   if (group_.abandoned()) name_the_unkillable();
   for (Worker& worker : workers_) {
     if (worker.capture) worker.capture->drain_now();
@@ -48,28 +70,31 @@ int NodeAgent::conclude() {
   store_.reset();
   health_server_.reset();
   containment_.end();
-  console_.drain(io::Clock::now() +
-                 std::max<std::chrono::seconds>(config_.shutdown_timeout, std::chrono::seconds(1)));
-  return exit_code();
+  stage_deadline_ =
+      io::Clock::now() + std::max<io::Duration>(config_.shutdown_timeout, std::chrono::seconds(1));
+  await_console();
 }
 
-void NodeAgent::end_leftovers() const {
-  std::vector<pid_t> left = containment_.leftovers();
-  if (left.empty()) return;
-  const bool patient = group_.outcome() == Outcome::succeeded;
-  if (patient) {
-    for (const pid_t pid : left)
-      kill(pid, SIGTERM);
-    const auto deadline =
-        io::Clock::now() + std::min<io::Duration>(kLeftoverGrace, config_.shutdown_timeout);
-    while (!containment_.leftovers().empty() && io::Clock::now() < deadline) {
-      const timespec pause{0, 2'000'000};
-      nanosleep(&pause, nullptr);
-      reap_orphans();
-    }
-  }
+void NodeAgent::await_console() {
+  const bool written =
+      console_.pending(logs::Stream::out) == 0 && console_.pending(logs::Stream::err) == 0;
+  if (written || hurry_ || io::Clock::now() >= stage_deadline_) return loop_.stop();
+  next_stage(&NodeAgent::await_console, kStagePause);
+}
+
+void NodeAgent::next_stage(void (NodeAgent::*stage)(), io::Duration after) {
+  stage_ = stage;
+  stage_timer_.start(after, [this] { (this->*stage_)(); });
+}
+
+void NodeAgent::hurry() {
+  hurry_ = true;
+  if (stage_ != nullptr) next_stage(stage_, io::Duration::zero());
+}
+
+// Ends, at once, what workers left behind; names what even that can't end.
+void NodeAgent::sweep_leftovers() const {
   const proc::Sweep sweep = containment_.sweep(kSweepLimit);
-  log::info("workers left {} processes behind; they were ended", left.size());
   for (const pid_t pid : sweep.unkillable)
     log::error("process {} ({}) can't be killed: it is in {}", pid, proc::command_of(pid),
                process_wchan("/proc", pid));
@@ -79,11 +104,7 @@ void NodeAgent::end_leftovers() const {
 void NodeAgent::remove_unused_logs() const {
   const bool ran = std::any_of(workers_.begin(), workers_.end(),
                                [](const Worker& w) { return w.child.has_value(); });
-  if (!run_dir_ || ran || attempts_ > 1) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(run_dir_->path(), ignored);
-  if (!config_.logs.base_dir)
-    std::filesystem::remove(std::filesystem::path(run_dir_->path()).parent_path(), ignored);
+  if (run_dir_ && !ran && attempts_ <= 1) run_dir_->remove_unused();
 }
 
 void NodeAgent::name_the_unkillable() const {
@@ -105,12 +126,14 @@ void NodeAgent::report(const std::string& outcome) {
   switch (group_.outcome()) {
     case Outcome::failed:
       copy_error_file_to_parent();
-      if (!report.failures.empty())
-        console_.write(logs::Stream::err,
-                       std::string(kChildFailedError) + "\n" + format_report(report) + "\n");
+      print_failures(report);
       break;
     case Outcome::signaled:
-      log::error("ended by {}; all workers are stopped", proc::signal_name(group_.signal()));
+      // A crash, peers that hang in their collective, the scheduler's TERM: the crash is the story.
+      if (std::any_of(failures_.begin(), failures_.end(),
+                      [](const WorkerFailure& f) { return !f.after_stop; }))
+        print_failures(report);
+      log::error("ended by {}; all workers are stopped", proc::signal_name(ending_signal()));
       break;
     case Outcome::spawn_failed:
       log::error("workers could not be started: {}{}{}", start_error_->message,
@@ -123,6 +146,16 @@ void NodeAgent::report(const std::string& outcome) {
   if (!config_.report_file) return;
   if (const Status written = io::write_file(*config_.report_file, report_json(report)); !written)
     log::error("--report: {}", written.error().message);
+}
+
+void NodeAgent::print_failures(const FailureReport& report) {
+  if (report.failures.empty()) return;
+  console_.write(logs::Stream::err,
+                 std::string(kChildFailedError) + "\n" + format_report(report) + "\n");
+}
+
+int NodeAgent::ending_signal() const {
+  return unlisted_signal_ != 0 ? unlisted_signal_ : group_.signal();
 }
 
 void NodeAgent::copy_error_file_to_parent() const {
@@ -145,9 +178,9 @@ int NodeAgent::exit_code() const {
     case Outcome::succeeded:
       return 0;
     case Outcome::signaled_early:
-      return 128 + group_.signal();
+      return 128 + ending_signal();
     case Outcome::signaled:
-      return unlisted_signal_ ? 128 + group_.signal() : 1;
+      return unlisted_signal_ != 0 ? 128 + unlisted_signal_ : 1;
     case Outcome::spawn_failed:
       return 1;
     case Outcome::failed:

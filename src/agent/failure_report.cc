@@ -119,9 +119,24 @@ std::optional<std::size_t> root_cause(const FailureReport& report) {
   return best;
 }
 
+namespace {
+// The text is a worker's: its lines and tabs are kept, but it must not steer the terminal.
+std::string harmless(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n' || c == '\t') {
+      out += c;
+    } else {
+      out += printable({&c, 1});
+    }
+  }
+  return out;
+}
+}  // namespace
+
 std::string failure_message(const WorkerFailure& failure) {
   if (failure.error && !failure.error->text.empty()) {
-    std::string text = failure.error->text;
+    std::string text = harmless(failure.error->text);
     if (failure.error->form != ErrorRecord::Form::plain) replace_all(text, "\n", "\n  ");
     return text;
   }

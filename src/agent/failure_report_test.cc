@@ -158,5 +158,12 @@ TEST_F(Report, Json) {
   EXPECT_TRUE(good["failures"].empty());
 }
 
+TEST_F(Report, AWorkersTextCannotSteerTheTerminal) {
+  WorkerFailure failure;
+  failure.exit_code = 1;
+  failure.error = parse_error_record(R"({"message": "a\u001b[2J\tb"})");
+  EXPECT_EQ(failure_message(failure), "a\\x1b[2J\tb");
+}
+
 }  // namespace
 }  // namespace lockstep::agent

@@ -89,7 +89,8 @@ NodeAgent::NodeAgent(const LaunchConfig& config, proc::Containment containment)
       group_(config.nproc, config.max_restarts),
       grace_(loop_),
       capture_rules_(capture_rules_of(config.logs)),
-      oom_(OomCounter::find("")) {}
+      oom_(OomCounter::find("")),
+      stage_timer_(loop_) {}
 
 Result<int> NodeAgent::run() {
   const Status ready = prepare();
@@ -100,8 +101,8 @@ Result<int> NodeAgent::run() {
   }
   signals_->poll();  // a signal that came before now ends the job before anything is started
   if (group_.state() == State::waiting) apply(group_.on({EventKind::begin}));
-  if (group_.state() != State::finished) loop_.run();
-  return conclude();
+  loop_.run();  // until await_console() stops it
+  return exit_code();
 }
 
 Status NodeAgent::prepare() {
@@ -117,9 +118,9 @@ Status NodeAgent::prepare() {
   LOCKSTEP_TRY_ASSIGN(cpu_binding_, plan_cpu_binding(config_.numa_binding, config_.nproc));
   sweep_earlier_run();
   LOCKSTEP_TRY(open_store());
-  LOCKSTEP_TRY(open_logs());
   LOCKSTEP_TRY(open_watchdogs());
-  return open_health_port();
+  open_health_port();
+  return open_logs();  // last: a refusal above leaves no directory behind
 }
 
 void NodeAgent::sweep_earlier_run() const {
@@ -160,17 +161,24 @@ Status NodeAgent::open_watchdogs() {
   const auto enabled = environment_.find("TORCHELASTIC_ENABLE_FILE_TIMER");
   if (enabled != environment_.end() && enabled->second == "1") {
     const auto given = environment_.find("TORCHELASTIC_TIMER_FILE");
-    const std::string path =
-        given != environment_.end() ? given->second : "/tmp/watchdog_timer_" + random_uuid4();
+    const std::string path = given != environment_.end() && !given->second.empty()
+                                 ? given->second
+                                 : "/tmp/watchdog_timer_" + random_uuid4();
     LOCKSTEP_TRY_ASSIGN(
-        file_timer_, FileTimer::open(loop_, path, [this](const FileTimerTable::Expired& expired) {
-          const auto pid = containment_.find_descendant(expired.pid);
-          if (!pid) return;  // not one of ours: whoever wrote that can't make us kill a stranger
-          log::error("the timer '{}' of process {} expired; sending {} to it and ending the job",
-                     expired.scope_id, expired.pid, proc::signal_name(expired.signal));
-          kill(*pid, expired.signal);
-          apply(group_.on({EventKind::unhealthy}));
-        }));
+        file_timer_,
+        FileTimer::open(
+            loop_, path,
+            [this](const FileTimerTable::Expired& expired) {
+              const auto pid = containment_.find_descendant(expired.pid);
+              if (!pid)
+                return;  // not one of ours: whoever wrote that can't make us kill a stranger
+              log::error(
+                  "the timer '{}' of process {} expired; sending {} to it and ending the job",
+                  expired.scope_id, expired.pid, proc::signal_name(expired.signal));
+              kill(*pid, expired.signal);
+              apply(group_.on({EventKind::unhealthy}));
+            },
+            [this](pid_t pid) { return containment_.find_descendant(pid).has_value(); }));
     environment_["TORCHELASTIC_TIMER_FILE"] = path;
   }
   const auto limit = environment_.find("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
@@ -196,14 +204,14 @@ Status NodeAgent::open_watchdogs() {
   return {};
 }
 
-Status NodeAgent::open_health_port() {
+void NodeAgent::open_health_port() {
   const auto given = environment_.find("TORCHELASTIC_HEALTH_CHECK_PORT");
-  if (given == environment_.end() || strip(given->second).empty()) return {};
+  if (given == environment_.end() || strip(given->second).empty()) return;
   const auto port = parse_int(given->second);
   if (!port || *port < 0 || *port > 65535) {
     log::warning("TORCHELASTIC_HEALTH_CHECK_PORT={} is no port; no health check is served",
                  printable(given->second));
-    return {};
+    return;
   }
   http::Handlers handlers;
   handlers["/health"] = [this](const http::Request&) { return health(); };
@@ -215,12 +223,13 @@ Status NodeAgent::open_health_port() {
   auto server =
       http::Server::listen(loop_, "", static_cast<std::uint16_t>(*port), std::move(handlers));
   if (!server) {
-    Error error = std::move(server).error().within("TORCHELASTIC_HEALTH_CHECK_PORT");
+    // The job does not depend on being watched.
+    Error error = std::move(server).error();
     host::name_port_holder(error, static_cast<int>(*port));
-    return Failure(std::move(error));
+    log::warning("no health check is served: {}", error.message);
+    return;
   }
   health_server_ = std::move(*server);
-  return {};
 }
 
 }  // namespace lockstep::agent

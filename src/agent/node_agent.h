@@ -54,7 +54,7 @@ class NodeAgent {
   Status open_store();
   Status open_logs();
   Status open_watchdogs();
-  Status open_health_port();
+  void open_health_port();
 
   // Attempts (attempt.cc)
   void apply(const std::vector<Action>& actions);
@@ -73,12 +73,19 @@ class NodeAgent {
   void reap_orphans() const;
 
   // The end (conclusion.cc)
-  int conclude();
-  void end_leftovers() const;
+  void begin_conclusion();
+  void await_leftovers();
+  void finish_output();
+  void await_console();
+  void next_stage(void (NodeAgent::*stage)(), io::Duration after);
+  void hurry();  // somebody wants the end of it now
+  void sweep_leftovers() const;
   void name_the_unkillable() const;
   void remove_unused_logs() const;
   void report(const std::string& outcome);
+  void print_failures(const FailureReport& report);
   void copy_error_file_to_parent() const;
+  int ending_signal() const;
   int exit_code() const;
 
   // Views (node_status.cc)
@@ -117,9 +124,15 @@ class NodeAgent {
   std::optional<std::int64_t> stop_sent_ms_;
   std::optional<std::uint64_t> oom_before_;
   std::optional<Error> start_error_;
-  int stop_requests_ = 0;         // TERM and INT seen: the second one is urgent
-  bool unlisted_signal_ = false;  // ended by a signal that the user left to its default action
+  int stop_requests_ = 0;    // TERM and INT seen: the second one is urgent
+  int unlisted_signal_ = 0;  // the job was ended by one that the user left to its default action
   std::int64_t failures_total_ = 0;
+
+  io::Timer stage_timer_;
+  void (NodeAgent::*stage_)() = nullptr;
+  io::TimePoint stage_deadline_;
+  std::size_t left_behind_ = 0;
+  bool hurry_ = false;
 };
 
 }  // namespace lockstep::agent

@@ -6,20 +6,29 @@
 
 namespace lockstep::agent {
 namespace {
+using std::chrono::milliseconds;
+
+const SignalCounter::TimePoint kStart{std::chrono::hours(1)};
 
 TEST(SignalCounter, ASignalToAllProcessesCountsOnce) {
   SignalCounter counter;
-  EXPECT_TRUE(counter.is_news(SIGTERM, false));
-  EXPECT_FALSE(counter.is_news(SIGTERM, true));
-  EXPECT_TRUE(counter.is_news(SIGTERM, true)) << "the second TERM, passed on first this time";
-  EXPECT_FALSE(counter.is_news(SIGTERM, false));
-  EXPECT_TRUE(counter.is_news(SIGINT, false)) << "another signal";
+  EXPECT_TRUE(counter.is_news(SIGTERM, false, kStart));
+  EXPECT_FALSE(counter.is_news(SIGTERM, true, kStart + milliseconds(1)));
+  EXPECT_TRUE(counter.is_news(SIGTERM, true, kStart + milliseconds(2))) << "the second one to all";
+  EXPECT_FALSE(counter.is_news(SIGTERM, false, kStart + milliseconds(3)));
+  EXPECT_TRUE(counter.is_news(SIGINT, false, kStart + milliseconds(3))) << "another signal";
 }
 
 TEST(SignalCounter, EachOneOnTheSameWayIsNews) {
   SignalCounter counter;
-  EXPECT_TRUE(counter.is_news(SIGUSR1, true));
-  EXPECT_TRUE(counter.is_news(SIGUSR1, true));
+  EXPECT_TRUE(counter.is_news(SIGUSR1, true, kStart));
+  EXPECT_TRUE(counter.is_news(SIGUSR1, true, kStart));
+}
+
+TEST(SignalCounter, OneThatComesLaterByTheOtherWayIsNews) {
+  SignalCounter counter;
+  EXPECT_TRUE(counter.is_news(SIGTERM, false, kStart));
+  EXPECT_TRUE(counter.is_news(SIGTERM, true, kStart + milliseconds(500)));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ void SignalSource::poll() {
   while (read(fd_.get(), &info, sizeof info) == sizeof info) {
     const auto signal = static_cast<int>(info.ssi_signo);
     const bool passed_on = info.ssi_code == SI_QUEUE && info.ssi_int == proc::kForwardedMark;
-    if (signal == SIGCHLD || counter_.is_news(signal, passed_on)) on_signal_(signal);
+    if (signal == SIGCHLD || counter_.is_news(signal, passed_on, io::Clock::now()))
+      on_signal_(signal);
   }
 }
 

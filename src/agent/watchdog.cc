@@ -21,20 +21,23 @@ double unix_seconds() {
 }  // namespace
 
 Result<std::unique_ptr<FileTimer>> FileTimer::open(io::Loop& loop, std::string path,
-                                                   OnExpired on_expired) {
-  unlink(path.c_str());
+                                                   OnExpired on_expired, IsOurs ours) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode))
+    unlink(path.c_str());  // of an earlier run
   if (mkfifo(path.c_str(), 0600) != 0) return fail_sys("make the timer file " + path, errno);
   // Also open for writing, so that there is no end of file between two writers.
   io::Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!fd) return fail_sys("open the timer file " + path, errno);
   return std::unique_ptr<FileTimer>(
-      new FileTimer(loop, std::move(path), std::move(fd), std::move(on_expired)));
+      new FileTimer(loop, std::move(path), std::move(fd), std::move(on_expired), std::move(ours)));
 }
 
-FileTimer::FileTimer(io::Loop& loop, std::string path, io::Fd fd, OnExpired on_expired)
+FileTimer::FileTimer(io::Loop& loop, std::string path, io::Fd fd, OnExpired on_expired, IsOurs ours)
     : path_(std::move(path)),
       fd_(std::move(fd)),
       on_expired_(std::move(on_expired)),
+      ours_(std::move(ours)),
       watch_(loop, fd_.get()),
       timer_(loop) {
   watch_.start(io::kReadable, [this](int) { on_readable(); });
@@ -56,7 +59,7 @@ void FileTimer::on_readable() {
 void FileTimer::check() {
   timer_.start(kFileTimerPeriod, [this] { check(); });
   for (const pid_t pid : table_.pids())
-    if (!process_state("/proc", pid)) table_.forget(pid);
+    if (!ours_(pid)) table_.forget(pid);
   for (const auto& expired : table_.take_expired(unix_seconds()))
     on_expired_(expired);
 }

@@ -21,19 +21,23 @@ namespace lockstep::agent {
 class FileTimer {
  public:
   using OnExpired = std::function<void(const FileTimerTable::Expired&)>;
+  // ours: whether a pid, as the worker knows it, is a living descendant; timers of others are
+  // dropped.
+  using IsOurs = std::function<bool(pid_t)>;
   static Result<std::unique_ptr<FileTimer>> open(io::Loop& loop, std::string path,
-                                                 OnExpired on_expired);
+                                                 OnExpired on_expired, IsOurs ours);
   ~FileTimer();
   const std::string& path() const { return path_; }
 
  private:
-  FileTimer(io::Loop& loop, std::string path, io::Fd fd, OnExpired on_expired);
+  FileTimer(io::Loop& loop, std::string path, io::Fd fd, OnExpired on_expired, IsOurs ours);
   void on_readable();
   void check();
 
   std::string path_;
   io::Fd fd_;
   OnExpired on_expired_;
+  IsOurs ours_;
   FileTimerTable table_;
   io::Watch watch_;
   io::Timer timer_;

@@ -60,8 +60,13 @@ WorkerGroup::Actions WorkerGroup::on_stopping(Event event) {
     case EventKind::worker_failed:
       return one_ended(false);
     case EventKind::stop_signal:
-      // A signal turns a restart in progress into the end of the job, with a fresh grace period.
+      // A signal turns a restart in progress into the end of the job, with a fresh grace period;
+      // the next ones are passed on and change no deadline.
+      if (cause_ == Cause::signal) return {{ActionKind::stop_workers, event.value}};
       return stop(Cause::signal, event.value);
+    case EventKind::unhealthy:
+      if (cause_ != Cause::signal) cause_ = Cause::unhealthy;
+      return {};
     case EventKind::urgent:
       if (event.value != 0) signal_ = event.value;
       return kill(cause_ == Cause::signal ? Cause::signal : Cause::urgent);
@@ -79,8 +84,12 @@ WorkerGroup::Actions WorkerGroup::on_killing(Event event) {
       return one_ended(false);
     case EventKind::stop_signal:
     case EventKind::urgent:
+      if (cause_ == Cause::spawn_failed) return {};
       cause_ = Cause::signal;
       signal_ = event.value;
+      return {};
+    case EventKind::unhealthy:
+      remaining_ = 0;
       return {};
     case EventKind::grace_over:
       // SIGKILL did not end them: a call into the kernel that does not return. No restart beside

@@ -55,6 +55,23 @@ TEST(WorkerGroup, ASignalWhileRestartingEndsTheJob) {
   EXPECT_EQ(group.signal(), SIGINT);
 }
 
+TEST(WorkerGroup, MoreSignalsDoNotMoveTheDeadline) {
+  WorkerGroup group(1, 0);
+  group.on({K::begin});
+  EXPECT_EQ(group.on({K::stop_signal, SIGHUP}),
+            (Actions{{A::stop_workers, SIGHUP}, {A::arm_grace}}));
+  EXPECT_EQ(group.on({K::stop_signal, SIGHUP}), (Actions{{A::stop_workers, SIGHUP}}));
+}
+
+TEST(WorkerGroup, AStuckWorkerForbidsTheRestartUnderWay) {
+  WorkerGroup group(2, 3);
+  group.on({K::begin});
+  group.on({K::worker_failed});
+  group.on({K::unhealthy});
+  group.on({K::worker_failed});
+  EXPECT_EQ(group.outcome(), Outcome::failed);
+}
+
 TEST(WorkerGroup, ASignalBeforeTheFirstStartEndsAtOnce) {
   WorkerGroup group(2, 3);
   EXPECT_EQ(group.on({K::stop_signal, SIGTERM}), (Actions{{A::disarm}, {A::finish}}));

@@ -51,7 +51,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd) return fail_sys("open " + path, errno);
   while (!bytes.empty()) {
     const ssize_t put = write(fd.get(), bytes.data(), bytes.size());

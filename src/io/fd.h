@@ -48,7 +48,7 @@ rlimit raise_open_files_limit();
 
 // Whole file, at most `limit` bytes of it (a /proc or /sys file, an error file).
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
-// Creates or truncates, mode 0644.
+// Creates or truncates, mode 0644. Never waits: a fifo that nobody reads is an error.
 Status write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace lockstep::io

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 namespace lockstep::logs {
@@ -75,12 +76,17 @@ std::string as_file_name(std::string_view run_id) {
   return name;
 }
 
-Status make_parents(const std::string& path) {
-  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+// What it makes is added to `made`, outermost first.
+Status make_parents(const std::string& path, std::vector<std::string>& made) {
+  const auto make = [&] {
+    if (mkdir(path.c_str(), 0777) != 0) return errno == EEXIST;  // or somebody else made it since
+    made.push_back(path);
+    return true;
+  };
+  if (make()) return {};
   if ((errno != ENOENT && errno != ENOTDIR) || path == "/") return fail_here(path, errno);
-  LOCKSTEP_TRY(make_parents(parent_of(path)));
-  // Somebody else may have made it since (many nodes share a file system).
-  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  LOCKSTEP_TRY(make_parents(parent_of(path), made));
+  if (make()) return {};
   if (errno == ENOTDIR) return fail_file_in_the_way(parent_of(path));
   return fail_here(path, errno);
 }
@@ -142,17 +148,25 @@ Status check_log_base(const std::optional<std::string>& base) {
 }
 
 Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::string_view run_id) {
+  RunDir run;
   std::string parent;
   if (base) {
     parent = without_trailing_slashes(absolute(*base));
-    LOCKSTEP_TRY(make_parents(parent));
+    LOCKSTEP_TRY(make_parents(parent, run.made_));
   } else {
     LOCKSTEP_TRY_ASSIGN(parent, make_random(temporary_base(), "torchelastic_"));
+    run.made_.push_back(parent);
   }
-  RunDir run;
   LOCKSTEP_TRY_ASSIGN(run.path_, make_random(parent, as_file_name(run_id) + "_"));
   LOCKSTEP_TRY_ASSIGN(run.dir_, open_dir(AT_FDCWD, run.path_));
   return run;
+}
+
+void RunDir::remove_unused() const {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+  for (auto path = made_.rbegin(); path != made_.rend(); ++path)
+    rmdir(path->c_str());  // others may have put something there
 }
 
 Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) const {

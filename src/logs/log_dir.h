@@ -1,7 +1,7 @@
 // Where a job's log files lie, as torchrun lays them out:
 //   <base>/<run_id>_<8 random>/attempt_<N>/<local_rank>/{stdout.log,stderr.log,error.json}
 // with filtered_stdout.log and filtered_stderr.log beside the local ranks. No base given: a fresh
-// /tmp/torchelastic_XXXXXXXX. Nothing is ever deleted.
+// /tmp/torchelastic_XXXXXXXX. Logs are never deleted.
 #pragma once
 
 #include "base/error.h"
@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::logs {
 
@@ -33,11 +34,15 @@ class RunDir {
   // membership change keeps the number), with one directory per local rank.
   Result<AttemptDir> create_attempt(int attempt, int workers) const;
 
+  // Nothing was ever run: takes back all that create_run_dir() made, the parents too.
+  void remove_unused() const;
+
  private:
   friend Result<RunDir> create_run_dir(const std::optional<std::string>& base,
                                        std::string_view run_id);
   std::string path_;
   io::Fd dir_;
+  std::vector<std::string> made_;  // parents that were not there before, outermost first
 };
 
 // Whether create_run_dir(base, ..) has a chance, without creating anything: so that bad input

@@ -2,9 +2,13 @@
 
 #include "base/log.h"
 
+#include <fmt/core.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <utility>
 
 namespace lockstep::logs {
 
@@ -21,7 +25,7 @@ Result<std::unique_ptr<LogFile>> LogFile::open(const std::string& path) {
 }
 
 LogFile::~LogFile() {
-  if (lost_ != 0) log::error("{}: {} bytes of output could not be written", path_, lost_);
+  if (lost_ != 0) log::info("{}: {} bytes of output could not be written", path_, lost_);
 }
 
 void LogFile::write(std::string_view bytes) {
@@ -37,8 +41,14 @@ void LogFile::write(std::string_view bytes) {
     const bool first = lost_ == 0;
     lost_ += bytes.size();
     if (first) {
-      log::error("cannot write to {}: {}; the job goes on without this log file", path_,
-                 errno_text(reason));
+      // With 64 workers one full disk is 128 full files: said once, the rest at info.
+      static bool said = false;
+      const auto level = std::exchange(said, true) ? log::Level::info : log::Level::error;
+      if (log::enabled(level))
+        log::write(level,
+                   fmt::format(
+                       "cannot write to {}: {}; the job goes on, log files lack what finds no room",
+                       path_, errno_text(reason)));
     }
     return;
   }

@@ -1,5 +1,5 @@
 // One log file that the agent writes. A file that takes no more (full disk, quota, size limit, I/O
-// error) is reported once and its bytes are counted as lost; the job and every other file go on.
+// error) is reported, once for all files, and its bytes are counted as lost; the job goes on.
 #pragma once
 
 #include "base/error.h"

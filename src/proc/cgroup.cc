@@ -1,6 +1,7 @@
 #include "proc/cgroup.h"
 
 #include "base/text.h"
+#include "proc/pid_namespace.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +42,9 @@ void remove_abandoned(const std::string& folder) {
   while (const dirent* entry = readdir(dir.get())) {
     const std::string name = entry->d_name;
     if (!name.starts_with("lockstep-")) continue;
-    const auto pid = parse_int(name.substr(9));
+    const auto words = split(name, '-');  // lockstep-<pid>-<boot>-<namespace>
+    if (words.size() != 4 || words[2] + "-" + words[3] != pid_namespace_id()) continue;
+    const auto pid = parse_int(words[1]);
     if (pid && kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)
       rmdir(std::string(folder).append("/").append(name).c_str());
   }
@@ -53,7 +56,7 @@ Result<Cgroup> Cgroup::create() {
   LOCKSTEP_TRY_ASSIGN(const std::string folder, own_folder());
   remove_abandoned(folder);
   Cgroup group;
-  group.path_ = folder + "/lockstep-" + std::to_string(getpid());
+  group.path_ = folder + "/lockstep-" + std::to_string(getpid()) + "-" + pid_namespace_id();
   if (mkdir(group.path_.c_str(), 0755) != 0 && errno != EEXIST)
     return fail_sys("make " + group.path_, errno);
   group.procs_ = io::Fd(open((group.path_ + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));

@@ -2,6 +2,9 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "proc/pid_namespace.h"
+
+#include <fmt/core.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -42,7 +45,8 @@ std::optional<std::string> variable(const std::string& environ, std::string_view
 
 bool agent_alive(const std::string& tag) {
   const auto parts = split(tag, '.');
-  if (parts.size() != 2) return true;  // not a tag of ours: leave it alone
+  // Of another namespace or machine, or no tag of ours: not to be judged from here.
+  if (parts.size() != 3 || parts[2] != pid_namespace_id()) return true;
   const auto pid = parse_int(parts[0]);
   return !pid || start_time(static_cast<pid_t>(*pid)) == parts[1];
 }
@@ -57,7 +61,7 @@ bool is_leftover(pid_t pid, const std::string& run_id) {
 }  // namespace
 
 std::string agent_tag() {
-  return std::to_string(getpid()) + "." + start_time(getpid()).value_or("0");
+  return fmt::format("{}.{}.{}", getpid(), start_time(getpid()).value_or("0"), pid_namespace_id());
 }
 
 std::vector<pid_t> kill_leftovers(const std::string& run_id) {

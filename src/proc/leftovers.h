@@ -1,6 +1,6 @@
 // Workers of an earlier run of the same job on this node whose agent and guardian were both killed.
-// Every worker carries LOCKSTEP_AGENT=<pid>.<start time> of its agent in its environment; a process
-// with our run id whose agent is no longer alive is a leftover.
+// Every worker carries LOCKSTEP_AGENT=<pid>.<start time>.<namespace> of its agent in its
+// environment; a process with our run id whose agent is no longer alive is a leftover.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@ namespace lockstep::proc {
 
 inline constexpr const char* kAgentTag = "LOCKSTEP_AGENT";
 
-// "<pid>.<start time in clock ticks>" of this process.
+// "<pid>.<start time in clock ticks>.<pid_namespace_id()>" of this process.
 std::string agent_tag();
 
 // SIGKILLs them; returns whom. Looks only at processes whose environment we may read.

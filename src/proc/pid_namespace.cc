@@ -1,5 +1,6 @@
 #include "proc/pid_namespace.h"
 
+#include "base/text.h"
 #include "proc/signals.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +69,14 @@ Status mount_private_proc() {
 }
 
 }  // namespace
+
+std::string pid_namespace_id() {
+  const auto boot = io::read_file("/proc/sys/kernel/random/boot_id", 64);
+  struct stat space {};
+  const bool known = stat("/proc/self/ns/pid", &space) == 0;
+  return std::string(strip(boot ? *boot : "")).substr(0, 8) + "-" +
+         (known ? std::to_string(space.st_ino) : "0");
+}
 
 Result<PidNamespace> PidNamespace::enter_for_children() {
   LOCKSTEP_TRY_ASSIGN(io::Pipe ready, io::make_pipe());

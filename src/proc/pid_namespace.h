@@ -7,7 +7,13 @@
 #include "base/error.h"
 #include "io/fd.h"
 
+#include <string>
+
 namespace lockstep::proc {
+
+// Names this process's PID namespace for all time and all machines: "<boot id>-<namespace>". A pid
+// means nothing without it.
+std::string pid_namespace_id();
 
 class PidNamespace {
  public:

@@ -66,12 +66,11 @@ void collect(pid_t pid, const std::set<pid_t>& spared, std::set<pid_t>& seen,
 }
 
 // Reaps what has ended; false when there is no child at all.
-bool reap_ended(const std::set<pid_t>& spared) {
+bool reap_ended() {
   while (true) {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno != ECHILD;
     if (info.si_pid == 0) return true;
-    if (spared.contains(info.si_pid)) return true;  // its owner reaps it
     waitpid(info.si_pid, nullptr, 0);
   }
 }
@@ -147,7 +146,7 @@ Sweep sweep_until_empty(std::chrono::milliseconds limit, List list) {
 
 Sweep sweep_descendants(const std::set<pid_t>& spared, std::chrono::milliseconds limit) {
   return sweep_until_empty(limit, [&]() -> std::vector<pid_t> {
-    if (!reap_ended(spared)) return {};
+    if (!reap_ended()) return {};
     return descendants(spared);
   });
 }

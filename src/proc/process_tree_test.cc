@@ -1,6 +1,7 @@
 #include "proc/process_tree.h"
 
 #include "proc/leftovers.h"
+#include "proc/pid_namespace.h"
 #include "proc/spawn.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ void start_tree() {
                "trap '' TERM; (setsid sh -c 'sleep 1000 >/dev/null & echo up' &); sleep 1000 "
                ">/dev/null & exec >/dev/null; wait"};
   spec.env = {"PATH=/usr/bin:/bin", "TORCHELASTIC_RUN_ID=tree-test",
-              std::string(kAgentTag) + "=1.999999999999"};
+              std::string(kAgentTag) + "=1.999999999999." + pid_namespace_id()};
   spec.stdout_fd = pipe->write.get();
   auto child = spawn(spec);
   ASSERT_TRUE(child);
