@@ -174,3 +174,20 @@ def test_a_program_that_cannot_run_leaves_nothing_behind(lockstep, content, word
     ended = lockstep.run("--no-python", program)
     assert ended.rc == 1 and word in ended.err, str(ended)
     assert not list(lockstep.temp.iterdir())
+
+
+def test_a_signal_or_a_refusal_takes_back_the_log_folders(lockstep):
+    base = lockstep.folder / "new/deep"
+    program = lockstep.work / "program"
+    program.write_text("no magic here\n")
+    program.chmod(0o755)
+    ended = lockstep.run("--log-dir", base, "--no-python", program)
+    assert ended.rc == 1 and not (lockstep.folder / "new").exists(), str(ended)
+
+
+def test_a_timer_file_that_is_no_fifo_is_not_deleted(lockstep):
+    precious = lockstep.folder / "precious"
+    precious.write_text("data")
+    ended = lockstep.run("--no-python", "/bin/true",
+                         env={"TORCHELASTIC_ENABLE_FILE_TIMER": 1, "TORCHELASTIC_TIMER_FILE": precious})
+    assert ended.rc == 1 and precious.read_text() == "data", str(ended)

@@ -327,3 +327,29 @@ def removed(folder):
 def test_no_memory_blame_without_cause(lockstep):
     ended = lockstep.run_worker(actions=["raise=KILL"])
     assert "memory" not in report_text(ended).lower()
+
+
+def test_a_report_fifo_that_nobody_reads_does_not_hold_the_end(lockstep):
+    os.mkfifo(lockstep.folder / "report")
+    ended = lockstep.run_worker("--report", lockstep.folder / "report", actions=["exit=0"])
+    assert ended.rc == 0 and "--report" in ended.err, str(ended)
+
+
+def test_a_helper_that_outlives_its_worker_may_say_its_last_words(lockstep):
+    """On SIGTERM it writes 2 MB to its teed stdout; all of it arrives."""
+    script = lockstep.folder / "helper.py"
+    script.write_text("""
+import os, signal, sys, time
+if os.fork():
+    while not os.path.exists(sys.argv[1]): time.sleep(0.01)
+    os._exit(0)
+def last(*_):
+    sys.stdout.buffer.write(b"x" * 2_000_000 + b"\\nlast line\\n")
+    sys.stdout.flush()
+    os._exit(0)
+signal.signal(signal.SIGTERM, last)
+open(sys.argv[1], "w").close()
+signal.pause()
+""")
+    ended = lockstep.run("-t", 1, script, lockstep.folder / "up")
+    assert ended.rc == 0 and "last line" in ended.out, str(ended)[-500:]

@@ -142,3 +142,15 @@ def test_the_count_would_see_survivors(lockstep):
     run.wait(5)
     until(lambda: len(workers(run.token)) >= WORKERS * 17, 2)
     run.kill()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="makes a PID namespace of its own")
+def test_the_same_job_in_another_pid_namespace_is_not_swept(lockstep):
+    """A container's agent is alive though its pid means nothing out here."""
+    job = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "shared"]
+    inside = lockstep.start_worker(*job, actions=[f"touch={lockstep.facts}", f"wait={lockstep.folder}/go"],
+                                   program=["unshare", "-pf", "--mount-proc", "--kill-child", BINARY, "run"])
+    lockstep.ready(1)
+    assert lockstep.run(*job, "--no-python", "/bin/true").rc == 0
+    (lockstep.folder / "go").touch()
+    assert inside.wait().rc == 0

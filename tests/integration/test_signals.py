@@ -2,6 +2,7 @@
 import os
 import pty
 import random
+import select
 import signal
 import time
 
@@ -261,3 +262,67 @@ def test_a_worker_can_be_killed_from_outside(lockstep):
     os.kill(pids[0], signal.SIGKILL)
     assert run.wait(5).rc == 1
     assert not alive(pids[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGVTALRM, signal.SIGRTMIN + 1])
+def test_a_signal_that_nobody_listed_ends_the_job_as_its_default_would(lockstep, number):
+    run, _ = paused(lockstep)
+    run.signal(number)
+    ended = run.wait()
+    assert ended.rc == 128 + number, str(ended)
+    assert lockstep.signals(0) == ["TERM"]  # the workers are asked to end, not left behind
+
+
+def test_a_signal_while_peers_are_stopped_keeps_the_story(lockstep):
+    """A crash, a peer that hangs, the scheduler's signal: the report still names the crash."""
+    run = lockstep.start_worker("--nproc-per-node", 2, "--report", lockstep.folder / "report", actions=[
+        f"record={lockstep.facts}", "@0", "err=it broke\\n", "exit=3", "@1", "ignore=TERM", f"touch={lockstep.facts}", "pause"])
+    until(lambda: "failed (exitcode: 3)" in run.err())
+    run.signal(signal.SIGINT)
+    run.signal(signal.SIGTERM)
+    ended = run.wait(10)
+    assert ended.rc == 1
+    assert "Root Cause" in ended.err and "it broke" in ended.err and "exitcode  : 3 " in ended.err, str(ended)
+
+
+def test_repeated_hangups_do_not_move_the_deadline(lockstep):
+    run, _ = paused(lockstep, "--shutdown-timeout", 2, before=["ignore=HUP"], after=["pause"], count=1)
+    begin = time.monotonic()
+    while run.process.poll() is None and time.monotonic() - begin < 8:
+        run.signal(signal.SIGHUP)
+        time.sleep(0.3)
+    assert time.monotonic() - begin < 4
+    run.wait()
+
+
+def test_two_terms_by_two_ways_are_two(lockstep):
+    run, _ = paused(lockstep, before=["ignore=TERM"], after=["pause"], count=1)
+    run.signal(signal.SIGTERM, run.agent())
+    until(lambda: "received SIGTERM" in run.err())
+    time.sleep(0.2)  # twins come within 100 ms of each other
+    run.signal(signal.SIGTERM)
+    assert run.wait(5).rc == 1
+
+
+def test_a_console_that_takes_nothing_does_not_outlast_a_second_term(lockstep):
+    reader, writer = os.pipe()
+    run = lockstep.start_worker("-t", 3, actions=["bytes=3000000", f"touch={lockstep.facts}", "pause"], stdout=writer)
+    run.agent()
+    until(lambda: not select.select([], [writer], [], 0)[1])  # full: the console takes nothing more
+    run.signal(signal.SIGTERM)
+    until(lambda: "ended by SIGTERM" in run.err())
+    run.signal(signal.SIGTERM)
+    assert run.wait(5).rc == 1
+    os.close(writer)
+    os.close(reader)
+
+
+def test_term_cuts_the_patience_with_leftovers_short(lockstep):
+    run = lockstep.start("--no-python", "/bin/sh", "-c", f"(trap '' TERM; sleep 60) & touch {lockstep.facts}/up; exit 0")
+    until(lambda: (lockstep.facts / "up").exists())
+    begin = time.monotonic()
+    while run.process.poll() is None and time.monotonic() - begin < 5:
+        run.signal(signal.SIGTERM)
+        time.sleep(0.05)
+    assert time.monotonic() - begin < 1.5  # not the two seconds that leftovers may have
+    run.none_left()
