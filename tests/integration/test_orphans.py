@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import processes, until
+from harness import BINARY, processes, until
 
 RUNS = int(os.environ.get("LOCKSTEP_ORPHAN_RUNS", "20"))
 WORKERS = 8
