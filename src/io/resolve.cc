@@ -1,0 +1,133 @@
+// getaddrinfo on a detached thread. The thread and the Lookup share a small record: the record's
+// lock says whether there still is a loop to post to.
+#include "io/resolve.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace lockstep::io {
+
+struct Lookup::Shared {
+  std::mutex mutex;
+  Loop* loop = nullptr;  // nullptr: nobody wants the answer
+  Done done;             // the loop's thread alone
+};
+
+namespace {
+
+Result<Resolved> look_up(const std::string& host, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string service = std::to_string(port);
+  if (const int error = getaddrinfo(host.c_str(), service.c_str(), &hints, &found); error != 0) {
+    return fail(Errc::unavailable, fmt::format("look up the host name '{}': {}", printable(host),
+                                               gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  Resolved resolved;
+  if (found->ai_canonname != nullptr) resolved.canonical_name = found->ai_canonname;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    if (at->ai_addrlen > sizeof(sockaddr_storage)) continue;
+    Address address;
+    std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
+    address.size = at->ai_addrlen;
+    resolved.addresses.push_back(address);
+  }
+  if (resolved.addresses.empty())
+    return fail(Errc::unavailable, fmt::format("the host name '{}' has no address", host));
+  return resolved;
+}
+
+const sockaddr_in& four(const Address& address) {
+  return reinterpret_cast<const sockaddr_in&>(address.storage);
+}
+const sockaddr_in6& six(const Address& address) {
+  return reinterpret_cast<const sockaddr_in6&>(address.storage);
+}
+
+}  // namespace
+
+std::string address_text(const Address& address) {
+  std::array<char, NI_MAXHOST> text{};
+  if (getnameinfo(address.get(), address.size, text.data(), text.size(), nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "unknown address";
+  }
+  std::string_view digits = text.data();
+  constexpr std::string_view kMapped = "::ffff:";
+  if (digits.starts_with(kMapped) && digits.find('.') != std::string_view::npos)
+    digits.remove_prefix(kMapped.size());
+  return std::string(digits);
+}
+
+bool is_loopback(const Address& address) {
+  constexpr std::uint32_t kNet = 127;
+  if (address.family() == AF_INET) return ntohl(four(address).sin_addr.s_addr) >> 24 == kNet;
+  if (address.family() != AF_INET6) return false;
+  const in6_addr& bytes = six(address).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&bytes) ||
+         (IN6_IS_ADDR_V4MAPPED(&bytes) && bytes.s6_addr[12] == kNet);
+}
+
+std::optional<Resolved> resolve_numeric(const std::string& host, int port) {
+  if (host == "localhost") {
+    auto resolved = look_up("127.0.0.1", port, AI_NUMERICHOST);
+    auto newer = look_up("::1", port, AI_NUMERICHOST);
+    if (!resolved) return std::nullopt;
+    if (newer) resolved->addresses.push_back(newer->addresses.front());
+    return std::move(*resolved);
+  }
+  auto resolved = look_up(host, port, AI_NUMERICHOST);
+  if (!resolved) return std::nullopt;
+  return std::move(*resolved);
+}
+
+Lookup::Lookup(Loop& loop, std::string host, int port, Done done)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->loop = &loop;
+  shared_->done = std::move(done);
+  const auto answer = [shared = shared_](Result<Resolved> result) {
+    const std::lock_guard lock(shared->mutex);
+    if (shared->loop == nullptr) return;
+    shared->loop->post([shared, result = std::move(result)]() mutable {
+      if (const auto call = std::exchange(shared->done, nullptr)) call(std::move(result));
+    });
+  };
+  // The thread takes no signals: they belong to the loop's thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([answer, host = std::move(host), port] {
+      answer(look_up(host, port, AI_CANONNAME));
+    }).detach();
+  } catch (const std::system_error& error) {
+    answer(fail_sys("start a thread to look up a host name", error.code().value()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Lookup::~Lookup() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->loop = nullptr;
+  shared_->done = nullptr;
+}
+
+}  // namespace lockstep::io

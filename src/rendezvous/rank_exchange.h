@@ -1,0 +1,65 @@
+// After a round is complete: its agents tell one another how many workers each has, rank 0 says
+// which global ranks that makes, and where the workers' store is. Keys and texts are those of
+// PyTorch 2.x, under the round's prefix. Pure steps first, then the driver.
+#pragma once
+
+#include "base/error.h"
+#include "rendezvous/round_result.h"
+#include "store/async_client.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::rendezvous {
+
+struct RoleInfo {
+  std::string role = "default";
+  std::int64_t rank = 0;  // of the node
+  std::int64_t local_world_size = 1;
+  bool operator==(const RoleInfo&) const = default;
+};
+std::string encode_role_info(const RoleInfo& info);
+Result<RoleInfo> decode_role_info(std::string_view json);
+
+struct AssignedRanks {
+  std::int64_t base_rank = 0;  // global rank of local rank 0
+  std::int64_t world_size = 1;
+  std::int64_t role_base_rank = 0;
+  std::int64_t role_world_size = 1;
+  bool operator==(const AssignedRanks&) const = default;
+};
+std::string encode_assigned_ranks(const AssignedRanks& ranks);
+Result<AssignedRanks> decode_assigned_ranks(std::string_view json);
+
+// By node rank.
+std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos);
+
+struct WorkerStore {
+  std::string addr;
+  int port = 0;
+  bool operator==(const WorkerStore&) const = default;
+};
+
+struct Assignment {
+  WorkerStore workers;
+  AssignedRanks ranks;
+};
+
+struct RankExchange {
+  RoundResult round;
+  RoleInfo own;                        // its rank is the round's
+  std::optional<WorkerStore> offered;  // by rank 0: its own; others: nothing
+  std::chrono::milliseconds timeout{60'000};
+};
+// Writes all that this agent has to say before it waits for anybody. `done` comes once, unless the
+// client is destroyed before.
+void exchange_ranks(store::AsyncClient& client, RankExchange exchange,
+                    std::function<void(Result<Assignment>)> done);
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,120 @@
+#include "rendezvous/rank_exchange.h"
+
+#include "io/loop.h"
+#include "rendezvous/exit_barrier.h"
+#include "store/server.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::rendezvous {
+namespace {
+using std::chrono::milliseconds;
+
+TEST(RankTexts, AsPyTorchWritesThem) {
+  const RoleInfo info{.role = "default", .rank = 1, .local_world_size = 2};
+  EXPECT_EQ(encode_role_info(info), R"({"role": "default", "rank": 1, "local_world_size": 2})");
+  EXPECT_EQ(decode_role_info(encode_role_info(info)).value(), info);
+  const RoleInfo odd{.role = "a\"\n\xc3\xa9", .rank = 0, .local_world_size = 8};
+  EXPECT_EQ(encode_role_info(odd), R"({"role": "a\"\n\u00e9", "rank": 0, "local_world_size": 8})");
+  EXPECT_EQ(decode_role_info(encode_role_info(odd)).value(), odd);
+  EXPECT_EQ(encode_assigned_ranks({2, 4, 2, 4}), "[2, 4, 2, 4]");
+  EXPECT_EQ(decode_assigned_ranks("[2,4,1,3]").value(), (AssignedRanks{2, 4, 1, 3}));
+}
+
+TEST(RankTexts, Nonsense) {
+  for (const char* bad :
+       {"", "{", "[]", "{}", "null", R"({"role": 1, "rank": 0, "local_world_size": 1})",
+        R"({"role": "a", "rank": -1, "local_world_size": 1})",
+        R"({"role": "a", "rank": 0, "local_world_size": 1e9})", R"({"role": "a", "rank": 0})"})
+    EXPECT_EQ(decode_role_info(bad).error().code, Errc::corrupt) << bad;
+  for (const char* bad : {"", "[1,2,3]", "[1,2,3,4,5]", "[1,2,3,-4]", "[1,2,3,4.5]",
+                          "[1,2,3,99999999999]", "[1,2,3,18446744073709551615]", "\xff"})
+    EXPECT_EQ(decode_assigned_ranks(bad).error().code, Errc::corrupt) << bad;
+}
+
+TEST(AssignRanks, UnequalNodesAndRoles) {
+  const std::vector<RoleInfo> infos = {{"a", 0, 1}, {"b", 1, 3}, {"a", 2, 2}};
+  const std::vector<AssignedRanks> expected = {{0, 6, 0, 3}, {1, 6, 0, 3}, {4, 6, 1, 3}};
+  EXPECT_EQ(assign_ranks(infos), expected);
+}
+
+class ExchangeTest : public ::testing::Test {
+ protected:
+  ExchangeTest() : server(store::Server::listen(loop, {.host = "127.0.0.1"}).value()) {
+    for (auto& client : clients) {
+      client = std::make_unique<store::AsyncClient>(
+          loop, store::AsyncClientOptions{.port = server->port()});
+      client->connect([](Result<void> done) { EXPECT_TRUE(done); });
+    }
+  }
+  RoundResult round(std::size_t rank, std::size_t world = 3) const {
+    return {.round = 4, .rank = rank, .world = world, .nodes = {}, .prefix = "/p.4/"};
+  }
+  template <class Fact>
+  void until(Fact fact) {
+    const auto limit = io::Clock::now() + std::chrono::seconds(20);
+    while (!fact() && io::Clock::now() < limit)
+      loop.run_once();
+    ASSERT_TRUE(fact());
+  }
+
+  io::Loop loop;
+  std::unique_ptr<store::Server> server;
+  std::unique_ptr<store::AsyncClient> clients[3];
+};
+
+TEST_F(ExchangeTest, ThreeNodesAgree) {
+  std::optional<Result<Assignment>> got[3];
+  for (const std::size_t rank : {2U, 1U, 0U}) {
+    RankExchange exchange{.round = round(rank),
+                          .own = {.local_world_size = static_cast<std::int64_t>(rank) + 1},
+                          .offered = {}};
+    if (rank == 0) exchange.offered = WorkerStore{"10.0.0.1", 4711};
+    exchange_ranks(*clients[rank], exchange,
+                   [&got, rank](Result<Assignment> made) { got[rank] = std::move(made); });
+  }
+  until([&] { return got[0] && got[1] && got[2]; });
+  for (const auto& made : got) {
+    ASSERT_TRUE(made.value()) << made->error().message;
+    EXPECT_EQ((*made)->workers, (WorkerStore{"10.0.0.1", 4711}));
+  }
+  EXPECT_EQ((*got[0])->ranks, (AssignedRanks{0, 6, 0, 6}));
+  EXPECT_EQ((*got[1])->ranks, (AssignedRanks{1, 6, 1, 6}));
+  EXPECT_EQ((*got[2])->ranks, (AssignedRanks{3, 6, 3, 6}));
+  EXPECT_EQ(server->engine().get("/p.4/torchelastic/role_info/2"),
+            R"({"role": "default", "rank": 2, "local_world_size": 3})");
+}
+
+TEST_F(ExchangeTest, NonsenseAndSilence) {
+  std::optional<Result<Assignment>> bad;
+  std::optional<Result<Assignment>> silent;
+  server->set("/p.4/torchelastic/role_info/1", "{}");
+  exchange_ranks(*clients[0], {.round = round(0, 2), .own = {}, .offered = WorkerStore{"a", 1}},
+                 [&](Result<Assignment> made) { bad = std::move(made); });
+  exchange_ranks(*clients[1],
+                 {.round = round(2), .own = {}, .offered = {}, .timeout = milliseconds(50)},
+                 [&](Result<Assignment> made) { silent = std::move(made); });
+  until([&] { return bad && silent; });
+  EXPECT_EQ(bad->error().code, Errc::corrupt);
+  EXPECT_EQ(silent->error().code, Errc::timeout);
+}
+
+TEST_F(ExchangeTest, ExitBarrier) {
+  std::optional<Result<void>> ended[3];
+  const auto enter = [&](std::size_t rank, milliseconds timeout) {
+    enter_exit_barrier(*clients[rank], round(rank), timeout,
+                       [&ended, rank](Result<void> done) { ended[rank] = std::move(done); });
+  };
+  enter(0, std::chrono::seconds(20));
+  enter(1, milliseconds(50));
+  until([&] { return ended[1].has_value(); });
+  EXPECT_EQ(ended[1]->error().code, Errc::timeout);
+  EXPECT_FALSE(ended[0]);
+  enter(2, std::chrono::seconds(20));
+  until([&] { return ended[0] && ended[2]; });
+  EXPECT_TRUE(*ended[0]);
+  EXPECT_TRUE(*ended[2]);
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous
