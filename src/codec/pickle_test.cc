@@ -284,9 +284,7 @@ TEST(Pickle, Utf8) {
     EXPECT_TRUE(is_utf8(good)) << good;
   for (const char* bad :
        {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
-        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xc2",
-        "\xc2"
-        "a"})
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xc2", "\xc2\x61"})
     EXPECT_FALSE(is_utf8(bad));
 }
 

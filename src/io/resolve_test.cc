@@ -57,7 +57,7 @@ TEST(Resolve, AForgottenLookupIsNeverTold) {
   for (int i = 0; i < 20; ++i) {
     Loop loop;
     {
-      const Lookup lookup(loop, "127.0.0.1", 1, [&](Result<Resolved>) { called = true; });
+      const Lookup lookup(loop, "127.0.0.1", 1, [&](const Result<Resolved>&) { called = true; });
     }
     for (int turn = 0; turn < 3; ++turn)
       loop.run_once();

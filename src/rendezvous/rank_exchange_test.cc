@@ -44,7 +44,7 @@ class ExchangeTest : public ::testing::Test {
     for (auto& client : clients) {
       client = std::make_unique<store::AsyncClient>(
           loop, store::AsyncClientOptions{.port = server->port()});
-      client->connect([](Result<void> done) { EXPECT_TRUE(done); });
+      client->connect([](const Result<void>& done) { EXPECT_TRUE(done); });
     }
   }
   RoundResult round(std::size_t rank, std::size_t world = 3) const {

@@ -103,7 +103,8 @@ TEST_F(AsyncClientTest, NothingOvertakesAWaitAndItsGetComesNext) {
   std::vector<std::string> order;
   Text got;
   waiter->get("/late", [&](Result<std::string> value) { order.push_back("get " + value.value()); });
-  waiter->compare_set("/c", "", "1", [&](Result<std::string>) { order.emplace_back("cas"); });
+  waiter->compare_set("/c", "", "1",
+                      [&](const Result<std::string>&) { order.emplace_back("cas"); });
   Done ping;
   other->ping(into<void>(ping));
   until([&] { return ping.has_value() && server->stats().parked == 1; });
@@ -215,7 +216,7 @@ TEST_F(AsyncClientTest, NobodyThere) {
 // Accepts connections, lets `act` have each when it has been greeted, and keeps them.
 struct Stranger {
   using Act = std::function<void(io::Fd& peer, const char* hello)>;
-  Stranger(io::Loop& loop, Act act)
+  Stranger(io::Loop& loop, const Act& act)
       : listener(io::open_listener("127.0.0.1", 0, 5).value()), watch(loop, listener.fd.get()) {
     watch.start(io::kReadable, [this, &loop, act](int) {
       peers.emplace_back(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
