@@ -18,6 +18,8 @@ def test_500_restarts(lockstep, args):
     assert len(list(job.iterdir())) == 501
     early, late = range(30, 80), range(450, 500)
     assert most(lockstep, "pid", early) == most(lockstep, "pid", late)
-    assert most(lockstep, "fds", late) <= most(lockstep, "fds", early)
+    # A worker looks while the agent starts the next one: a few may be open for that moment. A leak of one
+    # in fifty restarts would show.
+    assert most(lockstep, "fds", late) <= most(lockstep, "fds", early) + 6
     assert most(lockstep, "rss_kb", late) <= most(lockstep, "rss_kb", early) + 512
     assert most(lockstep, "rss_kb", late) < 10240
