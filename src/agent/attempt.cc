@@ -218,8 +218,10 @@ void NodeAgent::on_signal(int signal) {
     return;
   }
   if (group_.state() == State::finished) return hurry();
-  if ((signal == SIGTERM || signal == SIGINT) && ++stop_requests_ > 1)
+  if ((signal == SIGTERM || signal == SIGINT) && ++stop_requests_ > 1) {
+    no_patience_ = true;
     return apply(group_.on({EventKind::urgent, signal}));
+  }
   log::warning("received {}, shutting down workers", proc::signal_name(signal));
   if (listed(config_.signals)) return apply(group_.on({EventKind::stop_signal, signal}));
   // Its default action would be to die and leave the workers: stop them first.
@@ -230,6 +232,7 @@ void NodeAgent::on_signal(int signal) {
 void NodeAgent::on_guardian_gone() {
   guardian_watch_.reset();
   log::error("the guardian was killed; ending the job");
+  no_patience_ = true;
   if (group_.state() == State::finished) return hurry();
   apply(group_.on({EventKind::urgent, SIGKILL}));
 }

@@ -51,7 +51,8 @@ void NodeAgent::begin_conclusion() {
 }
 
 void NodeAgent::await_leftovers() {
-  if (!hurry_ && io::Clock::now() < stage_deadline_ && !containment_.leftovers().empty())
+  if (!hurry_ && !no_patience_ && io::Clock::now() < stage_deadline_ &&
+      !containment_.leftovers().empty())
     return next_stage(&NodeAgent::await_leftovers, kStagePause);
   sweep_leftovers();
   log::info("workers left {} processes behind; they were ended", left_behind_);
@@ -78,7 +79,7 @@ void NodeAgent::finish_output() {
 void NodeAgent::await_console() {
   const bool written =
       console_.pending(logs::Stream::out) == 0 && console_.pending(logs::Stream::err) == 0;
-  if (written || hurry_ || io::Clock::now() >= stage_deadline_) return loop_.stop();
+  if (written || hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) return loop_.stop();
   next_stage(&NodeAgent::await_console, kStagePause);
 }
 

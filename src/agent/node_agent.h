@@ -132,7 +132,8 @@ class NodeAgent {
   void (NodeAgent::*stage_)() = nullptr;
   io::TimePoint stage_deadline_;
   std::size_t left_behind_ = 0;
-  bool hurry_ = false;
+  bool hurry_ = false;        // the stage under way is to end now
+  bool no_patience_ = false;  // asked twice, or the guardian is gone: wait for nothing any more
 };
 
 }  // namespace lockstep::agent

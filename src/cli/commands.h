@@ -3,7 +3,9 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/options.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,9 @@ using Args = std::vector<std::string>;  // without program and subcommand name
 enum class RunAs { run, torchrun, launch };
 int run_command(const Args& args, RunAs as);
 int store_command(const Args& args);
+
+// The exit code where parsing already settles it: bad options (said), or --help (printed).
+std::optional<int> settled(const Table& table, const ParseResult& parsed);
 
 // One line to stderr: "lockstep run: error: what; advice".
 void print_error(std::string_view program, const Error& error);

@@ -73,6 +73,18 @@ int dispatch(const std::string& program, Args args) {
 
 }  // namespace
 
+std::optional<int> settled(const Table& table, const ParseResult& parsed) {
+  if (!parsed) {
+    print_error(table.program, parsed.error().error);
+    return parsed.error().exit_code;
+  }
+  if (parsed->ended_by == "help") {
+    std::fputs(help_text(table).c_str(), stdout);
+    return 0;
+  }
+  return std::nullopt;
+}
+
 void print_error(std::string_view program, const Error& error) {
   std::string text = std::string(program) + ": error: " + error.message;
   if (!error.hint.empty() && text.ends_with('.')) text.pop_back();

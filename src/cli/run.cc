@@ -71,14 +71,7 @@ int run_command(const Args& args, RunAs as) {
   signal(SIGCHLD, SIG_DFL);
   const Table& table = table_for(as);
   const auto parsed = parse_options(table, args, variable);
-  if (!parsed) {
-    print_error(table.program, parsed.error().error);
-    return parsed.error().exit_code;
-  }
-  if (parsed->ended_by == "help") {
-    std::fputs(help_text(table).c_str(), stdout);
-    return 0;
-  }
+  if (const auto code = settled(table, parsed)) return *code;
   if (const auto shell = parsed->text("print-completion"))
     return print_completion(table.program, *shell);
   return launch(table.program, *parsed, as == RunAs::launch);

@@ -11,14 +11,7 @@ namespace lockstep::cli {
 int store_command(const Args& args) {
   const Table& table = store_table();
   const auto parsed = parse_options(table, args, [](std::string_view) { return std::nullopt; });
-  if (!parsed) {
-    print_error(table.program, parsed.error().error);
-    return parsed.error().exit_code;
-  }
-  if (parsed->ended_by == "help") {
-    std::fputs(help_text(table).c_str(), stdout);
-    return 0;
-  }
+  if (const auto code = settled(table, parsed)) return *code;
   const auto options = store_options(*parsed);
   if (!options) {
     print_error(table.program, options.error());

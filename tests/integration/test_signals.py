@@ -326,3 +326,15 @@ def test_term_cuts_the_patience_with_leftovers_short(lockstep):
         time.sleep(0.05)
     assert time.monotonic() - begin < 1.5  # not the two seconds that leftovers may have
     run.none_left()
+
+
+def test_two_terms_before_the_end_do_not_wait_for_a_stalled_console(lockstep):
+    reader, writer = os.pipe()
+    run = lockstep.start_worker("-t", 3, actions=["ignore=TERM", "bytes=3000000", "pause"], stdout=writer)
+    until(lambda: not select.select([], [writer], [], 0)[1])
+    run.signal(signal.SIGTERM)
+    until(lambda: "received SIGTERM" in run.err())
+    run.signal(signal.SIGTERM)
+    assert run.wait(5).rc == 1
+    os.close(writer)
+    os.close(reader)
