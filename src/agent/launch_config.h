@@ -19,6 +19,9 @@ enum class NumaBinding { none, node, socket, exclusive, core_complex };
 enum class Isolation { automatic, pidns, cgroup, guardian, none };
 enum class ExitCodeMode { torchrun, worker };  // --exit-code
 enum class EventHandler { null, console };
+// --rank-order: which node gets the lowest ranks. automatic: what the backend's own rule says
+// (c10d and etcd: by address, as torchrun; static: by node rank; lockstep and etcd3: host).
+enum class RankOrder { automatic, host, node_rank, address };
 enum class LocalRankArgument {
   none,
   dash,
@@ -60,6 +63,10 @@ struct LaunchConfig {
   std::optional<std::string> local_addr;
   // True: one node, dynamic backend; the store takes a free port on loopback.
   bool private_store = true;
+  bool node_rank_given = false;
+  RankOrder rank_order = RankOrder::automatic;
+  std::chrono::seconds exit_barrier_timeout{300};
+  std::optional<std::string> rdzv_token;  // the job's secret, without surrounding white space
 
   // The command: argv of every worker before substitution of ${local_rank}; argv[0] is resolved.
   std::vector<std::string> command;
