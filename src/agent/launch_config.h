@@ -66,7 +66,8 @@ struct LaunchConfig {
   bool node_rank_given = false;
   RankOrder rank_order = RankOrder::automatic;
   std::chrono::seconds exit_barrier_timeout{300};
-  std::optional<std::string> rdzv_token;  // the job's secret, without surrounding white space
+  std::chrono::seconds leave_timeout{30};  // close_timeout
+  std::optional<std::string> rdzv_token;   // the job's secret, without surrounding white space
 
   // The command: argv of every worker before substitution of ${local_rank}; argv[0] is resolved.
   std::vector<std::string> command;
