@@ -1,5 +1,8 @@
 #include "agent/backend_choice.h"
 
+#include "codec/rdzv_conf.h"
+#include "rendezvous/c10d_place.h"
+#include "rendezvous/dynamic_backend.h"
 #include "rendezvous/solo.h"
 
 #include <fmt/core.h>
@@ -7,6 +10,65 @@
 #include <utility>
 
 namespace lockstep::agent {
+namespace {
+
+// Checked by make_launch_config(): whole and positive.
+std::chrono::seconds seconds_of(const LaunchConfig& config, const char* key,
+                                std::chrono::seconds otherwise) {
+  const auto value = codec::rdzv_conf_int(config.rdzv_conf, key);
+  return value && *value ? std::chrono::seconds(**value) : otherwise;
+}
+
+rendezvous::RankRule rank_rule_of(const LaunchConfig& config) {
+  switch (config.rank_order) {
+    case RankOrder::host:
+      return rendezvous::RankRule::host_first;
+    case RankOrder::node_rank:
+      return rendezvous::RankRule::node_rank;
+    case RankOrder::address:
+    case RankOrder::automatic:
+      break;
+  }
+  return rendezvous::RankRule::address;
+}
+
+rendezvous::DynamicSettings dynamic_settings_of(const LaunchConfig& config) {
+  rendezvous::DynamicSettings dynamic;
+  dynamic.min_nodes = static_cast<std::size_t>(config.min_nodes);
+  dynamic.max_nodes = static_cast<std::size_t>(config.max_nodes);
+  using std::chrono::seconds;
+  dynamic.join_timeout = seconds_of(config, "join_timeout", seconds(600));
+  dynamic.last_call_timeout = seconds_of(config, "last_call_timeout", seconds(30));
+  dynamic.close_timeout = seconds_of(config, "close_timeout", seconds(30));
+  dynamic.heartbeat_timeout = seconds_of(config, "heartbeat_timeout", seconds(5));
+  dynamic.keep_alive_interval = seconds_of(config, "keep_alive_interval", seconds(5));
+  dynamic.keep_alive_max_attempt =
+      static_cast<int>(seconds_of(config, "keep_alive_max_attempt", seconds(3)).count());
+  dynamic.order = rank_rule_of(config);
+  return dynamic;
+}
+
+Result<std::unique_ptr<rendezvous::Backend>> make_c10d(io::Loop& loop, const LaunchConfig& config,
+                                                       rendezvous::NodeOffer offer,
+                                                       rendezvous::OfferStore offer_store) {
+  rendezvous::C10dPlaceSettings place;
+  LOCKSTEP_TRY_ASSIGN(place.endpoint, codec::parse_rdzv_endpoint(config.rdzv_endpoint, 29400));
+  place.run_id = config.run_id;
+  LOCKSTEP_TRY_ASSIGN(place.is_host, codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
+  place.local_addr = config.local_addr;
+  place.read_timeout = seconds_of(config, "read_timeout", std::chrono::seconds(60));
+  rendezvous::DynamicBackendSettings settings;
+  settings.run_id = config.run_id;
+  settings.dynamic = dynamic_settings_of(config);
+  settings.read_timeout = place.read_timeout;
+  settings.exit_barrier_timeout = config.exit_barrier_timeout;
+  settings.offer = std::move(offer);
+  return std::make_unique<rendezvous::DynamicBackend>(
+      loop, std::make_unique<rendezvous::C10dPlace>(loop, std::move(place)), std::move(settings),
+      std::move(offer_store));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
                                                           const LaunchConfig& config,
@@ -17,6 +79,8 @@ Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
         config.private_store ? config.local_addr.value_or("127.0.0.1") : config.master_addr;
     return std::make_unique<rendezvous::Solo>(loop, std::move(offer), addr, std::move(offer_store));
   }
+  if (config.rdzv_backend == "c10d")
+    return make_c10d(loop, config, std::move(offer), std::move(offer_store));
   return fail(
       Errc::unavailable,
       fmt::format("several nodes over the backend '{}' are not there yet", config.rdzv_backend));

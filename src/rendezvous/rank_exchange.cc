@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -36,13 +37,18 @@ std::string role_key(const RoundResult& round, std::size_t rank) {
 std::string ranks_key(const RoundResult& round, std::size_t rank) {
   return fmt::format("{}torchelastic/assigned_ranks/{}", round.prefix, rank);
 }
+std::string restarts_key(const RoundResult& round) {
+  return round.prefix + "lockstep/restarts";
+}
 
 }  // namespace
 
 std::string encode_role_info(const RoleInfo& info) {
-  return fmt::format(R"({{"role": {}, "rank": {}, "local_world_size": {}}})",
-                     json(info.role).dump(-1, ' ', true, json::error_handler_t::replace), info.rank,
-                     info.local_world_size);
+  return fmt::format(
+      R"({{"role": {}, "rank": {}, "local_world_size": {}{}}})",
+      json(info.role).dump(-1, ' ', true, json::error_handler_t::replace), info.rank,
+      info.local_world_size,
+      info.restarts ? fmt::format(R"(, "lockstep_restarts": {})", *info.restarts) : "");
 }
 
 Result<RoleInfo> decode_role_info(std::string_view text) {
@@ -53,8 +59,12 @@ Result<RoleInfo> decode_role_info(std::string_view text) {
            value.contains("local_world_size") && is_count(value["local_world_size"], kMostWorkers);
   };
   if (!good()) return nonsense("a node's role info", text);
-  return RoleInfo{value["role"].get<std::string>(), value["rank"].get<std::int64_t>(),
-                  value["local_world_size"].get<std::int64_t>()};
+  RoleInfo info{value["role"].get<std::string>(), value["rank"].get<std::int64_t>(),
+                value["local_world_size"].get<std::int64_t>()};
+  if (const auto at = value.find("lockstep_restarts");
+      at != value.end() && is_count(*at, kMostWorkers))
+    info.restarts = at->get<int>();
+  return info;
 }
 
 std::string encode_assigned_ranks(const AssignedRanks& ranks) {
@@ -94,13 +104,14 @@ std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos) {
 namespace {
 
 struct Exchange : std::enable_shared_from_this<Exchange> {
-  Exchange(store::AsyncClient& at, RankExchange what, std::function<void(Result<Assignment>)> fn)
-      : client(at), in(std::move(what)), done(std::move(fn)) {}
+  Exchange(KeyValue& at, RankExchange what, std::function<void(Result<Assignment>)> fn)
+      : keys(at), in(std::move(what)), done(std::move(fn)) {}
 
   void start();
   void collect();
   void hand_out(const std::vector<std::string>& texts);
   void fetch();
+  void learn_restarts(Assignment made);
   void finish(Result<Assignment> outcome) {
     if (const auto call = std::exchange(done, nullptr)) call(std::move(outcome));
   }
@@ -109,35 +120,33 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
     finish(tl::make_unexpected(std::move(error).within(what)));
   }
 
-  store::AsyncClient& client;
+  KeyValue& keys;
   RankExchange in;
   std::function<void(Result<Assignment>)> done;
 };
 
 void Exchange::start() {
-  store::AsyncClient::Entries entries;
+  KeyValue::Entries entries;
   if (in.offered) {
     entries.emplace_back(in.round.prefix + "MASTER_ADDR", in.offered->addr);
     entries.emplace_back(in.round.prefix + "MASTER_PORT", std::to_string(in.offered->port));
   }
   in.own.rank = static_cast<std::int64_t>(in.round.rank);
   entries.emplace_back(role_key(in.round, in.round.rank), encode_role_info(in.own));
-  for (const auto& [key, value] : entries)
-    client.set(key, value, nullptr, in.timeout);
+  keys.multi_set(entries, nullptr);
   in.round.rank == 0 ? collect() : fetch();
 }
 
 void Exchange::collect() {
-  std::vector<std::string> keys;
+  KeyValue::Keys wanted;
+  wanted.reserve(in.round.world);
   for (std::size_t rank = 0; rank < in.round.world; ++rank)
-    keys.push_back(role_key(in.round, rank));
-  client.multi_get(
-      keys,
-      [self = shared_from_this()](Result<std::vector<std::string>> texts) {
-        if (!texts) return self->failed(std::move(texts).error());
-        self->hand_out(*texts);
-      },
-      in.timeout);
+    wanted.push_back(role_key(in.round, rank));
+  keys.multi_get(wanted, in.timeout,
+                 [self = shared_from_this()](Result<std::vector<std::string>> texts) {
+                   if (!texts) return self->failed(std::move(texts).error());
+                   self->hand_out(*texts);
+                 });
 }
 
 void Exchange::hand_out(const std::vector<std::string>& texts) {
@@ -148,39 +157,51 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
     infos.push_back(std::move(*info));
   }
   const auto assigned = assign_ranks(infos);
-  store::AsyncClient::Entries entries;
+  int restarts = 0;
+  for (const RoleInfo& info : infos)
+    restarts = std::max(restarts, info.restarts.value_or(0));
+  // Before the ranks: whoever has those can look this up without waiting.
+  KeyValue::Entries entries{{restarts_key(in.round), std::to_string(restarts)}};
   for (std::size_t rank = 0; rank < assigned.size(); ++rank)
     entries.emplace_back(ranks_key(in.round, rank), encode_assigned_ranks(assigned[rank]));
-  client.multi_set(
-      entries,
-      [self = shared_from_this(), own = assigned[0]](Result<void> written) {
-        if (!written) return self->failed(std::move(written).error());
-        self->finish(Assignment{self->in.offered.value_or(WorkerStore{}), own});
-      },
-      in.timeout);
+  keys.multi_set(entries,
+                 [self = shared_from_this(), own = assigned[0], restarts](Result<void> written) {
+                   if (!written) return self->failed(std::move(written).error());
+                   self->finish(Assignment{self->in.offered.value_or(StorePlace{}), own, restarts});
+                 });
 }
 
 void Exchange::fetch() {
-  client.multi_get(
-      {in.round.prefix + "MASTER_ADDR", in.round.prefix + "MASTER_PORT",
-       ranks_key(in.round, in.round.rank)},
-      [self = shared_from_this()](Result<std::vector<std::string>> texts) {
-        if (!texts) return self->failed(std::move(texts).error());
-        const auto port = parse_int((*texts)[1]);
-        if (!port || *port <= 0 || *port > UINT16_MAX)
-          return self->failed(nonsense("MASTER_PORT", (*texts)[1]).value());
-        auto ranks = decode_assigned_ranks((*texts)[2]);
-        if (!ranks) return self->failed(std::move(ranks).error());
-        self->finish(Assignment{{(*texts)[0], static_cast<int>(*port)}, *ranks});
-      },
-      in.timeout);
+  keys.multi_get({in.round.prefix + "MASTER_ADDR", in.round.prefix + "MASTER_PORT",
+                  ranks_key(in.round, in.round.rank)},
+                 in.timeout, [self = shared_from_this()](Result<std::vector<std::string>> texts) {
+                   if (!texts) return self->failed(std::move(texts).error());
+                   const auto port = parse_int((*texts)[1]);
+                   if (!port || *port <= 0 || *port > UINT16_MAX)
+                     return self->failed(nonsense("MASTER_PORT", (*texts)[1]).value());
+                   auto ranks = decode_assigned_ranks((*texts)[2]);
+                   if (!ranks) return self->failed(std::move(ranks).error());
+                   self->learn_restarts({{(*texts)[0], static_cast<int>(*port)}, *ranks, 0});
+                 });
+}
+
+// A rank 0 that is not Lockstep's says nothing of them.
+void Exchange::learn_restarts(Assignment made) {
+  made.restarts = in.own.restarts.value_or(0);
+  keys.probe(restarts_key(in.round), [self = shared_from_this(), made](
+                                         const Result<std::optional<std::string>>& text) mutable {
+    const auto count = text && *text ? parse_int(**text) : std::nullopt;
+    if (count && *count >= 0 && *count <= kMostWorkers)
+      made.restarts = std::max(made.restarts, static_cast<int>(*count));
+    self->finish(std::move(made));
+  });
 }
 
 }  // namespace
 
-void exchange_ranks(store::AsyncClient& client, RankExchange exchange,
+void exchange_ranks(KeyValue& keys, RankExchange exchange,
                     std::function<void(Result<Assignment>)> done) {
-  std::make_shared<Exchange>(client, std::move(exchange), std::move(done))->start();
+  std::make_shared<Exchange>(keys, std::move(exchange), std::move(done))->start();
 }
 
 }  // namespace lockstep::rendezvous

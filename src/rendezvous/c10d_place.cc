@@ -1,13 +1,10 @@
-// Opening: who hosts, how to reach the store, what this node is called. c10d_state.cc has the
-// operations on the shared state.
-#include "rendezvous/c10d.h"
+#include "rendezvous/c10d_place.h"
 
-#include "rendezvous/state_codec.h"
+#include "host/port_owner.h"
 
 #include <fmt/core.h>
 
-#include <unistd.h>
-
+#include <set>
 #include <utility>
 
 namespace lockstep::rendezvous {
@@ -20,14 +17,14 @@ bool on_loopback(const std::string& host) {
 
 }  // namespace
 
-C10d::C10d(io::Loop& loop, C10dSettings settings)
-    : loop_(loop), settings_(std::move(settings)), poll_(loop), watch_(loop) {}
+C10dPlace::C10dPlace(io::Loop& loop, C10dPlaceSettings settings)
+    : loop_(loop), settings_(std::move(settings)), turn_(loop) {}
 
-C10d::~C10d() = default;
+C10dPlace::~C10dPlace() = default;
 
-void C10d::open(Done<void> done) {
+void C10dPlace::open(std::function<void(Result<void>)> done) {
   open_done_ = std::move(done);
-  poll_.start({}, [this] {
+  turn_.start({}, [this] {
     facts_ = facts_of_this_machine();
     const auto& endpoint = settings_.endpoint;
     if (const auto known = io::resolve_numeric(endpoint.host, endpoint.port))
@@ -38,11 +35,10 @@ void C10d::open(Done<void> done) {
   });
 }
 
-void C10d::look_up_endpoint() {
+void C10dPlace::look_up_endpoint() {
   // Keeps the loop going, and ends a look-up that doesn't.
-  poll_.start(settings_.read_timeout, [this] {
-    fail_open(
-        {Errc::timeout, "the look-up of '" + settings_.endpoint.host + "' does not end", {}, 0});
+  turn_.start(settings_.read_timeout, [this] {
+    finish(fail(Errc::timeout, "the look-up of '" + settings_.endpoint.host + "' does not end"));
   });
   lookup_ = std::make_unique<io::Lookup>(
       loop_, settings_.endpoint.host, settings_.endpoint.port, [this](Result<io::Resolved> found) {
@@ -55,7 +51,7 @@ void C10d::look_up_endpoint() {
       });
 }
 
-void C10d::look_up_self() {
+void C10dPlace::look_up_self() {
   lookup_ =
       std::make_unique<io::Lookup>(loop_, facts_.hostname, 0, [this](Result<io::Resolved> found) {
         if (found) {
@@ -67,9 +63,9 @@ void C10d::look_up_self() {
       });
 }
 
-void C10d::settle_host(const HostChoice& choice) {
+void C10dPlace::settle_host(const HostChoice& choice) {
   lookup_.reset();
-  poll_.cancel();
+  turn_.cancel();
   host_reason_ = choice.reason;
   auto& endpoint = settings_.endpoint;
   if (!choice.host) return reach(endpoint.host);
@@ -86,68 +82,69 @@ void C10d::settle_host(const HostChoice& choice) {
     host_reason_ += ", but somebody here hosts already";
     return reach(endpoint.host);
   }
-  fail_open(std::move(error).within("host the rendezvous store"));
+  host::name_port_holder(error, endpoint.port);
+  finish(tl::make_unexpected(std::move(error).within("host the rendezvous store")));
 }
 
-void C10d::reach(const std::string& host) {
-  const store::AsyncClientOptions options{.host = host,
-                                          .port = settings_.endpoint.port,
-                                          .connect_timeout = settings_.read_timeout,
-                                          .timeout = settings_.read_timeout};
-  for (auto* client : {&quick_, &waits_}) {
-    *client = std::make_unique<store::AsyncClient>(loop_, options);
-    (*client)->on_loss([this](const Error& error) { lost(error); });
-    (*client)->connect([this](Result<void> outcome) { connected(std::move(outcome)); });
-  }
-}
-
-void C10d::connected(Result<void> outcome) {
-  if (!open_done_) return;  // the other connection has failed already
-  if (!outcome) {
+void C10dPlace::reach(const std::string& host) {
+  keys_ = std::make_unique<TcpKeyValue>(
+      loop_, store::AsyncClientOptions{.host = host,
+                                       .port = settings_.endpoint.port,
+                                       .connect_timeout = settings_.read_timeout,
+                                       .timeout = settings_.read_timeout});
+  keys_->on_lost([this](const Error& error) {
+    if (on_lost_) on_lost_(error);
+  });
+  keys_->connect([this](Result<void> outcome) {
+    if (outcome) return open_state();
     Error error = std::move(outcome).error();
     error.message = fmt::format("the connection to the c10d store has failed: {} ({})",
                                 error.message, host_reason_);
-    return fail_open(std::move(error));
-  }
-  if (++connections_ == 2) open_state();
+    finish(tl::make_unexpected(std::move(error)));
+  });
 }
 
-void C10d::lost(const Error& error) {
-  if (std::exchange(lost_, true)) return;
-  watch_.cancel();
-  const std::weak_ptr<const bool> life = life_;
-  // An operation that waits for its time does not notice by itself.
-  if (!operations_.empty() && poll_.active()) end(tl::make_unexpected(error));
-  if (life.expired()) return;
-  if (const auto tell = on_lost_) tell(error);
-}
-
-void C10d::open_state() {
-  quick_->compare_set(state_key(), "", std::string(kNoState), [this](Result<std::string> stored) {
-    if (!stored) return fail_open(std::move(stored).error());
+void C10dPlace::open_state() {
+  state_ = std::make_unique<TcpState>(*keys_, "torch.rendezvous." + settings_.run_id);
+  state_->open([this](Result<void> outcome) {
     const NodeAddressFacts facts{.local_addr = settings_.local_addr,
                                  .endpoint_host = settings_.endpoint.host,
                                  .hosts = hosts(),
                                  .route_address = route_address(),
                                  .own_addresses = facts_.own_addresses,
                                  .hostname = facts_.hostname};
-    member_.emplace(Node{choose_node_address(facts), getpid(), 0}, settings_.dynamic);
-    if (const auto done = std::exchange(open_done_, nullptr)) done({});
+    node_address_ = choose_node_address(facts);
+    finish(std::move(outcome));
   });
 }
 
 // A guest knows from its connection; a host asks the kernel for the way to the endpoint.
-std::string C10d::route_address() const {
-  if (!hosts()) return quick_->local_address();
+std::string C10dPlace::route_address() const {
+  if (!hosts()) return keys_->local_address();
   if (!endpoint_address_) return {};
   return address_towards(*endpoint_address_).value_or(std::string());
 }
 
-void C10d::fail_open(Error error) {
+void C10dPlace::finish(Result<void> outcome) {
   lookup_.reset();
-  poll_.cancel();
-  if (const auto done = std::exchange(open_done_, nullptr))
-    done(tl::make_unexpected(std::move(error)));
+  turn_.cancel();
+  if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
+}
+
+std::size_t C10dPlace::guests() const {
+  constexpr std::size_t kOwn = 2;
+  if (!server_) return 0;
+  const std::size_t all = server_->stats().connections;
+  return all > kOwn ? all - kOwn : 0;
+}
+
+std::string C10dPlace::describe() const {
+  if (!keys_) return fmt::format("the look-up of '{}'", settings_.endpoint.host);
+  if (hosts()) return fmt::format("the store that this node hosts, port {}", server_->port());
+  std::string text = "the store at " + keys_->place();
+  if (const Error* tried = keys_->last_attempt(); tried != nullptr && open_done_)
+    text += fmt::format(" (last attempt: {}; {})", tried->message, host_reason_);
+  return text;
 }
 
 }  // namespace lockstep::rendezvous

@@ -1,0 +1,66 @@
+// The c10d backend's meeting place: a TCPStore that one of the agents hosts. Decides whether this
+// one does, reaches it, and finds out what this node is called.
+#pragma once
+
+#include "codec/rdzv_endpoint.h"
+#include "io/loop.h"
+#include "io/resolve.h"
+#include "rendezvous/host_match.h"
+#include "rendezvous/meeting_place.h"
+#include "rendezvous/tcp_key_value.h"
+#include "store/server.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lockstep::rendezvous {
+
+struct C10dPlaceSettings {
+  codec::RdzvEndpoint endpoint;
+  std::string run_id;
+  std::optional<bool> is_host = {};
+  std::optional<std::string> local_addr = {};
+  std::chrono::milliseconds read_timeout{60'000};  // to reach the store, and for each answer of it
+};
+
+class C10dPlace : public MeetingPlace {
+ public:
+  C10dPlace(io::Loop& loop, C10dPlaceSettings settings);
+  ~C10dPlace() override;  // a hosted store goes with it
+
+  void open(std::function<void(Result<void>)> done) override;
+  KeyValue& keys() override { return *keys_; }
+  StateStore& state() override { return *state_; }
+  std::string node_address() const override { return node_address_; }
+  bool hosts() const override { return server_ != nullptr; }
+  std::size_t guests() const override;
+  std::string describe() const override;
+
+  store::Server* server() { return server_.get(); }
+
+ private:
+  void look_up_endpoint();
+  void look_up_self();
+  void settle_host(const HostChoice& choice);
+  void reach(const std::string& host);
+  void open_state();
+  std::string route_address() const;
+  void finish(Result<void> outcome);
+
+  io::Loop& loop_;
+  C10dPlaceSettings settings_;
+  HostFacts facts_;
+  std::optional<io::Address> endpoint_address_;
+  std::string host_reason_;
+  std::string node_address_;
+  std::unique_ptr<io::Lookup> lookup_;
+  std::unique_ptr<store::Server> server_;
+  std::unique_ptr<TcpKeyValue> keys_;
+  std::unique_ptr<TcpState> state_;
+  std::function<void(Result<void>)> open_done_;
+  io::Timer turn_;
+};
+
+}  // namespace lockstep::rendezvous
