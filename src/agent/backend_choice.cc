@@ -4,6 +4,7 @@
 #include "rendezvous/c10d_place.h"
 #include "rendezvous/dynamic_backend.h"
 #include "rendezvous/solo.h"
+#include "rendezvous/static_backend.h"
 
 #include <fmt/core.h>
 
@@ -52,7 +53,7 @@ Result<std::unique_ptr<rendezvous::Backend>> make_c10d(io::Loop& loop, const Lau
                                                        rendezvous::NodeOffer offer,
                                                        rendezvous::OfferStore offer_store) {
   rendezvous::C10dPlaceSettings place;
-  LOCKSTEP_TRY_ASSIGN(place.endpoint, codec::parse_rdzv_endpoint(config.rdzv_endpoint, 29400));
+  place.endpoint = config.rdzv_endpoints.at(0);
   place.run_id = config.run_id;
   LOCKSTEP_TRY_ASSIGN(place.is_host, codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
   place.local_addr = config.local_addr;
@@ -68,6 +69,20 @@ Result<std::unique_ptr<rendezvous::Backend>> make_c10d(io::Loop& loop, const Lau
       std::move(offer_store));
 }
 
+std::unique_ptr<rendezvous::Backend> make_static(io::Loop& loop, const LaunchConfig& config,
+                                                 rendezvous::NodeOffer offer) {
+  rendezvous::StaticSettings settings;
+  settings.master = {config.master_addr, config.master_port};
+  settings.run_id = config.run_id;
+  settings.node_rank = config.node_rank;
+  settings.nodes = config.max_nodes;
+  settings.timeout = seconds_of(config, "timeout", std::chrono::seconds(900));
+  settings.exit_barrier_timeout = config.exit_barrier_timeout;
+  settings.close_timeout = config.leave_timeout;
+  settings.offer = std::move(offer);
+  return std::make_unique<rendezvous::StaticBackend>(loop, std::move(settings));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
@@ -79,6 +94,7 @@ Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
         config.private_store ? config.local_addr.value_or("127.0.0.1") : config.master_addr;
     return std::make_unique<rendezvous::Solo>(loop, std::move(offer), addr, std::move(offer_store));
   }
+  if (config.rdzv_backend == "static") return make_static(loop, config, std::move(offer));
   if (config.rdzv_backend == "c10d")
     return make_c10d(loop, config, std::move(offer), std::move(offer_store));
   return fail(

@@ -74,7 +74,9 @@ Result<rendezvous::StorePlace> NodeAgent::offer_store(const std::string& addr) {
   }
   store::ServerOptions options;
   options.host = listen_host(addr);
-  options.port = config_.private_store ? 0 : config_.master_port;
+  // Of several nodes only the static backend has a port that all know beforehand, and its own
+  // store.
+  options.port = config_.private_store || config_.max_nodes > 1 ? 0 : config_.master_port;
   auto server = store::Server::listen(loop_, options);
   if (!server) {
     Error error = std::move(server).error();

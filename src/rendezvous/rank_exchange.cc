@@ -37,8 +37,8 @@ std::string role_key(const RoundResult& round, std::size_t rank) {
 std::string ranks_key(const RoundResult& round, std::size_t rank) {
   return fmt::format("{}torchelastic/assigned_ranks/{}", round.prefix, rank);
 }
-std::string restarts_key(const RoundResult& round) {
-  return round.prefix + "lockstep/restarts";
+std::string lockstep_key(const RoundResult& round) {
+  return round.prefix + "lockstep/round";
 }
 
 }  // namespace
@@ -99,6 +99,32 @@ std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos) {
   return assigned;
 }
 
+namespace {
+
+// What Lockstep's agents learn from a rank 0 of theirs: {"restarts": 1, "strangers": [2]}.
+std::string encode_lockstep(const Assignment& made) {
+  json strangers = json::array();
+  for (std::size_t rank = 0; rank < made.ours.size(); ++rank)
+    if (!made.ours[rank]) strangers.push_back(rank);
+  return json{{"restarts", made.restarts}, {"strangers", std::move(strangers)}}.dump();
+}
+
+// Nonsense is as if nothing had been said.
+void decode_lockstep(std::string_view text, Assignment& made) {
+  const json value = parse(text);
+  if (!value.is_object() || !value.contains("restarts") ||
+      !is_count(value["restarts"], kMostWorkers) || !value.contains("strangers") ||
+      !value["strangers"].is_array())
+    return;
+  made.restarts = std::max(made.restarts, value["restarts"].get<int>());
+  made.ours.assign(made.ours.size(), true);
+  for (const json& rank : value["strangers"])
+    if (is_count(rank, kMostWorkers) && rank.get<std::size_t>() < made.ours.size())
+      made.ours[rank.get<std::size_t>()] = false;
+}
+
+}  // namespace
+
 // --- the driver ---
 
 namespace {
@@ -111,6 +137,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void collect();
   void hand_out(const std::vector<std::string>& texts);
   void fetch();
+  void understand(const std::vector<std::string>& texts);
   void learn_restarts(Assignment made);
   void finish(Result<Assignment> outcome) {
     if (const auto call = std::exchange(done, nullptr)) call(std::move(outcome));
@@ -157,42 +184,62 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
     infos.push_back(std::move(*info));
   }
   const auto assigned = assign_ranks(infos);
-  int restarts = 0;
-  for (const RoleInfo& info : infos)
-    restarts = std::max(restarts, info.restarts.value_or(0));
+  if (in.all_are_there) in.all_are_there();
+  Assignment made;
+  made.workers = in.known_store ? *in.known_store : in.offered.value_or(StorePlace{});
+  made.ranks = assigned[0];
+  for (const RoleInfo& info : infos) {
+    made.restarts = std::max(made.restarts, info.restarts.value_or(0));
+    made.ours.push_back(info.restarts.has_value());
+  }
   // Before the ranks: whoever has those can look this up without waiting.
-  KeyValue::Entries entries{{restarts_key(in.round), std::to_string(restarts)}};
+  KeyValue::Entries entries{{lockstep_key(in.round), encode_lockstep(made)}};
   for (std::size_t rank = 0; rank < assigned.size(); ++rank)
     entries.emplace_back(ranks_key(in.round, rank), encode_assigned_ranks(assigned[rank]));
   keys.multi_set(entries,
-                 [self = shared_from_this(), own = assigned[0], restarts](Result<void> written) {
+                 [self = shared_from_this(), made = std::move(made)](Result<void> written) mutable {
                    if (!written) return self->failed(std::move(written).error());
-                   self->finish(Assignment{self->in.offered.value_or(StorePlace{}), own, restarts});
+                   self->finish(std::move(made));
                  });
 }
 
 void Exchange::fetch() {
-  keys.multi_get({in.round.prefix + "MASTER_ADDR", in.round.prefix + "MASTER_PORT",
-                  ranks_key(in.round, in.round.rank)},
-                 in.timeout, [self = shared_from_this()](Result<std::vector<std::string>> texts) {
+  KeyValue::Keys wanted{ranks_key(in.round, in.round.rank)};
+  if (!in.known_store) {
+    wanted.push_back(in.round.prefix + "MASTER_ADDR");
+    wanted.push_back(in.round.prefix + "MASTER_PORT");
+  }
+  keys.multi_get(wanted, in.timeout,
+                 [self = shared_from_this()](Result<std::vector<std::string>> texts) {
                    if (!texts) return self->failed(std::move(texts).error());
-                   const auto port = parse_int((*texts)[1]);
-                   if (!port || *port <= 0 || *port > UINT16_MAX)
-                     return self->failed(nonsense("MASTER_PORT", (*texts)[1]).value());
-                   auto ranks = decode_assigned_ranks((*texts)[2]);
-                   if (!ranks) return self->failed(std::move(ranks).error());
-                   self->learn_restarts({{(*texts)[0], static_cast<int>(*port)}, *ranks, 0});
+                   self->understand(*texts);
                  });
+}
+
+void Exchange::understand(const std::vector<std::string>& texts) {
+  auto ranks = decode_assigned_ranks(texts.at(0));
+  if (!ranks) return failed(std::move(ranks).error());
+  Assignment made;
+  made.ranks = *ranks;
+  if (in.known_store) {
+    made.workers = *in.known_store;
+  } else {
+    const auto port = parse_int(texts.at(2));
+    if (!port || *port <= 0 || *port > UINT16_MAX)
+      return failed(nonsense("MASTER_PORT", texts.at(2)).value());
+    made.workers = {texts.at(1), static_cast<int>(*port)};
+  }
+  learn_restarts(std::move(made));
 }
 
 // A rank 0 that is not Lockstep's says nothing of them.
 void Exchange::learn_restarts(Assignment made) {
   made.restarts = in.own.restarts.value_or(0);
-  keys.probe(restarts_key(in.round), [self = shared_from_this(), made](
+  made.ours.assign(in.round.world, false);
+  made.ours.at(in.round.rank) = true;
+  keys.probe(lockstep_key(in.round), [self = shared_from_this(), made](
                                          const Result<std::optional<std::string>>& text) mutable {
-    const auto count = text && *text ? parse_int(**text) : std::nullopt;
-    if (count && *count >= 0 && *count <= kMostWorkers)
-      made.restarts = std::max(made.restarts, static_cast<int>(*count));
+    if (text && *text) decode_lockstep(**text, made);
     self->finish(std::move(made));
   });
 }

@@ -46,13 +46,17 @@ std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos);
 struct Assignment {
   StorePlace workers;
   AssignedRanks ranks;
-  int restarts = 0;  // the most that any of the agents knows of
+  int restarts = 0;        // the most that any of the agents knows of
+  std::vector<bool> ours;  // by rank: the node has a Lockstep agent, as rank 0 knows
 };
 
 struct RankExchange {
   RoundResult round;
-  RoleInfo own;                       // its rank is the round's
-  std::optional<StorePlace> offered;  // by rank 0: its own; others: nothing
+  RoleInfo own;                                // its rank is the round's
+  std::optional<StorePlace> offered;           // by rank 0: its own; others: nothing
+  std::optional<StorePlace> known_store = {};  // static: nobody needs to be told
+  std::function<void()> all_are_there =
+      nullptr;  // of rank 0: before the others hear of their ranks
   std::chrono::milliseconds timeout{60'000};
 };
 // Writes all that this agent has to say before it waits for anybody. `done` comes once, unless the

@@ -131,6 +131,10 @@ void TcpKeyValue::compare_set(std::string_view key, std::string_view expected,
   quick_.compare_set(wire(key), expected, desired, std::move(done));
 }
 
+void TcpKeyValue::add_bare(std::string_view key, std::int64_t delta) {
+  quick_.add(key, delta, [](const Result<std::int64_t>&) {});
+}
+
 void TcpState::open(Done<void> done) {
   keys_.compare_set(key_, "", kNoState, [done = std::move(done)](Result<std::string> stored) {
     if (!stored) return done(tl::make_unexpected(std::move(stored).error()));

@@ -33,6 +33,7 @@ class TcpKeyValue : public KeyValue {
   void forget_waits() override;
   std::unique_ptr<Watch> watch(std::string_view key,
                                std::function<void(std::string)> done) override;
+  void add_bare(std::string_view key, std::int64_t delta);  // without the "/"
   // The value now stored, as the TCPStore has it.
   void compare_set(std::string_view key, std::string_view expected, std::string_view desired,
                    Done<std::string> done);
