@@ -100,8 +100,11 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
   const auto from = [&config](std::string_view option) { return origin_words(config, option); };
   const bool is_static = config.rdzv_backend == "static";
   rows.push_back({"nodes", nodes(config), from("nnodes")});
-  if (is_static || config.node_rank_given)
+  if (is_static || config.node_rank_given) {
     rows.push_back({"node rank", std::to_string(config.node_rank), from("node-rank")});
+  } else {
+    rows.push_back({"node rank", "decided when nodes meet", "the backend"});
+  }
   rows.push_back({"backend", config.rdzv_backend, from("rdzv-backend")});
   rows.push_back({"endpoint", endpoint(config), from("rdzv-endpoint")});
   rows.push_back({"run id", config.run_id, from("rdzv-id")});
@@ -123,11 +126,11 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
     rows.push_back({"master address", "of the node with rank 0", "the backend"});
     rows.push_back({"master port", "a free one there", "the backend"});
   }
+  rows.push_back({"token", config.rdzv_token ? "given" : "none",
+                  config.rdzv_token ? from("rdzv-token-file") : "default"});
   if (config.max_nodes == 1) return;
   const bool chosen = config.rank_order != RankOrder::automatic;
   rows.push_back({"rank order", order(config), chosen ? from("rank-order") : "the backend"});
-  rows.push_back({"token", config.rdzv_token ? "given" : "none",
-                  config.rdzv_token ? from("rdzv-token-file") : "default"});
   rows.push_back({"exit barrier", fmt::format("{} s", config.exit_barrier_timeout.count()),
                   from("exit-barrier-timeout")});
 }
