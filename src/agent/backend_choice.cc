@@ -3,6 +3,7 @@
 #include "codec/rdzv_conf.h"
 #include "rendezvous/c10d_place.h"
 #include "rendezvous/dynamic_backend.h"
+#include "rendezvous/file_place.h"
 #include "rendezvous/solo.h"
 #include "rendezvous/static_backend.h"
 
@@ -52,18 +53,28 @@ rendezvous::DynamicSettings dynamic_settings_of(const LaunchConfig& config) {
 Result<std::unique_ptr<rendezvous::Backend>> make_c10d(io::Loop& loop, const LaunchConfig& config,
                                                        rendezvous::NodeOffer offer,
                                                        rendezvous::OfferStore offer_store) {
+  rendezvous::DynamicBackendSettings settings;
+  settings.run_id = config.run_id;
+  settings.dynamic = dynamic_settings_of(config);
+  settings.read_timeout = seconds_of(config, "read_timeout", std::chrono::seconds(60));
+  settings.exit_barrier_timeout = config.exit_barrier_timeout;
+  settings.offer = std::move(offer);
+  if (const auto type = config.rdzv_conf.find("store_type");
+      type != config.rdzv_conf.end() && type->second == "file") {
+    rendezvous::FilePlaceSettings place{.path = config.rdzv_endpoint,
+                                        .run_id = config.run_id,
+                                        .local_addr = config.local_addr,
+                                        .read_timeout = settings.read_timeout};
+    return std::make_unique<rendezvous::DynamicBackend>(
+        loop, std::make_unique<rendezvous::FilePlace>(loop, std::move(place)), std::move(settings),
+        std::move(offer_store));
+  }
   rendezvous::C10dPlaceSettings place;
   place.endpoint = config.rdzv_endpoints.at(0);
   place.run_id = config.run_id;
   LOCKSTEP_TRY_ASSIGN(place.is_host, codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
   place.local_addr = config.local_addr;
-  place.read_timeout = seconds_of(config, "read_timeout", std::chrono::seconds(60));
-  rendezvous::DynamicBackendSettings settings;
-  settings.run_id = config.run_id;
-  settings.dynamic = dynamic_settings_of(config);
-  settings.read_timeout = place.read_timeout;
-  settings.exit_barrier_timeout = config.exit_barrier_timeout;
-  settings.offer = std::move(offer);
+  place.read_timeout = settings.read_timeout;
   return std::make_unique<rendezvous::DynamicBackend>(
       loop, std::make_unique<rendezvous::C10dPlace>(loop, std::move(place)), std::move(settings),
       std::move(offer_store));

@@ -105,7 +105,7 @@ void C10dPlace::reach(const std::string& host) {
 }
 
 void C10dPlace::open_state() {
-  state_ = std::make_unique<TcpState>(*keys_, "torch.rendezvous." + settings_.run_id);
+  state_ = std::make_unique<TextState<TcpKeyValue>>(*keys_, "torch.rendezvous." + settings_.run_id);
   state_->open([this](Result<void> outcome) {
     const NodeAddressFacts facts{.local_addr = settings_.local_addr,
                                  .endpoint_host = settings_.endpoint.host,

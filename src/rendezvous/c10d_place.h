@@ -8,6 +8,7 @@
 #include "rendezvous/host_match.h"
 #include "rendezvous/meeting_place.h"
 #include "rendezvous/tcp_key_value.h"
+#include "rendezvous/text_state.h"
 #include "store/server.h"
 
 #include <chrono>
@@ -58,7 +59,7 @@ class C10dPlace : public MeetingPlace {
   std::unique_ptr<io::Lookup> lookup_;
   std::unique_ptr<store::Server> server_;
   std::unique_ptr<TcpKeyValue> keys_;
-  std::unique_ptr<TcpState> state_;
+  std::unique_ptr<TextState<TcpKeyValue>> state_;
   std::function<void(Result<void>)> open_done_;
   io::Timer turn_;
 };

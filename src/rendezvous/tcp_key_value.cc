@@ -1,7 +1,5 @@
 #include "rendezvous/tcp_key_value.h"
 
-#include "rendezvous/state_codec.h"
-
 #include <utility>
 
 namespace lockstep::rendezvous {
@@ -133,34 +131,6 @@ void TcpKeyValue::compare_set(std::string_view key, std::string_view expected,
 
 void TcpKeyValue::add_bare(std::string_view key, std::int64_t delta) {
   quick_.add(key, delta, [](const Result<std::int64_t>&) {});
-}
-
-void TcpState::open(Done<void> done) {
-  keys_.compare_set(key_, "", kNoState, [done = std::move(done)](Result<std::string> stored) {
-    if (!stored) return done(tl::make_unexpected(std::move(stored).error()));
-    done({});
-  });
-}
-
-void TcpState::read(Done<Stored> done) {
-  keys_.probe(key_, [done = std::move(done)](Result<std::optional<std::string>> text) {
-    if (!text) return done(tl::make_unexpected(std::move(text).error()));
-    if (!*text) return done(Stored{std::string(kNoState), std::string(kNoState)});
-    done(Stored{**text, **text});
-  });
-}
-
-void TcpState::write(const Stored& before, const std::string& text, Done<Stored> done) {
-  keys_.compare_set(
-      key_, before.token, text,
-      [this, token = before.token, text, done = std::move(done)](Result<std::string> stored) {
-        if (!stored) return done(tl::make_unexpected(std::move(stored).error()));
-        // A key that is not there is answered with what was expected of it.
-        if (*stored == token && *stored != text)
-          return done(fail(Errc::unavailable,
-                           "the rendezvous state has vanished from the store at " + keys_.place()));
-        done(Stored{*stored, *stored, *stored == text});
-      });
 }
 
 }  // namespace lockstep::rendezvous

@@ -1,4 +1,4 @@
-// KeyValue and StateStore over a TCPStore, with the "/" that PyTorch's clients put before each key.
+// KeyValue over a TCPStore, with the "/" that PyTorch's clients put before each key.
 // Two connections: on one nothing ever waits, the other waits; a watch has a third of its own.
 #pragma once
 
@@ -50,22 +50,6 @@ class TcpKeyValue : public KeyValue {
   int connections_ = 0;
   bool lost_ = false;
   std::function<void(const Error&)> on_lost_;
-};
-
-// The state of a c10d rendezvous: one key, changed by compare-and-set on its text, which is its own
-// token.
-class TcpState : public StateStore {
- public:
-  TcpState(TcpKeyValue& keys, std::string key) : keys_(keys), key_(std::move(key)) {}
-  // Makes the key, so that reading never waits. Before all else.
-  void open(Done<void> done);
-
-  void read(Done<Stored> done) override;
-  void write(const Stored& before, const std::string& text, Done<Stored> done) override;
-
- private:
-  TcpKeyValue& keys_;
-  std::string key_;
 };
 
 }  // namespace lockstep::rendezvous
