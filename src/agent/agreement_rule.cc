@@ -30,14 +30,13 @@ Result<RankOrder> rank_order(const std::string& text) {
       fmt::format("--rank-order is one of host, node-rank, address, got {}", printable(text)));
 }
 
-// Where torchrun's agents may take part, its own order is the only one that all would come to.
+// static and etcd have no other order than torchrun's. With c10d and etcd-v2 it is the default, and
+// holds in spite of the option where one of torchrun's agents takes part.
 Status check_order(const LaunchConfig& config) {
   const std::string& backend = config.rdzv_backend;
   const RankOrder order = config.rank_order;
   const char* own = nullptr;
   if (backend == "static" && order != RankOrder::node_rank) own = "by --node-rank";
-  if ((backend == "c10d" || backend == "etcd-v2") && order != RankOrder::address)
-    own = "by the nodes' addresses";
   if (backend == "etcd") own = "by arrival";
   if (own != nullptr)
     return fail(Errc::invalid_input,
@@ -55,7 +54,8 @@ Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
     LOCKSTEP_TRY_ASSIGN(config.rank_order, rank_order(*raw.rank_order));
     return config.max_nodes > 1 ? check_order(config) : Status{};
   }
-  // A node rank that was given, or that the scheduler has, is meant.
+  // A node rank that was given, or that the scheduler has, is meant where torchrun would not ignore
+  // it.
   if (config.max_nodes > 1 && config.node_rank_given && config.rdzv_backend != "static") {
     config.rank_order = RankOrder::node_rank;
     config.origins["rank-order"] = {Origin::Kind::rule, "", Rule::node_rank};

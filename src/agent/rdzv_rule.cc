@@ -151,9 +151,12 @@ Status check_path(const Facts& facts, const LaunchConfig& config) {
 }
 
 Result<int> node_rank(std::int64_t rank, const LaunchConfig& config) {
-  constexpr std::int64_t kMost = 1'000'000;
+  constexpr std::int64_t kMost = 32765;                // what agents can tell each other
   const bool fixed = config.rdzv_backend == "static";  // elsewhere spares have their own
-  if (rank >= 0 && rank < (fixed ? config.max_nodes : kMost)) return static_cast<int>(rank);
+  if (!fixed && rank > kMost)
+    return fail(Errc::invalid_input,
+                fmt::format("node_rank must be at most {}, got {}", kMost, rank));
+  if (rank >= 0 && (!fixed || rank < config.max_nodes)) return static_cast<int>(rank);
   return fail(Errc::invalid_input,
               fmt::format("node_rank must be >= 0 and < nnodes, got node_rank={}, nnodes={}", rank,
                           config.max_nodes));
@@ -231,13 +234,18 @@ bool is_torchruns(std::string_view backend) {
   return backend == "c10d" || backend == "etcd" || backend == "etcd-v2";
 }
 
+// With torchrun's backends only where it was asked for, as torchrun itself ignores it.
+bool reads_node_rank(const RawOptions& raw, const LaunchConfig& config) {
+  return !is_torchruns(config.rdzv_backend) || raw.rank_order == "node-rank";
+}
+
 void warn_as_torchrun(const RawOptions& raw, LaunchConfig& config) {
   if (!is_torchruns(config.rdzv_backend)) return;
   if (strip(config.rdzv_endpoint).empty())
     config.warnings.push_back(
         "master_addr is only used for static rdzv_backend and when rdzv_endpoint is not "
         "specified.");
-  if (raw.node_rank.value_or(0) != 0)
+  if (raw.node_rank.value_or(0) != 0 && !reads_node_rank(raw, config))
     config.warnings.push_back(
         fmt::format("node_rank is only used for static rdzv_backend. It will be ignored for "
                     "rdzv_backend={}.",
@@ -248,7 +256,7 @@ Status apply_dynamic(const RawOptions& raw, const Facts& facts,
                      const std::optional<Placement>& placement, LaunchConfig& config) {
   LOCKSTEP_TRY(choose_endpoint(placement, config));
   warn_as_torchrun(raw, config);
-  if (!is_torchruns(config.rdzv_backend)) LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
+  if (reads_node_rank(raw, config)) LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
   config.private_store = config.max_nodes == 1;
   const auto type = config.rdzv_conf.find("store_type");
   if (config.rdzv_backend == "c10d" && type != config.rdzv_conf.end() &&

@@ -427,12 +427,16 @@ TEST(RankOrder, FollowsTheBackend) {
   EXPECT_EQ(ordered("lockstep", "node-rank", 7)->node_rank, 7);  // a spare's
   EXPECT_EQ(ordered("static", "node-rank", 1)->rank_order, RankOrder::node_rank);
   EXPECT_EQ(ordered("c10d", "address")->rank_order, RankOrder::address);
+  EXPECT_EQ(ordered("c10d", "host")->rank_order, RankOrder::host);
+  EXPECT_EQ(ordered("etcd-v2", "node-rank", 2)->node_rank, 2);
+  EXPECT_TRUE(ordered("etcd-v2", "node-rank", 2)->warnings.empty());
   EXPECT_EQ(ordered("c10d", nullptr, 1)->rank_order, RankOrder::automatic);
+  EXPECT_FALSE(ordered("c10d", nullptr, 1)->node_rank_given);
+  EXPECT_FALSE(ordered("c10d", "node-rank"));
+  EXPECT_FALSE(ordered("lockstep", nullptr, 32766));
   EXPECT_FALSE(ordered("lockstep", "node-rank"));
   EXPECT_FALSE(ordered("lockstep", "x"));
   EXPECT_FALSE(ordered("static", "host", 1));
-  EXPECT_FALSE(ordered("c10d", "host"));
-  EXPECT_FALSE(ordered("etcd-v2", "node-rank", 1));
   EXPECT_FALSE(ordered("etcd", "address"));
 }
 

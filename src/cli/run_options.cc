@@ -89,7 +89,7 @@ Group rendezvous() {
               {.name = "rank-order",
                .kind = Kind::text,
                .metavar = "HOW",
-               .help = "which nodes get the lowest ranks, lockstep and etcd3 backend",
+               .help = "which nodes get the lowest ranks, where all agents are Lockstep's",
                .choices = {"host", "node-rank", "address"},
                .own = true},
           }};
