@@ -14,7 +14,6 @@
 namespace lockstep::rendezvous {
 namespace {
 
-constexpr std::chrono::milliseconds kGuestPause{5};
 constexpr std::ptrdiff_t kMostNames = 8;
 
 std::string names_of(const std::vector<std::string>& names) {
@@ -215,9 +214,16 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
 }
 
 // Others may still have to hear that all is over: a host that goes takes the answers with it.
-void DynamicBackend::await_guests(const Done<void>& done) {
-  if (place_->guests() == 0 || io::Clock::now() >= leave_deadline_) return done({});
-  turn_.start(kGuestPause, [this, done] { await_guests(done); });
+// By value: it may be called from what it replaces.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+void DynamicBackend::await_guests(Done<void> done) {
+  if (place_->guests() == 0 || io::Clock::now() >= leave_deadline_) {
+    place_->on_departure(nullptr);
+    turn_.cancel();
+    return done({});
+  }
+  place_->on_departure([this, done] { await_guests(done); });
+  turn_.start(leave_deadline_ - io::Clock::now(), [this, done] { await_guests(done); });
 }
 
 std::string DynamicBackend::waiting_for() const {

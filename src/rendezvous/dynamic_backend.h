@@ -48,7 +48,7 @@ class DynamicBackend : public Backend {
   void on_lost(const Error& error);
   void interrupt(Interruption::Kind kind, std::string why);
   std::string gone(const RendezvousState& state) const;
-  void await_guests(const Done<void>& done);
+  void await_guests(Done<void> done);
 
   io::Loop& loop_;
   std::unique_ptr<MeetingPlace> place_;

@@ -25,6 +25,7 @@ class MeetingPlace {
   // This node hosts the store: it goes when the node goes.
   virtual bool hosts() const { return false; }
   virtual std::size_t guests() const { return 0; }  // connections of others, while hosting
+  virtual void on_departure(std::function<void()> /*fn*/) {}  // of guests
   // The store is gone; requests under way have failed before.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
   // "the store at 10.0.0.1:29400"; while opening also what was tried last, and why this node does

@@ -16,7 +16,7 @@ namespace {
 
 // Every client that knows its world adds itself here, PyTorch's workers included. No "/" before it.
 constexpr std::string_view kInit = "init/";
-constexpr std::chrono::milliseconds kCountPause{5};
+constexpr std::chrono::milliseconds kCountPause{1};
 
 std::string listen_host(const std::string& addr) {
   if (addr == "localhost") return addr;
@@ -255,10 +255,17 @@ void StaticBackend::leave(Departure how, Done<void> done) {
   await_guests(done);
 }
 
-void StaticBackend::await_guests(const Done<void>& done) {
+// By value: it may be called from what it replaces.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+void StaticBackend::await_guests(Done<void> done) {
   constexpr std::size_t kOwn = 2;
-  if (server_->stats().connections <= kOwn || io::Clock::now() >= deadline_) return done({});
-  turn_.start(kCountPause, [this, done] { await_guests(done); });
+  if (server_->stats().connections <= kOwn || io::Clock::now() >= deadline_) {
+    server_->on_departure(nullptr);
+    turn_.cancel();
+    return done({});
+  }
+  server_->on_departure([this, done] { await_guests(done); });
+  turn_.start(deadline_ - io::Clock::now(), [this, done] { await_guests(done); });
 }
 
 std::string StaticBackend::waiting_for() const {

@@ -57,7 +57,7 @@ class StaticBackend : public Backend {
   void look_for_silence();
   void interrupt(Interruption::Kind kind, std::string why);
   void on_lost(const Error& error);
-  void await_guests(const Done<void>& done);
+  void await_guests(Done<void> done);
 
   io::Loop& loop_;
   StaticSettings settings_;
