@@ -10,20 +10,35 @@ FilePlace::FilePlace(io::Loop& loop, FilePlaceSettings settings)
     : loop_(loop), settings_(std::move(settings)), turn_(loop) {}
 
 void FilePlace::open(std::function<void(Result<void>)> done) {
-  // No connection tells which address the others know this node by: --local-addr, or the way out.
-  node_address_ = settings_.local_addr.value_or(outward_address());
-  auto store = FileStore::open(loop_, {.path = settings_.path, .timeout = settings_.read_timeout});
-  if (!store)
-    return turn_.start({}, [error = std::move(store).error(), done = std::move(done)] {
-      done(tl::make_unexpected(error));
+  turn_.start({}, [this, done = std::move(done)] {
+    if (auto opened = open_now(); !opened) return done(std::move(opened));
+    // Also shows whether it is such a file, and whether its lock can be had.
+    state_->read([done](const Result<StateStore::Stored>& state) {
+      if (!state) return done(tl::make_unexpected(state.error()));
+      done({});
     });
-  store_ = std::move(*store);
-  settings_.path = store_->path();
+  });
+}
+
+Status FilePlace::open_now() {
+  LOCKSTEP_TRY_ASSIGN(
+      store_, FileStore::open(loop_, {.path = settings_.path, .timeout = settings_.read_timeout}));
   store_->on_loss([this](const Error& error) {
     if (on_lost_) on_lost_(error);
   });
-  state_ = std::make_unique<TextState<FileStore>>(*store_, "torch.rendezvous." + settings_.run_id);
-  state_->open(std::move(done));
+  state_ = std::make_unique<FileState>(*store_, settings_.run_id);
+  // A file says nothing of the way to the others.
+  const HostFacts facts = facts_of_this_machine();
+  node_address_ = choose_node_address({.local_addr = settings_.local_addr,
+                                       .endpoint_host = {},
+                                       .route_address = {},
+                                       .own_addresses = facts.own_addresses,
+                                       .hostname = facts.hostname});
+  return {};
+}
+
+std::string FilePlace::describe() const {
+  return "the file " + (store_ ? store_->path() : settings_.path);
 }
 
 }  // namespace lockstep::rendezvous

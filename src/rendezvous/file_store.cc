@@ -159,6 +159,11 @@ void FileStore::wait(const Keys& keys, Ms timeout, Done<void> done) {
   });
 }
 
+void FileStore::forget_waits() {
+  waiting_.clear();
+  ++forgotten_;
+}
+
 std::unique_ptr<KeyValue::Watch> FileStore::watch(std::string_view key,
                                                   std::function<void(std::string)> done) {
   auto entry = std::make_shared<Watched>(Watched{std::string(key), std::move(done)});

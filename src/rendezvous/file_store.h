@@ -54,7 +54,11 @@ class FileStore final : public KeyValue {
   void probe(std::string_view key, Done<std::optional<std::string>> done) override;
   void multi_get(const Keys& keys, Ms timeout, Done<Keys> done) override;
   void wait(const Keys& keys, Ms timeout, Done<void> done) override;
+<<<<<<< HEAD
   void forget_waits() override { waiting_.clear(); }
+=======
+  void forget_waits() override;
+>>>>>>> 1968fba17451b18d7cde211cc185a111fc850a70
   std::unique_ptr<Watch> watch(std::string_view key,
                                std::function<void(std::string)> done) override;
   // The value now stored, or `expected` where the key is missing and that is not empty.
@@ -99,6 +103,7 @@ class FileStore final : public KeyValue {
   Result<bool> catch_up(const FileVisit& file);
   Result<bool> whole(FileVisit& file);
   void meet(std::vector<Answer>& answers);
+  Answer answer_of(Waiting& waiting, Result<Keys> result) const;
   void schedule(Look outcome);
   void deliver(const std::vector<Answer>& answers);
   void lose(Error error);
@@ -110,6 +115,7 @@ class FileStore final : public KeyValue {
   FileStoreReader reader_;
   std::deque<Request> requests_;
   std::list<Waiting> waiting_;
+  int forgotten_ = 0;  // times that all waits were
   std::vector<std::weak_ptr<Watched>> watched_;
   io::Timer timer_;
   int refusals_ = 0;  // of the lock, one after the other

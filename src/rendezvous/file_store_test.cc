@@ -147,6 +147,23 @@ TEST_F(FileStoreTest, AWatchCallsOnceAndAnEndedOneNever) {
   EXPECT_EQ(told, "kept:1");
 }
 
+TEST_F(FileStoreTest, ForgottenWaitsNeverCallBack) {
+  store = open();
+  int calls = 0;
+  const auto count = [&](const Status&) { ++calls; };
+  store->wait({"never"}, 1ms, count);
+  store->forget_waits();
+  store->wait({"a"}, 10s, [&](const Status&) {
+    ++calls;
+    store->forget_waits();
+  });
+  store->wait({"a"}, 10s, count);  // its turn comes with the other's
+  EXPECT_TRUE(set(*store, "a", "1"));
+  until([&] { return calls > 0; });
+  EXPECT_TRUE(ask<void>([&](auto done) { store->wait({"a"}, 10s, done); }));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(FileStoreTest, MayBeDestroyedInItsCallback) {
   store = open();
   int calls = 0;

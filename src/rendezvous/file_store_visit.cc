@@ -145,8 +145,7 @@ void FileStore::meet(std::vector<Answer>& answers) {
       ++at;
       continue;
     }
-    answers.emplace_back(
-        [done = std::move(at->done), values = std::move(values)] { done(values); });
+    answers.push_back(answer_of(*at, std::move(values)));
     at = waiting_.erase(at);
   }
   std::erase_if(watched_, [&](const std::weak_ptr<Watched>& weak) {
@@ -159,6 +158,14 @@ void FileStore::meet(std::vector<Answer>& answers) {
     });
     return true;
   });
+}
+
+// Unless it is taken back meanwhile.
+FileStore::Answer FileStore::answer_of(Waiting& waiting, Result<Keys> result) const {
+  return
+      [this, forgotten = forgotten_, done = std::move(waiting.done), result = std::move(result)] {
+        if (forgotten == forgotten_) done(result);
+      };
 }
 
 void FileStore::expire(std::vector<Answer>& answers) {
@@ -179,9 +186,7 @@ void FileStore::expire(std::vector<Answer>& answers) {
                 {},
                 0};
     if (last_error_ || refusals_ > 0) error.message += fmt::format(" ({})", trouble().message);
-    answers.emplace_back([done = std::move(at->done), error = std::move(error)] {
-      done(tl::make_unexpected(error));
-    });
+    answers.push_back(answer_of(*at, tl::make_unexpected(std::move(error))));
     at = waiting_.erase(at);
   }
 }
@@ -234,8 +239,7 @@ void FileStore::lose(Error error) {
   for (auto& request : std::exchange(requests_, {}))
     answers.emplace_back([fail = std::move(request.fail), error = *lost_] { fail(error); });
   for (auto& waiting : std::exchange(waiting_, {}))
-    answers.emplace_back(
-        [done = std::move(waiting.done), error = *lost_] { done(tl::make_unexpected(error)); });
+    answers.push_back(answer_of(waiting, tl::make_unexpected(*lost_)));
   watched_.clear();
   if (first && on_loss_) answers.emplace_back([tell = on_loss_, error = *lost_] { tell(error); });
   deliver(answers);
