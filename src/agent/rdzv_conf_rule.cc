@@ -26,12 +26,16 @@ Status check_positive(const codec::RdzvConf& conf, const char* key) {
   return bad_option(key, fmt::format("must be positive, got {}", *value));
 }
 
-Status check_choice(const codec::RdzvConf& conf, const char* key, std::string_view one,
+// Leaves it in lower case.
+Status check_choice(codec::RdzvConf& conf, const char* key, std::string_view one,
                     std::string_view other) {
   const auto found = conf.find(key);
   if (found == conf.end()) return {};
   const std::string value = to_lower(strip(found->second));
-  if (value == one || value == other) return {};
+  if (value == one || value == other) {
+    found->second = value;
+    return {};
+  }
   return bad_option(key,
                     fmt::format("must be {} or {}, got {}", one, other, printable(found->second)));
 }
@@ -42,7 +46,7 @@ Status check_file(const Facts& facts, const codec::RdzvConf& conf, const char* k
   return bad_option(key, fmt::format("names no file: {}", printable(found->second)));
 }
 
-Status check_etcd(const Facts& facts, const LaunchConfig& config) {
+Status check_etcd(const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY(check_choice(config.rdzv_conf, "protocol", "http", "https"));
   const bool legacy = config.rdzv_backend == "etcd";
   const std::array<const char*, 3> files =
@@ -57,7 +61,7 @@ Status check_etcd(const Facts& facts, const LaunchConfig& config) {
 
 Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
   const std::string& backend = config.rdzv_backend;
-  const codec::RdzvConf& conf = config.rdzv_conf;
+  codec::RdzvConf& conf = config.rdzv_conf;
   for (const char* key : {"join_timeout", "close_timeout", "heartbeat_timeout",
                           "keep_alive_interval", "keep_alive_max_attempt", "read_timeout"}) {
     if (backend == "static" || backend == "etcd") break;

@@ -134,8 +134,9 @@ Status read_endpoints(LaunchConfig& config) {
 }
 
 // c10d with store_type=file: the endpoint is a path that all nodes see.
-Status check_path(const Facts& facts, const LaunchConfig& config) {
-  const std::string path(strip(config.rdzv_endpoint));
+Status check_path(const Facts& facts, LaunchConfig& config) {
+  config.rdzv_endpoint = std::string(strip(config.rdzv_endpoint));
+  const std::string& path = config.rdzv_endpoint;
   if (path.empty())
     return fail(Errc::invalid_input, "store_type=file needs a file that all nodes see",
                 "give its path as --rdzv-endpoint");
@@ -259,8 +260,7 @@ Status apply_dynamic(const RawOptions& raw, const Facts& facts,
   if (reads_node_rank(raw, config)) LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
   config.private_store = config.max_nodes == 1;
   const auto type = config.rdzv_conf.find("store_type");
-  if (config.rdzv_backend == "c10d" && type != config.rdzv_conf.end() &&
-      to_lower(strip(type->second)) == "file")
+  if (config.rdzv_backend == "c10d" && type != config.rdzv_conf.end() && type->second == "file")
     return config.private_store ? Status{} : check_path(facts, config);
   LOCKSTEP_TRY(read_endpoints(config));
   if (config.private_store) config.rdzv_endpoints.clear();

@@ -358,6 +358,18 @@ TEST(RdzvRule, RefusesConf) {
   }
 }
 
+TEST(RdzvRule, ChoicesAreReadAsTorchrunReadsThem) {
+  const auto config = make([](RawOptions& raw) {
+    raw.nnodes = "2";
+    raw.rdzv_backend = "c10d";
+    raw.rdzv_endpoint = " meet ";
+    raw.rdzv_conf = "store_type=File";
+  });
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->rdzv_conf.at("store_type"), "file");
+  EXPECT_EQ(config->rdzv_endpoint, "meet");
+}
+
 TEST(RdzvRule, ConfThatTheBackendDoesNotReadIsKept) {
   const auto config = make([](RawOptions& raw) {
     raw.nnodes = "2";

@@ -14,7 +14,8 @@ std::string expanded(std::string_view text) {
   return names ? join(*names, " ") : "refused: " + names.error().message;
 }
 
-// The order is that of `scontrol show hostnames`.
+// As `scontrol show hostnames` of Slurm 22.05 prints them; it refuses text behind the last bracket,
+// which later ones take.
 TEST(Nodelist, ExpandsAsSlurmDoes) {
   const struct {
     const char* text;
@@ -34,6 +35,8 @@ TEST(Nodelist, ExpandsAsSlurmDoes) {
       {"n[1-2]-ib", "n1-ib n2-ib"},
       {"a[0-1]-b[00-01]-ib0", "a0-b00-ib0 a0-b01-ib0 a1-b00-ib0 a1-b01-ib0"},
       {"a[1-2]b[3-4]c[5-6]", "a1b3c5 a1b3c6 a2b3c5 a2b3c6 a1b4c5 a1b4c6 a2b4c5 a2b4c6"},
+      {"a[1-2]b[3-4]c[5]d[7-8]",
+       "a1b3c5d7 a1b3c5d8 a2b3c5d7 a2b3c5d8 a1b4c5d7 a1b4c5d8 a2b4c5d7 a2b4c5d8"},
       {"[1-2]", "1 2"},
       {"n[1][2]", "n12"},
   };
