@@ -54,11 +54,7 @@ class FileStore final : public KeyValue {
   void probe(std::string_view key, Done<std::optional<std::string>> done) override;
   void multi_get(const Keys& keys, Ms timeout, Done<Keys> done) override;
   void wait(const Keys& keys, Ms timeout, Done<void> done) override;
-<<<<<<< HEAD
-  void forget_waits() override { waiting_.clear(); }
-=======
   void forget_waits() override;
->>>>>>> 1968fba17451b18d7cde211cc185a111fc850a70
   std::unique_ptr<Watch> watch(std::string_view key,
                                std::function<void(std::string)> done) override;
   // The value now stored, or `expected` where the key is missing and that is not empty.

@@ -129,20 +129,6 @@ Result<std::string> address_towards(const io::Address& to) {
   return io::address_text(own);
 }
 
-std::string outward_address() {
-  // Of the block for examples (RFC 5737): it is nobody, but the default route is asked.
-  if (const auto nobody = io::resolve_numeric("192.0.2.1", 9)) {
-    const auto own = address_towards(nobody->addresses.front());
-    if (own && !is_loopback_text(*own)) return *own;
-  }
-  return choose_node_address({.local_addr = {},
-                              .endpoint_host = {},
-                              .hosts = false,
-                              .route_address = {},
-                              .own_addresses = interface_addresses(),
-                              .hostname = host::hostname()});
-}
-
 std::string choose_node_address(const NodeAddressFacts& facts) {
   if (facts.local_addr && !facts.local_addr->empty()) return *facts.local_addr;
   const bool stays_here = facts.endpoint_host == "localhost" ||

@@ -43,10 +43,6 @@ HostFacts facts_of_this_machine();
 // The own address that packets to `to` leave from. Nothing is sent.
 Result<std::string> address_towards(const io::Address& to);
 
-// The own address that packets to the world outside leave from; without a way out that of an
-// interface, and without that the host name. For backends whose meeting place is not a host.
-std::string outward_address();
-
 struct NodeAddressFacts {
   std::optional<std::string> local_addr;  // --local-addr: taken as given
   std::string endpoint_host;
