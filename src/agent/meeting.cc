@@ -7,10 +7,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace lockstep::agent {
 namespace {
 
+constexpr std::chrono::seconds kExplainFirst{5};
 constexpr std::chrono::seconds kExplainEvery{10};
+constexpr std::chrono::seconds kExplainSeldom{300};  // nothing new: a spare may wait for days
 // For the other nodes' reports: what they have to say is small and known.
 constexpr std::chrono::seconds kReportTime{3};
 constexpr std::chrono::milliseconds kDeparturePause{100};
@@ -27,7 +31,6 @@ std::string listen_host(const std::string& addr) {
 void NodeAgent::join() {
   if (attempts_ > 0) sweep_leftovers();
   emit("RENDEZVOUS", nullptr, 0.0);
-  waiting_since_ = io::Clock::now();
   explain_waiting();
   const auto go = [this] {
     rendezvous_->join([this](Result<std::optional<Round>> outcome) { joined(std::move(outcome)); });
@@ -110,7 +113,6 @@ void NodeAgent::tell_failure(bool final) {
 }
 
 void NodeAgent::enter_barrier() {
-  waiting_since_ = io::Clock::now();
   explain_waiting();
   rendezvous_->finish([this](const Result<void>& all) {
     waiting_timer_.cancel();
@@ -121,12 +123,22 @@ void NodeAgent::enter_barrier() {
 
 // Whoever waits says for whom, again and again.
 void NodeAgent::explain_waiting() {
-  waiting_timer_.start(kExplainEvery, [this] {
+  waiting_since_ = io::Clock::now();
+  explained_.clear();
+  explain_again(kExplainFirst);
+}
+
+void NodeAgent::explain_again(io::Duration pause) {
+  waiting_timer_.start(pause, [this, pause] {
     const auto waited =
         std::chrono::duration_cast<std::chrono::seconds>(io::Clock::now() - waiting_since_);
-    if (const std::string text = rendezvous_->waiting_for(); !text.empty())
-      log::info("waiting for {} s: {}", waited.count(), text);
-    explain_waiting();
+    std::string text = rendezvous_->waiting_for();
+    if (!text.empty()) log::warning("waiting for {} s: {}", waited.count(), text);
+    const bool news = text != explained_;
+    explained_ = std::move(text);
+    const bool patient = waited > std::chrono::minutes(10);
+    explain_again(news || !patient ? kExplainEvery
+                                   : std::min<io::Duration>(2 * pause, kExplainSeldom));
   });
 }
 

@@ -64,6 +64,7 @@ class NodeAgent {
   void tell_failure(bool final);
   void enter_barrier();
   void explain_waiting();
+  void explain_again(io::Duration pause);
   void await_reports();
   void await_reports_end();
   void leave_rendezvous();
@@ -137,6 +138,7 @@ class NodeAgent {
   std::string why_stopped_;  // what ended the round elsewhere
   io::Timer waiting_timer_;
   io::TimePoint waiting_since_;
+  std::string explained_;
   std::vector<rendezvous::NodeReport> reports_;  // of all nodes
   std::optional<Error> rendezvous_error_;
   bool departed_ = false;

@@ -1,10 +1,11 @@
 #include "rendezvous/c10d_place.h"
 
+#include "base/text.h"
 #include "host/port_owner.h"
 
 #include <fmt/core.h>
 
-#include <set>
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::rendezvous {
@@ -138,13 +139,35 @@ std::size_t C10dPlace::guests() const {
   return all > kOwn ? all - kOwn : 0;
 }
 
+std::string C10dPlace::describe_hosting() const {
+  std::string text = fmt::format("the store that this node hosts at port {}", server_->port());
+  const auto& addresses = facts_.own_addresses;
+  if (settings_.is_host && endpoint_address_ && !io::is_loopback(*endpoint_address_) &&
+      std::find(addresses.begin(), addresses.end(), io::address_text(*endpoint_address_)) ==
+          addresses.end())
+    text += fmt::format(" (is_host says so, but {} is no address of this machine)",
+                        settings_.endpoint.host);
+  // Keys of the state: "/torch.rendezvous.ID".
+  constexpr std::string_view kState = "/torch.rendezvous.";
+  for (const std::string& key : server_->engine().keys_that_start_with(kState, 64)) {
+    const std::string id = key.substr(kState.size());
+    if (id == settings_.run_id || id.starts_with(settings_.run_id + ".") ||
+        id.starts_with(settings_.run_id + "/") || id.find('/') != std::string::npos)
+      continue;
+    text += fmt::format("; somebody asks here for the --rdzv-id '{}'", printable(id));
+    break;
+  }
+  return text;
+}
+
 std::string C10dPlace::describe() const {
   if (!keys_) return fmt::format("the look-up of '{}'", settings_.endpoint.host);
-  if (hosts()) return fmt::format("the store that this node hosts, port {}", server_->port());
+  if (hosts()) return describe_hosting();
   std::string text = "the store at " + keys_->place();
-  if (const Error* tried = keys_->last_attempt(); tried != nullptr && open_done_)
-    text += fmt::format(" (last attempt: {}; {})", tried->message, host_reason_);
-  return text;
+  if (!open_done_) return text;
+  const Error* tried = keys_->last_attempt();
+  return fmt::format("{} (last attempt: {}; this node does not host it: {})", text,
+                     tried != nullptr ? tried->message : "no answer yet", host_reason_);
 }
 
 }  // namespace lockstep::rendezvous

@@ -52,6 +52,7 @@ class C10dPlace : public MeetingPlace {
   void open_state();
   std::string route_address() const;
   void finish(Result<void> outcome);
+  std::string describe_hosting() const;
 
   io::Loop& loop_;
   C10dPlaceSettings settings_;

@@ -31,7 +31,12 @@ DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> pla
       place_(std::move(place)),
       settings_(std::move(settings)),
       offer_store_(std::move(offer_store)),
-      turn_(loop) {}
+      turn_(loop) {
+  const auto& dynamic = settings_.dynamic;
+  asked_ = dynamic.min_nodes == dynamic.max_nodes
+               ? std::to_string(dynamic.min_nodes)
+               : fmt::format("{}:{}", dynamic.min_nodes, dynamic.max_nodes);
+}
 
 DynamicBackend::~DynamicBackend() {
   board_.reset();
@@ -73,6 +78,7 @@ void DynamicBackend::agree(RoundResult round, Done<std::optional<Round>> done) {
   exchange.own.role = settings_.offer.role;
   exchange.own.local_world_size = settings_.offer.local_world_size;
   exchange.own.restarts = restarts_;
+  exchange.own.nodes_asked = asked_;
   exchange.timeout = settings_.read_timeout;
   if (round_.rank == 0) {
     auto store = offer_store_(place_->node_address());
@@ -99,6 +105,7 @@ void DynamicBackend::void_round(const std::string& why) {
 
 void DynamicBackend::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
   restarts_ = made.restarts;
+  warn_of_other_settings(made);
   std::vector<bool> ours;
   ours.reserve(round_.nodes.size());
   for (const Node& node : round_.nodes)
@@ -141,6 +148,7 @@ std::string DynamicBackend::gone(const RendezvousState& state) const {
 
 void DynamicBackend::on_watched(const RendezvousState& state) {
   if (!in_round_ && !agreeing_) return;
+  warn_of_skew(state);
   if (!state.participants.contains(driver_->self()))
     return interrupt(Interruption::Kind::rejoin,
                      "the other nodes had not heard of this one for too long and gave it up");
@@ -160,6 +168,29 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   if (left >= settings_.dynamic.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
   interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
                                                  left, settings_.dynamic.min_nodes));
+}
+
+void DynamicBackend::warn_of_skew(const RendezvousState& state) {
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  const auto skew = skew_.look(state, driver_->self(), now);
+  if (!skew) return;
+  log::warning("the clock of {} is {} s {} this node's: {}", skew->node.addr,
+               std::chrono::abs(skew->ahead).count(),
+               skew->ahead.count() > 0 ? "ahead of" : "behind",
+               all_ours_ ? "Lockstep does not mind, but check NTP"
+                         : "torchrun's agents evict nodes that seem 15 s late; check NTP");
+}
+
+// The state says nothing of it, so whoever has the larger number waits for nodes that never come.
+void DynamicBackend::warn_of_other_settings(const Assignment& made) const {
+  for (std::size_t rank = 0; rank < made.nodes_asked.size(); ++rank) {
+    const std::string& theirs = made.nodes_asked[rank];
+    if (theirs.empty() || theirs == asked_) continue;
+    log::warning("{} was started with --nnodes {}, this node with {}: they should agree",
+                 round_.nodes.at(rank).addr, theirs, asked_);
+    return;
+  }
 }
 
 void DynamicBackend::on_lost(const Error& error) {

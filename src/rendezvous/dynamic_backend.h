@@ -9,6 +9,7 @@
 #include "rendezvous/meeting_place.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
+#include "rendezvous/skew_watch.h"
 
 #include <chrono>
 #include <memory>
@@ -45,6 +46,8 @@ class DynamicBackend : public Backend {
   void void_round(const std::string& why);
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
   void on_watched(const RendezvousState& state);
+  void warn_of_skew(const RendezvousState& state);
+  void warn_of_other_settings(const Assignment& made) const;
   void on_lost(const Error& error);
   void interrupt(Interruption::Kind kind, std::string why);
   std::string gone(const RendezvousState& state) const;
@@ -58,8 +61,10 @@ class DynamicBackend : public Backend {
   std::unique_ptr<RoundBoard> board_;
   RoundResult round_;
   int restarts_ = 0;
-  bool in_round_ = false;  // and not interrupted yet
+  bool in_round_ = false;                    // and not interrupted yet
+  SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly
   bool all_ours_ = false;
+  std::string asked_;                    // --nnodes, as the others are told
   Done<std::optional<Round>> agreeing_;  // on ranks, after the round is known
   bool in_barrier_ = false;
   std::optional<Error> lost_;

@@ -44,11 +44,13 @@ std::string lockstep_key(const RoundResult& round) {
 }  // namespace
 
 std::string encode_role_info(const RoleInfo& info) {
-  return fmt::format(
-      R"({{"role": {}, "rank": {}, "local_world_size": {}{}}})",
-      json(info.role).dump(-1, ' ', true, json::error_handler_t::replace), info.rank,
-      info.local_world_size,
-      info.restarts ? fmt::format(R"(, "lockstep_restarts": {})", *info.restarts) : "");
+  std::string ours;
+  if (info.restarts) ours += fmt::format(R"(, "lockstep_restarts": {})", *info.restarts);
+  if (!info.nodes_asked.empty())
+    ours += fmt::format(R"(, "lockstep_nodes": {})", json(info.nodes_asked).dump());
+  return fmt::format(R"({{"role": {}, "rank": {}, "local_world_size": {}{}}})",
+                     json(info.role).dump(-1, ' ', true, json::error_handler_t::replace), info.rank,
+                     info.local_world_size, ours);
 }
 
 Result<RoleInfo> decode_role_info(std::string_view text) {
@@ -64,6 +66,8 @@ Result<RoleInfo> decode_role_info(std::string_view text) {
   if (const auto at = value.find("lockstep_restarts");
       at != value.end() && is_count(*at, kMostWorkers))
     info.restarts = at->get<int>();
+  if (const auto at = value.find("lockstep_nodes"); at != value.end() && at->is_string())
+    info.nodes_asked = printable(at->get<std::string>().substr(0, 64));
   return info;
 }
 
@@ -191,6 +195,7 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
   for (const RoleInfo& info : infos) {
     made.restarts = std::max(made.restarts, info.restarts.value_or(0));
     made.ours.push_back(info.restarts.has_value());
+    made.nodes_asked.push_back(info.nodes_asked);
   }
   // Before the ranks: whoever has those can look this up without waiting.
   KeyValue::Entries entries{{lockstep_key(in.round), encode_lockstep(made)}};

@@ -25,6 +25,7 @@ struct RoleInfo {
   std::int64_t local_world_size = 1;
   // Ours, unread by torchrun: restarts that the job has used up, as far as this agent knows.
   std::optional<int> restarts = {};
+  std::string nodes_asked = {};  // --nnodes; empty: unknown
   bool operator==(const RoleInfo&) const = default;
 };
 std::string encode_role_info(const RoleInfo& info);
@@ -48,6 +49,7 @@ struct Assignment {
   AssignedRanks ranks;
   int restarts = 0;        // the most that any of the agents knows of
   std::vector<bool> ours;  // by rank: the node has a Lockstep agent, as rank 0 knows
+  std::vector<std::string> nodes_asked = {};  // rank 0 only: by rank, what they were started with
 };
 
 struct RankExchange {
