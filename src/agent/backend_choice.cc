@@ -4,6 +4,7 @@
 #include "rendezvous/c10d_place.h"
 #include "rendezvous/dynamic_backend.h"
 #include "rendezvous/file_place.h"
+#include "rendezvous/hub_backend.h"
 #include "rendezvous/solo.h"
 #include "rendezvous/static_backend.h"
 
@@ -80,6 +81,45 @@ Result<std::unique_ptr<rendezvous::Backend>> make_c10d(io::Loop& loop, const Lau
       std::move(offer_store));
 }
 
+rendezvous::hub::RankOrder hub_order_of(const LaunchConfig& config) {
+  switch (config.rank_order) {
+    case RankOrder::node_rank:
+      return rendezvous::hub::RankOrder::node_rank;
+    case RankOrder::address:
+      return rendezvous::hub::RankOrder::address;
+    case RankOrder::host:
+    case RankOrder::automatic:
+      break;
+  }
+  return rendezvous::hub::RankOrder::host_first;
+}
+
+Result<std::unique_ptr<rendezvous::Backend>> make_lockstep(io::Loop& loop,
+                                                           const LaunchConfig& config,
+                                                           rendezvous::NodeOffer offer,
+                                                           rendezvous::OfferStore offer_store) {
+  rendezvous::HubSettings settings;
+  settings.endpoint = config.rdzv_endpoints.at(0);
+  settings.run_id = config.run_id;
+  LOCKSTEP_TRY_ASSIGN(settings.is_host, codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
+  settings.local_addr = config.local_addr;
+  settings.token = config.rdzv_token;
+  settings.min_nodes = static_cast<std::size_t>(config.min_nodes);
+  settings.max_nodes = static_cast<std::size_t>(config.max_nodes);
+  settings.order = hub_order_of(config);
+  settings.offer = std::move(offer);
+  settings.offer_store = std::move(offer_store);
+  using std::chrono::seconds;
+  settings.read_timeout = seconds_of(config, "read_timeout", seconds(60));
+  settings.join_timeout = seconds_of(config, "join_timeout", seconds(600));
+  settings.last_call_timeout = seconds_of(config, "last_call_timeout", seconds(30));
+  settings.close_timeout = seconds_of(config, "close_timeout", seconds(30));
+  settings.keep_alive_interval = seconds_of(config, "keep_alive_interval", seconds(1));
+  settings.keep_alive_max_attempt =
+      static_cast<int>(seconds_of(config, "keep_alive_max_attempt", seconds(5)).count());
+  return std::make_unique<rendezvous::HubBackend>(loop, std::move(settings));
+}
+
 std::unique_ptr<rendezvous::Backend> make_static(io::Loop& loop, const LaunchConfig& config,
                                                  rendezvous::NodeOffer offer) {
   rendezvous::StaticSettings settings;
@@ -105,6 +145,8 @@ Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
         config.private_store ? config.local_addr.value_or("127.0.0.1") : config.master_addr;
     return std::make_unique<rendezvous::Solo>(loop, std::move(offer), addr, std::move(offer_store));
   }
+  if (config.rdzv_backend == "lockstep")
+    return make_lockstep(loop, config, std::move(offer), std::move(offer_store));
   if (config.rdzv_backend == "static") return make_static(loop, config, std::move(offer));
   if (config.rdzv_backend == "c10d")
     return make_c10d(loop, config, std::move(offer), std::move(offer_store));

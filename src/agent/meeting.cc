@@ -3,7 +3,7 @@
 #include "agent/node_agent.h"
 #include "base/log.h"
 #include "host/port_owner.h"
-#include "io/resolve.h"
+#include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
 
@@ -18,13 +18,6 @@ constexpr std::chrono::seconds kExplainSeldom{300};  // nothing new: a spare may
 // For the other nodes' reports: what they have to say is small and known.
 constexpr std::chrono::seconds kReportTime{3};
 constexpr std::chrono::milliseconds kDeparturePause{100};
-
-// The workers' store listens where its clients come from: loopback stays on loopback.
-std::string listen_host(const std::string& addr) {
-  if (addr == "localhost") return addr;
-  const auto known = io::resolve_numeric(addr, 0);
-  return known && io::is_loopback(known->addresses.front()) ? addr : "";
-}
 
 }  // namespace
 
@@ -76,7 +69,7 @@ Result<rendezvous::StorePlace> NodeAgent::offer_store(const std::string& addr) {
     return rendezvous::StorePlace{addr, store_->port()};
   }
   store::ServerOptions options;
-  options.host = listen_host(addr);
+  options.host = rendezvous::listening_place(addr);
   // Of several nodes only the static backend has a port that all know beforehand, and its own
   // store.
   options.port = config_.private_store || config_.max_nodes > 1 ? 0 : config_.master_port;

@@ -9,69 +9,29 @@
 #include <utility>
 
 namespace lockstep::rendezvous {
-namespace {
-
-bool on_loopback(const std::string& host) {
-  const auto known = io::resolve_numeric(host, 0);
-  return known && io::is_loopback(known->addresses.front());
-}
-
-}  // namespace
-
 C10dPlace::C10dPlace(io::Loop& loop, C10dPlaceSettings settings)
-    : loop_(loop), settings_(std::move(settings)), turn_(loop) {}
+    : loop_(loop), settings_(std::move(settings)) {}
 
 C10dPlace::~C10dPlace() = default;
 
 void C10dPlace::open(std::function<void(Result<void>)> done) {
   open_done_ = std::move(done);
-  turn_.start({}, [this] {
-    facts_ = facts_of_this_machine();
-    const auto& endpoint = settings_.endpoint;
-    if (const auto known = io::resolve_numeric(endpoint.host, endpoint.port))
-      endpoint_address_ = known->addresses.front();
-    if (const auto choice = choose_host_at_once(endpoint.host, settings_.is_host, facts_))
-      return settle_host(*choice);
-    look_up_endpoint();
-  });
+  finder_ =
+      std::make_unique<HostFinder>(loop_, settings_.endpoint, settings_.is_host,
+                                   settings_.read_timeout, [this](Result<FoundHost> found) {
+                                     if (!found)
+                                       return finish(tl::make_unexpected(std::move(found).error()));
+                                     found_ = std::move(*found);
+                                     finder_.reset();
+                                     settle_host();
+                                   });
 }
 
-void C10dPlace::look_up_endpoint() {
-  // Keeps the loop going, and ends a look-up that doesn't.
-  turn_.start(settings_.read_timeout, [this] {
-    finish(fail(Errc::timeout, "the look-up of '" + settings_.endpoint.host + "' does not end"));
-  });
-  lookup_ = std::make_unique<io::Lookup>(
-      loop_, settings_.endpoint.host, settings_.endpoint.port, [this](Result<io::Resolved> found) {
-        if (found) {
-          endpoint_address_ = found->addresses.front();
-          for (const auto& address : found->addresses)
-            facts_.endpoint_addresses.push_back(io::address_text(address));
-        }
-        look_up_self();
-      });
-}
-
-void C10dPlace::look_up_self() {
-  lookup_ =
-      std::make_unique<io::Lookup>(loop_, facts_.hostname, 0, [this](Result<io::Resolved> found) {
-        if (found) {
-          facts_.canonical_name = found->canonical_name;
-          for (const auto& address : found->addresses)
-            facts_.own_addresses.push_back(io::address_text(address));
-        }
-        settle_host(choose_host(settings_.endpoint.host, settings_.is_host, facts_));
-      });
-}
-
-void C10dPlace::settle_host(const HostChoice& choice) {
-  lookup_.reset();
-  turn_.cancel();
-  host_reason_ = choice.reason;
+void C10dPlace::settle_host() {
+  host_reason_ = found_.choice.reason;
   auto& endpoint = settings_.endpoint;
-  if (!choice.host) return reach(endpoint.host);
-  // A job that says it stays on this machine is not offered to the network.
-  const std::string at = on_loopback(endpoint.host) ? endpoint.host : "";
+  if (!found_.choice.host) return reach(endpoint.host);
+  const std::string at = listening_place(endpoint.host);
   auto server = store::Server::listen(loop_, {.host = at, .port = endpoint.port});
   if (server) {
     server_ = std::move(*server);
@@ -79,7 +39,7 @@ void C10dPlace::settle_host(const HostChoice& choice) {
     return reach(at.empty() ? "127.0.0.1" : at);
   }
   Error error = std::move(server).error();
-  if (choice.may_join_instead && error.code == Errc::already_exists) {
+  if (found_.choice.may_join_instead && error.code == Errc::already_exists) {
     host_reason_ += ", but somebody here hosts already";
     return reach(endpoint.host);
   }
@@ -108,27 +68,13 @@ void C10dPlace::reach(const std::string& host) {
 void C10dPlace::open_state() {
   state_ = std::make_unique<TextState<TcpKeyValue>>(*keys_, "torch.rendezvous." + settings_.run_id);
   state_->open([this](Result<void> outcome) {
-    const NodeAddressFacts facts{.local_addr = settings_.local_addr,
-                                 .endpoint_host = settings_.endpoint.host,
-                                 .hosts = hosts(),
-                                 .route_address = route_address(),
-                                 .own_addresses = facts_.own_addresses,
-                                 .hostname = facts_.hostname};
-    node_address_ = choose_node_address(facts);
+    node_address_ = own_node_address(found_, settings_.endpoint.host, hosts(), settings_.local_addr,
+                                     keys_->local_address());
     finish(std::move(outcome));
   });
 }
 
-// A guest knows from its connection; a host asks the kernel for the way to the endpoint.
-std::string C10dPlace::route_address() const {
-  if (!hosts()) return keys_->local_address();
-  if (!endpoint_address_) return {};
-  return address_towards(*endpoint_address_).value_or(std::string());
-}
-
 void C10dPlace::finish(Result<void> outcome) {
-  lookup_.reset();
-  turn_.cancel();
   if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
 }
 
@@ -141,10 +87,10 @@ std::size_t C10dPlace::guests() const {
 
 std::string C10dPlace::describe_hosting() const {
   std::string text = fmt::format("the store that this node hosts at port {}", server_->port());
-  const auto& addresses = facts_.own_addresses;
-  if (settings_.is_host && endpoint_address_ && !io::is_loopback(*endpoint_address_) &&
-      std::find(addresses.begin(), addresses.end(), io::address_text(*endpoint_address_)) ==
-          addresses.end())
+  const auto& addresses = found_.facts.own_addresses;
+  const auto& at = found_.endpoint_address;
+  if (settings_.is_host && at && !io::is_loopback(*at) &&
+      std::find(addresses.begin(), addresses.end(), io::address_text(*at)) == addresses.end())
     text += fmt::format(" (is_host says so, but {} is no address of this machine)",
                         settings_.endpoint.host);
   // Keys of the state: "/torch.rendezvous.ID".

@@ -4,8 +4,7 @@
 
 #include "codec/rdzv_endpoint.h"
 #include "io/loop.h"
-#include "io/resolve.h"
-#include "rendezvous/host_match.h"
+#include "rendezvous/host_finder.h"
 #include "rendezvous/meeting_place.h"
 #include "rendezvous/tcp_key_value.h"
 #include "rendezvous/text_state.h"
@@ -45,27 +44,22 @@ class C10dPlace : public MeetingPlace {
   store::Server* server() { return server_.get(); }
 
  private:
-  void look_up_endpoint();
-  void look_up_self();
-  void settle_host(const HostChoice& choice);
+  void settle_host();
   void reach(const std::string& host);
   void open_state();
-  std::string route_address() const;
   void finish(Result<void> outcome);
   std::string describe_hosting() const;
 
   io::Loop& loop_;
   C10dPlaceSettings settings_;
-  HostFacts facts_;
-  std::optional<io::Address> endpoint_address_;
+  std::unique_ptr<HostFinder> finder_;
+  FoundHost found_;
   std::string host_reason_;
   std::string node_address_;
-  std::unique_ptr<io::Lookup> lookup_;
   std::unique_ptr<store::Server> server_;
   std::unique_ptr<TcpKeyValue> keys_;
   std::unique_ptr<TextState<TcpKeyValue>> state_;
   std::function<void(Result<void>)> open_done_;
-  io::Timer turn_;
 };
 
 }  // namespace lockstep::rendezvous

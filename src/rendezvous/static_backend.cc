@@ -2,8 +2,8 @@
 
 #include "base/text.h"
 #include "host/port_owner.h"
-#include "io/resolve.h"
 #include "rendezvous/exit_barrier.h"
+#include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
 
@@ -18,12 +18,6 @@ namespace {
 constexpr std::string_view kInit = "init/";
 constexpr std::chrono::milliseconds kCountPause{1};
 
-std::string listen_host(const std::string& addr) {
-  if (addr == "localhost") return addr;
-  const auto known = io::resolve_numeric(addr, 0);
-  return known && io::is_loopback(known->addresses.front()) ? addr : "";
-}
-
 }  // namespace
 
 StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
@@ -33,7 +27,7 @@ StaticBackend::~StaticBackend() = default;
 
 Status StaticBackend::host() {
   auto server = store::Server::listen(
-      loop_, {.host = listen_host(settings_.master.addr), .port = settings_.master.port});
+      loop_, {.host = listening_place(settings_.master.addr), .port = settings_.master.port});
   if (server) {
     server_ = std::move(*server);
     settings_.master.port = server_->port();
