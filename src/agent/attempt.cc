@@ -26,8 +26,14 @@ void NodeAgent::apply(const std::vector<Action>& actions) {
 void NodeAgent::apply(const Action& action) {
   const auto over = [this] { apply(group_.on({EventKind::grace_over})); };
   switch (action.kind) {
+    case ActionKind::join:
+      return join();
     case ActionKind::start_attempt:
       return start_attempt();
+    case ActionKind::tell_failure:
+      return tell_failure(action.value != 0);
+    case ActionKind::enter_barrier:
+      return enter_barrier();
     case ActionKind::stop_workers:
       return stop_workers(action.value);
     case ActionKind::kill_workers:
@@ -44,16 +50,13 @@ void NodeAgent::apply(const Action& action) {
 }
 
 void NodeAgent::start_attempt() {
-  if (attempts_ > 0) {
-    log::warning("restarting all workers of this node (attempt {}, {} restart{} left)", attempts_,
-                 group_.remaining_restarts(), group_.remaining_restarts() == 1 ? "" : "s");
-    sweep_leftovers();
-    store_->purge();
-  }
+  if (attempts_ > 0)
+    log::warning("restarting all workers of this node (attempt {}, {} restart{} left)",
+                 round_.restarts, group_.remaining_restarts(),
+                 group_.remaining_restarts() == 1 ? "" : "s");
   failures_.clear();
   stop_sent_ms_.reset();
   workers_.clear();
-  emit("RENDEZVOUS", nullptr, 0.0);
   oom_before_ = oom_.read();
   const Status started = start_workers();
   ++attempts_;
@@ -67,7 +70,7 @@ void NodeAgent::start_attempt() {
 Result<std::vector<std::string>> NodeAgent::open_attempt_dir() {
   std::vector<std::string> error_files(static_cast<std::size_t>(config_.nproc));
   if (!run_dir_) return error_files;
-  LOCKSTEP_TRY_ASSIGN(attempt_dir_, run_dir_->create_attempt(attempts_, config_.nproc));
+  LOCKSTEP_TRY_ASSIGN(attempt_dir_, run_dir_->create_attempt(round_.restarts, config_.nproc));
   for (int rank = 0; rank < config_.nproc; ++rank)
     error_files[static_cast<std::size_t>(rank)] = attempt_dir_->error_file(rank);
   return error_files;
@@ -75,7 +78,6 @@ Result<std::vector<std::string>> NodeAgent::open_attempt_dir() {
 
 Status NodeAgent::start_workers() {
   AttemptFacts facts;
-  facts.restart_count = config_.max_restarts - group_.remaining_restarts();
   if (containment_.rung() != proc::Rung::none) facts.agent_tag = proc::agent_tag();
   LOCKSTEP_TRY_ASSIGN(facts.error_files, open_attempt_dir());
   const auto specs = make_worker_specs(config_, round_, facts, environment_);

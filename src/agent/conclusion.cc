@@ -23,7 +23,10 @@ const char* outcome_word(Outcome outcome) {
     case Outcome::succeeded:
       return "succeeded";
     case Outcome::failed:
+    case Outcome::peer_failed:
       return "failed";
+    case Outcome::no_rendezvous:
+      return "no_rendezvous";
     case Outcome::signaled:
     case Outcome::signaled_early:
       return "interrupted";
@@ -39,7 +42,7 @@ const char* outcome_word(Outcome outcome) {
 void NodeAgent::begin_conclusion() {
   const std::vector<pid_t> left = containment_.leftovers();
   left_behind_ = left.size();
-  if (left.empty()) return finish_output();
+  if (left.empty()) return await_reports();
   if (group_.outcome() == Outcome::succeeded)
     for (const pid_t pid : left)
       kill(pid, SIGTERM);
@@ -57,7 +60,7 @@ void NodeAgent::await_leftovers() {
   sweep_leftovers();
   log::info("workers left {} processes behind; they were ended", left_behind_);
   hurry_ = false;
-  finish_output();
+  await_reports();
 }
 
 void NodeAgent::finish_output() {
@@ -68,6 +71,7 @@ void NodeAgent::finish_output() {
   }
   report(outcome_word(group_.outcome()));
   remove_unused_logs();
+  rendezvous_.reset();
   store_.reset();
   health_server_.reset();
   containment_.end();
@@ -118,13 +122,11 @@ void NodeAgent::name_the_unkillable() const {
 }
 
 void NodeAgent::report(const std::string& outcome) {
-  FailureReport report;
-  report.title = config_.entrypoint;
-  report.run_id = config_.run_id;
-  report.outcome = outcome;
-  report.stop_sent_ms = stop_sent_ms_;
-  if (group_.outcome() != Outcome::succeeded) report.failures = failures_;
+  const FailureReport report = job_report(outcome);
   switch (group_.outcome()) {
+    case Outcome::peer_failed:
+      log::error("the job has failed: {}", why_stopped_);
+      [[fallthrough]];
     case Outcome::failed:
       copy_error_file_to_parent();
       print_failures(report);
@@ -140,6 +142,11 @@ void NodeAgent::report(const std::string& outcome) {
       log::error("workers could not be started: {}{}{}", start_error_->message,
                  start_error_->hint.empty() ? "" : "; ", start_error_->hint);
       break;
+    case Outcome::no_rendezvous:
+      if (attempts_ > 0)
+        log::error("{}{}{}", rendezvous_error_->message,
+                   rendezvous_error_->hint.empty() ? "" : "; ", rendezvous_error_->hint);
+      break;
     case Outcome::succeeded:
     case Outcome::signaled_early:
       break;
@@ -147,6 +154,30 @@ void NodeAgent::report(const std::string& outcome) {
   if (!config_.report_file) return;
   if (const Status written = io::write_file(*config_.report_file, report_json(report)); !written)
     log::error("--report: {}", written.error().message);
+}
+
+FailureReport NodeAgent::job_report(const std::string& outcome) const {
+  FailureReport report;
+  report.title = config_.entrypoint;
+  report.run_id = config_.run_id;
+  report.outcome = outcome;
+  report.stop_sent_ms = stop_sent_ms_;
+  if (group_.outcome() == Outcome::succeeded) return report;
+  if (reports_.empty()) {
+    report.failures = failures_;
+    return report;
+  }
+  for (const rendezvous::NodeReport& node : reports_) {
+    auto failures = parse_failures(node.text);
+    if (!failures) {
+      log::warning("the failures that {} reports make no sense: {}", printable(node.host),
+                   failures.error().message);
+      continue;
+    }
+    std::move(failures->begin(), failures->end(), std::back_inserter(report.failures));
+    if (!report.root_among && !report.failures.empty()) report.root_among = report.failures.size();
+  }
+  return report;
 }
 
 void NodeAgent::print_failures(const FailureReport& report) {
@@ -183,17 +214,17 @@ int NodeAgent::exit_code() const {
     case Outcome::signaled:
       return unlisted_signal_ != 0 ? 128 + unlisted_signal_ : 1;
     case Outcome::spawn_failed:
+    case Outcome::no_rendezvous:
       return 1;
     case Outcome::failed:
+    case Outcome::peer_failed:
       break;
   }
   if (config_.exit_code != ExitCodeMode::worker) return 1;
-  FailureReport all;
-  all.failures = failures_;
-  all.stop_sent_ms = stop_sent_ms_;
+  const FailureReport all = job_report("failed");
   const auto root = root_cause(all);
   if (!root) return 1;
-  const int code = failures_[*root].exit_code;
+  const int code = all.failures[*root].exit_code;
   return code < 0 ? 128 - code : code;
 }
 

@@ -1,16 +1,17 @@
 #include "agent/failure_report.h"
 
+#include "agent/failure_json.h"
 #include "base/text.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include <algorithm>
+#include <span>
 
 namespace lockstep::agent {
 namespace {
@@ -27,12 +28,6 @@ std::string local_time(std::int64_t unix_ms) {
   char text[64];
   const std::size_t size = strftime(text, sizeof text, "%Y-%m-%d_%H:%M:%S", &parts);
   return {text, size};
-}
-
-bool is_candidate(const FailureReport& report, const WorkerFailure& failure) {
-  if (!failure.after_stop) return true;
-  return failure.error && failure.error->time_ms && report.stop_sent_ms &&
-         *failure.error->time_ms < *report.stop_sent_ms;
 }
 
 // In characters, as Python's len() counts; the sum of valid UTF-8 is exact.
@@ -81,7 +76,9 @@ std::string format_entry(std::size_t index, const WorkerFailure& failure) {
   return text + extra_lines(failure);
 }
 
-nlohmann::ordered_json entry_json(const WorkerFailure& failure) {
+}  // namespace
+
+nlohmann::ordered_json failure_as_json(const WorkerFailure& failure) {
   nlohmann::ordered_json json;
   json["rank"] = failure.global_rank;
   json["local_rank"] = failure.local_rank;
@@ -100,7 +97,11 @@ nlohmann::ordered_json entry_json(const WorkerFailure& failure) {
   return json;
 }
 
-}  // namespace
+bool is_consequence(const FailureReport& report, const WorkerFailure& failure) {
+  if (!failure.after_stop) return false;
+  return !(failure.error && failure.error->time_ms && report.stop_sent_ms &&
+           *failure.error->time_ms < *report.stop_sent_ms);
+}
 
 std::int64_t failure_time_ms(const WorkerFailure& failure) {
   if (failure.error && failure.error->time_ms) return *failure.error->time_ms;
@@ -108,12 +109,15 @@ std::int64_t failure_time_ms(const WorkerFailure& failure) {
 }
 
 std::optional<std::size_t> root_cause(const FailureReport& report) {
-  const auto& failures = report.failures;
-  const bool any = std::any_of(failures.begin(), failures.end(),
-                               [&](const auto& failure) { return is_candidate(report, failure); });
+  const auto& all = report.failures;
+  const std::span failures(all.data(),
+                           std::min(all.size(), report.root_among.value_or(all.size())));
+  const bool any = std::any_of(failures.begin(), failures.end(), [&](const auto& failure) {
+    return !is_consequence(report, failure);
+  });
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < failures.size(); ++i) {
-    if (any && !is_candidate(report, failures[i])) continue;
+    if (any && is_consequence(report, failures[i])) continue;
     if (!best || failure_time_ms(failures[i]) < failure_time_ms(failures[*best])) best = i;
   }
   return best;
@@ -180,10 +184,11 @@ std::string report_json(const FailureReport& report) {
   json["outcome"] = report.outcome;
   json["entrypoint"] = report.title;
   json["root_cause"] = nullptr;
-  if (const auto root = root_cause(report)) json["root_cause"] = entry_json(report.failures[*root]);
+  if (const auto root = root_cause(report))
+    json["root_cause"] = failure_as_json(report.failures[*root]);
   json["failures"] = nlohmann::ordered_json::array();
   for (const auto& failure : report.failures)
-    json["failures"].push_back(entry_json(failure));
+    json["failures"].push_back(failure_as_json(failure));
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

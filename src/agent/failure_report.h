@@ -3,6 +3,7 @@
 #pragma once
 
 #include "agent/error_file.h"
+#include "base/error.h"
 
 #include <sys/types.h>
 
@@ -37,6 +38,9 @@ struct FailureReport {
   std::string outcome = "failed";            // for JSON: failed, succeeded, interrupted, ...
   std::optional<std::int64_t> stop_sent_ms;  // when the agent began to stop the group
   std::vector<WorkerFailure> failures;       // in the order in which they were observed
+  // Of several nodes: the root cause is sought among so many first ones, those of the node that
+  // failed first. Clocks of different machines are not compared.
+  std::optional<std::size_t> root_among;
 };
 
 // When it failed: the error record's time, else the time it was seen.
@@ -73,5 +77,10 @@ std::string format_report(const FailureReport& report);
 //   text, "notes": [text ..], "stderr_tail": [text ..], "after_stop": bool}
 // Later versions only add keys unless "version" rises.
 std::string report_json(const FailureReport& report);
+
+// What nodes tell one another: the array of the above, and back. At most 64 KiB, so that thousands
+// of nodes can be heard: the latest failures and the longest tails are cut first.
+std::string failures_json(const FailureReport& report);
+Result<std::vector<WorkerFailure>> parse_failures(std::string_view text);
 
 }  // namespace lockstep::agent

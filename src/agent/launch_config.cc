@@ -6,8 +6,12 @@ namespace lockstep::agent {
 
 Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& facts) {
   LaunchConfig config;
-  LOCKSTEP_TRY(apply_nodes(raw, config));
-  LOCKSTEP_TRY(apply_rendezvous(raw, facts, config));
+  for (const auto& [name, variable] : raw.given)
+    config.origins[name] = {variable.empty() ? Origin::Kind::option : Origin::Kind::variable,
+                            variable};
+  LOCKSTEP_TRY_ASSIGN(const auto placement, apply_nodes(raw, facts, config));
+  LOCKSTEP_TRY(apply_rendezvous(raw, facts, placement, config));
+  LOCKSTEP_TRY(apply_agreement(raw, facts, config));
   LOCKSTEP_TRY(apply_workers(raw, facts, config));
   LOCKSTEP_TRY(apply_supervision(raw, facts, config));
   LOCKSTEP_TRY(apply_placement(raw, facts, config));

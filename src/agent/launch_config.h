@@ -4,9 +4,11 @@
 #pragma once
 
 #include "base/error.h"
+#include "codec/rdzv_endpoint.h"
 #include "logs/std_spec.h"
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +29,25 @@ enum class LocalRankArgument {
   dash,
   underscore
 };  // lockstep launch: --local-rank= / --local_rank=
+
+// Where a value comes from that is not the default.
+enum class Rule {
+  none,
+  standalone,      // --standalone
+  one_node,        // one node, and nothing said about where to meet
+  torchrun,        // called as torchrun or `lockstep launch`
+  master_options,  // --master-addr, --master-port or --node-rank given
+  master_place,    // the endpoint is --master-addr and --master-port
+  several_nodes,   // none of these
+  node_rank,       // a node rank is given
+  random,          // made up
+};
+struct Origin {
+  enum class Kind { option, variable, scheduler, rule };
+  Kind kind = Kind::option;
+  std::string name;  // the variable; for a scheduler those that it was read from
+  Rule rule = Rule::none;
+};
 
 struct LogConfig {
   std::optional<std::string> base_dir;  // --log-dir; nullopt: a fresh /tmp/torchelastic_XXXXXXXX
@@ -56,6 +77,8 @@ struct LaunchConfig {
   bool run_id_given = false;  // chosen by the user: leftovers of an earlier run with it are ours
   std::string rdzv_backend;   // after normalisation: "static", "c10d", ...
   std::string rdzv_endpoint;  // after normalisation: host[:port], may be empty
+  // The endpoint read: none with a private store or c10d's file, several only for etcd3.
+  std::vector<codec::RdzvEndpoint> rdzv_endpoints;
   std::map<std::string, std::string> rdzv_conf;
   int node_rank = 0;
   std::string master_addr = "127.0.0.1";
@@ -66,7 +89,8 @@ struct LaunchConfig {
   bool node_rank_given = false;
   RankOrder rank_order = RankOrder::automatic;
   std::chrono::seconds exit_barrier_timeout{300};
-  std::optional<std::string> rdzv_token;  // the job's secret, without surrounding white space
+  std::chrono::seconds leave_timeout{30};  // close_timeout
+  std::optional<std::string> rdzv_token;   // the job's secret, without surrounding white space
 
   // The command: argv of every worker before substitution of ${local_rank}; argv[0] is resolved.
   std::vector<std::string> command;
@@ -97,6 +121,10 @@ struct LaunchConfig {
   std::optional<std::string> omp_num_threads;
 
   LogConfig logs;
+
+  std::string scheduler;  // that some of it was taken from: "Slurm", or empty
+  // By long option name; not there: the default. For people (--explain).
+  std::map<std::string, Origin, std::less<>> origins;
 
   std::vector<std::string> warnings;  // to be logged once, in this order
 };

@@ -21,8 +21,6 @@ TEST(LaunchConfig, Refuses) {
       {[](RawOptions& raw) { raw.nnodes = ""; }, "invalid literal for int() with base 10: ''"},
       {[](RawOptions& raw) { raw.nnodes = "1:"; }, "invalid literal for int() with base 10: ''"},
       {[](RawOptions& raw) { raw.nnodes = "1:2:3"; }, "nnodes=1:2:3 is not in \"MIN:MAX\" format"},
-      {[](RawOptions& raw) { raw.nnodes = "2"; }, "--nnodes 2: this version launches one node"},
-      {[](RawOptions& raw) { raw.nnodes = "1:4"; }, "--nnodes 1:4: this version launches one node"},
       {[](RawOptions& raw) { raw.nproc_per_node = "0"; }, "nproc_per_node must be > 0, got 0"},
       {[](RawOptions& raw) { raw.nproc_per_node = "-1"; }, "nproc_per_node must be > 0, got -1"},
       {[](RawOptions& raw) { raw.nproc_per_node = "99999999999"; },
@@ -193,17 +191,6 @@ TEST(LaunchConfig, DynamicBackendOnOneNode) {
   EXPECT_EQ(config->rdzv_conf.at("timeout"), "5");
   EXPECT_EQ(config->rdzv_conf.at("anything"), "goes");
   EXPECT_TRUE(config->warnings.empty());
-}
-
-TEST(LaunchConfig, BackendsThatAreNotThereYetAreRefused) {
-  for (const char* backend : {"etcd", "etcd-v2"}) {
-    RawOptions raw;
-    raw.script = "T";
-    raw.rdzv_backend = backend;
-    const auto config = make_launch_config(raw, Machine{}.facts());
-    ASSERT_FALSE(config) << backend;
-    EXPECT_NE(config.error().message.find("is not there yet"), std::string::npos);
-  }
 }
 
 TEST(LaunchConfig, LocalAddr) {

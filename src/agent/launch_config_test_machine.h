@@ -27,6 +27,8 @@ struct Machine {
   std::map<std::string, std::string> programs = {{"python3", "/usr/bin/python3"},
                                                  {"echo", "/bin/echo"}};
 
+  std::map<std::string, SecretFile> secrets;
+
   Facts facts() const {
     Facts facts;
     facts.env = [this](const std::string& name) -> std::optional<std::string> {
@@ -40,6 +42,12 @@ struct Machine {
     facts.file_kind = [this](const std::string& path) {
       const auto found = files.find(path);
       return found == files.end() ? FileKind::missing : found->second;
+    };
+    facts.secret_file = [this](const std::string& path, std::size_t limit) -> Result<SecretFile> {
+      const auto found = secrets.find(path);
+      if (found == secrets.end())
+        return fail(Errc::not_found, path + ": No such file or directory");
+      return SecretFile{found->second.bytes.substr(0, limit), found->second.mode};
     };
     facts.find_program = [this](const std::string& name) -> Result<std::string> {
       const auto found = programs.find(name);

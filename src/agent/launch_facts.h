@@ -10,6 +10,12 @@
 
 namespace lockstep::agent {
 
+// A file as far as a secret may be in it.
+struct SecretFile {
+  std::string bytes;
+  unsigned mode = 0;  // permission bits
+};
+
 enum class FileKind { missing, file, directory, other };
 
 struct Facts {
@@ -18,6 +24,8 @@ struct Facts {
   std::function<int()> gpu_count;  // CUDA or ROCm; 0: none
   std::function<int()> xpu_count;
   std::function<FileKind(const std::string& path)> file_kind;  // following links
+  // A plain file's first `limit` bytes.
+  std::function<Result<SecretFile>(const std::string& path, std::size_t limit)> secret_file;
   // As execvp: a name with a slash is itself, another is sought in PATH. The Error names the
   // program: "/no/such: No such file or directory".
   std::function<Result<std::string>(const std::string& name)> find_program;

@@ -5,12 +5,19 @@
 #include "agent/launch_config.h"
 #include "agent/launch_facts.h"
 #include "agent/raw_options.h"
+#include "agent/scheduler_rule.h"
 
 namespace lockstep::agent {
 
-Status apply_nodes(const RawOptions& raw, LaunchConfig& config);
+// What the scheduler has for whatever else was not given; nullopt where it is not asked.
+Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts& facts,
+                                             LaunchConfig& config);
 Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
-                        LaunchConfig& config);  // after nodes
+                        const std::optional<Placement>& placement,
+                        LaunchConfig& config);                     // after nodes
+Status check_rdzv_conf(const Facts& facts, LaunchConfig& config);  // rendezvous' own part
+Status apply_agreement(const RawOptions& raw, const Facts& facts,
+                       LaunchConfig& config);  // after rendezvous
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 Status apply_placement(const RawOptions& raw, const Facts& facts,

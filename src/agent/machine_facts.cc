@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +30,25 @@ FileKind file_kind(const std::string& path) {
   if (stat(path.c_str(), &found) != 0) return FileKind::missing;
   if (S_ISREG(found.st_mode)) return FileKind::file;
   return S_ISDIR(found.st_mode) ? FileKind::directory : FileKind::other;
+}
+
+Result<SecretFile> secret_file(const std::string& path, std::size_t limit) {
+  const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a fifo: no wait
+  if (!file) return fail_sys(path, errno);
+  struct stat about {};
+  if (fstat(file.get(), &about) != 0) return fail_sys(path, errno);
+  if (!S_ISREG(about.st_mode)) return fail(Errc::invalid_input, path + " is no plain file");
+  SecretFile found{std::string(limit, '\0'), about.st_mode & 07777U};
+  std::size_t size = 0;
+  while (size < limit) {
+    const ssize_t got = read(file.get(), found.bytes.data() + size, limit - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_sys(path, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  found.bytes.resize(size);
+  return found;
 }
 
 // A script whose "#!" line names nothing that is there: execve would say that the script is
@@ -70,6 +90,7 @@ Facts machine_facts() {
     return static_cast<int>(host::visible_xpu_gpus("", host::gpu_environment()).size());
   };
   facts.file_kind = file_kind;
+  facts.secret_file = secret_file;
   facts.find_program = find_program;
   facts.uuid = random_uuid4;
   return facts;

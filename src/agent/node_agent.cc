@@ -1,5 +1,6 @@
 #include "agent/node_agent.h"
 
+#include "agent/backend_choice.h"
 #include "agent/job.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -34,14 +35,6 @@ proc::Rung rung_of(Isolation isolation) {
   // A cgroup shows in /proc/self/cgroup and moves where a program looks for its memory limit; a PID
   // namespace shows everywhere. The guardian is the strongest rung that a worker can't notice.
   return proc::Rung::guardian;
-}
-
-// The store's own listening address for a MASTER_ADDR: loopback stays on loopback.
-std::string listen_host(const LaunchConfig& config) {
-  if (config.private_store) return config.local_addr.value_or("127.0.0.1");
-  const std::string& addr = config.master_addr;
-  if (addr == "localhost" || addr == "::1" || addr.starts_with("127.")) return addr;
-  return "";
 }
 
 logs::CaptureRules capture_rules_of(const LogConfig& config) {
@@ -90,7 +83,10 @@ NodeAgent::NodeAgent(const LaunchConfig& config, proc::Containment containment)
       grace_(loop_),
       capture_rules_(capture_rules_of(config.logs)),
       oom_(OomCounter::find("")),
-      stage_timer_(loop_) {}
+      waiting_timer_(loop_),
+      stage_timer_(loop_) {
+  environment_.erase("LOCKSTEP_RDZV_TOKEN");  // the agents' own
+}
 
 Result<int> NodeAgent::run() {
   const Status ready = prepare();
@@ -102,6 +98,7 @@ Result<int> NodeAgent::run() {
   signals_->poll();  // a signal that came before now ends the job before anything is started
   if (group_.state() == State::waiting) apply(group_.on({EventKind::begin}));
   loop_.run();  // until await_console() stops it
+  if (rendezvous_error_ && attempts_ == 0) return Failure(*rendezvous_error_);
   return exit_code();
 }
 
@@ -117,10 +114,20 @@ Status NodeAgent::prepare() {
   }
   LOCKSTEP_TRY_ASSIGN(cpu_binding_, plan_cpu_binding(config_.numa_binding, config_.nproc));
   sweep_earlier_run();
-  LOCKSTEP_TRY(open_store());
+  rendezvous::NodeOffer offer;
+  offer.role = config_.role;
+  offer.local_world_size = config_.nproc;
+  offer.host = node_name_;
+  if (config_.node_rank_given) offer.node_rank = config_.node_rank;
+  offer.max_restarts = config_.max_restarts;
+  LOCKSTEP_TRY_ASSIGN(rendezvous_,
+                      make_backend(loop_, config_, std::move(offer),
+                                   [this](const std::string& addr) { return offer_store(addr); }));
+  rendezvous_->on_interruption(
+      [this](const rendezvous::Interruption& what) { on_interruption(what); });
   LOCKSTEP_TRY(open_watchdogs());
   open_health_port();
-  return open_logs();  // last: a refusal above leaves no directory behind
+  return {};
 }
 
 void NodeAgent::sweep_earlier_run() const {
@@ -129,25 +136,6 @@ void NodeAgent::sweep_earlier_run() const {
   if (!killed.empty())
     log::warning("ended {} processes that an earlier run of job '{}' had left on this node",
                  killed.size(), printable(config_.run_id));
-}
-
-Status NodeAgent::open_store() {
-  store::ServerOptions options;
-  options.host = listen_host(config_);
-  options.port = config_.private_store ? 0 : config_.master_port;
-  auto server = store::Server::listen(loop_, options);
-  if (!server) {
-    Error error = std::move(server).error();
-    host::name_port_holder(error, options.port);
-    if (error.code == Errc::already_exists)
-      error.hint =
-          "choose another --master-port, or leave it out: a single node then takes a free one";
-    return Failure(std::move(error));
-  }
-  store_ = std::move(*server);
-  const std::string addr = config_.private_store ? options.host : config_.master_addr;
-  round_ = single_node_round(0, config_.nproc, addr, store_->port());
-  return {};
 }
 
 Status NodeAgent::open_logs() {

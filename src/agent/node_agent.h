@@ -6,7 +6,6 @@
 #include "agent/failure_report.h"
 #include "agent/launch_config.h"
 #include "agent/oom.h"
-#include "agent/round.h"
 #include "agent/signal_source.h"
 #include "agent/watchdog.h"
 #include "agent/worker_group.h"
@@ -19,6 +18,7 @@
 #include "logs/log_dir.h"
 #include "proc/containment.h"
 #include "proc/spawn.h"
+#include "rendezvous/backend.h"
 #include "status/events.h"
 #include "status/metrics.h"
 #include "store/server.h"
@@ -51,10 +51,24 @@ class NodeAgent {
   // Setting up (node_agent.cc)
   Status prepare();
   void sweep_earlier_run() const;
-  Status open_store();
   Status open_logs();
   Status open_watchdogs();
   void open_health_port();
+
+  // The other nodes (meeting.cc)
+  void join();
+  void joined(Result<std::optional<rendezvous::Round>> outcome);
+  void no_rendezvous(Error error);
+  Result<rendezvous::StorePlace> offer_store(const std::string& addr);
+  void on_interruption(const rendezvous::Interruption& interruption);
+  void tell_failure(bool final);
+  void enter_barrier();
+  void explain_waiting();
+  void explain_again(io::Duration pause);
+  void await_reports();
+  void await_reports_end();
+  void leave_rendezvous();
+  void await_departure();
 
   // Attempts (attempt.cc)
   void apply(const std::vector<Action>& actions);
@@ -83,6 +97,7 @@ class NodeAgent {
   void name_the_unkillable() const;
   void remove_unused_logs() const;
   void report(const std::string& outcome);
+  FailureReport job_report(const std::string& outcome) const;
   void print_failures(const FailureReport& report);
   void copy_error_file_to_parent() const;
   int ending_signal() const;
@@ -107,7 +122,9 @@ class NodeAgent {
   std::unique_ptr<SignalSource> signals_;
   std::unique_ptr<io::Watch> guardian_watch_;
   io::Timer grace_;
-  std::unique_ptr<store::Server> store_;
+  std::unique_ptr<store::Server> store_;  // of this node's rounds as rank 0
+  std::unique_ptr<rendezvous::Backend> rendezvous_;
+  bool rendezvous_open_ = false;
   std::unique_ptr<http::Server> health_server_;
   std::unique_ptr<FileTimer> file_timer_;
   std::unique_ptr<StuckWatch> stuck_watch_;
@@ -117,7 +134,14 @@ class NodeAgent {
   std::vector<std::vector<int>> cpu_binding_;  // by local rank
 
   Round round_;
-  int attempts_ = 0;
+  int attempts_ = 0;         // rounds in which workers were started here
+  std::string why_stopped_;  // what ended the round elsewhere
+  io::Timer waiting_timer_;
+  io::TimePoint waiting_since_;
+  std::string explained_;
+  std::vector<rendezvous::NodeReport> reports_;  // of all nodes
+  std::optional<Error> rendezvous_error_;
+  bool departed_ = false;
   std::optional<logs::AttemptDir> attempt_dir_;
   std::vector<Worker> workers_;
   std::vector<WorkerFailure> failures_;

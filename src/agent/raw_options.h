@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,20 +13,24 @@
 namespace lockstep::agent {
 
 struct RawOptions {
-  std::string nnodes = "1:1";
+  std::optional<std::string> nnodes;  // 1:1
   std::string nproc_per_node = "1";
   std::string role = "default";
-  std::int64_t node_rank = 0;
-  std::string master_addr = "127.0.0.1";
+  std::optional<std::int64_t> node_rank;   // 0
+  std::optional<std::string> master_addr;  // 127.0.0.1
   std::optional<std::int64_t> master_port;
   std::optional<std::string> local_addr;
 
-  std::string rdzv_backend = "static";
+  std::optional<std::string> rdzv_backend;  // docs/command-line.md has the table
   std::string rdzv_endpoint;
   std::string rdzv_id = "none";
   bool rdzv_id_given = false;
   std::string rdzv_conf;
   bool standalone = false;
+  std::optional<std::string> rank_order;
+  std::optional<std::int64_t> exit_barrier_timeout;
+  std::optional<std::string> rdzv_token_file;
+  std::optional<std::string> rdzv_token;  // from the environment, never from argv
 
   std::string script;
   std::vector<std::string> script_args;
@@ -58,6 +64,11 @@ struct RawOptions {
   bool legacy_launch = false;
   bool use_env = false;
   std::string local_rank_spelling = "dash";
+
+  bool called_torchrun = false;  // through a link of that name: torchrun's defaults, nothing more
+
+  // What was given, by long name, and by which variable; empty: on the command line.
+  std::map<std::string, std::string, std::less<>> given;
 };
 
 }  // namespace lockstep::agent

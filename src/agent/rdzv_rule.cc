@@ -1,4 +1,4 @@
-// Which backend, endpoint and run id hold, after torchrun's rewriting of the one-node case.
+// Which backend, endpoint, node rank and run id hold: the table in docs/command-line.md.
 #include "agent/launch_rules.h"
 #include "base/text.h"
 #include "codec/rdzv_conf.h"
@@ -6,113 +6,308 @@
 
 #include <fmt/core.h>
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 
 namespace lockstep::agent {
 namespace {
 
-constexpr std::array<std::string_view, 4> kBackends = {"static", "c10d", "etcd", "etcd-v2"};
+constexpr std::array<std::string_view, 6> kBackends = {"static",  "c10d",  "etcd",
+                                                       "etcd-v2", "etcd3", "lockstep"};
+constexpr int kStaticPort = 29500;
+constexpr std::size_t kMaxEndpoints = 64;
 
 int default_port(std::string_view backend) {
-  return backend == "c10d" ? 29400 : 2379;
+  return backend.starts_with("etcd") ? 2379 : 29400;
 }
 
 Status check_backend(const std::string& backend) {
-  if (backend == "etcd" || backend == "etcd-v2")
-    return fail(Errc::unavailable,
-                fmt::format("the rendezvous backend '{}' is not there yet", backend),
-                "one node needs none: leave --rdzv-backend out");
   if (std::find(kBackends.begin(), kBackends.end(), backend) != kBackends.end()) return {};
   return fail(Errc::invalid_input,
               fmt::format("the rendezvous backend '{}' is not registered", printable(backend)),
-              "known backends: static, c10d, etcd, etcd-v2");
-}
-
-// The settings that the backend would read; others are kept unread, as torchrun does.
-Status check_conf(const LaunchConfig& config) {
-  const bool dynamic = config.rdzv_backend == "c10d" || config.rdzv_backend == "etcd-v2";
-  for (const char* key : {"join_timeout", "last_call_timeout", "close_timeout", "heartbeat_timeout",
-                          "keep_alive_interval", "keep_alive_max_attempt", "read_timeout"}) {
-    if (!dynamic) break;
-    LOCKSTEP_TRY_ASSIGN(const auto value, codec::rdzv_conf_int(config.rdzv_conf, key));
-    if (value && *value <= 0)
-      return fail(Errc::invalid_input,
-                  fmt::format("the rendezvous configuration option '{}' must be positive, got {}",
-                              key, *value));
-  }
-  LOCKSTEP_TRY(codec::rdzv_conf_int(config.rdzv_conf, "timeout"));
-  if (config.rdzv_backend == "c10d")
-    LOCKSTEP_TRY(codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
-  return {};
-}
-
-Status apply_static(const RawOptions& raw, LaunchConfig& config) {
-  if (raw.node_rank < 0 || raw.node_rank >= config.max_nodes)
-    return fail(Errc::invalid_input,
-                fmt::format("node_rank must be >= 0 and < nnodes, got node_rank={}, nnodes={}",
-                            raw.node_rank, config.max_nodes));
-  LOCKSTEP_TRY_ASSIGN(const auto endpoint, codec::parse_rdzv_endpoint(config.rdzv_endpoint, -1));
-  if (endpoint.port < 0)
-    return fail(Errc::invalid_input,
-                fmt::format("port is missing in endpoint: {}", printable(config.rdzv_endpoint)),
-                "write host:port, or use --master-addr and --master-port");
-  config.private_store = false;
-  config.master_addr = endpoint.host;
-  config.master_port = endpoint.port;
-  config.node_rank = static_cast<int>(raw.node_rank);
-  config.rdzv_conf["rank"] = std::to_string(raw.node_rank);
-  return {};
-}
-
-Status apply_dynamic(const RawOptions& raw, LaunchConfig& config) {
-  if (strip(config.rdzv_endpoint).empty())
-    config.warnings.push_back(
-        "master_addr is only used for static rdzv_backend and when rdzv_endpoint is not "
-        "specified.");
-  if (raw.node_rank != 0)
-    config.warnings.push_back(
-        fmt::format("node_rank is only used for static rdzv_backend. It will be ignored for "
-                    "rdzv_backend={}.",
-                    config.rdzv_backend));
-  LOCKSTEP_TRY(codec::parse_rdzv_endpoint(config.rdzv_endpoint, default_port(config.rdzv_backend)));
-  config.private_store = true;
-  return {};
+              "known backends: static, c10d, etcd, etcd-v2, etcd3, lockstep");
 }
 
 // torchrun >= 2.12 runs a one-node job on a free port unless a port was asked for.
 bool becomes_standalone(const RawOptions& raw, const LaunchConfig& config) {
   if (raw.standalone) return true;
-  return raw.rdzv_backend == "static" && raw.rdzv_endpoint.empty() && !raw.master_port &&
-         config.max_nodes == 1;
+  return raw.rdzv_backend.value_or("static") == "static" && raw.rdzv_endpoint.empty() &&
+         !raw.master_port && config.max_nodes == 1;
+}
+
+struct Choice {
+  std::string backend;
+  Rule why = Rule::none;  // none: named
+};
+
+Choice choose_backend(const RawOptions& raw, const LaunchConfig& config) {
+  if (raw.standalone) return {"c10d", Rule::standalone};
+  if (becomes_standalone(raw, config)) return {"c10d", Rule::one_node};
+  if (raw.rdzv_backend) return {*raw.rdzv_backend};
+  if (raw.called_torchrun || raw.legacy_launch) return {"static", Rule::torchrun};
+  if (raw.master_addr || raw.master_port || raw.node_rank) return {"static", Rule::master_options};
+  if (config.max_nodes == 1) return {"static", Rule::torchrun};
+  return {"lockstep", Rule::several_nodes};
+}
+
+void take(LaunchConfig& config, const Placement& placement, const char* option, std::string from) {
+  config.scheduler = placement.scheduler;
+  config.origins[option] = {Origin::Kind::scheduler, std::move(from)};
+}
+
+// --standalone: nobody else could come to a free port of this machine.
+Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  if (config.min_nodes > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("--standalone is for one node, and --nnodes is {}",
+                            printable(raw.nnodes.value_or(""))),
+                "leave --standalone out and say where the nodes meet: --rdzv-endpoint HOST[:PORT]");
+  const Rule why = raw.standalone ? Rule::standalone : Rule::one_node;
+  config.max_nodes = 1;
+  config.rdzv_endpoint = "localhost:0";
+  config.run_id = facts.uuid();
+  config.run_id_given = false;
+  config.origins["rdzv-endpoint"] = {Origin::Kind::rule, "", why};
+  config.origins["rdzv-id"] = {Origin::Kind::rule, "", Rule::random};
+  return {};
+}
+
+Status apply_run_id(const RawOptions& raw, const Facts& facts,
+                    const std::optional<Placement>& placement, LaunchConfig& config) {
+  config.run_id = raw.rdzv_id;
+  config.run_id_given = raw.rdzv_id_given && !raw.rdzv_id.empty();
+  // torchrun's agents in the same job would say "none".
+  const bool own = config.rdzv_backend == "lockstep" || config.rdzv_backend == "etcd3";
+  if (own && !raw.rdzv_id_given && placement && !placement->run_id.empty()) {
+    config.run_id = placement->run_id;
+    take(config, *placement, "rdzv-id", "SLURM_JOB_ID, SLURM_STEP_ID");
+  }
+  if (!config.run_id.empty()) return {};
+  if (config.max_nodes > 1)
+    return fail(Errc::invalid_input,
+                "--rdzv-id is empty: every node would make up a run id of its own",
+                "give all nodes the same");
+  config.run_id = facts.uuid();
+  config.origins["rdzv-id"] = {Origin::Kind::rule, "", Rule::random};
+  config.warnings.push_back(
+      fmt::format("config has no run_id, generated a random run_id: {}", config.run_id));
+  return {};
+}
+
+// One endpoint, as torchrun reads it; what it would misread, or the others could not know, is
+// refused.
+Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const LaunchConfig& config) {
+  LOCKSTEP_TRY_ASSIGN(auto found, codec::parse_rdzv_endpoint(text, port));
+  in6_addr address{};
+  if (found.host.find(':') != std::string::npos &&
+      inet_pton(AF_INET6, found.host.c_str(), &address) != 1)
+    return fail(Errc::invalid_input,
+                fmt::format("the hostname of the rendezvous endpoint '{}' is no IPv6 address",
+                            printable(text)),
+                "write an IPv6 address in brackets: [::1]:29400");
+  if (found.port == 0 && config.max_nodes > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("port 0 in the rendezvous endpoint '{}': the other nodes could not "
+                            "know which port was taken",
+                            printable(text)),
+                "choose a port");
+  return found;
+}
+
+Status read_endpoints(LaunchConfig& config) {
+  const int port = default_port(config.rdzv_backend);
+  std::vector<std::string> texts = {config.rdzv_endpoint};
+  if (config.rdzv_backend == "etcd3") texts = split(config.rdzv_endpoint, ',');
+  if (texts.size() > kMaxEndpoints)
+    return fail(Errc::invalid_input,
+                fmt::format("--rdzv-endpoint names more than {} places", kMaxEndpoints));
+  for (const std::string& text : texts) {
+    if (texts.size() > 1 && strip(text).empty())
+      return fail(Errc::invalid_input, fmt::format("--rdzv-endpoint: an empty name in '{}'",
+                                                   printable(config.rdzv_endpoint)));
+    LOCKSTEP_TRY_ASSIGN(auto found, endpoint(text, port, config));
+    config.rdzv_endpoints.push_back(std::move(found));
+  }
+  return {};
+}
+
+// c10d with store_type=file: the endpoint is a path that all nodes see.
+Status check_path(const Facts& facts, LaunchConfig& config) {
+  config.rdzv_endpoint = std::string(strip(config.rdzv_endpoint));
+  const std::string& path = config.rdzv_endpoint;
+  if (path.empty())
+    return fail(Errc::invalid_input, "store_type=file needs a file that all nodes see",
+                "give its path as --rdzv-endpoint");
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (slash != std::string::npos && facts.file_kind(folder) != FileKind::directory)
+    return fail(Errc::not_found, fmt::format("--rdzv-endpoint {}: there is no directory {}",
+                                             printable(path), printable(folder)));
+  const FileKind kind = facts.file_kind(path);
+  if (kind == FileKind::missing || kind == FileKind::file) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("--rdzv-endpoint {}: is no plain file", printable(path)));
+}
+
+Result<int> node_rank(std::int64_t rank, const LaunchConfig& config) {
+  constexpr std::int64_t kMost = 32765;                // what agents can tell each other
+  const bool fixed = config.rdzv_backend == "static";  // elsewhere spares have their own
+  if (!fixed && rank > kMost)
+    return fail(Errc::invalid_input,
+                fmt::format("node_rank must be at most {}, got {}", kMost, rank));
+  if (rank >= 0 && (!fixed || rank < config.max_nodes)) return static_cast<int>(rank);
+  return fail(Errc::invalid_input,
+              fmt::format("node_rank must be >= 0 and < nnodes, got node_rank={}, nnodes={}", rank,
+                          config.max_nodes));
+}
+
+Status apply_node_rank(const RawOptions& raw, const std::optional<Placement>& placement,
+                       LaunchConfig& config) {
+  if (raw.node_rank) {
+    LOCKSTEP_TRY_ASSIGN(config.node_rank, node_rank(*raw.node_rank, config));
+  } else if (placement) {
+    LOCKSTEP_TRY_ASSIGN(config.node_rank, node_rank(placement->node_rank, config));
+    take(config, *placement, "node-rank", placement->node_rank_from);
+  }
+  config.node_rank_given = raw.node_rank || placement;
+  return {};
+}
+
+// --rdzv-endpoint, else --master-addr and --master-port, else the scheduler's first node.
+void choose_static_endpoint(const RawOptions& raw, const std::optional<Placement>& placement,
+                            LaunchConfig& config) {
+  if (!config.rdzv_endpoint.empty()) return;
+  if (!raw.master_addr && placement && !placement->host.empty()) {
+    config.rdzv_endpoint =
+        fmt::format("{}:{}", placement->host, raw.master_port.value_or(placement->port));
+    take(config, *placement, "rdzv-endpoint", placement->host_from);
+    return;
+  }
+  config.rdzv_endpoint = fmt::format("{}:{}", raw.master_addr.value_or("127.0.0.1"),
+                                     raw.master_port.value_or(kStaticPort));
+  config.origins["rdzv-endpoint"] = {Origin::Kind::rule, "", Rule::master_place};
+  if (!raw.master_addr && config.max_nodes > 1)
+    config.warnings.push_back(
+        "--master-addr is not given: node 0 is looked for on this machine, 127.0.0.1");
+}
+
+Status apply_static(const RawOptions& raw, const std::optional<Placement>& placement,
+                    LaunchConfig& config) {
+  LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
+  choose_static_endpoint(raw, placement, config);
+  LOCKSTEP_TRY_ASSIGN(auto found, endpoint(config.rdzv_endpoint, -1, config));
+  if (found.port < 0)
+    return fail(Errc::invalid_input,
+                fmt::format("port is missing in endpoint: {}", printable(config.rdzv_endpoint)),
+                "write host:port, or use --master-addr and --master-port");
+  if (config.min_nodes != config.max_nodes)
+    config.warnings.push_back(
+        fmt::format("the static backend is not elastic: the job starts when all {} nodes are there",
+                    config.max_nodes));
+  config.private_store = false;
+  config.master_addr = found.host;
+  config.master_port = found.port;
+  config.rdzv_conf["rank"] = std::to_string(config.node_rank);
+  config.rdzv_endpoints.push_back(std::move(found));
+  return {};
+}
+
+// Where nodes meet, if it was not said. etcd runs by itself, no node of the job could stand for it.
+Status choose_endpoint(const std::optional<Placement>& placement, LaunchConfig& config) {
+  if (!strip(config.rdzv_endpoint).empty()) return {};
+  const bool own = config.rdzv_backend == "lockstep";
+  if ((own || config.rdzv_backend == "c10d") && placement && !placement->host.empty()) {
+    config.rdzv_endpoint = fmt::format("{}:{}", placement->host, placement->port);
+    take(config, *placement, "rdzv-endpoint", placement->host_from);
+    return {};
+  }
+  if (own && config.max_nodes > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("{} nodes need a place to meet{}", config.max_nodes,
+                            placement ? ", which " + placement->scheduler + " does not name" : ""),
+                "give all the same --rdzv-endpoint HOST[:PORT], HOST being one of them");
+  return {};
+}
+
+bool is_torchruns(std::string_view backend) {
+  return backend == "c10d" || backend == "etcd" || backend == "etcd-v2";
+}
+
+// With torchrun's backends only where it was asked for, as torchrun itself ignores it.
+bool reads_node_rank(const RawOptions& raw, const LaunchConfig& config) {
+  return !is_torchruns(config.rdzv_backend) || raw.rank_order == "node-rank";
+}
+
+void warn_as_torchrun(const RawOptions& raw, LaunchConfig& config) {
+  if (!is_torchruns(config.rdzv_backend)) return;
+  if (strip(config.rdzv_endpoint).empty())
+    config.warnings.push_back(
+        "master_addr is only used for static rdzv_backend and when rdzv_endpoint is not "
+        "specified.");
+  if (raw.node_rank.value_or(0) != 0 && !reads_node_rank(raw, config))
+    config.warnings.push_back(
+        fmt::format("node_rank is only used for static rdzv_backend. It will be ignored for "
+                    "rdzv_backend={}.",
+                    config.rdzv_backend));
+}
+
+Status apply_dynamic(const RawOptions& raw, const Facts& facts,
+                     const std::optional<Placement>& placement, LaunchConfig& config) {
+  LOCKSTEP_TRY(choose_endpoint(placement, config));
+  warn_as_torchrun(raw, config);
+  if (reads_node_rank(raw, config)) LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
+  config.private_store = config.max_nodes == 1;
+  const auto type = config.rdzv_conf.find("store_type");
+  if (config.rdzv_backend == "c10d" && type != config.rdzv_conf.end() && type->second == "file")
+    return config.private_store ? Status{} : check_path(facts, config);
+  LOCKSTEP_TRY(read_endpoints(config));
+  if (config.private_store) config.rdzv_endpoints.clear();
+  return {};
+}
+
+// What was taken from the scheduler, in one line.
+void say_scheduler(const std::optional<Placement>& placement, LaunchConfig& config) {
+  std::vector<std::string> taken;
+  const auto note = [&](const char* option, const std::string& value) {
+    const auto origin = config.origins.find(option);
+    if (origin == config.origins.end() || origin->second.kind != Origin::Kind::scheduler) return;
+    taken.push_back(fmt::format("--{} {} ({})", option, printable(value), origin->second.name));
+  };
+  note("nnodes", std::to_string(config.max_nodes));
+  note("node-rank", std::to_string(config.node_rank));
+  note("rdzv-endpoint", config.rdzv_endpoint);
+  note("rdzv-id", config.run_id);
+  if (taken.empty()) return;
+  config.scheduler = placement->scheduler;
+  const std::string job = placement->job.empty() ? "" : fmt::format(" ({})", placement->job);
+  config.warnings.push_back(
+      fmt::format("taken from {}{}: {}", config.scheduler, job, join(taken, ", ")));
 }
 
 }  // namespace
 
-Status apply_rendezvous(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
-  config.rdzv_backend = raw.rdzv_backend;
-  config.rdzv_endpoint = raw.rdzv_endpoint;
-  config.run_id = raw.rdzv_id;
-  config.run_id_given = raw.rdzv_id_given && !raw.rdzv_id.empty();
-  if (becomes_standalone(raw, config)) {
-    config.rdzv_backend = "c10d";
-    config.rdzv_endpoint = "localhost:0";
-    config.run_id = facts.uuid();
-    config.run_id_given = false;
-  }
+Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
+                        const std::optional<Placement>& placement, LaunchConfig& config) {
+  const Choice choice = choose_backend(raw, config);
+  config.rdzv_backend = choice.backend;
+  if (choice.why != Rule::none)
+    config.origins["rdzv-backend"] = {Origin::Kind::rule, "", choice.why};
   LOCKSTEP_TRY(check_backend(config.rdzv_backend));
-  if (config.run_id.empty()) {
-    config.run_id = facts.uuid();
-    config.warnings.push_back(
-        fmt::format("config has no run_id, generated a random run_id: {}", config.run_id));
+  config.rdzv_endpoint = raw.rdzv_endpoint;
+  if (becomes_standalone(raw, config)) {
+    LOCKSTEP_TRY(apply_standalone(raw, facts, config));
+  } else {
+    LOCKSTEP_TRY(apply_run_id(raw, facts, placement, config));
   }
   LOCKSTEP_TRY_ASSIGN(config.rdzv_conf, codec::parse_rdzv_conf(raw.rdzv_conf));
   config.rdzv_conf.try_emplace("timeout", "900");
-  LOCKSTEP_TRY(check_conf(config));
-  const bool is_static = config.rdzv_backend == "static";
-  if (is_static && config.rdzv_endpoint.empty())
-    config.rdzv_endpoint = fmt::format("{}:{}", raw.master_addr, raw.master_port.value_or(29500));
-  return is_static ? apply_static(raw, config) : apply_dynamic(raw, config);
+  LOCKSTEP_TRY(check_rdzv_conf(facts, config));
+  LOCKSTEP_TRY(config.rdzv_backend == "static" ? apply_static(raw, placement, config)
+                                               : apply_dynamic(raw, facts, placement, config));
+  say_scheduler(placement, config);
+  return {};
 }
 
 }  // namespace lockstep::agent

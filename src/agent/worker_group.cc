@@ -2,34 +2,64 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 namespace lockstep::agent {
 
 std::vector<Action> WorkerGroup::on(Event event) {
   switch (state_) {
     case State::waiting:
-      if (event.kind == EventKind::begin) return begin();
-      if (event.kind == EventKind::stop_signal || event.kind == EventKind::urgent) {
-        signal_ = event.value;
-        return finish(Outcome::signaled_early);
-      }
+      if (event.kind == EventKind::begin) return join();
+      if (event.kind == EventKind::stop_signal || event.kind == EventKind::urgent)
+        return on_joining(event);
       return {};
+    case State::joining:
+      return on_joining(event);
     case State::running:
       return on_running(event);
     case State::stopping:
       return on_stopping(event);
     case State::killing:
       return on_killing(event);
+    case State::in_barrier:
+      return on_barrier(event);
     case State::finished:
       return {};
   }
   return {};
 }
 
-WorkerGroup::Actions WorkerGroup::begin() {
-  state_ = State::running;
+WorkerGroup::Actions WorkerGroup::join() {
+  state_ = State::joining;
   cause_ = Cause::none;
+  return {{ActionKind::join}};
+}
+
+WorkerGroup::Actions WorkerGroup::begin(int restarts) {
+  state_ = State::running;
+  started_ = true;
   live_ = nproc_;
+  remaining_ = std::max(0, max_restarts_ - restarts);
   return {{ActionKind::start_attempt}};
+}
+
+WorkerGroup::Actions WorkerGroup::on_joining(Event event) {
+  switch (event.kind) {
+    case EventKind::joined:
+      return begin(event.value);
+    case EventKind::join_failed:
+      return finish(Outcome::no_rendezvous);
+    case EventKind::spare_over:
+      return finish(Outcome::succeeded);
+    case EventKind::end:
+      return finish(Outcome::peer_failed);
+    case EventKind::stop_signal:
+    case EventKind::urgent:
+      signal_ = event.value;
+      return finish(started_ ? Outcome::signaled : Outcome::signaled_early);
+    default:
+      return {};
+  }
 }
 
 WorkerGroup::Actions WorkerGroup::on_running(Event event) {
@@ -37,21 +67,39 @@ WorkerGroup::Actions WorkerGroup::on_running(Event event) {
     case EventKind::worker_ok:
       return one_ended(false);
     case EventKind::worker_failed:
-      return one_ended(true);
-    case EventKind::spawn_failed:
+      return fail_here();
+    case EventKind::spawn_failed: {
       live_ = event.value;
       cause_ = Cause::spawn_failed;
-      return live_ == 0 ? all_ended() : kill(Cause::spawn_failed);
+      Actions actions = live_ == 0 ? all_ended() : kill(Cause::spawn_failed);
+      actions.insert(actions.begin(), {ActionKind::tell_failure, 1});
+      return actions;
+    }
     case EventKind::stop_signal:
       return stop(Cause::signal, event.value);
-    case EventKind::unhealthy:
-      return stop(Cause::unhealthy, SIGTERM);
+    case EventKind::unhealthy: {
+      Actions actions = stop(Cause::unhealthy, SIGTERM);
+      actions.insert(actions.begin(), {ActionKind::tell_failure, 1});
+      return actions;
+    }
+    case EventKind::rejoin:
+      return stop(Cause::rejoin, SIGTERM);
+    case EventKind::end:
+      return stop(Cause::peer_failed, SIGTERM);
     case EventKind::urgent:
       signal_ = event.value;
       return kill(Cause::urgent);
     default:
       return {};
   }
+}
+
+// The other nodes hear of it before this one's workers have ended.
+WorkerGroup::Actions WorkerGroup::fail_here() {
+  const int final = remaining_ == 0 ? 1 : 0;
+  Actions actions = one_ended(true);
+  actions.insert(actions.begin(), {ActionKind::tell_failure, final});
+  return actions;
 }
 
 WorkerGroup::Actions WorkerGroup::on_stopping(Event event) {
@@ -66,6 +114,10 @@ WorkerGroup::Actions WorkerGroup::on_stopping(Event event) {
       return stop(Cause::signal, event.value);
     case EventKind::unhealthy:
       if (cause_ != Cause::signal) cause_ = Cause::unhealthy;
+      return {};
+    case EventKind::end:
+      if (cause_ == Cause::rejoin) cause_ = Cause::peer_failed;
+      if (cause_ == Cause::worker_failed) remaining_ = 0;
       return {};
     case EventKind::urgent:
       if (event.value != 0) signal_ = event.value;
@@ -91,12 +143,34 @@ WorkerGroup::Actions WorkerGroup::on_killing(Event event) {
     case EventKind::unhealthy:
       remaining_ = 0;
       return {};
+    case EventKind::end:
+      if (cause_ == Cause::rejoin) cause_ = Cause::peer_failed;
+      remaining_ = 0;
+      return {};
     case EventKind::grace_over:
       // SIGKILL did not end them: a call into the kernel that does not return. No restart beside
       // them.
       abandoned_ = true;
       remaining_ = 0;
+      if (cause_ == Cause::rejoin) cause_ = Cause::unhealthy;
       return all_ended();
+    default:
+      return {};
+  }
+}
+
+WorkerGroup::Actions WorkerGroup::on_barrier(Event event) {
+  switch (event.kind) {
+    case EventKind::barrier_over:
+      return finish(Outcome::succeeded);
+    case EventKind::rejoin:
+      return join();
+    case EventKind::end:
+      return finish(Outcome::peer_failed);
+    case EventKind::stop_signal:
+    case EventKind::urgent:
+      signal_ = event.value;
+      return finish(Outcome::signaled);
     default:
       return {};
   }
@@ -126,14 +200,15 @@ WorkerGroup::Actions WorkerGroup::one_ended(bool failed) {
 WorkerGroup::Actions WorkerGroup::all_ended() {
   switch (cause_) {
     case Cause::none:
-      return finish(Outcome::succeeded);
-    case Cause::worker_failed: {
+      state_ = State::in_barrier;
+      return {{ActionKind::enter_barrier}};
+    case Cause::worker_failed:
       if (remaining_ == 0) return finish(Outcome::failed);
-      --remaining_;
-      Actions actions = begin();
-      actions.insert(actions.begin(), {ActionKind::disarm});
-      return actions;
-    }
+      return {{ActionKind::disarm}, join().front()};
+    case Cause::rejoin:
+      return {{ActionKind::disarm}, join().front()};
+    case Cause::peer_failed:
+      return finish(Outcome::peer_failed);
     case Cause::unhealthy:
       return finish(Outcome::failed);
     case Cause::spawn_failed:

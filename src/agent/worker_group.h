@@ -1,16 +1,27 @@
 // The life of a node's workers as a table: state x event -> state + actions. Pure: the driver
-// (run.cc) feeds what happened and carries out what comes back; nothing here knows processes, time
-// or text.
+// (node_agent.h) feeds what happened and carries out what comes back; nothing here knows processes,
+// time, other nodes' names or text.
 #pragma once
 
 #include <vector>
 
 namespace lockstep::agent {
 
-enum class State { waiting, running, stopping, killing, finished };
+enum class State {
+  waiting,
+  joining,  // for all nodes to have agreed on a round
+  running,
+  stopping,
+  killing,
+  in_barrier,  // all workers here ended well; those of other nodes may still run
+  finished,
+};
 
 enum class EventKind {
-  begin,          // start the first attempt
+  begin,          // join the first round
+  joined,         // value: restarts that the job has used up so far
+  join_failed,    // the rendezvous can't be had
+  spare_over,     // this node was a spare, and the job has ended
   spawn_failed,   // value: how many were started before that
   worker_ok,      // one worker exited with 0
   worker_failed,  // one worker exited otherwise
@@ -18,6 +29,9 @@ enum class EventKind {
   urgent,         // end now: a second TERM or INT, or the guardian is gone
   grace_over,     // the armed timer
   unhealthy,      // a worker is stuck beyond what a restart could mend
+  rejoin,         // another node asks for a new round
+  end,            // the job has failed elsewhere
+  barrier_over,
 };
 
 struct Event {
@@ -25,18 +39,32 @@ struct Event {
   int value = 0;
 };
 
-enum class Cause { none, worker_failed, signal, spawn_failed, unhealthy, urgent };
+enum class Cause {
+  none,
+  worker_failed,
+  rejoin,
+  peer_failed,
+  signal,
+  spawn_failed,
+  unhealthy,
+  urgent
+};
 
 enum class Outcome {
   succeeded,
-  failed,          // a worker failed and no restart was left
+  failed,       // a worker failed and no restart was left
+  peer_failed,  // ... on another node
+  no_rendezvous,
   signaled,        // ended by a signal while workers ran
   signaled_early,  // ... before the first start
   spawn_failed,
 };
 
 enum class ActionKind {
-  start_attempt,   // purge the store, start all workers
+  join,
+  start_attempt,  // start all workers
+  tell_failure,   // to the other nodes; value: 1 where no restart is left
+  enter_barrier,
   stop_workers,    // value: signal for every live worker's group (CONT first)
   kill_workers,    // SIGKILL
   arm_grace,       // grace_over after the shutdown timeout
@@ -53,7 +81,8 @@ struct Action {
 
 class WorkerGroup {
  public:
-  WorkerGroup(int nproc, int max_restarts) : nproc_(nproc), remaining_(max_restarts) {}
+  WorkerGroup(int nproc, int max_restarts)
+      : nproc_(nproc), max_restarts_(max_restarts), remaining_(max_restarts) {}
 
   std::vector<Action> on(Event event);
 
@@ -68,18 +97,24 @@ class WorkerGroup {
 
  private:
   using Actions = std::vector<Action>;
-  Actions begin();
+  Actions join();
+  Actions begin(int restarts);
+  Actions fail_here();
   Actions stop(Cause cause, int signal);
   Actions kill(Cause cause);
   Actions one_ended(bool failed);
   Actions all_ended();
   Actions finish(Outcome outcome);
+  Actions on_joining(Event event);
   Actions on_running(Event event);
   Actions on_stopping(Event event);
   Actions on_killing(Event event);
+  Actions on_barrier(Event event);
 
   int nproc_;
+  int max_restarts_;
   int remaining_;
+  bool started_ = false;  // a round was reached
   int live_ = 0;
   int signal_ = 0;
   bool abandoned_ = false;

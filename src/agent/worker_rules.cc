@@ -1,25 +1,11 @@
-// How many nodes and workers, and what devices they get.
+// How many workers, and what devices they get.
 #include "agent/launch_rules.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <limits>
-
 namespace lockstep::agent {
 namespace {
-
-Result<int> node_count(std::string_view text) {
-  const auto count = parse_int(text);
-  if (!count)
-    return fail(
-        Errc::invalid_input,
-        fmt::format("--nnodes: invalid literal for int() with base 10: '{}'", printable(text)),
-        "--nnodes takes a number, or MIN:MAX");
-  constexpr std::int64_t kMost = 1'000'000;
-  return static_cast<int>(std::clamp(*count, -kMost, kMost));
-}
 
 Result<std::int64_t> devices(int count, std::string_view name) {
   if (count < 1)
@@ -54,24 +40,6 @@ Result<NumaBinding> numa_binding(const std::string& text) {
 }
 
 }  // namespace
-
-Status apply_nodes(const RawOptions& raw, LaunchConfig& config) {
-  const std::vector<std::string> ends = split(raw.nnodes, ':');
-  if (ends.size() > 2)
-    return fail(Errc::invalid_input,
-                fmt::format("nnodes={} is not in \"MIN:MAX\" format", printable(raw.nnodes)));
-  LOCKSTEP_TRY_ASSIGN(config.min_nodes, node_count(ends.front()));
-  LOCKSTEP_TRY_ASSIGN(config.max_nodes, node_count(ends.back()));
-  if (config.min_nodes < 1 || config.min_nodes > config.max_nodes)
-    return fail(
-        Errc::invalid_input,
-        fmt::format("min_nodes must be > 0 and <= max_nodes, got min_nodes={}, max_nodes={}",
-                    config.min_nodes, config.max_nodes));
-  if (config.max_nodes > 1)
-    return fail(Errc::invalid_input,
-                fmt::format("--nnodes {}: this version launches one node", printable(raw.nnodes)));
-  return {};
-}
 
 // Empty counts as not given; an IPv6 address may stand in brackets.
 Result<std::optional<std::string>> local_addr(std::string_view given) {

@@ -6,16 +6,6 @@
 
 namespace lockstep::agent {
 
-Round single_node_round(int number, int nproc, std::string master_addr, int master_port) {
-  Round round;
-  round.number = number;
-  round.world_size = nproc;
-  round.role_world_size = nproc;
-  round.master_addr = std::move(master_addr);
-  round.master_port = master_port;
-  return round;
-}
-
 namespace {
 
 // What is the same for all workers of the attempt.
@@ -30,7 +20,7 @@ Environment shared_environment(const LaunchConfig& config, const Round& round,
   env["ROLE_WORLD_SIZE"] = std::to_string(round.role_world_size);
   env["MASTER_ADDR"] = round.master_addr;
   env["MASTER_PORT"] = std::to_string(round.master_port);
-  env["TORCHELASTIC_RESTART_COUNT"] = std::to_string(facts.restart_count);
+  env["TORCHELASTIC_RESTART_COUNT"] = std::to_string(round.restarts);
   env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(config.max_restarts);
   env["TORCHELASTIC_RUN_ID"] = config.run_id;
   env["TORCHELASTIC_USE_AGENT_STORE"] = round.use_agent_store ? "True" : "False";

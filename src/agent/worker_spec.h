@@ -4,7 +4,7 @@
 #pragma once
 
 #include "agent/launch_config.h"
-#include "agent/round.h"
+#include "rendezvous/round.h"
 
 #include <map>
 #include <string>
@@ -12,6 +12,7 @@
 
 namespace lockstep::agent {
 
+using rendezvous::Round;
 using Environment = std::map<std::string, std::string>;
 
 struct WorkerSpec {
@@ -22,7 +23,6 @@ struct WorkerSpec {
 };
 
 struct AttemptFacts {
-  int restart_count = 0;
   std::string agent_tag;                 // value of LOCKSTEP_AGENT; empty: none
   std::vector<std::string> error_files;  // per local rank; empty strings when logs are disabled
 };

@@ -21,14 +21,25 @@ LaunchConfig two_workers() {
 
 AttemptFacts facts() {
   AttemptFacts out;
-  out.restart_count = 1;
   out.error_files = {"/logs/0/error.json", "/logs/1/error.json"};
   return out;
 }
 
+Round one_node() {
+  Round round;
+  round.restarts = 1;
+  round.world_size = 2;
+  round.role_world_size = 2;
+  round.master_addr = "h";
+  round.master_port = 1;
+  return round;
+}
+
 TEST(WorkerSpec, EnvironmentIsPyTorchs) {
   LaunchConfig config = two_workers();
-  Round round = single_node_round(0, 2, "127.0.0.1", 41000);
+  Round round = one_node();
+  round.master_addr = "127.0.0.1";
+  round.master_port = 41000;
   round.base_rank = 4;
   round.world_size = 6;
   round.group_rank = 2;
@@ -67,14 +78,14 @@ TEST(WorkerSpec, WhatTheUserSetIsKept) {
   LaunchConfig config = two_workers();
   config.omp_num_threads = "1";
   const auto specs =
-      make_worker_specs(config, single_node_round(0, 2, "h", 1), facts(),
+      make_worker_specs(config, one_node(), facts(),
                         {{"OMP_NUM_THREADS", "3"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
   EXPECT_EQ(specs[0].env.at("OMP_NUM_THREADS"), "3");
   EXPECT_EQ(specs[0].env.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
 }
 
 TEST(WorkerSpec, ArgumentsAreTemplates) {
-  const auto specs = make_worker_specs(two_workers(), single_node_round(0, 2, "h", 1), facts(), {});
+  const auto specs = make_worker_specs(two_workers(), one_node(), facts(), {});
   EXPECT_EQ(specs[1].argv, (std::vector<std::string>{"/usr/bin/python3", "-u", "train.py",
                                                      "--rank=1", "$x", "${rank}"}));
 }
@@ -82,7 +93,7 @@ TEST(WorkerSpec, ArgumentsAreTemplates) {
 TEST(WorkerSpec, LegacyLaunchPassesTheLocalRank) {
   LaunchConfig config = two_workers();
   config.local_rank_argument = LocalRankArgument::dash;
-  const Round round = single_node_round(0, 2, "h", 1);
+  const Round round = one_node();
   EXPECT_EQ(make_worker_specs(config, round, facts(), {})[1].argv.at(3), "--local-rank=1");
   config.local_rank_argument = LocalRankArgument::underscore;
   EXPECT_EQ(make_worker_specs(config, round, facts(), {})[0].argv.at(3), "--local_rank=0");
@@ -91,7 +102,7 @@ TEST(WorkerSpec, LegacyLaunchPassesTheLocalRank) {
 TEST(WorkerSpec, VirtualLocalRankGivesEachWorkerOneDevice) {
   LaunchConfig config = two_workers();
   config.virtual_local_rank = true;
-  const Round round = single_node_round(0, 2, "h", 1);
+  const Round round = one_node();
   const auto listed = make_worker_specs(config, round, facts(), {{"CUDA_VISIBLE_DEVICES", "4, 7"}});
   EXPECT_EQ(listed[1].env.at("CUDA_VISIBLE_DEVICES"), "7");
   EXPECT_EQ(listed[1].env.at("LOCAL_RANK"), "0");

@@ -205,6 +205,7 @@ Parser::Step Parser::apply(const Action& action) {
                               shown, join(names, ", ")));
   }
   parsed_.values[std::string(option.name)] = action.value;
+  parsed_.variables.erase(std::string(option.name));
   if (option.ends_parsing) parsed_.ended_by = option.name;
   return {};
 }
@@ -251,7 +252,9 @@ Parser::Step Parser::read_env_flags() {
                                             option->env, printable(*text)),
                                 fmt::format("use {0}=1 to switch --{1} on, {0}=0 for off",
                                             option->env, option->name)}});
-    if (*number != 0) parsed_.values[std::string(option->name)] = "1";
+    if (*number == 0) continue;
+    parsed_.values[std::string(option->name)] = "1";
+    parsed_.variables[std::string(option->name)] = option->env;
   }
   return {};
 }
@@ -270,6 +273,7 @@ Parser::Step Parser::read_env_values() {
           fmt::format("the value comes from the environment variable {}", option->env);
       return Failed(std::move(failure));
     }
+    parsed_.variables[std::string(option->name)] = option->env;
   }
   return {};
 }

@@ -47,6 +47,7 @@ struct Table {
 struct Parsed {
   // By long name, as typed, checked for kind; a flag that is on is "1". Absent: use the default.
   std::map<std::string, std::string, std::less<>> values;
+  std::map<std::string, std::string, std::less<>> variables;  // long name: where the value is from
   std::string ended_by;  // long name of the option that ended parsing, or empty
   std::optional<std::string> script;
   std::vector<std::string> script_args;

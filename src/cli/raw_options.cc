@@ -29,19 +29,22 @@ void assign_logs(agent::RawOptions& raw, const Parsed& parsed) {
 }
 
 void assign_topology(agent::RawOptions& raw, const Parsed& parsed) {
-  assign(raw.nnodes, parsed, "nnodes");
+  raw.nnodes = parsed.text("nnodes");
   assign(raw.nproc_per_node, parsed, "nproc-per-node");
   assign(raw.role, parsed, "role");
-  raw.node_rank = integer(parsed, "node-rank").value_or(raw.node_rank);
-  assign(raw.master_addr, parsed, "master-addr");
+  raw.node_rank = integer(parsed, "node-rank");
+  raw.master_addr = parsed.text("master-addr");
   raw.master_port = integer(parsed, "master-port");
   raw.local_addr = parsed.text("local-addr");
-  assign(raw.rdzv_backend, parsed, "rdzv-backend");
+  raw.rdzv_backend = parsed.text("rdzv-backend");
   assign(raw.rdzv_endpoint, parsed, "rdzv-endpoint");
   assign(raw.rdzv_id, parsed, "rdzv-id");
   raw.rdzv_id_given = parsed.has("rdzv-id");
   assign(raw.rdzv_conf, parsed, "rdzv-conf");
   raw.standalone = parsed.has("standalone");
+  raw.rank_order = parsed.text("rank-order");
+  raw.exit_barrier_timeout = integer(parsed, "exit-barrier-timeout");
+  raw.rdzv_token_file = parsed.text("rdzv-token-file");
 }
 
 }  // namespace
@@ -50,6 +53,10 @@ agent::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
   agent::RawOptions raw;
   assign_topology(raw, parsed);
   assign_logs(raw, parsed);
+  for (const auto& [name, value] : parsed.values) {
+    const auto variable = parsed.variables.find(name);
+    raw.given[name] = variable == parsed.variables.end() ? "" : variable->second;
+  }
   raw.script = parsed.script.value_or("");
   raw.script_args = parsed.script_args;
   raw.module = parsed.has("module");

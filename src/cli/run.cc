@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/explain.h"
 #include "cli/run_options.h"
 #include "proc/signals.h"
 
 #include <signal.h>
+#include <string.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -47,15 +49,33 @@ int print_completion(std::string_view program, std::string_view shell) {
   return 0;
 }
 
-int launch(std::string_view program, const Parsed& parsed, bool legacy) {
-  const auto config =
-      agent::make_launch_config(raw_options(parsed, legacy), agent::machine_facts());
+// The token, out of the environment: workers and helpers inherit what is left, and
+// /proc/PID/environ shows what is in the place where it was.
+std::optional<std::string> take_token() {
+  constexpr const char* kName = "LOCKSTEP_RDZV_TOKEN";
+  char* value = std::getenv(kName);
+  if (value == nullptr) return std::nullopt;
+  std::string token(value);
+  explicit_bzero(value, token.size());
+  unsetenv(kName);
+  return token;
+}
+
+int launch(std::string_view program, const Parsed& parsed, RunAs as) {
+  agent::RawOptions raw = raw_options(parsed, as == RunAs::launch);
+  raw.called_torchrun = as == RunAs::torchrun;
+  raw.rdzv_token = take_token();
+  const auto config = agent::make_launch_config(raw, agent::machine_facts());
   if (!config) {
     print_error(program, config.error());
     return kFailed;
   }
   for (const std::string& warning : config->warnings)
     log::warning("{}", warning);
+  if (parsed.has("explain")) {
+    std::fputs(explain_text(*config).c_str(), stdout);
+    return 0;
+  }
   const auto code = agent::run_job(*config);
   if (code) return *code;
   print_error(program, code.error());
@@ -74,7 +94,7 @@ int run_command(const Args& args, RunAs as) {
   if (const auto code = settled(table, parsed)) return *code;
   if (const auto shell = parsed->text("print-completion"))
     return print_completion(table.program, *shell);
-  return launch(table.program, *parsed, as == RunAs::launch);
+  return launch(table.program, *parsed, as);
 }
 
 }  // namespace lockstep::cli

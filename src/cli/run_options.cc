@@ -23,7 +23,7 @@ Group topology() {
           {.name = "node-rank",
            .kind = Kind::integer,
            .metavar = "N",
-           .help = "place of this node, static backend",
+           .help = "place of this node: static backend, or with --rank-order node-rank",
            .shown_default = "0",
            .env = "PET_NODE_RANK"},
           {.name = "role",
@@ -60,8 +60,9 @@ Group rendezvous() {
               {.name = "rdzv-backend",
                .kind = Kind::text,
                .metavar = "NAME",
-               .help = "static, c10d, etcd or etcd-v2",
-               .shown_default = "static",
+               .help = "static, c10d, etcd, etcd-v2, etcd3 or lockstep; without it one node needs "
+                       "none, several use static where --master-addr, --master-port or "
+                       "--node-rank is given, else lockstep",
                .env = "PET_RDZV_BACKEND"},
               {.name = "rdzv-endpoint",
                .kind = Kind::text,
@@ -80,6 +81,17 @@ Group rendezvous() {
                .help = "settings of the backend, times in seconds: join_timeout [600], "
                        "last_call_timeout [30], close_timeout [30], read_timeout [60], ...",
                .env = "PET_RDZV_CONF"},
+              {.name = "rdzv-token-file",
+               .kind = Kind::text,
+               .metavar = "FILE",
+               .help = "the job's secret, lockstep backend; else $LOCKSTEP_RDZV_TOKEN",
+               .own = true},
+              {.name = "rank-order",
+               .kind = Kind::text,
+               .metavar = "HOW",
+               .help = "which nodes get the lowest ranks, where all agents are Lockstep's",
+               .choices = {"host", "node-rank", "address"},
+               .own = true},
           }};
 }
 
@@ -134,6 +146,12 @@ Group supervision() {
                .help = "from the first signal to SIGKILL; else TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
                .shown_default = "30",
                .env = "PET_SHUTDOWN_TIMEOUT"},
+              {.name = "exit-barrier-timeout",
+               .kind = Kind::integer,
+               .metavar = "SECONDS",
+               .help = "how long a node that is done waits for the others; 0: not at all",
+               .shown_default = "300",
+               .own = true},
               {.name = "event-log-handler",
                .kind = Kind::text,
                .metavar = "NAME",
@@ -240,6 +258,9 @@ Group other() {
   return {"Other",
           {
               {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+              {.name = "explain",
+               .help = "print every value and where it comes from; start nothing",
+               .own = true},
               {.name = "print-completion",
                .kind = Kind::text,
                .metavar = "SHELL",
@@ -255,11 +276,13 @@ constexpr std::string_view kRunSummary =
     "gives every worker the environment that torch.distributed reads.";
 
 constexpr std::string_view kRunEpilog =
-    "Long names may be shortened; - and _ are the same in them. All but the rows\n"
-    "logs-specs, isolation, exit-code, report, log-prefix, numa-binding and those\n"
-    "under Other can be set in the environment: --max-restarts is PET_MAX_RESTARTS;\n"
-    "flags take 0 or 1 there. Python is $PYTHON_EXEC, else $VIRTUAL_ENV/bin/python,\n"
-    "else python3 or python from PATH. Script arguments may contain ${local_rank}.";
+    "Long names may be shortened; - and _ are the same in them. Options of\n"
+    "torchrun's, but logs-specs, numa-binding and those under Other, can be set in\n"
+    "the environment: --max-restarts is PET_MAX_RESTARTS; flags take 0 or 1 there.\n"
+    "Started once a node by Slurm's srun, by mpirun or as a Kubernetes job, lockstep\n"
+    "run knows nodes, node rank and endpoint by itself; --explain shows them.\n"
+    "Python is $PYTHON_EXEC, else $VIRTUAL_ENV/bin/python, else python3 or python\n"
+    "from PATH. Script arguments may contain ${local_rank}.";
 
 Table make_run_table(std::string_view program) {
   return {program,

@@ -58,9 +58,12 @@ TEST(Tables, HelpFitsTheScreen) {
 
 TEST(RawOptions, DefaultsAreTorchruns) {
   const agent::RawOptions raw = raw_options(parsed(run_table(), {"T", "a"}), false);
-  EXPECT_EQ(raw.nnodes, "1:1");
+  EXPECT_EQ(raw.nnodes, std::nullopt);
   EXPECT_EQ(raw.nproc_per_node, "1");
-  EXPECT_EQ(raw.rdzv_backend, "static");
+  EXPECT_EQ(raw.rdzv_backend, std::nullopt);
+  EXPECT_EQ(raw.node_rank, std::nullopt);
+  EXPECT_EQ(raw.rank_order, std::nullopt);
+  EXPECT_TRUE(raw.given.empty());
   EXPECT_EQ(raw.rdzv_id, "none");
   EXPECT_EQ(raw.master_port, std::nullopt);
   EXPECT_EQ(raw.monitor_interval, 0.1);
@@ -74,18 +77,21 @@ TEST(RawOptions, EveryTextReachesItsField) {
     const char* name;
     std::string (*get)(const agent::RawOptions&);
   } rows[] = {
-      {"nnodes", [](const agent::RawOptions& raw) { return raw.nnodes; }},
+      {"nnodes", [](const agent::RawOptions& raw) { return *raw.nnodes; }},
       {"nproc-per-node", [](const agent::RawOptions& raw) { return raw.nproc_per_node; }},
       {"role", [](const agent::RawOptions& raw) { return raw.role; }},
-      {"node-rank", [](const agent::RawOptions& raw) { return std::to_string(raw.node_rank); }},
-      {"master-addr", [](const agent::RawOptions& raw) { return raw.master_addr; }},
+      {"node-rank", [](const agent::RawOptions& raw) { return std::to_string(*raw.node_rank); }},
+      {"master-addr", [](const agent::RawOptions& raw) { return *raw.master_addr; }},
       {"master-port",
        [](const agent::RawOptions& raw) { return std::to_string(*raw.master_port); }},
       {"local-addr", [](const agent::RawOptions& raw) { return *raw.local_addr; }},
-      {"rdzv-backend", [](const agent::RawOptions& raw) { return raw.rdzv_backend; }},
+      {"rdzv-backend", [](const agent::RawOptions& raw) { return *raw.rdzv_backend; }},
       {"rdzv-endpoint", [](const agent::RawOptions& raw) { return raw.rdzv_endpoint; }},
       {"rdzv-id", [](const agent::RawOptions& raw) { return raw.rdzv_id; }},
       {"rdzv-conf", [](const agent::RawOptions& raw) { return raw.rdzv_conf; }},
+      {"rdzv-token-file", [](const agent::RawOptions& raw) { return *raw.rdzv_token_file; }},
+      {"exit-barrier-timeout",
+       [](const agent::RawOptions& raw) { return std::to_string(*raw.exit_barrier_timeout); }},
       {"max-restarts",
        [](const agent::RawOptions& raw) { return std::to_string(raw.max_restarts); }},
       {"signals-to-handle", [](const agent::RawOptions& raw) { return *raw.signals_to_handle; }},
@@ -112,21 +118,83 @@ TEST(RawOptions, EveryTextReachesItsField) {
 }
 
 TEST(RawOptions, FlagsAndChoices) {
-  const agent::RawOptions raw =
-      raw_options(parsed(launch_table(),
-                         {"-m", "--no-python", "--run-path", "--standalone", "--virtual-local-rank",
-                          "--use_env", "--isolation", "pidns", "--exit-code", "worker",
-                          "--log-prefix", "readable", "--numa-binding", "socket",
-                          "--monitor-interval", "2", "--local-rank-spelling", "underscore", "T"}),
-                  true);
+  const agent::RawOptions raw = raw_options(parsed(launch_table(), {"-m",
+                                                                    "--no-python",
+                                                                    "--run-path",
+                                                                    "--standalone",
+                                                                    "--virtual-local-rank",
+                                                                    "--use_env",
+                                                                    "--isolation",
+                                                                    "pidns",
+                                                                    "--exit-code",
+                                                                    "worker",
+                                                                    "--log-prefix",
+                                                                    "readable",
+                                                                    "--numa-binding",
+                                                                    "socket",
+                                                                    "--monitor-interval",
+                                                                    "2",
+                                                                    "--rank-order",
+                                                                    "address",
+                                                                    "--local-rank-spelling",
+                                                                    "underscore",
+                                                                    "T"}),
+                                            true);
   EXPECT_TRUE(raw.module && raw.no_python && raw.run_path && raw.standalone);
   EXPECT_TRUE(raw.virtual_local_rank && raw.use_env && raw.legacy_launch);
   EXPECT_EQ(raw.isolation, "pidns");
   EXPECT_EQ(raw.exit_code, "worker");
   EXPECT_EQ(raw.log_prefix, "readable");
+  EXPECT_EQ(raw.rank_order, "address");
   EXPECT_EQ(raw.numa_binding, "socket");
   EXPECT_EQ(raw.monitor_interval, 2.0);
   EXPECT_EQ(raw.local_rank_spelling, "underscore");
+}
+
+TEST(RawOptions, SayWhereTheyWereGiven) {
+  const std::vector<std::string> words = {"--nnodes", "2", "--role=r", "T"};
+  const auto parsed = parse_options(run_table(), words, [](std::string_view name) {
+    using Text = std::optional<std::string>;
+    if (name == "PET_ROLE") return Text("other");
+    if (name == "PET_MAX_RESTARTS") return Text("3");
+    if (name == "PET_MODULE") return Text("1");
+    return name == "PET_NO_PYTHON" ? Text("0") : Text();
+  });
+  ASSERT_TRUE(parsed);
+  using Given = std::map<std::string, std::string, std::less<>>;
+  EXPECT_EQ(raw_options(*parsed, false).given, (Given{{"nnodes", ""},
+                                                      {"role", ""},
+                                                      {"max-restarts", "PET_MAX_RESTARTS"},
+                                                      {"module", "PET_MODULE"}}));
+}
+
+// torchrun's users keep the abbreviations they have: no row of ours takes one over.
+TEST(Tables, OwnRowsChangeNoAbbreviationOfTorchruns) {
+  std::vector<std::string_view> theirs;
+  for (const Group& group : run_table().groups)
+    for (const Option& option : group.options)
+      if (!option.own) theirs.push_back(option.name);
+  for (const std::string_view name : theirs) {
+    for (std::size_t length = 1; length < name.size(); ++length) {
+      const std::string_view prefix = name.substr(0, length);
+      const auto others = std::count_if(theirs.begin(), theirs.end(), [&](std::string_view other) {
+        return other.starts_with(prefix);
+      });
+      const bool exact = std::find(theirs.begin(), theirs.end(), prefix) != theirs.end();
+      if (others > 1 || exact) continue;
+      const std::string word = "--" + std::string(prefix);
+      const std::vector<std::string> words = {word, "1", "T"};
+      const auto parsed =
+          parse_options(run_table(), words, [](std::string_view) { return std::nullopt; });
+      // A choice may refuse "1": by the name that was meant, then.
+      if (parsed) {
+        EXPECT_TRUE(parsed->has(name) || parsed->ended_by == name) << word;
+      } else {
+        EXPECT_NE(parsed.error().error.message.find("--" + std::string(name)), std::string::npos)
+            << word << ": " << parsed.error().error.message;
+      }
+    }
+  }
 }
 
 TEST(StoreOptions, AreChecked) {

@@ -1,6 +1,7 @@
 #include "rendezvous/dynamic_state.h"
 
 #include "base/error.h"
+#include "rendezvous/seats.h"
 
 #include <algorithm>
 #include <utility>
@@ -134,10 +135,13 @@ Step DynamicMember::next_join(RendezvousState state, Now now) {
     return step(spare ? Kind::graceful_exit : Kind::closed, std::move(state));  // 1, 2
   if (spare) return join_as_spare(std::move(state), now);                       // 3, 4
   const bool member = state.participants.contains(self_);
-  if (state.complete && member && whole(state)) return step(Kind::done, std::move(state));  // 5
-  if (now.steady > deadline_) return join_late(std::move(state), now);                      // 6, 7
-  if (state.complete) return join_complete(std::move(state), now);  // 8, 9, 12, 13
-  return join_forming(std::move(state), now);                       // 10, 11, 12, 13
+  if (state.complete && member && whole(state)) {  // 5
+    seat_ = state.participants.at(self_);
+    return step(Kind::done, std::move(state));
+  }
+  if (now.steady > deadline_) return join_late(std::move(state), now);  // 6, 7
+  if (state.complete) return join_complete(std::move(state), now);      // 8, 9, 12, 13
+  return join_forming(std::move(state), now);                           // 10, 11, 12, 13
 }
 
 Step DynamicMember::join_as_spare(RendezvousState state, Now now) {
@@ -178,7 +182,7 @@ Step DynamicMember::join_forming(RendezvousState state, Now now) const {
     return step(Kind::write, std::move(state));
   }
   state.wait_list.erase(self_);
-  state.participants[self_] = 0;
+  state.participants[self_] = settings_.exact ? 0 : seat_ + 1;
   state.last_heartbeats[self_] = now.wall;
   const std::size_t count = state.participants.size();
   if (count == settings_.min_nodes) state.deadline = now.wall + settings_.last_call_timeout;
@@ -213,21 +217,27 @@ bool DynamicMember::last_call_over(const RendezvousState& state, Now now) const 
 
 bool DynamicMember::whole(const RendezvousState& state) const {
   if (settings_.exact) return true;
-  std::int64_t rank = 0;
-  for (const auto& [node, given] : state.participants) {
-    if (given != rank++) return false;
-  }
+  std::set<std::int64_t> ranks;
+  for (const auto& [node, rank] : state.participants)
+    ranks.insert(rank);
+  const auto count = static_cast<std::int64_t>(state.participants.size());
+  if (std::ssize(ranks) != count || *ranks.begin() != 0 || *ranks.rbegin() != count - 1)
+    return false;
   return !state.completion || state.completion->round != state.round ||
-         state.completion->world == rank;
+         state.completion->world == count;
 }
 
 void DynamicMember::complete(RendezvousState& state) const {
   state.complete = true;
   state.deadline.reset();
-  std::int64_t rank = 0;
-  for (auto& [node, given] : state.participants)
-    given = rank++;
-  if (!settings_.exact) state.completion = Completion{state.round, rank};
+  if (settings_.exact) {
+    std::int64_t rank = 0;
+    for (auto& [node, given] : state.participants)
+      given = rank++;
+    return;
+  }
+  assign_seats(state.participants, settings_.order);
+  state.completion = Completion{state.round, std::ssize(state.participants)};
 }
 
 void DynamicMember::after_removal(RendezvousState& state) const {
@@ -252,9 +262,15 @@ RoundPlace place_of(const RendezvousState& state, const Node& self) {
   const auto own = state.participants.find(self);
   LOCKSTEP_CHECK(own != state.participants.end());
   RoundPlace place{state.round, 0, {}};
-  for (const auto& [node, rank] : state.participants) {
+  std::vector<std::pair<std::int64_t, Node>> by_rank;
+  by_rank.reserve(state.participants.size());
+  for (const auto& [node, rank] : state.participants)
+    by_rank.emplace_back(rank, node);
+  std::sort(by_rank.begin(), by_rank.end());
+  place.nodes.reserve(by_rank.size());
+  for (auto& [rank, node] : by_rank) {
     if (node == self) place.rank = place.nodes.size();
-    place.nodes.push_back(node);
+    place.nodes.push_back(std::move(node));
   }
   return place;
 }

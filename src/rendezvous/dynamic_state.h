@@ -14,6 +14,9 @@
 // - Who completes a round writes down how many took part. A participant that comes to see the round
 //   only after another has left it again does not take it as whole, which would give two worlds the
 //   same number, but makes the round be formed anew.
+// - Where all are Lockstep agents, a node keeps its rank from round to round as far as the number
+//   of nodes allows, and who is new gets one that has become free. Until a round is complete the
+//   number beside a participant, which torchrun sets to 0 and never reads, is 1 + the rank it had.
 // - Who waits for the next round and finds it full turns into a spare, and no round is begun for
 //   nodes that it has no room for. (torchrun's agents would begin one again and again.)
 #pragma once
@@ -38,6 +41,10 @@ struct Now {
   SteadyTime steady;
 };
 
+// Who gets the lowest ranks in a round of Lockstep agents alone. With a torchrun agent among them
+// it is always by address, whoever completes the round.
+enum class RankRule { address, host_first, node_rank };
+
 struct DynamicSettings {
   std::size_t min_nodes = 1;
   std::size_t max_nodes = 1;
@@ -48,6 +55,7 @@ struct DynamicSettings {
   Period keep_alive_interval = std::chrono::seconds(5);
   int keep_alive_max_attempt = 3;
   Period poll_interval = std::chrono::seconds(1);
+  RankRule order = RankRule::address;
   bool exact = false;  // wall clocks and all, as torchrun
 
   Period eviction_time() const { return keep_alive_interval * keep_alive_max_attempt; }
@@ -143,7 +151,8 @@ class DynamicMember {
   DynamicSettings settings_;
   Observer observer_;
   Op op_ = Op::keep_alive;
-  bool left_ = false;  // join: the round before is left
+  bool left_ = false;       // join: the round before is left
+  std::int64_t seat_ = -1;  // the rank in the round before: survivors keep theirs
   SteadyTime deadline_{};
 };
 

@@ -7,32 +7,29 @@
 
 namespace lockstep::rendezvous {
 
-void enter_exit_barrier(store::AsyncClient& client, const RoundResult& round,
-                        std::chrono::milliseconds timeout, std::function<void(Result<void>)> done) {
+void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::milliseconds timeout,
+                        std::function<void(Result<void>)> done) {
   const std::string base = round.prefix + "torchelastic/agent/terminal_state/";
   const auto world = static_cast<std::int64_t>(round.world);
   const auto until = std::chrono::steady_clock::now() + timeout;
-  auto counted = [&client, base, world, until,
+  auto counted = [&keys, base, world, until,
                   done = std::move(done)](Result<std::int64_t> count) mutable {
     if (!count) return done(tl::make_unexpected(std::move(count).error()));
     const std::string last = base + "last_member";
-    if (*count == world) client.set(last, "<val_ignored>", nullptr);
+    if (*count == world) keys.set(last, "<val_ignored>", nullptr);
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    client.wait(
-        {last},
-        [done = std::move(done), arrived = *count, world](Result<void> all) {
-          if (all) return done({});
-          Error error = std::move(all).error();
-          if (error.code == Errc::timeout)
-            error.message = fmt::format(
-                "not all of {} nodes came to the exit barrier in time (this one was number {})",
-                world, arrived);
-          done(tl::make_unexpected(std::move(error)));
-        },
-        left);
+    keys.wait({last}, left, [done = std::move(done), arrived = *count, world](Result<void> all) {
+      if (all) return done({});
+      Error error = std::move(all).error();
+      if (error.code == Errc::timeout)
+        error.message = fmt::format(
+            "not all of {} nodes came to the exit barrier in time (this one was number {})", world,
+            arrived);
+      done(tl::make_unexpected(std::move(error)));
+    });
   };
-  client.add(base + "num_members", 1, std::move(counted), timeout);
+  keys.add(base + "num_members", 1, std::move(counted));
 }
 
 }  // namespace lockstep::rendezvous

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "rendezvous/key_value.h"
 #include "rendezvous/round_result.h"
-#include "store/async_client.h"
 
 #include <chrono>
 #include <functional>
@@ -13,9 +13,9 @@ namespace lockstep::rendezvous {
 
 inline constexpr std::chrono::seconds kExitBarrierTimeout{300};
 
-// Once per round: the counter is never reset. `done` comes once, unless the client is destroyed
+// Once per round: the counter is never reset. `done` comes once, unless the store is destroyed
 // before; Errc::timeout: not all came. A failure is no reason to call the run failed.
-void enter_exit_barrier(store::AsyncClient& client, const RoundResult& round,
-                        std::chrono::milliseconds timeout, std::function<void(Result<void>)> done);
+void enter_exit_barrier(KeyValue& keys, const RoundResult& round, std::chrono::milliseconds timeout,
+                        std::function<void(Result<void>)> done);
 
 }  // namespace lockstep::rendezvous

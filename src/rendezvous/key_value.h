@@ -46,6 +46,9 @@ class KeyValue {
   virtual void multi_get(const Keys& keys, Ms timeout, Done<Keys> done) = 0;
   virtual void wait(const Keys& keys, Ms timeout, Done<void> done) = 0;
 
+  // Takes back every multi_get() and wait() under way: they never call back.
+  virtual void forget_waits() = 0;
+
   // A wait beside all others, without an end of its own. Destroying it ends it; `done` may do so.
   class Watch {
    public:

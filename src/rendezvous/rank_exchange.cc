@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -36,13 +37,20 @@ std::string role_key(const RoundResult& round, std::size_t rank) {
 std::string ranks_key(const RoundResult& round, std::size_t rank) {
   return fmt::format("{}torchelastic/assigned_ranks/{}", round.prefix, rank);
 }
+std::string lockstep_key(const RoundResult& round) {
+  return round.prefix + "lockstep/round";
+}
 
 }  // namespace
 
 std::string encode_role_info(const RoleInfo& info) {
-  return fmt::format(R"({{"role": {}, "rank": {}, "local_world_size": {}}})",
+  std::string ours;
+  if (info.restarts) ours += fmt::format(R"(, "lockstep_restarts": {})", *info.restarts);
+  if (!info.nodes_asked.empty())
+    ours += fmt::format(R"(, "lockstep_nodes": {})", json(info.nodes_asked).dump());
+  return fmt::format(R"({{"role": {}, "rank": {}, "local_world_size": {}{}}})",
                      json(info.role).dump(-1, ' ', true, json::error_handler_t::replace), info.rank,
-                     info.local_world_size);
+                     info.local_world_size, ours);
 }
 
 Result<RoleInfo> decode_role_info(std::string_view text) {
@@ -53,8 +61,14 @@ Result<RoleInfo> decode_role_info(std::string_view text) {
            value.contains("local_world_size") && is_count(value["local_world_size"], kMostWorkers);
   };
   if (!good()) return nonsense("a node's role info", text);
-  return RoleInfo{value["role"].get<std::string>(), value["rank"].get<std::int64_t>(),
-                  value["local_world_size"].get<std::int64_t>()};
+  RoleInfo info{value["role"].get<std::string>(), value["rank"].get<std::int64_t>(),
+                value["local_world_size"].get<std::int64_t>()};
+  if (const auto at = value.find("lockstep_restarts");
+      at != value.end() && is_count(*at, kMostWorkers))
+    info.restarts = at->get<int>();
+  if (const auto at = value.find("lockstep_nodes"); at != value.end() && at->is_string())
+    info.nodes_asked = printable(at->get<std::string>().substr(0, 64));
+  return info;
 }
 
 std::string encode_assigned_ranks(const AssignedRanks& ranks) {
@@ -89,18 +103,46 @@ std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos) {
   return assigned;
 }
 
+namespace {
+
+// What Lockstep's agents learn from a rank 0 of theirs: {"restarts": 1, "strangers": [2]}.
+std::string encode_lockstep(const Assignment& made) {
+  json strangers = json::array();
+  for (std::size_t rank = 0; rank < made.ours.size(); ++rank)
+    if (!made.ours[rank]) strangers.push_back(rank);
+  return json{{"restarts", made.restarts}, {"strangers", std::move(strangers)}}.dump();
+}
+
+// Nonsense is as if nothing had been said.
+void decode_lockstep(std::string_view text, Assignment& made) {
+  const json value = parse(text);
+  if (!value.is_object() || !value.contains("restarts") ||
+      !is_count(value["restarts"], kMostWorkers) || !value.contains("strangers") ||
+      !value["strangers"].is_array())
+    return;
+  made.restarts = std::max(made.restarts, value["restarts"].get<int>());
+  made.ours.assign(made.ours.size(), true);
+  for (const json& rank : value["strangers"])
+    if (is_count(rank, kMostWorkers) && rank.get<std::size_t>() < made.ours.size())
+      made.ours[rank.get<std::size_t>()] = false;
+}
+
+}  // namespace
+
 // --- the driver ---
 
 namespace {
 
 struct Exchange : std::enable_shared_from_this<Exchange> {
-  Exchange(store::AsyncClient& at, RankExchange what, std::function<void(Result<Assignment>)> fn)
-      : client(at), in(std::move(what)), done(std::move(fn)) {}
+  Exchange(KeyValue& at, RankExchange what, std::function<void(Result<Assignment>)> fn)
+      : keys(at), in(std::move(what)), done(std::move(fn)) {}
 
   void start();
   void collect();
   void hand_out(const std::vector<std::string>& texts);
   void fetch();
+  void understand(const std::vector<std::string>& texts);
+  void learn_restarts(Assignment made);
   void finish(Result<Assignment> outcome) {
     if (const auto call = std::exchange(done, nullptr)) call(std::move(outcome));
   }
@@ -109,35 +151,33 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
     finish(tl::make_unexpected(std::move(error).within(what)));
   }
 
-  store::AsyncClient& client;
+  KeyValue& keys;
   RankExchange in;
   std::function<void(Result<Assignment>)> done;
 };
 
 void Exchange::start() {
-  store::AsyncClient::Entries entries;
+  KeyValue::Entries entries;
   if (in.offered) {
     entries.emplace_back(in.round.prefix + "MASTER_ADDR", in.offered->addr);
     entries.emplace_back(in.round.prefix + "MASTER_PORT", std::to_string(in.offered->port));
   }
   in.own.rank = static_cast<std::int64_t>(in.round.rank);
   entries.emplace_back(role_key(in.round, in.round.rank), encode_role_info(in.own));
-  for (const auto& [key, value] : entries)
-    client.set(key, value, nullptr, in.timeout);
+  keys.multi_set(entries, nullptr);
   in.round.rank == 0 ? collect() : fetch();
 }
 
 void Exchange::collect() {
-  std::vector<std::string> keys;
+  KeyValue::Keys wanted;
+  wanted.reserve(in.round.world);
   for (std::size_t rank = 0; rank < in.round.world; ++rank)
-    keys.push_back(role_key(in.round, rank));
-  client.multi_get(
-      keys,
-      [self = shared_from_this()](Result<std::vector<std::string>> texts) {
-        if (!texts) return self->failed(std::move(texts).error());
-        self->hand_out(*texts);
-      },
-      in.timeout);
+    wanted.push_back(role_key(in.round, rank));
+  keys.multi_get(wanted, in.timeout,
+                 [self = shared_from_this()](Result<std::vector<std::string>> texts) {
+                   if (!texts) return self->failed(std::move(texts).error());
+                   self->hand_out(*texts);
+                 });
 }
 
 void Exchange::hand_out(const std::vector<std::string>& texts) {
@@ -148,39 +188,72 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
     infos.push_back(std::move(*info));
   }
   const auto assigned = assign_ranks(infos);
-  store::AsyncClient::Entries entries;
+  if (in.all_are_there) in.all_are_there();
+  Assignment made;
+  made.workers = in.known_store ? *in.known_store : in.offered.value_or(StorePlace{});
+  made.ranks = assigned[0];
+  for (const RoleInfo& info : infos) {
+    made.restarts = std::max(made.restarts, info.restarts.value_or(0));
+    made.ours.push_back(info.restarts.has_value());
+    made.nodes_asked.push_back(info.nodes_asked);
+  }
+  // Before the ranks: whoever has those can look this up without waiting.
+  KeyValue::Entries entries{{lockstep_key(in.round), encode_lockstep(made)}};
   for (std::size_t rank = 0; rank < assigned.size(); ++rank)
     entries.emplace_back(ranks_key(in.round, rank), encode_assigned_ranks(assigned[rank]));
-  client.multi_set(
-      entries,
-      [self = shared_from_this(), own = assigned[0]](Result<void> written) {
-        if (!written) return self->failed(std::move(written).error());
-        self->finish(Assignment{self->in.offered.value_or(WorkerStore{}), own});
-      },
-      in.timeout);
+  keys.multi_set(entries,
+                 [self = shared_from_this(), made = std::move(made)](Result<void> written) mutable {
+                   if (!written) return self->failed(std::move(written).error());
+                   self->finish(std::move(made));
+                 });
 }
 
 void Exchange::fetch() {
-  client.multi_get(
-      {in.round.prefix + "MASTER_ADDR", in.round.prefix + "MASTER_PORT",
-       ranks_key(in.round, in.round.rank)},
-      [self = shared_from_this()](Result<std::vector<std::string>> texts) {
-        if (!texts) return self->failed(std::move(texts).error());
-        const auto port = parse_int((*texts)[1]);
-        if (!port || *port <= 0 || *port > UINT16_MAX)
-          return self->failed(nonsense("MASTER_PORT", (*texts)[1]).value());
-        auto ranks = decode_assigned_ranks((*texts)[2]);
-        if (!ranks) return self->failed(std::move(ranks).error());
-        self->finish(Assignment{{(*texts)[0], static_cast<int>(*port)}, *ranks});
-      },
-      in.timeout);
+  KeyValue::Keys wanted{ranks_key(in.round, in.round.rank)};
+  if (!in.known_store) {
+    wanted.push_back(in.round.prefix + "MASTER_ADDR");
+    wanted.push_back(in.round.prefix + "MASTER_PORT");
+  }
+  keys.multi_get(wanted, in.timeout,
+                 [self = shared_from_this()](Result<std::vector<std::string>> texts) {
+                   if (!texts) return self->failed(std::move(texts).error());
+                   self->understand(*texts);
+                 });
+}
+
+void Exchange::understand(const std::vector<std::string>& texts) {
+  auto ranks = decode_assigned_ranks(texts.at(0));
+  if (!ranks) return failed(std::move(ranks).error());
+  Assignment made;
+  made.ranks = *ranks;
+  if (in.known_store) {
+    made.workers = *in.known_store;
+  } else {
+    const auto port = parse_int(texts.at(2));
+    if (!port || *port <= 0 || *port > UINT16_MAX)
+      return failed(nonsense("MASTER_PORT", texts.at(2)).value());
+    made.workers = {texts.at(1), static_cast<int>(*port)};
+  }
+  learn_restarts(std::move(made));
+}
+
+// A rank 0 that is not Lockstep's says nothing of them.
+void Exchange::learn_restarts(Assignment made) {
+  made.restarts = in.own.restarts.value_or(0);
+  made.ours.assign(in.round.world, false);
+  made.ours.at(in.round.rank) = true;
+  keys.probe(lockstep_key(in.round), [self = shared_from_this(), made](
+                                         const Result<std::optional<std::string>>& text) mutable {
+    if (text && *text) decode_lockstep(**text, made);
+    self->finish(std::move(made));
+  });
 }
 
 }  // namespace
 
-void exchange_ranks(store::AsyncClient& client, RankExchange exchange,
+void exchange_ranks(KeyValue& keys, RankExchange exchange,
                     std::function<void(Result<Assignment>)> done) {
-  std::make_shared<Exchange>(client, std::move(exchange), std::move(done))->start();
+  std::make_shared<Exchange>(keys, std::move(exchange), std::move(done))->start();
 }
 
 }  // namespace lockstep::rendezvous

@@ -4,8 +4,9 @@
 #pragma once
 
 #include "base/error.h"
+#include "rendezvous/backend.h"
+#include "rendezvous/key_value.h"
 #include "rendezvous/round_result.h"
-#include "store/async_client.h"
 
 #include <chrono>
 #include <cstdint>
@@ -22,6 +23,9 @@ struct RoleInfo {
   std::string role = "default";
   std::int64_t rank = 0;  // of the node
   std::int64_t local_world_size = 1;
+  // Ours, unread by torchrun: restarts that the job has used up, as far as this agent knows.
+  std::optional<int> restarts = {};
+  std::string nodes_asked = {};  // --nnodes; empty: unknown
   bool operator==(const RoleInfo&) const = default;
 };
 std::string encode_role_info(const RoleInfo& info);
@@ -40,26 +44,26 @@ Result<AssignedRanks> decode_assigned_ranks(std::string_view json);
 // By node rank.
 std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos);
 
-struct WorkerStore {
-  std::string addr;
-  int port = 0;
-  bool operator==(const WorkerStore&) const = default;
-};
-
 struct Assignment {
-  WorkerStore workers;
+  StorePlace workers;
   AssignedRanks ranks;
+  int restarts = 0;        // the most that any of the agents knows of
+  std::vector<bool> ours;  // by rank: the node has a Lockstep agent, as rank 0 knows
+  std::vector<std::string> nodes_asked = {};  // rank 0 only: by rank, what they were started with
 };
 
 struct RankExchange {
   RoundResult round;
-  RoleInfo own;                        // its rank is the round's
-  std::optional<WorkerStore> offered;  // by rank 0: its own; others: nothing
+  RoleInfo own;                                // its rank is the round's
+  std::optional<StorePlace> offered;           // by rank 0: its own; others: nothing
+  std::optional<StorePlace> known_store = {};  // static: nobody needs to be told
+  std::function<void()> all_are_there =
+      nullptr;  // of rank 0: before the others hear of their ranks
   std::chrono::milliseconds timeout{60'000};
 };
 // Writes all that this agent has to say before it waits for anybody. `done` comes once, unless the
-// client is destroyed before.
-void exchange_ranks(store::AsyncClient& client, RankExchange exchange,
+// store is destroyed before.
+void exchange_ranks(KeyValue& keys, RankExchange exchange,
                     std::function<void(Result<Assignment>)> done);
 
 }  // namespace lockstep::rendezvous

@@ -2,6 +2,7 @@
 
 #include "io/loop.h"
 #include "rendezvous/exit_barrier.h"
+#include "rendezvous/tcp_key_value.h"
 #include "store/server.h"
 
 #include <gtest/gtest.h>
@@ -42,13 +43,13 @@ class ExchangeTest : public ::testing::Test {
  protected:
   ExchangeTest() : server(store::Server::listen(loop, {.host = "127.0.0.1"}).value()) {
     for (auto& client : clients) {
-      client = std::make_unique<store::AsyncClient>(
-          loop, store::AsyncClientOptions{.port = server->port()});
+      client =
+          std::make_unique<TcpKeyValue>(loop, store::AsyncClientOptions{.port = server->port()});
       client->connect([](const Result<void>& done) { EXPECT_TRUE(done); });
     }
   }
   RoundResult round(std::size_t rank, std::size_t world = 3) const {
-    return {.round = 4, .rank = rank, .world = world, .nodes = {}, .prefix = "/p.4/"};
+    return {.round = 4, .rank = rank, .world = world, .nodes = {}, .prefix = "p.4/"};
   }
   template <class Fact>
   void until(Fact fact) {
@@ -60,7 +61,7 @@ class ExchangeTest : public ::testing::Test {
 
   io::Loop loop;
   std::unique_ptr<store::Server> server;
-  std::unique_ptr<store::AsyncClient> clients[3];
+  std::unique_ptr<TcpKeyValue> clients[3];
 };
 
 TEST_F(ExchangeTest, ThreeNodesAgree) {
@@ -69,14 +70,14 @@ TEST_F(ExchangeTest, ThreeNodesAgree) {
     RankExchange exchange{.round = round(rank),
                           .own = {.local_world_size = static_cast<std::int64_t>(rank) + 1},
                           .offered = {}};
-    if (rank == 0) exchange.offered = WorkerStore{"10.0.0.1", 4711};
+    if (rank == 0) exchange.offered = StorePlace{"10.0.0.1", 4711};
     exchange_ranks(*clients[rank], exchange,
                    [&got, rank](Result<Assignment> made) { got[rank] = std::move(made); });
   }
   until([&] { return got[0] && got[1] && got[2]; });
   for (const auto& made : got) {
     ASSERT_TRUE(made.value()) << made->error().message;
-    EXPECT_EQ((*made)->workers, (WorkerStore{"10.0.0.1", 4711}));
+    EXPECT_EQ((*made)->workers, (StorePlace{"10.0.0.1", 4711}));
   }
   EXPECT_EQ((*got[0])->ranks, (AssignedRanks{0, 6, 0, 6}));
   EXPECT_EQ((*got[1])->ranks, (AssignedRanks{1, 6, 1, 6}));
@@ -89,7 +90,7 @@ TEST_F(ExchangeTest, NonsenseAndSilence) {
   std::optional<Result<Assignment>> bad;
   std::optional<Result<Assignment>> silent;
   server->set("/p.4/torchelastic/role_info/1", "{}");
-  exchange_ranks(*clients[0], {.round = round(0, 2), .own = {}, .offered = WorkerStore{"a", 1}},
+  exchange_ranks(*clients[0], {.round = round(0, 2), .own = {}, .offered = StorePlace{"a", 1}},
                  [&](Result<Assignment> made) { bad = std::move(made); });
   exchange_ranks(*clients[1],
                  {.round = round(2), .own = {}, .offered = {}, .timeout = milliseconds(50)},

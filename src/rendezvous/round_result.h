@@ -14,8 +14,7 @@ struct RoundResult {
   std::size_t rank = 0;
   std::size_t world = 1;    // nodes
   std::vector<Node> nodes;  // by rank
-  // Before every key that the round's agents share, as on the wire:
-  // "/torch.rendezvous.ID.ROUND/".
+  // Before every key that the round's agents share: "torch.rendezvous.ID.ROUND/".
   std::string prefix;
 };
 

@@ -29,6 +29,15 @@ struct Node {
 // "addr_pid_localid", as torchrun names nodes in its messages.
 std::string to_text(const Node& node);
 
+// torchrun counts the local ids of its handlers from 0. A Lockstep agent's says that it is one, and
+// what the order of ranks may depend on, so that agents know their kind from the state alone.
+struct Badge {
+  bool host = false;             // it hosts the store
+  std::optional<int> node_rank;  // --node-rank, up to 32,765
+};
+std::int64_t local_id_of(const Badge& badge);
+std::optional<Badge> badge_of(const Node& node);  // nullopt: not a Lockstep agent
+
 // How many nodes a round had when a Lockstep agent completed it.
 struct Completion {
   std::int64_t round = 0;
@@ -47,6 +56,8 @@ struct RendezvousState {
   std::map<Node, UtcTime> last_heartbeats = {};
   // Ours, an attribute that torchrun carries along without reading it.
   std::optional<Completion> completion = {};
+  // Ours likewise: how many writes by Lockstep agents changed more than heartbeats.
+  std::int64_t changes = 0;
   // Attributes of releases to come: kept, and written back after the others.
   std::vector<std::pair<std::string, codec::Pickled>> unknown = {};
 

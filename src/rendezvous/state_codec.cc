@@ -17,6 +17,7 @@ using codec::PickleGlobal;
 using Kind = codec::PickleValue::Kind;
 
 constexpr std::string_view kCompletion = "lockstep_completion";
+constexpr std::string_view kChanges = "lockstep_changes";
 
 const PickleGlobal& state_class() {
   static const PickleGlobal name{"torch.distributed.elastic.rendezvous.dynamic_rendezvous",
@@ -211,6 +212,8 @@ Result<RendezvousState> read_state(const Pickled& root) {
       LOCKSTEP_TRY(read_attribute(which, value, state));
     } else if (name == kCompletion) {
       LOCKSTEP_TRY(read_completion(value, state));
+    } else if (name == kChanges) {
+      LOCKSTEP_TRY_ASSIGN(state.changes, integer(value, kChanges));
     } else {
       state.unknown.emplace_back(name, value);
     }
@@ -311,6 +314,8 @@ Result<std::vector<Pickled>> attributes(const RendezvousState& state) {
                                tuple({codec::pickle_int(state.completion->round),
                                       codec::pickle_int(state.completion->world)})});
   }
+  if (state.changes != 0)
+    items.insert(items.end(), {codec::pickle_text(kChanges), codec::pickle_int(state.changes)});
   for (const auto& [name, value] : state.unknown)
     items.insert(items.end(), {codec::pickle_text(name), value});
   return items;
@@ -320,6 +325,28 @@ Result<std::vector<Pickled>> attributes(const RendezvousState& state) {
 
 std::string to_text(const Node& node) {
   return fmt::format("{}_{}_{}", node.addr, node.pid, node.local_id);
+}
+
+namespace {
+constexpr std::int64_t kBadge = 0x4C530000;  // "LS"
+constexpr std::int64_t kHost = 0x8000;
+constexpr std::int64_t kMostRank = 0x7FFD;
+}  // namespace
+
+std::int64_t local_id_of(const Badge& badge) {
+  std::int64_t id = kBadge | (badge.host ? kHost : 0);
+  if (badge.node_rank && *badge.node_rank >= 0 && *badge.node_rank <= kMostRank)
+    id |= *badge.node_rank + 1;
+  return id;
+}
+
+std::optional<Badge> badge_of(const Node& node) {
+  if ((node.local_id & ~std::int64_t{0xFFFF}) != kBadge) return std::nullopt;
+  Badge badge;
+  badge.host = (node.local_id & kHost) != 0;
+  const auto rank = static_cast<int>(node.local_id & 0x7FFF);
+  if (rank > 0) badge.node_rank = rank - 1;
+  return badge;
 }
 
 Result<RendezvousState> decode_state(std::string_view base64) {

@@ -131,10 +131,25 @@ TEST(StateCodec, AllOfAStateComesBack) {
   const Node longest{std::string(300, 'h') + "\xc3\xb6", 4'000'000'000, -1};
   state.last_heartbeats[longest] = utc(9999, 12, 31, 24h - 1us);
   state.completion = Completion{300, 1500};
+  state.changes = 70'000;
   const std::string text = encode_state(state).value();
   EXPECT_LT(text.size(), 180'000U);  // each node and name once
   EXPECT_EQ(decode_state(text).value(), state);
   EXPECT_EQ(decode_state(encode_state({}).value()).value(), RendezvousState{});
+}
+
+TEST(StateCodec, AnAgentOfOursIsKnownByItsLocalId) {
+  const auto id = [](std::int64_t local_id) { return Node{"10.0.0.1", 1, local_id}; };
+  EXPECT_FALSE(badge_of(id(0)));
+  EXPECT_FALSE(badge_of(id(-1)));
+  EXPECT_FALSE(badge_of(id(local_id_of({}) + 0x10000)));
+  EXPECT_FALSE(badge_of(id(local_id_of({})))->node_rank);
+  const auto badge = badge_of(id(local_id_of({.host = true, .node_rank = 0})));
+  ASSERT_TRUE(badge);
+  EXPECT_TRUE(badge->host);
+  EXPECT_EQ(badge->node_rank, 0);
+  EXPECT_EQ(badge_of(id(local_id_of({.host = false, .node_rank = 32765})))->node_rank, 32765);
+  EXPECT_LT(local_id_of({.host = true, .node_rank = 32765}), INT32_MAX);  // a BININT
 }
 
 TEST(StateCodec, UnknownAttributesAreKeptAndWrittenBack) {

@@ -93,10 +93,10 @@ void AsyncClient::attempt() {
 
 void AsyncClient::try_address() {
   if (next_address_ >= addresses_.size()) {
-    const auto now = io::Clock::now();
-    if (now + pause_ >= connect_until_) return give_up(*attempt_error_);
+    const auto left = std::chrono::floor<milliseconds>(connect_until_ - io::Clock::now());
+    if (left <= milliseconds(1)) return give_up(*attempt_error_);
     stage_ = Stage::pausing;
-    connect_timer_.start(pause_, [this] { attempt(); });
+    connect_timer_.start(std::min(pause_, left), [this] { attempt(); });
     pause_ = std::min(pause_ * 3 / 2, kLongestPause);
     return;
   }

@@ -131,6 +131,16 @@ std::optional<std::string> Engine::get(std::string_view key) const {
   return found->second;
 }
 
+std::vector<std::string> Engine::keys_that_start_with(std::string_view prefix,
+                                                      std::size_t most) const {
+  std::vector<std::string> found;
+  for (const auto& [key, value] : keys_) {
+    if (found.size() == most) break;
+    if (std::string_view(key).starts_with(prefix)) found.push_back(key);
+  }
+  return found;
+}
+
 bool Engine::contains(std::string_view key) const {
   return keys_.find(key) != keys_.end();
 }

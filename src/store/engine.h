@@ -102,6 +102,8 @@ class Engine {
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   bool erase(std::string_view key);
   bool contains(std::string_view key) const;
+  // In no order. Looks at every key: for people who wait, not for every request.
+  std::vector<std::string> keys_that_start_with(std::string_view prefix, std::size_t most) const;
 
   // Between attempts: forgets every key, queue and parked wait, as a fresh store. Forgotten waits
   // are never answered; connections stay.

@@ -58,7 +58,8 @@ Server::Server(io::Loop& loop, Options options)
     : loop_(loop),
       options_(std::move(options)),
       engine_(options_.limits),
-      buffer_(std::max<std::size_t>(options_.read_buffer_bytes, 1)) {}
+      buffer_(std::max<std::size_t>(options_.read_buffer_bytes, 1)),
+      departure_(loop) {}
 
 Server::~Server() {
   while (!connections_.empty())
@@ -268,6 +269,11 @@ void Server::close(Connection& connection) {
   connections_[index]->index = index;
   connections_.pop_back();
   if (refusal_logged_ && connections_.empty()) refusal_logged_ = false;
+  if (on_departure_ && !departure_.active()) departure_.start({}, [this] { on_departure_(); });
+}
+
+void Server::on_departure(std::function<void()> fn) {
+  on_departure_ = std::move(fn);
 }
 
 }  // namespace lockstep::store

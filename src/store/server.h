@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,6 +71,8 @@ class Server {
   void purge_except(std::span<const std::string> prefixes) { engine_.purge_except(prefixes); }
 
   Stats stats() const;
+  // Called, in a turn of its own, after connections have gone.
+  void on_departure(std::function<void()> fn);
 
  private:
   struct Connection;
@@ -101,6 +104,8 @@ class Server {
       scratch_;   // outgoing bytes of the connection being served, so that idle ones own none
   Stats counts_;  // the counters; stats() adds the rest
   bool refusal_logged_ = false;
+  std::function<void()> on_departure_;
+  io::Timer departure_;
 };
 
 }  // namespace lockstep::store

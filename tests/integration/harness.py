@@ -25,7 +25,7 @@ TOKEN = "LOCKSTEP_TEST_TOKEN"
 PEERS = REPOSITORY / ".cache/peers"
 
 # Variables that would change what is tested if the person running the tests had them set.
-FOREIGN = re.compile(r"^(PET_|TORCH|OMP_|NCCL_|LOCKSTEP_|CUDA_|MASTER_|RANK$|WORLD_|LOCAL_|GROUP_|ROLE_|LOGLEVEL$|VIRTUAL_ENV$)")
+FOREIGN = re.compile(r"^(PET_|TORCH|OMP_|NCCL_|LOCKSTEP_|CUDA_|MASTER_|RANK$|WORLD_|LOCAL_|GROUP_|ROLE_|LOGLEVEL$|VIRTUAL_ENV$|SLURM_|OMPI_|PMI_|MPI_|KUBERNETES_)")
 
 
 def until(fact, deadline=10.0, what=None):

@@ -160,10 +160,95 @@ def test_a_flood_on_the_store_port_costs_bounded_memory(store):
     assert peak < 64 << 10, f"{peak} kB"
 
 
-@pytest.mark.parametrize("backend", ["etcd", "etcd-v2"])
-def test_a_backend_that_is_not_there_is_refused(lockstep, backend):
-    ended = lockstep.run("--rdzv-backend", backend, "--rdzv-endpoint", "localhost:2379", "--no-python", "/bin/true")
-    assert ended.rc == 1 and len(ended.error_lines) == 1 and backend in ended.err, str(ended)
+TWO = ["--nnodes", "2"]
+
+
+def over(backend, endpoint=None, conf=None):
+    args = [*TWO, "--rdzv-backend", backend]
+    args += ["--rdzv-endpoint", endpoint] if endpoint is not None else []
+    return [*args, "--rdzv-conf", conf] if conf else args
+
+
+@pytest.mark.parametrize("args, words", [
+    (TWO, ["place to meet", "--rdzv-endpoint"]),
+    (over("lockstep"), ["place to meet"]),
+    (over("lockstep", "h:0"), ["port 0"]),
+    (over("lockstep", "h:65536"), ["65536"]),
+    (over("lockstep", "::1"), ["::1", "brackets"]),
+    (over("lockstep", "http://h"), ["http://h"]),
+    (over("c10d", "a b:1"), ["a b:1"]),
+    (over("c10d", "h:"), ["h:", "65536"]),
+    (over("c10d", "h:-1"), ["h:-1"]),
+    (over("etcd", "a:1,b:1"), ["a:1,b:1"]),
+    (over("etcd3", "a,,b"), ["a,,b"]),
+    (over("static", "h"), ["port is missing", "--master-port"]),
+    (over("c10d", "h", "join_timeout=0"), ["join_timeout", "positive"]),
+    (over("lockstep", "h", "join_timeout=soon"), ["join_timeout", "integer"]),
+    (over("etcd3", "h", "close_timeout=-1"), ["close_timeout", "positive"]),
+    (over("c10d", "h", "store_type=redis"), ["store_type", "redis"]),
+    (over("c10d", "h", "is_host=perhaps"), ["is_host", "perhaps"]),
+    (over("c10d", None, "store_type=file"), ["file that all nodes see"]),
+    (over("c10d", "/nowhere/at/all", "store_type=file"), ["/nowhere/at/"]),
+    (over("etcd-v2", "h", "protocol=gopher"), ["protocol", "gopher"]),
+    (over("etcd", "h", "cacert=/no/ca.pem"), ["cacert", "/no/ca.pem"]),
+    ([*over("static", "h:1"), "--rank-order", "host"], ["--rank-order", "--node-rank"]),
+    ([*over("etcd", "h"), "--rank-order", "address"], ["--rank-order", "arrival"]),
+    ([*over("lockstep", "h"), "--rank-order", "node-rank"], ["--node-rank"]),
+    ([*over("lockstep", "h"), "--rdzv-id", ""], ["--rdzv-id", "empty"]),
+    ([*TWO, "--node-rank", "2"], ["node_rank=2", "nnodes=2"]),
+    ([*TWO, "--node-rank", "-1"], ["node_rank=-1"]),
+])
+def test_places_to_meet_that_are_refused(clean, args, words):
+    one_line(clean.run(*args, "train.py"), 1, *words)
+    one_line(clean.run("--explain", *args, "train.py"), 1, *words)
+
+
+@pytest.fixture
+def key(lockstep):
+    path = lockstep.folder / "key"
+    path.write_text("s3cret")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o602, 0o4610])
+def test_a_token_that_others_may_read_is_refused(clean, key, mode):
+    key.chmod(mode)
+    one_line(clean.run("--rdzv-token-file", key, "train.py"), 1, key, f"mode {mode:04o}", "chmod 600")
+
+
+def test_a_token_that_is_none_is_refused(clean, key):
+    one_line(clean.run("--rdzv-token-file", clean.folder / "absent", "train.py"), 1, "absent", "no such file")
+    one_line(clean.run("--rdzv-token-file", clean.folder, "train.py"), 1, clean.folder.name)
+    key.write_text(" \n")
+    one_line(clean.run("--rdzv-token-file", key, "train.py"), 1, key, "empty")
+    key.write_text("x" * 4097)
+    one_line(clean.run("--rdzv-token-file", key, "train.py"), 1, key, "4096")
+    one_line(clean.run("train.py", env={"LOCKSTEP_RDZV_TOKEN": ""}), 1, "LOCKSTEP_RDZV_TOKEN", "empty")
+    pipe = clean.folder / "pipe"
+    os.mkfifo(pipe, 0o600)
+    one_line(clean.run("--rdzv-token-file", pipe, "train.py"), 1, "pipe", "no plain file")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="changes the user")
+def test_a_token_of_somebody_else_is_refused(clean, key):
+    for folder in (clean.folder, *clean.folder.parents):
+        if "pytest" in str(folder):
+            folder.chmod(0o755)
+    nobody = pwd.getpwnam("nobody").pw_uid
+    one_line(clean.run("--rdzv-token-file", key, clean.work / "train.py", user=nobody), 1, key, "permission denied")
+
+
+@pytest.mark.parametrize("env, words", [
+    ({"SLURM_NODEID": "x"}, ["SLURM_NODEID=x"]),
+    ({"SLURM_NODEID": "7"}, ["node 7 of 2", "SLURM_STEP_NUM_NODES"]),
+    ({"SLURM_STEP_NUM_TASKS": "16"}, ["Slurm", "several tasks on a node", "--ntasks-per-node=1"]),
+    ({"SLURM_STEP_NODELIST": "n[1-"}, ["place to meet", "Slurm"]),
+])
+def test_a_scheduler_that_makes_no_sense(clean, env, words):
+    slurm = {"SLURM_JOB_ID": 1, "SLURM_STEP_ID": 0, "SLURM_STEP_NUM_NODES": 2, "SLURM_STEP_NUM_TASKS": 2,
+             "SLURM_STEP_NODELIST": "n[1-2]", "SLURM_PROCID": 0, "SLURM_NODEID": 0}
+    one_line(clean.run("train.py", env={**slurm, **env}), 1, *words)
 
 
 @pytest.mark.parametrize("content, word", [("#!/no/such/interpreter\n", "/no/such/interpreter"), ("what is this\n", "Exec format error")])

@@ -96,8 +96,10 @@ def test_nproc_auto_without_gpus_is_cpus(lockstep):
     (["--logs-specs", "x"], ["logs-specs"]),
     (["--shutdown-timeout", "-1"], ["shutdown"]),
     (["--event-log-handler", "nonesuch"], ["nonesuch"]),
-    (["--nnodes", "2"], ["nnodes", "one node"]),
-    (["--standalone", "--nnodes", "1:2"], ["nnodes", "one node"]),
+    (["--nnodes", "2"], ["2 nodes", "place to meet", "--rdzv-endpoint"]),
+    (["--nnodes", "1:2"], ["2 nodes", "place to meet"]),
+    (["--standalone", "--nnodes", "2"], ["--standalone", "one node"]),
+    (["--exit-barrier-timeout", "-1"], ["exit_barrier_timeout", "-1"]),
 ])
 def test_values_that_are_refused(lockstep, args, words):
     one_line(touch(lockstep, *args, TOUCH, env={"CUDA_VISIBLE_DEVICES": ""}), 1, *words)
@@ -114,6 +116,9 @@ def test_values_that_are_refused(lockstep, args, words):
     (["--numa-binding", "teleport", str(TOUCH)], ["teleport"]),
     (["--standalone=1", str(TOUCH)], ["standalone"]),
     (["--nproc-per-node"], ["nproc"]),
+    (["--rank-order", "random", str(TOUCH)], ["rank-order", "random"]),
+    (["--exit-barrier-timeout", "soon", str(TOUCH)], ["soon"]),
+    (["--explain=1", str(TOUCH)], ["explain"]),
     (["--rdzv", "x", str(TOUCH)], ["ambiguous", "--rdzv-backend", "--rdzv-id"]),
 ])
 def test_usage_errors(lockstep, args, words):
@@ -268,7 +273,7 @@ OPTIONS = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf 
 monitor-interval start-method event-log-handler role module no-python run-path log-dir redirects tee
 log-line-prefix-template local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters node-rank
 master-addr master-port local-addr logs-specs numa-binding signals-to-handle shutdown-timeout
-virtual-local-rank isolation report exit-code log-prefix""".split()
+virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file explain""".split()
 
 
 def test_help_names_every_option():

@@ -1,0 +1,132 @@
+// How the nodes of one job treat each other: the order of their ranks, the secret they share, how
+// long they wait for one another at the end.
+#include "agent/launch_rules.h"
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::agent {
+namespace {
+
+constexpr std::size_t kMaxTokenBytes = 4096;
+
+struct OrderName {
+  const char* name;
+  RankOrder order;
+};
+constexpr std::array<OrderName, 3> kOrders = {{{"host", RankOrder::host},
+                                               {"node-rank", RankOrder::node_rank},
+                                               {"address", RankOrder::address}}};
+
+Result<RankOrder> rank_order(const std::string& text) {
+  const auto* const found = std::find_if(kOrders.begin(), kOrders.end(),
+                                         [&](const OrderName& row) { return row.name == text; });
+  if (found != kOrders.end()) return found->order;
+  return fail(
+      Errc::invalid_input,
+      fmt::format("--rank-order is one of host, node-rank, address, got {}", printable(text)));
+}
+
+// static and etcd have no other order than torchrun's. With c10d and etcd-v2 it is the default, and
+// holds in spite of the option where one of torchrun's agents takes part.
+Status check_order(const LaunchConfig& config) {
+  const std::string& backend = config.rdzv_backend;
+  const RankOrder order = config.rank_order;
+  const char* own = nullptr;
+  if (backend == "static" && order != RankOrder::node_rank) own = "by --node-rank";
+  if (backend == "etcd") own = "by arrival";
+  if (own != nullptr)
+    return fail(Errc::invalid_input,
+                fmt::format("--rank-order: with the {} backend ranks are given {}, as torchrun's "
+                            "agents do",
+                            backend, own),
+                "leave it out, or use --rdzv-backend lockstep");
+  if (order == RankOrder::node_rank && !config.node_rank_given)
+    return fail(Errc::invalid_input, "--rank-order node-rank: there is no --node-rank");
+  return {};
+}
+
+Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
+  if (raw.rank_order) {
+    LOCKSTEP_TRY_ASSIGN(config.rank_order, rank_order(*raw.rank_order));
+    return config.max_nodes > 1 ? check_order(config) : Status{};
+  }
+  // A node rank that was given, or that the scheduler has, is meant where torchrun would not ignore
+  // it.
+  if (config.max_nodes > 1 && config.node_rank_given && config.rdzv_backend != "static") {
+    config.rank_order = RankOrder::node_rank;
+    config.origins["rank-order"] = {Origin::Kind::rule, "", Rule::node_rank};
+  }
+  return {};
+}
+
+// One byte more than may be is enough to see that a file is too long.
+Result<std::string> file_token(const std::string& path, const Facts& facts) {
+  auto file = facts.secret_file(path, kMaxTokenBytes + 1);
+  if (!file) return tl::make_unexpected(std::move(file).error().within("--rdzv-token-file"));
+  if ((file->mode & 077U) != 0)
+    return fail(Errc::denied,
+                fmt::format("--rdzv-token-file: others than its owner may use {} (mode {:04o})",
+                            printable(path), file->mode),
+                fmt::format("chmod 600 {}", shell_quote(printable(path))));
+  return std::move(file->bytes);
+}
+
+Status apply_token(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  std::string token;
+  std::string source = "LOCKSTEP_RDZV_TOKEN";
+  if (raw.rdzv_token_file) {
+    LOCKSTEP_TRY_ASSIGN(token, file_token(*raw.rdzv_token_file, facts));
+    source = "--rdzv-token-file " + printable(*raw.rdzv_token_file);
+  } else if (raw.rdzv_token) {
+    token = *raw.rdzv_token;
+    config.origins["rdzv-token-file"] = {Origin::Kind::variable, source};
+  } else {
+    return {};
+  }
+  if (token.size() > kMaxTokenBytes)
+    return fail(Errc::invalid_input,
+                fmt::format("{} is longer than {} bytes", source, kMaxTokenBytes));
+  config.rdzv_token = std::string(strip(token));
+  if (config.rdzv_token->empty())
+    return fail(Errc::invalid_input, fmt::format("{}: the token is empty", source));
+  if (raw.rdzv_token_file && config.max_nodes > 1 && config.rdzv_backend != "lockstep")
+    config.warnings.push_back(fmt::format(
+        "the rendezvous token is only used by the lockstep backend, rdzv_backend={} has none",
+        config.rdzv_backend));
+  return {};
+}
+
+Status apply_exit_barrier(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  constexpr const char* kVariable = "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT";
+  std::int64_t seconds = raw.exit_barrier_timeout.value_or(300);
+  const auto env = facts.env(kVariable);
+  if (!raw.exit_barrier_timeout && env) {
+    const auto number = parse_int(*env);
+    if (!number)
+      return fail(Errc::invalid_input,
+                  fmt::format("{}: invalid literal for int() with base 10: '{}'", kVariable,
+                              printable(*env)));
+    seconds = *number;
+    config.origins["exit-barrier-timeout"] = {Origin::Kind::variable, kVariable};
+  }
+  if (seconds < 0)
+    return fail(Errc::invalid_input,
+                fmt::format("exit_barrier_timeout must be non-negative, got {}", seconds));
+  constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
+  config.exit_barrier_timeout = std::chrono::seconds(std::min(seconds, kYear));
+  return {};
+}
+
+}  // namespace
+
+Status apply_agreement(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  LOCKSTEP_TRY(apply_rank_order(raw, config));
+  LOCKSTEP_TRY(apply_token(raw, facts, config));
+  return apply_exit_barrier(raw, facts, config);
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,115 @@
+// Failures as nodes tell one another; see failure_report.h.
+#include "agent/failure_json.h"
+#include "agent/failure_report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::agent {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMostBytes = 64U << 10;
+constexpr std::size_t kMostFailures = 4096;
+constexpr std::size_t kMostText = 8U << 10;
+
+std::string dump(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+void shorten(ordered_json& text) {
+  std::string whole = text.get<std::string>();
+  if (whole.size() <= kMostText) return;
+  whole.resize(kMostText);
+  text = whole + " ...";
+}
+
+std::string text_of(const ordered_json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+std::int64_t number_of(const ordered_json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+std::vector<std::string> texts_of(const ordered_json& json, const char* key) {
+  std::vector<std::string> texts;
+  const auto at = json.find(key);
+  if (at == json.end() || !at->is_array()) return texts;
+  texts.reserve(at->size());
+  for (const auto& text : *at)
+    if (text.is_string()) texts.push_back(text.get<std::string>());
+  return texts;
+}
+
+WorkerFailure failure_of(const ordered_json& json) {
+  WorkerFailure failure;
+  failure.global_rank = static_cast<int>(number_of(json, "rank"));
+  failure.local_rank = static_cast<int>(number_of(json, "local_rank"));
+  failure.host = text_of(json, "host");
+  failure.pid = static_cast<pid_t>(number_of(json, "pid"));
+  failure.exit_code = static_cast<int>(number_of(json, "exit_code"));
+  failure.seen_ms = number_of(json, "time_ms");
+  const auto after = json.find("after_stop");
+  failure.after_stop = after != json.end() && after->is_boolean() && after->get<bool>();
+  if (auto file = text_of(json, "error_file"); !file.empty()) {
+    failure.error_file = std::move(file);
+    ErrorRecord record;
+    record.form =
+        text_of(json, "form") == "plain" ? ErrorRecord::Form::plain : ErrorRecord::Form::structured;
+    record.text = text_of(json, "message");
+    record.time_ms = failure.seen_ms;
+    failure.error = std::move(record);
+  }
+  failure.stderr_tail = texts_of(json, "stderr_tail");
+  failure.tail_holds_stdout = text_of(json, "tail") == "output";
+  failure.notes = texts_of(json, "notes");
+  return failure;
+}
+
+}  // namespace
+
+std::string failures_json(const FailureReport& report) {
+  ordered_json list = ordered_json::array();
+  for (const auto& failure : report.failures) {
+    ordered_json entry = failure_as_json(failure);
+    // Which failure is a consequence is known where its clock is.
+    entry["after_stop"] = is_consequence(report, failure);
+    if (failure.error && failure.error->form == ErrorRecord::Form::plain) entry["form"] = "plain";
+    if (failure.tail_holds_stdout) entry["tail"] = "output";
+    shorten(entry["message"]);
+    for (auto& line : entry["stderr_tail"])
+      shorten(line);
+    list.push_back(std::move(entry));
+  }
+  std::string text = dump(list);
+  for (auto entry = list.rbegin(); text.size() > kMostBytes && entry != list.rend(); ++entry) {
+    (*entry)["stderr_tail"] = ordered_json::array();
+    text = dump(list);
+  }
+  while (text.size() > kMostBytes && list.size() > 1) {
+    const auto kept = static_cast<std::ptrdiff_t>(list.size() / 2 + list.size() % 2);
+    list.erase(list.begin() + kept, list.end());
+    text = dump(list);
+  }
+  return text;
+}
+
+Result<std::vector<WorkerFailure>> parse_failures(std::string_view text) {
+  const auto list = ordered_json::parse(text, nullptr, false);
+  if (!list.is_array() || list.size() > kMostFailures)
+    return fail(Errc::corrupt, "not a list of failures");
+  std::vector<WorkerFailure> failures;
+  failures.reserve(list.size());
+  for (const auto& entry : list) {
+    if (!entry.is_object()) return fail(Errc::corrupt, "a failure is not an object");
+    failures.push_back(failure_of(entry));
+  }
+  return failures;
+}
+
+}  // namespace lockstep::agent

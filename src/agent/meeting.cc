@@ -1,0 +1,191 @@
+// NodeAgent and the other nodes: joining rounds, hearing of failures elsewhere and telling of one's
+// own, and taking leave.
+#include "agent/node_agent.h"
+#include "base/log.h"
+#include "host/port_owner.h"
+#include "rendezvous/host_finder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::agent {
+namespace {
+
+constexpr std::chrono::seconds kExplainFirst{5};
+constexpr std::chrono::seconds kExplainEvery{10};
+constexpr std::chrono::seconds kExplainSeldom{300};  // nothing new: a spare may wait for days
+// For the other nodes' reports: what they have to say is small and known.
+constexpr std::chrono::seconds kReportTime{3};
+constexpr std::chrono::milliseconds kDeparturePause{100};
+
+}  // namespace
+
+void NodeAgent::join() {
+  if (attempts_ > 0) sweep_leftovers();
+  emit("RENDEZVOUS", nullptr, 0.0);
+  explain_waiting();
+  const auto go = [this] {
+    rendezvous_->join([this](Result<std::optional<Round>> outcome) { joined(std::move(outcome)); });
+  };
+  if (rendezvous_open_) return go();
+  rendezvous_->open([this, go](const Result<void>& opened) {
+    if (!opened) return no_rendezvous(opened.error());
+    rendezvous_open_ = true;
+    if (group_.state() == State::joining) go();
+  });
+}
+
+void NodeAgent::joined(Result<std::optional<Round>> outcome) {
+  waiting_timer_.cancel();
+  if (group_.state() != State::joining) return;  // a signal came first
+  if (!outcome) return no_rendezvous(std::move(outcome).error());
+  if (!*outcome) {
+    log::info("the job has ended; this node was a spare and had nothing to do");
+    return apply(group_.on({EventKind::spare_over}));
+  }
+  round_ = **outcome;
+  if (round_.group_world_size > 1)
+    log::info("round {}: node {} of {}, ranks {} to {} of {}, workers meet at {}:{}", round_.number,
+              round_.group_rank, round_.group_world_size, round_.base_rank,
+              round_.base_rank + config_.nproc - 1, round_.world_size, round_.master_addr,
+              round_.master_port);
+  if (attempts_ == 0) {
+    // Not earlier: who never gets a round leaves no directory behind.
+    if (const Status opened = open_logs(); !opened) return no_rendezvous(opened.error());
+  }
+  apply(group_.on({EventKind::joined, round_.restarts}));
+}
+
+void NodeAgent::no_rendezvous(Error error) {
+  waiting_timer_.cancel();
+  rendezvous_error_ = std::move(error);
+  apply(group_.on({EventKind::join_failed}));
+}
+
+Result<rendezvous::StorePlace> NodeAgent::offer_store(const std::string& addr) {
+  if (store_) {
+    store_->purge();
+    return rendezvous::StorePlace{addr, store_->port()};
+  }
+  store::ServerOptions options;
+  options.host = rendezvous::listening_place(addr);
+  // Of several nodes only the static backend has a port that all know beforehand, and its own
+  // store.
+  options.port = config_.private_store || config_.max_nodes > 1 ? 0 : config_.master_port;
+  auto server = store::Server::listen(loop_, options);
+  if (!server) {
+    Error error = std::move(server).error();
+    host::name_port_holder(error, options.port);
+    if (error.code == Errc::already_exists)
+      error.hint =
+          "choose another --master-port, or leave it out: a single node then takes a free one";
+    return Failure(std::move(error));
+  }
+  store_ = std::move(*server);
+  return rendezvous::StorePlace{addr, store_->port()};
+}
+
+void NodeAgent::on_interruption(const rendezvous::Interruption& interruption) {
+  const bool end = interruption.kind == rendezvous::Interruption::Kind::end;
+  if (group_.state() == State::finished) return;
+  why_stopped_ = interruption.why;
+  if (!group_.stop_ordered())
+    log::warning("{} the workers of this node: {}", end ? "ending" : "stopping", interruption.why);
+  apply(group_.on({end ? EventKind::end : EventKind::rejoin}));
+}
+
+void NodeAgent::tell_failure(bool final) {
+  std::string line = start_error_ ? fmt::format("workers on {} could not be started: {}",
+                                                node_name_, start_error_->message)
+                                  : fmt::format("a worker on {} had to be ended", node_name_);
+  if (!failures_.empty())
+    line = fmt::format("rank {} on {} failed (exitcode: {})", failures_.back().global_rank,
+                       node_name_, failures_.back().exit_code);
+  rendezvous_->tell_failure(line, final);
+}
+
+void NodeAgent::enter_barrier() {
+  explain_waiting();
+  rendezvous_->finish([this](const Result<void>& all) {
+    waiting_timer_.cancel();
+    if (!all) log::warning("{}", all.error().message);
+    apply(group_.on({EventKind::barrier_over}));
+  });
+}
+
+// Whoever waits says for whom, again and again.
+void NodeAgent::explain_waiting() {
+  waiting_since_ = io::Clock::now();
+  explained_.clear();
+  explain_again(kExplainFirst);
+}
+
+void NodeAgent::explain_again(io::Duration pause) {
+  waiting_timer_.start(pause, [this, pause] {
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::seconds>(io::Clock::now() - waiting_since_);
+    std::string text = rendezvous_->waiting_for();
+    if (!text.empty()) log::warning("waiting for {} s: {}", waited.count(), text);
+    const bool news = text != explained_;
+    explained_ = std::move(text);
+    const bool patient = waited > std::chrono::minutes(10);
+    explain_again(news || !patient ? kExplainEvery
+                                   : std::min<io::Duration>(2 * pause, kExplainSeldom));
+  });
+}
+
+// Everybody's failures on every node, then the end.
+void NodeAgent::await_reports() {
+  waiting_timer_.cancel();
+  const bool failed =
+      group_.outcome() == Outcome::failed || group_.outcome() == Outcome::peer_failed;
+  if (!failed || !rendezvous_open_ || round_.group_world_size == 1) return leave_rendezvous();
+  stage_deadline_ = io::Clock::now() + 2 * kReportTime;
+  departed_ = false;
+  rendezvous_->exchange_reports(
+      {node_name_, round_.group_rank, failures_json(job_report("failed"))}, kReportTime,
+      [this](std::vector<rendezvous::NodeReport> reports) {
+        if (departed_) return;
+        departed_ = true;
+        reports_ = std::move(reports);
+        next_stage(&NodeAgent::leave_rendezvous, io::Duration::zero());
+      });
+  await_reports_end();
+}
+
+void NodeAgent::await_reports_end() {
+  if (departed_) return;
+  if (hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) {
+    departed_ = true;
+    return leave_rendezvous();
+  }
+  next_stage(&NodeAgent::await_reports_end, kDeparturePause);
+}
+
+void NodeAgent::leave_rendezvous() {
+  hurry_ = false;
+  if (!rendezvous_open_) return finish_output();
+  auto how = rendezvous::Departure::failed;
+  if (group_.outcome() == Outcome::succeeded) how = rendezvous::Departure::succeeded;
+  if (group_.outcome() == Outcome::signaled || group_.outcome() == Outcome::signaled_early)
+    how = rendezvous::Departure::stopped;
+  departed_ = false;
+  stage_deadline_ = io::Clock::now() + config_.leave_timeout;
+  rendezvous_->leave(how, [this](const Result<void>& left) {
+    if (!left) log::debug("leaving the rendezvous: {}", left.error().message);
+    departed_ = true;
+    if (stage_ == &NodeAgent::await_departure) next_stage(stage_, io::Duration::zero());
+  });
+  await_departure();
+}
+
+void NodeAgent::await_departure() {
+  if (departed_ || hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) {
+    hurry_ = false;
+    return finish_output();
+  }
+  next_stage(&NodeAgent::await_departure, kDeparturePause);
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,82 @@
+// --rdzv-conf: the settings that the backend would read are checked before anything is started;
+// others are kept unread, as torchrun does.
+#include "agent/launch_rules.h"
+#include "base/text.h"
+#include "codec/rdzv_conf.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::agent {
+namespace {
+
+constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
+
+Failure bad_option(std::string_view key, std::string_view what) {
+  return fail(Errc::invalid_input,
+              fmt::format("the rendezvous configuration option '{}' {}", key, what));
+}
+
+Status check_positive(const codec::RdzvConf& conf, const char* key) {
+  LOCKSTEP_TRY_ASSIGN(const auto value, codec::rdzv_conf_int(conf, key));
+  if (!value || (*value > 0 && *value <= kYear)) return {};
+  if (*value > 0) return bad_option(key, fmt::format("must be at most {}, got {}", kYear, *value));
+  return bad_option(key, fmt::format("must be positive, got {}", *value));
+}
+
+// Leaves it in lower case.
+Status check_choice(codec::RdzvConf& conf, const char* key, std::string_view one,
+                    std::string_view other) {
+  const auto found = conf.find(key);
+  if (found == conf.end()) return {};
+  const std::string value = to_lower(strip(found->second));
+  if (value == one || value == other) {
+    found->second = value;
+    return {};
+  }
+  return bad_option(key,
+                    fmt::format("must be {} or {}, got {}", one, other, printable(found->second)));
+}
+
+Status check_file(const Facts& facts, const codec::RdzvConf& conf, const char* key) {
+  const auto found = conf.find(key);
+  if (found == conf.end() || facts.file_kind(found->second) == FileKind::file) return {};
+  return bad_option(key, fmt::format("names no file: {}", printable(found->second)));
+}
+
+Status check_etcd(const Facts& facts, LaunchConfig& config) {
+  LOCKSTEP_TRY(check_choice(config.rdzv_conf, "protocol", "http", "https"));
+  const bool legacy = config.rdzv_backend == "etcd";
+  const std::array<const char*, 3> files =
+      legacy ? std::array<const char*, 3>{"cert", "key", "cacert"}
+             : std::array<const char*, 3>{"ssl_cert", "ssl_cert_key", "ca_cert"};
+  for (const char* key : files)
+    LOCKSTEP_TRY(check_file(facts, config.rdzv_conf, key));
+  return {};
+}
+
+}  // namespace
+
+Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
+  const std::string& backend = config.rdzv_backend;
+  codec::RdzvConf& conf = config.rdzv_conf;
+  for (const char* key : {"join_timeout", "close_timeout", "heartbeat_timeout",
+                          "keep_alive_interval", "keep_alive_max_attempt", "read_timeout"}) {
+    if (backend == "static" || backend == "etcd") break;
+    LOCKSTEP_TRY(check_positive(conf, key));
+  }
+  if (backend != "static") LOCKSTEP_TRY(check_positive(conf, "last_call_timeout"));
+  LOCKSTEP_TRY_ASSIGN(const auto timeout, codec::rdzv_conf_int(conf, "timeout"));
+  if (timeout && (*timeout < 0 || *timeout > kYear))
+    return bad_option("timeout", fmt::format("must be between 0 and {}, got {}", kYear, *timeout));
+  if (backend == "c10d") {
+    LOCKSTEP_TRY(check_choice(conf, "store_type", "tcp", "file"));
+    LOCKSTEP_TRY(codec::rdzv_conf_bool(conf, "is_host"));
+  }
+  if (backend.starts_with("etcd")) LOCKSTEP_TRY(check_etcd(facts, config));
+  return {};
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,514 @@
+// Which backend, endpoint and store a job gets: the table of docs/command-line.md, and what is
+// refused.
+#include "agent/launch_config_test_machine.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::agent {
+namespace {
+
+struct Row {
+  const char* what;
+  Change change;
+  const char* backend;
+  const char* endpoint;  // host:port of what was read; "" for none
+  bool private_store;
+  Rule why = Rule::none;
+};
+
+std::string places(const LaunchConfig& config) {
+  std::string text;
+  for (const codec::RdzvEndpoint& place : config.rdzv_endpoints)
+    text.append(text.empty() ? "" : ",")
+        .append(place.host)
+        .append(":")
+        .append(std::to_string(place.port));
+  return text;
+}
+
+void expect(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    const auto config = make(row.change);
+    ASSERT_TRUE(config) << row.what << ": " << config.error().message;
+    EXPECT_EQ(config->rdzv_backend, row.backend) << row.what;
+    EXPECT_EQ(places(*config), row.endpoint) << row.what;
+    EXPECT_EQ(config->private_store, row.private_store) << row.what;
+    const auto origin = config->origins.find("rdzv-backend");
+    EXPECT_EQ(origin == config->origins.end() ? Rule::none : origin->second.rule, row.why)
+        << row.what;
+  }
+}
+
+TEST(RdzvRule, OneNode) {
+  expect({
+      {"nothing", unchanged, "c10d", "", true, Rule::one_node},
+      {"standalone", [](RawOptions& raw) { raw.standalone = true; }, "c10d", "", true,
+       Rule::standalone},
+      {"standalone leaves of an elastic range the one node",
+       [](RawOptions& raw) {
+         raw.standalone = true;
+         raw.nnodes = "1:4";
+       },
+       "c10d", "", true, Rule::standalone},
+      {"static by name", [](RawOptions& raw) { raw.rdzv_backend = "static"; }, "c10d", "", true,
+       Rule::one_node},
+      {"node rank 0", [](RawOptions& raw) { raw.node_rank = 0; }, "c10d", "", true, Rule::one_node},
+      {"a port", [](RawOptions& raw) { raw.master_port = 5; }, "static", "127.0.0.1:5", false,
+       Rule::master_options},
+      {"an endpoint", [](RawOptions& raw) { raw.rdzv_endpoint = "h:5"; }, "static", "h:5", false,
+       Rule::torchrun},
+      {"c10d by name",
+       [](RawOptions& raw) {
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "h:5";
+       },
+       "c10d", "", true},
+      {"etcd by name", [](RawOptions& raw) { raw.rdzv_backend = "etcd"; }, "etcd", "", true},
+      {"lockstep by name, which needs no endpoint then",
+       [](RawOptions& raw) { raw.rdzv_backend = "lockstep"; }, "lockstep", "", true},
+      {"a file",
+       [](RawOptions& raw) {
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_conf = "store_type=file";
+       },
+       "c10d", "", true},
+  });
+}
+
+TEST(RdzvRule, SeveralNodesWithoutABackend) {
+  expect({
+      {"an endpoint alone",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "h";
+       },
+       "lockstep", "h:29400", false, Rule::several_nodes},
+      {"an elastic range",
+       [](RawOptions& raw) {
+         raw.nnodes = "1:4";
+         raw.rdzv_endpoint = "[fd00::1]:7";
+       },
+       "lockstep", "fd00::1:7", false, Rule::several_nodes},
+      {"a master address",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.master_addr = "h";
+       },
+       "static", "h:29500", false, Rule::master_options},
+      {"a master port",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.master_port = 5;
+       },
+       "static", "127.0.0.1:5", false, Rule::master_options},
+      {"a node rank",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.node_rank = 1;
+         raw.rdzv_endpoint = "h:5";
+       },
+       "static", "h:5", false, Rule::master_options},
+      {"an elastic range and a node rank: static, as torchrun",
+       [](RawOptions& raw) {
+         raw.nnodes = "1:2";
+         raw.node_rank = 1;
+         raw.master_addr = "h";
+       },
+       "static", "h:29500", false, Rule::master_options},
+      {"called torchrun",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "h:5";
+         raw.called_torchrun = true;
+       },
+       "static", "h:5", false, Rule::torchrun},
+      {"lockstep launch",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.master_addr = "h";
+         raw.legacy_launch = true;
+       },
+       "static", "h:29500", false, Rule::torchrun},
+  });
+}
+
+TEST(RdzvRule, SeveralNodesAndANamedBackend) {
+  expect({
+      {"static",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "static";
+       },
+       "static", "127.0.0.1:29500", false},
+      {"c10d",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = " node1 ";
+       },
+       "c10d", "node1:29400", false},
+      {"c10d, master options and node rank do not change it",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "h";
+         raw.master_addr = "other";
+         raw.node_rank = 1;
+       },
+       "c10d", "h:29400", false},
+      {"c10d without an endpoint",
+       [](RawOptions& raw) {
+         raw.nnodes = "1:2";
+         raw.rdzv_backend = "c10d";
+       },
+       "c10d", "localhost:29400", false},
+      {"c10d by a file",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "meet:here?";
+         raw.rdzv_conf = "store_type=FILE";
+       },
+       "c10d", "", false},
+      {"etcd",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd";
+         raw.rdzv_endpoint = "h";
+       },
+       "etcd", "h:2379", false},
+      {"etcd-v2",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd-v2";
+       },
+       "etcd-v2", "localhost:2379", false},
+      {"etcd3, several members",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd3";
+         raw.rdzv_endpoint = "a, b:7,[::1]";
+       },
+       "etcd3", "a:2379,b:7,::1:2379", false},
+      {"lockstep, under the name of torchrun too",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "lockstep";
+         raw.rdzv_endpoint = "h";
+         raw.called_torchrun = true;
+       },
+       "lockstep", "h:29400", false},
+  });
+}
+
+struct Refusal {
+  Change change;
+  const char* words;
+};
+
+void expect_refused(const std::vector<Refusal>& rows) {
+  for (const Refusal& row : rows) {
+    const auto config = make(row.change);
+    ASSERT_FALSE(config) << row.words;
+    EXPECT_NE(config.error().message.find(row.words), std::string::npos)
+        << config.error().message << "\nwants " << row.words;
+    EXPECT_EQ(config.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(RdzvRule, RefusesEndpoints) {
+  expect_refused({
+      {[](RawOptions& raw) { raw.nnodes = "2"; }, "2 nodes need a place to meet"},
+      {[](RawOptions& raw) { raw.nnodes = "1:2"; }, "2 nodes need a place to meet"},
+      {[](RawOptions& raw) {
+         raw.standalone = true;
+         raw.nnodes = "2:3";
+       },
+       "--standalone is for one node, and --nnodes is 2:3"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "h:0";
+       },
+       "port 0 in the rendezvous endpoint 'h:0'"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.master_port = 0;
+       },
+       "port 0 in the rendezvous endpoint '127.0.0.1:0'"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "::1";
+       },
+       "the hostname of the rendezvous endpoint '::1' is no IPv6 address"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "http://h:1";
+       },
+       "dot-separated list of labels"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "h:99999";
+       },
+       "must be an integer between 0 and 65536"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "a:1,b:2";
+       },
+       "dot-separated list of labels"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd3";
+         raw.rdzv_endpoint = "a,,b";
+       },
+       "an empty name in 'a,,b'"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "static";
+         raw.rdzv_endpoint = "h";
+       },
+       "port is missing in endpoint: h"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_conf = "store_type=file";
+       },
+       "store_type=file needs a file"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "/nowhere/file";
+         raw.rdzv_conf = "store_type=file";
+       },
+       "there is no directory /nowhere/"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "dir";
+         raw.rdzv_conf = "store_type=file";
+       },
+       "is no plain file"},
+  });
+}
+
+TEST(RdzvRule, RefusesRanksAndIds) {
+  expect_refused({
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.node_rank = 2;
+       },
+       "node_rank must be >= 0 and < nnodes, got node_rank=2, nnodes=2"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "lockstep";
+         raw.rdzv_endpoint = "h";
+         raw.node_rank = -1;
+       },
+       "got node_rank=-1"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_endpoint = "h";
+         raw.rdzv_id = "";
+       },
+       "--rdzv-id is empty"},
+      {[](RawOptions& raw) { raw.rdzv_backend = "zeus-adapter"; },
+       "'zeus-adapter' is not registered"},
+      {[](RawOptions& raw) { raw.rdzv_backend = ""; }, "'' is not registered"},
+  });
+}
+
+TEST(RdzvRule, RefusesConf) {
+  const struct {
+    const char* backend;
+    const char* conf;
+    const char* words;
+  } rows[] = {
+      {"c10d", "join_timeout=0", "'join_timeout' must be positive, got 0"},
+      {"lockstep", "join_timeout=-1", "'join_timeout' must be positive, got -1"},
+      {"etcd3", "heartbeat_timeout=x", "valid integer value"},
+      {"etcd-v2", "close_timeout=0", "must be positive"},
+      {"etcd-v2", "read_timeout=0", "must be positive"},
+      {"lockstep", "keep_alive_interval=0", "must be positive"},
+      {"lockstep", "keep_alive_max_attempt=0", "must be positive"},
+      {"etcd", "last_call_timeout=0", "must be positive"},
+      {"c10d", "join_timeout=99999999999999", "must be at most 31536000"},
+      {"etcd", "timeout=x", "valid integer value"},
+      {"c10d", "timeout=-1", "'timeout' must be between 0 and 31536000, got -1"},
+      {"c10d", "store_type=redis", "'store_type' must be tcp or file, got redis"},
+      {"c10d", "is_host=maybe", "valid boolean value"},
+      {"etcd", "protocol=ftp", "'protocol' must be http or https, got ftp"},
+      {"etcd-v2", "ssl_cert=absent.pem", "'ssl_cert' names no file: absent.pem"},
+      {"etcd3", "ca_cert=dir", "'ca_cert' names no file: dir"},
+      {"etcd", "cacert=absent.pem", "'cacert' names no file: absent.pem"},
+      {"lockstep", "a", "option 'a' must have a value specified"},
+      {"etcd3", "=1", "must be in format <key1>="},
+  };
+  for (const char* nodes : {"1", "2"}) {
+    for (const auto& row : rows) {
+      RawOptions raw;
+      raw.script = "T";
+      raw.nnodes = nodes;
+      raw.rdzv_endpoint = "h:1";
+      raw.rdzv_backend = row.backend;
+      raw.rdzv_conf = row.conf;
+      const auto config = make_launch_config(raw, Machine{}.facts());
+      ASSERT_FALSE(config) << row.backend << " " << row.conf;
+      EXPECT_NE(config.error().message.find(row.words), std::string::npos)
+          << config.error().message;
+    }
+  }
+}
+
+TEST(RdzvRule, ChoicesAreReadAsTorchrunReadsThem) {
+  const auto config = make([](RawOptions& raw) {
+    raw.nnodes = "2";
+    raw.rdzv_backend = "c10d";
+    raw.rdzv_endpoint = " meet ";
+    raw.rdzv_conf = "store_type=File";
+  });
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->rdzv_conf.at("store_type"), "file");
+  EXPECT_EQ(config->rdzv_endpoint, "meet");
+}
+
+TEST(RdzvRule, ConfThatTheBackendDoesNotReadIsKept) {
+  const auto config = make([](RawOptions& raw) {
+    raw.nnodes = "2";
+    raw.rdzv_backend = "static";
+    raw.rdzv_endpoint = "h:1";
+    raw.rdzv_conf = "join_timeout=x,protocol=ftp,store_type=redis,last_call_timeout=0";
+  });
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->rdzv_conf.at("join_timeout"), "x");
+}
+
+TEST(RdzvRule, Warns) {
+  const struct {
+    Change change;
+    const char* words;
+  } rows[] = {
+      {[](RawOptions& raw) {
+         raw.nnodes = "1:2";
+         raw.rdzv_backend = "static";
+         raw.rdzv_endpoint = "h:1";
+       },
+       "the static backend is not elastic: the job starts when all 2 nodes are there"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.master_port = 5;
+       },
+       "--master-addr is not given"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd";
+       },
+       "master_addr is only used for static"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
+         raw.rdzv_endpoint = "h";
+         raw.node_rank = 1;
+       },
+       "It will be ignored for rdzv_backend=c10d."},
+  };
+  for (const auto& row : rows) {
+    const auto config = make(row.change);
+    ASSERT_TRUE(config) << row.words << config.error().message;
+    ASSERT_EQ(config->warnings.size(), 1U) << row.words;
+    EXPECT_NE(config->warnings[0].find(row.words), std::string::npos) << config->warnings[0];
+  }
+}
+
+// Three nodes over a backend, with an order of ranks, and this node's rank or none.
+Result<LaunchConfig> ordered(const char* backend, const char* order,
+                             std::optional<int> rank = std::nullopt) {
+  RawOptions raw;
+  raw.script = "T";
+  raw.nnodes = "3";
+  raw.rdzv_backend = backend;
+  raw.rdzv_endpoint = "h:1";
+  raw.node_rank = rank;
+  if (order != nullptr) raw.rank_order = order;
+  return make_launch_config(raw, Machine{}.facts());
+}
+
+TEST(RankOrder, FollowsTheBackend) {
+  EXPECT_EQ(ordered("lockstep", nullptr)->rank_order, RankOrder::automatic);
+  EXPECT_EQ(ordered("lockstep", "host")->rank_order, RankOrder::host);
+  EXPECT_EQ(ordered("etcd3", "address", 1)->rank_order, RankOrder::address);
+  EXPECT_EQ(ordered("lockstep", nullptr, 1)->rank_order, RankOrder::node_rank);
+  EXPECT_EQ(ordered("lockstep", "node-rank", 7)->node_rank, 7);  // a spare's
+  EXPECT_EQ(ordered("static", "node-rank", 1)->rank_order, RankOrder::node_rank);
+  EXPECT_EQ(ordered("c10d", "address")->rank_order, RankOrder::address);
+  EXPECT_EQ(ordered("c10d", "host")->rank_order, RankOrder::host);
+  EXPECT_EQ(ordered("etcd-v2", "node-rank", 2)->node_rank, 2);
+  EXPECT_TRUE(ordered("etcd-v2", "node-rank", 2)->warnings.empty());
+  EXPECT_EQ(ordered("c10d", nullptr, 1)->rank_order, RankOrder::automatic);
+  EXPECT_FALSE(ordered("c10d", nullptr, 1)->node_rank_given);
+  EXPECT_FALSE(ordered("c10d", "node-rank"));
+  EXPECT_FALSE(ordered("lockstep", nullptr, 32766));
+  EXPECT_FALSE(ordered("lockstep", "node-rank"));
+  EXPECT_FALSE(ordered("lockstep", "x"));
+  EXPECT_FALSE(ordered("static", "host", 1));
+  EXPECT_FALSE(ordered("etcd", "address"));
+}
+
+Result<LaunchConfig> with_token(SecretFile file, std::optional<std::string> variable = {}) {
+  Machine machine;
+  machine.secrets["key"] = std::move(file);
+  RawOptions raw;
+  raw.script = "T";
+  raw.rdzv_token_file = "key";
+  raw.rdzv_token = std::move(variable);
+  return make_launch_config(raw, machine.facts());
+}
+
+TEST(Token, ComesFromAFileThatOnlyItsOwnerReads) {
+  EXPECT_EQ(with_token({" s3cret\n", 0600})->rdzv_token, "s3cret");
+  EXPECT_EQ(with_token({"s3cret", 0400}, "other")->rdzv_token, "s3cret");
+  EXPECT_EQ(with_token({std::string(4096, 'x'), 0600})->rdzv_token->size(), 4096U);
+  const struct {
+    SecretFile file;
+    const char* words;
+  } rows[] = {
+      {{"s", 0644}, "others than its owner may use key (mode 0644)"},
+      {{"s", 0640}, "(mode 0640)"},
+      {{"s", 0602}, "(mode 0602)"},
+      {{"", 0600}, "the token is empty"},
+      {{" \n", 0600}, "the token is empty"},
+      {{std::string(4097, 'x'), 0600}, "is longer than 4096 bytes"},
+  };
+  for (const auto& row : rows) {
+    const auto config = with_token(row.file);
+    ASSERT_FALSE(config) << row.words;
+    EXPECT_NE(config.error().message.find(row.words), std::string::npos) << config.error().message;
+  }
+}
+
+TEST(Token, ComesFromTheEnvironment) {
+  const auto config = make([](RawOptions& raw) { raw.rdzv_token = "s3cret"; });
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->rdzv_token, "s3cret");
+  EXPECT_EQ(config->origins.at("rdzv-token-file").name, "LOCKSTEP_RDZV_TOKEN");
+  EXPECT_EQ(make(unchanged)->rdzv_token, std::nullopt);
+  EXPECT_FALSE(make([](RawOptions& raw) { raw.rdzv_token = " "; }));
+  EXPECT_FALSE(make([](RawOptions& raw) { raw.rdzv_token_file = "absent"; }));
+}
+
+TEST(ExitBarrier, IsBounded) {
+  using std::chrono::seconds;
+  EXPECT_EQ(make(unchanged)->exit_barrier_timeout, seconds(300));
+  EXPECT_EQ(make([](RawOptions& raw) { raw.exit_barrier_timeout = 0; })->exit_barrier_timeout,
+            seconds(0));
+  EXPECT_FALSE(make([](RawOptions& raw) { raw.exit_barrier_timeout = -1; }));
+  Machine machine;
+  machine.env["TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT"] = "7";
+  EXPECT_EQ(make(unchanged, machine)->exit_barrier_timeout, seconds(7));
+  EXPECT_EQ(
+      make([](RawOptions& raw) { raw.exit_barrier_timeout = 8; }, machine)->exit_barrier_timeout,
+      seconds(8));
+  machine.env["TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT"] = "soon";
+  EXPECT_FALSE(make(unchanged, machine));
+}
+
+}  // namespace
+}  // namespace lockstep::agent

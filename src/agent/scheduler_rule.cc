@@ -1,0 +1,197 @@
+#include "agent/scheduler_rule.h"
+
+#include "base/text.h"
+#include "codec/nodelist.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::agent {
+namespace {
+
+constexpr std::int64_t kMostNodes = 1'000'000;
+constexpr int kDefaultPort = 29400;
+
+// A count or index in a variable; nullopt where it is not set.
+Result<std::optional<int>> number_in(const Facts& facts, const char* name) {
+  const auto text = facts.env(name);
+  if (!text) return std::nullopt;
+  const auto number = parse_int(*text);
+  if (!number || *number < 0 || *number > kMostNodes)
+    return fail(Errc::invalid_input,
+                fmt::format("{}={} is no number of nodes or tasks", name, printable(*text, 40)),
+                "give --nnodes, --node-rank and --rdzv-endpoint, or --standalone");
+  return static_cast<int>(*number);
+}
+
+Status check_range(const Placement& found) {
+  if (found.nodes >= 1 && found.node_rank < found.nodes) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("{} says node {} of {}: {} and {} do not fit together", found.scheduler,
+                          found.node_rank, found.nodes, found.node_rank_from, found.nodes_from),
+              "give --nnodes, --node-rank and --rdzv-endpoint, or --standalone");
+}
+
+// Step and job ids count on: two jobs that share a node are near each other, and so get different
+// ports. Below the ports that kernels hand out (32768), and not the well-known 29400 and 29500.
+int derived_port(std::int64_t job, std::int64_t step) {
+  constexpr std::int64_t kPorts = 8999;  // a prime
+  return static_cast<int>(20000 + (job % kPorts + 4001 * (step % kPorts)) % kPorts);
+}
+
+// The first of the nodes, if the list names as many as there are.
+std::string first_host(const Facts& facts, const char* name, int nodes) {
+  const auto list = facts.env(name);
+  if (!list) return {};
+  const auto hosts = codec::expand_nodelist(*list);
+  if (!hosts || hosts->size() != static_cast<std::size_t>(nodes)) return {};
+  return hosts->front();
+}
+
+std::optional<std::int64_t> slurm_job(const Facts& facts) {
+  const auto text = facts.env("SLURM_JOB_ID");
+  const auto job = text ? parse_int(*text) : std::nullopt;
+  return job && *job >= 0 ? job : std::nullopt;
+}
+
+// A step's number, in a process that `srun` started as one of its tasks. Batch scripts have none,
+// interactive shells (salloc, srun --pty) a special one or a terminal.
+std::optional<std::int64_t> slurm_step(const Facts& facts) {
+  constexpr std::int64_t kSpecialSteps = 0xFFFFFFF0;
+  const auto text = facts.env("SLURM_STEP_ID");
+  const auto step = text ? parse_int(*text) : std::nullopt;
+  if (!step || *step < 0 || *step >= kSpecialSteps) return std::nullopt;
+  if (facts.env("SLURM_PTY_PORT") || !facts.env("SLURM_PROCID")) return std::nullopt;
+  return step;
+}
+
+void place_slurm_endpoint(const Facts& facts, std::int64_t step, Placement& found) {
+  const auto job = slurm_job(facts);
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
+    found.host = first_host(facts, name, found.nodes);
+    found.host_from = name;
+    if (!found.host.empty()) break;
+  }
+  found.port = job ? derived_port(*job, step) : kDefaultPort;
+  if (!job) return;
+  found.job = fmt::format("step {}.{}", *job, step);
+  found.run_id = fmt::format("{}.{}", *job, step);
+  // A requeued job counts its steps anew.
+  const auto restarts = parse_int(facts.env("SLURM_RESTART_COUNT").value_or("0"));
+  if (restarts && *restarts > 0) found.run_id += fmt::format(".r{}", *restarts);
+}
+
+// Inside a step SLURM_NNODES and SLURM_NTASKS are the step's; in a heterogeneous job they are those
+// of all its parts together, and the STEP's own may be one part's.
+Result<std::optional<Placement>> read_slurm(const Facts& facts) {
+  const auto step = slurm_step(facts);
+  if (!step) return std::nullopt;
+  const bool parts = facts.env("SLURM_HET_SIZE").has_value();
+  const bool has_own = !parts && facts.env("SLURM_STEP_NUM_NODES");
+  Placement found;
+  found.scheduler = "Slurm";
+  found.nodes_from = has_own ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+  found.node_rank_from = "SLURM_NODEID";
+  LOCKSTEP_TRY_ASSIGN(const auto nodes, number_in(facts, found.nodes_from.c_str()));
+  LOCKSTEP_TRY_ASSIGN(const auto tasks,
+                      number_in(facts, has_own ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS"));
+  LOCKSTEP_TRY_ASSIGN(const auto rank, number_in(facts, "SLURM_NODEID"));
+  if (!nodes || !rank) return std::nullopt;
+  found.nodes = *nodes;
+  found.node_rank = *rank;
+  found.one_task_per_node = tasks.value_or(*nodes) <= *nodes;
+  LOCKSTEP_TRY(check_range(found));
+  place_slurm_endpoint(facts, *step, found);
+  return found;
+}
+
+// Ranks of the launcher as nodes, where it started one on each.
+Result<std::optional<Placement>> read_ranks(const Facts& facts, std::string scheduler,
+                                            const char* size_name, const char* rank_name,
+                                            const char* local_size_name) {
+  LOCKSTEP_TRY_ASSIGN(const auto size, number_in(facts, size_name));
+  LOCKSTEP_TRY_ASSIGN(const auto rank, number_in(facts, rank_name));
+  LOCKSTEP_TRY_ASSIGN(const auto local, number_in(facts, local_size_name));
+  if (!size || !rank || !local) return std::nullopt;
+  Placement found;
+  found.scheduler = std::move(scheduler);
+  found.nodes = *size;
+  found.node_rank = *rank;
+  found.one_task_per_node = *local <= 1;
+  found.nodes_from = size_name;
+  found.node_rank_from = rank_name;
+  LOCKSTEP_TRY(check_range(found));
+  return found;
+}
+
+// mpirun inside a Slurm job over all of its nodes: its first one takes part.
+void borrow_slurm_host(const Facts& facts, Placement& found) {
+  found.host = first_host(facts, "SLURM_JOB_NODELIST", found.nodes);
+  found.host_from = "SLURM_JOB_NODELIST";
+  const auto job = slurm_job(facts);
+  found.port = job ? derived_port(*job, 0) : kDefaultPort;
+}
+
+// Kubeflow before it set PET_*, and Volcano: RANK and WORLD_SIZE count pods. They are also the
+// names of what workers get (and later Kubeflow counts workers in WORLD_SIZE), hence the
+// conditions.
+Result<std::optional<Placement>> read_kubernetes(const Facts& facts) {
+  for (const char* other : {"LOCAL_RANK", "PET_NODE_RANK", "PET_NPROC_PER_NODE"})
+    if (facts.env(other)) return std::nullopt;
+  const auto addr = facts.env("MASTER_ADDR");
+  const auto port = parse_int(facts.env("MASTER_PORT").value_or(""));
+  if (!facts.env("KUBERNETES_SERVICE_HOST") || !addr || !port || *port < 1 || *port > 65535)
+    return std::nullopt;
+  LOCKSTEP_TRY_ASSIGN(const auto size, number_in(facts, "WORLD_SIZE"));
+  LOCKSTEP_TRY_ASSIGN(const auto rank, number_in(facts, "RANK"));
+  if (!size || !rank) return std::nullopt;
+  Placement found;
+  found.scheduler = "Kubernetes";
+  found.nodes = *size;
+  found.node_rank = *rank;
+  found.nodes_from = "WORLD_SIZE";
+  found.node_rank_from = "RANK";
+  LOCKSTEP_TRY(check_range(found));
+  // "localhost", which some give to the first pod, is no place where the others could come.
+  if (*addr != "localhost" && !addr->starts_with("127.")) found.host = *addr;
+  found.host_from = "MASTER_ADDR, MASTER_PORT";
+  found.port = static_cast<int>(*port);
+  return found;
+}
+
+}  // namespace
+
+Result<std::optional<Placement>> read_placement(const Facts& facts) {
+  // mpirun's own agents may be tasks of a Slurm step, whose variables then reach the ranks: hence
+  // it comes first. Hydra's and srun --mpi=pmi2's ranks are no worse off with Slurm's own numbers.
+  LOCKSTEP_TRY_ASSIGN(auto found, read_ranks(facts, "Open MPI", "OMPI_COMM_WORLD_SIZE",
+                                             "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"));
+  if (found) {
+    borrow_slurm_host(facts, *found);
+    return found;
+  }
+  LOCKSTEP_TRY_ASSIGN(auto slurm, read_slurm(facts));
+  LOCKSTEP_TRY_ASSIGN(auto pmi,
+                      read_ranks(facts, "PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"));
+  if (slurm) {
+    if (pmi && !pmi->one_task_per_node) slurm->one_task_per_node = false;
+    return slurm;
+  }
+  if (pmi) {
+    borrow_slurm_host(facts, *pmi);
+    return pmi;
+  }
+  return read_kubernetes(facts);
+}
+
+int unused_slurm_nodes(const Facts& facts) {
+  if (!facts.env("SLURM_JOB_ID") || facts.env("SLURM_STEP_ID")) return 1;
+  const auto text = facts.env("SLURM_JOB_NUM_NODES");
+  const auto nodes = text ? parse_int(*text) : std::nullopt;
+  return nodes && *nodes > 1 && *nodes <= kMostNodes ? static_cast<int>(*nodes) : 1;
+}
+
+}  // namespace lockstep::agent

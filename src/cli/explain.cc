@@ -1,0 +1,164 @@
+#include "cli/explain.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::cli {
+namespace {
+
+using agent::LaunchConfig;
+using agent::Origin;
+using agent::RankOrder;
+using agent::Rule;
+
+struct Row {
+  std::string what;
+  std::string value;
+  std::string from;
+};
+
+std::string rule_words(Rule rule) {
+  switch (rule) {
+    case Rule::standalone:
+      return "rule: --standalone";
+    case Rule::one_node:
+      return "rule: one node needs no meeting place";
+    case Rule::torchrun:
+      return "rule: torchrun's default";
+    case Rule::master_options:
+      return "rule: --master-addr, --master-port or --node-rank says static";
+    case Rule::master_place:
+      return "rule: --master-addr and --master-port";
+    case Rule::several_nodes:
+      return "rule: several nodes, no backend named";
+    case Rule::node_rank:
+      return "rule: there is a node rank";
+    case Rule::random:
+      return "rule: made up for this run";
+    case Rule::none:
+      break;
+  }
+  return "rule";
+}
+
+std::string origin_words(const LaunchConfig& config, std::string_view option) {
+  const auto found = config.origins.find(option);
+  if (found == config.origins.end()) return "default";
+  const Origin& origin = found->second;
+  switch (origin.kind) {
+    case Origin::Kind::variable:
+      return fmt::format("environment variable {}", origin.name);
+    case Origin::Kind::scheduler:
+      return fmt::format("{}: {}", config.scheduler, origin.name);
+    case Origin::Kind::rule:
+      return rule_words(origin.rule);
+    case Origin::Kind::option:
+      break;
+  }
+  return fmt::format("option --{}", option);
+}
+
+std::string nodes(const LaunchConfig& config) {
+  if (config.min_nodes == config.max_nodes) return std::to_string(config.max_nodes);
+  return fmt::format("{} to {}", config.min_nodes, config.max_nodes);
+}
+
+std::string order(const LaunchConfig& config) {
+  constexpr std::array<std::string_view, 4> kNames = {"", "host", "node-rank", "address"};
+  if (config.rank_order != RankOrder::automatic)
+    return std::string(kNames[static_cast<std::size_t>(config.rank_order)]);
+  const std::string& backend = config.rdzv_backend;
+  if (backend == "static") return "node-rank";
+  if (backend == "c10d" || backend == "etcd-v2") return "address";
+  return backend == "etcd" ? "arrival" : "host";
+}
+
+std::string log_dir(const LaunchConfig& config) {
+  if (config.logs.disabled) return "none";
+  return config.logs.base_dir.value_or("a fresh /tmp/torchelastic_*");
+}
+
+// The endpoint read, or that there is none.
+std::string endpoint(const LaunchConfig& config) {
+  if (config.private_store) return "none: the store takes a free port of this node";
+  if (config.rdzv_endpoints.empty()) return config.rdzv_endpoint;  // a file
+  std::vector<std::string> texts;
+  texts.reserve(config.rdzv_endpoints.size());
+  for (const codec::RdzvEndpoint& place : config.rdzv_endpoints) {
+    const bool brackets = place.host.find(':') != std::string::npos;
+    texts.push_back(
+        fmt::format("{}{}{}:{}", brackets ? "[" : "", place.host, brackets ? "]" : "", place.port));
+  }
+  return join(texts, ",");
+}
+
+void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
+  const auto from = [&config](std::string_view option) { return origin_words(config, option); };
+  const bool is_static = config.rdzv_backend == "static";
+  rows.push_back({"nodes", nodes(config), from("nnodes")});
+  if (is_static || config.node_rank_given) {
+    rows.push_back({"node rank", std::to_string(config.node_rank), from("node-rank")});
+  } else {
+    rows.push_back({"node rank", "decided when nodes meet", "the backend"});
+  }
+  rows.push_back({"backend", config.rdzv_backend, from("rdzv-backend")});
+  rows.push_back({"endpoint", endpoint(config), from("rdzv-endpoint")});
+  rows.push_back({"run id", config.run_id, from("rdzv-id")});
+  if (is_static) {
+    const auto place = [&](const char* option) {
+      const auto origin = config.origins.find("rdzv-endpoint");
+      const bool by_options =
+          origin != config.origins.end() && origin->second.kind == Origin::Kind::rule;
+      return by_options ? from(option) : "the endpoint";
+    };
+    rows.push_back({"master address", config.master_addr, place("master-addr")});
+    rows.push_back({"master port", std::to_string(config.master_port), place("master-port")});
+  } else if (config.private_store) {
+    const auto addr = config.local_addr.value_or("127.0.0.1");
+    rows.push_back(
+        {"master address", addr, config.local_addr ? from("local-addr") : "the backend"});
+    rows.push_back({"master port", "a free one", "the backend"});
+  } else {
+    rows.push_back({"master address", "of the node with rank 0", "the backend"});
+    rows.push_back({"master port", "a free one there", "the backend"});
+  }
+  rows.push_back({"token", config.rdzv_token ? "given" : "none",
+                  config.rdzv_token ? from("rdzv-token-file") : "default"});
+  if (config.max_nodes == 1) return;
+  const bool chosen = config.rank_order != RankOrder::automatic;
+  rows.push_back({"rank order", order(config), chosen ? from("rank-order") : "the backend"});
+  rows.push_back({"exit barrier", fmt::format("{} s", config.exit_barrier_timeout.count()),
+                  from("exit-barrier-timeout")});
+}
+
+}  // namespace
+
+std::string explain_text(const LaunchConfig& config) {
+  const auto from = [&config](std::string_view option) { return origin_words(config, option); };
+  std::vector<Row> rows;
+  rows.reserve(20);
+  rows.push_back({"", "value", "from"});
+  add_nodes(config, rows);
+  rows.push_back({"workers here", std::to_string(config.nproc), from("nproc-per-node")});
+  rows.push_back({"role", config.role, from("role")});
+  rows.push_back({"restarts", std::to_string(config.max_restarts), from("max-restarts")});
+  rows.push_back({"log directory", log_dir(config), from("log-dir")});
+  std::size_t first = 0;
+  std::size_t second = 0;
+  for (Row& row : rows) {
+    row.value = printable(row.value);
+    first = std::max(first, row.what.size());
+    second = std::max(second, row.value.size());
+  }
+  std::string text;
+  for (const Row& row : rows)
+    text += fmt::format("{:<{}}  {:<{}}  {}\n", row.what, first, row.value, second, row.from);
+  return text +
+         fmt::format("{:<{}}  {}\n", "command", first, printable(shell_join(config.command), 1000));
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,68 @@
+// --explain names every value and where it comes from.
+#include "cli/explain.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli {
+namespace {
+
+using agent::LaunchConfig;
+using agent::Origin;
+using agent::Rule;
+
+LaunchConfig sample() {
+  LaunchConfig config;
+  config.min_nodes = config.max_nodes = 2;
+  config.rdzv_backend = "lockstep";
+  config.rdzv_endpoints = {{"n1", 20001}};
+  config.run_id = "7.0";
+  config.node_rank = 1;
+  config.node_rank_given = true;
+  config.private_store = false;
+  config.rdzv_token = "do not show";
+  config.command = {"/bin/echo", "a b"};
+  config.scheduler = "Slurm";
+  config.origins["nnodes"] = {Origin::Kind::scheduler, "SLURM_STEP_NUM_NODES"};
+  config.origins["rdzv-backend"] = {Origin::Kind::rule, "", Rule::several_nodes};
+  config.origins["rdzv-token-file"] = {Origin::Kind::option, ""};
+  config.origins["max-restarts"] = {Origin::Kind::variable, "PET_MAX_RESTARTS"};
+  return config;
+}
+
+std::string row(const std::string& text, const std::string& what) {
+  const std::size_t at = text.find("\n" + what);
+  if (at == std::string::npos) return {};
+  return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+}
+
+TEST(Explain, SaysWhereEachValueComesFrom) {
+  const std::string text = explain_text(sample());
+  const struct {
+    const char* what;
+    const char* value;
+    const char* from;
+  } rows[] = {
+      {"nodes", " 2 ", "  Slurm: SLURM_STEP_NUM_NODES"},
+      {"node rank", " 1 ", "  default"},
+      {"backend", " lockstep ", "rule: several nodes, no backend named"},
+      {"endpoint", " n1:20001 ", "  default"},
+      {"token", " given ", "  option --rdzv-token-file"},
+      {"restarts", " 0 ", "  environment variable PET_MAX_RESTARTS"},
+      {"command", "/bin/echo 'a b'", ""},
+  };
+  for (const auto& expected : rows) {
+    const std::string line = row(text, expected.what);
+    EXPECT_NE(line.find(expected.value), std::string::npos) << text;
+    EXPECT_TRUE(line.ends_with(expected.from)) << text;
+  }
+  EXPECT_EQ(text.find("do not show"), std::string::npos);
+}
+
+TEST(Explain, IPv6StandsInBrackets) {
+  LaunchConfig config = sample();
+  config.rdzv_endpoints = {{"fd00::1", 1}, {"h", 2}};
+  EXPECT_NE(explain_text(config).find(" [fd00::1]:1,h:2 "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,130 @@
+#include "codec/nodelist.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace lockstep::codec {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kMaxDigits = 15;
+constexpr std::size_t kMaxBrackets = 8;
+constexpr std::size_t kMaxNameBytes = 256;
+
+Failure malformed(std::string_view text, std::string_view why) {
+  return fail(Errc::invalid_input,
+              fmt::format("'{}' is no list of nodes: {}", printable(text, 80), why));
+}
+
+bool in_name(char c) {
+  return c > ' ' && c != 0x7F && c != '[' && c != ']' && c != ',';
+}
+
+std::optional<std::int64_t> number(std::string_view digits) {
+  if (digits.empty() || digits.size() > kMaxDigits) return std::nullopt;
+  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  return parse_int(digits);
+}
+
+// One bracket's inside, "1-3,07", in order. The first number's digits are the least width.
+Result<Names> expand_ranges(std::string_view inside) {
+  Names values;
+  for (const std::string& range : split(inside, ',')) {
+    const std::size_t dash = range.find('-');
+    const std::string first = range.substr(0, dash);
+    const auto low = number(first);
+    const auto high = dash == std::string::npos ? low : number(range.substr(dash + 1));
+    if (!low || !high) return malformed(range, "brackets hold numbers and ranges");
+    if (*low > *high) return malformed(range, "the range runs backwards");
+    if (static_cast<std::size_t>(*high - *low) >= kMaxNodelistHosts - values.size())
+      return malformed(range, "too many nodes");
+    values.reserve(values.size() + static_cast<std::size_t>(*high - *low) + 1);
+    for (std::int64_t value = *low; value <= *high; ++value)
+      values.push_back(fmt::format("{:0{}}", value, first.size()));
+  }
+  return values;
+}
+
+// A name cut at its brackets: texts[0] values[0] texts[1] values[1] ... texts[n].
+struct Pattern {
+  Names texts = Names(1);
+  std::vector<Names> values;
+};
+
+Result<Pattern> parse_pattern(std::string_view item) {
+  Pattern pattern;
+  for (std::size_t at = 0; at < item.size(); ++at) {
+    if (item[at] != '[') {
+      if (!in_name(item[at])) return malformed(item, "an odd character in a name");
+      pattern.texts.back() += item[at];
+      continue;
+    }
+    const std::size_t end = item.find(']', at);
+    if (end == std::string_view::npos) return malformed(item, "a bracket is not closed");
+    if (pattern.values.size() == kMaxBrackets) return malformed(item, "too many brackets");
+    LOCKSTEP_TRY_ASSIGN(Names values, expand_ranges(item.substr(at + 1, end - at - 1)));
+    pattern.values.push_back(std::move(values));
+    pattern.texts.emplace_back();
+    at = end;
+  }
+  return pattern;
+}
+
+Status expand_pattern(const Pattern& pattern, std::string_view item, Names& names) {
+  std::size_t count = 1;
+  for (const Names& values : pattern.values) {
+    count *= values.size();
+    if (count > kMaxNodelistHosts - names.size()) return malformed(item, "too many nodes");
+  }
+  const std::size_t brackets = pattern.values.size();
+  std::vector<std::size_t> order;  // of brackets, the fastest first
+  order.reserve(brackets);
+  if (brackets > 0) order.push_back(brackets - 1);
+  for (std::size_t i = 0; i + 1 < brackets; ++i)
+    order.push_back(i);
+  std::vector<std::size_t> at(brackets, 0);
+  names.reserve(names.size() + count);
+  for (std::size_t made = 0; made < count; ++made) {
+    std::string name = pattern.texts.front();
+    for (std::size_t i = 0; i < brackets; ++i)
+      name.append(pattern.values[i][at[i]]).append(pattern.texts[i + 1]);
+    if (name.size() > kMaxNameBytes) return malformed(item, "a name is too long");
+    names.push_back(std::move(name));
+    for (const std::size_t i : order) {
+      if (++at[i] < pattern.values[i].size()) break;
+      at[i] = 0;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> expand_nodelist(std::string_view text) {
+  text = strip(text);
+  if (text.size() > kMaxNodelistBytes) return malformed(text, "it is too long");
+  Names names;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    // To the next comma that is outside of brackets.
+    std::size_t end = start;
+    for (bool inside = false; end < text.size() && (inside || text[end] != ','); ++end) {
+      if (text[end] == '[') inside = true;
+      if (text[end] == ']') inside = false;
+    }
+    const std::string_view item = text.substr(start, end - start);
+    if (item.empty()) return malformed(text, "a name is empty");
+    LOCKSTEP_TRY_ASSIGN(const Pattern pattern, parse_pattern(item));
+    LOCKSTEP_TRY(expand_pattern(pattern, item, names));
+    start = end + 1;
+  }
+  return names;
+}
+
+}  // namespace lockstep::codec

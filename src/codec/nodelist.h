@@ -1,0 +1,20 @@
+// Slurm's list of nodes, as in SLURM_STEP_NODELIST: "n[1-3,07],login" -> n1 n2 n3 n07 login. In
+// Slurm's own order, for ranks follow it: of several brackets in one name the last runs fastest,
+// then the first, the second ...
+#pragma once
+
+#include "base/error.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::codec {
+
+constexpr std::size_t kMaxNodelistBytes = 1 << 20;
+constexpr std::size_t kMaxNodelistHosts = 1 << 16;
+
+// At least one name; duplicates are kept, as Slurm keeps them.
+Result<std::vector<std::string>> expand_nodelist(std::string_view text);
+
+}  // namespace lockstep::codec

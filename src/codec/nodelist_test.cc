@@ -1,0 +1,115 @@
+#include "codec/nodelist.h"
+
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace lockstep::codec {
+namespace {
+
+std::string expanded(std::string_view text) {
+  const auto names = expand_nodelist(text);
+  return names ? join(*names, " ") : "refused: " + names.error().message;
+}
+
+// As `scontrol show hostnames` of Slurm 22.05 prints them; it refuses text behind the last bracket,
+// which later ones take.
+TEST(Nodelist, ExpandsAsSlurmDoes) {
+  const struct {
+    const char* text;
+    const char* names;
+  } rows[] = {
+      {"n1", "n1"},
+      {" n1\n", "n1"},
+      {"n1,n2", "n1 n2"},
+      {"c1,c1", "c1 c1"},
+      {"n[1-3]", "n1 n2 n3"},
+      {"n[1,3]", "n1 n3"},
+      {"n[3,1-2]", "n3 n1 n2"},
+      {"n[08-11]", "n08 n09 n10 n11"},
+      {"n[8-11]", "n8 n9 n10 n11"},
+      {"n[001-2]", "n001 n002"},
+      {"gpu-a[1-2],login,cpu[07,9]", "gpu-a1 gpu-a2 login cpu07 cpu9"},
+      {"n[1-2]-ib", "n1-ib n2-ib"},
+      {"a[0-1]-b[00-01]-ib0", "a0-b00-ib0 a0-b01-ib0 a1-b00-ib0 a1-b01-ib0"},
+      {"a[1-2]b[3-4]c[5-6]", "a1b3c5 a1b3c6 a2b3c5 a2b3c6 a1b4c5 a1b4c6 a2b4c5 a2b4c6"},
+      {"a[1-2]b[3-4]c[5]d[7-8]",
+       "a1b3c5d7 a1b3c5d8 a2b3c5d7 a2b3c5d8 a1b4c5d7 a1b4c5d8 a2b4c5d7 a2b4c5d8"},
+      {"[1-2]", "1 2"},
+      {"n[1][2]", "n12"},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(expanded(row.text), row.names) << row.text;
+}
+
+TEST(Nodelist, Refuses) {
+  for (const char* text : {"",
+                           " ",
+                           ",",
+                           "a,",
+                           ",a",
+                           "a,,b",
+                           "n[",
+                           "n[1",
+                           "n]",
+                           "n[]",
+                           "n[1,]",
+                           "n[-1]",
+                           "n[1-]",
+                           "n[a]",
+                           "n[3-1]",
+                           "n[1-2-3]",
+                           "n[[1]]",
+                           "n[1 ]",
+                           "a b",
+                           "a\tb",
+                           "n[1-99999999]",
+                           "n[1-65000],m[1-65000]",
+                           "a[1-1000]b[1-1000]",
+                           "n[9999999999999999]",
+                           "n[1][1][1][1][1][1][1][1][1]",
+                           "n[+1]",
+                           "n[1_0]"}) {
+    const auto names = expand_nodelist(text);
+    EXPECT_FALSE(names) << text;
+    if (names) continue;
+    EXPECT_EQ(names.error().code, Errc::invalid_input);
+    EXPECT_EQ(names.error().message.find('\n'), std::string::npos);
+  }
+  EXPECT_FALSE(expand_nodelist(std::string(kMaxNodelistBytes + 1, 'a')));
+  EXPECT_FALSE(expand_nodelist(std::string(1000, 'a')));
+}
+
+TEST(Nodelist, TakesAsManyAsItSays) {
+  const auto names = expand_nodelist("n[1-65536]");
+  ASSERT_TRUE(names) << names.error().message;
+  EXPECT_EQ(names->size(), kMaxNodelistHosts);
+  EXPECT_EQ(names->back(), "n65536");
+}
+
+// Whatever comes: an end, within the bounds, names without what only lists have.
+TEST(Nodelist, RandomTextsEndWithinBounds) {
+  const std::string_view alphabet = "an019-,[]-[,]9 ";
+  std::mt19937 random(1);
+  int good = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    std::string text;
+    for (auto left = random() % 16; left > 0; --left)
+      text += alphabet[random() % alphabet.size()];
+    const auto names = expand_nodelist(text);
+    if (!names) continue;
+    ++good;
+    ASSERT_FALSE(names->empty()) << text;
+    ASSERT_LE(names->size(), kMaxNodelistHosts) << text;
+    for (const std::string& name : *names) {
+      ASSERT_FALSE(name.empty()) << text;
+      ASSERT_EQ(name.find_first_of("[], "), std::string::npos) << text;
+    }
+  }
+  EXPECT_GT(good, 1000);
+}
+
+}  // namespace
+}  // namespace lockstep::codec

@@ -1,0 +1,155 @@
+// Hundreds of nodes and what can happen to them, in random order from a seed: joins, failures,
+// losses, silences, lost and repeated frames, new connections, the end. Nobody may ever hold ranks
+// that contradict another's, and when the noise stops all must agree.
+#include <random>
+#include <set>
+
+#include "coordinator_testing.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+using testing::FakeAgent;
+using testing::nodes;
+using namespace std::chrono_literals;
+
+class Simulation : public testing::CoordinatorFixture {
+ public:
+  Simulation(unsigned seed, std::size_t least, std::size_t most)
+      : CoordinatorFixture(nodes(least, most)), random_(seed) {
+    settings.last_call = 500ms;
+    hub.emplace(settings, now);
+  }
+
+  void run(int steps, std::size_t nodes_at_all) {
+    for (int i = 0; i < steps && !hub->over(); ++i) {
+      const std::string name = "n" + std::to_string(pick(nodes_at_all));
+      act(name);
+      check();
+    }
+  }
+  // No more noise: everyone behaves.
+  void settle() {
+    for (int i = 0; i < 200; ++i) {
+      for (auto& [name, agent] : agents) {
+        if (agent.closed && !hub->over()) arrive(name).offer.max_restarts = 1'000'000;
+        if (wants_to_join(agent)) say(name, agent.offer);
+      }
+      pass(200ms);
+      check();
+    }
+  }
+  // Everybody alive is in one round, or a spare.
+  void expect_agreement() {
+    ASSERT_FALSE(hub->over());
+    std::int64_t number = -1;
+    std::size_t placed = 0;
+    for (const auto& [name, agent] : agents) {
+      const Round* round = agent.round();
+      if (round == nullptr) continue;
+      ++placed;
+      if (number < 0) number = round->number;
+      EXPECT_EQ(round->number, number) << name;
+      EXPECT_EQ(static_cast<std::size_t>(round->group_world_size),
+                std::min(agents.size(), settings.max_nodes));
+    }
+    EXPECT_EQ(placed, std::min(agents.size(), settings.max_nodes));
+  }
+  int rounds() const { return static_cast<int>(places_.size()); }
+
+ private:
+  std::size_t pick(std::size_t below) { return random_() % below; }
+
+  static bool wants_to_join(const FakeAgent& agent) {
+    return agent.got.empty() ? agent.heard == 0 : agent.last<Interrupted>() != nullptr;
+  }
+
+  void act(const std::string& name) {
+    const bool known = agents.contains(name) && !agents[name].closed;
+    if (!known) {
+      arrive(name).offer.max_restarts = 1'000'000;
+      agents[name].offer.local_world_size = static_cast<int>(pick(8)) + 1;
+      return;
+    }
+    FakeAgent& agent = agents[name];
+    const Round* round = agent.round();
+    const std::int64_t number =
+        round == nullptr ? static_cast<std::int64_t>(pick(3)) : round->number;
+    switch (pick(16)) {
+      case 0:
+        return say(name, Failed{number, false, "a worker of " + name});
+      case 1:
+        if (agents.size() > settings.min_nodes + 2) {
+          lose(name);
+          agents.erase(name);
+        }
+        return;
+      case 2:
+        lose(name, "reset");
+        agent.closed = true;
+        return;
+      case 3:  // a new connection beside the old one
+        arrive(name).offer.max_restarts = 1'000'000;
+        return;
+      case 4:
+        say(name, Leave{Leave::How::returns});
+        agents[name].closed = true;
+        return;
+      case 5:
+        return pass(Ms(100 * (1 + pick(20))));
+      case 6:
+        return say(name, StoreOffer{number, "x", 1, ""});  // out of the blue
+      case 7:
+        return say(name, agent.offer);  // once more than needed, or in the middle of a round
+      default:
+        if (wants_to_join(agent)) say(name, agent.offer);
+    }
+  }
+
+  // Of one round: ranks 0..n-1 once each, the same size, the same master, no two agents the same.
+  void check() {
+    for (const auto& [name, agent] : agents) {
+      const Round* round = agent.round();
+      if (round == nullptr) continue;
+      auto& place = places_[round->number];
+      if (place.ranks.empty()) place.size = round->group_world_size;
+      EXPECT_EQ(round->group_world_size, place.size);
+      EXPECT_LT(round->group_rank, place.size);
+      EXPECT_GE(static_cast<std::size_t>(place.size), settings.min_nodes);
+      EXPECT_LE(static_cast<std::size_t>(place.size), settings.max_nodes);
+      const auto [holder, fresh] = place.ranks.try_emplace(round->group_rank, name);
+      EXPECT_EQ(holder->second, name) << "rank " << round->group_rank;
+    }
+  }
+
+  struct Place {
+    int size = 0;
+    std::map<int, std::string> ranks;
+  };
+  std::mt19937 random_;
+  std::map<std::int64_t, Place> places_;
+};
+
+TEST(CoordinatorSimulation, RandomLives) {
+  int rounds = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    // Few enough are needed that the job never ends for lack of nodes.
+    Simulation simulation(seed, 1, seed % 3 == 0 ? 4 : 30);
+    simulation.run(600, 20);
+    simulation.settle();
+    simulation.expect_agreement();
+    rounds += simulation.rounds();
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(rounds, 1000);
+}
+
+TEST(CoordinatorSimulation, HundredsOfNodes) {
+  Simulation simulation(7, 1, 300);
+  simulation.run(4000, 400);
+  simulation.settle();
+  simulation.expect_agreement();
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub

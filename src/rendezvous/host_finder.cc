@@ -1,0 +1,92 @@
+// Look-ups in their order, and what follows from the choice.
+#include "rendezvous/host_finder.h"
+
+#include "base/text.h"
+
+#include <utility>
+
+namespace lockstep::rendezvous {
+
+HostFinder::HostFinder(io::Loop& loop, codec::RdzvEndpoint endpoint, std::optional<bool> is_host,
+                       std::chrono::milliseconds timeout, Done done)
+    : loop_(loop),
+      endpoint_(std::move(endpoint)),
+      is_host_(is_host),
+      timeout_(timeout),
+      done_(std::move(done)),
+      timer_(loop) {
+  timer_.start({}, [this] { start(); });
+}
+
+void HostFinder::start() {
+  found_.facts = facts_of_this_machine();
+  if (const auto known = io::resolve_numeric(endpoint_.host, endpoint_.port))
+    found_.endpoint_address = known->addresses.front();
+  if (auto choice = choose_host_at_once(endpoint_.host, is_host_, found_.facts))
+    return finish(std::move(*choice));
+  look_up_endpoint();
+}
+
+void HostFinder::look_up_endpoint() {
+  // Keeps the loop going, and ends a look-up that doesn't.
+  timer_.start(timeout_, [this] {
+    lookup_.reset();
+    const auto done = std::move(done_);
+    done(fail(Errc::timeout, "the look-up of '" + printable(endpoint_.host) + "' does not end"));
+  });
+  lookup_ = std::make_unique<io::Lookup>(
+      loop_, endpoint_.host, endpoint_.port, [this](Result<io::Resolved> resolved) {
+        if (resolved) {
+          found_.endpoint_address = resolved->addresses.front();
+          for (const auto& address : resolved->addresses)
+            found_.facts.endpoint_addresses.push_back(io::address_text(address));
+        }
+        look_up_self();
+      });
+}
+
+void HostFinder::look_up_self() {
+  auto& facts = found_.facts;
+  lookup_ =
+      std::make_unique<io::Lookup>(loop_, facts.hostname, 0, [this](Result<io::Resolved> resolved) {
+        auto& own = found_.facts;
+        if (resolved) {
+          own.canonical_name = resolved->canonical_name;
+          for (const auto& address : resolved->addresses)
+            own.own_addresses.push_back(io::address_text(address));
+        }
+        finish(choose_host(endpoint_.host, is_host_, own));
+      });
+}
+
+void HostFinder::finish(HostChoice choice) {
+  lookup_.reset();
+  timer_.cancel();
+  found_.choice = std::move(choice);
+  const auto done = std::move(done_);
+  done(std::move(found_));
+}
+
+std::string listening_place(const std::string& endpoint_host) {
+  const auto known = io::resolve_numeric(endpoint_host, 0);
+  return known && io::is_loopback(known->addresses.front()) ? endpoint_host : "";
+}
+
+std::string own_node_address(const FoundHost& found, const std::string& endpoint_host, bool hosts,
+                             const std::optional<std::string>& local_addr,
+                             const std::string& connected_from) {
+  NodeAddressFacts facts{.local_addr = local_addr,
+                         .endpoint_host = endpoint_host,
+                         .hosts = hosts,
+                         .route_address = connected_from,
+                         .own_addresses = found.facts.own_addresses,
+                         .hostname = found.facts.hostname};
+  // A host is connected to itself: it asks the kernel for the way to the endpoint.
+  if (hosts)
+    facts.route_address = found.endpoint_address
+                              ? address_towards(*found.endpoint_address).value_or(std::string())
+                              : std::string();
+  return choose_node_address(facts);
+}
+
+}  // namespace lockstep::rendezvous

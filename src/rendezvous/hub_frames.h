@@ -1,0 +1,206 @@
+// The frames of the `lockstep` rendezvous, pure: what agents and the coordinator say to each other,
+// as bytes. docs/protocols/lockstep-rendezvous.md describes them; every length and count is
+// bounded.
+#pragma once
+
+#include "rendezvous/round.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace lockstep::rendezvous::hub {
+
+inline constexpr std::uint16_t kVersion = 1;
+// Both sides begin with it. Its end makes a web server answer at once, so that it can be told.
+inline constexpr std::string_view kPreamble = "LOCKSTEP HUB\r\n\r\n";
+
+using Nonce = std::array<std::uint8_t, 16>;
+using Mac = std::array<std::uint8_t, 32>;
+
+// Bounds of what a frame may hold.
+inline constexpr std::size_t kMaxName = 256;  // roles, hosts, addresses, run ids
+inline constexpr std::size_t kMaxRunId = 1024;
+inline constexpr std::size_t kMaxLine = 4096;         // reasons for people
+inline constexpr std::size_t kMaxReport = 1U << 20;   // one node's report
+inline constexpr std::size_t kMaxReports = 4U << 20;  // all of them
+inline constexpr std::size_t kMaxNodes = 65'536;
+inline constexpr std::int32_t kMaxWorkers = 1 << 20;  // of one node
+
+// --- opening a connection ---
+
+// The layouts of Hello's first field and of Refusal never change, so that any two versions can tell
+// each other what is wrong.
+struct Hello {  // agent: first of all
+  std::uint16_t version = kVersion;
+  bool has_token = false;
+  Nonce nonce{};
+  Nonce agent{};  // random, one per agent process: known again after a broken connection
+  std::string run_id;
+  std::string name;  // of the node, for messages
+  bool operator==(const Hello&) const = default;
+};
+struct Challenge {  // hub, where there is a token
+  Nonce nonce{};
+  bool operator==(const Challenge&) const = default;
+};
+struct Proof {  // agent
+  Mac mac{};
+  bool operator==(const Proof&) const = default;
+};
+struct Welcome {  // hub: the connection is good
+  Mac mac{};      // the hub's own proof; zeros without a token
+  std::uint32_t heartbeat_ms = 1000;
+  std::uint32_t dead_ms = 5000;  // silent for so long is gone, either way
+  bool operator==(const Welcome&) const = default;
+};
+enum class Why : std::uint8_t {
+  version,
+  run_id,
+  token,
+  closed,     // the job is over
+  settings,   // --nnodes, --node-rank: the agents don't fit together
+  timeout,    // waited as long as allowed
+  leaving,    // the host goes
+  malformed,  // the bytes make no sense
+};
+struct Refusal {  // hub, then it closes the connection or, after a Join, lets it be
+  Why why = Why::closed;
+  std::string text;
+  std::string hint;
+  bool operator==(const Refusal&) const = default;
+};
+
+// --- rounds ---
+
+struct Join {  // agent
+  std::string role = "default";
+  std::int32_t local_world_size = 1;
+  std::string host;
+  std::string address;
+  std::int32_t node_rank = -1;  // -1: not given
+  std::int32_t max_restarts = 0;
+  std::uint32_t min_nodes = 1;
+  std::uint32_t max_nodes = 1;
+  std::uint32_t join_timeout_ms = 0;
+  // Of the round that it was in last, for a hub that has taken over; -1: none.
+  std::int64_t last_round = -1;
+  std::int32_t last_rank = -1;
+  std::int32_t restarts = 0;
+  bool operator==(const Join&) const = default;
+};
+struct StoreWanted {  // hub, to rank 0: open the workers' store
+  std::int64_t round = 0;
+  bool operator==(const StoreWanted&) const = default;
+};
+struct StoreOffer {  // agent; a text in `error` says why there is none
+  std::int64_t round = 0;
+  std::string addr;
+  std::int32_t port = 0;
+  std::string error;
+  bool operator==(const StoreOffer&) const = default;
+};
+struct Placed {  // hub: the answer to Join
+  Round round;
+  bool operator==(const Placed& other) const;
+};
+struct Ended {  // hub: the answer to Join for a spare, when the job ended without it
+  bool operator==(const Ended&) const = default;
+};
+struct Failed {  // agent: a worker has failed
+  std::int64_t round = 0;
+  bool final = false;
+  std::string line;
+  bool operator==(const Failed&) const = default;
+};
+struct Interrupted {  // hub: the round is over
+  std::int64_t round = 0;
+  bool end = false;  // and with it the job
+  std::string why;
+  bool operator==(const Interrupted&) const = default;
+};
+struct Finish {  // agent: all of its workers ended well
+  std::int64_t round = 0;
+  bool operator==(const Finish&) const = default;
+};
+struct Finished {  // hub: those of all nodes have
+  std::int64_t round = 0;
+  bool operator==(const Finished&) const = default;
+};
+
+// --- the end ---
+
+struct Report {
+  std::string host;
+  std::int32_t group_rank = 0;
+  std::string text;
+  bool operator==(const Report&) const = default;
+};
+struct TellReport {  // agent
+  std::uint32_t timeout_ms = 0;
+  Report report;
+  bool operator==(const TellReport&) const = default;
+};
+struct Reports {  // hub
+  std::vector<Report> reports;
+  bool operator==(const Reports&) const = default;
+};
+struct Leave {  // agent
+  enum class How : std::uint8_t { succeeded, failed, stopped, returns };
+  How how = How::succeeded;  // returns: it will be back on a new connection
+  bool operator==(const Leave&) const = default;
+};
+struct Left {  // hub: that has been noted
+  bool operator==(const Left&) const = default;
+};
+struct Beat {          // both, once per heartbeat_ms
+  std::string status;  // hub, to those who wait: what is being waited for; else empty
+  bool operator==(const Beat&) const = default;
+};
+
+using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, StoreWanted, StoreOffer,
+                           Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
+                           Reports, Leave, Left, Beat>;
+
+// Appends the frame, header included. Texts longer than their bound are cut.
+void put_frame(std::string& out, const Frame& frame);
+std::string frame_bytes(const Frame& frame);
+// The content of one frame: type byte and fields, nothing left over. nullopt: nonsense.
+std::optional<Frame> parse_frame(std::string_view content);
+std::string_view frame_name(const Frame& frame);
+
+// Cuts the bytes of one connection into frames: the preamble first. Memory stays below the limit
+// and what was really sent, whatever a header claims.
+class FrameReader {
+ public:
+  static constexpr std::size_t kBeforeWelcome = 2048;
+  static constexpr std::size_t kFromAgents = kMaxReport + 4096;
+  static constexpr std::size_t kFromHub = kMaxReports + kMaxReport + 4096;
+
+  enum class Step { frame, more, error };
+  // Takes bytes off the front of `chunk`. more: the chunk is used up. error: for good.
+  Step next(std::string_view& chunk, Frame& frame);
+  void set_limit(std::size_t bytes) { limit_ = bytes; }
+
+  const std::string& error() const { return error_; }
+  // Bytes that were no preamble, as far as they had come: who is this?
+  const std::string& stranger() const { return stranger_; }
+
+ private:
+  Step read_preamble(std::string_view& chunk);
+  Step broken(std::string text);
+
+  std::size_t limit_ = kBeforeWelcome;
+  bool greeted_ = false;
+  bool broken_ = false;
+  std::string pending_;
+  std::string error_;
+  std::string stranger_;
+};
+
+}  // namespace lockstep::rendezvous::hub

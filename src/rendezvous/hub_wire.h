@@ -1,0 +1,144 @@
+// Building blocks of the hub's frames: the same calls write a field and read it, so that the two
+// directions can't differ. Little-endian; texts and lists have a u32 count before them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace lockstep::rendezvous::hub::wire {
+
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+
+inline bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7F;
+}
+
+class Writer {
+ public:
+  static constexpr bool kReads = false;
+  explicit Writer(std::string& out) : out_(out) {}
+
+  template <class T>
+  void number(const T& value) {
+    auto bits = static_cast<std::uint64_t>(static_cast<Unsigned<T>>(value));
+    for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8)
+      out_.push_back(static_cast<char>(bits & 0xFF));
+  }
+  void flag(const bool& value) { number<std::uint8_t>(value ? 1 : 0); }
+  template <class T>
+  void choice(const T& value, T /*last*/) {
+    number(static_cast<std::uint8_t>(value));
+  }
+  template <class T>
+  void within(const T& value, std::int64_t /*least*/, std::int64_t /*most*/) {
+    number(value);
+  }
+  template <std::size_t N>
+  void block(const std::array<std::uint8_t, N>& value) {
+    out_.append(value.begin(), value.end());
+  }
+  void text(const std::string& value, std::size_t most) {
+    const std::size_t size = std::min(value.size(), most);
+    number(static_cast<std::uint32_t>(size));
+    out_.append(value, 0, size);
+  }
+  // One line for people: control bytes are blanked.
+  void line(const std::string& value, std::size_t most) {
+    std::string clean = value.substr(0, most);
+    std::replace_if(clean.begin(), clean.end(), is_control, ' ');
+    text(clean, most);
+  }
+  void skip() {}
+  template <class T, class Each>
+  void list(const std::vector<T>& values, std::size_t most, Each each) {
+    const std::size_t size = std::min(values.size(), most);
+    number(static_cast<std::uint32_t>(size));
+    for (std::size_t i = 0; i < size; ++i)
+      each(*this, values[i]);
+  }
+
+ private:
+  std::string& out_;
+};
+
+class Reader {
+ public:
+  static constexpr bool kReads = true;
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  bool good() const { return good_ && bytes_.empty(); }
+
+  template <class T>
+  void number(T& value) {
+    std::uint64_t bits = 0;
+    const std::string_view raw = take(sizeof(T));
+    for (std::size_t i = raw.size(); i-- > 0;)
+      bits = bits << 8 | static_cast<std::uint8_t>(raw[i]);
+    value = static_cast<T>(static_cast<Unsigned<T>>(bits));
+  }
+  void flag(bool& value) {
+    std::uint8_t byte = 0;
+    number(byte);
+    require(byte <= 1);
+    value = byte == 1;
+  }
+  template <class T>
+  void choice(T& value, T last) {
+    std::uint8_t byte = 0;
+    number(byte);
+    require(byte <= static_cast<std::uint8_t>(last));
+    if (good_) value = static_cast<T>(byte);
+  }
+  template <class T>
+  void within(T& value, std::int64_t least, std::int64_t most) {
+    number(value);
+    require(static_cast<std::int64_t>(value) >= least && static_cast<std::int64_t>(value) <= most);
+  }
+  template <std::size_t N>
+  void block(std::array<std::uint8_t, N>& value) {
+    const std::string_view raw = take(N);
+    std::copy(raw.begin(), raw.end(), value.begin());
+  }
+  void text(std::string& value, std::size_t most) {
+    std::uint32_t size = 0;
+    number(size);
+    require(size <= most);
+    value = take(good_ ? size : 0);
+  }
+  void line(std::string& value, std::size_t most) {
+    text(value, most);
+    require(std::none_of(value.begin(), value.end(), is_control));
+  }
+  // What follows is of no interest.
+  void skip() { bytes_ = {}; }
+  template <class T, class Each>
+  void list(std::vector<T>& values, std::size_t most, Each each) {
+    std::uint32_t size = 0;
+    number(size);
+    require(size <= most && size <= bytes_.size());  // an item has a byte at least
+    for (std::uint32_t i = 0; i < size && good_; ++i)
+      each(*this, values.emplace_back());
+  }
+
+ private:
+  void require(bool fact) { good_ = good_ && fact; }
+  std::string_view take(std::size_t size) {
+    require(size <= bytes_.size());
+    if (!good_) return {};
+    const std::string_view taken = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return taken;
+  }
+
+  std::string_view bytes_;
+  bool good_ = true;
+};
+
+}  // namespace lockstep::rendezvous::hub::wire

@@ -1,0 +1,39 @@
+// Where the agents of a dynamic rendezvous meet: a key-value store with the shared state in it, and
+// the way there. c10d_place (a TCPStore), file_place, etcd_place.
+#pragma once
+
+#include "base/error.h"
+#include "rendezvous/key_value.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace lockstep::rendezvous {
+
+class MeetingPlace {
+ public:
+  virtual ~MeetingPlace() = default;
+
+  // Once, before all else. No callback runs inside the call.
+  virtual void open(std::function<void(Result<void>)> done) = 0;
+  // After open():
+  virtual KeyValue& keys() = 0;
+  virtual StateStore& state() = 0;
+  // What the others know this node by.
+  virtual std::string node_address() const = 0;
+  // This node hosts the store: it goes when the node goes.
+  virtual bool hosts() const { return false; }
+  virtual std::size_t guests() const { return 0; }  // connections of others, while hosting
+  virtual void on_departure(std::function<void()> /*fn*/) {}  // of guests
+  // The store is gone; requests under way have failed before.
+  void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
+  // "the store at 10.0.0.1:29400"; while opening also what was tried last, and why this node does
+  // not host it.
+  virtual std::string describe() const = 0;
+
+ protected:
+  std::function<void(const Error&)> on_lost_;
+};
+
+}  // namespace lockstep::rendezvous

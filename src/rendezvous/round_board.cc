@@ -1,0 +1,136 @@
+#include "rendezvous/round_board.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t kMostBytes = 256U << 10;
+constexpr std::size_t kMostLine = 512;
+
+json parse(std::string_view text) {
+  if (text.size() > kMostBytes) return json(json::value_t::discarded);
+  return json::parse(text, nullptr, false);
+}
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::optional<NodeReport> read_report(int rank, std::string_view text) {
+  const json value = parse(text);
+  if (!value.is_object() || !value.contains("host") || !value["host"].is_string() ||
+      !value.contains("report") || !value["report"].is_string())
+    return std::nullopt;
+  return NodeReport{value["host"].get<std::string>(), rank, value["report"].get<std::string>()};
+}
+
+}  // namespace
+
+std::string encode_failure(const FailureRecord& record) {
+  return dump({{"node", record.node},
+               {"line", record.line},
+               {"final", record.final},
+               {"restarts", record.restarts}});
+}
+
+Result<FailureRecord> decode_failure(std::string_view text) {
+  const json value = parse(text);
+  const auto number = [&value](const char* key) {
+    return value.contains(key) && value[key].is_number_integer() && value[key] >= 0 &&
+           value[key] <= INT32_MAX;
+  };
+  if (!value.is_object() || !number("node") || !number("restarts") || !value.contains("line") ||
+      !value["line"].is_string() || !value.contains("final") || !value["final"].is_boolean())
+    return fail(Errc::corrupt, "a note of a failure makes no sense");
+  FailureRecord record{value["node"].get<int>(), value["line"].get<std::string>(),
+                       value["final"].get<bool>(), value["restarts"].get<int>()};
+  if (record.line.size() > kMostLine) record.line.resize(kMostLine);
+  return record;
+}
+
+RoundBoard::RoundBoard(io::Loop& loop, KeyValue& keys, std::string prefix, int rank,
+                       std::vector<bool> ours)
+    : keys_(keys),
+      prefix_(std::move(prefix)),
+      rank_(rank),
+      ours_(std::move(ours)),
+      report_timer_(loop) {}
+
+std::string RoundBoard::key(std::string_view name) const {
+  return fmt::format("{}lockstep/{}", prefix_, name);
+}
+
+void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
+  on_failure_ = std::move(fn);
+  alarm_ = keys_.watch(key("failure"), [this](const std::string& text) {
+    const auto record = decode_failure(text);
+    if (!record) return;
+    first_ = *record;
+    if (record->node == rank_) return;
+    if (const auto tell = on_failure_) tell(*record);
+  });
+}
+
+void RoundBoard::tell(const FailureRecord& record) {
+  told_ = record;
+  keys_.put_if_absent(key("failure"), encode_failure(record), nullptr);
+}
+
+void RoundBoard::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                                  std::function<void(std::vector<NodeReport>)> done) {
+  reports_done_ = std::move(done);
+  reports_.push_back(own);
+  keys_.set(key(fmt::format("report/{}", rank_)), dump({{"host", own.host}, {"report", own.text}}),
+            nullptr);
+  KeyValue::Keys wanted;
+  for (int rank = 0; rank < std::ssize(ours_); ++rank) {
+    if (!ours_[static_cast<std::size_t>(rank)] || rank == rank_) continue;
+    asked_.push_back(rank);
+    wanted.push_back(key(fmt::format("report/{}", rank)));
+  }
+  const std::weak_ptr<const bool> life = life_;
+  report_timer_.start(timeout, [this] { collect(); });
+  if (wanted.empty()) return report_timer_.start({}, [this] { finish(); });
+  keys_.wait(wanted, timeout, [this, life](const Result<void>& all) {
+    if (life.expired() || !reports_done_ || !all) return;
+    collect();
+  });
+}
+
+// Those that are there by now.
+void RoundBoard::collect() {
+  if (answered_ > 0) return finish();
+  report_timer_.start(std::chrono::seconds(1), [this] { finish(); });
+  const std::weak_ptr<const bool> life = life_;
+  for (const int rank : std::exchange(asked_, {})) {
+    ++answered_;
+    keys_.probe(key(fmt::format("report/{}", rank)),
+                [this, life, rank](const Result<std::optional<std::string>>& text) {
+                  if (life.expired() || !reports_done_) return;
+                  if (text && *text)
+                    if (auto report = read_report(rank, **text))
+                      reports_.push_back(std::move(*report));
+                  if (--answered_ == 0) finish();
+                });
+  }
+}
+
+void RoundBoard::finish() {
+  report_timer_.cancel();
+  const auto done = std::exchange(reports_done_, nullptr);
+  if (!done) return;
+  const int first = first_ ? first_->node : told_ ? told_->node : -1;
+  std::sort(reports_.begin(), reports_.end(), [first](const auto& a, const auto& b) {
+    return std::pair(a.group_rank != first, a.group_rank) <
+           std::pair(b.group_rank != first, b.group_rank);
+  });
+  done(std::exchange(reports_, {}));
+}
+
+}  // namespace lockstep::rendezvous

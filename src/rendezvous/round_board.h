@@ -1,0 +1,63 @@
+// What the Lockstep agents of one round tell one another through the store that the round has,
+// under keys that torchrun's agents never look at: the first failure, and at the end everybody's
+// report.
+#pragma once
+
+#include "io/loop.h"
+#include "rendezvous/backend.h"
+#include "rendezvous/key_value.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::rendezvous {
+
+struct FailureRecord {
+  int node = 0;  // its rank in the round
+  std::string line;
+  bool final = false;  // no restart is left: the job has failed
+  int restarts = 0;    // used up by the job, this one included
+  bool operator==(const FailureRecord&) const = default;
+};
+std::string encode_failure(const FailureRecord& record);
+Result<FailureRecord> decode_failure(std::string_view json);
+
+class RoundBoard {
+ public:
+  // prefix: of the round's keys. ours: by rank, whether the node is a Lockstep agent.
+  RoundBoard(io::Loop& loop, KeyValue& keys, std::string prefix, int rank, std::vector<bool> ours);
+
+  // The round's first failure, when another node had it.
+  void on_failure(std::function<void(const FailureRecord&)> fn);
+  // Counts unless another node was first.
+  void tell(const FailureRecord& record);
+  void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                        std::function<void(std::vector<NodeReport>)> done);
+
+ private:
+  std::string key(std::string_view name) const;
+  void collect();
+  void finish();
+
+  KeyValue& keys_;
+  std::string prefix_;
+  int rank_;
+  std::vector<bool> ours_;
+  std::unique_ptr<KeyValue::Watch> alarm_;
+  std::function<void(const FailureRecord&)> on_failure_;
+  std::optional<FailureRecord> first_;
+  std::optional<FailureRecord> told_;
+
+  std::vector<int> asked_;
+  std::size_t answered_ = 0;
+  std::vector<NodeReport> reports_;
+  std::function<void(std::vector<NodeReport>)> reports_done_;
+  io::Timer report_timer_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::rendezvous

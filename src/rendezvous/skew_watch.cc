@@ -1,0 +1,21 @@
+#include "rendezvous/skew_watch.h"
+
+namespace lockstep::rendezvous {
+
+std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, const Node& self,
+                                               UtcTime now) {
+  std::optional<Skew> found;
+  for (const auto& [node, heartbeat] : state.last_heartbeats) {
+    const auto [before, first] = seen_.try_emplace(node, heartbeat);
+    const bool fresh = !first && before->second != heartbeat;
+    before->second = heartbeat;
+    if (!fresh || node == self || told_.contains(node)) continue;
+    const auto ahead = std::chrono::duration_cast<std::chrono::seconds>(heartbeat - now);
+    if (std::chrono::abs(ahead) < limit_ || found) continue;
+    told_.insert(node);
+    found = Skew{node, ahead};
+  }
+  return found;
+}
+
+}  // namespace lockstep::rendezvous

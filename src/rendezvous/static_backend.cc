@@ -1,0 +1,278 @@
+#include "rendezvous/static_backend.h"
+
+#include "base/text.h"
+#include "host/port_owner.h"
+#include "rendezvous/exit_barrier.h"
+#include "rendezvous/host_finder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace lockstep::rendezvous {
+namespace {
+
+// Every client that knows its world adds itself here, PyTorch's workers included. No "/" before it.
+constexpr std::string_view kInit = "init/";
+constexpr std::chrono::milliseconds kCountPause{1};
+
+}  // namespace
+
+StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
+    : loop_(loop), settings_(std::move(settings)), turn_(loop), heart_(loop) {}
+
+StaticBackend::~StaticBackend() = default;
+
+Status StaticBackend::host() {
+  auto server = store::Server::listen(
+      loop_, {.host = listening_place(settings_.master.addr), .port = settings_.master.port});
+  if (server) {
+    server_ = std::move(*server);
+    settings_.master.port = server_->port();
+    return {};
+  }
+  Error error = std::move(server).error();
+  host::name_port_holder(error, settings_.master.port);
+  if (error.code == Errc::already_exists) error.hint = "choose another --master-port for this job";
+  return Failure(std::move(error));
+}
+
+void StaticBackend::open(Done<void> done) {
+  deadline_ = io::Clock::now() + settings_.timeout;
+  if (hosts()) {
+    if (const Status hosting = host(); !hosting)
+      return turn_.start({}, [hosting, done = std::move(done)] { done(hosting); });
+  }
+  open_done_ = std::move(done);
+  const std::string at =
+      hosts() && server_->options().host.empty() ? "127.0.0.1" : settings_.master.addr;
+  keys_ = std::make_unique<TcpKeyValue>(
+      loop_, store::AsyncClientOptions{.host = at,
+                                       .port = settings_.master.port,
+                                       .connect_timeout = settings_.timeout,
+                                       .timeout = settings_.timeout});
+  keys_->on_lost([this](const Error& error) { on_lost(error); });
+  keys_->connect([this](Result<void> outcome) { connected(std::move(outcome)); });
+}
+
+void StaticBackend::connected(Result<void> outcome) {
+  if (!outcome) {
+    Error error = std::move(outcome).error();
+    error.message =
+        fmt::format("the connection to the store of node rank 0 at {}:{} has failed: {}",
+                    settings_.master.addr, settings_.master.port, error.message);
+    return std::exchange(open_done_, nullptr)(tl::make_unexpected(std::move(error)));
+  }
+  if (hosts()) {
+    [[maybe_unused]] const auto count = server_->engine().add(kInit, 1);
+    server_->flush();
+    return count_nodes();
+  }
+  keys_->add_bare(kInit, 1);
+  opened_ = true;
+  std::exchange(open_done_, nullptr)({});
+}
+
+std::int64_t StaticBackend::joined() const {
+  const auto text = server_->engine().get(kInit);
+  return text ? parse_int(*text).value_or(0) : 0;
+}
+
+void StaticBackend::count_nodes() {
+  const std::int64_t count = joined();
+  if (count >= settings_.nodes) {
+    opened_ = true;
+    return std::exchange(open_done_, nullptr)({});
+  }
+  if (io::Clock::now() >= deadline_)
+    return std::exchange(open_done_, nullptr)(
+        fail(Errc::timeout,
+             fmt::format("timed out after {} seconds waiting for clients. {}/{} clients joined",
+                         std::chrono::ceil<std::chrono::seconds>(settings_.timeout).count(), count,
+                         settings_.nodes),
+             fmt::format("every node needs --nnodes {}, its own --node-rank and --master-addr {} "
+                         "--master-port {}",
+                         settings_.nodes, settings_.master.addr, settings_.master.port)));
+  turn_.start(kCountPause, [this] { count_nodes(); });
+}
+
+// torchrun's agents use one prefix for good. Among ours every round has its own.
+std::string StaticBackend::prefix(std::int64_t round) const {
+  if (round == 0 || !all_ours_) return settings_.run_id + "/";
+  return fmt::format("{}/lockstep.{}/", settings_.run_id, round);
+}
+
+void StaticBackend::join(Done<std::optional<Round>> done) {
+  in_round_ = false;
+  in_barrier_ = false;
+  board_.reset();
+  keys_->forget_waits();
+  if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
+  RankExchange exchange{.round = {.round = rounds_,
+                                  .rank = static_cast<std::size_t>(settings_.node_rank),
+                                  .world = static_cast<std::size_t>(settings_.nodes),
+                                  .nodes = {},
+                                  .prefix = prefix(rounds_)},
+                        .own = {.role = settings_.offer.role,
+                                .rank = 0,
+                                .local_world_size = settings_.offer.local_world_size,
+                                .restarts = restarts_},
+                        .offered = {},
+                        .known_store = settings_.master,
+                        .timeout = settings_.timeout};
+  if (hosts() && rounds_ > 0 && all_ours_)
+    exchange.all_are_there = [this] {
+      // No worker lives: what those of the round before have left must not meet the next ones.
+      const std::array<std::string, 2> kept = {"/" + settings_.run_id + "/", std::string(kInit)};
+      server_->purge_except(kept);
+    };
+  const std::weak_ptr<const bool> life = life_;
+  exchange_ranks(*keys_, std::move(exchange), [this, life, done](Result<Assignment> made) {
+    if (life.expired()) return;
+    if (!made) return done(tl::make_unexpected(lost_ ? *lost_ : std::move(made).error()));
+    begin_round(*made, done);
+  });
+}
+
+void StaticBackend::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
+  restarts_ = made.restarts;
+  all_ours_ = std::find(made.ours.begin(), made.ours.end(), false) == made.ours.end();
+  board_ = std::make_unique<RoundBoard>(loop_, *keys_,
+                                        fmt::format("{}/lockstep.{}/", settings_.run_id, rounds_),
+                                        settings_.node_rank, made.ours);
+  in_round_ = true;
+  board_->on_failure([this](const FailureRecord& record) {
+    restarts_ = std::max(restarts_, record.restarts);
+    // One that is not final, of a node beside torchrun's agents: nobody restarts together here.
+    if (record.final || all_ours_)
+      interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin, record.line);
+  });
+  if (all_ours_) {
+    beats_.assign(made.ours.size(), {std::string(), io::Clock::now()});
+    beat();
+  }
+  done(Round{.number = rounds_++,
+             .restarts = restarts_,
+             .group_rank = settings_.node_rank,
+             .group_world_size = settings_.nodes,
+             .base_rank = static_cast<int>(made.ranks.base_rank),
+             .world_size = static_cast<int>(made.ranks.world_size),
+             .role_base_rank = static_cast<int>(made.ranks.role_base_rank),
+             .role_world_size = static_cast<int>(made.ranks.role_world_size),
+             .master_addr = settings_.master.addr,
+             .master_port = settings_.master.port,
+             .use_agent_store = true});
+}
+
+// Node rank 0 misses the others by their counters; they miss it by their requests.
+void StaticBackend::beat() {
+  heart_.start(settings_.heartbeat_interval, [this] { beat(); });
+  keys_->add(fmt::format("{}/lockstep/alive/{}", settings_.run_id, settings_.node_rank), 1,
+             [this](const Result<std::int64_t>&) {});
+  if (hosts() && in_round_) look_for_silence();
+}
+
+void StaticBackend::look_for_silence() {
+  const auto now = io::Clock::now();
+  const auto limit = settings_.heartbeat_interval * settings_.heartbeat_attempts;
+  for (std::size_t rank = 1; rank < beats_.size(); ++rank) {
+    auto& [seen, since] = beats_[rank];
+    const auto beat =
+        server_->engine().get(fmt::format("/{}/lockstep/alive/{}", settings_.run_id, rank));
+    if (beat && *beat != seen) {
+      seen = *beat;
+      since = now;
+    }
+    if (now - since < limit) continue;
+    const std::string why =
+        fmt::format("node {} is gone (no heartbeat for {} s)", rank,
+                    std::chrono::duration_cast<std::chrono::seconds>(limit).count());
+    board_->tell({settings_.node_rank, why, true, restarts_});
+    return interrupt(Interruption::Kind::end, why);
+  }
+}
+
+void StaticBackend::interrupt(Interruption::Kind kind, std::string why) {
+  if (!std::exchange(in_round_, false)) return;
+  if (const auto tell = on_interruption_) tell({kind, std::move(why)});
+}
+
+void StaticBackend::on_lost(const Error& error) {
+  lost_ = error;
+  lost_->message = fmt::format("the store of node rank 0 at {}:{} is lost: {}",
+                               settings_.master.addr, settings_.master.port, error.message);
+  heart_.cancel();
+  if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+}
+
+void StaticBackend::tell_failure(const std::string& line, bool final) {
+  if (!in_round_ || !board_) return;
+  in_round_ = false;
+  board_->tell({settings_.node_rank, line, final, restarts_ + (final ? 0 : 1)});
+  if (!final) ++restarts_;
+}
+
+void StaticBackend::finish(Done<void> done) {
+  if (settings_.exit_barrier_timeout.count() == 0 || lost_)
+    return turn_.start({}, [done = std::move(done)] { done({}); });
+  in_barrier_ = true;
+  const RoundResult round{.round = rounds_ - 1,
+                          .rank = static_cast<std::size_t>(settings_.node_rank),
+                          .world = static_cast<std::size_t>(settings_.nodes),
+                          .nodes = {},
+                          .prefix = prefix(rounds_ - 1)};
+  const std::weak_ptr<const bool> life = life_;
+  enter_exit_barrier(
+      *keys_, round, settings_.exit_barrier_timeout,
+      [this, life, number = rounds_, done = std::move(done)](const Result<void>& all) {
+        if (life.expired() || !in_barrier_ || rounds_ != number) return;
+        in_round_ = false;
+        done(all);
+      });
+}
+
+void StaticBackend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                                     std::function<void(std::vector<NodeReport>)> done) {
+  if (board_ && !lost_) return board_->exchange_reports(own, timeout, std::move(done));
+  turn_.start({}, [own, done = std::move(done)] { done({own}); });
+}
+
+void StaticBackend::leave(Departure how, Done<void> done) {
+  in_round_ = false;
+  heart_.cancel();
+  board_.reset();
+  if (!hosts() || how == Departure::stopped)
+    return turn_.start({}, [done = std::move(done)] { done({}); });
+  deadline_ = io::Clock::now() + settings_.close_timeout;
+  await_guests(done);
+}
+
+// By value: it may be called from what it replaces.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+void StaticBackend::await_guests(Done<void> done) {
+  constexpr std::size_t kOwn = 2;
+  if (server_->stats().connections <= kOwn || io::Clock::now() >= deadline_) {
+    server_->on_departure(nullptr);
+    turn_.cancel();
+    return done({});
+  }
+  server_->on_departure([this, done] { await_guests(done); });
+  turn_.start(deadline_ - io::Clock::now(), [this, done] { await_guests(done); });
+}
+
+std::string StaticBackend::waiting_for() const {
+  const std::string at = fmt::format("{}:{}", settings_.master.addr, settings_.master.port);
+  if (in_barrier_)
+    return "the workers of this node have ended well, those of other nodes still run";
+  if (hosts())
+    return opened_ ? "the other nodes to join again"
+                   : fmt::format("{} of {} nodes have come to {}", joined(), settings_.nodes, at);
+  const Error* tried = keys_->last_attempt();
+  if (!opened_ && tried != nullptr)
+    return fmt::format("node rank 0 at {} (last attempt: {})", at, tried->message);
+  return fmt::format("the other nodes at {}", at);
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,82 @@
+// The static backend: fixed nodes, each with its rank given, and one TCPStore at the master's
+// address for agents and workers alike. On the wire as torchrun's. Where all agents are Lockstep's
+// a failure or a lost node is told to all, and all restart together.
+#pragma once
+
+#include "io/loop.h"
+#include "rendezvous/backend.h"
+#include "rendezvous/rank_exchange.h"
+#include "rendezvous/round_board.h"
+#include "rendezvous/tcp_key_value.h"
+#include "store/server.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::rendezvous {
+
+struct StaticSettings {
+  StorePlace master;
+  std::string run_id;
+  int node_rank = 0;
+  int nodes = 1;
+  std::chrono::milliseconds timeout{900'000};  // for all nodes to come
+  std::chrono::seconds exit_barrier_timeout{300};
+  std::chrono::milliseconds heartbeat_interval{5'000};
+  int heartbeat_attempts = 3;
+  std::chrono::milliseconds close_timeout{30'000};
+  NodeOffer offer;
+};
+
+class StaticBackend : public Backend {
+ public:
+  StaticBackend(io::Loop& loop, StaticSettings settings);
+  ~StaticBackend() override;
+
+  void open(Done<void> done) override;
+  void join(Done<std::optional<Round>> done) override;
+  void tell_failure(const std::string& line, bool final) override;
+  void finish(Done<void> done) override;
+  void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                        std::function<void(std::vector<NodeReport>)> done) override;
+  void leave(Departure how, Done<void> done) override;
+  std::string waiting_for() const override;
+
+ private:
+  bool hosts() const { return settings_.node_rank == 0; }
+  Status host();
+  void connected(Result<void> outcome);
+  void count_nodes();
+  std::int64_t joined() const;
+  std::string prefix(std::int64_t round) const;
+  void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
+  void beat();
+  void look_for_silence();
+  void interrupt(Interruption::Kind kind, std::string why);
+  void on_lost(const Error& error);
+  void await_guests(Done<void> done);
+
+  io::Loop& loop_;
+  StaticSettings settings_;
+  std::unique_ptr<store::Server> server_;
+  std::unique_ptr<TcpKeyValue> keys_;
+  std::unique_ptr<RoundBoard> board_;
+  Done<void> open_done_;
+  io::TimePoint deadline_;
+  std::int64_t rounds_ = 0;
+  int restarts_ = 0;
+  bool all_ours_ = false;
+  bool in_round_ = false;
+  bool in_barrier_ = false;
+  bool opened_ = false;
+  std::vector<std::pair<std::string, io::TimePoint>> beats_;  // by rank: last seen, since when
+  std::optional<Error> lost_;
+  io::Timer turn_;
+  io::Timer heart_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,55 @@
+// KeyValue over a TCPStore, with the "/" that PyTorch's clients put before each key.
+// Two connections: on one nothing ever waits, the other waits; a watch has a third of its own.
+#pragma once
+
+#include "io/loop.h"
+#include "rendezvous/key_value.h"
+#include "store/async_client.h"
+
+#include <memory>
+#include <string>
+
+namespace lockstep::rendezvous {
+
+class TcpKeyValue : public KeyValue {
+ public:
+  TcpKeyValue(io::Loop& loop, store::AsyncClientOptions options);
+
+  // Once; tries until options.connect_timeout. No callback runs inside the call.
+  void connect(Done<void> done);
+  // After connect(): once.
+  void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
+  const Error* last_attempt() const { return quick_.last_attempt(); }
+  std::string local_address() const { return quick_.local_address(); }
+  std::string place() const { return quick_.place(); }
+
+  void set(std::string_view key, std::string_view value, Done<void> done) override;
+  void multi_set(const Entries& entries, Done<void> done) override;
+  void add(std::string_view key, std::int64_t delta, Done<std::int64_t> done) override;
+  void put_if_absent(std::string_view key, std::string_view value, Done<std::string> done) override;
+  void probe(std::string_view key, Done<std::optional<std::string>> done) override;
+  void multi_get(const Keys& keys, Ms timeout, Done<Keys> done) override;
+  void wait(const Keys& keys, Ms timeout, Done<void> done) override;
+  void forget_waits() override;
+  std::unique_ptr<Watch> watch(std::string_view key,
+                               std::function<void(std::string)> done) override;
+  void add_bare(std::string_view key, std::int64_t delta);  // without the "/"
+  // The value now stored, as the TCPStore has it.
+  void compare_set(std::string_view key, std::string_view expected, std::string_view desired,
+                   Done<std::string> done);
+
+ private:
+  void connected(const Result<void>& outcome);
+  void lost(const Error& error);
+
+  io::Loop& loop_;
+  store::AsyncClientOptions options_;
+  store::AsyncClient quick_;
+  std::unique_ptr<store::AsyncClient> waits_;
+  Done<void> connect_done_;
+  int connections_ = 0;
+  bool lost_ = false;
+  std::function<void(const Error&)> on_lost_;
+};
+
+}  // namespace lockstep::rendezvous
