@@ -1,0 +1,218 @@
+#include "http/client.h"
+
+#include "http/stream.h"
+#include "io/connect.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::http {
+
+using std::chrono::milliseconds;
+
+std::string Origin::text() const {
+  return (tls ? "https://" : "http://") + io::place_text(host, port);
+}
+
+// What exchanges share: the connections that no exchange uses just now.
+struct Client::Pool {
+  static constexpr std::size_t kKept = 4;
+
+  Pool(io::Loop& on, Origin to) : loop(on), origin(std::move(to)) {}
+
+  std::unique_ptr<Stream> take() {
+    if (idle.empty()) return nullptr;
+    auto stream = std::move(idle.back());
+    idle.pop_back();
+    return stream;
+  }
+
+  // Whatever happens on a connection nobody uses is its end.
+  void keep(std::unique_ptr<Stream> stream) {
+    if (idle.size() >= kKept) return;
+    Stream* raw = stream.get();
+    const auto drop = [this, raw] {
+      std::erase_if(idle, [raw](const auto& kept) { return kept.get() == raw; });
+    };
+    stream->listen({[drop](std::string_view) { drop(); }, [drop](const Status&) { drop(); }});
+    idle.push_back(std::move(stream));
+  }
+
+  io::Loop& loop;
+  Origin origin;
+  std::vector<std::unique_ptr<Stream>> idle;
+};
+
+namespace {
+
+std::string print_call(const Call& call, const Origin& origin) {
+  std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, call.target,
+                                 io::place_text(origin.host, origin.port));
+  for (const Field& field : call.fields)
+    text += fmt::format("{}: {}\r\n", field.name, field.value);
+  if (!call.body.empty() || call.method != "GET")
+    text += fmt::format("Content-Length: {}\r\n", call.body.size());
+  text += "\r\n";
+  text += call.body;
+  return text;
+}
+
+class RealExchange : public Exchange {
+ public:
+  RealExchange(std::shared_ptr<Client::Pool> pool, Call call, StreamHandlers handlers, bool whole)
+      : pool_(std::move(pool)),
+        call_(std::move(call)),
+        handlers_(std::move(handlers)),
+        whole_(whole),
+        parser_(call_.method == "HEAD"),
+        until_(io::Clock::now() + call_.timeout),
+        timer_(pool_->loop) {
+    timer_.start(call_.timeout, [this] {
+      finish(fail(Errc::timeout, fmt::format("no answer within {} ms{}", call_.timeout.count(),
+                                             dial_ ? " (not connected)" : "")));
+    });
+    stream_ = pool_->take();
+    used_before_ = stream_ != nullptr;
+    if (used_before_) {
+      converse();
+    } else {
+      dial();
+    }
+  }
+
+  bool sent() const override { return sent_; }
+
+ private:
+  void dial() {
+    dial_ = std::make_unique<io::Dial>(
+        pool_->loop, pool_->origin.host, pool_->origin.port,
+        // So that the connection's own error comes first: it knows more.
+        until_ - io::Clock::now() - milliseconds(5), [this](Result<io::Fd> fd) {
+          dial_.reset();
+          if (!fd) return finish(tl::make_unexpected(std::move(fd).error()));
+          connected(std::move(*fd));
+        });
+  }
+
+  void connected(io::Fd fd) {
+    std::unique_ptr<TlsSession> tls;
+    if (pool_->origin.tls) {
+      auto session = TlsSession::make(pool_->origin.tls, pool_->origin.host);
+      if (!session) return finish(tl::make_unexpected(std::move(session).error()));
+      tls = std::move(*session);
+    }
+    stream_ = std::make_unique<Stream>(pool_->loop, std::move(fd), std::move(tls));
+    converse();
+  }
+
+  void converse() {
+    stream_->listen({[this](std::string_view bytes) { on_bytes(bytes); },
+                     [this](Status status) { on_end(std::move(status)); }});
+    sent_ = true;
+    stream_->write(print_call(call_, pool_->origin));
+  }
+
+  void on_bytes(std::string_view bytes) {
+    const auto before = parser_.state();
+    std::string body;
+    const std::size_t taken = parser_.feed(bytes, body);
+    received_ += body.size();
+    const std::weak_ptr<const bool> life = life_;
+    if (before == ResponseParser::State::head && parser_.state() != before && bad_head(life))
+      return;
+    if (whole_ && received_ > call_.body_limit) {
+      return finish(
+          fail(Errc::corrupt, fmt::format("the answer is larger than {} bytes", call_.body_limit)));
+    }
+    if (!body.empty() && handlers_.body) {
+      const auto call = handlers_.body;
+      call(body);
+      if (life.expired()) return;
+    }
+    if (parser_.state() == ResponseParser::State::bad)
+      return finish(fail(Errc::corrupt, parser_.error()));
+    if (parser_.state() != ResponseParser::State::complete) return;
+    if (parser_.keep_alive() && taken == bytes.size()) pool_->keep(std::move(stream_));
+    finish({});
+  }
+
+  // The head is there. True: the exchange is gone.
+  bool bad_head(const std::weak_ptr<const bool>& life) {
+    if (parser_.state() == ResponseParser::State::bad) return false;  // told further below
+    if (!whole_) timer_.cancel();
+    if (handlers_.head) handlers_.head(parser_.head());
+    return life.expired();
+  }
+
+  void on_end(Status status) {
+    if (used_before_ && parser_.empty() && call_.repeatable) {
+      used_before_ = false;
+      stream_.reset();
+      return dial();
+    }
+    if (!status) return finish(std::move(status));
+    if (parser_.end() == ResponseParser::State::complete) return finish({});
+    finish(fail(Errc::unavailable, parser_.error()));
+  }
+
+  void finish(Status status) {
+    timer_.cancel();
+    dial_.reset();
+    stream_.reset();
+    const auto call = std::exchange(handlers_.ended, nullptr);
+    if (!call) return;
+    if (status) return call({});
+    const std::string what =
+        fmt::format("{} {}{}", call_.method, pool_->origin.text(), call_.target);
+    call(tl::make_unexpected(std::move(status).error().within(what)));
+  }
+
+  std::shared_ptr<Client::Pool> pool_;
+  Call call_;
+  StreamHandlers handlers_;
+  bool whole_;
+  ResponseParser parser_;
+  io::TimePoint until_;
+  io::Timer timer_;
+  std::unique_ptr<io::Dial> dial_;
+  std::unique_ptr<Stream> stream_;
+  std::size_t received_ = 0;
+  bool used_before_ = false;  // the connection carried other exchanges
+  bool sent_ = false;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+
+Client::Client(io::Loop& loop, Origin origin)
+    : pool_(std::make_shared<Pool>(loop, std::move(origin))) {}
+
+Client::~Client() = default;
+
+const Origin& Client::origin() const {
+  return pool_->origin;
+}
+
+std::size_t Client::idle() const {
+  return pool_->idle.size();
+}
+
+std::unique_ptr<Exchange> Client::ask(Call call, Done done) {
+  auto answer = std::make_shared<Answer>();
+  StreamHandlers handlers;
+  handlers.head = [answer](const ResponseHead& head) { answer->head = head; };
+  handlers.body = [answer](std::string_view bytes) { answer->body += bytes; };
+  handlers.ended = [answer, done = std::move(done)](Status status) {
+    if (!status) return done(tl::make_unexpected(std::move(status).error()));
+    done(std::move(*answer));
+  };
+  return std::make_unique<RealExchange>(pool_, std::move(call), std::move(handlers), true);
+}
+
+std::unique_ptr<Exchange> Client::stream(Call call, StreamHandlers handlers) {
+  return std::make_unique<RealExchange>(pool_, std::move(call), std::move(handlers), false);
+}
+
+}  // namespace lockstep::http

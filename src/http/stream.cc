@@ -1,0 +1,101 @@
+#include "http/stream.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <utility>
+
+namespace lockstep::http {
+
+Stream::Stream(io::Loop& loop, io::Fd fd, std::unique_ptr<TlsSession> tls)
+    : fd_(std::move(fd)), tls_(std::move(tls)), watch_(loop, fd_.get()) {
+  watch_.start(io::kReadable, [this](int events) { on_event(events); });
+  if (tls_) out_ = tls_->take_output();
+  want();
+}
+
+Stream::~Stream() = default;
+
+void Stream::write(std::string_view bytes) {
+  if (tls_) {
+    if (auto written = tls_->write(bytes); !written) trouble_ = std::move(written);
+    out_ += tls_->take_output();
+  } else {
+    out_ += bytes;
+  }
+  flush();
+  want();
+}
+
+void Stream::want() {
+  const bool more = sent_ < out_.size() || !trouble_;
+  watch_.want(more ? io::kReadable | io::kWritable : io::kReadable);
+}
+
+void Stream::on_event(int events) {
+  if ((events & io::kReadable) != 0 && !receive()) return;
+  flush();
+  if (!trouble_) {
+    end(std::exchange(trouble_, {}));
+    return;
+  }
+  want();
+}
+
+bool Stream::receive() {
+  std::array<char, 64 << 10> chunk;
+  const ssize_t got = recv(fd_.get(), chunk.data(), chunk.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (got < 0) return end(fail_sys("read", errno));
+  if (got == 0) {
+    if (tls_ && !tls_->ended())
+      return end(fail_sys("the connection was closed without a word", ECONNRESET));
+    return end({});
+  }
+  std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
+  std::string plain;
+  Status understood;
+  if (tls_) {
+    understood = tls_->feed(bytes, plain);
+    out_ += tls_->take_output();
+    bytes = plain;
+  }
+  const std::weak_ptr<const bool> life = life_;
+  if (!bytes.empty() && handlers_.bytes) {
+    const auto call = handlers_.bytes;
+    call(bytes);
+    if (life.expired()) return false;
+  }
+  if (!understood) {
+    flush();  // the alert that says why
+    return end(std::move(understood));
+  }
+  if (tls_ && tls_->ended()) return end({});
+  return true;
+}
+
+void Stream::flush() {
+  while (sent_ < out_.size() && trouble_) {
+    const ssize_t put = send(fd_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EAGAIN) return;
+    if (put < 0) {
+      trouble_ = fail_sys("write", errno);
+      return;
+    }
+    sent_ += static_cast<std::size_t>(put);
+  }
+  if (sent_ == out_.size()) {
+    out_.clear();
+    sent_ = 0;
+  }
+}
+
+bool Stream::end(Status status) {
+  watch_.stop();
+  if (const auto call = std::exchange(handlers_.ended, nullptr)) call(std::move(status));
+  return false;
+}
+
+}  // namespace lockstep::http

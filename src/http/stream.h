@@ -1,0 +1,51 @@
+// A connected byte stream on the event loop, plain or TLS; both look alike from above.
+#pragma once
+
+#include "base/error.h"
+#include "http/tls.h"
+#include "io/fd.h"
+#include "io/loop.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace lockstep::http {
+
+class Stream {
+ public:
+  struct Handlers {
+    std::function<void(std::string_view)> bytes;
+    // Once, last of all. No error: the other end has said that nothing more comes.
+    std::function<void(Status)> ended;
+  };
+
+  Stream(io::Loop& loop, io::Fd fd, std::unique_ptr<TlsSession> tls);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Any handler may destroy the stream.
+  void listen(Handlers handlers) { handlers_ = std::move(handlers); }
+  // Never calls back within; what goes wrong is told by `ended`.
+  void write(std::string_view bytes);
+
+ private:
+  void on_event(int events);
+  bool receive();  // false: the stream is gone
+  void flush();
+  void want();
+  bool end(Status status);
+
+  io::Fd fd_;
+  std::unique_ptr<TlsSession> tls_;
+  io::Watch watch_;  // after fd_: goes first
+  Handlers handlers_;
+  std::string out_;
+  std::size_t sent_ = 0;
+  Status trouble_;  // of a write, told in the next turn
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::http
