@@ -64,13 +64,12 @@ void EtcdLegacy::open(Done<void> done) {
 Status EtcdLegacy::open_now() {
   LOCKSTEP_TRY_ASSIGN(etcd_, EtcdTransport::make(loop_, settings_.access));
   node_address_ = own_address(settings_);
-  const std::string host =
-      settings_.offer.host.empty() ? node_address_ : settings_.offer.host;
+  const std::string host = settings_.offer.host.empty() ? node_address_ : settings_.offer.host;
   driver_ = std::make_unique<EtcdLegacyDriver>(
       *etcd_, LegacySettings{.prefix = settings_.prefix,
                              .run_id = settings_.run_id,
                              .rules = settings_.rules,
-                             .self = {.host = host, .id = uuid4()}});
+                             .self = {.host = host, .id = random_uuid4()}});
   driver_->on_watched([this](const EtcdLegacyDriver::Watched& watched) { on_watched(watched); });
   driver_->on_outage([this](const Error& error) {
     interrupt(Interruption::Kind::end, "etcd does not answer any more: " + error.message);
@@ -179,8 +178,8 @@ void EtcdLegacy::on_watched(const EtcdLegacyDriver::Watched& watched) {
   if (closed || state->waiting == 0) return;
   // A full round of ours has no use for them; torchrun's agents start again all the same.
   if (round_->all_ours() && round_->participants >= settings_.rules.max_nodes) return;
-  interrupt(Interruption::Kind::rejoin,
-            fmt::format("{} node{} to join", state->waiting, state->waiting == 1 ? " waits" : "s wait"));
+  interrupt(Interruption::Kind::rejoin, fmt::format("{} node{} to join", state->waiting,
+                                                    state->waiting == 1 ? " waits" : "s wait"));
 }
 
 void EtcdLegacy::on_gone(const EtcdLegacyDriver::Watched& watched) {
@@ -192,7 +191,8 @@ void EtcdLegacy::on_gone(const EtcdLegacyDriver::Watched& watched) {
   const bool closed = watched.state->status == Status_::closed;
   // They were done, as we are.
   if (closed && in_barrier_) return;
-  const std::size_t left = round_->participants - std::min(watched.gone.size(), round_->participants);
+  const std::size_t left =
+      round_->participants - std::min(watched.gone.size(), round_->participants);
   const std::string why =
       fmt::format("{} {} gone (no lease for {} s)", names, watched.gone.size() == 1 ? "is" : "are",
                   kLegacyLeaseTtl.count());

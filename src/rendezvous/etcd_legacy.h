@@ -22,11 +22,11 @@ struct EtcdLegacySettings {
   EtcdAccess access;
   std::string prefix = "/torchelastic/p2p";  // --rdzv-conf etcd_prefix
   std::string run_id;
-  LegacyRules rules;
+  LegacyRules rules = {};
   std::chrono::milliseconds read_timeout{60'000};
   std::chrono::seconds exit_barrier_timeout{300};  // 0: no barrier
-  std::optional<std::string> local_addr;
-  NodeOffer offer;
+  std::optional<std::string> local_addr = {};
+  NodeOffer offer = {};
 };
 
 class EtcdLegacy : public Backend {

@@ -93,8 +93,7 @@ void EtcdLegacyDriver::open(Done<void> done) {
 // Each exists already, or is made; the run's goes away by itself when nobody keeps it.
 void EtcdLegacyDriver::make_folders(std::size_t next, const Done<void>& done) {
   const std::vector<std::pair<std::string, V2Form>> all = {
-      {folder_,
-       {{"dir", "true"}, {"prevExist", "false"}, {"ttl", seconds_text(kLegacyRunTtl)}}},
+      {folder_, {{"dir", "true"}, {"prevExist", "false"}, {"ttl", seconds_text(kLegacyRunTtl)}}},
       {folder_ + "/rdzv", {{"dir", "true"}, {"prevExist", "false"}}},
       {key("version_counter"), {{"value", "0"}, {"prevExist", "false"}}}};
   if (next == all.size()) {
@@ -200,9 +199,9 @@ void EtcdLegacyDriver::act(LegacyStep step) {
 }
 
 Error EtcdLegacyDriver::too_late() const {
-  std::string text = fmt::format("joining timed out: {} of at least {} nodes had joined '{}'",
-                                 seen_ ? seen_->participants : 0, settings_.rules.min_nodes,
-                                 settings_.run_id);
+  std::string text =
+      fmt::format("joining timed out: {} of at least {} nodes had joined '{}'",
+                  seen_ ? seen_->participants : 0, settings_.rules.min_nodes, settings_.run_id);
   if (last_error_) text += fmt::format(" ({})", last_error_->message);
   return {Errc::timeout, std::move(text), {}, 0};
 }
@@ -303,8 +302,8 @@ void EtcdLegacyDriver::await_change(const std::string& at, bool below,
                                     const std::function<void()>& then) {
   const auto left = std::chrono::ceil<Ms>(until - io::Clock::now());
   EtcdTransport::Request made;
-  made.call = v2_get(at, fmt::format("wait=true&waitIndex={}{}", index_ + 1,
-                                     below ? "&recursive=true" : ""));
+  made.call = v2_get(
+      at, fmt::format("wait=true&waitIndex={}{}", index_ + 1, below ? "&recursive=true" : ""));
   made.timeout = made.attempt = std::clamp(left, Ms(1), kLongestPoll);
   ask_raw(std::move(made), [this, then, generation = generation_,
                             since = io::Clock::now()](const Result<http::Answer>& answer) {
@@ -336,20 +335,21 @@ void EtcdLegacyDriver::finish(Result<std::optional<LegacyState>> result) {
 void EtcdLegacyDriver::close(Done<void> done) {
   ++generation_;
   turn_.cancel();
-  request(v2_get(key("active_version"), "quorum=true"), Twice::harmless,
-          [this, done = std::move(done)](Result<V2Reply> reply) {
-            if (!reply) return done(tl::make_unexpected(std::move(reply).error()));
-            if (auto taken = take_seen(*reply); !taken) return done(std::move(taken));
-            if (seen_ && seen_->status == LegacyState::Status::closed) return done({});
-            LegacyState closed = seen_.value_or(LegacyState{});
-            closed.status = LegacyState::Status::closed;
-            const V2Form form = seen_ ? V2Form{{"prevValue", text_}} : V2Form{{"prevExist", "false"}};
-            put_state(closed, std::nullopt, form, [this, done](const Result<V2Reply>& put) {
-              if (!put) return done(tl::make_unexpected(put.error()));
-              if (put->error == 0) return done({});
-              turn_.start(short_while(), [this, done] { close(done); });
-            });
-          });
+  request(
+      v2_get(key("active_version"), "quorum=true"), Twice::harmless,
+      [this, done = std::move(done)](Result<V2Reply> reply) {
+        if (!reply) return done(tl::make_unexpected(std::move(reply).error()));
+        if (auto taken = take_seen(*reply); !taken) return done(std::move(taken));
+        if (seen_ && seen_->status == LegacyState::Status::closed) return done({});
+        LegacyState closed = seen_.value_or(LegacyState{});
+        closed.status = LegacyState::Status::closed;
+        const V2Form form = seen_ ? V2Form{{"prevValue", text_}} : V2Form{{"prevExist", "false"}};
+        put_state(closed, std::nullopt, form, [this, done](const Result<V2Reply>& put) {
+          if (!put) return done(tl::make_unexpected(put.error()));
+          if (put->error == 0) return done({});
+          turn_.start(short_while(), [this, done] { close(done); });
+        });
+      });
 }
 
 }  // namespace lockstep::rendezvous

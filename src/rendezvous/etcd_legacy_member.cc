@@ -50,7 +50,7 @@ LegacyStep LegacyMember::next(const std::optional<LegacyState>& seen, TimePoint 
       break;
     case Status::final:
       recognise(*seen);
-      return at_final(*seen);
+      return at_final(*seen, now);
     case Status::setup:
     case Status::closed:
       break;
@@ -135,7 +135,7 @@ LegacyStep LegacyMember::at_frozen(const LegacyState& seen) {
   return step;
 }
 
-LegacyStep LegacyMember::at_final(const LegacyState& seen) {
+LegacyStep LegacyMember::at_final(const LegacyState& seen, TimePoint now) {
   const auto& leases = seen.keep_alives;
   if (phase_ != Phase::outside &&
       std::find(leases.begin(), leases.end(), lease_key()) != leases.end()) {
@@ -146,6 +146,7 @@ LegacyStep LegacyMember::at_final(const LegacyState& seen) {
   const bool full = seen.participants >= rules_.max_nodes;
   // Announced to a full round torchrun's agents would stop their workers for nobody.
   spare_ = full && !was_ours;
+  if (spare_) deadline_ = now + rules_.join_timeout;  // its time to join comes later
   if (announced_ == seen.version || spare_) return {.kind = Kind::check, .state = seen};
   announced_after_ = seen.version;
   LegacyStep step{.kind = Kind::replace, .state = seen};

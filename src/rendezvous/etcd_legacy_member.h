@@ -75,7 +75,7 @@ class LegacyMember {
   LegacyStep join(LegacyState state);
   LegacyStep last_call(const LegacyState& seen, TimePoint now);
   LegacyStep at_frozen(const LegacyState& seen);
-  LegacyStep at_final(const LegacyState& seen);
+  LegacyStep at_final(const LegacyState& seen, TimePoint now);
   void recognise(const LegacyState& seen);
   LegacyStep watch(TimePoint until) const;
 

@@ -18,16 +18,14 @@ using Status = LegacyState::Status;
 constexpr std::size_t kMostBytes = 4U << 20;
 constexpr std::size_t kMostNodes = 1U << 16;
 constexpr std::size_t kMostDigits = 18;
-constexpr std::array<std::pair<Status, const char*>, 5> kNames = {
-    {{Status::setup, "setup"},
-     {Status::joinable, "joinable"},
-     {Status::frozen, "frozen"},
-     {Status::final, "final"},
-     {Status::closed, "closed"}}};
+constexpr std::array<std::pair<Status, const char*>, 5> kNames = {{{Status::setup, "setup"},
+                                                                   {Status::joinable, "joinable"},
+                                                                   {Status::frozen, "frozen"},
+                                                                   {Status::final, "final"},
+                                                                   {Status::closed, "closed"}}};
 
 Failure nonsense(std::string_view text) {
-  return fail(Errc::corrupt,
-              "the rendezvous state makes no sense: '" + printable(text, 100) + "'");
+  return fail(Errc::corrupt, "the rendezvous state makes no sense: '" + printable(text, 100) + "'");
 }
 
 std::optional<Status> status_of(const json& value) {

@@ -36,8 +36,8 @@ Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer) {
   return keys;
 }
 
-void EtcdLegacyDriver::list_leases(
-    const std::string& version, std::function<void(Result<std::vector<std::string>>)> done) {
+void EtcdLegacyDriver::list_leases(const std::string& version,
+                                   std::function<void(Result<std::vector<std::string>>)> done) {
   ask(v2_get(member_.folder_of(version), "quorum=true"), Twice::harmless, kPatience,
       [done = std::move(done)](const Result<http::Answer>& answer) {
         done(answer ? parse_v2_keys(*answer) : tl::make_unexpected(answer.error()));
@@ -46,10 +46,11 @@ void EtcdLegacyDriver::list_leases(
 
 void EtcdLegacyDriver::keep_lease() {
   lease_timer_.start(kLeasePause, [this] { keep_lease(); });
-  request(v2_put(lease_, {{"refresh", "true"},
-                          {"prevExist", "true"},
-                          {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
-          Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
+  request(
+      v2_put(lease_, {{"refresh", "true"},
+                      {"prevExist", "true"},
+                      {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
+      Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
 }
 
 void EtcdLegacyDriver::tick() {
@@ -59,12 +60,12 @@ void EtcdLegacyDriver::tick() {
         if (generation != generation_) return;
         if (!reply) return missed(reply.error());
         if (!take_seen(*reply)) seen_.reset();  // nonsense is none of ours
-        list_leases(member_.version(), [this, generation](
-                                           const Result<std::vector<std::string>>& leases) {
-          if (generation != generation_) return;
-          if (!leases) return missed(leases.error());
-          tell_watched(*leases);
-        });
+        list_leases(member_.version(),
+                    [this, generation](const Result<std::vector<std::string>>& leases) {
+                      if (generation != generation_) return;
+                      if (!leases) return missed(leases.error());
+                      tell_watched(*leases);
+                    });
       },
       kPatience);
 }
@@ -75,8 +76,9 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
   if (seen_ && seen_->version == member_.version()) watched.gone = missing_leases(*seen_, leases);
   // We were away for longer than it lives, and nobody has minded.
   if (std::erase(watched.gone, member_.rank()) > 0 && !lease_.empty())
-    request(v2_put(lease_, {{"value", ""}, {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
-            Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
+    request(
+        v2_put(lease_, {{"value", ""}, {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
+        Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
   await_change(key("active_version"), false, io::Clock::now() + kLookPause, [this] { tick(); });
   if (const auto tell = on_watched_) tell(watched);
 }
