@@ -142,7 +142,7 @@ class RealExchange : public Exchange {
   bool bad_head(const std::weak_ptr<const bool>& life) {
     if (parser_.state() == ResponseParser::State::bad) return false;  // told further below
     if (!whole_) timer_.cancel();
-    if (handlers_.head) handlers_.head(parser_.head());
+    if (const auto call = handlers_.head) call(parser_.head());
     return life.expired();
   }
 
