@@ -52,6 +52,7 @@ class EtcdV2Store : public KeyValue {
   void probe(std::string_view key, Done<std::optional<std::string>> done) override;
   void multi_get(const Keys& keys, Ms timeout, Done<Keys> done) override;
   void wait(const Keys& keys, Ms timeout, Done<void> done) override;
+  void forget_waits() override;
   std::unique_ptr<Watch> watch(std::string_view key,
                                std::function<void(std::string)> done) override;
 

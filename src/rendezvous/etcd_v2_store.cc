@@ -352,4 +352,8 @@ std::unique_ptr<KeyValue::Watch> EtcdV2Store::watch(std::string_view key,
   return std::make_unique<RealWatch>(core_, id);
 }
 
+void EtcdV2Store::forget_waits() {
+  std::erase_if(core_->waits, [](const auto& entry) { return entry.second->timeout.has_value(); });
+}
+
 }  // namespace lockstep::rendezvous
