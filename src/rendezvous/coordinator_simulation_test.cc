@@ -110,6 +110,7 @@ class Simulation : public testing::CoordinatorFixture {
         agents[name].closed = true;
         return;
       case 5:
+        if (pick(4) == 0) return pass(6s, {name.c_str()});  // silent
         return pass(Ms(100 * (1 + pick(20))));
       case 6:
         return say(name, StoreOffer{number, "x", 1, ""});  // out of the blue
