@@ -195,9 +195,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   if (running() && gone.stage == Stage::finished) {
     ++current_->finished_and_gone;
     check_all_finished();
-  } else if (running() && gone.stage == Stage::placed) {
-    missing_from_round(gone.called() + " " + why);
-  } else if (current_ && !running() && viable() < settings_.min_nodes) {
+  } else if (running() ? gone.stage == Stage::placed : current_ && viable() < settings_.min_nodes) {
     missing_from_round(gone.called() + " " + why);
   }
   consider(now);

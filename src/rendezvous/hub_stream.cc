@@ -86,7 +86,7 @@ void HubStream::receive() {
   }
 }
 
-void HubStream::end(Error error) {
+void HubStream::end(const Error& error) {
   watch_.stop();
   if (const auto tell = std::exchange(events_.ended, nullptr)) tell(error);
 }
