@@ -3,6 +3,8 @@
 #include "codec/rdzv_conf.h"
 #include "rendezvous/c10d_place.h"
 #include "rendezvous/dynamic_backend.h"
+#include "rendezvous/etcd_legacy.h"
+#include "rendezvous/etcd_v2_place.h"
 #include "rendezvous/file_place.h"
 #include "rendezvous/hub_backend.h"
 #include "rendezvous/solo.h"
@@ -51,34 +53,69 @@ rendezvous::DynamicSettings dynamic_settings_of(const LaunchConfig& config) {
   return dynamic;
 }
 
-Result<std::unique_ptr<rendezvous::Backend>> make_c10d(io::Loop& loop, const LaunchConfig& config,
-                                                       rendezvous::NodeOffer offer,
-                                                       rendezvous::OfferStore offer_store) {
-  rendezvous::DynamicBackendSettings settings;
-  settings.run_id = config.run_id;
-  settings.dynamic = dynamic_settings_of(config);
-  settings.read_timeout = seconds_of(config, "read_timeout", std::chrono::seconds(60));
-  settings.exit_barrier_timeout = config.exit_barrier_timeout;
-  settings.offer = std::move(offer);
-  if (const auto type = config.rdzv_conf.find("store_type");
-      type != config.rdzv_conf.end() && type->second == "file") {
-    rendezvous::FilePlaceSettings place{.path = config.rdzv_endpoint,
-                                        .run_id = config.run_id,
-                                        .local_addr = config.local_addr,
-                                        .read_timeout = settings.read_timeout};
-    return std::make_unique<rendezvous::DynamicBackend>(
-        loop, std::make_unique<rendezvous::FilePlace>(loop, std::move(place)), std::move(settings),
-        std::move(offer_store));
+Result<std::unique_ptr<rendezvous::MeetingPlace>> make_place(io::Loop& loop,
+                                                             const LaunchConfig& config,
+                                                             std::chrono::seconds read_timeout) {
+  if (config.rdzv_backend == "etcd-v2") {
+    rendezvous::EtcdV2PlaceSettings place;
+    LOCKSTEP_TRY_ASSIGN(place.access,
+                        rendezvous::parse_etcd_access(config.rdzv_endpoint, config.rdzv_conf));
+    place.run_id = config.run_id;
+    place.local_addr = config.local_addr;
+    return std::make_unique<rendezvous::EtcdV2Place>(loop, std::move(place));
   }
+  const auto type = config.rdzv_conf.find("store_type");
+  if (type != config.rdzv_conf.end() && type->second == "file")
+    return std::make_unique<rendezvous::FilePlace>(
+        loop, rendezvous::FilePlaceSettings{.path = config.rdzv_endpoint,
+                                            .run_id = config.run_id,
+                                            .local_addr = config.local_addr,
+                                            .read_timeout = read_timeout});
   rendezvous::C10dPlaceSettings place;
   place.endpoint = config.rdzv_endpoints.at(0);
   place.run_id = config.run_id;
   LOCKSTEP_TRY_ASSIGN(place.is_host, codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
   place.local_addr = config.local_addr;
-  place.read_timeout = settings.read_timeout;
-  return std::make_unique<rendezvous::DynamicBackend>(
-      loop, std::make_unique<rendezvous::C10dPlace>(loop, std::move(place)), std::move(settings),
-      std::move(offer_store));
+  place.read_timeout = read_timeout;
+  return std::make_unique<rendezvous::C10dPlace>(loop, std::move(place));
+}
+
+Result<std::unique_ptr<rendezvous::Backend>> make_dynamic(io::Loop& loop,
+                                                          const LaunchConfig& config,
+                                                          rendezvous::NodeOffer offer,
+                                                          rendezvous::OfferStore offer_store) {
+  const auto read_timeout = seconds_of(config, "read_timeout", std::chrono::seconds(60));
+  LOCKSTEP_TRY_ASSIGN(auto place, make_place(loop, config, read_timeout));
+  rendezvous::DynamicBackendSettings settings;
+  settings.run_id = config.run_id;
+  settings.dynamic = dynamic_settings_of(config);
+  settings.read_timeout = read_timeout;
+  settings.exit_barrier_timeout = config.exit_barrier_timeout;
+  settings.offer = std::move(offer);
+  return std::make_unique<rendezvous::DynamicBackend>(loop, std::move(place), std::move(settings),
+                                                      std::move(offer_store));
+}
+
+Result<std::unique_ptr<rendezvous::Backend>> make_etcd(io::Loop& loop, const LaunchConfig& config,
+                                                       rendezvous::NodeOffer offer,
+                                                       rendezvous::OfferStore offer_store) {
+  rendezvous::EtcdLegacySettings settings;
+  LOCKSTEP_TRY_ASSIGN(settings.access,
+                      rendezvous::parse_etcd_access(config.rdzv_endpoint, config.rdzv_conf));
+  if (const auto prefix = config.rdzv_conf.find("etcd_prefix"); prefix != config.rdzv_conf.end())
+    settings.prefix = prefix->second;
+  settings.run_id = config.run_id;
+  settings.rules.min_nodes = static_cast<std::size_t>(config.min_nodes);
+  settings.rules.max_nodes = static_cast<std::size_t>(config.max_nodes);
+  settings.rules.join_timeout = seconds_of(config, "timeout", std::chrono::seconds(900));
+  settings.rules.last_call_timeout =
+      seconds_of(config, "last_call_timeout", std::chrono::seconds(30));
+  settings.read_timeout = seconds_of(config, "read_timeout", std::chrono::seconds(60));
+  settings.exit_barrier_timeout = config.exit_barrier_timeout;
+  settings.local_addr = config.local_addr;
+  settings.offer = std::move(offer);
+  return std::make_unique<rendezvous::EtcdLegacy>(loop, std::move(settings),
+                                                  std::move(offer_store));
 }
 
 rendezvous::hub::RankOrder hub_order_of(const LaunchConfig& config) {
@@ -148,8 +185,10 @@ Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
   if (config.rdzv_backend == "lockstep")
     return make_lockstep(loop, config, std::move(offer), std::move(offer_store));
   if (config.rdzv_backend == "static") return make_static(loop, config, std::move(offer));
-  if (config.rdzv_backend == "c10d")
-    return make_c10d(loop, config, std::move(offer), std::move(offer_store));
+  if (config.rdzv_backend == "c10d" || config.rdzv_backend == "etcd-v2")
+    return make_dynamic(loop, config, std::move(offer), std::move(offer_store));
+  if (config.rdzv_backend == "etcd")
+    return make_etcd(loop, config, std::move(offer), std::move(offer_store));
   return fail(
       Errc::unavailable,
       fmt::format("several nodes over the backend '{}' are not there yet", config.rdzv_backend));

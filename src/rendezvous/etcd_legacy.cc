@@ -6,7 +6,7 @@
 #include "io/listen.h"
 #include "io/resolve.h"
 #include "rendezvous/exit_barrier.h"
-#include "rendezvous/host_match.h"
+#include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
 
@@ -19,19 +19,6 @@ namespace {
 using Status_ = LegacyState::Status;
 
 // As the way to etcd shows it.
-std::string own_address(const EtcdLegacySettings& settings) {
-  const HostFacts facts = facts_of_this_machine();
-  const std::string& host = settings.access.endpoints.front().host;
-  const auto etcd = io::resolve_numeric(host == "localhost" ? "127.0.0.1" : host, 2379);
-  std::string route;
-  if (etcd) route = address_towards(etcd->addresses.front()).value_or(std::string());
-  return choose_node_address({.local_addr = settings.local_addr,
-                              .endpoint_host = host,
-                              .route_address = route,
-                              .own_addresses = facts.own_addresses,
-                              .hostname = facts.hostname});
-}
-
 // The exchange's view of the round; its keys lie in a folder of their own.
 RoundResult result_of(const LegacyState& state, std::size_t rank) {
   RoundResult result;
@@ -63,7 +50,7 @@ void EtcdLegacy::open(Done<void> done) {
 
 Status EtcdLegacy::open_now() {
   LOCKSTEP_TRY_ASSIGN(etcd_, EtcdTransport::make(loop_, settings_.access));
-  node_address_ = own_address(settings_);
+  node_address_ = address_beside(settings_.access.endpoints.front(), settings_.local_addr);
   const std::string host = settings_.offer.host.empty() ? node_address_ : settings_.offer.host;
   driver_ = std::make_unique<EtcdLegacyDriver>(
       *etcd_, LegacySettings{.prefix = settings_.prefix,

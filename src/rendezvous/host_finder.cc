@@ -72,6 +72,20 @@ std::string listening_place(const std::string& endpoint_host) {
   return known && io::is_loopback(known->addresses.front()) ? endpoint_host : "";
 }
 
+std::string address_beside(const codec::RdzvEndpoint& server,
+                           const std::optional<std::string>& local_addr) {
+  const HostFacts facts = facts_of_this_machine();
+  std::string route;
+  if (const auto known = io::resolve_numeric(server.host, server.port))
+    route = address_towards(known->addresses.front()).value_or(std::string());
+  return choose_node_address({.local_addr = local_addr,
+                              .endpoint_host = {},
+                              .hosts = false,
+                              .route_address = route,
+                              .own_addresses = facts.own_addresses,
+                              .hostname = facts.hostname});
+}
+
 std::string own_node_address(const FoundHost& found, const std::string& endpoint_host, bool hosts,
                              const std::optional<std::string>& local_addr,
                              const std::string& connected_from) {
