@@ -23,6 +23,8 @@ constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 constexpr milliseconds kConnectPatience(2500);
 constexpr milliseconds kGreetPatience(8000);
+// Also for an attempt near the end of all patience, or its haste would be what is told.
+constexpr milliseconds kLeastGreetPatience(1000);
 constexpr milliseconds kProbePatience(2000);
 // The host of a job that has just ended may still be there.
 constexpr milliseconds kOtherJobPatience(5000);
@@ -165,7 +167,8 @@ void HubDial::greet() {
   watch_.reset();
   hub_nonce_.reset();
   nonce_ = random_nonce();
-  timer_.start(std::min<io::Duration>(kGreetPatience, until_ - io::Clock::now()), [this] {
+  const io::Duration left = until_ - io::Clock::now();
+  timer_.start(std::clamp<io::Duration>(left, kLeastGreetPatience, kGreetPatience), [this] {
     Error error = fail_sys(what(), ETIMEDOUT).value();
     error.message += ": connected, but no answer to the greeting";
     next_address(std::move(error));
