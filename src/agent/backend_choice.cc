@@ -3,6 +3,7 @@
 #include "codec/rdzv_conf.h"
 #include "rendezvous/c10d_place.h"
 #include "rendezvous/dynamic_backend.h"
+#include "rendezvous/etcd3_backend.h"
 #include "rendezvous/etcd_legacy.h"
 #include "rendezvous/etcd_v2_place.h"
 #include "rendezvous/file_place.h"
@@ -131,12 +132,10 @@ rendezvous::hub::RankOrder hub_order_of(const LaunchConfig& config) {
   return rendezvous::hub::RankOrder::host_first;
 }
 
-Result<std::unique_ptr<rendezvous::Backend>> make_lockstep(io::Loop& loop,
-                                                           const LaunchConfig& config,
-                                                           rendezvous::NodeOffer offer,
-                                                           rendezvous::OfferStore offer_store) {
+Result<rendezvous::HubSettings> hub_settings_of(const LaunchConfig& config,
+                                                rendezvous::NodeOffer offer,
+                                                rendezvous::OfferStore offer_store) {
   rendezvous::HubSettings settings;
-  settings.endpoint = config.rdzv_endpoints.at(0);
   settings.run_id = config.run_id;
   LOCKSTEP_TRY_ASSIGN(settings.is_host, codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
   settings.local_addr = config.local_addr;
@@ -154,7 +153,30 @@ Result<std::unique_ptr<rendezvous::Backend>> make_lockstep(io::Loop& loop,
   settings.keep_alive_interval = seconds_of(config, "keep_alive_interval", seconds(1));
   settings.keep_alive_max_attempt =
       static_cast<int>(seconds_of(config, "keep_alive_max_attempt", seconds(5)).count());
+  return settings;
+}
+
+Result<std::unique_ptr<rendezvous::Backend>> make_lockstep(io::Loop& loop,
+                                                           const LaunchConfig& config,
+                                                           rendezvous::NodeOffer offer,
+                                                           rendezvous::OfferStore offer_store) {
+  LOCKSTEP_TRY_ASSIGN(auto settings,
+                      hub_settings_of(config, std::move(offer), std::move(offer_store)));
+  settings.endpoint = config.rdzv_endpoints.at(0);
   return std::make_unique<rendezvous::HubBackend>(loop, std::move(settings));
+}
+
+Result<std::unique_ptr<rendezvous::Backend>> make_etcd3(io::Loop& loop, const LaunchConfig& config,
+                                                        rendezvous::NodeOffer offer,
+                                                        rendezvous::OfferStore offer_store) {
+  rendezvous::Etcd3Settings settings;
+  LOCKSTEP_TRY_ASSIGN(settings.access,
+                      rendezvous::parse_etcd_access(config.rdzv_endpoint, config.rdzv_conf));
+  settings.lease_ttl =
+      static_cast<int>(seconds_of(config, "lease_ttl", std::chrono::seconds(3)).count());
+  LOCKSTEP_TRY_ASSIGN(settings.hub,
+                      hub_settings_of(config, std::move(offer), std::move(offer_store)));
+  return std::make_unique<rendezvous::Etcd3Backend>(loop, std::move(settings));
 }
 
 std::unique_ptr<rendezvous::Backend> make_static(io::Loop& loop, const LaunchConfig& config,
@@ -184,6 +206,8 @@ Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
   }
   if (config.rdzv_backend == "lockstep")
     return make_lockstep(loop, config, std::move(offer), std::move(offer_store));
+  if (config.rdzv_backend == "etcd3")
+    return make_etcd3(loop, config, std::move(offer), std::move(offer_store));
   if (config.rdzv_backend == "static") return make_static(loop, config, std::move(offer));
   if (config.rdzv_backend == "c10d" || config.rdzv_backend == "etcd-v2")
     return make_dynamic(loop, config, std::move(offer), std::move(offer_store));

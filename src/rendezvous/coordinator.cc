@@ -14,6 +14,7 @@ namespace lockstep::rendezvous::hub {
 Coordinator::Coordinator(CoordinatorSettings settings, Time now)
     : settings_(std::move(settings)),
       next_round_(settings_.first_round),
+      restarts_(settings_.restarts),
       forming_since_(now),
       last_tick_(now),
       next_beat_(now + settings_.heartbeat) {}

@@ -41,7 +41,11 @@ struct CoordinatorSettings {
   Ms return_grace{10'000};  // for an agent that said it would come back on a new connection
   Ms store_timeout{30'000};
   RankOrder order = RankOrder::host_first;
+  // After another coordinator: what it had come to. Nodes that knew it are waited for only so long.
   std::int64_t first_round = 0;
+  int restarts = 0;
+  bool takeover = false;
+  Ms takeover_grace{1'000};
 };
 
 class Coordinator {

@@ -60,7 +60,8 @@ void Coordinator::consider(Time now) {
   }
   // Those of an earlier round have waited enough already.
   if (current_ || joined >= settings_.max_nodes) return propose(now);
-  if (!last_call_until_) last_call_until_ = now + settings_.last_call;
+  if (!last_call_until_)
+    last_call_until_ = now + (settings_.takeover ? settings_.takeover_grace : settings_.last_call);
   if (now >= *last_call_until_) propose(now);
 }
 

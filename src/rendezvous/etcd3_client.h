@@ -37,6 +37,7 @@ class Etcd3Client {
   using Patience = Etcd3Patience;
 
   static Result<std::unique_ptr<Etcd3Client>> make(io::Loop& loop, const EtcdAccess& access);
+  std::string endpoints() const { return transport_->endpoints(); }  // for people
   ~Etcd3Client();
   Etcd3Client(const Etcd3Client&) = delete;
   Etcd3Client& operator=(const Etcd3Client&) = delete;

@@ -8,8 +8,6 @@
 #include <utility>
 
 namespace lockstep::rendezvous {
-namespace {
-
 hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent) {
   return {.run_id = settings.run_id,
           .token = settings.token,
@@ -24,7 +22,23 @@ hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::N
           .close_timeout = settings.close_timeout};
 }
 
-}  // namespace
+hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host) {
+  hub::HubServerSettings settings{.listen = listening_place(given.endpoint.host),
+                                  .port = given.endpoint.port,
+                                  .token = given.token,
+                                  .coordinator = {}};
+  auto& rules = settings.coordinator;
+  rules.run_id = given.run_id;
+  rules.host = host;
+  rules.min_nodes = given.min_nodes;
+  rules.max_nodes = given.max_nodes;
+  rules.last_call = given.last_call_timeout;
+  rules.heartbeat = given.keep_alive_interval;
+  rules.dead = given.keep_alive_interval * given.keep_alive_max_attempt;
+  rules.return_grace = rules.dead * 2;
+  rules.order = given.order;
+  return settings;
+}
 
 HubBackend::HubBackend(io::Loop& loop, HubSettings settings)
     : loop_(loop),
@@ -64,21 +78,7 @@ void HubBackend::settle(Result<FoundHost> found) {
 }
 
 Status HubBackend::host() {
-  hub::HubServerSettings settings{.listen = listening_place(settings_.endpoint.host),
-                                  .port = settings_.endpoint.port,
-                                  .token = settings_.token,
-                                  .coordinator = {}};
-  auto& rules = settings.coordinator;
-  rules.run_id = settings_.run_id;
-  rules.host = agent_;
-  rules.min_nodes = settings_.min_nodes;
-  rules.max_nodes = settings_.max_nodes;
-  rules.last_call = settings_.last_call_timeout;
-  rules.heartbeat = settings_.keep_alive_interval;
-  rules.dead = settings_.keep_alive_interval * settings_.keep_alive_max_attempt;
-  rules.return_grace = rules.dead * 2;
-  rules.order = settings_.order;
-  LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, std::move(settings)));
+  LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, hub_server_settings(settings_, agent_)));
   settings_.endpoint.port = server_->port();
   return {};
 }

@@ -39,6 +39,10 @@ struct HubSettings {
   std::chrono::milliseconds lost_patience{3'000};  // with a host where nobody listens any more
 };
 
+// For every backend whose nodes meet at a hub.
+hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent);
+hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host);
+
 class HubBackend final : public Backend {
  public:
   HubBackend(io::Loop& loop, HubSettings settings);

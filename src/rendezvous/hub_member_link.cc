@@ -142,7 +142,7 @@ void HubMember::hang_up() {
 }
 
 bool HubMember::needs_link() const {
-  return in_round_ || join_done_ || finish_done_;
+  return in_round_ || join_done_ || finish_done_ || connect_done_;
 }
 
 void HubMember::tick() {
