@@ -191,7 +191,11 @@ def test_exit_code_of_the_root_cause_on_every_node(job, whose):
 
 
 def held(job, count, *args, actions=("pause",), **options):
-    runs = [job.node(number, *args, actions=(SHOW, *actions), **options) for number in range(count)]
+    """Nodes that run; number 0 hosts."""
+    runs = []
+    for number in range(count):
+        runs.append(job.node(number, *args, actions=(SHOW, *actions), **options))
+        listening(job.port)
     for run in runs:
         starts(run, 1)
     return runs
@@ -251,9 +255,7 @@ def test_one_node_starts_after_the_last_call_and_a_second_joins(dynamic):
 
 def test_a_spare_ends_well(dynamic):
     go = dynamic.lockstep.folder / "go"
-    runs = [dynamic.node(number, actions=(SHOW, f"wait={go}")) for number in (0, 1)]
-    for run in runs:
-        starts(run, 1)
+    runs = held(dynamic, 2, actions=(f"wait={go}",))
     spare = dynamic.node(2)
     until(lambda: states(dynamic)["redundancy_list"], what="the spare is on its list")
     go.touch()
@@ -263,19 +265,14 @@ def test_a_spare_ends_well(dynamic):
 
 def test_a_spare_takes_the_place_of_a_lost_node(dynamic):
     go = dynamic.lockstep.folder / "go"
-    options = dict(settings=QUICK, actions=(SHOW, f"wait={go}"))
-    runs = [dynamic.node(number, **options) for number in (0, 1)]
-    for run in runs:
-        starts(run, 1)
-    spare = dynamic.node(2, **options)
+    runs = held(dynamic, 2, settings=QUICK, actions=(f"wait={go}",))
+    spare = dynamic.node(2, settings=QUICK, actions=(SHOW, f"wait={go}"))
     until(lambda: states(dynamic)["redundancy_list"], what="the spare is on its list")
-    lost = runs[1].agent()
-    runs[1].signal(signal.SIGKILL, lost)
+    kill_agent(runs[1])
     again = starts(runs[0], 2)[1]
     (taken,) = starts(spare, 1)
     go.touch()
     ends(runs[0], spare)
-    runs[1].wait(), runs[1].none_left()
     assert (again["RANK"], taken["RANK"], again["WORLD_SIZE"]) == ("0", "1", "2")
     assert again["TORCHELASTIC_RESTART_COUNT"] == taken["TORCHELASTIC_RESTART_COUNT"] == "0"
 
@@ -308,12 +305,9 @@ def test_a_lost_node_where_min_does_not_allow_it(dynamic):
 
 # Row 63.
 def test_the_host_of_the_store_is_killed(job):
-    host = job.node(0, actions=(SHOW, "pause"))
-    listening(job.port)
-    others = [job.node(1, actions=(SHOW, "pause"), nnodes="2")]
-    starts(host, 1), starts(others[0], 1)
+    host, other = held(job, 2)
     kill_agent(host)
-    (ended,) = ends(*others, rc=1, timeout=5)
+    (ended,) = ends(other, rc=1, timeout=5)
     assert f"127.0.0.1:{job.port}" in ended.err and "is lost" in ended.err, str(ended)
 
 
@@ -337,12 +331,14 @@ def test_heartbeats_go_on_in_the_exit_barrier(dynamic):
 
 
 def test_the_exit_barrier_can_be_bounded(job):
-    first = job.node(0 if job.backend == "c10d" else 1, "--exit-barrier-timeout", 1)
-    second = job.node(1 if job.backend == "c10d" else 0, actions=(SHOW, f"wait={job.lockstep.folder}/go"), host=None)
-    ended = first.wait(10)
-    assert ended.rc == 0 and "exit barrier" in ended.err and ended.seconds < 4, str(ended)
-    (job.lockstep.folder / "go").touch()
-    second.wait()
+    go = job.lockstep.folder / "go"
+    host = job.node(0, actions=(SHOW, f"wait={go}"))
+    listening(job.port)
+    guest = job.node(1, "--exit-barrier-timeout", 1)
+    ended = guest.wait(10)
+    assert ended.rc == 0 and "came to the exit barrier in time" in ended.err and 1 <= ended.seconds < 4, str(ended)
+    go.touch()
+    ends(host)
 
 
 # --- looking for one another (rows 51, 61, 62) ---
@@ -376,7 +372,7 @@ def test_two_nodes_of_one_rank(static):
     static.node(0, actions=(SHOW, "pause"))
     listening(static.port)
     ended = static.lockstep.start_worker(*static.command(0), actions=(SHOW,)).wait(10)
-    one_line(ended, 1, str(static.port), "lockstep-agent")
+    one_line(ended, 1, str(static.port), "held by pid")
     static.lockstep.runs[0].signal(signal.SIGTERM)
     static.lockstep.runs[0].wait()
 
