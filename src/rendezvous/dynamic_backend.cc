@@ -15,6 +15,8 @@ namespace lockstep::rendezvous {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWords{20};
+// A host that was told to stop stays so long for its guests to hear of it.
+constexpr std::chrono::seconds kGoodbye{1};
 constexpr std::ptrdiff_t kMostNames = 8;
 
 std::string names_of(const std::vector<std::string>& names) {
@@ -244,11 +246,14 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   const bool runs = std::exchange(in_round_, false);
   agreeing_ = nullptr;
   in_barrier_ = false;
-  leave_deadline_ = io::Clock::now() + settings_.dynamic.close_timeout;
+  leave_deadline_ =
+      io::Clock::now() + (how == Departure::stopped
+                              ? std::min<io::Duration>(kGoodbye, settings_.dynamic.close_timeout)
+                              : settings_.dynamic.close_timeout);
   if (!driver_ || lost_) return turn_.start({}, [done = std::move(done)] { done({}); });
   const auto left = [this, how, done = std::move(done)](const Result<void>& outcome) {
     board_.reset();
-    if (!outcome || how == Departure::stopped || !place_->hosts()) return done(outcome);
+    if (!outcome || !place_->hosts()) return done(outcome);
     await_guests(done);
   };
   if (how == Departure::stopped && runs) say_goodbye();

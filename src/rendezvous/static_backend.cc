@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kInit = "init/";
 constexpr std::chrono::milliseconds kCountPause{1};
 constexpr std::chrono::milliseconds kLastWords{20};
+constexpr std::chrono::seconds kGoodbye{1};
 constexpr std::string_view kLeft = "left";  // in place of a node's count of heartbeats: it is done
 
 }  // namespace
@@ -250,19 +251,25 @@ void StaticBackend::leave(Departure how, Done<void> done) {
   const bool runs = std::exchange(in_round_, false);
   in_barrier_ = false;
   heart_.cancel();
-  if (how == Departure::stopped && runs && all_ours_ && !lost_)
+  const bool stopped = how == Departure::stopped;
+  deadline_ =
+      io::Clock::now() + (stopped ? std::min<io::Duration>(kGoodbye, settings_.close_timeout)
+                                  : settings_.close_timeout);
+  const auto go = [this, done = std::move(done)] {
+    board_.reset();
+    if (hosts() && server_) return await_guests(done);
+    turn_.start({}, [done] { done({}); });
+  };
+  if (!all_ours_ || lost_) return go();
+  if (stopped && runs)
     return board_->tell({settings_.node_rank,
                          fmt::format("node {} ({}) has left: it was told to stop",
                                      settings_.node_rank, settings_.offer.host),
                          true, restarts_, true},
-                        [done = std::move(done)](const Result<std::string>&) { done({}); });
-  board_.reset();
-  if (!hosts() && how == Departure::succeeded && all_ours_ && !lost_)
-    return keys_->set(alive_key(settings_.node_rank), kLeft, done);
-  if (!hosts() || how == Departure::stopped)
-    return turn_.start({}, [done = std::move(done)] { done({}); });
-  deadline_ = io::Clock::now() + settings_.close_timeout;
-  await_guests(done);
+                        [go](const Result<std::string>&) { go(); });
+  if (!hosts() && how == Departure::succeeded)
+    return keys_->set(alive_key(settings_.node_rank), kLeft, [go](const Result<void>&) { go(); });
+  go();
 }
 
 // By value: it may be called from what it replaces.

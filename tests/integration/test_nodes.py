@@ -110,7 +110,7 @@ def test_whoever_comes_first_hosts(dynamic):
 
 # PyTorch 1.13 of Debian 12: a collective over two nodes, before and after a restart.
 def test_all_reduce_of_1_13_workers(job):
-    runs = [job.script(number, SCRIPTS / "all_reduce.py", "--fail-first", nproc=number + 1, args=("--max-restarts", 1))
+    runs = [job.script(number, SCRIPTS / "all_reduce.py", "--fail-first", nproc=number + 1, args=("-t", 1, "--max-restarts", 1))
             for number in (0, 1)]
     ended = ends(*runs, timeout=60)
     found = sorted(re.findall(r"torch (1\.13)\S* attempt (\d) rank (\d) sum (\S+)", ended[0].out + ended[1].out))
