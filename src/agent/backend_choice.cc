@@ -189,6 +189,9 @@ std::unique_ptr<rendezvous::Backend> make_static(io::Loop& loop, const LaunchCon
   settings.timeout = seconds_of(config, "timeout", std::chrono::seconds(900));
   settings.exit_barrier_timeout = config.exit_barrier_timeout;
   settings.close_timeout = config.leave_timeout;
+  settings.heartbeat_interval = seconds_of(config, "keep_alive_interval", std::chrono::seconds(5));
+  settings.heartbeat_attempts = static_cast<int>(
+      seconds_of(config, "keep_alive_max_attempt", std::chrono::seconds(3)).count());
   settings.offer = std::move(offer);
   return std::make_unique<rendezvous::StaticBackend>(loop, std::move(settings));
 }

@@ -62,11 +62,10 @@ Status check_etcd(const Facts& facts, LaunchConfig& config) {
 Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
   const std::string& backend = config.rdzv_backend;
   codec::RdzvConf& conf = config.rdzv_conf;
-  for (const char* key : {"join_timeout", "close_timeout", "heartbeat_timeout",
-                          "keep_alive_interval", "keep_alive_max_attempt", "read_timeout"}) {
-    if (backend == "static" || backend == "etcd") break;
-    LOCKSTEP_TRY(check_positive(conf, key));
-  }
+  for (const char* key : {"keep_alive_interval", "keep_alive_max_attempt"})
+    if (backend != "etcd") LOCKSTEP_TRY(check_positive(conf, key));
+  for (const char* key : {"join_timeout", "close_timeout", "heartbeat_timeout", "read_timeout"})
+    if (backend != "static" && backend != "etcd") LOCKSTEP_TRY(check_positive(conf, key));
   if (backend != "static") LOCKSTEP_TRY(check_positive(conf, "last_call_timeout"));
   LOCKSTEP_TRY_ASSIGN(const auto timeout, codec::rdzv_conf_int(conf, "timeout"));
   if (timeout && (*timeout < 0 || *timeout > kYear))

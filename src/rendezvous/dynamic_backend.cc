@@ -14,6 +14,9 @@
 namespace lockstep::rendezvous {
 namespace {
 
+constexpr std::chrono::milliseconds kLastWords{20};
+// A host that was told to stop stays so long for its guests to hear of it.
+constexpr std::chrono::seconds kGoodbye{1};
 constexpr std::ptrdiff_t kMostNames = 8;
 
 std::string names_of(const std::vector<std::string>& names) {
@@ -31,7 +34,8 @@ DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> pla
       place_(std::move(place)),
       settings_(std::move(settings)),
       offer_store_(std::move(offer_store)),
-      turn_(loop) {
+      turn_(loop),
+      loss_(loop) {
   const auto& dynamic = settings_.dynamic;
   asked_ = dynamic.min_nodes == dynamic.max_nodes
                ? std::to_string(dynamic.min_nodes)
@@ -140,15 +144,19 @@ void DynamicBackend::interrupt(Interruption::Kind kind, std::string why) {
 // Nodes of the round that its state no longer has.
 std::string DynamicBackend::gone(const RendezvousState& state) const {
   std::vector<std::string> names;
-  for (const Node& node : round_.nodes)
-    if (!state.participants.contains(node) && !state.wait_list.contains(node))
-      names.push_back(node.addr);
+  for (std::size_t rank = 0; rank < round_.nodes.size(); ++rank) {
+    const Node& node = round_.nodes[rank];
+    if (state.participants.contains(node) || state.wait_list.contains(node)) continue;
+    names.push_back(node.addr);
+    if (board_) board_->miss(static_cast<int>(rank));
+  }
   return names.empty() ? std::string() : names_of(names);
 }
 
 void DynamicBackend::on_watched(const RendezvousState& state) {
   if (!in_round_ && !agreeing_) return;
   warn_of_skew(state);
+  if (state.closed) return;  // somebody waits in the exit barrier no longer; there is no next round
   if (!state.participants.contains(driver_->self()))
     return interrupt(Interruption::Kind::rejoin,
                      "the other nodes had not heard of this one for too long and gave it up");
@@ -199,8 +207,11 @@ void DynamicBackend::on_lost(const Error& error) {
   const std::weak_ptr<const bool> life = life_;
   if (driver_) driver_->lost(*lost_);
   if (life.expired()) return;
-  // The end of the job as well as its breakdown look like this from the barrier.
-  if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+  // A host that goes in good order has said so, and that may still be on its way to us on another
+  // connection. The end of the job as well as its breakdown look like this from the barrier.
+  loss_.start(kLastWords, [this] {
+    if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+  });
 }
 
 void DynamicBackend::tell_failure(const std::string& line, bool final) {
@@ -232,16 +243,33 @@ void DynamicBackend::exchange_reports(const NodeReport& own, std::chrono::millis
 }
 
 void DynamicBackend::leave(Departure how, Done<void> done) {
-  in_round_ = false;
-  leave_deadline_ = io::Clock::now() + settings_.dynamic.close_timeout;
+  const bool runs = std::exchange(in_round_, false);
+  agreeing_ = nullptr;
+  in_barrier_ = false;
+  leave_deadline_ =
+      io::Clock::now() + (how == Departure::stopped
+                              ? std::min<io::Duration>(kGoodbye, settings_.dynamic.close_timeout)
+                              : settings_.dynamic.close_timeout);
   if (!driver_ || lost_) return turn_.start({}, [done = std::move(done)] { done({}); });
   const auto left = [this, how, done = std::move(done)](const Result<void>& outcome) {
     board_.reset();
-    if (!outcome || how == Departure::stopped || !place_->hosts()) return done(outcome);
+    if (!outcome || !place_->hosts()) return done(outcome);
     await_guests(done);
   };
+  if (how == Departure::stopped && runs) say_goodbye();
   if (how == Departure::stopped) return driver_->withdraw(left);
   driver_->close(left);
+}
+
+// So that the others need neither ask nor wait for heartbeats that no longer come.
+void DynamicBackend::say_goodbye() {
+  const RendezvousState& state = driver_->last_state();
+  const std::size_t listed =
+      state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
+  const bool too_few = listed < settings_.dynamic.min_nodes + 1;
+  board_->tell({static_cast<int>(round_.rank),
+                fmt::format("{} has left: it was told to stop", place_->node_address()), too_few,
+                restarts_, true});
 }
 
 // Others may still have to hear that all is over: a host that goes takes the answers with it.

@@ -51,6 +51,7 @@ class DynamicBackend : public Backend {
   void on_lost(const Error& error);
   void interrupt(Interruption::Kind kind, std::string why);
   std::string gone(const RendezvousState& state) const;
+  void say_goodbye();
   void await_guests(Done<void> done);
 
   io::Loop& loop_;
@@ -69,6 +70,7 @@ class DynamicBackend : public Backend {
   bool in_barrier_ = false;
   std::optional<Error> lost_;
   io::Timer turn_;
+  io::Timer loss_;
   io::TimePoint leave_deadline_;
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };

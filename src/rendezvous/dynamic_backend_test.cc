@@ -236,6 +236,72 @@ TEST_F(DynamicBackendTest, JoinTimesOut) {
             "joining timed out: 1 of at least 2 nodes had joined the rendezvous 'job'");
 }
 
+TEST_F(DynamicBackendTest, WhoIsStoppedWaitsForNobody) {
+  Agent& a = open("a");
+  join(a);
+  a.backend->leave(Departure::stopped, [&](const Result<void>& left) { a.left = left; });
+  until([&] { return a.left.has_value(); });
+  EXPECT_TRUE(*a.left);
+  EXPECT_EQ(a.joined->error().code, Errc::canceled);
+  Agent& b = open("b");
+  Agent& c = open("c");
+  join_all({&b, &c});
+  EXPECT_EQ(round(b).group_world_size, 2);
+}
+
+TEST_F(DynamicBackendTest, WhoIsStoppedSaysSo) {
+  settings.dynamic.keep_alive_interval = 60s;
+  for (const std::size_t min : {1, 2}) {
+    agents.clear();
+    settings.dynamic.min_nodes = min;
+    Agent& a = open("a");
+    Agent& b = open("b");
+    join_all({&a, &b});
+    b.backend->leave(Departure::stopped, [&](const Result<void>& left) { b.left = left; });
+    until([&] { return a.interrupted && b.left; });
+    EXPECT_EQ(a.interrupted->kind, min == 1 ? Interruption::Kind::rejoin : Interruption::Kind::end);
+    EXPECT_EQ(a.interrupted->why, "b has left: it was told to stop");
+    const auto start = io::Clock::now();
+    a.backend->exchange_reports({"a", 0, "[]"}, 5s,
+                                [&](auto reports) { a.reports = std::move(reports); });
+    until([&] { return a.reports.has_value(); });
+    EXPECT_LT(io::Clock::now() - start, 2s) << "nothing is to come from b";
+  }
+}
+
+TEST_F(DynamicBackendTest, ReportsDoNotQueueBehindTheBarrier) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  a.backend->finish([&](const Result<void>& all) { a.finished = all; });
+  b.backend->tell_failure("rank 1 on b failed", true);
+  until([&] { return a.interrupted.has_value(); });
+  const auto start = io::Clock::now();
+  for (Agent* agent : {&a, &b})
+    agent->backend->exchange_reports({"x", agent == &a ? 0 : 1, "[]"}, 10s, [agent](auto reports) {
+      agent->reports = std::move(reports);
+    });
+  until([&] { return a.reports && b.reports; });
+  EXPECT_LT(io::Clock::now() - start, 5s);
+  EXPECT_EQ(a.reports->size(), 2U);
+}
+
+TEST_F(DynamicBackendTest, WhoTiresOfTheBarrierIsNotMissed) {
+  settings.exit_barrier_timeout = 1s;
+  Agent& b = open("b");
+  Agent& a = open("a");
+  join_all({&a, &b});
+  a.backend->finish([&](const Result<void>& all) { a.finished = all; });
+  until([&] { return a.finished.has_value(); });
+  EXPECT_FALSE(*a.finished);
+  a.backend->leave(Departure::succeeded, [&](const Result<void>& left) { a.left = left; });
+  until([&] { return a.left.has_value(); });
+  a.backend.reset();
+  const auto start = io::Clock::now();
+  until([&] { return io::Clock::now() > start + 400ms; });
+  EXPECT_FALSE(b.interrupted);
+}
+
 TEST_F(DynamicBackendTest, ClosedIsFinalAndSparesEndWell) {
   settings.dynamic.min_nodes = 1;
   settings.dynamic.max_nodes = 1;

@@ -44,7 +44,8 @@ std::string DynamicDriver::change_key(std::int64_t change) const {
 void DynamicDriver::run(Op op, std::function<void(Result<Step>)> done) {
   watch_.cancel();
   operations_.push_back({op, std::move(done)});
-  if (operations_.size() == 1) start_next();
+  if (operations_.size() == 1) return start_next();
+  if (given_up() && poll_.active()) poll_.start({}, [this] { read(); });
 }
 
 void DynamicDriver::start_next() {
@@ -65,6 +66,13 @@ void DynamicDriver::read() {
   });
 }
 
+// A join may wait for ten minutes: who wants to leave, or to end it all, does not wait for that.
+bool DynamicDriver::given_up() const {
+  if (operations_.size() < 2 || operations_.front().op != Op::join) return false;
+  const Op next = operations_[1].op;
+  return next == Op::withdraw || next == Op::close;
+}
+
 void DynamicDriver::consider(const StateStore::Stored& stored) {
   auto state = stored.text == kNoState ? Result<RendezvousState>(RendezvousState{})
                                        : decode_state(stored.text);
@@ -73,6 +81,7 @@ void DynamicDriver::consider(const StateStore::Stored& stored) {
         std::move(state).error().within("the rendezvous state of run " + run_id_)));
   stored_ = stored;
   last_state_ = std::move(*state);
+  if (given_up()) return end(fail(Errc::canceled, "this node joins no more"));
   carry_out(member_.next(last_state_, now()));
 }
 

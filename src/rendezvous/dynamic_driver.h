@@ -58,6 +58,7 @@ class DynamicDriver {
   void run_simple(Op op, const std::string& what, Done<void> done);
   void start_next();
   void read();
+  bool given_up() const;  // the join under way
   void consider(const StateStore::Stored& stored);
   void carry_out(Step step);
   void write(RendezvousState state);

@@ -11,6 +11,7 @@ namespace {
 
 using Kind = Step::Kind;
 
+constexpr Period kMostAhead = std::chrono::hours(1);   // a clock further off than that is nonsense
 constexpr Period kRollback = std::chrono::seconds(5);  // how long after a timeout we tidy up
 
 Period between(SteadyTime from, SteadyTime to) {
@@ -117,7 +118,7 @@ Step DynamicMember::next_withdraw(RendezvousState state, Now now) const {
 Step DynamicMember::next_keep_alive(RendezvousState state, Now now) const {
   if (!keep_alive_due(state, now)) return step(Kind::done, std::move(state));
   if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
-  state.last_heartbeats[self_] = now.wall;
+  state.last_heartbeats[self_] = heartbeat(state, now);
   return step(Kind::write, std::move(state));
 }
 
@@ -169,7 +170,7 @@ Step DynamicMember::join_complete(RendezvousState state, Now now) const {
   if (waits && (room || settings_.exact)) return keep_alive_or_wait(std::move(state), now);
   state.wait_list.erase(self_);
   (room ? state.wait_list : state.redundancy_list).insert(self_);
-  state.last_heartbeats[self_] = now.wall;
+  state.last_heartbeats[self_] = heartbeat(state, now);
   return step(Kind::write, std::move(state));
 }
 
@@ -183,7 +184,7 @@ Step DynamicMember::join_forming(RendezvousState state, Now now) const {
   }
   state.wait_list.erase(self_);
   state.participants[self_] = settings_.exact ? 0 : seat_ + 1;
-  state.last_heartbeats[self_] = now.wall;
+  state.last_heartbeats[self_] = heartbeat(state, now);
   const std::size_t count = state.participants.size();
   if (count == settings_.min_nodes) state.deadline = now.wall + settings_.last_call_timeout;
   if (count == settings_.max_nodes) complete(state);
@@ -193,8 +194,21 @@ Step DynamicMember::join_forming(RendezvousState state, Now now) const {
 Step DynamicMember::keep_alive_or_wait(RendezvousState state, Now now) const {
   if (!keep_alive_due(state, now))
     return {Kind::wait, std::move(state), now.steady + settings_.poll_interval};
-  state.last_heartbeats[self_] = now.wall;
+  state.last_heartbeats[self_] = heartbeat(state, now);
   return step(Kind::write, std::move(state));
+}
+
+// torchrun's agents judge heartbeats by their own clocks: where one of them is ahead, ours goes
+// with it, or it would take us for dead.
+UtcTime DynamicMember::heartbeat(const RendezvousState& state, Now now) const {
+  UtcTime time = now.wall;
+  if (settings_.exact) return time;
+  for (const auto& [node, last] : state.last_heartbeats) {
+    if (node == self_ || badge_of(node)) continue;
+    const UtcTime theirs = last + observer_.unchanged(node);
+    if (theirs < now.wall + kMostAhead) time = std::max(time, theirs);
+  }
+  return time;
 }
 
 bool DynamicMember::dead(const Node& node, UtcTime heartbeat, Now now) const {

@@ -9,6 +9,8 @@
 //   *changed* for so long while we looked, and a last call ends so long after we first saw it:
 //   clocks that differ evict nobody. The price: a node that died before we came takes that long
 //   once more.
+// - The own heartbeat goes by the clock of the torchrun agent that is furthest ahead (by an hour at
+//   most), as those do compare.
 // - An agent never evicts itself, and a time in which we could not look (frozen, cut off) is no
 //   silence of the others.
 // - Who completes a round writes down how many took part. A participant that comes to see the round
@@ -139,6 +141,7 @@ class DynamicMember {
   Step join_forming(RendezvousState state, Now now) const;
   Step keep_alive_or_wait(RendezvousState state, Now now) const;
 
+  UtcTime heartbeat(const RendezvousState& state, Now now) const;
   bool dead(const Node& node, UtcTime heartbeat, Now now) const;
   bool keep_alive_due(const RendezvousState& state, Now now) const;
   bool last_call_over(const RendezvousState& state, Now now) const;

@@ -33,6 +33,22 @@ TEST_P(DynamicStateObserved, ClocksThatDifferEvictNobody) {
   }
 }
 
+TEST_P(DynamicStateObserved, BesideATorchrunAgentThatIsAheadTheOwnHeartbeatIsToo) {
+  const Node own{"10.0.0.1", 7, local_id_of({})};
+  for (const auto skew : {-20s, 20s, 7200s}) {
+    auto stored = state({own, kB}, true);
+    stored.last_heartbeats[kB] += skew;
+    DynamicMember alive(own, settings_);
+    EXPECT_EQ(alive.sanitize(stored, clock_.now), stored);
+    clock_.pass(settings_.keep_alive_interval);
+    alive.begin(Op::keep_alive, clock_.now);
+    const Step step = alive.next(stored, clock_.now);
+    ASSERT_TRUE(step.is(Kind::write));
+    const auto ahead = step.state.last_heartbeats.at(own) - clock_.now.wall;
+    EXPECT_EQ(ahead, skew == 20s ? 20s : 0s) << skew.count();
+  }
+}
+
 TEST_P(DynamicStateObserved, ALastCallLastsAsLongByAnyClock) {
   auto stored = state({kA, kB}, false);
   stored.deadline = clock_.now.wall - 2h;  // set by a clock far behind

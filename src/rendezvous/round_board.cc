@@ -36,7 +36,8 @@ std::string encode_failure(const FailureRecord& record) {
   return dump({{"node", record.node},
                {"line", record.line},
                {"final", record.final},
-               {"restarts", record.restarts}});
+               {"restarts", record.restarts},
+               {"gone", record.gone}});
 }
 
 Result<FailureRecord> decode_failure(std::string_view text) {
@@ -50,6 +51,8 @@ Result<FailureRecord> decode_failure(std::string_view text) {
     return fail(Errc::corrupt, "a note of a failure makes no sense");
   FailureRecord record{value["node"].get<int>(), value["line"].get<std::string>(),
                        value["final"].get<bool>(), value["restarts"].get<int>()};
+  if (const auto gone = value.find("gone"); gone != value.end() && gone->is_boolean())
+    record.gone = gone->get<bool>();
   if (record.line.size() > kMostLine) record.line.resize(kMostLine);
   return record;
 }
@@ -72,19 +75,26 @@ void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
     const auto record = decode_failure(text);
     if (!record) return;
     first_ = *record;
+    if (record->gone) miss(record->node);
     if (record->node == rank_) return;
     if (const auto tell = on_failure_) tell(*record);
   });
 }
 
-void RoundBoard::tell(const FailureRecord& record) {
+void RoundBoard::tell(const FailureRecord& record, KeyValue::Done<std::string> done) {
   told_ = record;
-  keys_.put_if_absent(key("failure"), encode_failure(record), nullptr);
+  if (record.gone) miss(record.node);
+  keys_.put_if_absent(key("failure"), encode_failure(record), std::move(done));
+}
+
+void RoundBoard::miss(int rank) {
+  if (rank >= 0 && rank < std::ssize(ours_)) ours_[static_cast<std::size_t>(rank)] = false;
 }
 
 void RoundBoard::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                                   std::function<void(std::vector<NodeReport>)> done) {
   reports_done_ = std::move(done);
+  keys_.forget_waits();  // for the exit barrier, which the reports would have to queue behind
   reports_.push_back(own);
   keys_.set(key(fmt::format("report/{}", rank_)), dump({{"host", own.host}, {"report", own.text}}),
             nullptr);

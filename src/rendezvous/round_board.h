@@ -21,6 +21,7 @@ struct FailureRecord {
   std::string line;
   bool final = false;  // no restart is left: the job has failed
   int restarts = 0;    // used up by the job, this one included
+  bool gone = false;   // the node itself is no longer there: no report of it will come
   bool operator==(const FailureRecord&) const = default;
 };
 std::string encode_failure(const FailureRecord& record);
@@ -33,8 +34,10 @@ class RoundBoard {
 
   // The round's first failure, when another node had it.
   void on_failure(std::function<void(const FailureRecord&)> fn);
-  // Counts unless another node was first.
-  void tell(const FailureRecord& record);
+  // Counts unless another node was first. done may be empty.
+  void tell(const FailureRecord& record, KeyValue::Done<std::string> done = nullptr);
+  // The node is gone: its report is not waited for.
+  void miss(int rank);
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done);
 

@@ -26,6 +26,22 @@ TEST(SkewWatch, OnlyAFreshHeartbeatTells) {
   EXPECT_FALSE(watch.look(state, self, start + 10s)) << "once is enough";
 }
 
+TEST(SkewWatch, BesideTorchrunOursFollowItsClock) {
+  const Node self{"a", 1, local_id_of({})};
+  const Node ours{"b", 1, local_id_of({})};
+  const Node theirs{"c", 1, 0};
+  const UtcTime start{std::chrono::sys_days(std::chrono::year(2026) / 1 / 2)};
+  SkewWatch watch(8s);
+  RendezvousState state;
+  state.last_heartbeats[ours] = state.last_heartbeats[theirs] = start;
+  EXPECT_FALSE(watch.look(state, self, start));
+  state.last_heartbeats[ours] = state.last_heartbeats[theirs] = start + 25s;
+  const auto skew = watch.look(state, self, start + 5s);
+  ASSERT_TRUE(skew);
+  EXPECT_EQ(skew->node, theirs);
+  EXPECT_FALSE(watch.look(state, self, start + 6s));
+}
+
 TEST(SkewWatch, NearIsGoodEnough) {
   const Node self{"a", 1, 0};
   const UtcTime start{std::chrono::sys_days(std::chrono::year(2026) / 1 / 2)};

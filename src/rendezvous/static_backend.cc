@@ -17,11 +17,14 @@ namespace {
 // Every client that knows its world adds itself here, PyTorch's workers included. No "/" before it.
 constexpr std::string_view kInit = "init/";
 constexpr std::chrono::milliseconds kCountPause{1};
+constexpr std::chrono::milliseconds kLastWords{20};
+constexpr std::chrono::seconds kGoodbye{1};
+constexpr std::string_view kLeft = "left";  // in place of a node's count of heartbeats: it is done
 
 }  // namespace
 
 StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
-    : loop_(loop), settings_(std::move(settings)), turn_(loop), heart_(loop) {}
+    : loop_(loop), settings_(std::move(settings)), turn_(loop), heart_(loop), loss_(loop) {}
 
 StaticBackend::~StaticBackend() = default;
 
@@ -166,11 +169,14 @@ void StaticBackend::begin_round(const Assignment& made, const Done<std::optional
              .use_agent_store = true});
 }
 
+std::string StaticBackend::alive_key(int node_rank) const {
+  return fmt::format("{}/lockstep/alive/{}", settings_.run_id, node_rank);
+}
+
 // Node rank 0 misses the others by their counters; they miss it by their requests.
 void StaticBackend::beat() {
   heart_.start(settings_.heartbeat_interval, [this] { beat(); });
-  keys_->add(fmt::format("{}/lockstep/alive/{}", settings_.run_id, settings_.node_rank), 1,
-             [this](const Result<std::int64_t>&) {});
+  keys_->add(alive_key(settings_.node_rank), 1, [](const Result<std::int64_t>&) {});
   if (hosts() && in_round_) look_for_silence();
 }
 
@@ -179,9 +185,8 @@ void StaticBackend::look_for_silence() {
   const auto limit = settings_.heartbeat_interval * settings_.heartbeat_attempts;
   for (std::size_t rank = 1; rank < beats_.size(); ++rank) {
     auto& [seen, since] = beats_[rank];
-    const auto beat =
-        server_->engine().get(fmt::format("/{}/lockstep/alive/{}", settings_.run_id, rank));
-    if (beat && *beat != seen) {
+    const auto beat = server_->engine().get("/" + alive_key(static_cast<int>(rank)));
+    if (beat && (*beat != seen || *beat == kLeft)) {
       seen = *beat;
       since = now;
     }
@@ -189,7 +194,7 @@ void StaticBackend::look_for_silence() {
     const std::string why =
         fmt::format("node {} is gone (no heartbeat for {} s)", rank,
                     std::chrono::duration_cast<std::chrono::seconds>(limit).count());
-    board_->tell({settings_.node_rank, why, true, restarts_});
+    board_->tell({static_cast<int>(rank), why, true, restarts_, true});
     return interrupt(Interruption::Kind::end, why);
   }
 }
@@ -204,7 +209,10 @@ void StaticBackend::on_lost(const Error& error) {
   lost_->message = fmt::format("the store of node rank 0 at {}:{} is lost: {}",
                                settings_.master.addr, settings_.master.port, error.message);
   heart_.cancel();
-  if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+  // As in the dynamic backend: the last words of a host that was told to stop come first.
+  loss_.start(kLastWords, [this] {
+    if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+  });
 }
 
 void StaticBackend::tell_failure(const std::string& line, bool final) {
@@ -240,13 +248,28 @@ void StaticBackend::exchange_reports(const NodeReport& own, std::chrono::millise
 }
 
 void StaticBackend::leave(Departure how, Done<void> done) {
-  in_round_ = false;
+  const bool runs = std::exchange(in_round_, false);
+  in_barrier_ = false;
   heart_.cancel();
-  board_.reset();
-  if (!hosts() || how == Departure::stopped)
-    return turn_.start({}, [done = std::move(done)] { done({}); });
-  deadline_ = io::Clock::now() + settings_.close_timeout;
-  await_guests(done);
+  const bool stopped = how == Departure::stopped;
+  deadline_ =
+      io::Clock::now() + (stopped ? std::min<io::Duration>(kGoodbye, settings_.close_timeout)
+                                  : settings_.close_timeout);
+  const auto go = [this, done = std::move(done)] {
+    board_.reset();
+    if (hosts() && server_) return await_guests(done);
+    turn_.start({}, [done] { done({}); });
+  };
+  if (!all_ours_ || lost_) return go();
+  if (stopped && runs)
+    return board_->tell({settings_.node_rank,
+                         fmt::format("node {} ({}) has left: it was told to stop",
+                                     settings_.node_rank, settings_.offer.host),
+                         true, restarts_, true},
+                        [go](const Result<std::string>&) { go(); });
+  if (!hosts() && how == Departure::succeeded)
+    return keys_->set(alive_key(settings_.node_rank), kLeft, [go](const Result<void>&) { go(); });
+  go();
 }
 
 // By value: it may be called from what it replaces.

@@ -53,6 +53,7 @@ class StaticBackend : public Backend {
   std::int64_t joined() const;
   std::string prefix(std::int64_t round) const;
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
+  std::string alive_key(int node_rank) const;
   void beat();
   void look_for_silence();
   void interrupt(Interruption::Kind kind, std::string why);
@@ -76,6 +77,7 @@ class StaticBackend : public Backend {
   std::optional<Error> lost_;
   io::Timer turn_;
   io::Timer heart_;
+  io::Timer loss_;
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 

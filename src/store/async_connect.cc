@@ -94,9 +94,10 @@ void AsyncClient::attempt() {
 void AsyncClient::try_address() {
   if (next_address_ >= addresses_.size()) {
     const auto left = std::chrono::floor<milliseconds>(connect_until_ - io::Clock::now());
-    if (left <= milliseconds(1)) return give_up(*attempt_error_);
+    // The last attempt gets a moment, too: else "no answer" would be said of a port that refuses.
+    if (left <= kFirstPause) return give_up(*attempt_error_);
     stage_ = Stage::pausing;
-    connect_timer_.start(std::min(pause_, left), [this] { attempt(); });
+    connect_timer_.start(std::min(pause_, left - kFirstPause), [this] { attempt(); });
     pause_ = std::min(pause_ * 3 / 2, kLongestPause);
     return;
   }

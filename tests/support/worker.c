@@ -2,6 +2,7 @@
 //
 //   @R, @*        the actions that follow are for rank R only, for all ranks
 //   %A, %*        ... for attempt A only (TORCHELASTIC_RESTART_COUNT), for all attempts
+//   show=A,B      one line to stdout: "show A=... B=...", variables of the environment
 //   touch=DIR     create DIR/<rank> with "<pid>\n" in it (readiness: it appears complete)
 //   mark=FILE     create FILE
 //   wait=FILE     until FILE exists (60 s at most)
@@ -94,6 +95,20 @@ static void put(int fd, const char* text) {
   char* buffer = malloc(strlen(text) + 1);
   write_all(fd, buffer, unescape(buffer, text));
   free(buffer);
+}
+
+static void show(const char* names) {
+  char line[4096];
+  size_t used = (size_t)snprintf(line, sizeof line, "show");
+  char* list = strdup(names);
+  for (char* name = strtok(list, ","); name && used < sizeof line; name = strtok(NULL, ",")) {
+    const char* value = getenv(name);
+    used += (size_t)snprintf(line + used, sizeof line - used, " %s=%s", name, value ? value : "-");
+  }
+  free(list);
+  if (used >= sizeof line - 1) _exit(94);
+  line[used++] = '\n';
+  write_all(1, line, used);
 }
 
 // A file appears complete or not at all.
@@ -280,7 +295,9 @@ static void put_error_file(const char* text) {
 }
 
 static void act(const char* name, const char* value) {
-  if (!strcmp(name, "touch")) {
+  if (!strcmp(name, "show")) {
+    show(value);
+  } else if (!strcmp(name, "touch")) {
     char text[32];
     int n = snprintf(text, sizeof text, "%d\n", getpid());
     put_file(path_in(value, rank_text, ""), text, (size_t)n);

@@ -1,0 +1,96 @@
+"""Several agents of one job on this machine: every one its own `lockstep run` (or torchrun) under a
+loopback address of its own, as if it were a node."""
+import re
+
+from harness import BINARY, PEERS, SUPPORT, WORKER, free_port, skip, until
+
+TRIXIE = SUPPORT / "python-trixie"
+SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME",
+         "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT",
+         "TORCHELASTIC_USE_AGENT_STORE")
+SHOW = "show=" + ",".join(SHOWN)
+QUICK = "keep_alive_interval=1,keep_alive_max_attempt=2"  # a silent node is gone after 2 s
+
+
+def conf(*parts, **more):
+    """The arguments for --rdzv-conf."""
+    parts = [part for part in parts if part] + [f"{key}={int(value)}" for key, value in more.items() if value is not None]
+    return ("--rdzv-conf", ",".join(parts)) if parts else ()
+
+
+class Job:
+    """Agents of one run id and one endpoint."""
+
+    def __init__(self, lockstep, backend="c10d"):
+        self.lockstep = lockstep
+        self.backend = backend
+        self.port = free_port()
+        self.id = f"job{self.port}"
+        self.endpoint = f"127.0.0.1:{self.port}"
+
+    def meeting(self, number, nnodes):
+        """Where agent `number` (0, 1, ...) meets the others, and what they know it by."""
+        common = ("--nnodes", nnodes, "--rdzv-id", self.id, "--local-addr", f"127.0.0.{number + 2}")
+        if self.backend == "static":
+            return (*common, "--node-rank", number, "--master-addr", "127.0.0.1", "--master-port", self.port)
+        return (*common, "--rdzv-backend", self.backend, "--rdzv-endpoint", self.endpoint)
+
+    def command(self, number, *args, nnodes="2", nproc=1, settings="", host=None):
+        return (*self.meeting(number, nnodes), "--nproc-per-node", nproc, *conf(settings, is_host=host), *args)
+
+    def node(self, number, *args, actions=(SHOW,), env=None, **options):
+        """One of our agents with the C worker."""
+        return self.lockstep.start_worker(*self.command(number, *args, **options), actions=actions,
+                                          env={"LOGLEVEL": "INFO", **(env or {})})
+
+    def script(self, number, script, *script_args, args=(), env=None, **options):
+        """One of our agents with a Python worker."""
+        return self.lockstep.start(*self.command(number, *args, **options), script, *script_args,
+                                   env={"LOGLEVEL": "INFO", **(env or {})})
+
+    def torchrun(self, number, *args, script=None, script_args=(), env=None, before=(), **options):
+        """torchrun 2.6, with the C worker's actions or a Python script of the tests' own tree or of /tmp."""
+        what = (script, *script_args) if script else ("--no-python", WORKER, *script_args)
+        return self.lockstep.start(
+            *self.command(number, *args, **options), *what, program=(*before, TRIXIE),
+            env={"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1,
+                 "PYTHON_EXEC": None, **(env or {})})
+
+
+def need_torchrun():
+    if not (PEERS / "trixie/.complete").exists():
+        skip("no .cache/peers/trixie: run ./dev peers")
+
+
+def shown(run):
+    """What the agent's workers have shown so far, one dict a start of a worker."""
+    lines = re.findall(r"^show (.*)$", run.out(), re.M)
+    return [dict(item.split("=", 1) for item in line.split()) for line in lines]
+
+
+def ranks(run):
+    return [int(worker["RANK"]) for worker in shown(run)]
+
+
+def starts(run, count, deadline=15):
+    """Waits until `count` workers of this agent have started, restarts included."""
+    try:
+        return until(lambda: len(shown(run)) >= count and shown(run), deadline, f"{count} workers")
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{run.out()}\n{run.err()[-6000:]}") from None
+
+
+def says(run, text, deadline=10):
+    try:
+        return until(lambda: text in run.err(), deadline, f"{text!r} on stderr")
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{run.err()[-6000:]}") from None
+
+
+def ends(*runs, rc=0, timeout=20):
+    """All of them end with that code and leave nothing behind."""
+    ended = [run.wait(timeout) for run in runs]
+    assert [end.rc for end in ended] == [rc] * len(runs), "\n\n".join(map(str, ended))
+    for run in runs:
+        run.none_left()
+    return ended
