@@ -25,7 +25,7 @@ from hosts import Hosts
 
 KINDS = ("worker kill", "agent kill", "agent stop", "link cut")
 # What a user would set who wants faults noticed in seconds; our own backends need nothing.
-CONF = {"c10d": "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1,join_timeout=60,read_timeout=5"}
+CONF = {"c10d": "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1"}
 STUCK = 60.0
 
 
@@ -99,6 +99,7 @@ class Node:
         self.start = start
         self.run = start(host)
         self.again_at = None
+        self.said = ""
         self.trouble_ends = 0.0
 
     def agent(self):
@@ -186,7 +187,10 @@ class Chaos:
         if rc == 0:
             self.wrong.append(f"the agent on {node.host} ended with success long before the job did")
         last = [line for line in node.run.err().splitlines() if line.strip()][-1:]
-        self.say(f"     {node.host}: agent ended ({rc}): {' '.join(last)[:160]}")
+        text = f"agent ended ({rc}): {' '.join(last)[:160]}"
+        if text != node.said:
+            node.said = text
+            self.say(f"     {node.host}: {text}")
         node.again_at = now + self.chance.uniform(0.2, 1.0)
 
     def finishing(self):
