@@ -100,6 +100,7 @@ class Node:
         self.run = start(host)
         self.again_at = None
         self.said = ""
+        self.succeeded = False
         self.trouble_ends = 0.0
 
     def agent(self):
@@ -182,7 +183,12 @@ class Chaos:
                 self.starts += 1
             return
         rc = node.run.process.poll()
-        if rc is None or (rc == 0 and self.finishing()):
+        if rc is None:
+            return
+        if rc == 0 and self.finishing():
+            if not node.succeeded:
+                self.say(f"     {node.host}: success")
+            node.succeeded = True
             return
         if rc == 0:
             self.wrong.append(f"the agent on {node.host} ended with success long before the job did")
