@@ -24,13 +24,20 @@ from harness import SCRIPTS, Lockstep
 from hosts import Hosts
 
 KINDS = ("worker kill", "agent kill", "agent stop", "link cut")
-# What a user would set who wants faults noticed in seconds; our own backends need nothing.
-CONF = {"c10d": "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1"}
+# What a user would set who wants faults noticed in seconds.
+CONF = dict.fromkeys(["c10d", "lockstep"], "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1")
 STUCK = 60.0
 
 
 class Stuck(Exception):
     pass
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass  # it was faster
 
 
 @dataclasses.dataclass
@@ -233,25 +240,18 @@ class Chaos:
         self.say(f"{number:3d}: {fault}")
         if fault.kind == "worker kill":
             for pid in node.workers()[:1]:
-                os.kill(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
         elif fault.kind == "agent kill":
             for pid in (guardian, agent) if fault.both else (agent,):
-                os.kill(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
         elif fault.kind == "agent stop":
-            os.kill(agent, signal.SIGSTOP)
+            send(agent, signal.SIGSTOP)
             node.trouble_ends = now + fault.seconds
-            self.ends.append((node.trouble_ends, f"     {node.host}: agent goes on", lambda: self.thaw(agent)))
+            self.ends.append((node.trouble_ends, f"     {node.host}: agent goes on", lambda: send(agent, signal.SIGCONT)))
         else:
             node.host.cut()
             node.trouble_ends = now + fault.seconds
             self.ends.append((node.trouble_ends, f"     {node.host}: link is back", node.host.heal))
-
-    @staticmethod
-    def thaw(pid):
-        try:
-            os.kill(pid, signal.SIGCONT)
-        except ProcessLookupError:
-            pass
 
     # --- the whole of it
 
