@@ -1,3 +1,4 @@
+import os
 import pathlib
 import sys
 
@@ -6,6 +7,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import harness  # noqa: E402
+import hosts as several_hosts  # noqa: E402
 
 
 def pytest_configure(config):
@@ -20,4 +22,15 @@ def lockstep(tmp_path):
     folder = harness.Lockstep(tmp_path)
     yield folder
     left = folder.close()
+    assert not left, f"left running: {left}"
+
+
+@pytest.fixture
+def hosts(lockstep):
+    """hosts(n): n machines on one network (hosts.py); afterwards nothing may be alive on any of them."""
+    if os.getuid() != 0:
+        harness.skip("network namespaces need root")
+    made = several_hosts.Hosts(lockstep)
+    yield made
+    left = made.close()
     assert not left, f"left running: {left}"

@@ -1,0 +1,325 @@
+"""Chaos: a toy training on several hosts, and a person with a grudge against it.
+
+    chaos.py [--seed 1] [--faults 200] [--hosts 8] [--min-nodes 4] [--backend lockstep] [--longest-cut 20]
+
+Faults come at random: a worker killed, an agent killed (alone, or with its guardian), an agent stopped for a while,
+a host's link cut for a while. Meanwhile a scheduler does what schedulers do: where an agent ended without success,
+it starts a new one a little later. The plan is a function of the seed alone. At the end the training is told to
+finish, and then: its steps are all there exactly once in order, never were two workers alive with the same round
+and rank, all agents ended with success, and no process is left on any host.
+"""
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+import uuid
+
+from harness import SCRIPTS, Lockstep
+from hosts import Hosts
+
+KINDS = ("worker kill", "agent kill", "agent stop", "link cut")
+# What a user would set who wants faults noticed in seconds.
+CONF = dict.fromkeys(["c10d", "lockstep"], "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1")
+STUCK = 60.0
+
+
+class Stuck(Exception):
+    pass
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass  # it was faster
+
+
+@dataclasses.dataclass
+class Fault:
+    pause: float  # s after the fault before it
+    kind: str
+    host: int
+    seconds: float  # how long, where it has an end
+    both: bool  # agent kill: the guardian too
+
+    def __str__(self):
+        lasting = f" for {self.seconds:.1f} s" if self.kind in ("agent stop", "link cut") else ""
+        return f"{self.kind}{' with guardian' if self.kind == 'agent kill' and self.both else ''} on node{self.host}{lasting}"
+
+
+def make_plan(seed, faults, hosts, longest_cut):
+    chance = random.Random(seed)
+    return [Fault(pause=chance.uniform(0, 2), kind=chance.choice(KINDS), host=chance.randrange(hosts),
+                  seconds=chance.uniform(1, longest_cut), both=chance.random() < 0.5) for _ in range(faults)]
+
+
+class Training:
+    """The job's folder (toy_training.py)."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        for name in ("steps", "drafts", "locks"):
+            (folder / name).mkdir(parents=True)
+
+    def last(self):
+        return max((int(entry.name) for entry in os.scandir(self.folder / "steps")), default=0)
+
+    def lines(self, name):
+        path = self.folder / name
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def finish(self):
+        (self.folder / "finish").touch()
+
+    def steps(self):
+        found = [json.loads(path.read_text()) for path in (self.folder / "steps").iterdir()]
+        return sorted(found, key=lambda step: step["step"])
+
+    def broken_rules(self):
+        """What is wrong with what was done; empty when all is well."""
+        wrong = [str(line) for line in self.lines("violations")]
+        steps = self.steps()
+        if [step["step"] for step in steps] != list(range(1, len(steps) + 1)):
+            wrong.append(f"steps are missing: {[step['step'] for step in steps]}")
+        for before, after in zip(steps, steps[1:]):
+            if before["at"] >= after["at"]:
+                wrong.append(f"out of order: {before} {after}")
+        for step in steps:
+            if sorted(map(int, step["done_by"])) != list(range(step["world"])):
+                wrong.append(f"not done by all: {step}")
+        if [step["step"] for step in steps if step["final"]] != [len(steps)]:
+            wrong.append("the last step, and it alone, should be final")
+        return wrong
+
+
+class Node:
+    """A host as its scheduler sees it: an agent that shall run, and what is being done to it."""
+
+    def __init__(self, host, start):
+        self.host = host
+        self.start = start
+        self.run = start(host)
+        self.again_at = None
+        self.said = ""
+        self.succeeded = False
+        self.trouble_ends = 0.0
+
+    def agent(self):
+        """The agent's pid and its guardian's (the same without a guardian); None while there is no agent."""
+        if self.again_at is not None or self.run.process.poll() is not None:
+            return None
+        found = self.host.processes()
+        for pid, comm in found.items():
+            if comm == "lockstep-agent":
+                return pid, self.run.pid
+        return None
+
+    def workers(self):
+        found = []
+        for pid in self.host.processes():
+            try:
+                argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"toy_training.py" in argv and b"python3\0" in argv.split(b"toy_training.py")[0] and b"--nnodes" not in argv:
+                found.append(pid)
+        return sorted(found)
+
+
+class Chaos:
+    def __init__(self, hosts, *, seed, faults, count=8, min_nodes=4, backend="lockstep", longest_cut=20.0, step_ms=20,
+                 options=(), say=print):
+        self.say_to = say
+        self.seed, self.faults, self.backend, self.options, self.step_ms = seed, faults, backend, options, step_ms
+        self.min_nodes = min_nodes
+        self.plan = make_plan(seed, faults, count, longest_cut)
+        self.chance = random.Random(seed + 1)  # the scheduler's
+        self.hosts = hosts
+        self.training = Training(hosts.lockstep.folder / "training")
+        self.began = time.monotonic()
+        self.nodes = [Node(host, self.start) for host in hosts(count)]
+        self.ends = []  # (when, what is said, what is done): heals and thaws
+        self.wrong = []
+        self.step, self.step_at, self.longest = 0, time.monotonic(), (0.0, 0)
+        self.starts = count
+
+    def say(self, text):
+        self.say_to(f"{time.monotonic() - self.began:7.2f} s  step {self.step:5d}  {text}", flush=True)
+
+    def start(self, host):
+        token = uuid.uuid4().hex
+        conf = CONF.get(self.backend)
+        return host.start("--nnodes", f"{self.min_nodes}:{len(self.plan_hosts())}", "--nproc-per-node", 1, "--max-restarts",
+                          100000, "--rdzv-backend", self.backend, "--rdzv-endpoint", "node0:29400", "--rdzv-id",
+                          f"chaos-{self.seed}", *(["--rdzv-conf", conf] if conf else []), *self.options,
+                          SCRIPTS / "toy_training.py", self.training.folder, self.step_ms, token=token,
+                          env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO"})
+
+    def plan_hosts(self):
+        return self.hosts.all
+
+    # --- what goes on all the time
+
+    def tick(self):
+        now = time.monotonic()
+        for end in [end for end in self.ends if end[0] <= now]:
+            self.ends.remove(end)
+            self.say(end[1])
+            end[2]()
+        for node in self.nodes:
+            self.schedule(node, now)
+        last = self.training.last()
+        if last != self.step:
+            self.longest = max(self.longest, (now - self.step_at, last))
+            self.step, self.step_at = last, now
+        if now - self.step_at > STUCK and not self.finishing():
+            raise Stuck(f"no step for {STUCK:.0f} s after step {self.step}")
+        time.sleep(0.01)
+
+    def schedule(self, node, now):
+        if node.again_at is not None:
+            if now >= node.again_at:
+                node.again_at = None
+                node.run = node.start(node.host)
+                self.starts += 1
+            return
+        rc = node.run.process.poll()
+        if rc is None:
+            return
+        if rc == 0 and self.finishing():
+            if not node.succeeded:
+                self.say(f"     {node.host}: success")
+            node.succeeded = True
+            return
+        if rc == 0:
+            self.wrong.append(f"the agent on {node.host} ended with success long before the job did")
+        last = [line for line in node.run.err().splitlines() if line.strip()][-1:]
+        text = f"agent ended ({rc}): {' '.join(last)[:160]}"
+        if text != node.said:
+            node.said = text
+            self.say(f"     {node.host}: {text}")
+        node.again_at = now + self.chance.uniform(0.2, 1.0)
+
+    def finishing(self):
+        return (self.training.folder / "finish").exists()
+
+    def wait(self, fact, deadline, what):
+        """Time goes by until fact()."""
+        end = time.monotonic() + deadline
+        while not fact():
+            if time.monotonic() > end:
+                raise Stuck(f"{what}: not within {deadline:.0f} s")
+            self.tick()
+
+    def progress(self, what):
+        before = self.step
+        self.wait(lambda: self.step > before, STUCK, what)
+
+    # --- faults
+
+    def troubled(self, now):
+        return [node for node in self.nodes if node.trouble_ends > now or node.agent() is None]
+
+    def eligible(self, node, kind):
+        now = time.monotonic()
+        others = [other for other in self.troubled(now) if other is not node]
+        return (node.trouble_ends <= now and node.agent() and len(others) < len(self.nodes) - self.min_nodes and
+                (kind != "worker kill" or node.workers()))
+
+    def inflict(self, number, fault):
+        node = self.nodes[fault.host]
+        self.wait(lambda: self.eligible(node, fault.kind), STUCK, f"fault {number}: {fault} is possible")
+        agent, guardian = node.agent()
+        now = time.monotonic()
+        self.say(f"{number:3d}: {fault}")
+        if fault.kind == "worker kill":
+            for pid in node.workers()[:1]:
+                send(pid, signal.SIGKILL)
+        elif fault.kind == "agent kill":
+            for pid in (guardian, agent) if fault.both else (agent,):
+                send(pid, signal.SIGKILL)
+        elif fault.kind == "agent stop":
+            send(agent, signal.SIGSTOP)
+            node.trouble_ends = now + fault.seconds
+            self.ends.append((node.trouble_ends, f"     {node.host}: agent goes on", lambda: send(agent, signal.SIGCONT)))
+        else:
+            node.host.cut()
+            node.trouble_ends = now + fault.seconds
+            self.ends.append((node.trouble_ends, f"     {node.host}: link is back", node.host.heal))
+
+    # --- the whole of it
+
+    def run(self):
+        """What was wrong; empty when nothing was."""
+        self.say(f"seed {self.seed}: {self.faults} faults, {len(self.nodes)} hosts, backend {self.backend}, "
+                 f"--nnodes {self.min_nodes}:{len(self.nodes)}")
+        try:
+            self.progress("the first step")
+            for number, fault in enumerate(self.plan):
+                pause_over = time.monotonic() + fault.pause
+                self.wait(lambda: time.monotonic() >= pause_over, STUCK, "a pause")
+                self.inflict(number, fault)
+            self.wait(lambda: not self.ends, STUCK, "all faults are over")
+            self.progress("a step after the last fault")
+            self.training.finish()
+            self.say("finish")
+            self.wait(self.all_succeeded, STUCK, "success everywhere")
+        except Stuck as error:
+            self.wrong.append(str(error))
+        self.wrong += self.training.broken_rules()
+        try:
+            self.hosts.none_left()
+        except AssertionError as error:
+            self.wrong.append(str(error))
+        rounds = {(step["round"], step["master"]) for step in self.training.steps()}
+        self.say(f"{self.training.last()} steps in {len(rounds)} rounds, {self.starts} agents started, longest time "
+                 f"without a step {self.longest[0]:.2f} s (before step {self.longest[1]}), {len(self.wrong)} things wrong")
+        for line in self.wrong:
+            self.say(f"WRONG {line}")
+        return self.wrong
+
+    def all_succeeded(self):
+        return all(node.again_at is None and node.run.process.poll() == 0 for node in self.nodes)
+
+    def logs(self):
+        """The agents' own words, for whoever looks into what went wrong."""
+        return "\n".join(f"--- {host}, agent {number}\n{run.err()}" for host in self.hosts.all
+                         for number, run in enumerate(host.runs))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--hosts", type=int, default=8)
+    parser.add_argument("--min-nodes", type=int, default=4)
+    parser.add_argument("--backend", default="lockstep")
+    parser.add_argument("--longest-cut", type=float, default=20.0)
+    parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
+    given = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="chaos-"))
+    hosts = Hosts(Lockstep(folder))
+    try:
+        chaos = Chaos(hosts, seed=given.seed, faults=given.faults, count=given.hosts, min_nodes=given.min_nodes,
+                      backend=given.backend, longest_cut=given.longest_cut)
+        wrong = chaos.run()
+        (folder / "agents.log").write_text(chaos.logs())
+    finally:
+        hosts.close()
+        hosts.lockstep.close()
+    if given.keep or wrong:
+        print(f"logs: {folder}/agents.log")
+    else:
+        import shutil
+        shutil.rmtree(folder)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""What becomes of a job when a host or its network does not behave: a toy training on several hosts.
+
+The training's own record says who did each step; `-s` shows how long the survivors took to go on.
+"""
+import os
+import signal
+import time
+import uuid
+
+import pytest
+
+from chaos import CONF, Training
+from harness import SCRIPTS, alive, until
+
+BACKENDS = ["c10d", "lockstep"]
+
+
+class Job:
+    """The same command on every host."""
+
+    def __init__(self, hosts, backend, nnodes, endpoint="node0:29400"):
+        self.hosts, self.backend, self.nnodes, self.endpoint = hosts, backend, nnodes, endpoint
+        self.training = Training(hosts.lockstep.folder / "training")
+        self.runs = {}
+
+    def start(self, *hosts, options=(), env=None):
+        for host in hosts:
+            token = uuid.uuid4().hex
+            self.runs[host] = host.start(
+                "--nnodes", self.nnodes, "--rdzv-backend", self.backend, "--rdzv-endpoint", self.endpoint, "--rdzv-id", "job",
+                "--rdzv-conf", CONF[self.backend], "--max-restarts", 100, *options, SCRIPTS / "toy_training.py",
+                self.training.folder, 10, token=token,
+                env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **(env or {})})
+
+    def goes_on_with(self, *hosts, deadline=20.0):
+        """Waits for a step done from now on by exactly these; the step."""
+        names, known = {host.name for host in hosts}, self.training.last()
+
+        def look():
+            steps = [step for step in self.training.steps() if step["step"] > known]
+            return next((step for step in steps if set(step["done_by"].values()) == names), None)
+        try:
+            return until(look, deadline, f"a step done by {sorted(names)}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.words()}") from None
+
+    def words(self):
+        return "\n".join(f"--- {host} ({run.process.poll()})\n{run.err()[-2000:]}" for host, run in self.runs.items())
+
+    def worker_of(self, host):
+        """The toy's pid on this host, as we see it."""
+        started = [line for line in self.training.lines("events") if line["what"] == "start" and line["host"] == host.name]
+        return host.outer(started[-1]["pid"])
+
+    def ends_well(self, *hosts):
+        self.training.finish()
+        for host in hosts:
+            ended = self.runs[host].wait(20)
+            assert ended.rc == 0, f"{host}: {ended}"
+        assert self.training.broken_rules() == []
+        self.hosts.none_left()
+
+
+@pytest.fixture
+def job(hosts):
+    return lambda *args, **options: Job(hosts, *args, **options)
+
+
+def figure(what, backend, since, step):
+    print(f"{backend}: {what}: {(step['at'] - since) * 1000:.0f} ms until the first step of the new round")
+
+
+FAULTS = {"cut": lambda host: host.cut(), "drop_in": lambda host: host.drop_in(), "drop_out": lambda host: host.drop_out()}
+
+
+# Nobody sees a FIN: heartbeats alone can tell.
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_host_that_cannot_be_heard_is_left_out_and_comes_back(job, hosts, backend, fault):
+    a, b, c = hosts(3)
+    job = job(backend, "2:3")
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    since = time.monotonic()
+    FAULTS[fault](c)
+    figure(fault, backend, since, job.goes_on_with(a, b))
+    since = time.monotonic()
+    c.heal()
+    figure(f"{fault} healed", backend, since, job.goes_on_with(a, b, c))
+    job.ends_well(a, b, c)
+
+
+# Shorter than what heartbeats allow for: no new round.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_short_cut_is_sat_out(job, hosts, backend):
+    a, b = hosts(2)
+    job = job(backend, "1:2")
+    job.start(a, b)
+    first = job.goes_on_with(a, b)
+    b.cut()
+    time.sleep(0.5)  # the cut itself, not a wait for something
+    b.heal()
+    assert job.goes_on_with(a, b)["round"] == first["round"]
+    job.ends_well(a, b)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_frozen_agent_is_left_out_and_its_workers_end_when_it_wakes(job, hosts, backend):
+    a, b, c = hosts(3)
+    job = job(backend, "2:3")
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    worker, agent = job.worker_of(c), c.agent()
+    since = time.monotonic()
+    c.freeze(agent)
+    figure("agent frozen", backend, since, job.goes_on_with(a, b))
+    c.thaw(agent)
+    until(lambda: not alive(worker), 5, "the old worker is gone")
+    job.goes_on_with(a, b, c)
+    job.ends_well(a, b, c)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_killed_agent_is_left_out_and_replaced(job, hosts, backend):
+    a, b, c = hosts(3)
+    job = job(backend, "2:3")
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    since = time.monotonic()
+    os.kill(c.agent(), signal.SIGKILL)
+    figure("agent killed", backend, since, job.goes_on_with(a, b))
+    job.runs[c].wait()
+    job.start(c)
+    job.goes_on_with(a, b, c)
+    job.ends_well(a, b, c)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_host_that_vanished_is_left_out_and_comes_back_after_a_boot(job, hosts, backend):
+    a, b, c = hosts(3)
+    job = job(backend, "2:3")
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    since = time.monotonic()
+    c.vanish()
+    figure("host gone", backend, since, job.goes_on_with(a, b))
+    c.boot()
+    job.start(c)
+    job.goes_on_with(a, b, c)
+    job.ends_well(a, b, c)
+
+
+# Too few are left: all stop, and say whom they miss.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_fixed_job_that_lost_a_host_ends_with_its_name(job, hosts, backend):
+    a, b, c = hosts(3)
+    job = job(backend, "3")
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    c.vanish()
+    for host in (a, b):
+        ended = job.runs[host].wait(30)
+        assert ended.rc == 1 and (c.name in ended.err or c.addr in ended.err), f"{host}: {ended}"
+        print(f"{backend}: {host} ended after {ended.seconds:.1f} s")
+    hosts.none_left()
+
+
+# Row 63: where all met is gone.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_others_end_when_the_store_host_is_gone(job, hosts, backend):
+    a, b, c = hosts(3)
+    job = job(backend, "2:3")
+    job.start(a, b, c)
+    job.goes_on_with(a, b, c)
+    since = time.monotonic()
+    a.vanish()
+    for host in (b, c):
+        ended = job.runs[host].wait(30)
+        assert ended.rc == 1 and "node0" in ended.err, f"{host}: {ended}"
+    print(f"{backend}: all others ended {time.monotonic() - since:.1f} s after the store host was gone")
+    hosts.none_left()
+
+
+@pytest.mark.parametrize("nnodes", ["2:3", "3"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_late_host(job, hosts, backend, nnodes):
+    a, b, c = hosts(3)
+    job = job(backend, nnodes)
+    job.start(a, b)
+    if nnodes == "3":
+        until(lambda: a.processes() and b.processes())
+        assert job.training.last() == 0
+    else:
+        job.goes_on_with(a, b)
+    since = time.monotonic()
+    job.start(c)
+    step = job.goes_on_with(a, b, c)
+    figure("late host", backend, since, step)
+    assert step["restarts"] == 0
+    job.ends_well(a, b, c)
+
+
+# Row 65: torchrun compares the endpoint with the first address of its host name only, and nobody hosts.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_endpoint_may_be_a_second_nic(job, hosts, backend):
+    a, b, c = hosts(3)
+    second = a.second_nic()
+    b.second_nic()
+    job = job(backend, "2", endpoint=f"{second}:29400")
+    job.start(a, b)
+    step = job.goes_on_with(a, b)
+    assert step["master"].rpartition(":")[0] in (second, second[:-1] + "1")  # the network that all of them reach
+    stranger = c.start("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", f"{second}:29400", "--rdzv-id", "job",
+                       "--rdzv-conf", "join_timeout=3", "--no-python", "/bin/true").wait(20)
+    assert stranger.rc == 1 and "unreachable" in stranger.err.lower(), str(stranger)
+    job.ends_well(a, b)

@@ -1,0 +1,173 @@
+"""A training job without the training: steps, checkpoints, and a record of who took part. Standard library only.
+
+    toy_training.py FOLDER STEP_MS
+
+FOLDER is shared by all hosts. Step n is committed, as FOLDER/steps/<n>, by rank 0 once every rank of its world
+has said over TCP that it has done step n; a new world goes on behind the last committed step. The job ends after
+a step that was done when FOLDER/finish was there. Who finds a rule broken writes a line to FOLDER/violations:
+two workers alive with the same round and rank (a lock is held for life), a step that is committed twice.
+"""
+import fcntl
+import json
+import os
+import pathlib
+import re
+import socket
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integration"))
+import tcp_store  # noqa: E402
+
+FOLDER = pathlib.Path(sys.argv[1])
+STEP = float(sys.argv[2]) / 1000
+RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+MASTER = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+KEY = "toy_training/rank_0"
+
+
+def current_round():
+    """The agent's log names the round before its workers start; it names the next one when they are gone."""
+    with open(os.environ["TOY_AGENT_LOG"], errors="replace") as log:
+        rounds = re.findall(r"\bround (\d+): node", log.read())
+    return int(rounds[-1]) if rounds else -1
+
+
+ROUND = current_round()
+WHO = {"round": ROUND, "rank": RANK, "world": WORLD, "master": f"{MASTER[0]}:{MASTER[1]}", "host": socket.gethostname(),
+       "pid": os.getpid(), "restarts": int(os.environ["TORCHELASTIC_RESTART_COUNT"])}
+
+
+def append(name, **more):
+    line = json.dumps({"at": time.monotonic(), **WHO, **more}) + "\n"
+    fd = os.open(FOLDER / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.write(fd, line.encode())  # one write: lines of several workers don't mix
+    os.close(fd)
+
+
+def be_the_only_one():
+    """Held until this process is gone, however it goes; all hosts share a kernel."""
+    file = open(FOLDER / f"locks/round_{ROUND}.rank_{RANK}", "a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        append("violations", what="two alive with the same round and rank", other=file.read())
+        return file
+    file.truncate(0)
+    file.write(json.dumps(WHO))
+    file.flush()
+    return file
+
+
+def last_step():
+    """Its number, and whether the job ended with it."""
+    numbers = [int(entry.name) for entry in os.scandir(FOLDER / "steps")]
+    if not numbers:
+        return 0, False
+    step = json.loads((FOLDER / f"steps/{max(numbers)}").read_text())
+    return step["step"], step["final"]
+
+
+def commit(step, final, done_by):
+    """Whole or not at all, and once."""
+    draft = FOLDER / f"drafts/{ROUND}.{WHO['host']}.{WHO['pid']}"
+    draft.write_text(json.dumps({"at": time.monotonic(), **WHO, "step": step, "final": final, "done_by": done_by}))
+    try:
+        os.link(draft, FOLDER / f"steps/{step}")
+    except FileExistsError:
+        append("violations", what="a step committed twice", step=step)
+        sys.exit(3)
+    draft.unlink()
+
+
+class Line:
+    """JSON lines over one connection. A peer that is gone ends this worker with an error, as NCCL would."""
+
+    def __init__(self, connection):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(None)
+        self.connection = connection
+        self.file = connection.makefile("r")
+
+    def put(self, value):
+        self.connection.sendall(json.dumps(value).encode() + b"\n")
+
+    def get(self):
+        line = self.file.readline()
+        if not line:
+            sys.exit("toy_training: a peer is gone")
+        return json.loads(line)
+
+
+def gather():
+    """Rank 0: a connection to every other rank of this round."""
+    listener = socket.create_server(("", 0))
+    address = socket.gethostbyname(socket.gethostname())
+    store = tcp_store.Client(MASTER)
+    store.set(KEY, json.dumps([ROUND, address, listener.getsockname()[1]]))
+    others = {}
+    while len(others) < WORLD - 1:
+        line = Line(listener.accept()[0])
+        hello = line.get()
+        if hello["master"] != WHO["master"] or hello["round"] != ROUND or hello["world"] != WORLD:
+            continue
+        if hello["rank"] in others:
+            append("violations", what="two of one rank came", other=hello)
+        others[hello["rank"]] = line
+    listener.close()
+    return others
+
+
+def meet():
+    """Another rank: the connection to rank 0 of this round."""
+    store = tcp_store.Client(MASTER)
+    store.socket.settimeout(None)
+    while True:
+        store.wait(KEY)
+        store.receive(1)
+        place = json.loads(store.get(KEY))
+        if place[0] == ROUND:
+            try:
+                line = Line(socket.create_connection(tuple(place[1:]), 1))
+                line.put(WHO)
+                return line
+            except OSError:
+                pass
+        time.sleep(0.005)  # a place of a round that is over
+
+
+def lead():
+    others = gather()
+    step, final = last_step()
+    append("events", what="together", step=step)
+    while True:
+        for line in others.values():
+            line.put([step, final])
+        if final:
+            return
+        time.sleep(STEP)
+        step += 1
+        final = (FOLDER / "finish").exists()
+        done_by = {0: WHO["host"]}
+        for rank, line in others.items():
+            done, host = line.get()
+            assert done == step, f"rank {rank} has done {done}, not {step}"
+            done_by[rank] = host
+        commit(step, final, done_by)
+
+
+def follow():
+    line = meet()
+    while True:
+        step, final = line.get()
+        if final:
+            return
+        time.sleep(STEP)
+        line.put([step + 1, WHO["host"]])
+
+
+lock = be_the_only_one()
+append("events", what="start")
+lead() if RANK == 0 else follow()
+append("events", what="end")
