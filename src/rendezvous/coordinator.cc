@@ -51,6 +51,7 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   if (current_ && current_->interrupted && !over() && seat != seats_.end()) {
     member.rank = static_cast<int>(seat - seats_.begin());
     ++ranked_;
+    member.returning = true;
     set_stage(member, Stage::placed);
   }
   consider(now);
@@ -122,6 +123,7 @@ void Coordinator::on_join(Member& member, Join join, Time now) {
   const bool leaves_running = running() && in_round(member);
   member.offer = std::move(join);
   member.joined_at = now;
+  member.returning = false;
   if (member.report) --reported_;
   member.report.reset();
   set_stage(member, Stage::joined);
@@ -178,6 +180,8 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   Member gone = std::move(at->second);
   --counts_[static_cast<std::size_t>(gone.stage)];
   members_.erase(at);
+  // It may take it more than one connection to come back.
+  if (gone.returning) expect_back(gone, now);
   if (gone.rank >= 0) --ranked_;
   if (gone.report) --reported_;
   if (gone.report) reports_.emplace_back(gone.rank, std::move(*gone.report));
@@ -191,9 +195,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   if (running() && gone.stage == Stage::finished) {
     ++current_->finished_and_gone;
     check_all_finished();
-  } else if (running() && gone.stage == Stage::placed) {
-    missing_from_round(gone.called() + " " + why);
-  } else if (current_ && !running() && viable() < settings_.min_nodes) {
+  } else if (running() ? gone.stage == Stage::placed : current_ && viable() < settings_.min_nodes) {
     missing_from_round(gone.called() + " " + why);
   }
   consider(now);

@@ -87,7 +87,8 @@ class Coordinator {
     std::string name;
     Join offer;
     Stage stage = Stage::idle;
-    int rank = -1;  // in the current round
+    bool returning = false;  // of the round, on a new connection, and hasn't joined again
+    int rank = -1;           // in the current round
     Time joined_at{};
     Ms heard{0};  // on watched_
     std::uint64_t arrival = 0;

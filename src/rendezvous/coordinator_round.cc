@@ -67,13 +67,14 @@ void Coordinator::consider(Time now) {
 void Coordinator::propose(Time now) {
   last_call_until_.reset();
   const std::vector<Member*> chosen = choose();
-  Proposal& proposal = proposal_.emplace();
+  Proposal proposal;
   proposal.number = next_round_++;
   proposal.until = now + settings_.store_timeout;
   proposal.ranks.reserve(chosen.size());
   for (const Member* member : chosen)
     proposal.ranks.push_back(member->peer);
   send(proposal.ranks.front(), StoreWanted{proposal.number});
+  proposal_ = std::move(proposal);
 }
 
 // Nodes keep their places; new ones take those that are free, then further ones.
@@ -184,7 +185,7 @@ void Coordinator::place(const StoreOffer& offer) {
     member.rank = -1;
   seats_.clear();
   seats_.reserve(infos.size());
-  current_.emplace();
+  current_ = Current();
   current_->number = proposal.number;
   current_->size = ranked_ = infos.size();
   current_->lowest_max_restarts = INT32_MAX;

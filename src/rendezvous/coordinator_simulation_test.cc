@@ -21,8 +21,12 @@ class Simulation : public testing::CoordinatorFixture {
   }
 
   void run(int steps, std::size_t nodes_at_all) {
+    for (std::size_t i = 0; i < nodes_at_all; ++i) {
+      come(name_of(i));
+      join_again(name_of(i));
+    }
     for (int i = 0; i < steps && !hub->over(); ++i) {
-      const std::string name = "n" + std::to_string(pick(nodes_at_all));
+      const std::string name = name_of(pick(nodes_at_all));
       act(name);
       check();
     }
@@ -31,8 +35,8 @@ class Simulation : public testing::CoordinatorFixture {
   void settle() {
     for (int i = 0; i < 200; ++i) {
       for (auto& [name, agent] : agents) {
-        if (agent.closed && !hub->over()) arrive(name).offer.max_restarts = 1'000'000;
-        if (wants_to_join(agent)) say(name, agent.offer);
+        if (agent.closed) come(name);
+        if (wants_to_join(name)) join_again(name);
       }
       pass(200ms);
       check();
@@ -40,7 +44,7 @@ class Simulation : public testing::CoordinatorFixture {
   }
   // Everybody alive is in one round, or a spare.
   void expect_agreement() {
-    ASSERT_FALSE(hub->over());
+    ASSERT_FALSE(hub->over()) << hub->status();
     std::int64_t number = -1;
     std::size_t placed = 0;
     for (const auto& [name, agent] : agents) {
@@ -52,22 +56,32 @@ class Simulation : public testing::CoordinatorFixture {
       EXPECT_EQ(static_cast<std::size_t>(round->group_world_size),
                 std::min(agents.size(), settings.max_nodes));
     }
-    EXPECT_EQ(placed, std::min(agents.size(), settings.max_nodes));
+    EXPECT_EQ(placed, std::min(agents.size(), settings.max_nodes)) << hub->status();
   }
   int rounds() const { return static_cast<int>(places_.size()); }
 
  private:
+  static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
   std::size_t pick(std::size_t below) { return random_() % below; }
 
-  static bool wants_to_join(const FakeAgent& agent) {
-    return agent.got.empty() ? agent.heard == 0 : agent.last<Interrupted>() != nullptr;
+  FakeAgent& come(const std::string& name) {
+    to_join_.insert(name);
+    FakeAgent& agent = arrive(name);
+    agent.offer.max_restarts = 1'000'000;
+    return agent;
+  }
+  bool wants_to_join(const std::string& name) const {
+    return to_join_.contains(name) || agents.at(name).last<Interrupted>() != nullptr;
+  }
+  void join_again(const std::string& name) {
+    to_join_.erase(name);
+    say(name, agents.at(name).offer);
   }
 
   void act(const std::string& name) {
     const bool known = agents.contains(name) && !agents[name].closed;
     if (!known) {
-      arrive(name).offer.max_restarts = 1'000'000;
-      agents[name].offer.local_world_size = static_cast<int>(pick(8)) + 1;
+      come(name).offer.local_world_size = static_cast<int>(pick(8)) + 1;
       return;
     }
     FakeAgent& agent = agents[name];
@@ -76,6 +90,7 @@ class Simulation : public testing::CoordinatorFixture {
         round == nullptr ? static_cast<std::int64_t>(pick(3)) : round->number;
     switch (pick(16)) {
       case 0:
+        if (round != nullptr) to_join_.insert(name);
         return say(name, Failed{number, false, "a worker of " + name});
       case 1:
         if (agents.size() > settings.min_nodes + 2) {
@@ -88,21 +103,31 @@ class Simulation : public testing::CoordinatorFixture {
         agent.closed = true;
         return;
       case 3:  // a new connection beside the old one
-        arrive(name).offer.max_restarts = 1'000'000;
+        come(name);
         return;
       case 4:
         say(name, Leave{Leave::How::returns});
         agents[name].closed = true;
         return;
       case 5:
+        if (pick(4) == 0) return pass(6s, {name.c_str()});  // silent
         return pass(Ms(100 * (1 + pick(20))));
       case 6:
         return say(name, StoreOffer{number, "x", 1, ""});  // out of the blue
       case 7:
-        return say(name, agent.offer);  // once more than needed, or in the middle of a round
+        return join_again(name);  // once more than needed, or in the middle of a round
       default:
-        if (wants_to_join(agent)) say(name, agent.offer);
+        most_join();
     }
+  }
+  void most_join() {
+    std::vector<std::string> names;
+    for (const auto& [name, agent] : agents) {
+      if (!agent.closed && wants_to_join(name) && pick(20) > 0) names.push_back(name);
+    }
+    std::shuffle(names.begin(), names.end(), random_);
+    for (const std::string& name : names)
+      join_again(name);
   }
 
   // Of one round: ranks 0..n-1 once each, the same size, the same master, no two agents the same.
@@ -126,6 +151,7 @@ class Simulation : public testing::CoordinatorFixture {
     std::map<int, std::string> ranks;
   };
   std::mt19937 random_;
+  std::set<std::string> to_join_;
   std::map<std::int64_t, Place> places_;
 };
 

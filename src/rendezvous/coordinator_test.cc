@@ -237,6 +237,19 @@ TEST(Coordinator, OneThatGaveUpOnASilentHostIsWaitedFor) {
             "2");
 }
 
+TEST(Coordinator, OneThatComesBackMayTakeSeveralConnectionsForIt) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b"});
+  f.say("b", Leave{Leave::How::returns});
+  f.join("a");
+  f.arrive("b");
+  f.lose("b");
+  EXPECT_EQ(f.refused("a"), "-");
+  f.arrive("b");
+  f.join("b");
+  EXPECT_EQ(f.rank("b"), 1);
+}
+
 TEST(Coordinator, ANewConnectionReplacesTheOldOne) {
   Fixture f(nodes(2, 2));
   f.join_all({"a", "b"});

@@ -218,16 +218,19 @@ Error Etcd3Election::within(Error error) const {
 
 void Etcd3Election::fenced_put(const std::string& key, const std::string& value, std::int64_t lease,
                                Done<void> done) {
-  Etcd3Txn txn;
-  txn.compare = {
-      {Etcd3Compare::What::create_revision, leader_key_, leads() ? led_revision_ : -1, {}}};
-  txn.success = {{Etcd3Op::Kind::put, key, value, lease}};
   const std::weak_ptr<const bool> life = life_;
-  client_.txn(txn, true, [this, life, done = std::move(done)](Result<Etcd3Reply> reply) {
+  const auto not_leader = [life, done] {
+    if (life.expired() || !done) return;
+    done(fail(Errc::canceled, "this node does not lead the rendezvous in etcd any more"));
+  };
+  if (!leads()) return client_.transport().loop().post(not_leader);
+  Etcd3Txn txn;
+  txn.compare = {{Etcd3Compare::What::create_revision, leader_key_, led_revision_, {}}};
+  txn.success = {{Etcd3Op::Kind::put, key, value, lease}};
+  client_.txn(txn, true, [this, life, done, not_leader](Result<Etcd3Reply> reply) {
     if (life.expired() || !done) return;
     if (!reply) return done(tl::make_unexpected(within(std::move(reply).error())));
-    if (!reply->succeeded)
-      return done(fail(Errc::canceled, "this node does not lead the rendezvous in etcd any more"));
+    if (!reply->succeeded) return not_leader();
     done({});
   });
 }
@@ -248,7 +251,7 @@ void Etcd3Election::put_facts(std::string text, Done<void> done) {
 
 void Etcd3Election::put_next_facts() {
   const auto then = [this](Status outcome) { facts_put(std::move(outcome)); };
-  if (facts_lease_ != 0)
+  if (facts_lease_ != 0 || !leads())
     return fenced_put(facts_key_, facts_queue_.front().first, facts_lease_, then);
   const std::weak_ptr<const bool> life = life_;
   client_.grant(kFactsTtl.count(), [this, life](Result<Etcd3Reply> reply) {

@@ -135,7 +135,7 @@ void HubBackend::leave(Departure how, Done<void> done) {
 }
 
 // They go by themselves once they have what they need.
-void HubBackend::wait_for_guests(Done<void> done) {
+void HubBackend::wait_for_guests(const Done<void>& done) {
   timer_.start(settings_.close_timeout, [this, done] {
     server_.reset();
     done({});

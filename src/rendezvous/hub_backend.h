@@ -66,7 +66,7 @@ class HubBackend final : public Backend {
   void reach(const std::string& host);
   void try_to_host_after_all();
   void opened(Result<void> outcome);
-  void wait_for_guests(Done<void> done);
+  void wait_for_guests(const Done<void>& done);
 
   io::Loop& loop_;
   HubSettings settings_;

@@ -43,13 +43,14 @@ class HubBackendTest : public ::testing::Test {
   }
   ~HubBackendTest() override { agents.clear(); }
 
-  Agent& start(const std::string& name) {
+  Agent& start(const std::string& name) { return start(name, loop); }
+  Agent& start(const std::string& name, io::Loop& at) {
     Agent& agent = agents.emplace_back();
     settings.endpoint = {"127.0.0.1", port};
     settings.offer.host = name;
     settings.local_addr = "addr-" + name;
     settings.offer_store = [](const std::string& addr) { return StorePlace{addr, 7000}; };
-    agent.backend = std::make_unique<HubBackend>(loop, settings);
+    agent.backend = std::make_unique<HubBackend>(at, settings);
     agent.backend->on_interruption(
         [&](const Interruption& i) { agent.interruptions.push_back(i); });
     agent.backend->open([&](Result<void> done) { agent.opened = std::move(done); });
@@ -83,16 +84,22 @@ class HubBackendTest : public ::testing::Test {
   void until(Fact fact) {
     const auto limit = io::Clock::now() + 20s;
     while (!fact() && io::Clock::now() < limit)
-      loop.run_once();
+      turn();
     ASSERT_TRUE(fact());
   }
   void pass(io::Duration time) {
     const auto limit = io::Clock::now() + time;
     while (io::Clock::now() < limit)
-      loop.run_once();
+      turn();
+  }
+  void turn() {
+    if (frozen != &loop) loop.run_once();
+    if (frozen != &far_loop) far_loop.run_once();
   }
 
   io::Loop loop;
+  io::Loop far_loop;  // as another process: either can be frozen
+  const io::Loop* frozen = nullptr;
   int port;
   HubSettings settings;
   std::deque<Agent> agents;
@@ -305,6 +312,52 @@ TEST_F(HubBackendTest, NobodyHosts) {
   until([&] { return b.opened.has_value(); });
   ASSERT_FALSE(*b.opened);
   EXPECT_NE(b.opened->error().message.find("Connection refused"), std::string::npos);
+}
+
+TEST_F(HubBackendTest, AFrozenGuestIsTakenForGoneAndLearnsItWhenItWakes) {
+  settings.min_nodes = 1;
+  Agent& a = open("a");
+  Agent& b = start("b", far_loop);
+  until([&] { return b.opened.has_value(); });
+  meet({&a, &b});
+  frozen = &far_loop;
+  until([&] { return !a.interruptions.empty(); });
+  EXPECT_TRUE(a.interruptions[0].why.starts_with("b is gone: nothing was heard of it for"));
+  join(a);
+  until([&] { return a.placed(); });
+  EXPECT_EQ(a.round().group_world_size, 1);
+  frozen = nullptr;
+  until([&] { return !b.interruptions.empty(); });
+  EXPECT_EQ(b.interruptions[0].kind, Kind::rejoin);
+  EXPECT_TRUE(b.interruptions[0].why.starts_with("the others took this node for gone"))
+      << b.interruptions[0].why;
+  join(b);
+  until([&] { return !a.interruptions.empty(); });
+  join(a);
+  until([&] { return a.placed() && b.placed(); });
+  EXPECT_EQ(b.round().group_rank, 1);
+}
+
+TEST_F(HubBackendTest, AFrozenHostFindsItsGuestsAgainWhenItWakes) {
+  Agent& a = open("a");
+  Agent& b = start("b", far_loop);
+  until([&] { return b.opened.has_value(); });
+  meet({&a, &b});
+  frozen = &loop;
+  until([&] { return !b.interruptions.empty(); });
+  EXPECT_EQ(b.interruptions[0].kind, Kind::rejoin);
+  EXPECT_TRUE(b.interruptions[0].why.starts_with("lost the connection to the rendezvous"));
+  join(b);
+  pass(500ms);
+  EXPECT_FALSE(b.joined);
+  frozen = nullptr;
+  until([&] { return !a.interruptions.empty(); });
+  EXPECT_EQ(a.interruptions[0].kind, Kind::rejoin);
+  EXPECT_EQ(a.interruptions[0].why, "b has lost its connection to the rendezvous");
+  join(a);
+  until([&] { return a.placed() && b.placed(); });
+  EXPECT_EQ(b.round().group_rank, 1);
+  EXPECT_EQ(b.round().restarts, 0);
 }
 
 // A way to the hub that can be cut without either end noticing.

@@ -270,7 +270,10 @@ void HubDial::read_probe() {
                     "check host and port of --rdzv-endpoint",
                     0});
   Error closed = fail_sys(what(), ECONNRESET).value();
-  closed.message = what() + ": the connection was closed during the greeting";
+  closed.message =
+      what() +
+      ": the connection was closed during the greeting (a PyTorch before 2.5 hosts it, or it is "
+      "another program)";
   next_address(std::move(closed));
 }
 

@@ -61,36 +61,45 @@ class Crowd {
     settings_.offer.max_restarts = 3;
     if (plan.token) settings_.token = "a token for the simulation";
     settings_.offer_store = [](const std::string& addr) { return StorePlace{addr, 7000}; };
-    for (int i = 0; i < count; ++i) {
-      settings_.is_host = hosts && i == 0;
-      settings_.offer.host = fmt::format("node-{}", first + i);
-      settings_.local_addr = fmt::format("10.{}.{}.1", (first + i) / 256, (first + i) % 256);
-      agents_.push_back(std::make_unique<HubBackend>(loop_, settings_));
+    settings_.is_host = false;
+    if (!hosts) {
+      add(count);
+      return;
     }
+    settings_.is_host = true;
+    add(1);
+    // The host listens before the others are released, as if it had been started a little early.
+    host_ = agents_.front().get();
+    open(*host_);
+    while (!host_->hosts() && board.errors == 0)
+      loop_.run_once();
+    board.port = settings_.endpoint.port = host_->port();
+    settings_.is_host = false;
+    add(count - 1);
   }
 
   void run() {
-    auto& host = *agents_.front();
-    if (first_ == 0) {
-      // The host listens before the others are released, as if it had been started a little early.
-      open(host);
-      while (!host.hosts())
-        loop_.run_once();
-      board_.port = host.port();
-    }
     ++board_.ready;
     while (board_.start == 0) {
       usleep(100);
       loop_.run_once();
     }
     for (auto& agent : agents_) {
-      if (agent.get() != &host || first_ != 0) open(*agent);
+      if (agent.get() != host_) open(*agent);
     }
     watch_board();
     loop_.run();
   }
 
  private:
+  void add(int count) {
+    for (int i = 0; i < count; ++i) {
+      const int number = first_ + static_cast<int>(agents_.size());
+      settings_.offer.host = fmt::format("node-{}", number);
+      settings_.local_addr = fmt::format("10.{}.{}.1", number / 256, number % 256);
+      agents_.push_back(std::make_unique<HubBackend>(loop_, settings_));
+    }
+  }
   void open(HubBackend& agent) {
     agent.on_interruption([this, &agent](const Interruption&) {
       mark(1);
@@ -144,6 +153,7 @@ class Crowd {
   io::Loop loop_;
   io::Timer timer_;
   HubSettings settings_;
+  HubBackend* host_ = nullptr;
   HubBackend* early_ = nullptr;
   std::deque<std::unique_ptr<HubBackend>> agents_;
 };

@@ -96,6 +96,18 @@ TEST_F(HubStrangersTest, ATorchrunAgentIsToldOfOncePerAddress) {
   EXPECT_EQ(logged.find("torchrun", at + 20), std::string::npos);
 }
 
+TEST_F(HubStrangersTest, AHostOpenToAllSaysSoOnceAndOnlyWithoutAToken) {
+  open();
+  EXPECT_EQ(logged, "");
+  settings.listen = "";
+  open();
+  EXPECT_NE(logged.find("no job token is set: whoever reaches port"), std::string::npos);
+  logged.clear();
+  settings.token = "secret";
+  open();
+  EXPECT_EQ(logged, "");
+}
+
 TEST_F(HubStrangersTest, GarbageOversizeAndSilenceCloseOnlyTheirOwnConnection) {
   settings.time_to_prove = 300ms;
   settings.coordinator.heartbeat = 50ms;

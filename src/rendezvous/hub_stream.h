@@ -47,7 +47,7 @@ class HubStream {
   void on_event(int events);
   void flush();
   void receive();
-  void end(Error error);
+  void end(const Error& error);
 
   io::Fd fd_;
   io::Watch watch_;  // after fd_: goes first
