@@ -70,8 +70,7 @@ void EtcdLegacy::join(Done<std::optional<Round>> done) {
   agreeing_ = nullptr;
   board_.reset();
   keys_.reset();
-  const bool quick = round_ && round_->all_ours();
-  driver_->join(quick, [this, done = std::move(done)](Result<std::optional<LegacyState>> joined) {
+  driver_->join([this, done = std::move(done)](Result<std::optional<LegacyState>> joined) {
     if (!joined) return done(tl::make_unexpected(std::move(joined).error()));
     if (!*joined) return done(std::nullopt);
     agree(**joined, done);
@@ -160,30 +159,32 @@ void EtcdLegacy::on_watched(const EtcdLegacyDriver::Watched& watched) {
   const bool closed = state && state->status == Status_::closed;
   const bool same = state && state->version == round_->version && state->status == Status_::final;
   if (!closed && !same)
-    return interrupt(Interruption::Kind::rejoin, "the other nodes have dissolved the round");
-  if (!watched.gone.empty()) return on_gone(watched);
-  if (closed || state->waiting == 0) return;
+    return interrupt(Interruption::Kind::rejoin, watched.gone.empty()
+                                                     ? "the other nodes have dissolved the round"
+                                                     : gone_text(watched.gone));
   // A full round of ours has no use for them; torchrun's agents start again all the same.
-  if (round_->all_ours() && round_->participants >= settings_.rules.max_nodes) return;
-  interrupt(Interruption::Kind::rejoin, fmt::format("{} node{} to join", state->waiting,
-                                                    state->waiting == 1 ? " waits" : "s wait"));
+  const bool useless = round_->all_ours() && round_->participants >= settings_.rules.max_nodes;
+  if (same && state->waiting > 0 && !useless)
+    return interrupt(Interruption::Kind::rejoin,
+                     fmt::format("{} node{} to join", state->waiting,
+                                 state->waiting == 1 ? " waits" : "s wait"));
+  if (!watched.gone.empty()) on_gone(watched.gone, closed);
 }
 
-void EtcdLegacy::on_gone(const EtcdLegacyDriver::Watched& watched) {
+std::string EtcdLegacy::gone_text(const std::vector<std::size_t>& gone) const {
   std::string names;
-  for (const std::size_t rank : watched.gone) {
+  for (const std::size_t rank : gone) {
     if (!names.empty()) names += ", ";
     names += name_of(rank);
   }
-  const bool closed = watched.state->status == Status_::closed;
-  // They were done, as we are.
-  if (closed && in_barrier_) return;
-  const std::size_t left =
-      round_->participants - std::min(watched.gone.size(), round_->participants);
-  const std::string why =
-      fmt::format("{} {} gone (no lease for {} s)", names, watched.gone.size() == 1 ? "is" : "are",
-                  kLegacyLeaseTtl.count());
+  return fmt::format("{} {} gone (no lease any more)", names, gone.size() == 1 ? "is" : "are");
+}
+
+void EtcdLegacy::on_gone(const std::vector<std::size_t>& gone, bool closed) {
+  if (closed && in_barrier_) return;  // they were done, as we are
+  const std::string why = gone_text(gone);
   if (closed) return interrupt(Interruption::Kind::end, why + ", and the rendezvous is closed");
+  const std::size_t left = round_->participants - std::min(gone.size(), round_->participants);
   if (left >= settings_.rules.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
   interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
                                                  left, settings_.rules.min_nodes));

@@ -50,7 +50,8 @@ class EtcdLegacy : public Backend {
   void void_round(const std::string& why);
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
   void on_watched(const EtcdLegacyDriver::Watched& watched);
-  void on_gone(const EtcdLegacyDriver::Watched& watched);
+  void on_gone(const std::vector<std::size_t>& gone, bool closed);
+  std::string gone_text(const std::vector<std::size_t>& gone) const;
   void interrupt(Interruption::Kind kind, std::string why);
   std::string name_of(std::size_t rank) const;
 

@@ -117,19 +117,16 @@ void EtcdLegacyDriver::keep_run() {
       Twice::harmless, [](const Result<V2Reply>&) {});
 }
 
-void EtcdLegacyDriver::join(bool quick, Done<std::optional<LegacyState>> done) {
+void EtcdLegacyDriver::join(Done<std::optional<LegacyState>> done) {
   ++generation_;
   join_done_ = std::move(done);
   last_error_.reset();
+  round_.reset();
   member_.begin(io::Clock::now());
+  // It runs out by itself: ended before others have seen why, it would look like our death.
   lease_timer_.cancel();
-  if (!quick) {
-    lease_.clear();  // it runs out, and torchrun's agents see meanwhile that we wait
-    return look_later({});
-  }
-  drop_lease([this, generation = generation_](const Result<void>&) {
-    if (generation == generation_) look();
-  });
+  lease_.clear();
+  look_later({});
 }
 
 void EtcdLegacyDriver::drop_lease(Done<void> done) {
@@ -181,6 +178,8 @@ void EtcdLegacyDriver::act(LegacyStep step) {
       return claim(std::move(step));
     case Kind::replace:
       return replace(step);
+    case Kind::destroy:
+      return destroy();
     case Kind::check:
       return check(step.state);
     case Kind::watch:
@@ -286,15 +285,22 @@ void EtcdLegacyDriver::check(const LegacyState& state) {
       return await_change(folder_ + "/rdzv", true, io::Clock::now() + kLongestPoll,
                           [this] { look(); });
     if (too_soon) return look_later(kPause);
-    http::Call call;
-    call.method = "DELETE";
-    call.target = v2_target(key("active_version"));
-    call.target += '?';
-    call.target += v2_put("", {{"prevValue", text_}}).body;  // a query is coded like a form
-    request(std::move(call), Twice::harmless, [this, generation](const Result<V2Reply>&) {
-      if (generation == generation_) look();
-    });
+    destroy();
   });
+}
+
+void EtcdLegacyDriver::destroy() {
+  http::Call call;
+  call.method = "DELETE";
+  call.target = v2_target(key("active_version"));
+  call.target += '?';
+  call.target += v2_put("", {{"prevValue", text_}}).body;  // a query is coded like a form
+  request(std::move(call), Twice::harmless,
+          [this, generation = generation_](const Result<V2Reply>& reply) {
+            if (generation != generation_) return;
+            if (!reply) return trouble(reply.error());
+            look();
+          });
 }
 
 void EtcdLegacyDriver::await_change(const std::string& at, bool below,
@@ -326,7 +332,9 @@ void EtcdLegacyDriver::finish(Result<std::optional<LegacyState>> result) {
   ++generation_;
   const bool in_round = result && *result;
   if (in_round) {
+    round_ = **result;
     outage_since_.reset();
+    told_outage_ = false;
     turn_.start({}, [this] { tick(); });
   }
   if (const auto done = std::exchange(join_done_, nullptr)) done(std::move(result));

@@ -45,9 +45,8 @@ class EtcdLegacyDriver {
 
   // Once, before all else.
   void open(Done<void> done);
-  // The round's final state; nullopt: the job ended while this node was a spare. quick: nobody in
-  // the round before needs the own lease to run out by itself.
-  void join(bool quick, Done<std::optional<LegacyState>> done);
+  // The round's final state; nullopt: the job ended while this node was a spare.
+  void join(Done<std::optional<LegacyState>> done);
   void close(Done<void> done);       // for good, for all agents
   void drop_lease(Done<void> done);  // of a node that goes alone: others need not wait for its end
 
@@ -85,6 +84,7 @@ class EtcdLegacyDriver {
   void offer(const std::string& version);
   void claim(LegacyStep step);
   void replace(const LegacyStep& step);
+  void destroy();
   void check(const LegacyState& state);
   void await_change(const std::string& at, bool below, LegacyStep::Clock::time_point until,
                     const std::function<void()>& then);
@@ -107,6 +107,7 @@ class EtcdLegacyDriver {
   std::set<std::uint64_t> calls_;
   std::uint64_t generation_ = 0;  // of what is under way: calls of an older one are not heard
   Done<std::optional<LegacyState>> join_done_;
+  std::optional<LegacyState> round_;  // that we are in, as it became final
   std::optional<LegacyState> seen_;
   std::string text_;         // as it stands in etcd
   std::uint64_t index_ = 0;  // of etcd, when it was read

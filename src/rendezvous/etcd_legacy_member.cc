@@ -143,6 +143,9 @@ LegacyStep LegacyMember::at_final(const LegacyState& seen, TimePoint now) {
     return {.kind = Kind::done, .state = seen};
   }
   const bool was_ours = seen.version == left_;
+  // Back from a round: torchrun's agents must see that somebody waits, or they go on in it. Ours
+  // see that it is gone.
+  if (was_ours && seen.all_ours()) return {.kind = Kind::destroy, .state = seen};
   const bool full = seen.participants >= rules_.max_nodes;
   // Announced to a full round torchrun's agents would stop their workers for nobody.
   spare_ = full && !was_ours;

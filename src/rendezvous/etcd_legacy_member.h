@@ -32,6 +32,7 @@ struct LegacyStep {
     create,   // nothing is there: set up a round, and look again
     replace,  // put `state` in the place of what was seen, with `ttl`: took_effect(), look again
     claim,    // set the own lease, and then as replace
+    destroy,  // delete what was seen; look again
     check,    // if a lease of `state` is missing destroy it, else wait for a change; look again
     watch,    // wait for a change, but not after `until`; look again
     done,     // `state` is final, rank() is ours

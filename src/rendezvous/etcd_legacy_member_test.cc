@@ -43,6 +43,9 @@ class EtcdLegacyMember : public ::testing::Test {
         ttl = node.last.ttl;
         node.member.took_effect();
         break;
+      case Kind::destroy:
+        state.reset();
+        break;
       case Kind::check:
         if (!missing_leases(*state, leases).empty()) state.reset();
         break;
@@ -130,13 +133,28 @@ TEST_F(EtcdLegacyMember, ALateNodeIsAnnouncedAndTheNextRoundHasThemAll) {
   EXPECT_EQ(state->status, Status::final);
   EXPECT_EQ(step(b), Kind::check);
   EXPECT_FALSE(b.member.spare());
-  begin(a);  // stops, and joins again without its lease
-  leases.clear();
+  begin(a);
+  EXPECT_EQ(step(a), Kind::destroy);
   steps({&a, &b});
   EXPECT_EQ(state->version, "2");
   EXPECT_EQ(state->participants, 2U);
   EXPECT_EQ(a.last.kind, Kind::done);
   EXPECT_EQ(b.last.kind, Kind::done);
+}
+
+TEST_F(EtcdLegacyMember, BesideTorchrunARoundIsLeftByAnnouncement) {
+  Node& a = node("a");
+  Node& b = node("b");
+  for (Node* each : {&a, &b})
+    begin(*each);
+  steps({&a, &b});
+  state->agents.erase(1);  // a stranger
+  begin(a);
+  EXPECT_EQ(step(a), Kind::replace);
+  EXPECT_EQ(state->waiting, 1U);  // though the round is full
+  EXPECT_EQ(step(a), Kind::check);
+  EXPECT_EQ(step(a), Kind::check);
+  EXPECT_EQ(state->waiting, 1U);
 }
 
 TEST_F(EtcdLegacyMember, ASpareTellsNobodyAndTakesALostOnesPlace) {

@@ -73,9 +73,10 @@ void EtcdLegacyDriver::tick() {
 void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
   outage_since_.reset();
   Watched watched{.state = seen_, .gone = {}};
-  if (seen_ && seen_->version == member_.version()) watched.gone = missing_leases(*seen_, leases);
+  if (round_) watched.gone = missing_leases(*round_, leases);
+  const bool same = seen_ && seen_->version == member_.version();
   // We were away for longer than it lives, and nobody has minded.
-  if (std::erase(watched.gone, member_.rank()) > 0 && !lease_.empty())
+  if (std::erase(watched.gone, member_.rank()) > 0 && !lease_.empty() && same)
     request(
         v2_put(lease_, {{"value", ""}, {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
         Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from harness import BUILD, PEERS, PYTHON, SUPPORT, skip
+from harness import BUILD, PEERS, PYTHON, SUPPORT, skip, until
 
 TOOL = BUILD / "tests/file_store_tool"
 
@@ -215,3 +215,39 @@ def test_a_foreign_file_is_refused_and_kept(users, content, words):
     users.path.write_bytes(content)
     assert words in users.ours().ask("set", "a", "1")["error"]
     assert users.path.read_bytes() == content
+
+
+@pytest.mark.parametrize("first", ["ours", "torchrun"])
+def test_a_rendezvous_beside_torchrun(lockstep, tmp_path, first):
+    """c10d with store_type=file: our agent (without workers) and real torchrun 2.6 on one file; ranks by address."""
+    if not (PEERS / "trixie/.complete").exists():
+        skip("no .cache/peers/trixie: run ./dev peers")
+    path = tmp_path / "rendezvous"
+    script = lockstep.work / "show.py"
+    script.write_text('import os\nprint("ENV", *(os.environ[k] for k in ("RANK", "WORLD_SIZE", "MASTER_PORT")), flush=True)\n')
+
+    def ours():
+        return lockstep.start("file", "--endpoint", path, "--id", "job", "--nnodes", "2", "--local-addr", "127.0.0.2",
+                              "--hold", "0.5", program=(BUILD / "tests/backend_tool",))
+
+    def torchrun():
+        return lockstep.start(
+            "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-id", "job", "--rdzv-endpoint", path,
+            "--rdzv-conf", "store_type=file", "--local-addr", "127.0.0.1", script, program=(SUPPORT / "python-trixie",),
+            env={"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1,
+                 "PYTHON_EXEC": None})
+
+    one = ours() if first == "ours" else torchrun()
+    until(lambda: path.exists() and b"torch.rendezvous.job" in path.read_bytes(), 30)
+    runs = [one, torchrun() if first == "ours" else ours()]
+    peer, mine = runs[::-1] if first == "ours" else runs
+    for run in runs:
+        ended = run.wait(60)
+        assert ended.rc == 0, str(ended)
+    said = {event["event"]: event for event in map(json.loads, mine.out().splitlines())}
+    round = said["round"]
+    assert (round["group_rank"], round["base_rank"], round["world_size"], round["master_addr"]) == (1, 2, 3, "127.0.0.1")
+    shown = sorted(line.split()[1:] for line in peer.out().splitlines() if line.startswith("ENV"))
+    assert shown == [[rank, "3", str(round["master_port"])] for rank in "01"]
+    assert said["barrier"]["ok"] and said["left"]["ok"]
+    assert path.exists()
