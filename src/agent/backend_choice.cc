@@ -1,19 +1,20 @@
 #include "agent/backend_choice.h"
 
 #include "codec/rdzv_conf.h"
-#include "rendezvous/c10d_place.h"
-#include "rendezvous/dynamic_backend.h"
-#include "rendezvous/etcd3_backend.h"
-#include "rendezvous/etcd_legacy.h"
-#include "rendezvous/etcd_v2_place.h"
-#include "rendezvous/file_place.h"
-#include "rendezvous/hub_backend.h"
 #include "rendezvous/solo.h"
 #include "rendezvous/static_backend.h"
 
 #include <fmt/core.h>
 
 #include <utility>
+
+#include "rendezvous/dynamic/c10d_place.h"
+#include "rendezvous/dynamic/dynamic_backend.h"
+#include "rendezvous/dynamic/file_place.h"
+#include "rendezvous/etcd/etcd3_backend.h"
+#include "rendezvous/etcd/etcd_legacy.h"
+#include "rendezvous/etcd/etcd_v2_place.h"
+#include "rendezvous/hub/hub_backend.h"
 
 namespace lockstep::agent {
 namespace {

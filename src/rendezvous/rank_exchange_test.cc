@@ -2,10 +2,11 @@
 
 #include "io/loop.h"
 #include "rendezvous/exit_barrier.h"
-#include "rendezvous/tcp_key_value.h"
 #include "store/server.h"
 
 #include <gtest/gtest.h>
+
+#include "rendezvous/dynamic/tcp_key_value.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -7,7 +7,6 @@
 #include "rendezvous/backend.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
-#include "rendezvous/tcp_key_value.h"
 #include "store/server.h"
 
 #include <chrono>
@@ -15,6 +14,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "rendezvous/dynamic/tcp_key_value.h"
 
 namespace lockstep::rendezvous {
 

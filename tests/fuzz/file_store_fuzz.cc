@@ -1,7 +1,7 @@
 // The FileStore reader on any bytes: cut into pieces anywhere it says the same, and it holds no
 // more than its limits allow.
 #include "base/error.h"
-#include "rendezvous/file_store_codec.h"
+#include "rendezvous/dynamic/file_store_codec.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // The hub's frames on any bytes in any pieces: the same outcome whole and split, and what is
 // accepted can be written and read again as the same.
 #include "base/error.h"
-#include "rendezvous/hub_frames.h"
+#include "rendezvous/hub/hub_frames.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "codec/base64.h"
 #include "codec/pickle.h"
-#include "rendezvous/state_codec.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 //   etcd_tool ENDPOINTS CONF RUN_ID
 #include "base/text.h"
 #include "io/fd.h"
-#include "rendezvous/etcd3_election.h"
-#include "rendezvous/etcd_v2.h"
+#include "rendezvous/etcd/etcd3_election.h"
+#include "rendezvous/etcd/etcd_v2.h"
 
 #include <nlohmann/json.hpp>
 

@@ -6,8 +6,8 @@
 //   ["read", run_id]  ["write", run_id, text]: the rendezvous state, as last read
 // What fails is {"error": text}.
 #include "base/text.h"
-#include "rendezvous/file_state.h"
-#include "rendezvous/file_store.h"
+#include "rendezvous/dynamic/file_state.h"
+#include "rendezvous/dynamic/file_store.h"
 
 #include <nlohmann/json.hpp>
 

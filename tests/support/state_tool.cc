@@ -4,8 +4,8 @@
 //   state_tool step     {"state": base64, "node": .., "op": .., ..} -> {"kind": .., "state": JSON},
 //                       what torchrun's way of the state machine does next
 // What fails becomes "error: CODE: text". Times are microseconds since 1970, nodes [addr, pid, id].
-#include "rendezvous/dynamic_state.h"
-#include "rendezvous/state_codec.h"
+#include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,0 +1,66 @@
+// The c10d backend's meeting place: a TCPStore that one of the agents hosts. Decides whether this
+// one does, reaches it, and finds out what this node is called.
+#pragma once
+
+#include "codec/rdzv_endpoint.h"
+#include "io/loop.h"
+#include "rendezvous/host_finder.h"
+#include "store/server.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rendezvous/dynamic/meeting_place.h"
+#include "rendezvous/dynamic/tcp_key_value.h"
+#include "rendezvous/dynamic/text_state.h"
+
+namespace lockstep::rendezvous {
+
+struct C10dPlaceSettings {
+  codec::RdzvEndpoint endpoint;
+  std::string run_id;
+  std::optional<bool> is_host = {};
+  std::optional<std::string> local_addr = {};
+  std::chrono::milliseconds read_timeout{60'000};  // to reach the store, and for each answer of it
+};
+
+class C10dPlace : public MeetingPlace {
+ public:
+  C10dPlace(io::Loop& loop, C10dPlaceSettings settings);
+  ~C10dPlace() override;  // a hosted store goes with it
+
+  void open(std::function<void(Result<void>)> done) override;
+  KeyValue& keys() override { return *keys_; }
+  StateStore& state() override { return *state_; }
+  std::string node_address() const override { return node_address_; }
+  bool hosts() const override { return server_ != nullptr; }
+  std::size_t guests() const override;
+  void on_departure(std::function<void()> fn) override {
+    if (server_) server_->on_departure(std::move(fn));
+  }
+  std::string describe() const override;
+
+  store::Server* server() { return server_.get(); }
+
+ private:
+  void settle_host();
+  void reach(const std::string& host);
+  void open_state();
+  void finish(Result<void> outcome);
+  std::string describe_hosting() const;
+
+  io::Loop& loop_;
+  C10dPlaceSettings settings_;
+  std::unique_ptr<HostFinder> finder_;
+  FoundHost found_;
+  std::string host_reason_;
+  std::string node_address_;
+  std::unique_ptr<store::Server> server_;
+  std::unique_ptr<TcpKeyValue> keys_;
+  std::unique_ptr<TextState<TcpKeyValue>> state_;
+  std::function<void(Result<void>)> open_done_;
+};
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,313 @@
+#include "rendezvous/dynamic/dynamic_backend.h"
+
+#include "base/log.h"
+#include "rendezvous/exit_barrier.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous {
+namespace {
+
+constexpr std::chrono::milliseconds kLastWords{20};
+// A host that was told to stop stays so long for its guests to hear of it.
+constexpr std::chrono::seconds kGoodbye{1};
+constexpr std::ptrdiff_t kMostNames = 8;
+
+std::string names_of(const std::vector<std::string>& names) {
+  const auto shown = std::min(std::ssize(names), kMostNames);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  if (shown < std::ssize(names)) text += fmt::format(" and {} more", std::ssize(names) - shown);
+  return text;
+}
+
+}  // namespace
+
+DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> place,
+                               DynamicBackendSettings settings, OfferStore offer_store)
+    : loop_(loop),
+      place_(std::move(place)),
+      settings_(std::move(settings)),
+      offer_store_(std::move(offer_store)),
+      turn_(loop),
+      loss_(loop) {
+  const auto& dynamic = settings_.dynamic;
+  asked_ = dynamic.min_nodes == dynamic.max_nodes
+               ? std::to_string(dynamic.min_nodes)
+               : fmt::format("{}:{}", dynamic.min_nodes, dynamic.max_nodes);
+}
+
+DynamicBackend::~DynamicBackend() {
+  board_.reset();
+  driver_.reset();
+}
+
+void DynamicBackend::open(Done<void> done) {
+  place_->on_lost([this](const Error& error) { on_lost(error); });
+  place_->open([this, done = std::move(done)](Result<void> opened) {
+    if (!opened) return done(std::move(opened));
+    const Badge badge{.host = place_->hosts(), .node_rank = settings_.offer.node_rank};
+    driver_ = std::make_unique<DynamicDriver>(
+        loop_, place_->state(), place_->keys(), settings_.run_id,
+        Node{place_->node_address(), getpid(), local_id_of(badge)}, settings_.dynamic);
+    driver_->on_watched([this](const RendezvousState& state) { on_watched(state); });
+    done({});
+  });
+}
+
+void DynamicBackend::join(Done<std::optional<Round>> done) {
+  in_round_ = false;
+  in_barrier_ = false;
+  agreeing_ = nullptr;
+  board_.reset();
+  if (driver_) place_->keys().forget_waits();
+  if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
+  driver_->join([this, done = std::move(done)](Result<std::optional<RoundResult>> joined) {
+    if (!joined) return done(tl::make_unexpected(std::move(joined).error()));
+    if (!*joined) return done(std::nullopt);
+    agree(std::move(**joined), done);
+  });
+}
+
+void DynamicBackend::agree(RoundResult round, Done<std::optional<Round>> done) {
+  round_ = std::move(round);
+  all_ours_ = std::all_of(round_.nodes.begin(), round_.nodes.end(),
+                          [](const Node& node) { return badge_of(node).has_value(); });
+  RankExchange exchange{.round = round_, .own = {}, .offered = {}};
+  exchange.own.role = settings_.offer.role;
+  exchange.own.local_world_size = settings_.offer.local_world_size;
+  exchange.own.restarts = restarts_;
+  exchange.own.nodes_asked = asked_;
+  exchange.timeout = settings_.read_timeout;
+  if (round_.rank == 0) {
+    auto store = offer_store_(place_->node_address());
+    if (!store) return done(tl::make_unexpected(std::move(store).error()));
+    exchange.offered = std::move(*store);
+  }
+  const std::weak_ptr<const bool> life = life_;
+  agreeing_ = done;
+  exchange_ranks(place_->keys(), exchange, [this, life, done](Result<Assignment> made) {
+    if (life.expired() || !agreeing_) return;
+    if (!made && made.error().code == Errc::timeout && !lost_)
+      return void_round(made.error().message);
+    agreeing_ = nullptr;
+    if (!made) return done(tl::make_unexpected(std::move(made).error()));
+    begin_round(*made, done);
+  });
+}
+
+// Somebody went, or came, between the round and its ranks: not the job's end.
+void DynamicBackend::void_round(const std::string& why) {
+  log::warning("round {} came to nothing: {}", round_.round, why);
+  join(std::exchange(agreeing_, nullptr));
+}
+
+void DynamicBackend::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
+  restarts_ = made.restarts;
+  warn_of_other_settings(made);
+  std::vector<bool> ours;
+  ours.reserve(round_.nodes.size());
+  for (const Node& node : round_.nodes)
+    ours.push_back(badge_of(node).has_value());
+  board_ = std::make_unique<RoundBoard>(loop_, place_->keys(), round_.prefix,
+                                        static_cast<int>(round_.rank), std::move(ours));
+  in_round_ = true;
+  board_->on_failure([this](const FailureRecord& record) {
+    restarts_ = std::max(restarts_, record.restarts);
+    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin, record.line);
+  });
+  done(Round{.number = round_.round,
+             .restarts = restarts_,
+             .group_rank = static_cast<int>(round_.rank),
+             .group_world_size = static_cast<int>(round_.world),
+             .base_rank = static_cast<int>(made.ranks.base_rank),
+             .world_size = static_cast<int>(made.ranks.world_size),
+             .role_base_rank = static_cast<int>(made.ranks.role_base_rank),
+             .role_world_size = static_cast<int>(made.ranks.role_world_size),
+             .master_addr = made.workers.addr,
+             .master_port = made.workers.port,
+             .use_agent_store = true});
+}
+
+void DynamicBackend::interrupt(Interruption::Kind kind, std::string why) {
+  if (agreeing_ && kind == Interruption::Kind::rejoin) return void_round(why);
+  if (agreeing_) return std::exchange(agreeing_, nullptr)(fail(Errc::unavailable, std::move(why)));
+  if (!std::exchange(in_round_, false)) return;
+  if (const auto tell = on_interruption_) tell({kind, std::move(why)});
+}
+
+// Nodes of the round that its state no longer has.
+std::string DynamicBackend::gone(const RendezvousState& state) const {
+  std::vector<std::string> names;
+  for (std::size_t rank = 0; rank < round_.nodes.size(); ++rank) {
+    const Node& node = round_.nodes[rank];
+    if (state.participants.contains(node) || state.wait_list.contains(node)) continue;
+    names.push_back(node.addr);
+    if (board_) board_->miss(static_cast<int>(rank));
+  }
+  return names.empty() ? std::string() : names_of(names);
+}
+
+void DynamicBackend::on_watched(const RendezvousState& state) {
+  if (!in_round_ && !agreeing_) return;
+  warn_of_skew(state);
+  if (state.closed) return;  // somebody waits in the exit barrier no longer; there is no next round
+  if (!state.participants.contains(driver_->self()))
+    return interrupt(Interruption::Kind::rejoin,
+                     "the other nodes had not heard of this one for too long and gave it up");
+  if (const std::size_t waiting = driver_->waiting(state); waiting > 0)
+    return interrupt(Interruption::Kind::rejoin,
+                     fmt::format("{} node{} to join", waiting, waiting == 1 ? " waits" : "s wait"));
+  // An agent of torchrun's that is in its exit barrier is silent, and so is a dead one.
+  if (!all_ours_) return;
+  const std::string names = gone(state);
+  if (names.empty()) return;
+  const std::size_t left =
+      state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
+  const std::string why = fmt::format(
+      "{} {} gone (no heartbeat for {} s)", names,
+      names.find(',') == std::string::npos ? "is" : "are",
+      std::chrono::duration_cast<std::chrono::seconds>(settings_.dynamic.eviction_time()).count());
+  if (left >= settings_.dynamic.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
+  interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
+                                                 left, settings_.dynamic.min_nodes));
+}
+
+void DynamicBackend::warn_of_skew(const RendezvousState& state) {
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  const auto skew = skew_.look(state, driver_->self(), now);
+  if (!skew) return;
+  log::warning("the clock of {} is {} s {} this node's: {}", skew->node.addr,
+               std::chrono::abs(skew->ahead).count(),
+               skew->ahead.count() > 0 ? "ahead of" : "behind",
+               all_ours_ ? "Lockstep does not mind, but check NTP"
+                         : "torchrun's agents evict nodes that seem 15 s late; check NTP");
+}
+
+// The state says nothing of it, so whoever has the larger number waits for nodes that never come.
+void DynamicBackend::warn_of_other_settings(const Assignment& made) const {
+  for (std::size_t rank = 0; rank < made.nodes_asked.size(); ++rank) {
+    const std::string& theirs = made.nodes_asked[rank];
+    if (theirs.empty() || theirs == asked_) continue;
+    log::warning("{} was started with --nnodes {}, this node with {}: they should agree",
+                 round_.nodes.at(rank).addr, theirs, asked_);
+    return;
+  }
+}
+
+void DynamicBackend::on_lost(const Error& error) {
+  lost_ = error;
+  lost_->message = fmt::format("{} is lost: {}", place_->describe(), error.message);
+  const std::weak_ptr<const bool> life = life_;
+  if (driver_) driver_->lost(*lost_);
+  if (life.expired()) return;
+  // A host that goes in good order has said so, and that may still be on its way to us on another
+  // connection. The end of the job as well as its breakdown look like this from the barrier.
+  loss_.start(kLastWords, [this] {
+    if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+  });
+}
+
+void DynamicBackend::tell_failure(const std::string& line, bool final) {
+  if (!in_round_ || !board_) return;
+  in_round_ = false;
+  board_->tell({static_cast<int>(round_.rank), line, final, restarts_ + (final ? 0 : 1)});
+  if (!final) ++restarts_;
+}
+
+void DynamicBackend::finish(Done<void> done) {
+  if (settings_.exit_barrier_timeout.count() == 0 || lost_ || round_.world == 1)
+    return turn_.start({}, [done = std::move(done)] { done({}); });
+  in_barrier_ = true;
+  const std::weak_ptr<const bool> life = life_;
+  enter_exit_barrier(
+      place_->keys(), round_, settings_.exit_barrier_timeout,
+      [this, life, number = round_.round, done = std::move(done)](const Result<void>& all) {
+        // An interruption may have come first, and a new round with it.
+        if (life.expired() || !in_barrier_ || round_.round != number) return;
+        in_round_ = false;
+        done(all);
+      });
+}
+
+void DynamicBackend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                                      std::function<void(std::vector<NodeReport>)> done) {
+  if (board_ && !lost_) return board_->exchange_reports(own, timeout, std::move(done));
+  turn_.start({}, [own, done = std::move(done)] { done({own}); });
+}
+
+void DynamicBackend::leave(Departure how, Done<void> done) {
+  const bool runs = std::exchange(in_round_, false);
+  agreeing_ = nullptr;
+  in_barrier_ = false;
+  leave_deadline_ =
+      io::Clock::now() + (how == Departure::stopped
+                              ? std::min<io::Duration>(kGoodbye, settings_.dynamic.close_timeout)
+                              : settings_.dynamic.close_timeout);
+  if (!driver_ || lost_) return turn_.start({}, [done = std::move(done)] { done({}); });
+  const auto left = [this, how, done = std::move(done)](const Result<void>& outcome) {
+    board_.reset();
+    if (!outcome || !place_->hosts()) return done(outcome);
+    await_guests(done);
+  };
+  if (how == Departure::stopped && runs) say_goodbye();
+  if (how == Departure::stopped) return driver_->withdraw(left);
+  driver_->close(left);
+}
+
+// So that the others need neither ask nor wait for heartbeats that no longer come.
+void DynamicBackend::say_goodbye() {
+  const RendezvousState& state = driver_->last_state();
+  const std::size_t listed =
+      state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
+  const bool too_few = listed < settings_.dynamic.min_nodes + 1;
+  board_->tell({static_cast<int>(round_.rank),
+                fmt::format("{} has left: it was told to stop", place_->node_address()), too_few,
+                restarts_, true});
+}
+
+// Others may still have to hear that all is over: a host that goes takes the answers with it.
+// By value: it may be called from what it replaces.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+void DynamicBackend::await_guests(Done<void> done) {
+  if (place_->guests() == 0 || io::Clock::now() >= leave_deadline_) {
+    place_->on_departure(nullptr);
+    turn_.cancel();
+    return done({});
+  }
+  place_->on_departure([this, done] { await_guests(done); });
+  turn_.start(leave_deadline_ - io::Clock::now(), [this, done] { await_guests(done); });
+}
+
+std::string DynamicBackend::waiting_for() const {
+  if (!driver_) return place_->describe();
+  if (in_barrier_)
+    return fmt::format(
+        "the workers of this node have ended well, those of other nodes ({} in all) "
+        "still run",
+        round_.world);
+  const RendezvousState& state = driver_->last_state();
+  std::vector<std::string> names;
+  for (const auto& [node, rank] : state.participants)
+    names.push_back(node.addr);
+  const std::size_t min = settings_.dynamic.min_nodes;
+  const std::string range = min == settings_.dynamic.max_nodes
+                                ? std::to_string(min)
+                                : fmt::format("{} to {}", min, settings_.dynamic.max_nodes);
+  if (state.redundancy_list.contains(driver_->self()))
+    return fmt::format("this node is a spare; {} run the job: {}", names.size(), names_of(names));
+  if (state.complete && !state.participants.contains(driver_->self()))
+    return fmt::format("a round is under way with {}; this node joins the next one",
+                       names_of(names));
+  return fmt::format("{} of {} nodes have joined '{}' at {}{}{}", names.size(), range,
+                     settings_.run_id, place_->describe(), names.empty() ? "" : ": ",
+                     names_of(names));
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,79 @@
+// The backends that share torchrun's dynamic rendezvous: c10d over a TCPStore or a file, etcd-v2.
+// What Lockstep's agents add among themselves lies under keys and numbers that torchrun's ignore.
+#pragma once
+
+#include "io/loop.h"
+#include "rendezvous/backend.h"
+#include "rendezvous/rank_exchange.h"
+#include "rendezvous/round_board.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rendezvous/dynamic/dynamic_driver.h"
+#include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/meeting_place.h"
+#include "rendezvous/dynamic/skew_watch.h"
+
+namespace lockstep::rendezvous {
+
+struct DynamicBackendSettings {
+  std::string run_id;
+  DynamicSettings dynamic;
+  std::chrono::milliseconds read_timeout{60'000};
+  std::chrono::seconds exit_barrier_timeout{300};  // 0: no barrier
+  NodeOffer offer;
+};
+
+class DynamicBackend : public Backend {
+ public:
+  DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> place,
+                 DynamicBackendSettings settings, OfferStore offer_store);
+  ~DynamicBackend() override;
+
+  void open(Done<void> done) override;
+  void join(Done<std::optional<Round>> done) override;
+  void tell_failure(const std::string& line, bool final) override;
+  void finish(Done<void> done) override;
+  void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                        std::function<void(std::vector<NodeReport>)> done) override;
+  void leave(Departure how, Done<void> done) override;
+  std::string waiting_for() const override;
+
+ private:
+  void agree(RoundResult round, Done<std::optional<Round>> done);
+  void void_round(const std::string& why);
+  void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
+  void on_watched(const RendezvousState& state);
+  void warn_of_skew(const RendezvousState& state);
+  void warn_of_other_settings(const Assignment& made) const;
+  void on_lost(const Error& error);
+  void interrupt(Interruption::Kind kind, std::string why);
+  std::string gone(const RendezvousState& state) const;
+  void say_goodbye();
+  void await_guests(Done<void> done);
+
+  io::Loop& loop_;
+  std::unique_ptr<MeetingPlace> place_;
+  DynamicBackendSettings settings_;
+  OfferStore offer_store_;
+  std::unique_ptr<DynamicDriver> driver_;
+  std::unique_ptr<RoundBoard> board_;
+  RoundResult round_;
+  int restarts_ = 0;
+  bool in_round_ = false;                    // and not interrupted yet
+  SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly
+  bool all_ours_ = false;
+  std::string asked_;                    // --nnodes, as the others are told
+  Done<std::optional<Round>> agreeing_;  // on ranks, after the round is known
+  bool in_barrier_ = false;
+  std::optional<Error> lost_;
+  io::Timer turn_;
+  io::Timer loss_;
+  io::TimePoint leave_deadline_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,202 @@
+#include "rendezvous/dynamic/dynamic_driver.h"
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/dynamic/state_codec.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+// Whether anything but heartbeats differs: what others may be waiting for.
+bool changes(RendezvousState from, RendezvousState to) {
+  from.last_heartbeats.clear();
+  to.last_heartbeats.clear();
+  return !(from == to);
+}
+
+}  // namespace
+
+DynamicDriver::DynamicDriver(io::Loop& loop, StateStore& state, KeyValue& keys, std::string run_id,
+                             Node self, DynamicSettings settings)
+    : store_(state),
+      keys_(keys),
+      run_id_(std::move(run_id)),
+      member_(std::move(self), settings),
+      poll_(loop),
+      watch_(loop) {}
+
+DynamicDriver::~DynamicDriver() = default;
+
+Now DynamicDriver::now() {
+  return {std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now()),
+          std::chrono::steady_clock::now()};
+}
+
+std::string DynamicDriver::change_key(std::int64_t change) const {
+  return fmt::format("torch.rendezvous.{}/lockstep/change/{}", run_id_, change);
+}
+
+void DynamicDriver::run(Op op, std::function<void(Result<Step>)> done) {
+  watch_.cancel();
+  operations_.push_back({op, std::move(done)});
+  if (operations_.size() == 1) return start_next();
+  if (given_up() && poll_.active()) poll_.start({}, [this] { read(); });
+}
+
+void DynamicDriver::start_next() {
+  if (operations_.empty()) return;
+  joined_ = 0;
+  member_.begin(operations_.front().op, now());
+  read();
+}
+
+void DynamicDriver::read() {
+  change_.reset();
+  poll_.cancel();
+  const std::weak_ptr<const bool> life = life_;
+  store_.read([this, life](Result<StateStore::Stored> stored) {
+    if (life.expired() || operations_.empty()) return;
+    if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
+    consider(*stored);
+  });
+}
+
+// A join may wait for ten minutes: who wants to leave, or to end it all, does not wait for that.
+bool DynamicDriver::given_up() const {
+  if (operations_.size() < 2 || operations_.front().op != Op::join) return false;
+  const Op next = operations_[1].op;
+  return next == Op::withdraw || next == Op::close;
+}
+
+void DynamicDriver::consider(const StateStore::Stored& stored) {
+  auto state = stored.text == kNoState ? Result<RendezvousState>(RendezvousState{})
+                                       : decode_state(stored.text);
+  if (!state)
+    return end(tl::make_unexpected(
+        std::move(state).error().within("the rendezvous state of run " + run_id_)));
+  stored_ = stored;
+  last_state_ = std::move(*state);
+  if (given_up()) return end(fail(Errc::canceled, "this node joins no more"));
+  carry_out(member_.next(last_state_, now()));
+}
+
+void DynamicDriver::carry_out(Step step) {
+  switch (step.kind) {
+    case Step::Kind::wait:
+      joined_ = step.state.participants.size();
+      return wait(step.until);
+    case Step::Kind::write:
+      return write(std::move(step.state));
+    default:
+      return end(std::move(step));
+  }
+}
+
+// Until somebody of ours says that the state has changed, or it is time to look all the same:
+// torchrun's agents say nothing.
+void DynamicDriver::wait(SteadyTime until) {
+  poll_.start(until - std::chrono::steady_clock::now(), [this] { read(); });
+  // Told of a change that is not there: whatever went wrong, asking again at once won't mend it.
+  if (std::exchange(woken_at_, -1) == last_state_.changes) return;
+  change_ = keys_.watch(change_key(last_state_.changes + 1), [this](const std::string&) {
+    woken_at_ = last_state_.changes;
+    read();
+  });
+}
+
+void DynamicDriver::write(RendezvousState state) {
+  const bool news = changes(last_state_, state);
+  if (news) state.changes = last_state_.changes + 1;
+  auto text = encode_state(state);
+  if (!text) return end(tl::make_unexpected(std::move(text).error()));
+  const std::weak_ptr<const bool> life = life_;
+  store_.write(stored_, *text,
+               [this, life, news, change = state.changes](Result<StateStore::Stored> stored) {
+                 if (life.expired() || operations_.empty()) return;
+                 if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
+                 if (stored->written && news) keys_.set(change_key(change), "1", nullptr);
+                 consider(*stored);
+               });
+}
+
+void DynamicDriver::end(Result<Step> outcome) {
+  poll_.cancel();
+  change_.reset();
+  woken_at_ = -1;
+  const Operation ended = std::move(operations_.front());
+  operations_.pop_front();
+  if (ended.op == Op::join) in_round_ = outcome && outcome->is(Step::Kind::done);
+  if (ended.op == Op::withdraw || ended.op == Op::close) in_round_ = false;
+  if (!operations_.empty()) {
+    start_next();
+  } else if (in_round_ && !lost_) {
+    watch_.start(member_.settings().poll_interval, [this] { tick(); });
+  }
+  ended.done(std::move(outcome));  // last: it may destroy us
+}
+
+void DynamicDriver::lost(const Error& error) {
+  if (std::exchange(lost_, true)) return;
+  watch_.cancel();
+  // An operation that waits for its time does not notice by itself.
+  if (!operations_.empty() && poll_.active()) end(tl::make_unexpected(error));
+}
+
+// Heartbeats that fail are no reason to stop: a lost store is told of elsewhere.
+void DynamicDriver::tick() {
+  run(Op::keep_alive, [this](const Result<Step>& outcome) {
+    if (!outcome || !in_round_) return;
+    if (const auto tell = on_watched_) tell(outcome->state);
+  });
+}
+
+Error DynamicDriver::ended_badly(const Step& step, const std::string& what) const {
+  if (step.is(Step::Kind::closed))
+    return {Errc::canceled, fmt::format("the rendezvous '{}' is closed", run_id_),
+            "the job with this --rdzv-id has ended: choose another one", 0};
+  return {Errc::timeout,
+          fmt::format("{} timed out: {} of at least {} nodes had joined the rendezvous '{}'", what,
+                      joined_, member_.settings().min_nodes, run_id_),
+          {},
+          0};
+}
+
+void DynamicDriver::join(Done<std::optional<RoundResult>> done) {
+  run(Op::join, [this, done = std::move(done)](Result<Step> outcome) {
+    if (!outcome) return done(tl::make_unexpected(std::move(outcome).error()));
+    if (outcome->is(Step::Kind::graceful_exit)) return done(std::nullopt);
+    if (!outcome->is(Step::Kind::done))
+      return done(tl::make_unexpected(ended_badly(*outcome, "joining")));
+    RoundPlace place = place_of(outcome->state, self());
+    RoundResult result{.round = place.round,
+                       .rank = place.rank,
+                       .world = place.nodes.size(),
+                       .nodes = std::move(place.nodes),
+                       .prefix = fmt::format("torch.rendezvous.{}.{}/", run_id_, place.round)};
+    done(std::move(result));
+  });
+}
+
+void DynamicDriver::run_simple(Op op, const std::string& what, Done<void> done) {
+  run(op, [this, what, done = std::move(done)](Result<Step> outcome) {
+    if (!outcome) return done(tl::make_unexpected(std::move(outcome).error()));
+    if (!outcome->is(Step::Kind::done))
+      return done(tl::make_unexpected(ended_badly(*outcome, what)));
+    done({});
+  });
+}
+
+void DynamicDriver::withdraw(Done<void> done) {
+  run_simple(Op::withdraw, "leaving", std::move(done));
+}
+
+void DynamicDriver::close(Done<void> done) {
+  run_simple(Op::close, "closing", std::move(done));
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,298 @@
+#include "rendezvous/dynamic/dynamic_state.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/dynamic/seats.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+using Kind = Step::Kind;
+
+constexpr Period kMostAhead = std::chrono::hours(1);   // a clock further off than that is nonsense
+constexpr Period kRollback = std::chrono::seconds(5);  // how long after a timeout we tidy up
+
+Period between(SteadyTime from, SteadyTime to) {
+  return std::chrono::duration_cast<Period>(to - from);
+}
+
+Step step(Kind kind, RendezvousState state) {
+  return {kind, std::move(state), {}};
+}
+
+}  // namespace
+
+void Observer::observe(const RendezvousState& state, SteadyTime now, Period max_gap) {
+  if (last_) watched_ += std::clamp(between(*last_, now), Period(0), max_gap);
+  last_ = now;
+  std::erase_if(heartbeats_,
+                [&](const auto& seen) { return !state.last_heartbeats.contains(seen.first); });
+  for (const auto& [node, time] : state.last_heartbeats) {
+    const auto [seen, fresh] = heartbeats_.try_emplace(node, Seen<UtcTime>{time, watched_});
+    if (!fresh && seen->second.value != time) seen->second = {time, watched_};
+  }
+  if (!state.deadline) {
+    deadline_.reset();
+  } else if (!deadline_ || deadline_->value != *state.deadline) {
+    deadline_ = {*state.deadline, watched_};
+  }
+}
+
+Period Observer::unchanged(const Node& node) const {
+  const auto seen = heartbeats_.find(node);
+  return seen == heartbeats_.end() ? Period(0) : watched_ - seen->second.since;
+}
+
+Period Observer::deadline_unchanged() const {
+  return deadline_ ? watched_ - deadline_->since : Period(0);
+}
+
+DynamicMember::DynamicMember(Node self, DynamicSettings settings)
+    : self_(std::move(self)), settings_(settings) {}
+
+void DynamicMember::begin(Op op, Now now) {
+  op_ = op;
+  left_ = false;
+  const Period allowed = op == Op::keep_alive ? settings_.heartbeat_timeout
+                         : op == Op::close    ? settings_.close_timeout
+                                              : settings_.join_timeout;
+  deadline_ = now.steady + allowed;
+}
+
+Step DynamicMember::next(const RendezvousState& stored, Now now) {
+  RendezvousState state = sanitize(stored, now);
+  switch (op_) {
+    case Op::leave:
+      return next_leave(std::move(state), now);
+    case Op::withdraw:
+      return next_withdraw(std::move(state), now);
+    case Op::keep_alive:
+      return next_keep_alive(std::move(state), now);
+    case Op::close:
+      return next_close(std::move(state), now);
+    case Op::join:
+      break;
+  }
+  if (!left_ && state.participants.contains(self_)) return next_leave(std::move(state), now);
+  left_ = true;
+  return next_join(std::move(state), now);
+}
+
+RendezvousState DynamicMember::sanitize(const RendezvousState& stored, Now now) {
+  observer_.observe(stored, now.steady, settings_.keep_alive_interval);
+  RendezvousState state = stored;
+  bool participant_gone = false;
+  for (const auto& [node, heartbeat] : stored.last_heartbeats) {
+    if (!dead(node, heartbeat, now)) continue;
+    state.last_heartbeats.erase(node);
+    participant_gone |= state.participants.erase(node) > 0;
+    state.wait_list.erase(node);
+    state.redundancy_list.erase(node);
+  }
+  if (participant_gone) after_removal(state);
+  return state;
+}
+
+std::size_t DynamicMember::waiting(const RendezvousState& state) const {
+  if (settings_.exact) return state.wait_list.size();
+  const std::size_t taken = std::min(state.participants.size(), settings_.max_nodes);
+  return std::min(state.wait_list.size(), settings_.max_nodes - taken);
+}
+
+Step DynamicMember::next_leave(RendezvousState state, Now now) const {
+  if (!state.participants.contains(self_)) return step(Kind::done, std::move(state));
+  if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
+  remove_self(state);
+  return step(Kind::write, std::move(state));
+}
+
+Step DynamicMember::next_withdraw(RendezvousState state, Now now) const {
+  if (!takes_part(state, self_)) return step(Kind::done, std::move(state));
+  if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
+  remove_self(state);
+  return step(Kind::write, std::move(state));
+}
+
+Step DynamicMember::next_keep_alive(RendezvousState state, Now now) const {
+  if (!keep_alive_due(state, now)) return step(Kind::done, std::move(state));
+  if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
+  state.last_heartbeats[self_] = heartbeat(state, now);
+  return step(Kind::write, std::move(state));
+}
+
+Step DynamicMember::next_close(RendezvousState state, Now now) const {
+  if (state.closed) return step(Kind::done, std::move(state));
+  if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
+  state.closed = true;
+  return step(Kind::write, std::move(state));
+}
+
+// The rows of torch-elastic.md 4.7, from the top; their numbers stand beside them.
+Step DynamicMember::next_join(RendezvousState state, Now now) {
+  const bool spare = state.redundancy_list.contains(self_);
+  if (state.closed)
+    return step(spare ? Kind::graceful_exit : Kind::closed, std::move(state));  // 1, 2
+  if (spare) return join_as_spare(std::move(state), now);                       // 3, 4
+  const bool member = state.participants.contains(self_);
+  if (state.complete && member && whole(state)) {  // 5
+    seat_ = state.participants.at(self_);
+    return step(Kind::done, std::move(state));
+  }
+  if (now.steady > deadline_) return join_late(std::move(state), now);  // 6, 7
+  if (state.complete) return join_complete(std::move(state), now);      // 8, 9, 12, 13
+  return join_forming(std::move(state), now);                           // 10, 11, 12, 13
+}
+
+Step DynamicMember::join_as_spare(RendezvousState state, Now now) {
+  if (state.participants.size() >= settings_.max_nodes)
+    return keep_alive_or_wait(std::move(state), now);
+  deadline_ = now.steady + settings_.join_timeout;
+  remove_self(state);
+  return step(Kind::write, std::move(state));
+}
+
+Step DynamicMember::join_late(RendezvousState state, Now now) const {
+  const bool listed = state.participants.contains(self_) || state.wait_list.contains(self_);
+  if (!listed || now.steady > deadline_ + kRollback) return step(Kind::timed_out, std::move(state));
+  remove_self(state);
+  return step(Kind::write, std::move(state));
+}
+
+Step DynamicMember::join_complete(RendezvousState state, Now now) const {
+  if (state.participants.contains(self_)) {  // not whole: see the head of the header
+    remove_self(state);
+    return step(Kind::write, std::move(state));
+  }
+  const bool room = state.participants.size() < settings_.max_nodes;
+  const bool waits = state.wait_list.contains(self_);
+  if (waits && (room || settings_.exact)) return keep_alive_or_wait(std::move(state), now);
+  state.wait_list.erase(self_);
+  (room ? state.wait_list : state.redundancy_list).insert(self_);
+  state.last_heartbeats[self_] = heartbeat(state, now);
+  return step(Kind::write, std::move(state));
+}
+
+Step DynamicMember::join_forming(RendezvousState state, Now now) const {
+  if (state.participants.contains(self_)) {
+    const std::size_t count = state.participants.size();
+    if (count < settings_.min_nodes || count > settings_.max_nodes || !last_call_over(state, now))
+      return keep_alive_or_wait(std::move(state), now);
+    complete(state);
+    return step(Kind::write, std::move(state));
+  }
+  state.wait_list.erase(self_);
+  state.participants[self_] = settings_.exact ? 0 : seat_ + 1;
+  state.last_heartbeats[self_] = heartbeat(state, now);
+  const std::size_t count = state.participants.size();
+  if (count == settings_.min_nodes) state.deadline = now.wall + settings_.last_call_timeout;
+  if (count == settings_.max_nodes) complete(state);
+  return step(Kind::write, std::move(state));
+}
+
+Step DynamicMember::keep_alive_or_wait(RendezvousState state, Now now) const {
+  if (!keep_alive_due(state, now))
+    return {Kind::wait, std::move(state), now.steady + settings_.poll_interval};
+  state.last_heartbeats[self_] = heartbeat(state, now);
+  return step(Kind::write, std::move(state));
+}
+
+// torchrun's agents judge heartbeats by their own clocks: where one of them is ahead, ours goes
+// with it, or it would take us for dead.
+UtcTime DynamicMember::heartbeat(const RendezvousState& state, Now now) const {
+  UtcTime time = now.wall;
+  if (settings_.exact) return time;
+  for (const auto& [node, last] : state.last_heartbeats) {
+    if (node == self_ || badge_of(node)) continue;
+    const UtcTime theirs = last + observer_.unchanged(node);
+    if (theirs < now.wall + kMostAhead) time = std::max(time, theirs);
+  }
+  return time;
+}
+
+bool DynamicMember::dead(const Node& node, UtcTime heartbeat, Now now) const {
+  if (settings_.exact) return heartbeat < now.wall - settings_.eviction_time();
+  return node != self_ && observer_.unchanged(node) > settings_.eviction_time();
+}
+
+bool DynamicMember::keep_alive_due(const RendezvousState& state, Now now) const {
+  const auto own = state.last_heartbeats.find(self_);
+  if (own == state.last_heartbeats.end()) return false;
+  if (settings_.exact) return own->second <= now.wall - settings_.keep_alive_interval;
+  return observer_.unchanged(self_) >= settings_.keep_alive_interval;
+}
+
+bool DynamicMember::last_call_over(const RendezvousState& state, Now now) const {
+  if (!state.deadline) return false;
+  if (settings_.exact) return *state.deadline < now.wall;
+  return observer_.deadline_unchanged() > settings_.last_call_timeout;
+}
+
+bool DynamicMember::whole(const RendezvousState& state) const {
+  if (settings_.exact) return true;
+  std::set<std::int64_t> ranks;
+  for (const auto& [node, rank] : state.participants)
+    ranks.insert(rank);
+  const auto count = static_cast<std::int64_t>(state.participants.size());
+  if (std::ssize(ranks) != count || *ranks.begin() != 0 || *ranks.rbegin() != count - 1)
+    return false;
+  return !state.completion || state.completion->round != state.round ||
+         state.completion->world == count;
+}
+
+void DynamicMember::complete(RendezvousState& state) const {
+  state.complete = true;
+  state.deadline.reset();
+  if (settings_.exact) {
+    std::int64_t rank = 0;
+    for (auto& [node, given] : state.participants)
+      given = rank++;
+    return;
+  }
+  assign_seats(state.participants, settings_.order);
+  state.completion = Completion{state.round, std::ssize(state.participants)};
+}
+
+void DynamicMember::after_removal(RendezvousState& state) const {
+  if (state.complete) {
+    if (!state.participants.empty()) return;
+    state.complete = false;
+    ++state.round;
+  } else if (state.participants.size() < settings_.min_nodes) {
+    state.deadline.reset();
+  }
+}
+
+void DynamicMember::remove_self(RendezvousState& state) const {
+  const bool participant = state.participants.erase(self_) > 0;
+  state.wait_list.erase(self_);
+  state.redundancy_list.erase(self_);
+  state.last_heartbeats.erase(self_);
+  if (participant) after_removal(state);
+}
+
+RoundPlace place_of(const RendezvousState& state, const Node& self) {
+  const auto own = state.participants.find(self);
+  LOCKSTEP_CHECK(own != state.participants.end());
+  RoundPlace place{state.round, 0, {}};
+  std::vector<std::pair<std::int64_t, Node>> by_rank;
+  by_rank.reserve(state.participants.size());
+  for (const auto& [node, rank] : state.participants)
+    by_rank.emplace_back(rank, node);
+  std::sort(by_rank.begin(), by_rank.end());
+  place.nodes.reserve(by_rank.size());
+  for (auto& [rank, node] : by_rank) {
+    if (node == self) place.rank = place.nodes.size();
+    place.nodes.push_back(std::move(node));
+  }
+  return place;
+}
+
+bool takes_part(const RendezvousState& state, const Node& node) {
+  return state.participants.contains(node) || state.wait_list.contains(node) ||
+         state.redundancy_list.contains(node);
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,67 @@
+// For the tests of the state machine: two clocks cranked by hand, states, and a member to ask.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <initializer_list>
+#include <set>
+
+#include "rendezvous/dynamic/dynamic_state.h"
+
+namespace lockstep::rendezvous::testing {
+using namespace std::chrono_literals;
+
+inline const Node kA{"10.0.0.1", 7, 0};
+inline const Node kB{"10.0.0.2", 5, 0};
+inline const Node kC{"10.0.0.3", 3, 0};
+inline const Node kD{"10.0.0.4", 1, 0};
+
+// Two clocks cranked by hand; the wall clock may be far off, nobody must mind.
+struct Clock {
+  Now now{UtcTime(std::chrono::sys_days(std::chrono::year(2026) / 1 / 2)), SteadyTime(1h)};
+  void pass(Period time) {
+    now.wall += time;
+    now.steady += time;
+  }
+};
+
+class DynamicState : public ::testing::TestWithParam<bool> {
+ protected:
+  DynamicState() { settings_.exact = GetParam(); }
+
+  DynamicMember member(const Node& self, std::size_t min, std::size_t max) {
+    settings_.min_nodes = min;
+    settings_.max_nodes = max;
+    DynamicMember made(self, settings_);
+    made.begin(Op::join, clock_.now);
+    return made;
+  }
+  // A state of participants with fresh heartbeats; complete: with their ranks.
+  RendezvousState state(std::initializer_list<Node> participants, bool complete) {
+    RendezvousState made;
+    made.round = 3;
+    made.complete = complete;
+    for (const Node& node : participants)
+      made.participants[node] = complete ? static_cast<std::int64_t>(made.participants.size()) : 0;
+    if (complete && !settings_.exact)
+      made.completion = Completion{3, static_cast<std::int64_t>(participants.size())};
+    for (const Node& node : participants)
+      made.last_heartbeats[node] = clock_.now.wall;
+    return made;
+  }
+  void add(RendezvousState& to, std::set<Node> RendezvousState::*list, const Node& node) {
+    (to.*list).insert(node);
+    to.last_heartbeats[node] = clock_.now.wall;
+  }
+  // All heartbeats anew, as if everybody were alive.
+  void beat(RendezvousState& state) {
+    for (auto& [node, time] : state.last_heartbeats)
+      time = clock_.now.wall;
+  }
+
+  Clock clock_;
+  DynamicSettings settings_;
+};
+
+}  // namespace lockstep::rendezvous::testing

@@ -1,0 +1,46 @@
+// The c10d backend's meeting place with store_type=file: a file of PyTorch's FileStore that all
+// nodes see.
+#pragma once
+
+#include "io/loop.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rendezvous/dynamic/file_state.h"
+#include "rendezvous/dynamic/file_store.h"
+#include "rendezvous/dynamic/meeting_place.h"
+
+namespace lockstep::rendezvous {
+
+struct FilePlaceSettings {
+  std::string path;  // the endpoint as given; empty: a temporary file, for one node
+  std::string run_id;
+  std::optional<std::string> local_addr = {};
+  std::chrono::milliseconds read_timeout{60'000};  // for each answer
+};
+
+class FilePlace : public MeetingPlace {
+ public:
+  FilePlace(io::Loop& loop, FilePlaceSettings settings);
+
+  void open(std::function<void(Result<void>)> done) override;
+  KeyValue& keys() override { return *store_; }
+  StateStore& state() override { return *state_; }
+  std::string node_address() const override { return node_address_; }
+  std::string describe() const override;
+
+ private:
+  Status open_now();
+
+  io::Loop& loop_;
+  FilePlaceSettings settings_;
+  std::string node_address_;
+  std::unique_ptr<FileStore> store_;
+  std::unique_ptr<FileState> state_;  // after store_: goes first
+  io::Timer turn_;
+};
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,53 @@
+#include "rendezvous/dynamic/seats.h"
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+namespace lockstep::rendezvous {
+namespace {
+
+bool all_ours(const std::map<Node, std::int64_t>& participants) {
+  return std::all_of(participants.begin(), participants.end(),
+                     [](const auto& entry) { return badge_of(entry.first).has_value(); });
+}
+
+// Lowest first; nodes that say nothing come after those that do.
+int order_of(const Node& node, RankRule rule) {
+  const auto badge = badge_of(node);
+  if (!badge) return 0;
+  if (rule == RankRule::host_first) return badge->host ? 0 : 1;
+  if (rule == RankRule::node_rank) return badge->node_rank.value_or(INT32_MAX);
+  return 0;
+}
+
+}  // namespace
+
+void assign_seats(std::map<Node, std::int64_t>& participants, RankRule rule) {
+  const std::size_t count = participants.size();
+  const bool ours = all_ours(participants);
+  std::vector<bool> taken(count);
+  std::vector<std::pair<const Node, std::int64_t>*> rest;
+  rest.reserve(count);
+  for (auto& entry : participants) {
+    const auto seat = static_cast<std::size_t>(entry.second - 1);  // huge where there was none
+    if (ours && seat < count && !taken[seat]) {
+      taken[seat] = true;
+      entry.second = static_cast<std::int64_t>(seat);
+    } else {
+      rest.push_back(&entry);
+    }
+  }
+  if (ours)
+    std::stable_sort(rest.begin(), rest.end(), [rule](const auto* a, const auto* b) {
+      return order_of(a->first, rule) < order_of(b->first, rule);
+    });
+  std::size_t seat = 0;
+  for (auto* entry : rest) {
+    while (taken[seat])
+      ++seat;
+    entry->second = static_cast<std::int64_t>(seat++);
+  }
+}
+
+}  // namespace lockstep::rendezvous

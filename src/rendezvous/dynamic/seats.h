@@ -1,0 +1,15 @@
+// Which rank each node of a round gets. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "rendezvous/dynamic/dynamic_state.h"
+
+namespace lockstep::rendezvous {
+
+// In: 1 + the rank that the node had in the round before, 0 for none. Out: the ranks, 0 to n-1. By
+// address alone where a node is not a Lockstep agent.
+void assign_seats(std::map<Node, std::int64_t>& participants, RankRule rule);
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,53 @@
+// The shared state as one key of a store that has PyTorch's compare_set: a TCPStore or its file.
+// The text itself is the token.
+#pragma once
+
+#include "rendezvous/key_value.h"
+
+#include <string>
+#include <utility>
+
+#include "rendezvous/dynamic/state_codec.h"
+
+namespace lockstep::rendezvous {
+
+template <class Store>
+class TextState : public StateStore {
+ public:
+  TextState(Store& keys, std::string key) : keys_(keys), key_(std::move(key)) {}
+
+  // Makes the key, so that torchrun's agents never wait for it. Before all else.
+  void open(Done<void> done) {
+    keys_.compare_set(key_, "", kNoState, [done = std::move(done)](Result<std::string> stored) {
+      if (!stored) return done(tl::make_unexpected(std::move(stored).error()));
+      done({});
+    });
+  }
+
+  void read(Done<Stored> done) override {
+    keys_.probe(key_, [done = std::move(done)](Result<std::optional<std::string>> text) {
+      if (!text) return done(tl::make_unexpected(std::move(text).error()));
+      if (!*text) return done(Stored{std::string(kNoState), std::string(kNoState)});
+      done(Stored{**text, **text});
+    });
+  }
+
+  void write(const Stored& before, const std::string& text, Done<Stored> done) override {
+    keys_.compare_set(
+        key_, before.token, text,
+        [token = before.token, text, done = std::move(done)](Result<std::string> stored) {
+          if (!stored) return done(tl::make_unexpected(std::move(stored).error()));
+          // A key that is not there is answered with what was expected of it.
+          if (*stored == token && *stored != text)
+            return done(
+                fail(Errc::unavailable, "the rendezvous state has vanished from its store"));
+          done(Stored{*stored, *stored, *stored == text});
+        });
+  }
+
+ private:
+  Store& keys_;
+  std::string key_;
+};
+
+}  // namespace lockstep::rendezvous

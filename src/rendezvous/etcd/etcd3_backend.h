@@ -1,0 +1,74 @@
+// The `etcd3` backend: the lockstep rendezvous, whose host is not given but elected through etcd.
+// Any node can take over: when the leader's lease is gone another one opens a hub, and all the rest
+// move there. The workers' traffic never touches etcd.
+#pragma once
+
+#include "io/loop.h"
+#include "rendezvous/backend.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rendezvous/etcd/etcd3_client.h"
+#include "rendezvous/etcd/etcd3_election.h"
+#include "rendezvous/etcd/etcd_access.h"
+#include "rendezvous/hub/hub_backend.h"
+#include "rendezvous/hub/hub_member.h"
+#include "rendezvous/hub/hub_server.h"
+
+namespace lockstep::rendezvous {
+
+struct Etcd3Settings {
+  EtcdAccess access;
+  int lease_ttl = 3;  // seconds
+  HubSettings hub;    // its endpoint and is_host do not count
+};
+
+class Etcd3Backend : public Backend {
+ public:
+  Etcd3Backend(io::Loop& loop, Etcd3Settings settings);
+  ~Etcd3Backend() override;
+
+  void open(Done<void> done) override;
+  void join(Done<std::optional<Round>> done) override;
+  void tell_failure(const std::string& line, bool final) override;
+  void finish(Done<void> done) override;
+  void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                        std::function<void(std::vector<NodeReport>)> done) override;
+  void leave(Departure how, Done<void> done) override;
+  std::string waiting_for() const override;
+
+ private:
+  void campaign();
+  void started(Result<std::optional<Etcd3Facts>> facts);
+  void on_leader(const std::optional<StorePlace>& place);
+  void on_elected(const std::optional<Etcd3Facts>& facts);
+  void on_deposed();
+  void on_lost(const Error& error);
+  void fail_open(Error error);
+  void opened(Result<void> outcome);
+  void remember(const Round& round);
+  void leave_as_leader(Departure how, const Done<void>& done);
+  void close_hub(const Done<void>& done);
+  void end_lead(const Done<void>& done);
+
+  io::Loop& loop_;
+  Etcd3Settings settings_;
+  hub::Nonce agent_;
+  std::unique_ptr<Etcd3Client> client_;
+  std::unique_ptr<Etcd3Election> election_;  // after client_: goes first
+  std::unique_ptr<hub::HubServer> server_;
+  hub::HubMember member_;
+  Etcd3Facts facts_;
+  std::optional<StorePlace> leader_;
+  bool reached_ = false;  // member_.connect() was called
+  bool leaving_ = false;
+  std::optional<Error> lost_;
+  Done<void> open_done_;
+  Done<std::optional<Round>> join_done_;
+  io::Timer turn_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,42 @@
+#include "rendezvous/etcd/etcd3_facts.h"
+
+#include "base/text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace lockstep::rendezvous {
+
+using Json = nlohmann::json;
+
+std::string print_etcd3_facts(const Etcd3Facts& facts) {
+  const Json json{{"round", facts.round},
+                  {"restarts", facts.restarts},
+                  {"closed", facts.closed},
+                  {"why", facts.why}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Etcd3Facts> parse_etcd3_facts(std::string_view text) {
+  constexpr std::int64_t kMostRestarts = 1'000'000'000;
+  const Json json = Json::parse(text, nullptr, false);
+  const auto bad = [&] {
+    return fail(Errc::corrupt, "the job's facts in etcd make no sense: " + printable(text, 100));
+  };
+  if (!json.is_object()) return bad();
+  const auto round = json.find("round");
+  const auto restarts = json.find("restarts");
+  const auto closed = json.find("closed");
+  if (round == json.end() || !round->is_number_integer()) return bad();
+  if (restarts == json.end() || !restarts->is_number_unsigned()) return bad();
+  if (closed == json.end() || !closed->is_boolean()) return bad();
+  if (restarts->get<std::uint64_t>() > kMostRestarts) return bad();
+  Etcd3Facts facts;
+  facts.round = round->get<std::int64_t>();
+  facts.restarts = static_cast<int>(restarts->get<std::uint64_t>());
+  facts.closed = closed->get<bool>();
+  const auto why = json.find("why");
+  if (why != json.end() && why->is_string()) facts.why = printable(why->get<std::string>(), 500);
+  return facts;
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,363 @@
+// Opening, joining, closing; etcd_legacy_watch.cc has what goes on during a round.
+#include "rendezvous/etcd/etcd_legacy_driver.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace lockstep::rendezvous {
+namespace {
+
+using Kind = LegacyStep::Kind;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestPoll{10'000};  // an event may be missed, a member cut off
+constexpr milliseconds kPause{500};
+constexpr milliseconds kNotice{3000};
+
+// Two that write at once must not meet again.
+milliseconds short_while() {
+  static std::minstd_rand random{std::random_device{}()};
+  return milliseconds(1 + random() % 30);
+}
+
+std::string normal(std::string prefix) {
+  if (!prefix.starts_with('/')) prefix.insert(0, "/");
+  while (prefix.ends_with('/'))
+    prefix.pop_back();
+  return prefix;
+}
+
+std::string seconds_text(std::chrono::seconds time) {
+  return std::to_string(time.count());
+}
+
+}  // namespace
+
+EtcdLegacyDriver::EtcdLegacyDriver(EtcdTransport& etcd, LegacySettings settings)
+    : etcd_(etcd),
+      folder_(fmt::format("{}/run_{}", normal(settings.prefix), settings.run_id)),
+      member_(settings.rules, settings.self, folder_),
+      settings_(std::move(settings)),
+      turn_(etcd.loop()),
+      lease_timer_(etcd.loop()),
+      run_timer_(etcd.loop()) {}
+
+EtcdLegacyDriver::~EtcdLegacyDriver() {
+  for (const std::uint64_t id : calls_)
+    etcd_.forget(id);
+}
+
+void EtcdLegacyDriver::ask(http::Call call, Twice twice, Ms timeout, Answered done) {
+  EtcdTransport::Request made;
+  made.call = std::move(call);
+  made.repeatable = twice == Twice::harmless;
+  made.timeout = timeout;
+  ask_raw(std::move(made), std::move(done));
+}
+
+void EtcdLegacyDriver::ask_raw(EtcdTransport::Request made, Answered done) {
+  const auto id = std::make_shared<std::uint64_t>(0);
+  *id = etcd_.ask(std::move(made), [this, id, done = std::move(done)](Result<http::Answer> answer) {
+    calls_.erase(*id);
+    done(std::move(answer));
+  });
+  calls_.insert(*id);
+}
+
+void EtcdLegacyDriver::request(http::Call call, Twice twice, Replied done, Ms timeout) {
+  ask(std::move(call), twice, timeout, [done = std::move(done)](const Result<http::Answer>& got) {
+    done(got ? parse_v2_reply(*got) : tl::make_unexpected(got.error()));
+  });
+}
+
+void EtcdLegacyDriver::put(const std::string& at, const V2Form& form, Twice twice, Replied done) {
+  request(v2_put(at, form), twice, std::move(done));
+}
+
+void EtcdLegacyDriver::put_state(const LegacyState& state, std::optional<std::chrono::seconds> ttl,
+                                 V2Form form, Replied done) {
+  form.emplace_back("value", encode_legacy_state(state));
+  if (ttl) form.emplace_back("ttl", seconds_text(*ttl));
+  put(key("active_version"), form, Twice::harmful, std::move(done));
+}
+
+void EtcdLegacyDriver::open(Done<void> done) {
+  make_folders(0, done);
+}
+
+// Each exists already, or is made; the run's goes away by itself when nobody keeps it.
+void EtcdLegacyDriver::make_folders(std::size_t next, const Done<void>& done) {
+  const std::vector<std::pair<std::string, V2Form>> all = {
+      {folder_, {{"dir", "true"}, {"prevExist", "false"}, {"ttl", seconds_text(kLegacyRunTtl)}}},
+      {folder_ + "/rdzv", {{"dir", "true"}, {"prevExist", "false"}}},
+      {key("version_counter"), {{"value", "0"}, {"prevExist", "false"}}}};
+  if (next == all.size()) {
+    run_timer_.start(kLegacyRunTtl / 4, [this] { keep_run(); });
+    return done({});
+  }
+  put(all[next].first, all[next].second, Twice::harmless,
+      [this, next, done](const Result<V2Reply>& reply) {
+        if (!reply) return done(tl::make_unexpected(reply.error()));
+        make_folders(next + 1, done);
+      });
+}
+
+void EtcdLegacyDriver::keep_run() {
+  run_timer_.start(kLegacyRunTtl / 4, [this] { keep_run(); });
+  put(folder_,
+      {{"dir", "true"},
+       {"prevExist", "true"},
+       {"refresh", "true"},
+       {"ttl", seconds_text(kLegacyRunTtl)}},
+      Twice::harmless, [](const Result<V2Reply>&) {});
+}
+
+void EtcdLegacyDriver::join(Done<std::optional<LegacyState>> done) {
+  ++generation_;
+  join_done_ = std::move(done);
+  last_error_.reset();
+  round_.reset();
+  member_.begin(io::Clock::now());
+  // It runs out by itself: ended before others have seen why, it would look like our death.
+  lease_timer_.cancel();
+  lease_.clear();
+  look_later({});
+}
+
+void EtcdLegacyDriver::drop_lease(Done<void> done) {
+  lease_timer_.cancel();
+  if (lease_.empty()) return turn_.start({}, [done = std::move(done)] { done({}); });
+  http::Call call;
+  call.method = "DELETE";
+  call.target = v2_target(std::exchange(lease_, {}));
+  request(std::move(call), Twice::harmless, [done = std::move(done)](const Result<V2Reply>& reply) {
+    if (!reply) return done(tl::make_unexpected(reply.error()));
+    done({});
+  });
+}
+
+void EtcdLegacyDriver::look_later(Ms pause) {
+  turn_.start(pause, [this] { look(); });
+}
+
+void EtcdLegacyDriver::look() {
+  request(v2_get(key("active_version"), "quorum=true"), Twice::harmless,
+          [this, generation = generation_](Result<V2Reply> reply) {
+            if (generation != generation_) return;
+            if (!reply) return trouble(std::move(reply).error());
+            if (auto taken = take_seen(*reply); !taken)
+              return finish(tl::make_unexpected(std::move(taken).error()));
+            act(member_.next(seen_, io::Clock::now()));
+          });
+}
+
+Status EtcdLegacyDriver::take_seen(const V2Reply& reply) {
+  index_ = reply.index;
+  seen_.reset();
+  text_.clear();
+  if (reply.error != 0) return {};
+  auto state = decode_legacy_state(reply.value);
+  if (!state)
+    return tl::make_unexpected(
+        std::move(state).error().within("the rendezvous of run " + settings_.run_id));
+  seen_ = std::move(*state);
+  text_ = reply.value;
+  return {};
+}
+
+void EtcdLegacyDriver::act(LegacyStep step) {
+  switch (step.kind) {
+    case Kind::create:
+      return create();
+    case Kind::claim:
+      return claim(std::move(step));
+    case Kind::replace:
+      return replace(step);
+    case Kind::destroy:
+      return destroy();
+    case Kind::check:
+      return check(step.state);
+    case Kind::watch:
+      return await_change(key("active_version"), false, step.until, [this] { look(); });
+    case Kind::done:
+      return finish(std::move(step.state));
+    case Kind::released:
+      return finish(std::nullopt);
+    case Kind::closed:
+      return finish(fail(Errc::canceled,
+                         fmt::format("the rendezvous '{}' is closed", settings_.run_id),
+                         "the job with this --rdzv-id has ended: choose another one"));
+    case Kind::timed_out:
+      return finish(tl::make_unexpected(too_late()));
+  }
+}
+
+Error EtcdLegacyDriver::too_late() const {
+  std::string text =
+      fmt::format("joining timed out: {} of at least {} nodes had joined '{}'",
+                  seen_ ? seen_->participants : 0, settings_.rules.min_nodes, settings_.run_id);
+  if (last_error_) text += fmt::format(" ({})", last_error_->message);
+  return {Errc::timeout, std::move(text), {}, 0};
+}
+
+// Set up in four steps. Whoever dies in between leaves a state that ends by itself.
+void EtcdLegacyDriver::create() {
+  put_state({}, kLegacySetupTtl, {{"prevExist", "false"}},
+            [this, generation = generation_](const Result<V2Reply>& reply) {
+              if (generation != generation_) return;
+              if (!reply) return trouble(reply.error());
+              if (reply->error != 0) return look();
+              count_up();
+            });
+}
+
+void EtcdLegacyDriver::count_up() {
+  const std::string counter = key("version_counter");
+  request(v2_get(counter, "quorum=true"), Twice::harmless,
+          [this, counter, generation = generation_](const Result<V2Reply>& reply) {
+            if (generation != generation_) return;
+            if (!reply) return trouble(reply.error());
+            const auto number = parse_int(reply->value);
+            if (reply->error != 0 || !number || *number < 0)
+              return finish(fail(Errc::corrupt, fmt::format("{} counts nothing: '{}'", counter,
+                                                            printable(reply->value))));
+            const std::string version = std::to_string(*number + 1);
+            put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
+                [this, version, generation](const Result<V2Reply>& counted) {
+                  if (generation != generation_) return;
+                  if (!counted || counted->error != 0) return look_later(kPause);
+                  offer(version);
+                });
+          });
+}
+
+void EtcdLegacyDriver::offer(const std::string& version) {
+  put(member_.folder_of(version), {{"dir", "true"}, {"prevExist", "false"}}, Twice::harmful,
+      [this, version, generation = generation_](const Result<V2Reply>& made) {
+        if (generation != generation_) return;
+        if (!made || made->error != 0) return look_later(kPause);
+        put_state({.status = LegacyState::Status::joinable, .version = version}, std::nullopt,
+                  {{"prevValue", encode_legacy_state({})}},
+                  [this, generation](const Result<V2Reply>&) {
+                    if (generation == generation_) look();
+                  });
+      });
+}
+
+void EtcdLegacyDriver::claim(LegacyStep step) {
+  lease_ = member_.lease_key();
+  put(lease_, {{"value", ""}, {"ttl", seconds_text(kLegacyLeaseTtl)}}, Twice::harmless,
+      [this, step = std::move(step), generation = generation_](const Result<V2Reply>& reply) {
+        if (generation != generation_) return;
+        if (!reply) return trouble(reply.error());
+        keep_lease();
+        replace(step);
+      });
+}
+
+void EtcdLegacyDriver::replace(const LegacyStep& step) {
+  put_state(step.state, step.ttl, {{"prevValue", text_}},
+            [this, announced = step.state.waiting > 0,
+             generation = generation_](const Result<V2Reply>& reply) {
+              if (generation != generation_) return;
+              if (!reply) return trouble(reply.error());
+              if (reply->error != 0) return look_later(short_while());
+              if (announced) announced_at_ = io::Clock::now();
+              member_.took_effect();
+              look();
+            });
+}
+
+// We wait for a round of others to end. One whose members are not all alive is destroyed.
+void EtcdLegacyDriver::check(const LegacyState& state) {
+  list_leases(state.version, [this, state, generation = generation_](
+                                 const Result<std::vector<std::string>>& leases) {
+    if (generation != generation_) return;
+    if (!leases) return trouble(leases.error());
+    // torchrun's agents ask now and then whether somebody waits, and only while the round is there.
+    const bool too_soon = !state.all_ours() && io::Clock::now() - announced_at_ < kNotice;
+    if (missing_leases(state, *leases).empty())
+      return await_change(folder_ + "/rdzv", true, io::Clock::now() + kLongestPoll,
+                          [this] { look(); });
+    if (too_soon) return look_later(kPause);
+    destroy();
+  });
+}
+
+void EtcdLegacyDriver::destroy() {
+  http::Call call;
+  call.method = "DELETE";
+  call.target = v2_target(key("active_version"));
+  call.target += '?';
+  call.target += v2_put("", {{"prevValue", text_}}).body;  // a query is coded like a form
+  request(std::move(call), Twice::harmless,
+          [this, generation = generation_](const Result<V2Reply>& reply) {
+            if (generation != generation_) return;
+            if (!reply) return trouble(reply.error());
+            look();
+          });
+}
+
+void EtcdLegacyDriver::await_change(const std::string& at, bool below,
+                                    LegacyStep::Clock::time_point until,
+                                    const std::function<void()>& then) {
+  const auto left = std::chrono::ceil<Ms>(until - io::Clock::now());
+  EtcdTransport::Request made;
+  made.call = v2_get(
+      at, fmt::format("wait=true&waitIndex={}{}", index_ + 1, below ? "&recursive=true" : ""));
+  made.timeout = made.attempt = std::clamp(left, Ms(1), kLongestPoll);
+  ask_raw(std::move(made), [this, then, generation = generation_,
+                            since = io::Clock::now()](const Result<http::Answer>& answer) {
+    if (generation != generation_) return;
+    // A server that ends it at once must not be asked again at once.
+    if (answer || io::Clock::now() - since > kPause) return then();
+    turn_.start(kPause, then);
+  });
+}
+
+void EtcdLegacyDriver::trouble(Error error) {
+  if (error.code != Errc::unavailable && error.code != Errc::timeout)
+    return finish(tl::make_unexpected(std::move(error)));
+  last_error_ = std::move(error);
+  if (io::Clock::now() >= member_.deadline()) return finish(tl::make_unexpected(too_late()));
+  look_later(kPause);
+}
+
+void EtcdLegacyDriver::finish(Result<std::optional<LegacyState>> result) {
+  ++generation_;
+  const bool in_round = result && *result;
+  if (in_round) {
+    round_ = **result;
+    outage_since_.reset();
+    told_outage_ = false;
+    turn_.start({}, [this] { tick(); });
+  }
+  if (const auto done = std::exchange(join_done_, nullptr)) done(std::move(result));
+}
+
+void EtcdLegacyDriver::close(Done<void> done) {
+  ++generation_;
+  turn_.cancel();
+  request(
+      v2_get(key("active_version"), "quorum=true"), Twice::harmless,
+      [this, done = std::move(done)](Result<V2Reply> reply) {
+        if (!reply) return done(tl::make_unexpected(std::move(reply).error()));
+        if (auto taken = take_seen(*reply); !taken) return done(std::move(taken));
+        if (seen_ && seen_->status == LegacyState::Status::closed) return done({});
+        LegacyState closed = seen_.value_or(LegacyState{});
+        closed.status = LegacyState::Status::closed;
+        const V2Form form = seen_ ? V2Form{{"prevValue", text_}} : V2Form{{"prevExist", "false"}};
+        put_state(closed, std::nullopt, form, [this, done](const Result<V2Reply>& put) {
+          if (!put) return done(tl::make_unexpected(put.error()));
+          if (put->error == 0) return done({});
+          turn_.start(short_while(), [this, done] { close(done); });
+        });
+      });
+}
+
+}  // namespace lockstep::rendezvous

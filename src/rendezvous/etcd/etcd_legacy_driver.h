@@ -1,0 +1,130 @@
+// Carries out the older etcd rendezvous (etcd_legacy_member.h) over etcd's v2 API: joins rounds,
+// keeps the own lease, and looks after the round while it lasts. No callback runs inside the call
+// that asks for it; the object may be destroyed in any.
+#pragma once
+
+#include "base/error.h"
+#include "io/loop.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/etcd/etcd_legacy_member.h"
+#include "rendezvous/etcd/etcd_transport.h"
+#include "rendezvous/etcd/etcd_v2_codec.h"
+
+namespace lockstep::rendezvous {
+
+struct LegacySettings {
+  std::string prefix = "/torchelastic/p2p";
+  std::string run_id;
+  LegacyRules rules;
+  LegacyState::Agent self;
+};
+
+class EtcdLegacyDriver {
+ public:
+  template <class T>
+  using Done = std::function<void(Result<T>)>;
+  // What is seen of a round that we are in. state: nullopt: none is there.
+  struct Watched {
+    std::optional<LegacyState> state;
+    std::vector<std::size_t> gone;  // ranks of others whose lease has ended
+  };
+
+  // The transport must outlive it.
+  EtcdLegacyDriver(EtcdTransport& etcd, LegacySettings settings);
+  ~EtcdLegacyDriver();
+  EtcdLegacyDriver(const EtcdLegacyDriver&) = delete;
+  EtcdLegacyDriver& operator=(const EtcdLegacyDriver&) = delete;
+
+  // Once, before all else.
+  void open(Done<void> done);
+  // The round's final state; nullopt: the job ended while this node was a spare.
+  void join(Done<std::optional<LegacyState>> done);
+  void close(Done<void> done);       // for good, for all agents
+  void drop_lease(Done<void> done);  // of a node that goes alone: others need not wait for its end
+
+  // From a finished join on, until the next one or the end.
+  void on_watched(std::function<void(const Watched&)> fn) { on_watched_ = std::move(fn); }
+  // Nothing was heard of etcd for longer than leases live. Once.
+  void on_outage(std::function<void(const Error&)> fn) { on_outage_ = std::move(fn); }
+
+  std::size_t rank() const { return member_.rank(); }
+  std::string round_folder() const { return member_.folder_of(member_.version()); }
+  const std::optional<LegacyState>& last_seen() const { return seen_; }
+  bool spare() const { return member_.spare(); }
+
+ private:
+  using Ms = std::chrono::milliseconds;
+  using Answered = std::function<void(Result<http::Answer>)>;
+  using Replied = std::function<void(Result<V2Reply>)>;
+  enum class Twice { harmful, harmless };
+
+  void ask_raw(EtcdTransport::Request made, Answered done);
+  void ask(http::Call call, Twice twice, Ms timeout, Answered done);
+  void request(http::Call call, Twice twice, Replied done, Ms timeout = Ms(0));
+  void put(const std::string& key, const V2Form& form, Twice twice, Replied done);
+  void put_state(const LegacyState& state, std::optional<std::chrono::seconds> ttl, V2Form form,
+                 Replied done);
+  void make_folders(std::size_t next, const Done<void>& done);
+  std::string key(std::string_view name) const { return folder_ + "/rdzv/" + std::string(name); }
+
+  void look();
+  Status take_seen(const V2Reply& reply);
+  Error too_late() const;
+  void act(LegacyStep step);
+  void create();
+  void count_up();
+  void offer(const std::string& version);
+  void claim(LegacyStep step);
+  void replace(const LegacyStep& step);
+  void destroy();
+  void check(const LegacyState& state);
+  void await_change(const std::string& at, bool below, LegacyStep::Clock::time_point until,
+                    const std::function<void()>& then);
+  void look_later(Ms pause);
+  void trouble(Error error);
+  void finish(Result<std::optional<LegacyState>> result);
+
+  void tick();
+  void list_leases(const std::string& version,
+                   std::function<void(Result<std::vector<std::string>>)> done);
+  void tell_watched(const std::vector<std::string>& leases);
+  void missed(Error error);
+  void keep_lease();
+  void keep_run();
+
+  EtcdTransport& etcd_;
+  std::string folder_;
+  LegacyMember member_;
+  LegacySettings settings_;
+  std::set<std::uint64_t> calls_;
+  std::uint64_t generation_ = 0;  // of what is under way: calls of an older one are not heard
+  Done<std::optional<LegacyState>> join_done_;
+  std::optional<LegacyState> round_;  // that we are in, as it became final
+  std::optional<LegacyState> seen_;
+  std::string text_;         // as it stands in etcd
+  std::uint64_t index_ = 0;  // of etcd, when it was read
+  std::string lease_;        // own key, "" while there is none
+  std::optional<Error> last_error_;
+  io::TimePoint announced_at_;
+  std::optional<io::TimePoint> outage_since_;
+  bool told_outage_ = false;
+  std::function<void(const Watched&)> on_watched_;
+  std::function<void(const Error&)> on_outage_;
+  io::Timer turn_;
+  io::Timer lease_timer_;
+  io::Timer run_timer_;
+};
+
+// Keys of a listed folder.
+Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer);
+
+}  // namespace lockstep::rendezvous

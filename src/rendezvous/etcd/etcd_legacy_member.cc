@@ -1,0 +1,180 @@
+#include "rendezvous/etcd/etcd_legacy_member.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+namespace lockstep::rendezvous {
+namespace {
+
+using Kind = LegacyStep::Kind;
+using Status = LegacyState::Status;
+
+constexpr std::chrono::seconds kRefresh{5};  // of the round's TTL, during the last call
+// A round that is being set up or confirmed moves on or expires; nobody hangs on to it.
+constexpr std::chrono::seconds kPassing{1};
+
+}  // namespace
+
+void LegacyMember::begin(TimePoint now) {
+  deadline_ = now + rules_.join_timeout;
+  if (phase_ == Phase::confirmed) left_ = version_;
+  phase_ = phase_after_ = Phase::outside;
+  announced_.clear();
+  announced_after_.clear();
+  responsible_ = false;
+  spare_ = false;
+}
+
+LegacyStep LegacyMember::next(const std::optional<LegacyState>& seen, TimePoint now) {
+  phase_after_ = phase_;
+  announced_after_ = announced_;
+  if (phase_ != Phase::outside && (!seen || seen->version != version_)) {
+    phase_ = phase_after_ = Phase::outside;  // that round has come to nothing
+    responsible_ = false;
+  }
+  if (seen && seen->status == Status::closed)
+    return {.kind = spare_ ? Kind::released : Kind::closed};
+  if (now >= deadline_ && !spare_) return {.kind = Kind::timed_out};
+  if (!seen) return {.kind = Kind::create};
+  switch (seen->status) {
+    case Status::joinable:
+      return at_joinable(*seen, now);
+    case Status::frozen:
+      recognise(*seen);
+      if (phase_ == Phase::joined) return at_frozen(*seen);
+      break;
+    case Status::final:
+      recognise(*seen);
+      return at_final(*seen, now);
+    case Status::setup:
+    case Status::closed:
+      break;
+  }
+  return watch(now + kPassing);
+}
+
+void LegacyMember::took_effect() {
+  phase_ = phase_after_;
+  announced_ = announced_after_;
+}
+
+// An answer that got lost is no reason to join twice.
+void LegacyMember::recognise(const LegacyState& seen) {
+  const auto own = std::find_if(seen.agents.begin(), seen.agents.end(),
+                                [this](const auto& entry) { return entry.second == self_; });
+  if (own == seen.agents.end() || seen.version == left_ || phase_ != Phase::outside) return;
+  version_ = seen.version;
+  rank_ = own->first;
+  phase_ = phase_after_ = Phase::joined;
+}
+
+LegacyStep LegacyMember::watch(TimePoint until) const {
+  return {.kind = Kind::watch, .until = spare_ ? until : std::min(until, deadline_)};
+}
+
+LegacyStep LegacyMember::at_joinable(const LegacyState& seen, TimePoint now) {
+  spare_ = false;
+  recognise(seen);
+  if (phase_ == Phase::joined) {
+    if (rank_ + 1 == rules_.min_nodes && !std::exchange(responsible_, true)) {
+      last_call_ = now + rules_.last_call_timeout;
+      refresh_ = now + kRefresh;
+    }
+    return responsible_ ? last_call(seen, now) : watch(deadline_);
+  }
+  // Others allow more nodes than we do.
+  if (seen.participants >= rules_.max_nodes) return watch(now + kPassing);
+  return join(seen);
+}
+
+LegacyStep LegacyMember::join(LegacyState state) {
+  version_ = state.version;
+  rank_ = state.participants++;
+  state.agents[rank_] = self_;
+  phase_after_ = Phase::joined;
+  LegacyStep step{.kind = Kind::replace, .state = std::move(state)};
+  if (step.state.participants == rules_.max_nodes) {
+    step.state.status = Status::frozen;
+    step.state.keep_alives.clear();
+  }
+  if (step.state.participants >= rules_.min_nodes) step.ttl = kLegacyRoundTtl;
+  return step;
+}
+
+// The node that makes the minimum full waits for more of them, and keeps the round alive.
+LegacyStep LegacyMember::last_call(const LegacyState& seen, TimePoint now) {
+  if (now < last_call_ && now < refresh_) return watch(std::min(last_call_, refresh_));
+  LegacyStep step{.kind = Kind::replace, .state = seen, .ttl = kLegacyRoundTtl};
+  refresh_ = now + kRefresh;
+  if (now >= last_call_) {
+    step.state.status = Status::frozen;
+    step.state.keep_alives.clear();
+  }
+  return step;
+}
+
+LegacyStep LegacyMember::at_frozen(const LegacyState& seen) {
+  const auto& leases = seen.keep_alives;
+  if (std::find(leases.begin(), leases.end(), lease_key()) != leases.end()) {
+    phase_ = phase_after_ = Phase::confirmed;
+    return watch(deadline_);
+  }
+  phase_after_ = Phase::confirmed;
+  LegacyStep step{.kind = Kind::claim, .state = seen, .ttl = kLegacyRoundTtl};
+  step.state.keep_alives.push_back(lease_key());
+  if (step.state.keep_alives.size() == step.state.participants) {
+    step.state.status = Status::final;
+    step.state.waiting = 0;
+    step.ttl.reset();
+  }
+  return step;
+}
+
+LegacyStep LegacyMember::at_final(const LegacyState& seen, TimePoint now) {
+  const auto& leases = seen.keep_alives;
+  if (phase_ != Phase::outside &&
+      std::find(leases.begin(), leases.end(), lease_key()) != leases.end()) {
+    phase_ = phase_after_ = Phase::confirmed;
+    return {.kind = Kind::done, .state = seen};
+  }
+  const bool was_ours = seen.version == left_;
+  // Back from a round: torchrun's agents must see that somebody waits, or they go on in it. Ours
+  // see that it is gone.
+  if (was_ours && seen.all_ours()) return {.kind = Kind::destroy, .state = seen};
+  const bool full = seen.participants >= rules_.max_nodes;
+  // Announced to a full round torchrun's agents would stop their workers for nobody.
+  spare_ = full && !was_ours;
+  if (spare_) deadline_ = now + rules_.join_timeout;  // its time to join comes later
+  if (announced_ == seen.version || spare_) return {.kind = Kind::check, .state = seen};
+  announced_after_ = seen.version;
+  LegacyStep step{.kind = Kind::replace, .state = seen};
+  ++step.state.waiting;
+  return step;
+}
+
+std::string LegacyMember::folder_of(std::string_view version) const {
+  return fmt::format("{}/rdzv/v_{}", folder_, version);
+}
+
+std::string LegacyMember::lease_key() const {
+  return fmt::format("{}/rank_{}", folder_of(version_), rank_);
+}
+
+std::vector<std::size_t> missing_leases(const LegacyState& state,
+                                        const std::vector<std::string>& keys) {
+  const std::unordered_set<std::string> alive(keys.begin(), keys.end());
+  std::vector<std::size_t> missing;
+  for (const std::string& lease : state.keep_alives) {
+    if (alive.contains(lease)) continue;
+    const auto rank = parse_int(lease.substr(lease.rfind('_') + 1));
+    missing.push_back(rank && *rank >= 0 ? static_cast<std::size_t>(*rank) : state.participants);
+  }
+  return missing;
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,96 @@
+// During a round: the own lease is kept, those of the others are looked at, and the state.
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/etcd/etcd_legacy_driver.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLeasePause{3000};
+constexpr milliseconds kLookPause{2000};  // after it the leases are looked at again
+constexpr milliseconds kRetry{500};
+constexpr milliseconds kPatience{2000};  // with one call: the next may do better
+constexpr std::size_t kMostKeys = 1U << 17;
+
+}  // namespace
+
+Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer) {
+  LOCKSTEP_TRY_ASSIGN(const V2Reply reply, parse_v2_reply(answer));
+  std::vector<std::string> keys;
+  if (reply.error != 0) return keys;  // the folder is gone, and all in it
+  const json body = json::parse(answer.body, nullptr, false);
+  const auto node = body.find("node");
+  if (node == body.end() || !node->is_object()) return keys;
+  const auto nodes = node->find("nodes");
+  if (nodes == node->end() || !nodes->is_array() || nodes->size() > kMostKeys) return keys;
+  keys.reserve(nodes->size());
+  for (const json& child : *nodes)
+    if (child.is_object() && child.contains("key") && child["key"].is_string())
+      keys.push_back(child["key"]);
+  return keys;
+}
+
+void EtcdLegacyDriver::list_leases(const std::string& version,
+                                   std::function<void(Result<std::vector<std::string>>)> done) {
+  ask(v2_get(member_.folder_of(version), "quorum=true"), Twice::harmless, kPatience,
+      [done = std::move(done)](const Result<http::Answer>& answer) {
+        done(answer ? parse_v2_keys(*answer) : tl::make_unexpected(answer.error()));
+      });
+}
+
+void EtcdLegacyDriver::keep_lease() {
+  lease_timer_.start(kLeasePause, [this] { keep_lease(); });
+  request(
+      v2_put(lease_, {{"refresh", "true"},
+                      {"prevExist", "true"},
+                      {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
+      Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
+}
+
+void EtcdLegacyDriver::tick() {
+  request(
+      v2_get(key("active_version"), "quorum=true"), Twice::harmless,
+      [this, generation = generation_](const Result<V2Reply>& reply) {
+        if (generation != generation_) return;
+        if (!reply) return missed(reply.error());
+        if (!take_seen(*reply)) seen_.reset();  // nonsense is none of ours
+        list_leases(member_.version(),
+                    [this, generation](const Result<std::vector<std::string>>& leases) {
+                      if (generation != generation_) return;
+                      if (!leases) return missed(leases.error());
+                      tell_watched(*leases);
+                    });
+      },
+      kPatience);
+}
+
+void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
+  outage_since_.reset();
+  Watched watched{.state = seen_, .gone = {}};
+  if (round_) watched.gone = missing_leases(*round_, leases);
+  const bool same = seen_ && seen_->version == member_.version();
+  // We were away for longer than it lives, and nobody has minded.
+  if (std::erase(watched.gone, member_.rank()) > 0 && !lease_.empty() && same)
+    request(
+        v2_put(lease_, {{"value", ""}, {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
+        Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
+  await_change(key("active_version"), false, io::Clock::now() + kLookPause, [this] { tick(); });
+  if (const auto tell = on_watched_) tell(watched);
+}
+
+// Not heard of etcd: the workers go on for as long as others would take us to be alive.
+void EtcdLegacyDriver::missed(Error error) {
+  const auto now = io::Clock::now();
+  if (!outage_since_) outage_since_ = now;
+  turn_.start(kRetry, [this] { tick(); });
+  if (now - *outage_since_ < kLegacyLeaseTtl || std::exchange(told_outage_, true)) return;
+  if (const auto tell = on_outage_) tell(error);
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,163 @@
+#include "rendezvous/etcd/etcd_transport.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace lockstep::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kFirstPause(20);
+constexpr milliseconds kLongestPause(500);
+constexpr milliseconds kTooLate(10);  // no time for another attempt
+
+// Raft has no leader, a member is overloaded or going down: another may do better, or this one
+// later.
+bool not_now(const http::Answer& answer) {
+  switch (answer.head.status) {
+    case 500:  // of the v2 API: 300 and 301 are Raft's
+      return answer.body.find("\"errorCode\":30") != std::string::npos ||
+             answer.body.find("etcdserver: ") != std::string::npos;
+    case 502:
+    case 503:
+    case 504:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+struct EtcdTransport::Operation {
+  Operation(io::Loop& loop, Request what, Done then)
+      : request(std::move(what)), done(std::move(then)), timer(loop) {}
+
+  Request request;
+  Done done;
+  io::Timer timer;  // the pause before the next round
+  io::TimePoint since = io::Clock::now();
+  io::TimePoint until{};
+  std::unique_ptr<http::Exchange> exchange;
+  http::Client* asked = nullptr;
+  std::size_t failures = 0;
+  milliseconds pause = kFirstPause;
+  std::vector<std::pair<http::Client*, Error>> errors;  // the last one of each endpoint
+};
+
+Result<std::unique_ptr<EtcdTransport>> EtcdTransport::make(io::Loop& loop,
+                                                           const EtcdAccess& access) {
+  LOCKSTEP_CHECK(!access.endpoints.empty());
+  std::shared_ptr<const http::TlsContext> tls;
+  if (access.https) {
+    LOCKSTEP_TRY_ASSIGN(tls, http::TlsContext::make(access.tls));
+  }
+  return std::unique_ptr<EtcdTransport>(new EtcdTransport(loop, access, tls));
+}
+
+EtcdTransport::EtcdTransport(io::Loop& loop, const EtcdAccess& access,
+                             const std::shared_ptr<const http::TlsContext>& tls)
+    : loop_(loop), timeout_(access.timeout), attempt_timeout_(access.attempt_timeout) {
+  clients_.reserve(access.endpoints.size());
+  for (const auto& place : access.endpoints)
+    clients_.push_back(
+        std::make_unique<http::Client>(loop, http::Origin{place.host, place.port, tls}));
+}
+
+EtcdTransport::~EtcdTransport() = default;
+
+void EtcdTransport::forget(std::uint64_t id) {
+  operations_.erase(id);
+}
+
+std::string EtcdTransport::endpoints() const {
+  std::vector<std::string> texts;
+  texts.reserve(clients_.size());
+  for (const auto& client : clients_)
+    texts.push_back(client->origin().text());
+  return join(texts, ",");
+}
+
+std::uint64_t EtcdTransport::ask(Request request, Done done) {
+  if (request.timeout == Ms(0)) request.timeout = timeout_;
+  if (request.attempt == Ms(0)) request.attempt = attempt_timeout_;
+  const std::uint64_t id = next_id_++;
+  auto operation = std::make_unique<Operation>(loop_, std::move(request), std::move(done));
+  operation->until = operation->since + operation->request.timeout;
+  operations_.emplace(id, std::move(operation));
+  attempt(id);
+  return id;
+}
+
+void EtcdTransport::leave(const http::Client& endpoint) {
+  if (clients_[current_].get() != &endpoint || clients_.size() == 1) return;
+  current_ = (current_ + 1) % clients_.size();
+  if (on_move_) on_move_();
+}
+
+void EtcdTransport::attempt(std::uint64_t id) {
+  Operation& operation = *operations_.at(id);
+  const auto left = std::chrono::ceil<Ms>(operation.until - io::Clock::now());
+  http::Call call = operation.request.call;
+  call.repeatable = operation.request.repeatable;
+  call.timeout = std::max(std::min(left, operation.request.attempt), Ms(1));
+  operation.asked = clients_[current_].get();
+  operation.exchange = operation.asked->ask(
+      std::move(call),
+      [this, id](Result<http::Answer> answer) { answered(id, std::move(answer)); });
+}
+
+void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
+  const Operation& operation = *operations_.at(id);
+  if (!answer) {
+    const bool unsent = !operation.exchange->sent();
+    return failed(id, std::move(answer).error(), unsent || operation.request.repeatable);
+  }
+  if (!not_now(*answer)) return finish(id, std::move(answer));
+  const http::Call& call = operation.request.call;
+  failed(id,
+         Error{Errc::unavailable,
+               fmt::format("{} {}{}: HTTP {}: {}", call.method, operation.asked->origin().text(),
+                           call.target, answer->head.status, printable(strip(answer->body))),
+               {},
+               0},
+         operation.request.repeatable);
+}
+
+// An attempt came to nothing: on to the next endpoint, if that is right and there is time.
+void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
+  Operation& operation = *operations_.at(id);
+  ++operation.failures;
+  std::erase_if(operation.errors, [&](const auto& e) { return e.first == operation.asked; });
+  operation.errors.emplace_back(operation.asked, std::move(error));
+  leave(*operation.asked);
+  const auto left = std::chrono::floor<Ms>(operation.until - io::Clock::now());
+  const bool round_over = operation.failures % clients_.size() == 0;
+  // Shorter and shorter towards the end, so that the last attempt is made when time is up.
+  const Ms pause = round_over ? std::min(operation.pause, left / 2) : Ms(0);
+  if (may_repeat && left > kTooLate) {
+    operation.timer.start(pause, [this, id] { attempt(id); });
+    if (round_over) operation.pause = std::min(operation.pause * 3 / 2, kLongestPause);
+    return;
+  }
+  Error all = operation.errors.back().second;
+  for (std::size_t i = operation.errors.size() - 1; i-- > 0;)
+    all.message += "; " + operation.errors[i].second.message;
+  if (operation.failures > 1) {
+    const std::chrono::duration<double> took = io::Clock::now() - operation.since;
+    all.message += fmt::format(", gave up after {:.1f} s", took.count());
+  }
+  finish(id, tl::make_unexpected(std::move(all)));
+}
+
+void EtcdTransport::finish(std::uint64_t id, Result<http::Answer> result) {
+  const auto node = operations_.extract(id);
+  node.mapped()->done(std::move(result));
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,72 @@
+#include "rendezvous/etcd/etcd_v2.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "rendezvous/dynamic/state_codec.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+constexpr std::string_view kPrefix = "/torch/elastic/rendezvous/";
+constexpr std::string_view kTtl = "7200";  // seconds, as torchrun has it
+
+StateStore::Stored stored(const V2Reply& reply, bool written) {
+  if (reply.error == kV2NoKey) return {std::string(kNoState), "", false};
+  return {reply.value, std::to_string(reply.modified), written};
+}
+
+}  // namespace
+
+EtcdV2State::EtcdV2State(EtcdTransport& etcd, const std::string& run_id)
+    : etcd_(etcd), key_(std::string(kPrefix) + run_id) {}
+
+EtcdV2State::~EtcdV2State() {
+  for (const auto& [own, theirs] : calls_)
+    etcd_.forget(theirs);
+}
+
+std::uint64_t EtcdV2State::ask(EtcdTransport::Request request,
+                               std::function<void(Result<V2Reply>)> done) {
+  const std::uint64_t own = next_++;
+  calls_[own] =
+      etcd_.ask(std::move(request), [this, own, done = std::move(done)](Result<http::Answer> got) {
+        calls_.erase(own);
+        done(got ? parse_v2_reply(*got) : tl::make_unexpected(std::move(got).error()));
+      });
+  return own;
+}
+
+void EtcdV2State::read(Done<Stored> done) {
+  EtcdTransport::Request request;
+  request.call = v2_get(key_, "quorum=true");
+  request.repeatable = true;
+  ask(std::move(request), [done = std::move(done)](Result<V2Reply> got) {
+    if (!got)
+      return done(
+          tl::make_unexpected(std::move(got).error().within("read the rendezvous state in etcd")));
+    done(stored(*got, false));
+  });
+}
+
+void EtcdV2State::write(const Stored& before, const std::string& text, Done<Stored> done) {
+  EtcdTransport::Request request;
+  V2Form form{{"value", text}, {"ttl", std::string(kTtl)}};
+  if (before.token.empty()) {
+    form.emplace_back("prevExist", "false");
+  } else {
+    form.emplace_back("prevIndex", before.token);
+  }
+  request.call = v2_put(key_, form);
+  ask(std::move(request), [this, text, done = std::move(done)](Result<V2Reply> got) {
+    if (got && got->error == 0) return done(stored(*got, true));
+    // Refused, or nobody knows whether it was done: what is there tells.
+    read([text, done](Result<Stored> there) {
+      if (there) there->written = there->text == text;
+      done(std::move(there));
+    });
+  });
+}
+
+}  // namespace lockstep::rendezvous

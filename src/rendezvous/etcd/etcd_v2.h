@@ -1,0 +1,66 @@
+// PyTorch's etcd-v2 backend: the rendezvous state as one key of etcd's v2 API, and a key-value
+// store beside it, on the same keys and in the same bytes as torchrun's EtcdRendezvousBackend and
+// EtcdStore have them.
+#pragma once
+
+#include "rendezvous/key_value.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rendezvous/etcd/etcd_transport.h"
+#include "rendezvous/etcd/etcd_v2_codec.h"
+
+namespace lockstep::rendezvous {
+
+// The key RUN_ID under /torch/elastic/rendezvous/, gone two hours after the last write. The token
+// is etcd's modifiedIndex.
+class EtcdV2State : public StateStore {
+ public:
+  // The transport must outlive it.
+  EtcdV2State(EtcdTransport& etcd, const std::string& run_id);
+  ~EtcdV2State() override;
+
+  void read(Done<Stored> done) override;
+  void write(const Stored& before, const std::string& text, Done<Stored> done) override;
+
+ private:
+  std::uint64_t ask(EtcdTransport::Request request, std::function<void(Result<V2Reply>)> done);
+
+  EtcdTransport& etcd_;
+  std::string key_;
+  std::map<std::uint64_t, std::uint64_t> calls_;  // under way: own number to the transport's
+  std::uint64_t next_ = 0;
+};
+
+// Keys under /torch/elastic/store/, coded in base64 like their values. They never go away.
+class EtcdV2Store : public KeyValue {
+ public:
+  // The transport must outlive it.
+  explicit EtcdV2Store(EtcdTransport& etcd, std::string prefix = "/torch/elastic/store/");
+  ~EtcdV2Store() override;
+
+  void set(std::string_view key, std::string_view value, Done<void> done) override;
+  void multi_set(const Entries& entries, Done<void> done) override;
+  void add(std::string_view key, std::int64_t delta, Done<std::int64_t> done) override;
+  void put_if_absent(std::string_view key, std::string_view value, Done<std::string> done) override;
+  void probe(std::string_view key, Done<std::optional<std::string>> done) override;
+  void multi_get(const Keys& keys, Ms timeout, Done<Keys> done) override;
+  void wait(const Keys& keys, Ms timeout, Done<void> done) override;
+  void forget_waits() override;
+  std::unique_ptr<Watch> watch(std::string_view key,
+                               std::function<void(std::string)> done) override;
+
+  struct Core;
+
+ private:
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,104 @@
+#include "rendezvous/etcd/etcd_v2_codec.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace lockstep::rendezvous {
+namespace {
+
+using Json = nlohmann::json;
+
+// All but what RFC 3986 leaves alone, and the marks in `plain`, as %XX.
+std::string percent_code(std::string_view text, std::string_view plain) {
+  std::string coded;
+  coded.reserve(text.size());
+  for (const char c : text) {
+    const bool letter = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (letter || plain.find(c) != std::string_view::npos) {
+      coded += c;
+    } else {
+      coded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return coded;
+}
+
+std::uint64_t number(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+std::string text(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+Failure not_etcd(const http::Answer& answer) {
+  const bool closed = answer.head.status == 404;
+  return fail(closed ? Errc::not_found : Errc::corrupt,
+              fmt::format("it answers HTTP {} and no v2 reply: '{}'", answer.head.status,
+                          printable(strip(answer.body), 100)),
+              closed ? "etcd 3.4 and later speak v2 only with --enable-v2" : "");
+}
+
+}  // namespace
+
+std::string v2_target(std::string_view key) {
+  return "/v2/keys" + percent_code(key, "-._~/+=:@!$&'()*,;");
+}
+
+http::Call v2_put(std::string_view key, const V2Form& form) {
+  http::Call call;
+  call.method = "PUT";
+  call.target = v2_target(key);
+  call.fields = {{"Content-Type", "application/x-www-form-urlencoded"}};
+  for (const auto& [name, value] : form) {
+    if (!call.body.empty()) call.body += '&';
+    call.body += name;
+    call.body += '=';
+    call.body += percent_code(value, "-._~");
+  }
+  return call;
+}
+
+http::Call v2_get(std::string_view key, std::string_view query) {
+  http::Call call;
+  call.target = v2_target(key);
+  if (!query.empty()) {
+    call.target += '?';
+    call.target += query;
+  }
+  return call;
+}
+
+Result<V2Reply> parse_v2_reply(const http::Answer& answer) {
+  const Json json = Json::parse(answer.body, nullptr, false);
+  if (!json.is_object()) return not_etcd(answer);
+  V2Reply reply;
+  reply.index = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, parse_int(answer.head.field("x-etcd-index")).value_or(0)));
+  reply.error = static_cast<int>(std::min<std::uint64_t>(number(json, "errorCode"), 1 << 20));
+  if (reply.error != 0) {
+    reply.index = std::max(reply.index, number(json, "index"));
+    const bool known = reply.error == kV2NoKey || reply.error == kV2CompareFailed ||
+                       reply.error == kV2Exists || reply.error == kV2IndexCleared;
+    if (known) return reply;
+    return fail(
+        answer.head.status == 401 || answer.head.status == 403 ? Errc::denied : Errc::unavailable,
+        fmt::format("etcd refuses: {} ({}, code {})", printable(text(json, "message")),
+                    printable(text(json, "cause")), reply.error));
+  }
+  const auto node = json.find("node");
+  if (node == json.end() || !node->is_object()) return not_etcd(answer);
+  reply.value = text(*node, "value");
+  reply.modified = number(*node, "modifiedIndex");
+  const std::string action = text(json, "action");
+  reply.gone = action == "delete" || action == "expire" || action == "compareAndDelete";
+  return reply;
+}
+
+}  // namespace lockstep::rendezvous

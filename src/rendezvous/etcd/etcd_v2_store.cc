@@ -1,0 +1,360 @@
+// EtcdV2Store. Short requests go one after the other, so that they take effect in order; each wait
+// has a long poll of its own.
+#include "base/text.h"
+#include "codec/base64.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "rendezvous/etcd/etcd_v2.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using Reply = std::function<void(Result<V2Reply>)>;
+
+// A member cut off from the others would never end a long poll.
+constexpr milliseconds kPoll(10'000);
+constexpr milliseconds kRetry(500);
+
+Result<std::string> decoded(const V2Reply& reply) {
+  auto value = codec::base64_decode(reply.value);
+  if (!value) return tl::make_unexpected(std::move(value).error().within("a value in etcd"));
+  return value;
+}
+
+// Two that add at once must not meet again.
+milliseconds short_while() {
+  static std::minstd_rand random{std::random_device{}()};
+  return milliseconds(1 + random() % 20);
+}
+
+}  // namespace
+
+struct EtcdV2Store::Core {
+  Core(EtcdTransport& transport, std::string before) : etcd(transport), prefix(std::move(before)) {
+    if (!prefix.ends_with('/')) prefix += '/';
+  }
+  ~Core() {
+    for (const std::uint64_t id : calls)
+      etcd.forget(id);
+  }
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  std::string path(std::string_view key) const { return prefix + codec::base64_encode(key); }
+
+  std::uint64_t ask(EtcdTransport::Request request, Reply done) {
+    auto own = std::make_shared<std::uint64_t>(0);
+    *own =
+        etcd.ask(std::move(request), [this, own, done = std::move(done)](Result<http::Answer> got) {
+          calls.erase(*own);
+          done(got ? parse_v2_reply(*got) : tl::make_unexpected(std::move(got).error()));
+        });
+    calls.insert(*own);
+    return *own;
+  }
+  void forget(std::uint64_t id) {
+    etcd.forget(id);
+    calls.erase(id);
+  }
+
+  std::uint64_t get(const std::string& path_of, milliseconds timeout, Reply done) {
+    EtcdTransport::Request request;
+    request.call = v2_get(path_of, "quorum=true");
+    request.repeatable = true;
+    request.timeout = timeout;
+    return ask(std::move(request), std::move(done));
+  }
+  void put(const std::string& path_of, V2Form form, bool repeatable, Reply done) {
+    EtcdTransport::Request request;
+    request.call = v2_put(path_of, form);
+    request.repeatable = repeatable;
+    ask(std::move(request), std::move(done));
+  }
+
+  // One short request after the other: `job` starts when those before it are done, and calls
+  // next() when it is.
+  void in_turn(std::function<void()> job) {
+    jobs.push_back(std::move(job));
+    if (jobs.size() == 1) run_first();
+  }
+  void next() {
+    jobs.pop_front();
+    if (!jobs.empty()) run_first();
+  }
+  void run_first() {
+    const auto job = jobs.front();
+    job();
+  }
+
+  void add(const std::string& path_of, std::int64_t delta, Done<std::int64_t> done);
+  void add_to(const std::string& path_of, std::int64_t delta, Done<std::int64_t> done);
+
+  EtcdTransport& etcd;
+  std::string prefix;
+  std::set<std::uint64_t> calls;
+  std::deque<std::function<void()>> jobs;  // the first one is under way
+  std::unique_ptr<io::Timer> pause;
+  struct Waiting;
+  std::map<std::uint64_t, std::unique_ptr<Waiting>> waits;
+  std::uint64_t next_wait = 0;
+};
+
+// Until all keys of a list exist, one after the other.
+struct EtcdV2Store::Core::Waiting {
+  Waiting(Core& owner, std::uint64_t own, Keys wanted, std::optional<milliseconds> time,
+          Done<Keys> then)
+      : core(owner),
+        id(own),
+        keys(std::move(wanted)),
+        timeout(time),
+        until(time ? io::Clock::now() + *time : io::TimePoint::max()),
+        done(std::move(then)),
+        end(owner.etcd.loop()),
+        retry(owner.etcd.loop()) {
+    if (time) end.start(*time, [this] { too_late(); });
+    retry.start({}, [this] { look(); });
+  }
+  ~Waiting() {
+    if (call != 0) core.forget(call);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  milliseconds left(milliseconds most) const {
+    if (!timeout) return most;
+    const auto rest = std::chrono::ceil<milliseconds>(until - io::Clock::now());
+    return std::clamp(rest, milliseconds(1), most);
+  }
+
+  void look() {
+    if (values.size() == keys.size()) return finish(std::move(values));
+    call = core.get(core.path(keys[values.size()]), left(kPoll), [this](Result<V2Reply> got) {
+      call = 0;
+      if (!got) return trouble(std::move(got).error());
+      if (got->error == kV2NoKey) return poll(got->index + 1);
+      take(*got);
+    });
+  }
+
+  void poll(std::uint64_t index) {
+    EtcdTransport::Request request;
+    request.call =
+        v2_get(core.path(keys[values.size()]), fmt::format("wait=true&waitIndex={}", index));
+    request.timeout = request.attempt = left(kPoll);
+    call = core.ask(std::move(request), [this](Result<V2Reply> got) {
+      call = 0;
+      // Too many events have passed, the poll took its time, the server ended it: look again.
+      if (!got || got->error != 0 || got->gone)
+        return look_later(got ? milliseconds(0) : milliseconds(10));
+      take(*got);
+    });
+  }
+
+  void take(const V2Reply& reply) {
+    auto value = decoded(reply);
+    if (!value) return finish(tl::make_unexpected(std::move(value).error()));
+    values.push_back(std::move(*value));
+    look();
+  }
+
+  void look_later(milliseconds pause) {
+    retry.start(pause, [this] { look(); });
+  }
+
+  void trouble(Error error) {
+    const bool passing = error.code == Errc::unavailable || error.code == Errc::timeout;
+    if (!passing && timeout) return finish(tl::make_unexpected(std::move(error)));
+    last_error = std::move(error);
+    look_later(kRetry);
+  }
+
+  void too_late() {
+    const std::vector<std::string> missing(
+        keys.begin() + static_cast<std::ptrdiff_t>(values.size()), keys.end());
+    std::string text = fmt::format("wait timeout after {}ms, keys: {}", timeout->count(),
+                                   printable(join(missing, ", ")));
+    if (last_error) text += "; " + last_error->message;
+    finish(fail(Errc::timeout, std::move(text)));
+  }
+
+  void finish(Result<Keys> result) {
+    if (call != 0) core.forget(std::exchange(call, 0));
+    const auto own = core.waits.extract(id);
+    done(std::move(result));
+  }
+
+  Core& core;
+  std::uint64_t id;
+  Keys keys;
+  Keys values;
+  std::optional<milliseconds> timeout;
+  io::TimePoint until;
+  Done<Keys> done;
+  io::Timer end;
+  io::Timer retry;
+  std::uint64_t call = 0;
+  std::optional<Error> last_error;
+};
+
+EtcdV2Store::EtcdV2Store(EtcdTransport& etcd, std::string prefix)
+    : core_(std::make_shared<Core>(etcd, std::move(prefix))) {}
+
+EtcdV2Store::~EtcdV2Store() = default;
+
+void EtcdV2Store::set(std::string_view key, std::string_view value, Done<void> done) {
+  multi_set({{std::string(key), std::string(value)}}, std::move(done));
+}
+
+void EtcdV2Store::multi_set(const Entries& entries, Done<void> done) {
+  auto failed = std::make_shared<Status>();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& [key, value] = entries[i];
+    const bool last = i + 1 == entries.size();
+    core_->in_turn([core = core_.get(), path = core_->path(key),
+                    value = codec::base64_encode(value), failed, last, done] {
+      core->put(path, {{"value", value}}, true, [core, failed, last, done](Result<V2Reply> got) {
+        if (!got) *failed = tl::make_unexpected(std::move(got).error());
+        core->next();
+        if (last && done) done(std::move(*failed));
+      });
+    });
+  }
+  if (entries.empty() && done)
+    core_->in_turn([core = core_.get(), done] {
+      core->pause = std::make_unique<io::Timer>(core->etcd.loop());
+      core->pause->start({}, [core, done] {
+        core->next();
+        done({});
+      });
+    });
+}
+
+void EtcdV2Store::add(std::string_view key, std::int64_t delta, Done<std::int64_t> done) {
+  core_->in_turn([core = core_.get(), path = core_->path(key), delta, done = std::move(done)] {
+    core->add(path, delta, [core, done](Result<std::int64_t> sum) {
+      core->next();
+      if (done) done(std::move(sum));
+    });
+  });
+}
+
+// As the first one; else upon what is there.
+void EtcdV2Store::Core::add(const std::string& path_of, std::int64_t delta,
+                            Done<std::int64_t> done) {
+  const V2Form form{{"value", codec::base64_encode(std::to_string(delta))}, {"prevExist", "false"}};
+  put(path_of, form, false, [this, path_of, delta, done = std::move(done)](Result<V2Reply> got) {
+    if (!got) return done(tl::make_unexpected(std::move(got).error()));
+    if (got->error == 0) return done(delta);
+    add_to(path_of, delta, done);
+  });
+}
+
+void EtcdV2Store::Core::add_to(const std::string& path_of, std::int64_t delta,
+                               Done<std::int64_t> done) {
+  get(path_of, milliseconds(0), [this, path_of, delta, done](Result<V2Reply> got) {
+    if (!got) return done(tl::make_unexpected(std::move(got).error()));
+    if (got->error != 0) return add(path_of, delta, done);  // gone in between
+    const auto text = decoded(*got);
+    if (!text) return done(tl::make_unexpected(text.error()));
+    const auto before = parse_int(*text);
+    std::int64_t sum = 0;
+    if (!before || __builtin_add_overflow(*before, delta, &sum))
+      return done(fail(Errc::corrupt, "no number to add to: '" + printable(*text, 40) + "'"));
+    const V2Form form{{"value", codec::base64_encode(std::to_string(sum))},
+                      {"prevIndex", std::to_string(got->modified)}};
+    put(path_of, form, false, [this, path_of, delta, sum, done](Result<V2Reply> put_reply) {
+      if (!put_reply) return done(tl::make_unexpected(std::move(put_reply).error()));
+      if (put_reply->error == 0) return done(sum);
+      pause = std::make_unique<io::Timer>(etcd.loop());
+      pause->start(short_while(), [this, path_of, delta, done] { add_to(path_of, delta, done); });
+    });
+  });
+}
+
+void EtcdV2Store::put_if_absent(std::string_view key, std::string_view value,
+                                Done<std::string> done) {
+  core_->in_turn([core = core_.get(), path = core_->path(key), value = std::string(value),
+                  done = std::move(done)] {
+    const auto finish = [core, done](Result<std::string> there) {
+      core->next();
+      if (done) done(std::move(there));
+    };
+    const V2Form form{{"value", codec::base64_encode(value)}, {"prevExist", "false"}};
+    core->put(path, form, true, [core, path, value, finish](Result<V2Reply> got) {
+      if (!got) return finish(tl::make_unexpected(std::move(got).error()));
+      if (got->error == 0) return finish(value);
+      core->get(path, milliseconds(0), [finish](Result<V2Reply> there) {
+        if (!there) return finish(tl::make_unexpected(std::move(there).error()));
+        finish(decoded(*there));
+      });
+    });
+  });
+}
+
+void EtcdV2Store::probe(std::string_view key, Done<std::optional<std::string>> done) {
+  core_->in_turn([core = core_.get(), path = core_->path(key), done = std::move(done)] {
+    core->get(path, milliseconds(0), [core, done](Result<V2Reply> got) {
+      core->next();
+      if (!got) return done(tl::make_unexpected(std::move(got).error()));
+      if (got->error != 0) return done(std::optional<std::string>());
+      auto value = decoded(*got);
+      if (!value) return done(tl::make_unexpected(std::move(value).error()));
+      done(std::optional<std::string>(std::move(*value)));
+    });
+  });
+}
+
+void EtcdV2Store::multi_get(const Keys& keys, Ms timeout, Done<Keys> done) {
+  const std::uint64_t id = core_->next_wait++;
+  core_->waits.emplace(id,
+                       std::make_unique<Core::Waiting>(*core_, id, keys, timeout, std::move(done)));
+}
+
+void EtcdV2Store::wait(const Keys& keys, Ms timeout, Done<void> done) {
+  multi_get(keys, timeout, [done = std::move(done)](Result<Keys> got) {
+    if (!done) return;
+    if (!got) return done(tl::make_unexpected(std::move(got).error()));
+    done({});
+  });
+}
+
+namespace {
+
+class RealWatch : public KeyValue::Watch {
+ public:
+  RealWatch(std::weak_ptr<EtcdV2Store::Core> core, std::uint64_t id)
+      : core_(std::move(core)), id_(id) {}
+  ~RealWatch() override {
+    if (const auto core = core_.lock()) core->waits.erase(id_);
+  }
+
+ private:
+  std::weak_ptr<EtcdV2Store::Core> core_;
+  std::uint64_t id_;
+};
+
+}  // namespace
+
+std::unique_ptr<KeyValue::Watch> EtcdV2Store::watch(std::string_view key,
+                                                    std::function<void(std::string)> done) {
+  const std::uint64_t id = core_->next_wait++;
+  auto then = [done = std::move(done)](Result<Keys> got) {
+    if (got) done(std::move(got->front()));
+  };
+  core_->waits.emplace(id, std::make_unique<Core::Waiting>(*core_, id, Keys{std::string(key)},
+                                                           std::nullopt, std::move(then)));
+  return std::make_unique<RealWatch>(core_, id);
+}
+
+void EtcdV2Store::forget_waits() {
+  std::erase_if(core_->waits, [](const auto& entry) { return entry.second->timeout.has_value(); });
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,294 @@
+// What the agents say and what follows from it; coordinator_round.cc makes rounds,
+// coordinator_talk.cc has time, words and reports.
+#include "rendezvous/hub/coordinator.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::hub {
+
+Coordinator::Coordinator(CoordinatorSettings settings, Time now)
+    : settings_(std::move(settings)),
+      next_round_(settings_.first_round),
+      restarts_(settings_.restarts),
+      forming_since_(now),
+      last_tick_(now),
+      next_beat_(now + settings_.heartbeat) {}
+
+void Coordinator::set_stage(Member& member, Stage stage) {
+  --counts_[static_cast<std::size_t>(member.stage)];
+  ++counts_[static_cast<std::size_t>(stage)];
+  member.stage = stage;
+}
+
+// Nodes that a round could still be made of.
+std::size_t Coordinator::viable() const {
+  return count(Stage::joined) + count(Stage::placed) + count(Stage::finished) + away_.size();
+}
+
+void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now) {
+  const auto old = std::find_if(members_.begin(), members_.end(),
+                                [&](const auto& entry) { return entry.second.agent == agent; });
+  if (old != members_.end()) {
+    const PeerId gone = old->first;
+    expect_back(old->second, now);
+    output_.push_back({gone, nullptr, true});
+    remove(gone, "came back on a new connection", now);
+  }
+  Member& member = members_[peer];
+  member.peer = peer;
+  member.agent = agent;
+  member.name = name;
+  member.arrival = ++arrivals_;
+  member.heard = watched_;
+  ++counts_[static_cast<std::size_t>(Stage::idle)];
+  away_.erase(agent);
+  // It will join again, and is waited for.
+  const auto seat = std::find(seats_.begin(), seats_.end(), agent);
+  if (current_ && current_->interrupted && !over() && seat != seats_.end()) {
+    member.rank = static_cast<int>(seat - seats_.begin());
+    ++ranked_;
+    member.returning = true;
+    set_stage(member, Stage::placed);
+  }
+  consider(now);
+}
+
+void Coordinator::hear(PeerId peer) {
+  const auto at = members_.find(peer);
+  if (at != members_.end()) at->second.heard = watched_;
+}
+
+Status Coordinator::take(PeerId peer, Frame frame, Time now) {
+  const auto at = members_.find(peer);
+  if (at == members_.end()) return {};  // has left, or was closed
+  Member& member = at->second;
+  if (std::holds_alternative<Beat>(frame)) return {};
+  if (auto* join = std::get_if<Join>(&frame)) {
+    on_join(member, std::move(*join), now);
+  } else if (auto* store = std::get_if<StoreOffer>(&frame)) {
+    on_store(member, *store, now);
+  } else if (auto* failed = std::get_if<Failed>(&frame)) {
+    on_failed(member, *failed, now);
+  } else if (auto* finish = std::get_if<Finish>(&frame)) {
+    on_finish(member, *finish);
+  } else if (auto* tell = std::get_if<TellReport>(&frame)) {
+    on_report(member, std::move(*tell), now);
+  } else if (auto* leave = std::get_if<Leave>(&frame)) {
+    on_leave(member, leave->how, now);
+  } else {
+    return fail(Errc::corrupt,
+                fmt::format("a '{}' frame, which agents do not send", frame_name(frame)));
+  }
+  return {};
+}
+
+// --- joining ---
+
+bool Coordinator::fits(const Member& member, const Join& join) {
+  const auto counts = [](std::size_t least, std::size_t most) {
+    return least == most ? fmt::format("{}", least) : fmt::format("{}:{}", least, most);
+  };
+  if (join.min_nodes != settings_.min_nodes || join.max_nodes != settings_.max_nodes) {
+    const std::string text =
+        fmt::format("{} asks for --nnodes {}, the rendezvous '{}' was opened with --nnodes {}",
+                    join.host, counts(join.min_nodes, join.max_nodes), settings_.run_id,
+                    counts(settings_.min_nodes, settings_.max_nodes));
+    send(member.peer, Refusal{Why::settings, text, "give every node the same --nnodes"}, true);
+    return false;
+  }
+  if (join.node_rank < 0) return true;
+  for (const auto& [peer, other] : members_) {
+    if (&other == &member || other.stage == Stage::idle) continue;
+    if (other.offer.node_rank != join.node_rank) continue;
+    const std::string text =
+        fmt::format("two nodes have --node-rank {}: {} ({}) and {} ({})", join.node_rank,
+                    other.called(), other.offer.address, join.host, join.address);
+    send(member.peer, Refusal{Why::settings, text, "give every node a --node-rank of its own"},
+         true);
+    return false;
+  }
+  return true;
+}
+
+void Coordinator::on_join(Member& member, Join join, Time now) {
+  if (over())
+    return refuse(member, Why::closed,
+                  fmt::format("the rendezvous '{}' is closed: {}", settings_.run_id, why_over_),
+                  "a new job needs a new --rdzv-id, or the end of the old one");
+  if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
+  const bool leaves_running = running() && in_round(member);
+  member.offer = std::move(join);
+  member.joined_at = now;
+  member.returning = false;
+  if (member.report) --reported_;
+  member.report.reset();
+  set_stage(member, Stage::joined);
+  if (leaves_running) interrupt(false, member.called() + " asks for a new round", member.peer);
+  consider(now);
+}
+
+void Coordinator::refuse(Member& member, Why why, const std::string& text,
+                         const std::string& hint) {
+  send(member.peer, Refusal{why, text, hint});
+  set_stage(member, Stage::idle);
+}
+
+// --- failures and losses ---
+
+void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
+  if (!in_round(member) || failed.round != current_->number || over()) return;
+  if (!current_->first_failed) current_->first_failed = member.rank;
+  if (current_->interrupted) {
+    // Its round was over already; but a node that can't go on ends the job all the same.
+    if (failed.final) end_job(Outcome::failed, failed.line);
+    return;
+  }
+  if (failed.final || restarts_ >= current_->lowest_max_restarts) {
+    // The one that failed knows, unless its own --max-restarts is larger than another's.
+    interrupt(true, failed.line, failed.final ? member.peer : 0);
+    return end_job(Outcome::failed, failed.line);
+  }
+  if (viable() < settings_.min_nodes) {
+    const std::string text = failed.line + "; too many nodes have left for another round";
+    interrupt(true, text, 0);
+    return end_job(Outcome::failed, text);
+  }
+  ++restarts_;
+  interrupt(false, failed.line, member.peer);
+  consider(now);
+}
+
+// Tells all who are in the round that it is over. Each is told once.
+void Coordinator::interrupt(bool end, const std::string& why, PeerId except) {
+  if (!running()) return;
+  current_->interrupted = true;
+  forming_since_ = last_tick_;
+  const auto bytes =
+      std::make_shared<const std::string>(frame_bytes(Interrupted{current_->number, end, why}));
+  for (const auto& [peer, member] : members_) {
+    if (peer != except && in_round(member)) send_shared(peer, bytes);
+  }
+}
+
+void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
+  const auto at = members_.find(peer);
+  if (at == members_.end()) return;
+  Member gone = std::move(at->second);
+  --counts_[static_cast<std::size_t>(gone.stage)];
+  members_.erase(at);
+  // It may take it more than one connection to come back.
+  if (gone.returning) expect_back(gone, now);
+  if (gone.rank >= 0) --ranked_;
+  if (gone.report) --reported_;
+  if (gone.report) reports_.emplace_back(gone.rank, std::move(*gone.report));
+  if (proposal_ &&
+      std::find(proposal_->ranks.begin(), proposal_->ranks.end(), peer) != proposal_->ranks.end())
+    proposal_.reset();
+  if (over()) {
+    if (reports_until_ && all_reported()) push_reports();
+    return;
+  }
+  if (running() && gone.stage == Stage::finished) {
+    ++current_->finished_and_gone;
+    check_all_finished();
+  } else if (running() ? gone.stage == Stage::placed : current_ && viable() < settings_.min_nodes) {
+    missing_from_round(gone.called() + " " + why);
+  }
+  consider(now);
+}
+
+// A node of the round that will be back on a new connection.
+void Coordinator::expect_back(const Member& member, Time now) {
+  if (!over() && member.rank >= 0 && member.stage != Stage::idle)
+    away_[member.agent] = {member.called(), now + settings_.return_grace};
+}
+
+void Coordinator::lose(PeerId peer, const std::string& why, Time now) {
+  remove(peer, "is gone: " + why, now);
+}
+
+void Coordinator::missing_from_round(const std::string& why) {
+  if (viable() >= settings_.min_nodes) return interrupt(false, why, 0);
+  const std::string text =
+      fmt::format("{}; {} {} left of at least {}", why, viable(),
+                  viable() == 1 ? "node is" : "nodes are", settings_.min_nodes);
+  interrupt(true, text, 0);
+  end_job(Outcome::failed, text);
+}
+
+// --- the end ---
+
+void Coordinator::on_finish(Member& member, const Finish& finish) {
+  if (!running() || member.stage != Stage::placed || finish.round != current_->number) return;
+  set_stage(member, Stage::finished);
+  check_all_finished();
+}
+
+void Coordinator::check_all_finished() {
+  if (over() || count(Stage::finished) + current_->finished_and_gone < current_->size) return;
+  const auto bytes = std::make_shared<const std::string>(frame_bytes(Finished{current_->number}));
+  for (const auto& [peer, member] : members_) {
+    if (member.stage == Stage::finished) send_shared(peer, bytes);
+  }
+  end_job(Outcome::succeeded, "the job has ended well");
+}
+
+// No more rounds. Those who wait for one: members hear why, spares that they were not needed.
+void Coordinator::end_job(Outcome outcome, const std::string& why) {
+  if (over()) return;
+  outcome_ = outcome;
+  why_over_ = why;
+  proposal_.reset();
+  away_.clear();
+  for (auto& [peer, member] : members_) {
+    if (member.stage != Stage::joined) continue;
+    if (member.rank >= 0) {
+      refuse(member, Why::closed, why, {});
+    } else {
+      send(peer, Ended{});
+      set_stage(member, Stage::idle);
+    }
+  }
+}
+
+void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
+  const PeerId peer = member.peer;
+  const std::string name = member.called();
+  send(peer, Left{});
+  if (how == Leave::How::returns && !over()) {
+    expect_back(member, now);
+    return remove(peer, "has lost its connection to the rendezvous", now);
+  }
+  if (how == Leave::How::stopped) {
+    if (member.agent == settings_.host) return shut_down(name + " was stopped", now);
+    return remove(peer, "was stopped", now);
+  }
+  const bool good = how == Leave::How::succeeded;
+  const std::string why =
+      good ? std::string("the job has ended well") : "the job has failed on " + name;
+  if (!good && running() && in_round(member)) interrupt(true, why, peer);
+  // One that ends well without waiting for the others doesn't end the job for them.
+  if (good && running() && in_round(member)) {
+    set_stage(member, Stage::finished);
+    return remove(peer, "has left", now);
+  }
+  end_job(good ? Outcome::succeeded : Outcome::failed, why);
+  remove(peer, "has left", now);
+}
+
+void Coordinator::shut_down(const std::string& why, Time /*now*/) {
+  if (over()) return;
+  const std::string text = "the host of the rendezvous goes: " + why;
+  interrupt(true, text, 0);
+  for (auto& [peer, member] : members_) {
+    if (member.stage == Stage::joined) refuse(member, Why::leaving, text, {});
+  }
+  end_job(Outcome::failed, text);
+}
+
+}  // namespace lockstep::rendezvous::hub

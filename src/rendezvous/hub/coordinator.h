@@ -1,0 +1,190 @@
+// The coordinator of the `lockstep` rendezvous: decides who takes part in which round, and tells
+// everyone. Pure: connections, frames and time go in, bytes for connections come out. One agent
+// runs it (hub_server.h); it trusts no clock but the steady one it is given.
+//
+//   forming -> offering (rank 0 opens the workers' store) -> running -> forming | over
+#pragma once
+
+#include "base/error.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/hub/hub_frames.h"
+
+namespace lockstep::rendezvous::hub {
+
+using Time = std::chrono::steady_clock::time_point;
+using Ms = std::chrono::milliseconds;
+using PeerId = std::uint64_t;  // of one connection, never used again
+
+enum class RankOrder {
+  host_first,  // the coordinator's node, then by address
+  node_rank,   // --node-rank
+  address,
+};
+
+struct CoordinatorSettings {
+  std::string run_id;
+  Nonce host{};  // the agent that runs it
+  std::size_t min_nodes = 1;
+  std::size_t max_nodes = 1;
+  Ms last_call{30'000};  // once there are enough, how long to wait for more
+  Ms heartbeat{1'000};
+  Ms dead{5'000};           // silent for so long: gone
+  Ms return_grace{10'000};  // for an agent that said it would come back on a new connection
+  Ms store_timeout{30'000};
+  RankOrder order = RankOrder::host_first;
+  // After another coordinator: what it had come to. Nodes that knew it are waited for only so long.
+  std::int64_t first_round = 0;
+  int restarts = 0;
+  bool takeover = false;
+  Ms takeover_grace{1'000};
+};
+
+class Coordinator {
+ public:
+  struct Output {
+    PeerId to = 0;
+    std::shared_ptr<const std::string> bytes;  // may be nullptr
+    bool close = false;                        // the connection, after that
+  };
+
+  Coordinator(CoordinatorSettings settings, Time now);
+
+  // An agent has proved itself. Every arrival is followed by one lose(), unless the coordinator
+  // closes the connection itself.
+  void arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now);
+  void hear(PeerId peer);  // any bytes
+  // An error: the frame has no place here, close the connection and call lose().
+  Status take(PeerId peer, Frame frame, Time now);
+  void lose(PeerId peer, const std::string& why, Time now);
+  // At next_time(), or any time before.
+  void tick(Time now);
+  Time next_time() const;
+  // The host goes before the others are done.
+  void shut_down(const std::string& why, Time now);
+
+  std::vector<Output> take_output() { return std::exchange(output_, {}); }
+
+  bool over() const { return outcome_.has_value(); }
+  std::size_t peers() const { return members_.size(); }
+  std::string status() const;  // what is being waited for, in words
+
+ private:
+  enum class Stage {
+    idle,      // has asked for nothing yet
+    joined,    // wants a place in the next round
+    placed,    // has one in the current round
+    finished,  // and its workers have ended well
+  };
+  enum class Outcome { succeeded, failed };
+  struct Member {
+    PeerId peer = 0;
+    Nonce agent{};
+    std::string name;
+    Join offer;
+    Stage stage = Stage::idle;
+    bool returning = false;  // of the round, on a new connection, and hasn't joined again
+    int rank = -1;           // in the current round
+    Time joined_at{};
+    Ms heard{0};  // on watched_
+    std::uint64_t arrival = 0;
+    std::optional<Report> report;
+    std::string called() const { return offer.host.empty() ? name : offer.host; }
+  };
+  using Members = std::map<PeerId, Member>;
+  struct Away {
+    std::string name;
+    Time until{};
+  };
+  struct Current {
+    std::int64_t number = 0;
+    std::size_t size = 0;
+    std::size_t finished_and_gone = 0;
+    int lowest_max_restarts = 0;
+    bool interrupted = false;
+    std::optional<int> first_failed;  // rank
+  };
+  struct Proposal {
+    std::int64_t number = 0;
+    std::vector<PeerId> ranks;
+    Time until{};
+  };
+
+  // coordinator.cc: what the agents say
+  void on_join(Member& member, Join join, Time now);
+  bool fits(const Member& member, const Join& join);
+  void on_failed(Member& member, const Failed& failed, Time now);
+  void on_finish(Member& member, const Finish& finish);
+  void on_leave(Member& member, Leave::How how, Time now);
+  void remove(PeerId peer, const std::string& why, Time now);
+  void expect_back(const Member& member, Time now);
+  void missing_from_round(const std::string& why);
+  void interrupt(bool end, const std::string& why, PeerId except);
+  void end_job(Outcome outcome, const std::string& why);
+  void check_all_finished();
+
+  // coordinator_round.cc: making a round
+  void consider(Time now);
+  bool awaits_rejoin() const;
+  void propose(Time now);
+  std::vector<Member*> choose();
+  void seats_from_offers();
+  void sort_newcomers(std::vector<Member*>& members) const;
+  void on_store(Member& member, const StoreOffer& offer, Time now);
+  void place(const StoreOffer& offer);
+
+  // coordinator_talk.cc: time, words, reports
+  void watch_silence(Time now);
+  void expire(Time now);
+  void beat();
+  void on_report(Member& member, TellReport tell, Time now);
+  bool all_reported() const;
+  void push_reports();
+  std::string names(Stage stage, bool of_round) const;
+  void send(PeerId to, const Frame& frame, bool close = false);
+  void send_shared(PeerId to, const std::shared_ptr<const std::string>& bytes);
+  void refuse(Member& member, Why why, const std::string& text, const std::string& hint);
+
+  bool in_round(const Member& member) const {
+    return current_ && (member.stage == Stage::placed || member.stage == Stage::finished);
+  }
+  bool running() const { return current_ && !current_->interrupted; }
+  std::size_t count(Stage stage) const { return counts_[static_cast<std::size_t>(stage)]; }
+  void set_stage(Member& member, Stage stage);
+  std::size_t viable() const;
+
+  CoordinatorSettings settings_;
+  Members members_;
+  std::array<std::size_t, 4> counts_{};  // of members by stage
+  std::map<Nonce, Away> away_;
+  std::vector<Nonce> seats_;  // of the last round, by rank
+  std::optional<Current> current_;
+  std::optional<Proposal> proposal_;
+  std::optional<Outcome> outcome_;
+  std::string why_over_;
+  std::int64_t next_round_ = 0;
+  int restarts_ = 0;
+  std::uint64_t arrivals_ = 0;
+  std::optional<Time> last_call_until_;
+  Time forming_since_;
+  Time last_tick_;
+  Time next_beat_;
+  Ms watched_{0};  // runs while we look: a time in which we slept is nobody's silence
+  std::optional<Time> reports_until_;
+  std::size_t ranked_ = 0;                            // members with a rank in the current round
+  std::size_t reported_ = 0;                          // of them, those that have sent a report
+  std::vector<std::pair<int, Report>> reports_;       // by rank, of members that have left since
+  std::shared_ptr<const std::string> reports_bytes_;  // once pushed
+  std::vector<Output> output_;
+};
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,216 @@
+// Making a round: when, of whom, in which order.
+#include "rendezvous/rank_exchange.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "rendezvous/hub/coordinator.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+
+// "10.0.0.9" before "10.0.0.10": runs of digits compare as numbers.
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  while (!a.empty() && !b.empty()) {
+    if (!digit(a.front()) || !digit(b.front())) {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+      continue;
+    }
+    const auto number = [&](std::string_view& text) {
+      while (text.size() > 1 && text.front() == '0' && digit(text[1]))
+        text.remove_prefix(1);
+      const auto* const end = std::find_if_not(text.begin(), text.end(), digit);
+      const std::string_view run = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+      text.remove_prefix(run.size());
+      return run;
+    };
+    const std::string_view x = number(a);
+    const std::string_view y = number(b);
+    if (x.size() != y.size()) return x.size() < y.size();
+    if (x != y) return x < y;
+  }
+  return a.size() < b.size();
+}
+
+}  // namespace
+
+// Nodes of the round that is over which are still to come.
+bool Coordinator::awaits_rejoin() const {
+  return current_ && (count(Stage::placed) + count(Stage::finished) + away_.size()) > 0;
+}
+
+// Whether it is time for the next step; after everything that happens.
+void Coordinator::consider(Time now) {
+  if (over() || proposal_) return;
+  const std::size_t joined = count(Stage::joined);
+  if (running()) {
+    // Where some have finished already the job is about to end: no room for new nodes.
+    const bool room = current_->size < settings_.max_nodes && count(Stage::finished) == 0 &&
+                      current_->finished_and_gone == 0;
+    if (joined == 0 || !room) return;
+    interrupt(false, "new nodes want to take part: " + names(Stage::joined, false), 0);
+  }
+  if (awaits_rejoin() || joined < settings_.min_nodes) {
+    last_call_until_.reset();
+    return;
+  }
+  // Those of an earlier round have waited enough already.
+  if (current_ || joined >= settings_.max_nodes) return propose(now);
+  if (!last_call_until_)
+    last_call_until_ = now + (settings_.takeover ? settings_.takeover_grace : settings_.last_call);
+  if (now >= *last_call_until_) propose(now);
+}
+
+void Coordinator::propose(Time now) {
+  last_call_until_.reset();
+  const std::vector<Member*> chosen = choose();
+  Proposal proposal;
+  proposal.number = next_round_++;
+  proposal.until = now + settings_.store_timeout;
+  proposal.ranks.reserve(chosen.size());
+  for (const Member* member : chosen)
+    proposal.ranks.push_back(member->peer);
+  send(proposal.ranks.front(), StoreWanted{proposal.number});
+  proposal_ = std::move(proposal);
+}
+
+// Nodes keep their places; new ones take those that are free, then further ones.
+std::vector<Coordinator::Member*> Coordinator::choose() {
+  if (seats_.empty()) seats_from_offers();
+  std::map<Nonce, Member*> by_agent;
+  std::vector<Member*> newcomers;
+  for (auto& [peer, member] : members_) {
+    if (member.stage == Stage::joined) by_agent[member.agent] = &member;
+  }
+  std::vector<Member*> seats;
+  for (const Nonce& agent : seats_) {
+    const auto at = by_agent.find(agent);
+    seats.push_back(at == by_agent.end() ? nullptr : at->second);
+    if (at != by_agent.end()) by_agent.erase(at);
+  }
+  newcomers.reserve(by_agent.size());
+  for (const auto& [agent, member] : by_agent)
+    newcomers.push_back(member);
+  const auto taken = static_cast<std::size_t>(
+      std::count_if(seats.begin(), seats.end(), [](const Member* m) { return m != nullptr; }));
+  // First come, first served; the host is never left out.
+  std::sort(newcomers.begin(), newcomers.end(), [&](const Member* a, const Member* b) {
+    return std::tuple(a->agent != settings_.host, a->arrival) <
+           std::tuple(b->agent != settings_.host, b->arrival);
+  });
+  newcomers.resize(std::min(newcomers.size(), settings_.max_nodes - taken));
+  sort_newcomers(newcomers);
+  auto next = newcomers.begin();
+  for (Member*& seat : seats) {
+    if (seat == nullptr && next != newcomers.end()) seat = *next++;
+  }
+  seats.insert(seats.end(), next, newcomers.end());
+  std::erase(seats, nullptr);
+  if (settings_.order == RankOrder::node_rank) sort_newcomers(seats);
+  return seats;
+}
+
+// A coordinator that has taken over from another goes on with its order and its count.
+void Coordinator::seats_from_offers() {
+  std::int64_t last = -1;
+  for (const auto& [peer, member] : members_) {
+    if (member.stage == Stage::joined) last = std::max(last, member.offer.last_round);
+  }
+  if (last < 0) return;
+  std::vector<std::pair<int, Nonce>> known;
+  for (const auto& [peer, member] : members_) {
+    if (member.stage != Stage::joined || member.offer.last_round != last) continue;
+    known.emplace_back(member.offer.last_rank, member.agent);
+    restarts_ = std::max(restarts_, member.offer.restarts);
+  }
+  std::sort(known.begin(), known.end());
+  seats_.reserve(known.size());
+  for (const auto& [rank, agent] : known)
+    seats_.push_back(agent);
+  if (seats_.size() > settings_.max_nodes) seats_.resize(settings_.max_nodes);
+  next_round_ = std::max(next_round_, last + 1);
+}
+
+void Coordinator::sort_newcomers(std::vector<Member*>& members) const {
+  const auto first = [&](const Member* m) {
+    return settings_.order == RankOrder::host_first && m->agent == settings_.host;
+  };
+  const auto rank = [&](const Member* m) {
+    const bool given = settings_.order == RankOrder::node_rank && m->offer.node_rank >= 0;
+    return given ? m->offer.node_rank : INT32_MAX;
+  };
+  const bool by_rank = settings_.order == RankOrder::node_rank;
+  std::stable_sort(members.begin(), members.end(), [&](const Member* a, const Member* b) {
+    if (first(a) != first(b)) return first(a);
+    if (by_rank) return rank(a) < rank(b);
+    if (a->offer.address != b->offer.address)
+      return natural_less(a->offer.address, b->offer.address);
+    return natural_less(a->offer.host, b->offer.host);
+  });
+}
+
+void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
+  if (!proposal_ || proposal_->number != offer.round || proposal_->ranks.front() != member.peer)
+    return;  // of a round that came to nothing
+  if (!offer.error.empty() || offer.addr.empty()) {
+    const std::string text =
+        fmt::format("{} is rank 0 and could not open the workers' store: {}", member.called(),
+                    offer.error.empty() ? "it has no address" : offer.error);
+    proposal_.reset();
+    // Nobody of them can go on: all are members, none a spare.
+    for (auto& [peer, other] : members_) {
+      if (other.stage == Stage::joined) refuse(other, Why::closed, text, {});
+    }
+    return end_job(Outcome::failed, text);
+  }
+  place(offer);
+  consider(now);
+}
+
+// Everyone gets ranks.
+void Coordinator::place(const StoreOffer& offer) {
+  const Proposal proposal = std::move(*proposal_);
+  proposal_.reset();
+  std::vector<RoleInfo> infos;
+  infos.reserve(proposal.ranks.size());
+  for (const PeerId peer : proposal.ranks) {
+    const Join& join = members_.at(peer).offer;
+    infos.push_back({join.role, 0, join.local_world_size});
+  }
+  const auto ranks = assign_ranks(infos);
+  for (auto& [peer, member] : members_)
+    member.rank = -1;
+  seats_.clear();
+  seats_.reserve(infos.size());
+  current_ = Current();
+  current_->number = proposal.number;
+  current_->size = ranked_ = infos.size();
+  current_->lowest_max_restarts = INT32_MAX;
+  reports_.clear();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    Member& member = members_.at(proposal.ranks[i]);
+    member.rank = static_cast<int>(i);
+    seats_.push_back(member.agent);
+    set_stage(member, Stage::placed);
+    current_->lowest_max_restarts =
+        std::min(current_->lowest_max_restarts, member.offer.max_restarts);
+    send(member.peer, Placed{{.number = proposal.number,
+                              .restarts = restarts_,
+                              .group_rank = member.rank,
+                              .group_world_size = static_cast<int>(infos.size()),
+                              .base_rank = static_cast<int>(ranks[i].base_rank),
+                              .world_size = static_cast<int>(ranks[i].world_size),
+                              .role_base_rank = static_cast<int>(ranks[i].role_base_rank),
+                              .role_world_size = static_cast<int>(ranks[i].role_world_size),
+                              .master_addr = offer.addr,
+                              .master_port = offer.port,
+                              .use_agent_store = true}});
+  }
+}
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,193 @@
+// Time, words and reports of the coordinator.
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "rendezvous/hub/coordinator.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+
+double seconds(Ms time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+void Coordinator::send(PeerId to, const Frame& frame, bool close) {
+  output_.push_back({to, std::make_shared<const std::string>(frame_bytes(frame)), close});
+}
+
+void Coordinator::send_shared(PeerId to, const std::shared_ptr<const std::string>& bytes) {
+  output_.push_back({to, bytes, false});
+}
+
+// --- time ---
+
+Time Coordinator::next_time() const {
+  Time next = next_beat_;
+  if (last_call_until_) next = std::min(next, *last_call_until_);
+  if (reports_until_) next = std::min(next, *reports_until_);
+  return next;
+}
+
+void Coordinator::tick(Time now) {
+  const Ms passed = std::chrono::duration_cast<Ms>(now - last_tick_);
+  last_tick_ = now;
+  // A longer pause is one in which this process did not run.
+  watched_ += std::clamp(passed, Ms(0), settings_.heartbeat * 3 / 2);
+  if (reports_until_ && now >= *reports_until_) push_reports();
+  if (now >= next_beat_) {
+    next_beat_ = now + settings_.heartbeat;
+    watch_silence(now);
+    expire(now);
+    beat();
+  }
+  consider(now);
+}
+
+void Coordinator::watch_silence(Time now) {
+  std::vector<PeerId> silent;
+  for (const auto& [peer, member] : members_) {
+    if (watched_ - member.heard >= settings_.dead) silent.push_back(peer);
+  }
+  for (const PeerId peer : silent) {
+    const auto at = members_.find(peer);
+    if (at == members_.end()) continue;
+    const std::string time = fmt::format("{:.1f} s", seconds(watched_ - at->second.heard));
+    // It may only have been frozen or cut off, and has to know when it wakes.
+    if (in_round(at->second))
+      send(peer, Interrupted{current_->number, false,
+                             "the others took this node for gone: they had heard nothing of it "
+                             "for " +
+                                 time});
+    output_.push_back({peer, nullptr, true});
+    lose(peer, "nothing was heard of it for " + time, now);
+  }
+}
+
+void Coordinator::expire(Time now) {
+  for (auto at = away_.begin(); at != away_.end() && !over();) {
+    if (now < at->second.until) {
+      ++at;
+      continue;
+    }
+    const std::string name = at->second.name;
+    at = away_.erase(at);
+    if (viable() < settings_.min_nodes)
+      return missing_from_round(name + " is gone: it lost its connection and did not come back");
+  }
+  if (proposal_ && now >= proposal_->until) {
+    const PeerId peer = proposal_->ranks.front();
+    output_.push_back({peer, nullptr, true});
+    lose(peer, "it was asked for the workers' store and gave no answer", now);
+  }
+  if (over() || running() || proposal_) return;  // spares wait as long as it takes
+  for (auto& [peer, member] : members_) {
+    if (member.stage != Stage::joined || member.offer.join_timeout_ms == 0) continue;
+    const Time since = std::max(member.joined_at, forming_since_);
+    const Ms allowed(member.offer.join_timeout_ms);
+    if (now - since < allowed) continue;
+    refuse(member, Why::timeout,
+           fmt::format("joining the rendezvous '{}' timed out after {:.0f} s: {}", settings_.run_id,
+                       seconds(allowed), status()),
+           {});
+  }
+}
+
+void Coordinator::beat() {
+  const auto plain = std::make_shared<const std::string>(frame_bytes(Beat{}));
+  const auto waiting = std::make_shared<const std::string>(frame_bytes(Beat{status()}));
+  for (const auto& [peer, member] : members_)
+    send_shared(peer, member.stage == Stage::joined ? waiting : plain);
+}
+
+// --- words ---
+
+// Of those in a stage; of_round: only the current round's.
+std::string Coordinator::names(Stage stage, bool of_round) const {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> some;
+  std::size_t all = 0;
+  for (const auto& [peer, member] : members_) {
+    if (member.stage != stage || (of_round && member.rank < 0)) continue;
+    if (++all <= kMost) some.push_back(member.called());
+  }
+  std::string text = join(some, ", ");
+  if (all > kMost) text += fmt::format(" and {} more", all - kMost);
+  return text;
+}
+
+std::string Coordinator::status() const {
+  if (over()) return why_over_;
+  const std::size_t joined = count(Stage::joined);
+  if (proposal_)
+    return fmt::format("{} opens the workers' store for {} nodes",
+                       members_.at(proposal_->ranks.front()).called(), proposal_->ranks.size());
+  if (running())
+    return fmt::format("round {} runs with {} nodes, this one is a spare", current_->number,
+                       current_->size);
+  if (awaits_rejoin()) {
+    std::vector<std::string> awaited;
+    for (const Stage stage : {Stage::placed, Stage::finished}) {
+      if (count(stage) > 0) awaited.push_back(names(stage, true));
+    }
+    for (const auto& [agent, away] : away_)
+      awaited.push_back(away.name + " (lost its connection)");
+    return fmt::format("waiting for {} to stop its workers and join again", join(awaited, ", "));
+  }
+  const std::string who = joined == 0 ? "" : " (" + names(Stage::joined, false) + ")";
+  if (joined < settings_.min_nodes) {
+    const std::size_t missing = settings_.min_nodes - joined;
+    return fmt::format("{} of {}{} nodes have joined{}, {} missing", joined,
+                       settings_.min_nodes < settings_.max_nodes ? "at least " : "",
+                       settings_.min_nodes, who, missing);
+  }
+  return fmt::format("{} nodes have joined{}, last call for up to {}", joined, who,
+                     settings_.max_nodes);
+}
+
+// --- reports ---
+
+void Coordinator::on_report(Member& member, TellReport tell, Time now) {
+  if (member.rank < 0 || !current_) return;
+  if (reports_bytes_) return send_shared(member.peer, reports_bytes_);  // too late for the others
+  if (!member.report) ++reported_;
+  member.report = std::move(tell.report);
+  // Before the first one's own patience is at its end.
+  if (!reports_until_) reports_until_ = now + Ms(tell.timeout_ms) * 4 / 5;
+  if (all_reported()) push_reports();
+}
+
+bool Coordinator::all_reported() const {
+  return reported_ >= ranked_;
+}
+
+void Coordinator::push_reports() {
+  reports_until_.reset();
+  std::vector<PeerId> to;
+  for (auto& [peer, member] : members_) {
+    if (!member.report) continue;
+    to.push_back(peer);
+    reports_.emplace_back(member.rank, std::move(*member.report));
+  }
+  const int first = current_->first_failed.value_or(-1);
+  std::stable_sort(reports_.begin(), reports_.end(), [&](const auto& a, const auto& b) {
+    return std::pair(a.first != first, a.first) < std::pair(b.first != first, b.first);
+  });
+  Reports all;
+  std::size_t size = 0;
+  for (auto& [rank, report] : reports_) {
+    size += report.text.size();
+    if (size > kMaxReports) break;
+    all.reports.push_back(std::move(report));
+  }
+  reports_.clear();
+  reports_bytes_ = std::make_shared<const std::string>(frame_bytes(std::move(all)));
+  for (const PeerId peer : to)
+    send_shared(peer, reports_bytes_);
+}
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,150 @@
+// For tests of the coordinator: agents without connections, and a clock cranked by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "rendezvous/hub/coordinator.h"
+
+namespace lockstep::rendezvous::hub::testing {
+using namespace std::chrono_literals;
+
+// What one agent has been sent, heartbeats left out.
+struct FakeAgent {
+  PeerId peer = 0;
+  Nonce id{};
+  Join offer;
+  std::vector<Frame> got;
+  std::string status;
+  bool closed = false;
+  int heard = 0;  // messages in both directions
+
+  template <class T>
+  const T* last() const {
+    return got.empty() ? nullptr : std::get_if<T>(&got.back());
+  }
+  const Round* round() const {
+    const auto* placed = last<Placed>();
+    return placed == nullptr ? nullptr : &placed->round;
+  }
+};
+
+class CoordinatorFixture {
+ public:
+  explicit CoordinatorFixture(CoordinatorSettings with) : settings(std::move(with)) {
+    settings.run_id = "job";
+    settings.host = id_of("a");
+    hub.emplace(settings, now);
+  }
+  static Nonce id_of(const std::string& name) {
+    Nonce id{};
+    std::copy_n(name.begin(), std::min(name.size(), id.size()), id.begin());
+    return id;
+  }
+  FakeAgent& arrive(const std::string& name) {
+    FakeAgent& agent = agents[name];
+    agent = {};
+    agent.peer = ++last_peer;
+    agent.id = id_of(name);
+    agent.offer.host = name;
+    agent.offer.address = "addr-" + name;
+    agent.offer.min_nodes = static_cast<std::uint32_t>(settings.min_nodes);
+    agent.offer.max_nodes = static_cast<std::uint32_t>(settings.max_nodes);
+    agent.offer.max_restarts = 3;
+    by_peer[agent.peer] = &agent;
+    hub->arrive(agent.peer, agent.id, name, now);
+    deliver();
+    return agent;
+  }
+  FakeAgent& join(const std::string& name) {
+    FakeAgent& agent = agents.contains(name) ? agents[name] : arrive(name);
+    say(name, agent.offer);
+    return agent;
+  }
+  void join_all(std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      join(name);
+  }
+  void say(const std::string& name, Frame frame) {
+    FakeAgent& agent = agents.at(name);
+    ++agent.heard;
+    hub->hear(agent.peer);
+    last_taken = hub->take(agent.peer, std::move(frame), now);
+    deliver();
+  }
+  void lose(const std::string& name, const std::string& why = "the connection was closed") {
+    hub->lose(agents.at(name).peer, why, now);
+    deliver();
+  }
+  // Everyone but the silent ones is heard of every 100 ms.
+  void pass(Ms time, std::initializer_list<const char*> silent = {}) {
+    for (Ms done{0}; done < time; done += 100ms) {
+      now += 100ms;
+      for (auto& [name, agent] : agents) {
+        if (std::find(silent.begin(), silent.end(), name) == silent.end()) hub->hear(agent.peer);
+      }
+      if (now >= hub->next_time()) hub->tick(now);
+      deliver();
+    }
+  }
+  // The network, and rank 0's answer about its store.
+  void deliver() {
+    for (auto output = hub->take_output(); !output.empty(); output = hub->take_output()) {
+      for (const auto& out : output) {
+        FakeAgent& agent = *by_peer.at(out.to);
+        if (agent.peer != out.to) continue;
+        if (out.bytes) hand_over(agent, *out.bytes);
+        if (out.close) agent.closed = true;
+      }
+    }
+  }
+  void hand_over(FakeAgent& agent, const std::string& bytes) {
+    const auto frame = parse_frame(std::string_view(bytes).substr(4));
+    ASSERT_TRUE(frame);
+    if (const auto* beat = std::get_if<Beat>(&*frame)) {
+      agent.status = beat->status;
+      return;
+    }
+    ++agent.heard;
+    agent.got.push_back(*frame);
+    const auto* wanted = std::get_if<StoreWanted>(&*frame);
+    if (wanted == nullptr || mute_store) return;
+    ++agent.heard;
+    (void)hub->take(agent.peer, StoreOffer{wanted->round, agent.offer.address, 7000, store_error},
+                    now);
+  }
+  int rank(const std::string& name) const {
+    const Round* round = agents.at(name).round();
+    return round == nullptr ? -1 : round->group_rank;
+  }
+  std::string told(const std::string& name) const {
+    const auto* over = agents.at(name).last<Interrupted>();
+    return over == nullptr ? "-" : (over->end ? "end: " : "rejoin: ") + over->why;
+  }
+  std::string refused(const std::string& name) const {
+    const auto* refusal = agents.at(name).last<Refusal>();
+    return refusal == nullptr ? "-" : refusal->text;
+  }
+
+  CoordinatorSettings settings;
+  Time now{std::chrono::hours(1)};
+  std::optional<Coordinator> hub;
+  std::map<std::string, FakeAgent> agents;
+  std::map<PeerId, FakeAgent*> by_peer;
+  PeerId last_peer = 0;
+  Status last_taken;
+  bool mute_store = false;
+  std::string store_error;
+};
+
+inline CoordinatorSettings nodes(std::size_t least, std::size_t most) {
+  CoordinatorSettings settings;
+  settings.min_nodes = least;
+  settings.max_nodes = most;
+  return settings;
+}
+
+}  // namespace lockstep::rendezvous::hub::testing

@@ -1,0 +1,157 @@
+// Who hosts, and what a host does besides being a member.
+#include "rendezvous/hub/hub_backend.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "rendezvous/hub/hub_auth.h"
+
+namespace lockstep::rendezvous {
+hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent) {
+  return {.run_id = settings.run_id,
+          .token = settings.token,
+          .agent = agent,
+          .min_nodes = settings.min_nodes,
+          .max_nodes = settings.max_nodes,
+          .offer = settings.offer,
+          .offer_store = settings.offer_store,
+          .read_timeout = settings.read_timeout,
+          .join_timeout = settings.join_timeout,
+          .lost_patience = settings.lost_patience,
+          .close_timeout = settings.close_timeout};
+}
+
+hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host) {
+  hub::HubServerSettings settings{.listen = listening_place(given.endpoint.host),
+                                  .port = given.endpoint.port,
+                                  .token = given.token,
+                                  .coordinator = {}};
+  auto& rules = settings.coordinator;
+  rules.run_id = given.run_id;
+  rules.host = host;
+  rules.min_nodes = given.min_nodes;
+  rules.max_nodes = given.max_nodes;
+  rules.last_call = given.last_call_timeout;
+  rules.heartbeat = given.keep_alive_interval;
+  rules.dead = given.keep_alive_interval * given.keep_alive_max_attempt;
+  rules.return_grace = rules.dead * 2;
+  rules.order = given.order;
+  return settings;
+}
+
+HubBackend::HubBackend(io::Loop& loop, HubSettings settings)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      agent_(hub::random_nonce()),
+      member_(loop, member_settings(settings_, agent_)),
+      timer_(loop) {
+  member_.on_interruption([this](const Interruption& interruption) {
+    if (const auto tell = on_interruption_) tell(interruption);
+  });
+}
+
+HubBackend::~HubBackend() = default;
+
+// --- opening ---
+
+void HubBackend::open(Done<void> done) {
+  open_done_ = std::move(done);
+  finder_ = std::make_unique<HostFinder>(
+      loop_, settings_.endpoint, settings_.is_host, settings_.read_timeout,
+      [this](Result<FoundHost> found) { settle(std::move(found)); });
+}
+
+void HubBackend::settle(Result<FoundHost> found) {
+  if (!found) return opened(tl::make_unexpected(std::move(found).error()));
+  found_ = std::move(*found);
+  const std::string at = listening_place(settings_.endpoint.host);
+  if (!found_.choice.host) return reach(settings_.endpoint.host);
+  if (auto hosting = host(); !hosting) {
+    Error error = std::move(hosting).error();
+    if (!found_.choice.may_join_instead || error.code != Errc::already_exists)
+      return opened(tl::make_unexpected(std::move(error).within("host the rendezvous")));
+    found_.choice.reason += ", but somebody here hosts already";
+    return reach(settings_.endpoint.host);
+  }
+  reach(at.empty() ? "127.0.0.1" : at);
+}
+
+Status HubBackend::host() {
+  LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, hub_server_settings(settings_, agent_)));
+  settings_.endpoint.port = server_->port();
+  return {};
+}
+
+void HubBackend::reach(const std::string& host) {
+  // The somebody who hosts here may be a job that is just ending.
+  if (found_.choice.host && !hosts())
+    member_.on_attempt([this](const Error&) { try_to_host_after_all(); });
+  member_.connect(host, settings_.endpoint.port,
+                  [this](Result<void> outcome) { opened(std::move(outcome)); });
+}
+
+void HubBackend::try_to_host_after_all() {
+  if (hosts() || !host()) return;
+  member_.on_attempt(nullptr);
+  timer_.start({}, [this] {
+    const std::string at = listening_place(settings_.endpoint.host);
+    member_.forget_connect();
+    reach(at.empty() ? "127.0.0.1" : at);
+  });
+}
+
+void HubBackend::opened(Result<void> outcome) {
+  if (outcome) {
+    member_.set_address(own_node_address(found_, settings_.endpoint.host, hosts(),
+                                         settings_.local_addr, member_.local_address()));
+  } else if (!found_.choice.reason.empty()) {
+    outcome.error().message += fmt::format(" ({})", found_.choice.reason);
+  }
+  if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
+}
+
+// --- as a member ---
+
+void HubBackend::join(Done<std::optional<Round>> done) {
+  member_.join(std::move(done));
+}
+void HubBackend::tell_failure(const std::string& line, bool final) {
+  member_.tell_failure(line, final);
+}
+void HubBackend::finish(Done<void> done) {
+  member_.finish(std::move(done));
+}
+void HubBackend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                                  std::function<void(std::vector<NodeReport>)> done) {
+  member_.exchange_reports(own, timeout, std::move(done));
+}
+
+void HubBackend::leave(Departure how, Done<void> done) {
+  if (!hosts()) return member_.leave(how, std::move(done));
+  member_.leave(how, [this, done = std::move(done)](const Result<void>&) {
+    timer_.start({}, [this, done] { wait_for_guests(done); });
+  });
+}
+
+// They go by themselves once they have what they need.
+void HubBackend::wait_for_guests(const Done<void>& done) {
+  timer_.start(settings_.close_timeout, [this, done] {
+    server_.reset();
+    done({});
+  });
+  server_->when_empty([this, done] {
+    timer_.start({}, [this, done] {
+      server_.reset();
+      done({});
+    });
+  });
+}
+
+std::string HubBackend::waiting_for() const {
+  if (open_done_ && finder_ && found_.choice.reason.empty())
+    return "the look-up of '" + settings_.endpoint.host + "'";
+  return member_.waiting_for();
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,87 @@
+// The `lockstep` backend: one of the agents hosts the hub (by the endpoint, as in c10d), all of
+// them are its members.
+#pragma once
+
+#include "codec/rdzv_endpoint.h"
+#include "io/loop.h"
+#include "rendezvous/backend.h"
+#include "rendezvous/host_finder.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rendezvous/hub/hub_member.h"
+#include "rendezvous/hub/hub_server.h"
+
+namespace lockstep::rendezvous {
+
+inline constexpr int kHubPort = 29400;  // where the endpoint names none
+
+struct HubSettings {
+  codec::RdzvEndpoint endpoint;
+  std::string run_id;
+  std::optional<bool> is_host = {};
+  std::optional<std::string> local_addr = {};
+  std::optional<std::string> token = {};
+  std::size_t min_nodes = 1;
+  std::size_t max_nodes = 1;
+  hub::RankOrder order = hub::RankOrder::host_first;
+  NodeOffer offer;
+  OfferStore offer_store;
+  // --rdzv-conf; the host's heartbeat and last call count.
+  std::chrono::milliseconds read_timeout{60'000};  // to reach the host
+  std::chrono::milliseconds join_timeout{600'000};
+  std::chrono::milliseconds last_call_timeout{30'000};
+  std::chrono::milliseconds close_timeout{30'000};
+  std::chrono::milliseconds keep_alive_interval{1'000};
+  int keep_alive_max_attempt = 5;
+  std::chrono::milliseconds lost_patience{3'000};  // with a host where nobody listens any more
+};
+
+// For every backend whose nodes meet at a hub.
+hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent);
+hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host);
+
+class HubBackend final : public Backend {
+ public:
+  HubBackend(io::Loop& loop, HubSettings settings);
+  ~HubBackend() override;
+
+  void open(Done<void> done) override;
+  void join(Done<std::optional<Round>> done) override;
+  void tell_failure(const std::string& line, bool final) override;
+  void finish(Done<void> done) override;
+  void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                        std::function<void(std::vector<NodeReport>)> done) override;
+  void leave(Departure how, Done<void> done) override;
+  std::string waiting_for() const override;
+
+  bool hosts() const { return server_ != nullptr; }
+  int port() const { return settings_.endpoint.port; }
+  const std::string& host_reason() const { return found_.choice.reason; }
+  const std::string& address() const { return member_.address(); }
+  const hub::HubServer* server() const { return server_.get(); }
+  const hub::HubMember& member() const { return member_; }
+
+ private:
+  void settle(Result<FoundHost> found);
+  Status host();
+  void reach(const std::string& host);
+  void try_to_host_after_all();
+  void opened(Result<void> outcome);
+  void wait_for_guests(const Done<void>& done);
+
+  io::Loop& loop_;
+  HubSettings settings_;
+  hub::Nonce agent_;
+  std::unique_ptr<HostFinder> finder_;
+  FoundHost found_;
+  std::unique_ptr<hub::HubServer> server_;
+  hub::HubMember member_;
+  io::Timer timer_;
+  Done<void> open_done_;
+};
+
+}  // namespace lockstep::rendezvous

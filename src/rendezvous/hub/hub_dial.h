@@ -1,0 +1,93 @@
+// An agent's way to a good connection with the hub: look the name up, try each address, greet and
+// prove; pause and begin again as long as that makes sense.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+#include "io/resolve.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/hub/hub_stream.h"
+
+namespace lockstep::rendezvous::hub {
+
+struct HubDialSettings {
+  std::string host;
+  int port = 0;
+  std::string run_id;
+  std::optional<std::string> token;
+  Nonce agent{};
+  std::string name;
+  std::chrono::milliseconds patience{60'000};  // in all
+  // Gives up earlier when every attempt in so long was refused: nobody listens there.
+  std::chrono::milliseconds refused_patience{60'000};
+};
+
+class HubDial {
+ public:
+  struct Connected {
+    std::unique_ptr<HubStream> stream;
+    Welcome welcome;
+    std::string local_address;
+  };
+  using Done = std::function<void(Result<Connected>)>;
+
+  // `done` comes from the loop, at most once.
+  HubDial(io::Loop& loop, HubDialSettings settings, Done done);
+  HubDial(const HubDial&) = delete;
+  HubDial& operator=(const HubDial&) = delete;
+
+  // What the last attempt met; nullptr: nothing yet.
+  const Error* last_attempt() const { return last_ ? &*last_ : nullptr; }
+  // After each attempt at all addresses that came to nothing.
+  void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
+
+ private:
+  void attempt();
+  void try_address();
+  void open_socket(void (HubDial::*connected)());
+  void on_writable(void (HubDial::*connected)());
+  void greet();
+  void on_frame(Frame frame);
+  void on_refusal(const Refusal& refusal);
+  void on_ended(const Error& error);
+  void probe();
+  void read_probe();
+  void next_address(Error error);
+  void pause();
+  void give_up(Error error);
+  std::string what() const;
+  void drop();
+
+  io::Loop& loop_;
+  HubDialSettings settings_;
+  Done done_;
+  std::function<void(const Error&)> on_attempt_;
+  io::Fd fd_;
+  std::unique_ptr<io::Watch> watch_;  // after fd_: goes first
+  std::unique_ptr<HubStream> stream_;
+  io::Timer timer_;
+  std::unique_ptr<io::Lookup> lookup_;
+  std::vector<io::Address> addresses_;
+  std::size_t next_ = 0;
+  io::TimePoint since_;
+  io::TimePoint until_;
+  std::optional<io::TimePoint> refused_since_;
+  std::optional<io::TimePoint> other_job_since_;
+  std::chrono::milliseconds pause_;
+  std::optional<Error> last_;
+  Nonce nonce_{};
+  std::optional<Nonce> hub_nonce_;
+};
+
+// What a refusal means for the one who asked.
+Error refusal_error(const Refusal& refusal);
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,173 @@
+// The member's connection: made, kept, watched, lost and made anew.
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/hub/hub_member.h"
+
+namespace lockstep::rendezvous::hub {
+
+using std::chrono::milliseconds;
+
+HubMember::HubMember(io::Loop& loop, HubMemberSettings settings)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      beat_timer_(loop),
+      join_timer_(loop),
+      reports_timer_(loop),
+      leave_timer_(loop) {}
+
+HubMember::~HubMember() = default;
+
+std::string HubMember::place() const {
+  const bool bracketed = host_.find(':') != std::string::npos;
+  return fmt::format(fmt::runtime(bracketed ? "[{}]:{}" : "{}:{}"), printable(host_), port_);
+}
+
+void HubMember::connect(const std::string& host, int port, Done<void> done) {
+  host_ = host;
+  port_ = port;
+  connect_done_ = std::move(done);
+  down_since_ = io::Clock::now();
+  dial(settings_.read_timeout, settings_.read_timeout);
+}
+
+void HubMember::forget_connect() {
+  dial_.reset();
+  connect_done_ = nullptr;
+}
+
+void HubMember::move_to(const std::string& host, int port) {
+  if (host == host_ && port == port_ && !gone_) return;
+  const std::string from = place();
+  host_ = host;
+  port_ = port;
+  hang_up();
+  down_since_ = io::Clock::now();
+  if (needs_link()) dial(settings_.join_timeout, settings_.join_timeout);
+  later([this, from] {
+    interrupt(Interruption::Kind::rejoin,
+              fmt::format("the rendezvous has moved from {} to {}", from, place()));
+  });
+}
+
+void HubMember::dial(milliseconds patience, milliseconds refused_patience) {
+  gone_.reset();
+  HubDialSettings settings{.host = host_,
+                           .port = port_,
+                           .run_id = settings_.run_id,
+                           .token = settings_.token,
+                           .agent = settings_.agent,
+                           .name = settings_.offer.host,
+                           .patience = patience,
+                           .refused_patience = refused_patience};
+  dial_ = std::make_unique<HubDial>(loop_, std::move(settings),
+                                    [this](Result<HubDial::Connected> connected) {
+                                      if (!connected)
+                                        return dial_failed(std::move(connected).error());
+                                      connected_to(std::move(*connected));
+                                    });
+  if (connect_done_) dial_->on_attempt(on_attempt_);
+}
+
+void HubMember::connected_to(HubDial::Connected connected) {
+  dial_.reset();
+  stream_ = std::move(connected.stream);
+  local_address_ = connected.local_address;
+  heartbeat_ = milliseconds(connected.welcome.heartbeat_ms);
+  dead_ = milliseconds(connected.welcome.dead_ms);
+  messages_ += settings_.token ? 4 : 2;
+  heard_ = watched_;
+  last_tick_ = io::Clock::now();
+  down_since_.reset();
+  join_timer_.cancel();
+  stream_->set_events({.frame = [this](Frame frame) { on_frame(std::move(frame)); },
+                       .bytes = [this] { heard_ = watched_; },
+                       .ended = [this](const Error& error) { link_lost(error); }});
+  beat_timer_.start(heartbeat_, [this] { tick(); });
+  if (const auto done = std::exchange(connect_done_, nullptr)) return done({});
+  if (untold_failure_) send(*std::exchange(untold_failure_, std::nullopt));
+  if (join_done_) return send_join();
+  // The hub has given up the connection there was, and this node with it.
+  interrupt(Interruption::Kind::rejoin,
+            fmt::format("the connection to the rendezvous at {} was lost for a moment", place()));
+}
+
+void HubMember::dial_failed(Error error) {
+  dial_.reset();
+  if (auto done = std::exchange(connect_done_, nullptr))
+    return done(tl::make_unexpected(std::move(error)));
+  if (error.code == Errc::unavailable || error.code == Errc::timeout)
+    error.message =
+        fmt::format("the host of the rendezvous at {} is gone: {}", place(), error.message);
+  gone_ = error;
+  const std::weak_ptr<const bool> life = life_;
+  if (join_done_) return end_join(tl::make_unexpected(error));
+  const bool finishing = finish_done_ != nullptr;
+  if (const auto done = std::exchange(finish_done_, nullptr)) done(tl::make_unexpected(error));
+  if (life.expired() || finishing) return;
+  interrupt(Interruption::Kind::end, error.message);
+}
+
+// Broken or closed, or silent.
+void HubMember::link_lost(const Error& error) {
+  const std::string text =
+      fmt::format("lost the connection to the rendezvous at {}: {}", place(), error.message);
+  hang_up();
+  down_since_ = io::Clock::now();
+  status_.clear();
+  const bool needed = needs_link();
+  if (needed) dial(settings_.join_timeout, settings_.lost_patience);
+  if (join_done_)
+    join_timer_.start(settings_.join_timeout, [this] {
+      const std::string waited = waiting_for();
+      dial_.reset();
+      end_join(fail(Errc::timeout, "joining timed out: " + waited));
+    });
+  const std::weak_ptr<const bool> life = life_;
+  if (reports_done_) end_reports({own_report_});
+  if (!life.expired() && leave_done_) end_leave();
+  // A closed connection may still turn out to be a host that is gone: the next attempt tells.
+  if (!life.expired() && error.code == Errc::timeout) interrupt(Interruption::Kind::rejoin, text);
+}
+
+void HubMember::hang_up() {
+  beat_timer_.cancel();
+  dial_.reset();
+  stream_.reset();
+}
+
+bool HubMember::needs_link() const {
+  return in_round_ || join_done_ || finish_done_ || connect_done_;
+}
+
+void HubMember::tick() {
+  const auto now = io::Clock::now();
+  const auto passed = std::chrono::duration_cast<milliseconds>(now - last_tick_);
+  last_tick_ = now;
+  // A longer pause is one in which this process did not run.
+  watched_ += std::clamp(passed, milliseconds(0), heartbeat_ * 3 / 2);
+  if (watched_ - heard_ >= dead_) {
+    // A host that was only frozen learns of it when it wakes.
+    send(Leave{Leave::How::returns});
+    return link_lost({Errc::timeout,
+                      fmt::format("nothing was heard of it for {:.1f} s",
+                                  std::chrono::duration<double>(watched_ - heard_).count()),
+                      {},
+                      ETIMEDOUT});
+  }
+  stream_->send(Beat{});
+  beat_timer_.start(heartbeat_, [this] { tick(); });
+}
+
+void HubMember::send(const Frame& frame) {
+  ++messages_;
+  stream_->send(frame);
+}
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,295 @@
+// Connections in and out of the coordinator; see the header.
+#include "rendezvous/hub/hub_server.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "io/listen.h"
+#include "io/resolve.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/hub/hub_auth.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+constexpr int kBacklog = 8192;
+constexpr int kAcceptsPerWakeup = 256;
+constexpr std::size_t kMostTold = 256;
+
+std::string on_the_wire(const std::string& run_id) {
+  Hello hello;
+  hello.run_id = run_id;
+  const auto read = parse_frame(std::string_view(frame_bytes(hello)).substr(4));
+  return std::get<Hello>(*read).run_id;
+}
+}  // namespace
+
+struct HubServer::Guest {
+  enum class State { hello, proof, member };
+  PeerId id = 0;
+  std::string from;  // ADDRESS:PORT
+  State state = State::hello;
+  Time since{};
+  Hello hello;
+  Nonce nonce{};
+  std::unique_ptr<HubStream> stream;
+};
+
+Result<std::unique_ptr<HubServer>> HubServer::open(io::Loop& loop, HubServerSettings settings) {
+  LOCKSTEP_TRY_ASSIGN(io::Listener listener,
+                      io::open_listener(settings.listen, settings.port, kBacklog));
+  std::unique_ptr<HubServer> server(new HubServer(loop, std::move(settings)));
+  server->port_ = listener.port;
+  server->listener_ = std::move(listener.fd);
+  server->spare_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  server->accept_watch_ = std::make_unique<io::Watch>(loop, server->listener_.get());
+  server->accept_watch_->start(io::kReadable,
+                               [self = server.get()](int) { self->on_acceptable(); });
+  server->warn_if_open_to_all();
+  server->arm();
+  return server;
+}
+
+HubServer::HubServer(io::Loop& loop, HubServerSettings settings)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      coordinator_(settings_.coordinator, io::Clock::now()),
+      timer_(loop) {}
+
+HubServer::~HubServer() = default;
+
+void HubServer::warn_if_open_to_all() const {
+  if (settings_.token) return;
+  const auto known = io::resolve_numeric(settings_.listen, 0);
+  if (known && io::is_loopback(known->addresses.front())) return;
+  log::warning(
+      "no job token is set: whoever reaches port {} of this node could join the rendezvous '{}' "
+      "(--rdzv-token-file keeps others out)",
+      port_, printable(settings_.coordinator.run_id));
+}
+
+// --- connections ---
+
+void HubServer::on_acceptable() {
+  for (int i = 0; i < kAcceptsPerWakeup; ++i) {
+    io::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) {
+      admit(std::move(fd));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      return refuse_one();
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;
+    }
+  }
+}
+
+// Out of descriptors: left alone, the listener would spin and the peer would hang.
+void HubServer::refuse_one() {
+  if (first_time("", "descriptors"))
+    log::warning("rendezvous on port {}: out of file descriptors at {} connections, refusing more",
+                 port_, guests_.size());
+  spare_.reset();
+  const io::Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  spare_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void HubServer::admit(io::Fd fd) {
+  ++counts_.accepted;
+  const PeerId id = ++last_id_;
+  auto& guest = *(guests_[id] = std::make_unique<Guest>());
+  guest.id = id;
+  guest.from = io::peer_name(fd.get());
+  guest.since = io::Clock::now();
+  guest.stream = std::make_unique<HubStream>(
+      loop_, std::move(fd),
+      HubStream::Events{
+          .frame = [this, at = &guest](Frame frame) { on_frame(*at, std::move(frame)); },
+          .bytes = [this, id] { coordinator_.hear(id); },
+          .ended = [this, at = &guest](const Error& error) { on_end(*at, error); }});
+  unproven_.insert(id);
+  if (unproven_.size() > settings_.max_unproven) close(*unproven_.begin());
+}
+
+void HubServer::close(PeerId id) {
+  unproven_.erase(id);
+  const auto at = guests_.find(id);
+  if (at == guests_.end()) return;
+  if (at->second->state == Guest::State::member) --counts_.guests;
+  guests_.erase(at);
+}
+
+void HubServer::on_end(Guest& guest, const Error& error) {
+  const PeerId id = guest.id;
+  const bool member = guest.state == Guest::State::member;
+  if (error.code == Errc::corrupt) {
+    tell_stranger(guest);
+    ++counts_.turned_away;
+  }
+  close(id);
+  if (member) coordinator_.lose(id, error.message, io::Clock::now());
+  pump();
+}
+
+// --- greeting ---
+
+void HubServer::on_frame(Guest& guest, Frame frame) {
+  if (guest.state == Guest::State::member) {
+    const PeerId id = guest.id;
+    const auto now = io::Clock::now();
+    if (auto taken = coordinator_.take(id, std::move(frame), now); !taken) {
+      turn_away(guest, Why::malformed, taken.error().message, {});
+      coordinator_.lose(id, "it sent " + taken.error().message, now);
+    }
+    return pump();
+  }
+  const auto* hello = std::get_if<Hello>(&frame);
+  const auto* proof = std::get_if<Proof>(&frame);
+  if (guest.state == Guest::State::hello && hello != nullptr) return on_hello(guest, *hello);
+  if (guest.state == Guest::State::proof && proof != nullptr) return on_proof(guest, *proof);
+  turn_away(guest, Why::malformed,
+            fmt::format("a '{}' frame before the greeting was done", frame_name(frame)), {});
+}
+
+void HubServer::turn_away(Guest& guest, Why why, const std::string& text, const std::string& hint) {
+  ++counts_.turned_away;
+  const std::string address = guest.from.substr(0, guest.from.rfind(':'));
+  if (first_time(address, text))
+    log::warning("rendezvous on port {}: turned {} away: {}", port_, guest.from, text);
+  guest.stream->send(Refusal{why, text, hint});
+  close(guest.id);
+}
+
+void HubServer::on_hello(Guest& guest, const Hello& hello) {
+  const std::string& run_id = settings_.coordinator.run_id;
+  guest.hello = hello;
+  if (hello.version != kVersion)
+    return turn_away(guest, Why::version,
+                     fmt::format("version {} of the lockstep rendezvous protocol meets version {} "
+                                 "of the host",
+                                 hello.version, kVersion),
+                     "install the same lockstep on all nodes");
+  // As it looks after the way over the wire.
+  if (on_the_wire(run_id) != hello.run_id)
+    return turn_away(guest, Why::run_id,
+                     fmt::format("{} looks for the rendezvous '{}', but this is '{}'",
+                                 printable(hello.name), printable(hello.run_id), printable(run_id)),
+                     "give every node the same --rdzv-id, and every job a port of its own");
+  if (settings_.token && !hello.has_token)
+    return turn_away(guest, Why::token,
+                     fmt::format("the rendezvous '{}' wants a job token, and {} has none",
+                                 printable(run_id), printable(hello.name)),
+                     "give every node the same --rdzv-token-file");
+  if (!settings_.token && hello.has_token)
+    return turn_away(guest, Why::token,
+                     fmt::format("{} has a job token, and the host of the rendezvous '{}' has none",
+                                 printable(hello.name), printable(run_id)),
+                     "give every node the same --rdzv-token-file");
+  if (!settings_.token) return welcome(guest);
+  guest.state = Guest::State::proof;
+  guest.nonce = random_nonce();
+  guest.stream->send(Challenge{guest.nonce});
+}
+
+void HubServer::on_proof(Guest& guest, const Proof& proof) {
+  const std::string& run_id = guest.hello.run_id;
+  const Mac expected = prove(*settings_.token, Side::agent, guest.hello.nonce, guest.nonce, run_id);
+  if (same_mac(expected, proof.mac)) return welcome(guest);
+  turn_away(guest, Why::token,
+            fmt::format("the job token of {} is not the one of the rendezvous '{}'",
+                        printable(guest.hello.name), printable(run_id)),
+            "give every node the same --rdzv-token-file");
+}
+
+void HubServer::welcome(Guest& guest) {
+  const auto ms = [](Ms time) { return static_cast<std::uint32_t>(time.count()); };
+  Welcome welcome{.heartbeat_ms = ms(settings_.coordinator.heartbeat),
+                  .dead_ms = ms(settings_.coordinator.dead)};
+  if (settings_.token)
+    welcome.mac =
+        prove(*settings_.token, Side::hub, guest.hello.nonce, guest.nonce, guest.hello.run_id);
+  guest.state = Guest::State::member;
+  guest.stream->set_limit(FrameReader::kFromAgents);
+  unproven_.erase(guest.id);
+  ++counts_.guests;
+  guest.stream->send(welcome);
+  coordinator_.arrive(guest.id, guest.hello.agent, guest.hello.name, io::Clock::now());
+  pump();
+}
+
+// --- the coordinator ---
+
+void HubServer::pump() {
+  for (const auto& output : coordinator_.take_output()) {
+    const auto at = guests_.find(output.to);
+    if (at == guests_.end()) continue;
+    if (output.bytes) at->second->stream->send(output.bytes);
+    if (output.close) close(output.to);
+  }
+  arm();
+  if (when_empty_ && counts_.guests == 0) std::exchange(when_empty_, nullptr)();
+}
+
+void HubServer::arm() {
+  const Time next = coordinator_.next_time();
+  if (next == armed_ && timer_.active()) return;
+  armed_ = next;
+  timer_.start(next - io::Clock::now(), [this] {
+    const auto now = io::Clock::now();
+    coordinator_.tick(now);
+    sweep(now);
+    pump();
+  });
+}
+
+// Who has not proved itself in time.
+void HubServer::sweep(Time now) {
+  while (!unproven_.empty()) {
+    const auto& guest = *guests_.at(*unproven_.begin());
+    if (now - guest.since < settings_.time_to_prove) return;
+    ++counts_.turned_away;
+    close(guest.id);
+  }
+}
+
+void HubServer::shut_down(const std::string& why) {
+  coordinator_.shut_down(why, io::Clock::now());
+  pump();
+}
+
+void HubServer::when_empty(std::function<void()> done) {
+  when_empty_ = std::move(done);
+  pump();
+}
+
+// --- words ---
+
+bool HubServer::first_time(const std::string& from, const std::string& what) {
+  return told_.size() < kMostTold && told_.insert(from + " " + what).second;
+}
+
+void HubServer::tell_stranger(const Guest& guest) {
+  const std::string address = guest.from.substr(0, guest.from.rfind(':'));
+  const std::string& first = guest.stream->reader().stranger();
+  if (!first.empty() && recognise(first) == Stranger::tcp_store) {
+    if (first_time(address, "c10d"))
+      log::warning(
+          "a torchrun agent at {} speaks c10d to port {}, where the lockstep rendezvous '{}' "
+          "waits: give all agents --rdzv-backend c10d",
+          guest.from, port_, printable(settings_.coordinator.run_id));
+    return;
+  }
+  if (first_time(address, "nonsense"))
+    log::warning("rendezvous on port {}: closed the connection of {}: {}", port_, guest.from,
+                 guest.stream->reader().error());
+}
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,91 @@
+// Where the agents of the `lockstep` rendezvous meet: a listening socket, authentication, and the
+// coordinator behind it. Any agent may hold one; which one does is not decided here.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "rendezvous/hub/coordinator.h"
+#include "rendezvous/hub/hub_stream.h"
+
+namespace lockstep::rendezvous::hub {
+
+struct HubServerSettings {
+  std::string listen;  // "": everywhere; else an address or "localhost"
+  int port = 0;        // 0: the kernel picks
+  std::optional<std::string> token;
+  CoordinatorSettings coordinator;
+  Ms time_to_prove{10'000};         // from the connection to the end of the greeting
+  std::size_t max_unproven = 8192;  // the oldest goes when there are more
+};
+
+class HubServer {
+ public:
+  struct Counts {
+    std::size_t guests = 0;      // agents that are connected
+    std::uint64_t accepted = 0;  // connections
+    std::uint64_t turned_away = 0;
+  };
+
+  // already_exists: the port is taken.
+  static Result<std::unique_ptr<HubServer>> open(io::Loop& loop, HubServerSettings settings);
+  ~HubServer();
+  HubServer(const HubServer&) = delete;
+  HubServer& operator=(const HubServer&) = delete;
+
+  int port() const { return port_; }
+  const Coordinator& coordinator() const { return coordinator_; }
+  const Counts& counts() const { return counts_; }
+  // The host goes before the job's end: everyone is told.
+  void shut_down(const std::string& why);
+  // When no agent is connected any more; `done` may destroy the server.
+  void when_empty(std::function<void()> done);
+
+ private:
+  struct Guest;
+
+  HubServer(io::Loop& loop, HubServerSettings settings);
+  void on_acceptable();
+  void refuse_one();
+  void admit(io::Fd fd);
+  void on_frame(Guest& guest, Frame frame);
+  void on_hello(Guest& guest, const Hello& hello);
+  void on_proof(Guest& guest, const Proof& proof);
+  void welcome(Guest& guest);
+  void turn_away(Guest& guest, Why why, const std::string& text, const std::string& hint);
+  void on_end(Guest& guest, const Error& error);
+  void close(PeerId id);
+  void pump();
+  void arm();
+  void sweep(Time now);
+  void tell_stranger(const Guest& guest);
+  bool first_time(const std::string& from, const std::string& what);
+  void warn_if_open_to_all() const;
+
+  io::Loop& loop_;
+  HubServerSettings settings_;
+  Coordinator coordinator_;
+  int port_ = 0;
+  io::Fd listener_;
+  io::Fd spare_;  // given up for a moment when descriptors run out
+  std::unique_ptr<io::Watch> accept_watch_;
+  io::Timer timer_;
+  Time armed_{};
+  PeerId last_id_ = 0;
+  std::unordered_map<PeerId, std::unique_ptr<Guest>> guests_;
+  std::set<PeerId> unproven_;   // oldest first
+  std::set<std::string> told_;  // what was logged already, and of whom
+  Counts counts_;
+  std::function<void()> when_empty_;
+};
+
+}  // namespace lockstep::rendezvous::hub

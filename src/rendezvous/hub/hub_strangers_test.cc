@@ -1,0 +1,213 @@
+// What knocks at the hub and is no agent, and what agents meet that is no hub.
+#include "base/log.h"
+#include "io/listen.h"
+#include "io/resolve.h"
+#include "store/server.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+
+#include "rendezvous/hub/hub_auth.h"
+#include "rendezvous/hub/hub_dial.h"
+#include "rendezvous/hub/hub_server.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+using namespace std::chrono_literals;
+
+class HubStrangersTest : public ::testing::Test {
+ protected:
+  HubStrangersTest() {
+    settings.listen = "127.0.0.1";
+    settings.coordinator.run_id = "job";
+    log::set_sink([](void* context,
+                     std::string_view bytes) { static_cast<std::string*>(context)->append(bytes); },
+                  &logged);
+  }
+  ~HubStrangersTest() override { log::set_sink(nullptr, nullptr); }
+
+  void open() { server = HubServer::open(loop, settings).value(); }
+  io::Fd knock(std::string_view bytes) const {
+    io::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto to = io::resolve_numeric("127.0.0.1", server->port()).value().addresses.front();
+    EXPECT_EQ(connect(fd.get(), to.get(), to.size), 0);
+    EXPECT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    return fd;
+  }
+  static bool closed(const io::Fd& fd) {
+    char bytes[4096];
+    const ssize_t got = recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }
+  // The answer of somebody who listens with `serve`.
+  Error dial(int port, std::chrono::milliseconds patience = 5s) {
+    std::optional<Result<HubDial::Connected>> done;
+    HubDialSettings to{.host = "127.0.0.1",
+                       .port = port,
+                       .run_id = "job",
+                       .token = token,
+                       .agent = random_nonce(),
+                       .name = "b",
+                       .patience = patience,
+                       .refused_patience = patience};
+    HubDial attempt(loop, to, [&](auto outcome) { done = std::move(outcome); });
+    until([&] { return done.has_value(); });
+    if (done->has_value()) return {Errc::internal, "connected", {}, 0};
+    return std::move(*done).error();
+  }
+  // A server of one fixed answer.
+  int answering(std::string answer) {
+    listener = io::open_listener("127.0.0.1", 0, 4).value();
+    accepting = std::make_unique<io::Watch>(loop, listener->fd.get());
+    accepting->start(io::kReadable, [this, answer = std::move(answer)](int) {
+      guest = io::Fd(accept4(listener->fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      (void)!send(guest.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    });
+    return listener->port;
+  }
+  template <class Fact>
+  void until(Fact fact) {
+    const auto limit = io::Clock::now() + 20s;
+    while (!fact() && io::Clock::now() < limit)
+      loop.run_once();
+    ASSERT_TRUE(fact());
+  }
+
+  std::string logged;
+  io::Loop loop;
+  HubServerSettings settings;
+  std::unique_ptr<HubServer> server;
+  std::optional<std::string> token;
+  std::optional<io::Listener> listener;
+  std::unique_ptr<io::Watch> accepting;
+  io::Fd guest;
+};
+
+TEST_F(HubStrangersTest, ATorchrunAgentIsToldOfOncePerAddress) {
+  open();
+  for (int i = 0; i < 3; ++i) {
+    const io::Fd torchrun = knock(std::string_view("\x00\xCE\xF7\x85\x3C\x0D\x01\0\0\0", 10));
+    until([&] { return closed(torchrun); });
+  }
+  const auto at = logged.find("a torchrun agent at 127.0.0.1:");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(logged.find("--rdzv-backend c10d"), std::string::npos);
+  EXPECT_EQ(logged.find("torchrun", at + 20), std::string::npos);
+}
+
+TEST_F(HubStrangersTest, AHostOpenToAllSaysSoOnceAndOnlyWithoutAToken) {
+  open();
+  EXPECT_EQ(logged, "");
+  settings.listen = "";
+  open();
+  EXPECT_NE(logged.find("no job token is set: whoever reaches port"), std::string::npos);
+  logged.clear();
+  settings.token = "secret";
+  open();
+  EXPECT_EQ(logged, "");
+}
+
+TEST_F(HubStrangersTest, GarbageOversizeAndSilenceCloseOnlyTheirOwnConnection) {
+  settings.time_to_prove = 300ms;
+  settings.coordinator.heartbeat = 50ms;
+  open();
+  const io::Fd web = knock("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  const io::Fd large = knock(std::string(kPreamble) + std::string("\xFF\xFF\xFF\x7F", 4));
+  const io::Fd nonsense = knock(std::string(kPreamble) + std::string("\x02\0\0\0\x01\x02", 6));
+  const io::Fd early = knock(std::string(kPreamble) + frame_bytes(Finish{0}));
+  const io::Fd slow = knock(std::string(kPreamble) + std::string("\x40\0\0\0\x01\x01", 6));
+  const io::Fd mute = knock("");
+  for (const io::Fd* fd : {&web, &large, &nonsense, &early, &slow, &mute})
+    until([&] { return closed(*fd); });
+  EXPECT_EQ(dial(server->port()).message, "connected");
+}
+
+TEST_F(HubStrangersTest, AMemberThatSendsNonsenseIsLost) {
+  open();
+  std::string bytes(kPreamble);
+  Hello hello;
+  hello.run_id = "job";
+  put_frame(bytes, hello);
+  const io::Fd member = knock(bytes);
+  until([&] { return server->counts().guests == 1; });
+  const std::string ended = frame_bytes(Ended{});
+  EXPECT_GT(send(member.get(), ended.data(), ended.size(), MSG_NOSIGNAL), 0);
+  until([&] { return closed(member); });
+  EXPECT_EQ(server->counts().guests, 0U);
+  EXPECT_EQ(server->coordinator().peers(), 0U);
+}
+
+TEST_F(HubStrangersTest, TheOldestUnprovenGoesWhenThereAreTooMany) {
+  settings.max_unproven = 2;
+  open();
+  const io::Fd first = knock("");
+  const io::Fd second = knock("");
+  until([&] { return server->counts().accepted == 2; });
+  const io::Fd third = knock("");
+  until([&] { return closed(first); });
+  EXPECT_FALSE(closed(second));
+  EXPECT_FALSE(closed(third));
+}
+
+TEST_F(HubStrangersTest, AnotherVersionHearsItOnBothSides) {
+  open();
+  std::string bytes(kPreamble);
+  Hello hello;
+  hello.version = 2;
+  put_frame(bytes, hello);
+  const io::Fd other = knock(bytes);
+  std::string answer;
+  until([&] {
+    char some[4096];
+    const ssize_t got = recv(other.get(), some, sizeof some, MSG_DONTWAIT);
+    if (got > 0) answer.append(some, static_cast<std::size_t>(got));
+    return got == 0;
+  });
+  FrameReader reader;
+  std::string_view chunk = answer;
+  Frame frame;
+  ASSERT_EQ(reader.next(chunk, frame), FrameReader::Step::frame);
+  const std::string text =
+      "version 2 of the lockstep rendezvous protocol meets version 1 of the host";
+  EXPECT_EQ(std::get<Refusal>(frame).text, text);
+  EXPECT_NE(logged.find(text), std::string::npos);
+}
+
+TEST_F(HubStrangersTest, AnAgentKnowsWhatItMeets) {
+  auto store = store::Server::listen(loop, {.host = "127.0.0.1"}).value();
+  const Error error = dial(store->port());
+  EXPECT_NE(error.message.find("a c10d store (TCPStore) answers there"), std::string::npos);
+  EXPECT_NE(error.hint.find("--rdzv-backend c10d"), std::string::npos);
+  EXPECT_NE(dial(answering("HTTP/1.1 400 Bad Request\r\n\r\n")).message.find("a web server"),
+            std::string::npos);
+  EXPECT_NE(dial(answering("SSH-2.0-OpenSSH_9.2\r\n")).message.find("an SSH server"),
+            std::string::npos);
+  EXPECT_NE(dial(answering(""), 200ms).message.find("no answer to the greeting"),
+            std::string::npos);
+}
+
+TEST_F(HubStrangersTest, AHostThatCannotProveItselfIsNotBelieved) {
+  token = "secret";
+  std::string lie(kPreamble);
+  put_frame(lie, Challenge{{1}});
+  put_frame(lie, Welcome{});
+  const Error unproven = dial(answering(lie));
+  EXPECT_EQ(unproven.code, Errc::denied);
+  EXPECT_NE(unproven.message.find("the host does not know the job token"), std::string::npos);
+  std::string skip(kPreamble);
+  put_frame(skip, Welcome{});
+  EXPECT_EQ(dial(answering(skip)).code, Errc::denied);
+}
+
+TEST_F(HubStrangersTest, AnotherJobsPortIsNamedAfterSomePatience) {
+  settings.coordinator.run_id = "other";
+  open();
+  const Error error = dial(server->port(), 300ms);
+  EXPECT_NE(error.message.find("b looks for the rendezvous 'job', but this is 'other'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub

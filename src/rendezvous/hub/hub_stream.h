@@ -1,0 +1,69 @@
+// One connection of the `lockstep` rendezvous as frames, either side: a thin driver around
+// FrameReader. Nothing calls back inside send(); the stream may be destroyed in any callback.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "rendezvous/hub/hub_frames.h"
+
+namespace lockstep::rendezvous::hub {
+
+using Bytes = std::shared_ptr<const std::string>;
+
+// Small frames at once, also to peers that are slow to acknowledge.
+void tune_socket(int fd);
+
+class HubStream {
+ public:
+  struct Events {
+    std::function<void(Frame)> frame;
+    std::function<void()> bytes;              // something has come, before its frames
+    std::function<void(const Error&)> ended;  // closed, broken or nonsense; nothing comes after it
+  };
+
+  // A connected socket. Says the preamble at once.
+  HubStream(io::Loop& loop, io::Fd fd, Events events);
+  HubStream(const HubStream&) = delete;
+  HubStream& operator=(const HubStream&) = delete;
+
+  // Others from now on.
+  void set_events(Events events) { events_ = std::move(events); }
+  void send(Bytes bytes);
+  void send(const Frame& frame);
+  void set_limit(std::size_t bytes) { reader_.set_limit(bytes); }
+  const FrameReader& reader() const { return reader_; }
+  bool heard_anything() const { return heard_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  void on_event(int events);
+  void flush();
+  void receive();
+  void end(const Error& error);
+
+  io::Fd fd_;
+  io::Watch watch_;  // after fd_: goes first
+  Events events_;
+  FrameReader reader_;
+  std::deque<Bytes> queue_;
+  std::size_t sent_ = 0;    // of the first in the queue
+  std::size_t unsent_ = 0;  // of all
+  bool heard_ = false;
+  bool writable_ = true;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+// Who speaks, by its first bytes.
+enum class Stranger { tcp_store, web, ssh, other };
+Stranger recognise(std::string_view first_bytes);
+
+}  // namespace lockstep::rendezvous::hub
