@@ -49,9 +49,9 @@ def test_all_reduce(job, we_host, we_are_first):
 
 # The same with a restart between: the failed worker is ours; torchrun counts its own failures alone.
 def test_all_reduce_again_after_a_restart(job):
-    script = SCRIPTS / "all_reduce.py"
-    their_run = job.torchrun(1, "-t", 1, "--max-restarts", 1, script=script, host=False)
-    our_run = job.script(0, script, "--fail-first", args=("-t", 1, "--max-restarts", 1), env=PEER_WORKER, host=True)
+    script, once = SCRIPTS / "all_reduce.py", ("--fail-once", job.lockstep.folder / "once")
+    their_run = job.torchrun(1, "-t", 1, "--max-restarts", 1, script=script, script_args=once, host=False)
+    our_run = job.script(0, script, *once, args=("-t", 1, "--max-restarts", 1), env=PEER_WORKER, host=True)
     our_end, their_end = both_end_well(our_run, their_run)
     found = [re.findall(r"attempt (\d) rank (\d) sum (\S+)", end.out) for end in (our_end, their_end)]
     assert found == [[("0", "0", "3.0"), ("1", "0", "3.0")], [("0", "1", "3.0"), ("0", "1", "3.0")]]
@@ -151,8 +151,8 @@ def test_closed(job):
 # 300 s when we host: the store is gone.
 def test_the_last_failure_of_ours(job, go):
     theirs = job.torchrun(1, script_args=(SHOW, f"mark={go}"), host=False)
-    ours = job.node(0, actions=(SHOW, f"wait={go}", "exit=3"), host=True)
-    ends(ours, rc=1, timeout=LATE + 35)
+    ours = job.node(0, actions=(SHOW, f"wait={go}", "exit=3"), host=True, settings="close_timeout=1")
+    ends(ours, rc=1, timeout=LATE)
     theirs.wait(10)
 
 
@@ -183,6 +183,7 @@ def test_static(lockstep, we_host):
 def test_clocks_that_differ(job, go, ahead):
     actions = (SHOW, f"wait={go}")
     ours = job.node(0, actions=actions, host=True)
+    listening(job.port)
     until(lambda: states(job)["participants"], what="we wait for torchrun")
     theirs = job.torchrun(1, script_args=actions, env={"PEER_CLOCK_AHEAD": ahead}, host=False)
     starts(ours, 1, LATE), starts(theirs, 1, LATE)
