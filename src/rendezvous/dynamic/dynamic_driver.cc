@@ -21,6 +21,10 @@ bool changes(RendezvousState from, RendezvousState to) {
 
 }  // namespace
 
+std::string round_prefix(const std::string& run_id, std::int64_t round) {
+  return fmt::format("torch.rendezvous.{}.{}/", run_id, round);
+}
+
 DynamicDriver::DynamicDriver(io::Loop& loop, StateStore& state, KeyValue& keys, std::string run_id,
                              Node self, DynamicSettings settings)
     : store_(state),
@@ -177,7 +181,7 @@ void DynamicDriver::join(Done<std::optional<RoundResult>> done) {
                        .rank = place.rank,
                        .world = place.nodes.size(),
                        .nodes = std::move(place.nodes),
-                       .prefix = fmt::format("torch.rendezvous.{}.{}/", run_id_, place.round)};
+                       .prefix = round_prefix(run_id_, place.round)};
     done(std::move(result));
   });
 }
