@@ -12,11 +12,11 @@
 namespace lockstep::rendezvous {
 namespace {
 
-// Whether anything but heartbeats differs: what others may be waiting for.
-bool changes(RendezvousState from, RendezvousState to) {
-  from.last_heartbeats.clear();
-  to.last_heartbeats.clear();
-  return !(from == to);
+// What others may be waiting for. Who has come so far is not: a thousand nodes that join one after
+// the other would wake one another a million times.
+bool is_news(const RendezvousState& from, const RendezvousState& to, std::size_t max_nodes) {
+  const bool room = from.participants.size() >= max_nodes && to.participants.size() < max_nodes;
+  return from.complete != to.complete || from.round != to.round || from.closed != to.closed || room;
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ void DynamicDriver::wait(SteadyTime until) {
 }
 
 void DynamicDriver::write(RendezvousState state) {
-  const bool news = changes(last_state_, state);
+  const bool news = is_news(last_state_, state, member_.settings().max_nodes);
   if (news) state.changes = last_state_.changes + 1;
   auto text = encode_state(state);
   if (!text) return end(tl::make_unexpected(std::move(text).error()));
