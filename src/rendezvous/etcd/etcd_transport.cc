@@ -47,7 +47,18 @@ struct EtcdTransport::Operation {
   http::Client* asked = nullptr;
   std::size_t failures = 0;
   milliseconds pause = kFirstPause;
+  bool cut_short = false;  // the attempt had less time than others: what it says is worth less
   std::vector<std::pair<http::Client*, Error>> errors;  // the last one of each endpoint
+
+  void note(Error error) {
+    const auto before = std::find_if(errors.begin(), errors.end(),
+                                     [this](const auto& e) { return e.first == asked; });
+    if (before != errors.end()) {
+      if (cut_short && error.code == Errc::timeout) error = std::move(before->second);
+      errors.erase(before);
+    }
+    errors.emplace_back(asked, std::move(error));
+  }
 };
 
 Result<std::unique_ptr<EtcdTransport>> EtcdTransport::make(io::Loop& loop,
@@ -105,6 +116,7 @@ void EtcdTransport::attempt(std::uint64_t id) {
   const auto left = std::chrono::ceil<Ms>(operation.until - io::Clock::now());
   http::Call call = operation.request.call;
   call.repeatable = operation.request.repeatable;
+  operation.cut_short = left < operation.request.attempt;
   call.timeout = std::max(std::min(left, operation.request.attempt), Ms(1));
   operation.asked = clients_[current_].get();
   operation.exchange = operation.asked->ask(
@@ -133,8 +145,7 @@ void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
 void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
   Operation& operation = *operations_.at(id);
   ++operation.failures;
-  std::erase_if(operation.errors, [&](const auto& e) { return e.first == operation.asked; });
-  operation.errors.emplace_back(operation.asked, std::move(error));
+  operation.note(std::move(error));
   leave(*operation.asked);
   const auto left = std::chrono::floor<Ms>(operation.until - io::Clock::now());
   const bool round_over = operation.failures % clients_.size() == 0;

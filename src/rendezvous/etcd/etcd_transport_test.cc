@@ -107,6 +107,17 @@ TEST_F(Transport, GivesUpAndNamesAll) {
     EXPECT_NE(answer.error().message.find(words), std::string::npos) << answer.error().message;
 }
 
+// The last attempt has no time for an answer; what the one before met says more.
+TEST_F(Transport, LastAttemptHidesNothing) {
+  int calls = 0;
+  serve([&](const std::string&) { return ++calls == 1 ? Say{reply(503, "no leader")} : Say{""}; });
+  const auto answer = ask(true, milliseconds(90));  // an attempt may take 100
+  ASSERT_FALSE(answer);
+  EXPECT_GT(calls, 1);
+  EXPECT_NE(answer.error().message.find("HTTP 503: no leader, gave up"), std::string::npos)
+      << answer.error().message;
+}
+
 TEST_F(Transport, OtherAnswersAreAnswers) {
   serve([](const std::string&) { return Say{reply(404, "{\"errorCode\":100}")}; });
   const auto answer = ask(true);
