@@ -86,7 +86,7 @@ void EtcdLegacyDriver::put_state(const LegacyState& state, std::optional<std::ch
   put(key("active_version"), form, Twice::harmful, std::move(done));
 }
 
-void EtcdLegacyDriver::open(Done<void> done) {
+void EtcdLegacyDriver::open(const Done<void>& done) {
   make_folders(0, done);
 }
 
