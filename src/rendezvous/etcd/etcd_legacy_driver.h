@@ -86,6 +86,7 @@ class EtcdLegacyDriver {
   void claim(LegacyStep step);
   void replace(const LegacyStep& step);
   void destroy();
+  void count(const LegacyState& state);
   void check(const LegacyState& state);
   void await_change(const std::string& at, bool below, LegacyStep::Clock::time_point until,
                     const std::function<void()>& then);
