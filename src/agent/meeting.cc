@@ -22,6 +22,7 @@ constexpr std::chrono::milliseconds kDeparturePause{100};
 }  // namespace
 
 void NodeAgent::join() {
+  barrier_timer_.cancel();
   if (attempts_ > 0) sweep_leftovers();
   emit("RENDEZVOUS", nullptr, 0.0);
   explain_waiting();
@@ -107,10 +108,22 @@ void NodeAgent::tell_failure(bool final) {
 
 void NodeAgent::enter_barrier() {
   explain_waiting();
-  rendezvous_->finish([this](const Result<void>& all) {
+  const auto over = [this] {
     waiting_timer_.cancel();
-    if (!all) log::warning("{}", all.error().message);
+    barrier_timer_.cancel();
     apply(group_.on({EventKind::barrier_over}));
+  };
+  const auto limit = config_.exit_barrier_timeout;
+  if (limit.count() == 0) return barrier_timer_.start({}, over);
+  // Backends with a barrier of torchrun's have this limit too, and more to say at its end.
+  barrier_timer_.start(limit + std::chrono::milliseconds(500), [limit, over] {
+    log::warning("the workers of other nodes still run after {} s; this node does not wait longer",
+                 limit.count());
+    over();
+  });
+  rendezvous_->finish([over](const Result<void>& all) {
+    if (!all) log::warning("{}", all.error().message);
+    over();
   });
 }
 
@@ -138,6 +151,7 @@ void NodeAgent::explain_again(io::Duration pause) {
 // Everybody's failures on every node, then the end.
 void NodeAgent::await_reports() {
   waiting_timer_.cancel();
+  barrier_timer_.cancel();
   const bool failed =
       group_.outcome() == Outcome::failed || group_.outcome() == Outcome::peer_failed;
   if (!failed || !rendezvous_open_ || round_.group_world_size == 1) return leave_rendezvous();

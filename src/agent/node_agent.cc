@@ -84,6 +84,7 @@ NodeAgent::NodeAgent(const LaunchConfig& config, proc::Containment containment)
       capture_rules_(capture_rules_of(config.logs)),
       oom_(OomCounter::find("")),
       waiting_timer_(loop_),
+      barrier_timer_(loop_),
       stage_timer_(loop_) {
   environment_.erase("LOCKSTEP_RDZV_TOKEN");  // the agents' own
 }

@@ -137,6 +137,7 @@ class NodeAgent {
   int attempts_ = 0;         // rounds in which workers were started here
   std::string why_stopped_;  // what ended the round elsewhere
   io::Timer waiting_timer_;
+  io::Timer barrier_timer_;
   io::TimePoint waiting_since_;
   std::string explained_;
   std::vector<rendezvous::NodeReport> reports_;  // of all nodes

@@ -56,7 +56,7 @@ status::Metrics NodeAgent::metrics() const {
 }
 
 http::Response NodeAgent::health() const {
-  const bool healthy = group_.state() == State::running || group_.state() == State::waiting;
+  const bool healthy = !group_.stop_ordered() && group_.state() != State::finished;
   return {healthy ? 200 : 503, "text/plain; charset=utf-8",
           healthy ? "ok\n" : "stopping workers\n"};
 }

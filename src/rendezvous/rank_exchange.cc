@@ -15,6 +15,7 @@ namespace lockstep::rendezvous {
 namespace {
 
 using nlohmann::json;
+constexpr std::int64_t kMostRounds = 10'000;  // to look back
 constexpr std::size_t kMostBytes = 64U << 10;
 constexpr std::int64_t kMostWorkers = 1 << 20;  // of a node; sums stay far from overflow
 
@@ -141,6 +142,8 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void collect();
   void hand_out(const std::vector<std::string>& texts);
   void fetch();
+  void fetch_from_stranger();
+  void find_store(const std::string& ranks, std::int64_t round);
   void understand(const std::vector<std::string>& texts);
   void learn_restarts(Assignment made);
   void finish(Result<Assignment> outcome) {
@@ -209,6 +212,8 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
 }
 
 void Exchange::fetch() {
+  const bool stranger = !in.round.nodes.empty() && !badge_of(in.round.nodes.front());
+  if (stranger && !in.known_store && in.prefix_of) return fetch_from_stranger();
   KeyValue::Keys wanted{ranks_key(in.round, in.round.rank)};
   if (!in.known_store) {
     wanted.push_back(in.round.prefix + "MASTER_ADDR");
@@ -219,6 +224,36 @@ void Exchange::fetch() {
                    if (!texts) return self->failed(std::move(texts).error());
                    self->understand(*texts);
                  });
+}
+
+// torchrun's agent keeps its store from round to round and never says so again. (It has said where
+// the store is, if ever, before it hands out ranks.)
+void Exchange::fetch_from_stranger() {
+  keys.multi_get({ranks_key(in.round, in.round.rank)}, in.timeout,
+                 [self = shared_from_this()](Result<std::vector<std::string>> texts) {
+                   if (!texts) return self->failed(std::move(texts).error());
+                   self->find_store(texts->at(0), self->in.round.round);
+                 });
+}
+
+void Exchange::find_store(const std::string& ranks, std::int64_t round) {
+  const std::string& host = in.round.nodes.front().addr;
+  if (round < 0 || round + kMostRounds < in.round.round)
+    return failed(
+        {Errc::corrupt, "nobody has said where the workers' store of " + host + " is", {}, 0});
+  const std::string prefix = round == in.round.round ? in.round.prefix : in.prefix_of(round);
+  keys.probe(prefix + "MASTER_ADDR", [self = shared_from_this(), ranks, round,
+                                      prefix](Result<std::optional<std::string>> addr) {
+    if (!addr) return self->failed(std::move(addr).error());
+    const bool now = round == self->in.round.round;
+    if (!*addr || (!now && **addr != self->in.round.nodes.front().addr))
+      return self->find_store(ranks, round - 1);
+    self->keys.probe(prefix + "MASTER_PORT",
+                     [self, ranks, addr = **addr](Result<std::optional<std::string>> port) {
+                       if (!port) return self->failed(std::move(port).error());
+                       self->understand({ranks, addr, port->value_or("")});
+                     });
+  });
 }
 
 void Exchange::understand(const std::vector<std::string>& texts) {

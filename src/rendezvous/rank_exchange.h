@@ -59,6 +59,8 @@ struct RankExchange {
   std::optional<StorePlace> known_store = {};  // static: nobody needs to be told
   std::function<void()> all_are_there =
       nullptr;  // of rank 0: before the others hear of their ranks
+  // The prefix of an earlier round: a torchrun agent says where its store is only in its first one.
+  std::function<std::string(std::int64_t)> prefix_of = nullptr;
   std::chrono::milliseconds timeout{60'000};
 };
 // Writes all that this agent has to say before it waits for anybody. `done` comes once, unless the

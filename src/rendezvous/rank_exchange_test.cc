@@ -87,6 +87,32 @@ TEST_F(ExchangeTest, ThreeNodesAgree) {
             R"({"role": "default", "rank": 2, "local_world_size": 3})");
 }
 
+// torchrun's rank 0 publishes its store in its first round, here 2, and only hands out ranks later.
+TEST_F(ExchangeTest, TheStoreOfATorchrunAgentThatSaidItOnce) {
+  server->set("/p.3/MASTER_ADDR", "10.0.0.9");
+  server->set("/p.3/MASTER_PORT", "9");
+  server->set("/p.2/MASTER_ADDR", "10.0.0.1");
+  server->set("/p.2/MASTER_PORT", "4711");
+  server->set("/p.1/MASTER_ADDR", "10.0.0.1");
+  server->set("/p.1/MASTER_PORT", "1");
+  server->set("/p.4/torchelastic/assigned_ranks/1", "[1, 2, 1, 2]");
+  for (const bool stays : {true, false}) {
+    RankExchange exchange{.round = round(1, 2), .own = {}, .offered = {}};
+    exchange.round.nodes = {{stays ? "10.0.0.1" : "10.0.0.5", 7, 0},
+                            {"10.0.0.2", 8, local_id_of({})}};
+    exchange.prefix_of = [](std::int64_t number) { return "p." + std::to_string(number) + "/"; };
+    std::optional<Result<Assignment>> got;
+    exchange_ranks(*clients[1], exchange, [&](Result<Assignment> made) { got = std::move(made); });
+    until([&] { return got.has_value(); });
+    ASSERT_EQ(got->has_value(), stays);
+    if (stays) {
+      EXPECT_EQ((*got)->workers, (StorePlace{"10.0.0.1", 4711}));
+    } else {
+      EXPECT_NE(got->error().message.find("10.0.0.5"), std::string::npos);
+    }
+  }
+}
+
 TEST_F(ExchangeTest, NonsenseAndSilence) {
   std::optional<Result<Assignment>> bad;
   std::optional<Result<Assignment>> silent;

@@ -77,8 +77,11 @@ class Training:
     def finish(self):
         (self.folder / "finish").touch()
 
+    def step(self, number):
+        return json.loads((self.folder / f"steps/{number}").read_text())
+
     def steps(self):
-        found = [json.loads(path.read_text()) for path in (self.folder / "steps").iterdir()]
+        found = [self.step(entry.name) for entry in os.scandir(self.folder / "steps")]
         return sorted(found, key=lambda step: step["step"])
 
     def broken_rules(self):
@@ -266,7 +269,7 @@ class Chaos:
                 self.wait(lambda: time.monotonic() >= pause_over, STUCK, "a pause")
                 self.inflict(number, fault)
             self.wait(lambda: not self.ends, STUCK, "all faults are over")
-            self.progress("a step after the last fault")
+            self.wait(self.all_at_work, STUCK, "a step done by all after the last fault")
             self.training.finish()
             self.say("finish")
             self.wait(self.all_succeeded, STUCK, "success everywhere")
@@ -283,6 +286,11 @@ class Chaos:
         for line in self.wrong:
             self.say(f"WRONG {line}")
         return self.wrong
+
+    def all_at_work(self):
+        """Who is not in the last round would come to a job that is over."""
+        last = self.training.step(self.step)
+        return last["world"] == len(self.nodes) and all(node.agent() for node in self.nodes)
 
     def all_succeeded(self):
         return all(node.again_at is None and node.run.process.poll() == 0 for node in self.nodes)

@@ -1,8 +1,12 @@
 """Several agents of one job on this machine: every one its own `lockstep run` (or torchrun) under a
 loopback address of its own, as if it were a node."""
+import json
 import re
+import socket
+import subprocess
 
-from harness import BINARY, PEERS, SUPPORT, WORKER, free_port, skip, until
+from harness import BUILD, PEERS, SUPPORT, WORKER, free_port, skip, until
+from tcp_store import Client
 
 TRIXIE = SUPPORT / "python-trixie"
 SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME",
@@ -80,13 +84,6 @@ def starts(run, count, deadline=15):
         raise AssertionError(f"{error}\n{run.out()}\n{run.err()[-6000:]}") from None
 
 
-def says(run, text, deadline=10):
-    try:
-        return until(lambda: text in run.err(), deadline, f"{text!r} on stderr")
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{run.err()[-6000:]}") from None
-
-
 def ends(*runs, rc=0, timeout=20):
     """All of them end with that code and leave nothing behind."""
     ended = [run.wait(timeout) for run in runs]
@@ -94,3 +91,23 @@ def ends(*runs, rc=0, timeout=20):
     for run in runs:
         run.none_left()
     return ended
+
+
+def listening(port):
+    def look():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+    return until(look, what=f"port {port} is served")
+
+
+def states(job):
+    """What the job's shared state holds now, as the store has it."""
+    client = Client(("127.0.0.1", job.port))
+    text = client.get(f"/torch.rendezvous.{job.id}")
+    client.socket.close()
+    found = subprocess.run([BUILD / "tests/state_tool", "decode"], input=text + b"\n", capture_output=True, check=True)
+    return json.loads(found.stdout)
+
+
+def tells(run, key):
+    return {worker[key] for worker in shown(run)}

@@ -4,14 +4,11 @@ address."""
 import json
 import re
 import signal
-import socket
-import subprocess
 
 import pytest
 
-from harness import BUILD, SCRIPTS, alive, free_port, one_line, read, report_of, until
-from nodes import QUICK, SHOW, Job, ends, ranks, says, shown, starts
-from tcp_store import Client
+from harness import BUILD, SCRIPTS, free_port, one_line, read, report_of, until
+from nodes import QUICK, SHOW, Job, ends, listening, ranks, shown, starts, states, tells
 
 
 @pytest.fixture(params=["c10d", "static"])
@@ -27,26 +24,6 @@ def dynamic(lockstep):
 @pytest.fixture
 def static(lockstep):
     return Job(lockstep, "static")
-
-
-def listening(port):
-    def look():
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-    return until(look, what=f"port {port} is served")
-
-
-def states(job):
-    """What the job's shared state holds now, as the store has it."""
-    client = Client(("127.0.0.1", job.port))
-    text = client.get(f"/torch.rendezvous.{job.id}")
-    client.socket.close()
-    found = subprocess.run([BUILD / "tests/state_tool", "decode"], input=text + b"\n", capture_output=True, check=True)
-    return json.loads(found.stdout)
-
-
-def tells(run, key):
-    return {worker[key] for worker in shown(run)}
 
 
 def causes(*files):

@@ -63,6 +63,7 @@ void DynamicBackend::open(Done<void> done) {
 void DynamicBackend::join(Done<std::optional<Round>> done) {
   in_round_ = false;
   in_barrier_ = false;
+  barrier_done_ = nullptr;
   agreeing_ = nullptr;
   board_.reset();
   if (driver_) place_->keys().forget_waits();
@@ -83,6 +84,9 @@ void DynamicBackend::agree(RoundResult round, Done<std::optional<Round>> done) {
   exchange.own.local_world_size = settings_.offer.local_world_size;
   exchange.own.restarts = restarts_;
   exchange.own.nodes_asked = asked_;
+  exchange.prefix_of = [id = settings_.run_id](std::int64_t number) {
+    return round_prefix(id, number);
+  };
   exchange.timeout = settings_.read_timeout;
   if (round_.rank == 0) {
     auto store = offer_store_(place_->node_address());
@@ -156,7 +160,7 @@ std::string DynamicBackend::gone(const RendezvousState& state) const {
 void DynamicBackend::on_watched(const RendezvousState& state) {
   if (!in_round_ && !agreeing_) return;
   warn_of_skew(state);
-  if (state.closed) return;  // somebody waits in the exit barrier no longer; there is no next round
+  if (state.closed) return on_closed();
   if (!state.participants.contains(driver_->self()))
     return interrupt(Interruption::Kind::rejoin,
                      "the other nodes had not heard of this one for too long and gave it up");
@@ -176,6 +180,17 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   if (left >= settings_.dynamic.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
   interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
                                                  left, settings_.dynamic.min_nodes));
+}
+
+// By somebody who no longer waits in the exit barrier, or never came there; there is no next round.
+void DynamicBackend::on_closed() {
+  if (!barrier_done_ || !std::exchange(seen_closed_, true)) return;  // its end may be on the way
+  in_round_ = false;
+  place_->keys().forget_waits();
+  std::exchange(barrier_done_, nullptr)(
+      fail(Errc::unavailable,
+           "the rendezvous is closed, so not all nodes come to the exit barrier: one has failed or "
+           "waits no longer"));
 }
 
 void DynamicBackend::warn_of_skew(const RendezvousState& state) {
@@ -225,15 +240,16 @@ void DynamicBackend::finish(Done<void> done) {
   if (settings_.exit_barrier_timeout.count() == 0 || lost_ || round_.world == 1)
     return turn_.start({}, [done = std::move(done)] { done({}); });
   in_barrier_ = true;
+  seen_closed_ = false;
+  barrier_done_ = std::move(done);
   const std::weak_ptr<const bool> life = life_;
-  enter_exit_barrier(
-      place_->keys(), round_, settings_.exit_barrier_timeout,
-      [this, life, number = round_.round, done = std::move(done)](const Result<void>& all) {
-        // An interruption may have come first, and a new round with it.
-        if (life.expired() || !in_barrier_ || round_.round != number) return;
-        in_round_ = false;
-        done(all);
-      });
+  enter_exit_barrier(place_->keys(), round_, settings_.exit_barrier_timeout,
+                     [this, life, number = round_.round](const Result<void>& all) {
+                       // An interruption may have come first, and a new round with it.
+                       if (life.expired() || !barrier_done_ || round_.round != number) return;
+                       in_round_ = false;
+                       std::exchange(barrier_done_, nullptr)(all);
+                     });
 }
 
 void DynamicBackend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
@@ -246,6 +262,7 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   const bool runs = std::exchange(in_round_, false);
   agreeing_ = nullptr;
   in_barrier_ = false;
+  barrier_done_ = nullptr;
   leave_deadline_ =
       io::Clock::now() + (how == Departure::stopped
                               ? std::min<io::Duration>(kGoodbye, settings_.dynamic.close_timeout)

@@ -47,6 +47,7 @@ class DynamicBackend : public Backend {
   void void_round(const std::string& why);
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
   void on_watched(const RendezvousState& state);
+  void on_closed();
   void warn_of_skew(const RendezvousState& state);
   void warn_of_other_settings(const Assignment& made) const;
   void on_lost(const Error& error);
@@ -69,6 +70,8 @@ class DynamicBackend : public Backend {
   std::string asked_;                    // --nnodes, as the others are told
   Done<std::optional<Round>> agreeing_;  // on ranks, after the round is known
   bool in_barrier_ = false;
+  Done<void> barrier_done_;
+  bool seen_closed_ = false;  // in the barrier
   std::optional<Error> lost_;
   io::Timer turn_;
   io::Timer loss_;

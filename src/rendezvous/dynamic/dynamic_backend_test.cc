@@ -303,6 +303,18 @@ TEST_F(DynamicBackendTest, WhoTiresOfTheBarrierIsNotMissed) {
   EXPECT_FALSE(b.interrupted);
 }
 
+// As a torchrun agent does after its last failure.
+TEST_F(DynamicBackendTest, WhoeverClosesDoesNotComeToTheBarrier) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  a.backend->finish([&](const Result<void>& all) { a.finished = all; });
+  b.backend->leave(Departure::failed, [&](const Result<void>& left) { b.left = left; });
+  until([&] { return a.finished.has_value(); });
+  EXPECT_FALSE(*a.finished);
+  EXPECT_FALSE(a.interrupted);
+}
+
 TEST_F(DynamicBackendTest, ClosedIsFinalAndSparesEndWell) {
   settings.dynamic.min_nodes = 1;
   settings.dynamic.max_nodes = 1;

@@ -12,14 +12,18 @@
 namespace lockstep::rendezvous {
 namespace {
 
-// Whether anything but heartbeats differs: what others may be waiting for.
-bool changes(RendezvousState from, RendezvousState to) {
-  from.last_heartbeats.clear();
-  to.last_heartbeats.clear();
-  return !(from == to);
+// What others may be waiting for. Who has come so far is not: a thousand nodes that join one after
+// the other would wake one another a million times.
+bool is_news(const RendezvousState& from, const RendezvousState& to, std::size_t max_nodes) {
+  const bool room = from.participants.size() >= max_nodes && to.participants.size() < max_nodes;
+  return from.complete != to.complete || from.round != to.round || from.closed != to.closed || room;
 }
 
 }  // namespace
+
+std::string round_prefix(const std::string& run_id, std::int64_t round) {
+  return fmt::format("torch.rendezvous.{}.{}/", run_id, round);
+}
 
 DynamicDriver::DynamicDriver(io::Loop& loop, StateStore& state, KeyValue& keys, std::string run_id,
                              Node self, DynamicSettings settings)
@@ -110,7 +114,7 @@ void DynamicDriver::wait(SteadyTime until) {
 }
 
 void DynamicDriver::write(RendezvousState state) {
-  const bool news = changes(last_state_, state);
+  const bool news = is_news(last_state_, state, member_.settings().max_nodes);
   if (news) state.changes = last_state_.changes + 1;
   auto text = encode_state(state);
   if (!text) return end(tl::make_unexpected(std::move(text).error()));
@@ -177,7 +181,7 @@ void DynamicDriver::join(Done<std::optional<RoundResult>> done) {
                        .rank = place.rank,
                        .world = place.nodes.size(),
                        .nodes = std::move(place.nodes),
-                       .prefix = fmt::format("torch.rendezvous.{}.{}/", run_id_, place.round)};
+                       .prefix = round_prefix(run_id_, place.round)};
     done(std::move(result));
   });
 }

@@ -19,6 +19,9 @@
 
 namespace lockstep::rendezvous {
 
+// Before every key of a round.
+std::string round_prefix(const std::string& run_id, std::int64_t round);
+
 class DynamicDriver {
  public:
   template <class T>

@@ -56,7 +56,7 @@ struct RendezvousState {
   std::map<Node, UtcTime> last_heartbeats = {};
   // Ours, an attribute that torchrun carries along without reading it.
   std::optional<Completion> completion = {};
-  // Ours likewise: how many writes by Lockstep agents changed more than heartbeats.
+  // Ours likewise: how many writes by Lockstep agents were news to those who wait.
   std::int64_t changes = 0;
   // Attributes of releases to come: kept, and written back after the others.
   std::vector<std::pair<std::string, codec::Pickled>> unknown = {};

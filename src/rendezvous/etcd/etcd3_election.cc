@@ -170,7 +170,7 @@ void Etcd3Election::look_again() {
 }
 
 void Etcd3Election::on_events(const std::vector<Etcd3Event>& events) {
-  const Etcd3Event last = events.back();
+  const Etcd3Event& last = events.back();
   const bool gone = std::any_of(events.begin(), events.end(),
                                 [](const Etcd3Event& event) { return event.deleted; });
   const bool other = leads() && (last.deleted || last.kv.create_revision != led_revision_);
@@ -217,7 +217,7 @@ Error Etcd3Election::within(Error error) const {
 }
 
 void Etcd3Election::fenced_put(const std::string& key, const std::string& value, std::int64_t lease,
-                               Done<void> done) {
+                               const Done<void>& done) {
   const std::weak_ptr<const bool> life = life_;
   const auto not_leader = [life, done] {
     if (life.expired() || !done) return;
@@ -235,8 +235,8 @@ void Etcd3Election::fenced_put(const std::string& key, const std::string& value,
   });
 }
 
-void Etcd3Election::publish(const StorePlace& place, Done<void> done) {
-  fenced_put(leader_key_, io::place_text(place.addr, place.port), lease_, std::move(done));
+void Etcd3Election::publish(const StorePlace& place, const Done<void>& done) {
+  fenced_put(leader_key_, io::place_text(place.addr, place.port), lease_, done);
 }
 
 void Etcd3Election::store_facts(const Etcd3Facts& facts, Done<void> done) {

@@ -65,7 +65,7 @@ class Etcd3Election {
   void start(Done<std::optional<Etcd3Facts>> done);
   bool leads() const { return led_revision_ != 0; }
   // The leader's: where it can be reached. Errc::canceled: it leads no longer.
-  void publish(const StorePlace& place, Done<void> done);
+  void publish(const StorePlace& place, const Done<void>& done);
   void store_facts(const Etcd3Facts& facts, Done<void> done);
   void load_facts(Done<std::optional<Etcd3Facts>> done);
   // Gives up candidacy and lead at once, so that nobody waits for the lease; nothing but `done` is
@@ -85,7 +85,7 @@ class Etcd3Election {
   bool depose();  // false: the election is gone
   void lose(const Error& error);
   void fenced_put(const std::string& key, const std::string& value, std::int64_t lease,
-                  Done<void> done);
+                  const Done<void>& done);
   void put_facts(std::string text, Done<void> done);
   void put_next_facts();
   void facts_put(Status outcome);

@@ -71,7 +71,7 @@ struct EtcdV2Store::Core {
     request.timeout = timeout;
     return ask(std::move(request), std::move(done));
   }
-  void put(const std::string& path_of, V2Form form, bool repeatable, Reply done) {
+  void put(const std::string& path_of, const V2Form& form, bool repeatable, Reply done) {
     EtcdTransport::Request request;
     request.call = v2_put(path_of, form);
     request.repeatable = repeatable;
@@ -94,7 +94,7 @@ struct EtcdV2Store::Core {
   }
 
   void add(const std::string& path_of, std::int64_t delta, Done<std::int64_t> done);
-  void add_to(const std::string& path_of, std::int64_t delta, Done<std::int64_t> done);
+  void add_to(const std::string& path_of, std::int64_t delta, const Done<std::int64_t>& done);
 
   EtcdTransport& etcd;
   std::string prefix;
@@ -164,8 +164,8 @@ struct EtcdV2Store::Core::Waiting {
     look();
   }
 
-  void look_later(milliseconds pause) {
-    retry.start(pause, [this] { look(); });
+  void look_later(milliseconds delay) {
+    retry.start(delay, [this] { look(); });
   }
 
   void trouble(Error error) {
@@ -257,7 +257,7 @@ void EtcdV2Store::Core::add(const std::string& path_of, std::int64_t delta,
 }
 
 void EtcdV2Store::Core::add_to(const std::string& path_of, std::int64_t delta,
-                               Done<std::int64_t> done) {
+                               const Done<std::int64_t>& done) {
   get(path_of, milliseconds(0), [this, path_of, delta, done](Result<V2Reply> got) {
     if (!got) return done(tl::make_unexpected(std::move(got).error()));
     if (got->error != 0) return add(path_of, delta, done);  // gone in between

@@ -1,17 +1,23 @@
-"""G: a gloo all-reduce; "--fail-first" fails on rank 0 after the collective of attempt 0."""
+"""G: a gloo all-reduce; "--fail-first" fails on rank 0 after the collective of attempt 0, "--fail-once FILE" likewise,
+but goes by the file, which is there from then on."""
 import os
 import sys
 
 import torch
 import torch.distributed as dist
 
+once = sys.argv[sys.argv.index("--fail-once") + 1] if "--fail-once" in sys.argv else None
+fails = "--fail-first" in sys.argv and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" or \
+    once is not None and not os.path.exists(once)
 dist.init_process_group("gloo")
 value = torch.tensor([float(dist.get_rank() + 1)])
 dist.all_reduce(value)
 attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
 print(f"torch {torch.__version__} attempt {attempt} rank {dist.get_rank()} sum {value.item()}", flush=True)
-if "--fail-first" in sys.argv and attempt == "0":
+if fails:
     dist.barrier()
     if dist.get_rank() == 0:
+        if once:
+            open(once, "w").close()
         os._exit(9)
 dist.destroy_process_group()
