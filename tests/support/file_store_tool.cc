@@ -90,7 +90,7 @@ class Tool {
     for (int won = 0; won < times;) {
       const auto number = parse_int(split(known, ':').front()).value_or(0);
       const std::string next = std::to_string(number + 1) + ':' + who;
-      const json now = compare_set(key, known, next);
+      json now = compare_set(key, known, next);
       if (now.is_object()) return now;
       known = now;
       if (known == next) ++won;

@@ -86,7 +86,7 @@ void EtcdLegacyDriver::put_state(const LegacyState& state, std::optional<std::ch
   put(key("active_version"), form, Twice::harmful, std::move(done));
 }
 
-void EtcdLegacyDriver::open(Done<void> done) {
+void EtcdLegacyDriver::open(const Done<void>& done) {
   make_folders(0, done);
 }
 
@@ -180,6 +180,8 @@ void EtcdLegacyDriver::act(LegacyStep step) {
       return replace(step);
     case Kind::destroy:
       return destroy();
+    case Kind::count:
+      return count(step.state);
     case Kind::check:
       return check(step.state);
     case Kind::watch:
@@ -301,6 +303,16 @@ void EtcdLegacyDriver::destroy() {
             if (!reply) return trouble(reply.error());
             look();
           });
+}
+
+void EtcdLegacyDriver::count(const LegacyState& state) {
+  list_leases(state.version, [this, state, generation = generation_](
+                                 const Result<std::vector<std::string>>& leases) {
+    if (generation != generation_) return;
+    if (!leases) return trouble(leases.error());
+    member_.lost(missing_leases(state, *leases).size(), io::Clock::now());
+    look();
+  });
 }
 
 void EtcdLegacyDriver::await_change(const std::string& at, bool below,

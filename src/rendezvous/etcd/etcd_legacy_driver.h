@@ -45,7 +45,7 @@ class EtcdLegacyDriver {
   EtcdLegacyDriver& operator=(const EtcdLegacyDriver&) = delete;
 
   // Once, before all else.
-  void open(Done<void> done);
+  void open(const Done<void>& done);
   // The round's final state; nullopt: the job ended while this node was a spare.
   void join(Done<std::optional<LegacyState>> done);
   void close(Done<void> done);       // for good, for all agents
@@ -86,6 +86,7 @@ class EtcdLegacyDriver {
   void claim(LegacyStep step);
   void replace(const LegacyStep& step);
   void destroy();
+  void count(const LegacyState& state);
   void check(const LegacyState& state);
   void await_change(const std::string& at, bool below, LegacyStep::Clock::time_point until,
                     const std::function<void()>& then);
@@ -97,7 +98,7 @@ class EtcdLegacyDriver {
   void list_leases(const std::string& version,
                    std::function<void(Result<std::vector<std::string>>)> done);
   void tell_watched(const std::vector<std::string>& leases);
-  void missed(Error error);
+  void missed(const Error& error);
   void keep_lease();
   void keep_run();
 

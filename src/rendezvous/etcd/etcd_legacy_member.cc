@@ -17,6 +17,8 @@ using Status = LegacyState::Status;
 constexpr std::chrono::seconds kRefresh{5};  // of the round's TTL, during the last call
 // A round that is being set up or confirmed moves on or expires; nobody hangs on to it.
 constexpr std::chrono::seconds kPassing{1};
+// For nodes that stop their workers first.
+constexpr std::chrono::seconds kPatience{40};
 
 }  // namespace
 
@@ -40,6 +42,9 @@ LegacyStep LegacyMember::next(const std::optional<LegacyState>& seen, TimePoint 
   if (seen && seen->status == Status::closed)
     return {.kind = spare_ ? Kind::released : Kind::closed};
   if (now >= deadline_ && !spare_) return {.kind = Kind::timed_out};
+  if (spare_) {
+    if (auto step = let_survivors_in(seen, now)) return std::move(*step);
+  }
   if (!seen) return {.kind = Kind::create};
   switch (seen->status) {
     case Status::joinable:
@@ -56,6 +61,24 @@ LegacyStep LegacyMember::next(const std::optional<LegacyState>& seen, TimePoint 
       break;
   }
   return watch(now + kPassing);
+}
+
+// A spare takes the place of a lost node, not that of one which comes back.
+std::optional<LegacyStep> LegacyMember::let_survivors_in(const std::optional<LegacyState>& seen,
+                                                         TimePoint now) {
+  const bool open = !seen || seen->status == Status::setup || seen->status == Status::joinable;
+  if (!open) return std::nullopt;
+  if (!survivors_) return LegacyStep{.kind = Kind::count, .state = full_};
+  const std::size_t joined = seen ? seen->participants : 0;
+  if (joined < *survivors_ && now < patience_) return watch(patience_);
+  spare_ = false;
+  return std::nullopt;
+}
+
+void LegacyMember::lost(std::size_t nodes, TimePoint now) {
+  survivors_ = full_.participants - std::min(nodes, full_.participants);
+  patience_ = now + kPatience;
+  deadline_ = now + rules_.join_timeout;
 }
 
 void LegacyMember::took_effect() {
@@ -78,7 +101,6 @@ LegacyStep LegacyMember::watch(TimePoint until) const {
 }
 
 LegacyStep LegacyMember::at_joinable(const LegacyState& seen, TimePoint now) {
-  spare_ = false;
   recognise(seen);
   if (phase_ == Phase::joined) {
     if (rank_ + 1 == rules_.min_nodes && !std::exchange(responsible_, true)) {
@@ -149,7 +171,11 @@ LegacyStep LegacyMember::at_final(const LegacyState& seen, TimePoint now) {
   const bool full = seen.participants >= rules_.max_nodes;
   // Announced to a full round torchrun's agents would stop their workers for nobody.
   spare_ = full && !was_ours;
-  if (spare_) deadline_ = now + rules_.join_timeout;  // its time to join comes later
+  if (spare_) {
+    deadline_ = now + rules_.join_timeout;  // its time to join comes later
+    full_ = seen;
+    survivors_.reset();
+  }
   if (announced_ == seen.version || spare_) return {.kind = Kind::check, .state = seen};
   announced_after_ = seen.version;
   LegacyStep step{.kind = Kind::replace, .state = seen};

@@ -34,6 +34,7 @@ struct LegacyStep {
     claim,    // set the own lease, and then as replace
     destroy,  // delete what was seen; look again
     check,    // if a lease of `state` is missing destroy it, else wait for a change; look again
+    count,    // how many leases of `state` are missing: lost(), look again
     watch,    // wait for a change, but not after `until`; look again
     done,     // `state` is final, rank() is ours
     closed,
@@ -62,6 +63,9 @@ class LegacyMember {
   // The last step's replace or claim was done.
   void took_effect();
 
+  // As Kind::count asks.
+  void lost(std::size_t nodes, TimePoint now);
+
   std::size_t rank() const { return rank_; }
   const std::string& version() const { return version_; }
   bool spare() const { return spare_; }
@@ -72,6 +76,7 @@ class LegacyMember {
  private:
   enum class Phase { outside, joined, confirmed };
 
+  std::optional<LegacyStep> let_survivors_in(const std::optional<LegacyState>& seen, TimePoint now);
   LegacyStep at_joinable(const LegacyState& seen, TimePoint now);
   LegacyStep join(LegacyState state);
   LegacyStep last_call(const LegacyState& seen, TimePoint now);
@@ -95,6 +100,9 @@ class LegacyMember {
   std::size_t rank_ = 0;
   bool responsible_ = false;
   bool spare_ = false;
+  LegacyState full_;                      // the round that has no place for this spare
+  std::optional<std::size_t> survivors_;  // of it, once it has ended
+  TimePoint patience_;                    // for them to join again
 };
 
 // Ranks of the confirmed whose lease is not among the keys.

@@ -49,6 +49,9 @@ class EtcdLegacyMember : public ::testing::Test {
       case Kind::check:
         if (!missing_leases(*state, leases).empty()) state.reset();
         break;
+      case Kind::count:
+        node.member.lost(missing_leases(node.last.state, leases).size(), now);
+        break;
       case Kind::watch:
         break;
       default:
@@ -174,10 +177,40 @@ TEST_F(EtcdLegacyMember, ASpareTellsNobodyAndTakesALostOnesPlace) {
   std::erase(leases, b.member.lease_key());
   EXPECT_EQ(step(spare), Kind::check);
   EXPECT_FALSE(state);
+  EXPECT_EQ(step(spare), Kind::count);
+  EXPECT_EQ(step(spare), Kind::watch);  // a comes first
   begin(a);
   steps({&spare, &a});
   EXPECT_EQ(spare.last.kind, Kind::done);
   EXPECT_EQ(a.last.kind, Kind::done);
+}
+
+TEST_F(EtcdLegacyMember, SparesLetSurvivorsInButNotForEver) {
+  Node& a = node("a");
+  Node& b = node("b");
+  Node& spare = node("spare");
+  Node& second = node("second");
+  for (Node* each : {&a, &b})
+    begin(*each);
+  steps({&a, &b});
+  begin(spare);
+  begin(second);
+  steps({&spare, &second});
+  state.reset();  // a failure: both come back
+  steps({&spare, &second});
+  EXPECT_FALSE(state);
+  begin(a);
+  begin(b);
+  steps({&spare, &second, &a, &b});
+  EXPECT_EQ(a.last.kind, Kind::done);
+  EXPECT_EQ(b.last.kind, Kind::done);
+  EXPECT_TRUE(spare.member.spare());
+  state.reset();  // and now nobody comes
+  steps({&spare, &second});
+  now += 41s;
+  steps({&spare, &second});
+  EXPECT_EQ(spare.last.kind, Kind::done);
+  EXPECT_EQ(second.last.kind, Kind::done);
 }
 
 TEST_F(EtcdLegacyMember, ClosedReleasesSparesAndRefusesOthers) {

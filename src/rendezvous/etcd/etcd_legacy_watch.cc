@@ -85,7 +85,7 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
 }
 
 // Not heard of etcd: the workers go on for as long as others would take us to be alive.
-void EtcdLegacyDriver::missed(Error error) {
+void EtcdLegacyDriver::missed(const Error& error) {
   const auto now = io::Clock::now();
   if (!outage_since_) outage_since_ = now;
   turn_.start(kRetry, [this] { tick(); });
