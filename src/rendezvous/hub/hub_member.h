@@ -75,6 +75,8 @@ class HubMember {
   // Frames in both directions since the beginning, heartbeats left out.
   std::uint64_t messages() const { return messages_; }
   bool connected() const { return stream_ != nullptr; }
+  // Waits for the first round.
+  bool forming() const { return join_done_ != nullptr && !round_; }
 
  private:
   // The connection (hub_member_link.cc)
