@@ -86,6 +86,7 @@ class HubMember {
   void link_lost(const Error& error);
   void hang_up();
   bool needs_link() const;
+  std::chrono::milliseconds unwatched() const;
   void tick();
   void send(const Frame& frame);
 
