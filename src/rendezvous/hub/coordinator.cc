@@ -44,7 +44,7 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   member.agent = agent;
   member.name = name;
   member.arrival = ++arrivals_;
-  member.heard = watched_;
+  member.heard = watched_ + unwatched(now);
   ++counts_[static_cast<std::size_t>(Stage::idle)];
   away_.erase(agent);
   // It will join again, and is waited for.
@@ -58,9 +58,9 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   consider(now);
 }
 
-void Coordinator::hear(PeerId peer) {
+void Coordinator::hear(PeerId peer, Time now) {
   const auto at = members_.find(peer);
-  if (at != members_.end()) at->second.heard = watched_;
+  if (at != members_.end()) at->second.heard = watched_ + unwatched(now);
 }
 
 Status Coordinator::take(PeerId peer, Frame frame, Time now) {

@@ -62,7 +62,7 @@ class Coordinator {
   // An agent has proved itself. Every arrival is followed by one lose(), unless the coordinator
   // closes the connection itself.
   void arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now);
-  void hear(PeerId peer);  // any bytes
+  void hear(PeerId peer, Time now);  // any bytes
   // An error: the frame has no place here, close the connection and call lose().
   Status take(PeerId peer, Frame frame, Time now);
   void lose(PeerId peer, const std::string& why, Time now);
@@ -143,6 +143,7 @@ class Coordinator {
   void place(const StoreOffer& offer);
 
   // coordinator_talk.cc: time, words, reports
+  Ms unwatched(Time now) const;
   void watch_silence(Time now);
   void expire(Time now);
   void beat();

@@ -33,11 +33,16 @@ Time Coordinator::next_time() const {
   return next;
 }
 
-void Coordinator::tick(Time now) {
+// Since the last tick, as far as this process ran: a longer pause is one in which it did not, and
+// in which what others have sent was left unread.
+Ms Coordinator::unwatched(Time now) const {
   const Ms passed = std::chrono::duration_cast<Ms>(now - last_tick_);
+  return passed > settings_.heartbeat * 3 / 2 ? settings_.heartbeat / 2 : std::max(passed, Ms(0));
+}
+
+void Coordinator::tick(Time now) {
+  watched_ += unwatched(now);
   last_tick_ = now;
-  // A longer pause is one in which this process did not run.
-  watched_ += std::clamp(passed, Ms(0), settings_.heartbeat * 3 / 2);
   if (reports_until_ && now >= *reports_until_) push_reports();
   if (now >= next_beat_) {
     next_beat_ = now + settings_.heartbeat;

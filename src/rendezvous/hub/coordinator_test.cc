@@ -203,6 +203,48 @@ TEST(Coordinator, SilenceEvictsAndTheFrozenOneIsToldWhenItWakes) {
   EXPECT_EQ(f.rank("b"), 2);
 }
 
+// Now just before a tick, now just after it: no more than a beat's time apart.
+TEST(Coordinator, BeatsBesideTheTicksAreNoSilence) {
+  auto settings = nodes(2, 2);
+  settings.dead = settings.heartbeat * 2;
+  Fixture f(settings);
+  f.join_all({"a", "b"});
+  const auto beat = [&](Ms after) {
+    f.now += after;
+    for (const auto* name : {"a", "b"})
+      f.hub->hear(f.agents[name].peer, f.now);
+  };
+  const auto tick = [&](Ms after) {
+    f.now += after;
+    f.hub->tick(f.now);
+    f.deliver();
+  };
+  for (int i = 0; i < 4; ++i) {
+    beat(995ms);  // 5 ms before the tick
+    tick(10ms);
+    tick(1000ms);
+    beat(5ms);
+    tick(990ms);
+  }
+  EXPECT_EQ(f.agents["a"].last<Interrupted>(), nullptr);
+  EXPECT_EQ(f.agents["b"].last<Interrupted>(), nullptr);
+}
+
+// ... although its clock went on and what the others sent meanwhile is still unread.
+TEST(Coordinator, AShortSleepOfTheHostIsNobodysSilenceWithFewBeats) {
+  auto settings = nodes(2, 2);
+  settings.dead = settings.heartbeat * 2;
+  Fixture f(settings);
+  f.join_all({"a", "b"});
+  f.pass(1s);
+  f.now += 900ms;
+  f.hub->tick(f.now);
+  f.now += 6s;
+  f.hub->tick(f.now);
+  f.deliver();
+  EXPECT_EQ(f.agents["b"].last<Interrupted>(), nullptr);
+}
+
 TEST(Coordinator, ATimeInWhichTheHostItselfSleptIsNobodysSilence) {
   Fixture f(nodes(2, 2));
   f.join_all({"a", "b"});

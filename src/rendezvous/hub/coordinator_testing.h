@@ -71,7 +71,7 @@ class CoordinatorFixture {
   void say(const std::string& name, Frame frame) {
     FakeAgent& agent = agents.at(name);
     ++agent.heard;
-    hub->hear(agent.peer);
+    hub->hear(agent.peer, now);
     last_taken = hub->take(agent.peer, std::move(frame), now);
     deliver();
   }
@@ -84,7 +84,8 @@ class CoordinatorFixture {
     for (Ms done{0}; done < time; done += 100ms) {
       now += 100ms;
       for (auto& [name, agent] : agents) {
-        if (std::find(silent.begin(), silent.end(), name) == silent.end()) hub->hear(agent.peer);
+        if (std::find(silent.begin(), silent.end(), name) == silent.end())
+          hub->hear(agent.peer, now);
       }
       if (now >= hub->next_time()) hub->tick(now);
       deliver();

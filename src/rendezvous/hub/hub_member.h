@@ -75,6 +75,8 @@ class HubMember {
   // Frames in both directions since the beginning, heartbeats left out.
   std::uint64_t messages() const { return messages_; }
   bool connected() const { return stream_ != nullptr; }
+  // Waits for the first round.
+  bool forming() const { return join_done_ != nullptr && !round_; }
 
  private:
   // The connection (hub_member_link.cc)
@@ -84,6 +86,7 @@ class HubMember {
   void link_lost(const Error& error);
   void hang_up();
   bool needs_link() const;
+  std::chrono::milliseconds unwatched() const;
   void tick();
   void send(const Frame& frame);
 

@@ -82,12 +82,12 @@ void HubMember::connected_to(HubDial::Connected connected) {
   heartbeat_ = milliseconds(connected.welcome.heartbeat_ms);
   dead_ = milliseconds(connected.welcome.dead_ms);
   messages_ += settings_.token ? 4 : 2;
-  heard_ = watched_;
   last_tick_ = io::Clock::now();
+  heard_ = watched_;
   down_since_.reset();
   join_timer_.cancel();
   stream_->set_events({.frame = [this](Frame frame) { on_frame(std::move(frame)); },
-                       .bytes = [this] { heard_ = watched_; },
+                       .bytes = [this] { heard_ = watched_ + unwatched(); },
                        .ended = [this](const Error& error) { link_lost(error); }});
   beat_timer_.start(heartbeat_, [this] { tick(); });
   if (const auto done = std::exchange(connect_done_, nullptr)) return done({});
@@ -146,12 +146,16 @@ bool HubMember::needs_link() const {
   return in_round_ || join_done_ || finish_done_ || connect_done_;
 }
 
+// Since the last tick, as far as this process ran: a longer pause is one in which it did not, and
+// in which what others have sent was left unread.
+milliseconds HubMember::unwatched() const {
+  const auto passed = std::chrono::duration_cast<milliseconds>(io::Clock::now() - last_tick_);
+  return passed > heartbeat_ * 3 / 2 ? heartbeat_ / 2 : std::max(passed, milliseconds(0));
+}
+
 void HubMember::tick() {
-  const auto now = io::Clock::now();
-  const auto passed = std::chrono::duration_cast<milliseconds>(now - last_tick_);
-  last_tick_ = now;
-  // A longer pause is one in which this process did not run.
-  watched_ += std::clamp(passed, milliseconds(0), heartbeat_ * 3 / 2);
+  watched_ += unwatched();
+  last_tick_ = io::Clock::now();
   if (watched_ - heard_ >= dead_) {
     // A host that was only frozen learns of it when it wakes.
     send(Leave{Leave::How::returns});

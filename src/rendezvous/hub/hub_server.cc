@@ -113,7 +113,7 @@ void HubServer::admit(io::Fd fd) {
       loop_, std::move(fd),
       HubStream::Events{
           .frame = [this, at = &guest](Frame frame) { on_frame(*at, std::move(frame)); },
-          .bytes = [this, id] { coordinator_.hear(id); },
+          .bytes = [this, id] { coordinator_.hear(id, io::Clock::now()); },
           .ended = [this, at = &guest](const Error& error) { on_end(*at, error); }});
   unproven_.insert(id);
   if (unproven_.size() > settings_.max_unproven) close(*unproven_.begin());
