@@ -188,6 +188,7 @@ void Etcd3Backend::leave_as_leader(Departure how, const Done<void>& done) {
 }
 
 void Etcd3Backend::close_hub(const Done<void>& done) {
+  if (!server_) return end_lead(done);  // lost with the lease meanwhile
   const auto go = [this, done] {
     turn_.start({}, [this, done] {
       server_.reset();
