@@ -45,6 +45,7 @@ struct EtcdTransport::Operation {
   io::TimePoint until{};
   std::unique_ptr<http::Exchange> exchange;
   http::Client* asked = nullptr;
+  bool hasty = false;  // the attempt has less time than attempts have
   std::size_t failures = 0;
   milliseconds pause = kFirstPause;
   std::vector<std::pair<http::Client*, Error>> errors;  // the last one of each endpoint
@@ -106,6 +107,7 @@ void EtcdTransport::attempt(std::uint64_t id) {
   http::Call call = operation.request.call;
   call.repeatable = operation.request.repeatable;
   call.timeout = std::max(std::min(left, operation.request.attempt), Ms(1));
+  operation.hasty = left < operation.request.attempt;
   operation.asked = clients_[current_].get();
   operation.exchange = operation.asked->ask(
       std::move(call),
@@ -133,8 +135,13 @@ void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
 void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
   Operation& operation = *operations_.at(id);
   ++operation.failures;
-  std::erase_if(operation.errors, [&](const auto& e) { return e.first == operation.asked; });
-  operation.errors.emplace_back(operation.asked, std::move(error));
+  const auto of_this = [&](const auto& e) { return e.first == operation.asked; };
+  // That there was no time left for a last attempt says less than what was heard before.
+  const bool known = std::any_of(operation.errors.begin(), operation.errors.end(), of_this);
+  if (!known || !operation.hasty || error.code != Errc::timeout) {
+    std::erase_if(operation.errors, of_this);
+    operation.errors.emplace_back(operation.asked, std::move(error));
+  }
   leave(*operation.asked);
   const auto left = std::chrono::floor<Ms>(operation.until - io::Clock::now());
   const bool round_over = operation.failures % clients_.size() == 0;
