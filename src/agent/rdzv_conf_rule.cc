@@ -70,10 +70,10 @@ Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY_ASSIGN(const auto timeout, codec::rdzv_conf_int(conf, "timeout"));
   if (timeout && (*timeout < 0 || *timeout > kYear))
     return bad_option("timeout", fmt::format("must be between 0 and {}, got {}", kYear, *timeout));
-  if (backend == "c10d") {
-    LOCKSTEP_TRY(check_choice(conf, "store_type", "tcp", "file"));
+  if (backend == "c10d") LOCKSTEP_TRY(check_choice(conf, "store_type", "tcp", "file"));
+  if (backend == "c10d" || backend == "lockstep")
     LOCKSTEP_TRY(codec::rdzv_conf_bool(conf, "is_host"));
-  }
+  if (backend == "etcd3") LOCKSTEP_TRY(check_positive(conf, "lease_ttl"));
   if (backend.starts_with("etcd")) LOCKSTEP_TRY(check_etcd(facts, config));
   return {};
 }
