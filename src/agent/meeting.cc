@@ -136,8 +136,7 @@ void NodeAgent::explain_waiting() {
 
 void NodeAgent::explain_again(io::Duration pause) {
   waiting_timer_.start(pause, [this, pause] {
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::seconds>(io::Clock::now() - waiting_since_);
+    const auto waited = std::chrono::round<std::chrono::seconds>(io::Clock::now() - waiting_since_);
     std::string text = rendezvous_->waiting_for();
     if (!text.empty()) log::warning("waiting for {} s: {}", waited.count(), text);
     const bool news = text != explained_;

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::rendezvous {
@@ -70,6 +71,16 @@ void HostFinder::finish(HostChoice choice) {
 std::string listening_place(const std::string& endpoint_host) {
   const auto known = io::resolve_numeric(endpoint_host, 0);
   return known && io::is_loopback(known->addresses.front()) ? endpoint_host : "";
+}
+
+std::string hosting_reason(const FoundHost& found, const std::string& endpoint_host) {
+  const auto& own = found.facts.own_addresses;
+  const auto& at = found.endpoint_address;
+  if (endpoint_host == "localhost" || (at && io::is_loopback(*at)))
+    return found.choice.reason + ", which other machines cannot reach";
+  if (at && std::find(own.begin(), own.end(), io::address_text(*at)) == own.end())
+    return found.choice.reason + ", but " + endpoint_host + " is no address of this machine";
+  return found.choice.reason;
 }
 
 std::string address_beside(const codec::RdzvEndpoint& server,

@@ -50,6 +50,8 @@ class HostFinder {
 // Where a host of this endpoint listens: a job that says it stays on this machine is not offered to
 // the network. "": everywhere.
 std::string listening_place(const std::string& endpoint_host);
+// Why this node hosts, and what speaks against it: for people.
+std::string hosting_reason(const FoundHost& found, const std::string& endpoint_host);
 // What the other nodes call this one where they meet at a server of its own: its address on the way
 // there. A server on loopback does not mean that the job stays on this machine.
 std::string address_beside(const codec::RdzvEndpoint& server,

@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace lockstep::rendezvous {
@@ -86,13 +85,8 @@ std::size_t C10dPlace::guests() const {
 }
 
 std::string C10dPlace::describe_hosting() const {
-  std::string text = fmt::format("the store that this node hosts at port {}", server_->port());
-  const auto& addresses = found_.facts.own_addresses;
-  const auto& at = found_.endpoint_address;
-  if (settings_.is_host && at && !io::is_loopback(*at) &&
-      std::find(addresses.begin(), addresses.end(), io::address_text(*at)) == addresses.end())
-    text += fmt::format(" (is_host says so, but {} is no address of this machine)",
-                        settings_.endpoint.host);
+  std::string text = fmt::format("the store that this node hosts at port {} ({})", server_->port(),
+                                 hosting_reason(found_, settings_.endpoint.host));
   // Keys of the state: "/torch.rendezvous.ID".
   constexpr std::string_view kState = "/torch.rendezvous.";
   for (const std::string& key : server_->engine().keys_that_start_with(kState, 64)) {

@@ -322,9 +322,12 @@ std::string DynamicBackend::waiting_for() const {
   if (state.complete && !state.participants.contains(driver_->self()))
     return fmt::format("a round is under way with {}; this node joins the next one",
                        names_of(names));
-  return fmt::format("{} of {} nodes have joined '{}' at {}{}{}", names.size(), range,
-                     settings_.run_id, place_->describe(), names.empty() ? "" : ": ",
-                     names_of(names));
+  // Whoever joins last completes the round, by its own --nnodes.
+  const bool enough = names.size() >= settings_.dynamic.max_nodes && !state.complete;
+  return fmt::format(
+      "{} of {} nodes have joined '{}' at {}{}{}{}", names.size(), range, settings_.run_id,
+      place_->describe(), names.empty() ? "" : ": ", names_of(names),
+      enough ? "; all that this node waits for, so another one's --nnodes is larger" : "");
 }
 
 }  // namespace lockstep::rendezvous

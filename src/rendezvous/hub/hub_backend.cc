@@ -1,6 +1,8 @@
 // Who hosts, and what a host does besides being a member.
 #include "rendezvous/hub/hub_backend.h"
 
+#include "host/port_owner.h"
+
 #include <fmt/core.h>
 
 #include <utility>
@@ -69,8 +71,10 @@ void HubBackend::settle(Result<FoundHost> found) {
   if (!found_.choice.host) return reach(settings_.endpoint.host);
   if (auto hosting = host(); !hosting) {
     Error error = std::move(hosting).error();
-    if (!found_.choice.may_join_instead || error.code != Errc::already_exists)
+    if (!found_.choice.may_join_instead || error.code != Errc::already_exists) {
+      host::name_port_holder(error, settings_.endpoint.port);
       return opened(tl::make_unexpected(std::move(error).within("host the rendezvous")));
+    }
     found_.choice.reason += ", but somebody here hosts already";
     return reach(settings_.endpoint.host);
   }
@@ -151,7 +155,13 @@ void HubBackend::wait_for_guests(const Done<void>& done) {
 std::string HubBackend::waiting_for() const {
   if (open_done_ && finder_ && found_.choice.reason.empty())
     return "the look-up of '" + settings_.endpoint.host + "'";
-  return member_.waiting_for();
+  std::string text = member_.waiting_for();
+  if (open_done_ && !hosts())
+    text += fmt::format("; this node does not host it: {}", found_.choice.reason);
+  if (hosts() && member_.forming())
+    text += fmt::format("; this node hosts the rendezvous at port {}: {}", settings_.endpoint.port,
+                        hosting_reason(found_, settings_.endpoint.host));
+  return text;
 }
 
 }  // namespace lockstep::rendezvous
