@@ -1,0 +1,241 @@
+"""Waiting explains itself: what people get wrong about a rendezvous ends in a text that names the cause, within 10 s of
+the start or the timeout that was set. (Tokens: test_lockstep_backend.py; clocks: test_nodes_torchrun.py; a second
+network: test_hosts_faults.py.)"""
+import signal
+import socket
+import struct
+import time
+
+import pytest
+
+from harness import BUILD, until
+from nodes import SHOW, Job
+from tcp_store import Client
+
+BACKENDS = ["c10d", "lockstep"]
+# What an agent of PyTorch 1.13 writes: times without a time zone, no list of spares.
+STATE_OF_1_13 = (
+    "gASVJgEAAAAAAACMN3RvcmNoLmRpc3RyaWJ1dGVkLmVsYXN0aWMucmVuZGV6dm91cy5keW5hbWljX3JlbmRlenZvdXOUjBBfUmVuZGV6dm91c1N0YXRl"
+    "lJOUKYGUfZQojAVyb3VuZJRLAIwIY29tcGxldGWUiYwIZGVhZGxpbmWUTowGY2xvc2VklImMDHBhcnRpY2lwYW50c5R9lGgAjAlfTm9kZURlc2OUk5Qp"
+    "gZR9lCiMBGZxZG6UjAhvbGQtbm9kZZSMA3BpZJRNZxKMCGxvY2FsX2lklEsAdWJLAHOMCXdhaXRfbGlzdJSPlIwPbGFzdF9oZWFydGJlYXRzlH2UaA2M"
+    "CGRhdGV0aW1llIwIZGF0ZXRpbWWUk5RDCgfqAQIDBAUAAACUhZRSlHN1Yi4=")
+
+
+def hosted(port):
+    def look():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+    return until(look, what=f"port {port} is served")
+
+
+def says(run, *texts):
+    """Within 10 s of its start."""
+    for text in texts:
+        try:
+            until(lambda: text in run.err(), run.started + 10 - time.monotonic(), f"{text!r} on stderr")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{run.err()[-4000:]}") from None
+
+
+def refused_with(run, *texts):
+    ended = run.wait(10)
+    assert ended.rc == 1, str(ended)
+    for text in texts:
+        assert text in ended.error_lines[-1], str(ended)
+
+
+def stop(runs):
+    """Whoever waits can be told to go."""
+    waiting = [run for run in runs if run.process.poll() is None]
+    for run in waiting:
+        run.signal(signal.SIGTERM)
+    for run in waiting:
+        assert run.wait(5).rc == 143
+        run.none_left()
+
+
+@pytest.fixture(autouse=True)
+def stopped(lockstep):
+    yield
+    stop(lockstep.runs)
+
+
+class Full:
+    """A port that answers no connection attempt, as behind a firewall that drops."""
+
+    def __init__(self):
+        self.server = socket.socket()
+        self.server.bind(("127.0.0.1", 0))
+        self.server.listen(0)
+        self.place = "127.0.0.1:%d" % self.server.getsockname()[1]
+        self.guests = [socket.socket() for _ in range(4)]
+        for guest in self.guests:
+            guest.setblocking(False)
+            guest.connect_ex(self.server.getsockname())
+
+    def close(self):
+        for each in (self.server, *self.guests):
+            each.close()
+
+
+# All at once: each of them only waits.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_cannot_be_reached(lockstep, backend):
+    def job():
+        return Job(lockstep, backend)
+    dropped, nowhere, elsewhere, alone, is_host = Full(), job(), job(), job(), job()
+    wrong_port = nowhere.node(1, host=False)
+    no_name = job().node(1, "--rdzv-endpoint", "no-such-host.invalid:29400")
+    nobody_hosts = elsewhere.node(1, "--rdzv-endpoint", "127.0.0.1:1", host=False)
+    firewall = job().node(1, "--rdzv-endpoint", dropped.place, host=False)
+    nobody_came = alone.node(0)
+    hosted(alone.port)
+    two_hosts = is_host.node(0, "--rdzv-endpoint", f"192.0.2.1:{is_host.port}", host=True)
+    hosted(is_host.port)
+    static = [Job(lockstep, "static").node(1)] if backend == "c10d" else []
+    says(wrong_port, f"127.0.0.1:{nowhere.port}: Connection refused", "this node does not host it: is_host says that it does not")
+    says(nobody_hosts, "127.0.0.1:1: Connection refused", "this node does not host it")
+    says(no_name, "look up the host name 'no-such-host.invalid': ", "this node does not host it: the name 'no-such-host.invalid' cannot")
+    says(firewall, dropped.place, "no answer", "this node does not host it")
+    says(nobody_came, "1 of 2 nodes have joined", f"at port {alone.port}", "the endpoint is a loopback address, which other machines")
+    says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no address of this machine")
+    for run in static:
+        says(run, "Connection refused")
+    dropped.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_hosts_on_one_machine(lockstep, backend):
+    job = Job(lockstep, backend)
+    first = job.node(0, host=True)
+    hosted(job.port)
+    refused_with(job.node(1, host=True), f"127.0.0.1:{job.port}: Address already in use", f"held by pid {first.agent()}")
+
+
+# Each is host to itself: that is what both of them say.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_machines_that_both_host(hosts, backend):
+    runs = [host.start_worker("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", "node0:29400", "--rdzv-id", "job",
+                              "--rdzv-conf", "is_host=1", actions=(SHOW,)) for host in hosts(2)]
+    for run in runs:
+        says(run, "1 of 2 nodes have joined", "this node hosts", "at port 29400", "is_host says so")
+    stop(runs)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_another_run_id(lockstep, backend):
+    job = Job(lockstep, backend)
+    host = job.node(0)
+    hosted(job.port)
+    right, job.id = job.id, "another"
+    guest = job.node(1)
+    if backend == "c10d":
+        says(host, "somebody asks here for the --rdzv-id 'another'")
+        says(guest, "1 of 2 nodes have joined 'another' at the store at 127.0.0.1:")
+    else:
+        says(host, "turned 127.0.0.1:", "looks for the rendezvous 'another', but this is")
+        refused_with(guest, f"looks for the rendezvous 'another', but this is '{right}'", "--rdzv-id")
+
+
+# Over lockstep: test_lockstep_backend.py.
+def test_different_nnodes_over_c10d(lockstep):
+    job = Job(lockstep)
+    smaller = job.node(0, nnodes="2")
+    hosted(job.port)
+    larger = job.node(1, nnodes="3")
+    says(smaller, "2 of 2 nodes have joined", "another one's --nnodes is larger")
+    says(larger, "2 of 3 nodes have joined")
+
+
+# --- other versions ---
+
+
+def test_a_state_of_1_13(lockstep):
+    job = Job(lockstep)
+    store = lockstep.start("--port", job.port, program=(BUILD / "lockstep", "store"))
+    hosted(job.port)
+    client = Client(("127.0.0.1", job.port))
+    client.set(f"/torch.rendezvous.{job.id}", STATE_OF_1_13)
+    refused_with(job.node(1, host=False), "1.13")
+    assert client.get(f"/torch.rendezvous.{job.id}").decode() == STATE_OF_1_13, "what others wrote stays"
+    client.socket.close()
+    store.signal(signal.SIGTERM)
+    store.wait(5)
+
+
+@pytest.mark.parametrize("text", ["c29tZXRoaW5nIGVsc2U=", "not base64", "gASVAwAAAAAAAABOLg=="])
+def test_a_state_that_is_none(lockstep, text):
+    job = Job(lockstep)
+    store = lockstep.start("--port", job.port, program=(BUILD / "lockstep", "store"))
+    hosted(job.port)
+    client = Client(("127.0.0.1", job.port))
+    client.set(f"/torch.rendezvous.{job.id}", text)
+    refused_with(job.node(1, host=False), "state", "corrupt")
+    assert client.get(f"/torch.rendezvous.{job.id}").decode() == text
+    client.socket.close()
+    store.signal(signal.SIGTERM)
+    store.wait(5)
+
+
+PREAMBLE = b"LOCKSTEP HUB\r\n\r\n"
+
+
+def frame(kind, fields=b""):
+    return struct.pack("<IB", len(fields) + 1, kind) + fields
+
+
+def line(text):
+    return struct.pack("<I", len(text)) + text.encode()
+
+
+def test_a_guest_of_another_version(lockstep):
+    job = Job(lockstep, "lockstep")
+    host = job.node(0)
+    hosted(job.port)
+    with socket.create_connection(("127.0.0.1", job.port), 5) as peer:
+        peer.sendall(PREAMBLE + frame(1, struct.pack("<H", 7) + b"what comes then is another matter"))
+        answer = b""
+        while piece := peer.recv(65536):
+            answer += piece
+    assert b"version 7 of the lockstep rendezvous protocol meets version 1 of the host" in answer
+    assert b"install the same lockstep on all nodes" in answer
+    says(host, "version 7 of the lockstep rendezvous protocol meets version 1 of the host")
+
+
+def test_a_host_of_another_version(lockstep):
+    job = Job(lockstep, "lockstep")
+    with socket.create_server(("127.0.0.1", job.port)) as server:
+        run = job.node(1, host=False)
+        peer, _ = server.accept()
+        peer.sendall(PREAMBLE + frame(5, b"\0" + line("version 1 meets version 7 of the host") + line("install the same")))
+        refused_with(run, f"127.0.0.1:{job.port}", "version 1 meets version 7 of the host", "install the same")
+        peer.close()
+
+
+@pytest.mark.parametrize("answer, words", [
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answers there"), (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server answers there")])
+def test_another_program_at_the_endpoint(lockstep, answer, words):
+    job = Job(lockstep, "lockstep")
+    with socket.create_server(("127.0.0.1", job.port)) as server:
+        run = job.node(1, host=False)
+        peer, _ = server.accept()
+        peer.sendall(answer)
+        refused_with(run, words, "--rdzv-endpoint")
+        peer.close()
+
+
+# One side has --rdzv-backend c10d, the other none.
+@pytest.mark.parametrize("host, guest, words", [("c10d", "lockstep", "a c10d store (TCPStore) answers there"),
+                                                ("lockstep", "c10d", "")])
+def test_another_backend(lockstep, host, guest, words):
+    first = Job(lockstep, host)
+    run = first.node(0)
+    hosted(first.port)
+    second = Job(lockstep, guest)
+    second.id, second.endpoint = first.id, first.endpoint
+    other = second.node(1, host=False, settings="read_timeout=3")
+    if guest == "lockstep":
+        refused_with(other, words, "--rdzv-backend c10d")
+    else:
+        says(run, "speaks c10d to port", "--rdzv-backend c10d")
+        assert other.wait(10).rc == 1
