@@ -93,6 +93,14 @@ def ends(*runs, rc=0, timeout=20):
     return ended
 
 
+def says(run, *texts, deadline=10):
+    for text in texts:
+        try:
+            until(lambda: text in run.err(), deadline, f"{text!r} on stderr")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{run.err()[-4000:]}") from None
+
+
 def listening(port):
     def look():
         with socket.socket() as probe:

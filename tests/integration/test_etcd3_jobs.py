@@ -7,8 +7,9 @@ import pytest
 
 import etcd_server as etcd
 from harness import free_port, until
-from nodes import SHOW, Job, conf, ends, ranks, shown, starts
+from nodes import SHOW, Job, conf, ends, ranks, says, shown, starts
 from test_etcd3 import certificates, own, secure, server  # noqa: F401
+from test_nodes import kill_agent
 
 
 class EtcdJob(Job):
@@ -42,21 +43,6 @@ def held(job, count, *args, wait, **options):
     for run in runs:
         starts(run, 1)
     return runs
-
-
-def says(*runs, text, deadline=10):
-    for run in runs:
-        try:
-            until(lambda: text in run.err(), deadline, f"{text!r} on stderr")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{run.err()[-4000:]}") from None
-
-
-def kill_agent(run):
-    """SIGKILL: its guardian ends the workers."""
-    run.signal(signal.SIGKILL, run.agent())
-    run.none_left()
-    run.wait()
 
 
 # --- the job itself ---
@@ -142,9 +128,11 @@ def test_a_gap_shorter_than_the_lease(lockstep, own, go, how):  # noqa: F811
         member.ready()
     else:
         member.signal(signal.SIGSTOP)
-        says(*runs, text="etcd does not answer; the job goes on as long as its lease")
+        for run in runs:
+            says(run, "etcd does not answer; the job goes on as long as its lease")
         member.signal(signal.SIGCONT)
-        says(*runs, text="etcd answers again")
+        for run in runs:
+            says(run, "etcd answers again")
     go.touch()
     ends(*runs)
     assert [len(shown(run)) for run in runs] == [1, 1]

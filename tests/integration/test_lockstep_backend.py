@@ -8,14 +8,14 @@ import struct
 import pytest
 
 from harness import read, until
-from nodes import QUICK, SHOW, Job, ends, need_torchrun, ranks, shown, starts
+from nodes import QUICK, SHOW, Job, ends, listening, need_torchrun, ranks, says, shown, starts
 from tcp_store import closed_by_peer
 # The same promises: collected here with this file's `job` and `dynamic`.
 from test_nodes import (  # noqa: F401
-    test_a_failure_reaches_a_node_that_is_done, test_a_signal_while_waiting_for_others,
+    kill_agent, test_a_failure_reaches_a_node_that_is_done, test_a_signal_while_waiting_for_others,
     test_a_signal_to_one_agent_of_an_elastic_job_leaves_the_others, test_a_wrong_endpoint,
     test_exit_code_of_the_root_cause_on_every_node, test_one_restart_counter,
-    test_rank_order, test_restarts_of_all_nodes_share_one_limit, test_roles, test_the_exit_barrier_can_be_bounded,
+    test_rank_order, test_restarts_of_all_nodes_share_one_limit, test_roles,
     test_the_last_failure_is_told_to_all_at_once)
 
 SECRET = "s3cret-of-this-job"
@@ -41,7 +41,7 @@ class HubJob(Job):
     def node(self, *args, **options):
         run = super().node(*args, **options)
         if not self.is_hosted and options.get("host") is not False:
-            hosted(self.port)
+            listening(self.port)
             self.is_hosted = True
         return run
 
@@ -61,34 +61,12 @@ def go(lockstep):
     return lockstep.folder / "go"
 
 
-def hosted(port):
-    def look():
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-    return until(look, what=f"port {port} is served")
-
-
-def says(run, *texts, deadline=10):
-    for text in texts:
-        try:
-            until(lambda: text in run.err(), deadline, f"{text!r} on stderr")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{run.err()[-4000:]}") from None
-
-
 def held(job, count, *args, wait, **options):
     """Nodes whose workers wait for a file; number 0 hosts."""
     runs = [job.node(number, *args, actions=(SHOW, f"wait={wait}"), **options) for number in range(count)]
     for run in runs:
         starts(run, 1)
     return runs
-
-
-def kill_agent(run):
-    """SIGKILL: its guardian ends the workers."""
-    run.signal(signal.SIGKILL, run.agent())
-    run.none_left()
-    run.wait()
 
 
 # --- ranks ---
@@ -215,6 +193,15 @@ def test_a_host_that_was_frozen_finds_its_nodes_again(job, go):
         assert starts(run, 2)[1]["TORCHELASTIC_RESTART_COUNT"] == "0"
     go.touch()
     ends(*runs)
+
+
+def test_the_exit_barrier_can_be_bounded(job, go):
+    host = job.node(0, actions=(SHOW, f"wait={go}"), settings=QUICK)
+    guest = job.node(1, "--exit-barrier-timeout", 1, settings=QUICK)
+    ended = guest.wait(10)
+    assert ended.rc == 0 and "this node does not wait longer" in ended.err and 1 <= ended.seconds < 4, str(ended)
+    go.touch()
+    ends(host)
 
 
 # --- the token ---

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness import BUILD, until
-from nodes import SHOW, Job
+from nodes import SHOW, Job, listening
 from tcp_store import Client
 
 BACKENDS = ["c10d", "lockstep"]
@@ -19,13 +19,6 @@ STATE_OF_1_13 = (
     "lJOUKYGUfZQojAVyb3VuZJRLAIwIY29tcGxldGWUiYwIZGVhZGxpbmWUTowGY2xvc2VklImMDHBhcnRpY2lwYW50c5R9lGgAjAlfTm9kZURlc2OUk5Qp"
     "gZR9lCiMBGZxZG6UjAhvbGQtbm9kZZSMA3BpZJRNZxKMCGxvY2FsX2lklEsAdWJLAHOMCXdhaXRfbGlzdJSPlIwPbGFzdF9oZWFydGJlYXRzlH2UaA2M"
     "CGRhdGV0aW1llIwIZGF0ZXRpbWWUk5RDCgfqAQIDBAUAAACUhZRSlHN1Yi4=")
-
-
-def hosted(port):
-    def look():
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-    return until(look, what=f"port {port} is served")
 
 
 def says(run, *texts):
@@ -89,9 +82,9 @@ def test_what_cannot_be_reached(lockstep, backend):
     nobody_hosts = elsewhere.node(1, "--rdzv-endpoint", "127.0.0.1:1", host=False)
     firewall = job().node(1, "--rdzv-endpoint", dropped.place, host=False)
     nobody_came = alone.node(0)
-    hosted(alone.port)
+    listening(alone.port)
     two_hosts = is_host.node(0, "--rdzv-endpoint", f"192.0.2.1:{is_host.port}", host=True)
-    hosted(is_host.port)
+    listening(is_host.port)
     static = [Job(lockstep, "static").node(1)] if backend == "c10d" else []
     says(wrong_port, f"127.0.0.1:{nowhere.port}: Connection refused", "this node does not host it: is_host says that it does not")
     says(nobody_hosts, "127.0.0.1:1: Connection refused", "this node does not host it")
@@ -108,7 +101,7 @@ def test_what_cannot_be_reached(lockstep, backend):
 def test_two_hosts_on_one_machine(lockstep, backend):
     job = Job(lockstep, backend)
     first = job.node(0, host=True)
-    hosted(job.port)
+    listening(job.port)
     refused_with(job.node(1, host=True), f"127.0.0.1:{job.port}: Address already in use", f"held by pid {first.agent()}")
 
 
@@ -126,7 +119,7 @@ def test_two_machines_that_both_host(hosts, backend):
 def test_another_run_id(lockstep, backend):
     job = Job(lockstep, backend)
     host = job.node(0)
-    hosted(job.port)
+    listening(job.port)
     right, job.id = job.id, "another"
     guest = job.node(1)
     if backend == "c10d":
@@ -141,7 +134,7 @@ def test_another_run_id(lockstep, backend):
 def test_different_nnodes_over_c10d(lockstep):
     job = Job(lockstep)
     smaller = job.node(0, nnodes="2")
-    hosted(job.port)
+    listening(job.port)
     larger = job.node(1, nnodes="3")
     says(smaller, "2 of 2 nodes have joined", "another one's --nnodes is larger")
     says(larger, "2 of 3 nodes have joined")
@@ -153,7 +146,7 @@ def test_different_nnodes_over_c10d(lockstep):
 def test_a_state_of_1_13(lockstep):
     job = Job(lockstep)
     store = lockstep.start("--port", job.port, program=(BUILD / "lockstep", "store"))
-    hosted(job.port)
+    listening(job.port)
     client = Client(("127.0.0.1", job.port))
     client.set(f"/torch.rendezvous.{job.id}", STATE_OF_1_13)
     refused_with(job.node(1, host=False), "1.13")
@@ -167,7 +160,7 @@ def test_a_state_of_1_13(lockstep):
 def test_a_state_that_is_none(lockstep, text):
     job = Job(lockstep)
     store = lockstep.start("--port", job.port, program=(BUILD / "lockstep", "store"))
-    hosted(job.port)
+    listening(job.port)
     client = Client(("127.0.0.1", job.port))
     client.set(f"/torch.rendezvous.{job.id}", text)
     refused_with(job.node(1, host=False), "state", "corrupt")
@@ -191,7 +184,7 @@ def line(text):
 def test_a_guest_of_another_version(lockstep):
     job = Job(lockstep, "lockstep")
     host = job.node(0)
-    hosted(job.port)
+    listening(job.port)
     with socket.create_connection(("127.0.0.1", job.port), 5) as peer:
         peer.sendall(PREAMBLE + frame(1, struct.pack("<H", 7) + b"what comes then is another matter"))
         answer = b""
@@ -230,7 +223,7 @@ def test_another_program_at_the_endpoint(lockstep, answer, words):
 def test_another_backend(lockstep, host, guest, words):
     first = Job(lockstep, host)
     run = first.node(0)
-    hosted(first.port)
+    listening(first.port)
     second = Job(lockstep, guest)
     second.id, second.endpoint = first.id, first.endpoint
     other = second.node(1, host=False, settings="read_timeout=3")
