@@ -42,11 +42,21 @@ struct CoordinatorSettings {
   Ms return_grace{10'000};  // for an agent that said it would come back on a new connection
   Ms store_timeout{30'000};
   RankOrder order = RankOrder::host_first;
-  // After another coordinator: what it had come to. Nodes that knew it are waited for only so long.
+  // After another coordinator: what it had come to. Nodes that knew it and have not come over are
+  // waited for only so long.
   std::int64_t first_round = 0;
   int restarts = 0;
   bool takeover = false;
   Ms takeover_grace{1'000};
+  // Another coordinator may have taken over from this one, and it can't know: no round is placed
+  // before permit().
+  bool fenced = false;
+};
+
+// A round that is ready but for the permission.
+struct PermitRequest {
+  std::int64_t round = 0;
+  int restarts = 0;
 };
 
 class Coordinator {
@@ -69,6 +79,9 @@ class Coordinator {
   // At next_time(), or any time before.
   void tick(Time now);
   Time next_time() const;
+  // Where rounds are fenced: the one that waits for permit(), told once.
+  std::optional<PermitRequest> take_permit_request() { return std::exchange(permit_request_, {}); }
+  void permit(std::int64_t round, Time now);
   // The host goes before the others are done.
   void shut_down(const std::string& why, Time now);
 
@@ -117,6 +130,7 @@ class Coordinator {
     std::int64_t number = 0;
     std::vector<PeerId> ranks;
     Time until{};
+    std::optional<StoreOffer> store;  // the answer, where it waits for permit()
   };
 
   // coordinator.cc: what the agents say
@@ -135,6 +149,8 @@ class Coordinator {
   // coordinator_round.cc: making a round
   void consider(Time now);
   bool awaits_rejoin() const;
+  bool survivors_are_here() const;
+  Ms last_call() const;
   void propose(Time now);
   std::vector<Member*> choose();
   void seats_from_offers();
@@ -170,6 +186,7 @@ class Coordinator {
   std::vector<Nonce> seats_;  // of the last round, by rank
   std::optional<Current> current_;
   std::optional<Proposal> proposal_;
+  std::optional<PermitRequest> permit_request_;
   std::optional<Outcome> outcome_;
   std::string why_over_;
   std::int64_t next_round_ = 0;

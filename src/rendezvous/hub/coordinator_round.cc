@@ -44,6 +44,30 @@ bool Coordinator::awaits_rejoin() const {
   return current_ && (count(Stage::placed) + count(Stage::finished) + away_.size()) > 0;
 }
 
+// After a takeover: all nodes of the last round but one, the one whose loss made it necessary.
+bool Coordinator::survivors_are_here() const {
+  std::int64_t last = -1;
+  std::size_t size = 0;
+  std::size_t here = 0;
+  for (const auto& [peer, member] : members_) {
+    const Join& offer = member.offer;
+    if (member.stage != Stage::joined || offer.last_round < 0 || offer.last_round < last) continue;
+    if (offer.last_round > last) here = 0;
+    last = offer.last_round;
+    size = static_cast<std::size_t>(offer.last_nodes);
+    ++here;
+  }
+  return last >= 0 && here + 1 >= size;
+}
+
+// The short one is for survivors: a new job, or one that nobody is left of, has time.
+Ms Coordinator::last_call() const {
+  const bool survived = std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
+    return entry.second.stage == Stage::joined && entry.second.offer.last_round >= 0;
+  });
+  return settings_.takeover && survived ? settings_.takeover_grace : settings_.last_call;
+}
+
 // Whether it is time for the next step; after everything that happens.
 void Coordinator::consider(Time now) {
   if (over() || proposal_) return;
@@ -61,8 +85,13 @@ void Coordinator::consider(Time now) {
   }
   // Those of an earlier round have waited enough already.
   if (current_ || joined >= settings_.max_nodes) return propose(now);
-  if (!last_call_until_)
-    last_call_until_ = now + (settings_.takeover ? settings_.takeover_grace : settings_.last_call);
+  if (settings_.takeover) {
+    // Those who have come over will join once their workers are stopped.
+    if (count(Stage::idle) > 0) return last_call_until_.reset();
+    if (survivors_are_here()) return propose(now);
+  }
+  const Time until = now + last_call();
+  if (!last_call_until_ || until < *last_call_until_) last_call_until_ = until;
   if (now >= *last_call_until_) propose(now);
 }
 
@@ -155,7 +184,8 @@ void Coordinator::sort_newcomers(std::vector<Member*>& members) const {
 }
 
 void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
-  if (!proposal_ || proposal_->number != offer.round || proposal_->ranks.front() != member.peer)
+  if (!proposal_ || proposal_->number != offer.round || proposal_->store ||
+      proposal_->ranks.front() != member.peer)
     return;  // of a round that came to nothing
   if (!offer.error.empty() || offer.addr.empty()) {
     const std::string text =
@@ -168,6 +198,18 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
     }
     return end_job(Outcome::failed, text);
   }
+  if (settings_.fenced) {
+    permit_request_ = {offer.round, restarts_};
+    proposal_->store = offer;
+    return;
+  }
+  place(offer);
+  consider(now);
+}
+
+void Coordinator::permit(std::int64_t round, Time now) {
+  if (!proposal_ || proposal_->number != round || !proposal_->store) return;  // came to nothing
+  const StoreOffer offer = *proposal_->store;
   place(offer);
   consider(now);
 }

@@ -84,7 +84,7 @@ void Coordinator::expire(Time now) {
     if (viable() < settings_.min_nodes)
       return missing_from_round(name + " is gone: it lost its connection and did not come back");
   }
-  if (proposal_ && now >= proposal_->until) {
+  if (proposal_ && !proposal_->store && now >= proposal_->until) {
     const PeerId peer = proposal_->ranks.front();
     output_.push_back({peer, nullptr, true});
     lose(peer, "it was asked for the workers' store and gave no answer", now);

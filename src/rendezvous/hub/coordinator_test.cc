@@ -419,6 +419,99 @@ TEST(Coordinator, AnotherCoordinatorGoesOnWithOrderAndCount) {
   EXPECT_EQ(f.agents["a"].round()->restarts, 2);
 }
 
+// What agents of round 6 say that there were `nodes` in.
+void survive(Fixture& f, const std::string& name, int rank, int nodes) {
+  auto& offer = f.arrive(name).offer;
+  offer.last_round = 6;
+  offer.last_rank = rank;
+  offer.last_nodes = nodes;
+}
+
+CoordinatorSettings successor(std::size_t least, std::size_t most) {
+  auto settings = nodes(least, most);
+  settings.takeover = true;
+  settings.first_round = 7;
+  return settings;
+}
+
+TEST(CoordinatorTakeover, AllSurvivorsAreEnough) {
+  Fixture f(successor(2, 4));
+  for (const auto& [name, rank] : std::map<std::string, int>{{"b", 1}, {"c", 2}})
+    survive(f, name, rank, 3);
+  f.join("b");
+  f.pass(3s);
+  EXPECT_EQ(f.agents["b"].round(), nullptr);
+  f.join("c");
+  ASSERT_NE(f.agents["b"].round(), nullptr);
+  EXPECT_EQ(f.agents["b"].round()->number, 7);
+}
+
+TEST(CoordinatorTakeover, OneThatHasComeOverIsWaitedForAndOthersForASecond) {
+  Fixture f(successor(2, 4));
+  for (const auto& [name, rank] : std::map<std::string, int>{{"b", 1}, {"c", 2}, {"d", 3}})
+    survive(f, name, rank, 6);
+  f.join_all({"b", "c"});
+  f.pass(5s);
+  EXPECT_EQ(f.agents["b"].round(), nullptr);  // d stops its workers
+  EXPECT_LE(f.hub->next_time(), f.now + 1s);
+  EXPECT_GE(f.hub->next_time(), f.now);  // no spinning
+  f.join("d");
+  f.pass(900ms);
+  EXPECT_EQ(f.agents["b"].round(), nullptr);  // two more may come
+  f.pass(300ms);
+  EXPECT_EQ(f.rank("d"), 2);
+}
+
+TEST(CoordinatorTakeover, WithoutSurvivorsTheLastCallIsAsLongAsEver) {
+  Fixture f(successor(2, 4));
+  f.join_all({"b", "c"});
+  f.pass(29s);
+  EXPECT_EQ(f.agents["b"].round(), nullptr);
+  survive(f, "d", 1, 6);
+  f.join("d");
+  f.pass(1200ms);
+  EXPECT_NE(f.agents["b"].round(), nullptr);
+}
+
+TEST(CoordinatorFence, NothingIsPlacedBeforeItIsPermitted) {
+  auto settings = nodes(2, 2);
+  settings.fenced = true;
+  settings.restarts = 2;
+  Fixture f(settings);
+  f.join_all({"a", "b"});
+  const auto request = f.hub->take_permit_request();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->round, 0);
+  EXPECT_EQ(request->restarts, 2);
+  EXPECT_FALSE(f.hub->take_permit_request());
+  f.pass(40s);  // longer than a store may take
+  EXPECT_EQ(f.agents["a"].round(), nullptr);
+  EXPECT_FALSE(f.agents["a"].closed);
+  f.hub->permit(0, f.now);
+  f.deliver();
+  EXPECT_EQ(f.rank("b"), 1);
+}
+
+TEST(CoordinatorFence, APermissionThatComesTooLateIsForNothing) {
+  auto settings = nodes(2, 2);
+  settings.fenced = true;
+  Fixture f(settings);
+  f.join_all({"a", "b"});
+  ASSERT_TRUE(f.hub->take_permit_request());
+  f.lose("b");
+  f.arrive("b");
+  f.join("b");
+  const auto request = f.hub->take_permit_request();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->round, 1);
+  f.hub->permit(0, f.now);
+  f.deliver();
+  EXPECT_EQ(f.agents["a"].round(), nullptr);
+  f.hub->permit(1, f.now);
+  f.deliver();
+  EXPECT_EQ(f.agents["a"].round()->number, 1);
+}
+
 TEST(Coordinator, FramesOutOfPlaceDoNoHarm) {
   Fixture f(nodes(2, 2));
   f.join("a");

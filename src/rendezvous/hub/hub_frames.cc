@@ -75,6 +75,7 @@ void fields(Io& io, F& f) {
   io.number(f.join_timeout_ms);
   io.within(f.last_round, -1, kMost64);
   io.within(f.last_rank, -1, kMost32);
+  io.within(f.last_nodes, 0, kMost32);
   io.within(f.restarts, 0, kMost32);
 }
 template <class Io, Is<StoreWanted> F>

@@ -91,6 +91,7 @@ struct Join {  // agent
   // Of the round that it was in last, for a hub that has taken over; -1: none.
   std::int64_t last_round = -1;
   std::int32_t last_rank = -1;
+  std::int32_t last_nodes = 0;
   std::int32_t restarts = 0;
   bool operator==(const Join&) const = default;
 };

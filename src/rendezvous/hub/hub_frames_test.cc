@@ -25,6 +25,7 @@ std::vector<Frame> samples() {
   join.max_restarts = 2;
   join.last_round = 4;
   join.last_rank = 7;
+  join.last_nodes = 9;
   Placed placed;
   placed.round.number = 5;
   placed.round.world_size = 64;

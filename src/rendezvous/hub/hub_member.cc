@@ -54,6 +54,7 @@ void HubMember::send_join() {
   if (round_) {
     join.last_round = round_->number;
     join.last_rank = round_->group_rank;
+    join.last_nodes = round_->group_world_size;
     join.restarts = round_->restarts;
   }
   send(join);

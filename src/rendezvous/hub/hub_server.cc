@@ -234,8 +234,19 @@ void HubServer::pump() {
     if (output.bytes) at->second->stream->send(output.bytes);
     if (output.close) close(output.to);
   }
+  if (const auto request = coordinator_.take_permit_request()) ask_permission(*request);
   arm();
   if (when_empty_ && counts_.guests == 0) std::exchange(when_empty_, nullptr)();
+}
+
+void HubServer::ask_permission(const PermitRequest& request) {
+  settings_.permit(request, [this, life = std::weak_ptr<const bool>(life_),
+                             round = request.round](const Status& permitted) {
+    if (life.expired()) return;
+    if (!permitted) return shut_down(permitted.error().message);
+    coordinator_.permit(round, io::Clock::now());
+    pump();
+  });
 }
 
 void HubServer::arm() {

@@ -24,6 +24,9 @@ struct HubServerSettings {
   int port = 0;        // 0: the kernel picks
   std::optional<std::string> token;
   CoordinatorSettings coordinator;
+  // Where rounds are fenced: asked before each; an error is the end of the job. Its answer comes
+  // from the loop, never from inside the call.
+  std::function<void(const PermitRequest&, std::function<void(Status)> answer)> permit = {};
   Ms time_to_prove{10'000};         // from the connection to the end of the greeting
   std::size_t max_unproven = 8192;  // the oldest goes when there are more
 };
@@ -65,6 +68,7 @@ class HubServer {
   void on_end(Guest& guest, const Error& error);
   void close(PeerId id);
   void pump();
+  void ask_permission(const PermitRequest& request);
   void arm();
   void sweep(Time now);
   void tell_stranger(const Guest& guest);
@@ -86,6 +90,7 @@ class HubServer {
   std::set<std::string> told_;  // what was logged already, and of whom
   Counts counts_;
   std::function<void()> when_empty_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 
 }  // namespace lockstep::rendezvous::hub
