@@ -1,6 +1,10 @@
 // The `etcd3` backend: the lockstep rendezvous, whose host is not given but elected through etcd.
 // Any node can take over: when the leader's lease is gone another one opens a hub, and all the rest
 // move there. The workers' traffic never touches etcd.
+//
+// Before a round is placed its number is written to etcd, and only while this node leads: a leader
+// that was frozen or cut off places nothing, and no round number is given twice. A node that loses
+// its lease, but not etcd, stands again.
 #pragma once
 
 #include "io/loop.h"
@@ -40,18 +44,21 @@ class Etcd3Backend : public Backend {
   std::string waiting_for() const override;
 
  private:
-  void campaign();
+  void campaign(std::chrono::milliseconds patience);
+  hub::HubServerSettings server_settings();
+  void permit(std::function<void(Status)> answer);
+  void interrupt(const Interruption& interruption);
   void started(Result<std::optional<Etcd3Facts>> facts);
   void on_leader(const std::optional<StorePlace>& place);
   void on_elected(const std::optional<Etcd3Facts>& facts);
   void on_deposed();
   void on_lost(const Error& error);
+  void give_up(Error error);
   void fail_open(Error error);
   void opened(Result<void> outcome);
-  void remember(const Round& round);
-  void leave_as_leader(Departure how, const Done<void>& done);
-  void close_hub(const Done<void>& done);
-  void end_lead(const Done<void>& done);
+  void remember(const Etcd3Facts& facts);
+  void leave_as_leader(Departure how);
+  void end_lead();
 
   io::Loop& loop_;
   Etcd3Settings settings_;
@@ -64,10 +71,14 @@ class Etcd3Backend : public Backend {
   std::optional<StorePlace> leader_;
   bool reached_ = false;  // member_.connect() was called
   bool leaving_ = false;
+  bool told_left_ = false;
+  bool interrupted_ = true;  // until a join()
   std::optional<Error> lost_;
   Done<void> open_done_;
   Done<std::optional<Round>> join_done_;
+  Done<void> leave_done_;
   io::Timer turn_;
+  io::Timer again_;
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 

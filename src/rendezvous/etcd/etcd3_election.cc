@@ -45,13 +45,15 @@ void Etcd3Election::start(Done<std::optional<Etcd3Facts>> done) {
   start_done_ = std::move(done);
   const std::weak_ptr<const bool> life = life_;
   const auto asked = io::Clock::now();
-  client_.grant(settings_.lease_ttl, [this, life, asked](Result<Etcd3Reply> reply) {
-    if (life.expired() || over_) return;
-    if (reply && (reply->lease == 0 || reply->ttl <= 0))
-      reply = fail(Errc::corrupt, "etcd grants a lease that is none");
-    if (!reply) return lose(within(std::move(reply).error()));
-    granted(*reply, asked);
-  });
+  client_.grant(settings_.lease_ttl,
+                [this, life, asked](Result<Etcd3Reply> reply) {
+                  if (life.expired() || over_) return;
+                  if (reply && (reply->lease == 0 || reply->ttl <= 0))
+                    reply = fail(Errc::corrupt, "etcd grants a lease that is none");
+                  if (!reply) return lose(within(std::move(reply).error()));
+                  granted(*reply, asked);
+                },
+                {settings_.start_patience, {}});
 }
 
 void Etcd3Election::granted(const Etcd3Reply& lease, io::TimePoint asked) {

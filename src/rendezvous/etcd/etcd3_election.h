@@ -32,6 +32,7 @@ struct Etcd3ElectionSettings {
   std::string run_id;
   int lease_ttl = 3;  // seconds; etcd may grant more, not less than 2 by its default settings
   std::string prefix = "/lockstep/rendezvous/";
+  std::chrono::milliseconds start_patience{0};  // 0: the client's
 };
 
 class Etcd3Election {
