@@ -90,5 +90,12 @@ TEST(Etcd3Facts, ThereAndBack) {
     EXPECT_FALSE(parse_etcd3_facts(text)) << text;
 }
 
+TEST(Etcd3Facts, ARoundThatNoNextOneFollowsIsNone) {
+  for (const char* round : {"9223372036854775807", "18446744073709551615", "-2", "1e3"}) {
+    const std::string text = std::string(R"({"restarts":0,"closed":false,"round":)") + round + "}";
+    EXPECT_FALSE(parse_etcd3_facts(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::rendezvous

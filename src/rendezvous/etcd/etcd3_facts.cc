@@ -18,6 +18,7 @@ std::string print_etcd3_facts(const Etcd3Facts& facts) {
 
 Result<Etcd3Facts> parse_etcd3_facts(std::string_view text) {
   constexpr std::int64_t kMostRestarts = 1'000'000'000;
+  constexpr std::uint64_t kMostRounds = INT64_MAX / 4;  // others follow it
   const Json json = Json::parse(text, nullptr, false);
   const auto bad = [&] {
     return fail(Errc::corrupt, "the job's facts in etcd make no sense: " + printable(text, 100));
@@ -30,8 +31,10 @@ Result<Etcd3Facts> parse_etcd3_facts(std::string_view text) {
   if (restarts == json.end() || !restarts->is_number_unsigned()) return bad();
   if (closed == json.end() || !closed->is_boolean()) return bad();
   if (restarts->get<std::uint64_t>() > kMostRestarts) return bad();
+  if (round->is_number_unsigned() && round->get<std::uint64_t>() > kMostRounds) return bad();
   Etcd3Facts facts;
   facts.round = round->get<std::int64_t>();
+  if (facts.round < -1) return bad();
   facts.restarts = static_cast<int>(restarts->get<std::uint64_t>());
   facts.closed = closed->get<bool>();
   const auto why = json.find("why");

@@ -159,6 +159,7 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
     return end_job(Outcome::failed, text);
   }
   ++restarts_;
+  if (settings_.fenced) permit_request_ = {current_->number, restarts_};
   interrupt(false, failed.line, member.peer);
   consider(now);
 }

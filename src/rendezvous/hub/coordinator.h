@@ -53,7 +53,8 @@ struct CoordinatorSettings {
   bool fenced = false;
 };
 
-// A round that is ready but for the permission.
+// A round that is ready but for the permission; or, for the record only, the current one once more
+// with a new count of restarts.
 struct PermitRequest {
   std::int64_t round = 0;
   int restarts = 0;
@@ -79,7 +80,7 @@ class Coordinator {
   // At next_time(), or any time before.
   void tick(Time now);
   Time next_time() const;
-  // Where rounds are fenced: the one that waits for permit(), told once.
+  // Where rounds are fenced: what is to be written down, told once.
   std::optional<PermitRequest> take_permit_request() { return std::exchange(permit_request_, {}); }
   void permit(std::int64_t round, Time now);
   // The host goes before the others are done.

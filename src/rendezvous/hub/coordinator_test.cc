@@ -492,6 +492,27 @@ TEST(CoordinatorFence, NothingIsPlacedBeforeItIsPermitted) {
   EXPECT_EQ(f.rank("b"), 1);
 }
 
+TEST(CoordinatorFence, ARestartIsWrittenDownBeforeItsRoundIsMade) {
+  auto settings = nodes(2, 2);
+  settings.fenced = true;
+  Fixture f(settings);
+  f.join_all({"a", "b"});
+  ASSERT_TRUE(f.hub->take_permit_request());
+  f.hub->permit(0, f.now);
+  f.deliver();
+  f.say("b", Failed{0, false, "x"});
+  const auto request = f.hub->take_permit_request();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->round, 0);
+  EXPECT_EQ(request->restarts, 1);
+  f.hub->permit(0, f.now);
+  f.join_all({"a", "b"});
+  EXPECT_EQ(f.agents["a"].round(), nullptr);
+  const auto next = f.hub->take_permit_request();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->round, 1);
+}
+
 TEST(CoordinatorFence, APermissionThatComesTooLateIsForNothing) {
   auto settings = nodes(2, 2);
   settings.fenced = true;
