@@ -46,6 +46,17 @@ Status check_file(const Facts& facts, const codec::RdzvConf& conf, const char* k
   return bad_option(key, fmt::format("names no file: {}", printable(found->second)));
 }
 
+// etcd grants none below 2 s; a lost leader is missed only as late as its lease ends.
+Status check_lease(const codec::RdzvConf& conf) {
+  constexpr std::int64_t kShortest = 2;
+  constexpr std::int64_t kLongest = 3600;
+  LOCKSTEP_TRY(check_positive(conf, "lease_ttl"));
+  LOCKSTEP_TRY_ASSIGN(const auto value, codec::rdzv_conf_int(conf, "lease_ttl"));
+  if (!value || (*value >= kShortest && *value <= kLongest)) return {};
+  return bad_option("lease_ttl",
+                    fmt::format("must be between {} and {}, got {}", kShortest, kLongest, *value));
+}
+
 Status check_etcd(const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY(check_choice(config.rdzv_conf, "protocol", "http", "https"));
   const bool legacy = config.rdzv_backend == "etcd";
@@ -73,7 +84,7 @@ Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
   if (backend == "c10d") LOCKSTEP_TRY(check_choice(conf, "store_type", "tcp", "file"));
   if (backend == "c10d" || backend == "lockstep")
     LOCKSTEP_TRY(codec::rdzv_conf_bool(conf, "is_host"));
-  if (backend == "etcd3") LOCKSTEP_TRY(check_positive(conf, "lease_ttl"));
+  if (backend == "etcd3") LOCKSTEP_TRY(check_lease(conf));
   if (backend.starts_with("etcd")) LOCKSTEP_TRY(check_etcd(facts, config));
   return {};
 }

@@ -329,6 +329,8 @@ TEST(RdzvRule, RefusesConf) {
       {"etcd-v2", "read_timeout=0", "must be positive"},
       {"lockstep", "keep_alive_interval=0", "must be positive"},
       {"lockstep", "keep_alive_max_attempt=0", "must be positive"},
+      {"etcd3", "lease_ttl=1", "'lease_ttl' must be between 2 and 3600, got 1"},
+      {"etcd3", "lease_ttl=3601", "'lease_ttl' must be between 2 and 3600, got 3601"},
       {"etcd", "last_call_timeout=0", "must be positive"},
       {"c10d", "join_timeout=99999999999999", "must be at most 31536000"},
       {"etcd", "timeout=x", "valid integer value"},
