@@ -268,7 +268,7 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
                               ? std::min<io::Duration>(kGoodbye, settings_.dynamic.close_timeout)
                               : settings_.dynamic.close_timeout);
   if (!driver_ || lost_) return turn_.start({}, [done = std::move(done)] { done({}); });
-  const auto left = [this, how, done = std::move(done)](const Result<void>& outcome) {
+  const auto left = [this, done = std::move(done)](const Result<void>& outcome) {
     board_.reset();
     if (!outcome || !place_->hosts()) return done(outcome);
     await_guests(done);
