@@ -16,6 +16,8 @@ namespace lockstep::agent {
 namespace {
 // How long the kernel may take to end a killed process before we give up on it.
 constexpr std::chrono::seconds kKillLimit{10};
+// A node whose agent or machine has ended is missed as soon as its connection closes.
+constexpr std::chrono::milliseconds kDoubt{200};
 }  // namespace
 
 void NodeAgent::apply(const std::vector<Action>& actions) {
@@ -38,6 +40,8 @@ void NodeAgent::apply(const Action& action) {
       return stop_workers(action.value);
     case ActionKind::kill_workers:
       return kill_workers();
+    case ActionKind::arm_doubt:
+      return doubt_.start(kDoubt, [this] { apply(group_.on({EventKind::doubt_over})); });
     case ActionKind::arm_grace:
       return grace_.start(config_.shutdown_timeout, over);
     case ActionKind::arm_kill_limit:

@@ -1,6 +1,7 @@
 // Failures as nodes tell one another; see failure_report.h.
 #include "agent/failure_json.h"
 #include "agent/failure_report.h"
+#include "base/text.h"
 
 #include <fmt/core.h>
 
@@ -14,6 +15,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMostBytes = 64U << 10;
 constexpr std::size_t kMostFailures = 4096;
 constexpr std::size_t kMostText = 8U << 10;
+constexpr std::size_t kMostLine = kMostText + 4;  // " ..."
 
 std::string dump(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
@@ -31,9 +33,21 @@ std::string text_of(const ordered_json& json, const char* key) {
   return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
+// What is printed as one line: whatever another node says, it stays one, and steers no terminal.
+std::string one_line(std::string_view text) {
+  std::vector<std::string> pieces = split(text.substr(0, kMostLine), '	');
+  for (std::string& piece : pieces)
+    piece = printable(piece, kMostLine);
+  return join(pieces, "	");
+}
+
 std::int64_t number_of(const ordered_json& json, const char* key) {
   const auto at = json.find(key);
   return at != json.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+int small_number_of(const ordered_json& json, const char* key) {
+  return static_cast<int>(std::clamp<std::int64_t>(number_of(json, key), -INT32_MAX, INT32_MAX));
 }
 
 std::vector<std::string> texts_of(const ordered_json& json, const char* key) {
@@ -42,21 +56,21 @@ std::vector<std::string> texts_of(const ordered_json& json, const char* key) {
   if (at == json.end() || !at->is_array()) return texts;
   texts.reserve(at->size());
   for (const auto& text : *at)
-    if (text.is_string()) texts.push_back(text.get<std::string>());
+    if (text.is_string()) texts.push_back(one_line(text.get<std::string>()));
   return texts;
 }
 
 WorkerFailure failure_of(const ordered_json& json) {
   WorkerFailure failure;
-  failure.global_rank = static_cast<int>(number_of(json, "rank"));
-  failure.local_rank = static_cast<int>(number_of(json, "local_rank"));
-  failure.host = text_of(json, "host");
-  failure.pid = static_cast<pid_t>(number_of(json, "pid"));
-  failure.exit_code = static_cast<int>(number_of(json, "exit_code"));
+  failure.global_rank = small_number_of(json, "rank");
+  failure.local_rank = small_number_of(json, "local_rank");
+  failure.host = one_line(text_of(json, "host"));
+  failure.pid = small_number_of(json, "pid");
+  failure.exit_code = std::clamp(small_number_of(json, "exit_code"), -255, 255);
   failure.seen_ms = number_of(json, "time_ms");
   const auto after = json.find("after_stop");
   failure.after_stop = after != json.end() && after->is_boolean() && after->get<bool>();
-  if (auto file = text_of(json, "error_file"); !file.empty()) {
+  if (auto file = one_line(text_of(json, "error_file")); !file.empty()) {
     failure.error_file = std::move(file);
     ErrorRecord record;
     record.form =

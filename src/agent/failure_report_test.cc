@@ -158,6 +158,25 @@ TEST_F(Report, Json) {
   EXPECT_TRUE(good["failures"].empty());
 }
 
+TEST_F(Report, AnotherNodesTextCannotSteerTheTerminalNorTheArithmetic) {
+  const auto parsed = parse_failures(R"([{"rank": 99999999999999, "local_rank": -99999999999999,
+      "host": "a\u001b[2J\n[1]:\nb", "pid": 18446744073709551615, "exit_code": -2147483648,
+      "time_ms": -9223372036854775808, "notes": ["x\u0007\ny"], "stderr_tail": ["a\tb\rc", 7]},
+      {"exit_code": 3, "error_file": "/e\u001b]0;", "message": "m\u001b"}])");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  report_.failures = *parsed;
+  const std::string text = format_report(report_) + failed_line(parsed->at(0), "x");
+  EXPECT_EQ(text.find_first_of("\x1b\x07\r"), std::string::npos) << text;
+  EXPECT_NE(text.find("host      : a\\x1b[2J\\x0a[1]:\\x0ab\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    a\tb\\x0dc"), std::string::npos) << text;
+  EXPECT_NE(text.find("error_file: /e\\x1b]0;"), std::string::npos) << text;
+  EXPECT_EQ(parsed->at(0).exit_code, -255);
+  for (const char* nonsense : {"", "{}", "[7]", "[[]]", "nul", "[{\"rank\": 1e999}]", "[\"\xff\"]"})
+    EXPECT_FALSE(parse_failures(nonsense)) << nonsense;
+  EXPECT_TRUE(parse_failures(R"([{"rank": "1", "host": 5, "stderr_tail": {}, "notes": "x"}])"));
+  EXPECT_FALSE(parse_failures(std::string(200'000, '[')));
+}
+
 TEST_F(Report, AWorkersTextCannotSteerTheTerminal) {
   WorkerFailure failure;
   failure.exit_code = 1;

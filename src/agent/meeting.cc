@@ -2,12 +2,14 @@
 // own, and taking leave.
 #include "agent/node_agent.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "host/port_owner.h"
 #include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::agent {
 namespace {
@@ -18,6 +20,7 @@ constexpr std::chrono::seconds kExplainSeldom{300};  // nothing new: a spare may
 // For the other nodes' reports: what they have to say is small and known.
 constexpr std::chrono::seconds kReportTime{3};
 constexpr std::chrono::milliseconds kDeparturePause{100};
+constexpr std::size_t kMostWords = 2000;  // of what other nodes say, or are called
 
 }  // namespace
 
@@ -49,8 +52,8 @@ void NodeAgent::joined(Result<std::optional<Round>> outcome) {
   if (round_.group_world_size > 1)
     log::info("round {}: node {} of {}, ranks {} to {} of {}, workers meet at {}:{}", round_.number,
               round_.group_rank, round_.group_world_size, round_.base_rank,
-              round_.base_rank + config_.nproc - 1, round_.world_size, round_.master_addr,
-              round_.master_port);
+              round_.base_rank + config_.nproc - 1, round_.world_size,
+              printable(round_.master_addr), round_.master_port);
   if (attempts_ == 0) {
     // Not earlier: who never gets a round leaves no directory behind.
     if (const Status opened = open_logs(); !opened) return no_rendezvous(opened.error());
@@ -90,9 +93,9 @@ Result<rendezvous::StorePlace> NodeAgent::offer_store(const std::string& addr) {
 void NodeAgent::on_interruption(const rendezvous::Interruption& interruption) {
   const bool end = interruption.kind == rendezvous::Interruption::Kind::end;
   if (group_.state() == State::finished) return;
-  why_stopped_ = interruption.why;
+  why_stopped_ = printable(interruption.why, kMostWords);
   if (!group_.stop_ordered())
-    log::warning("{} the workers of this node: {}", end ? "ending" : "stopping", interruption.why);
+    log::warning("{} the workers of this node: {}", end ? "ending" : "stopping", why_stopped_);
   apply(group_.on({end ? EventKind::end : EventKind::rejoin}));
 }
 
@@ -137,7 +140,7 @@ void NodeAgent::explain_waiting() {
 void NodeAgent::explain_again(io::Duration pause) {
   waiting_timer_.start(pause, [this, pause] {
     const auto waited = std::chrono::round<std::chrono::seconds>(io::Clock::now() - waiting_since_);
-    std::string text = rendezvous_->waiting_for();
+    std::string text = printable(rendezvous_->waiting_for(), kMostWords);
     if (!text.empty()) log::warning("waiting for {} s: {}", waited.count(), text);
     const bool news = text != explained_;
     explained_ = std::move(text);
@@ -155,12 +158,11 @@ void NodeAgent::await_reports() {
       group_.outcome() == Outcome::failed || group_.outcome() == Outcome::peer_failed;
   if (!failed || !rendezvous_open_ || round_.group_world_size == 1) return leave_rendezvous();
   stage_deadline_ = io::Clock::now() + 2 * kReportTime;
-  departed_ = false;
+  reports_over_ = false;
   rendezvous_->exchange_reports(
       {node_name_, round_.group_rank, failures_json(job_report("failed"))}, kReportTime,
       [this](std::vector<rendezvous::NodeReport> reports) {
-        if (departed_) return;
-        departed_ = true;
+        if (std::exchange(reports_over_, true)) return;
         reports_ = std::move(reports);
         next_stage(&NodeAgent::leave_rendezvous, io::Duration::zero());
       });
@@ -168,9 +170,9 @@ void NodeAgent::await_reports() {
 }
 
 void NodeAgent::await_reports_end() {
-  if (departed_) return;
+  if (reports_over_) return;
   if (hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) {
-    departed_ = true;
+    reports_over_ = true;
     return leave_rendezvous();
   }
   next_stage(&NodeAgent::await_reports_end, kDeparturePause);

@@ -122,6 +122,7 @@ class NodeAgent {
   std::unique_ptr<SignalSource> signals_;
   std::unique_ptr<io::Watch> guardian_watch_;
   io::Timer grace_;
+  io::Timer doubt_;
   std::unique_ptr<store::Server> store_;  // of this node's rounds as rank 0
   std::unique_ptr<rendezvous::Backend> rendezvous_;
   bool rendezvous_open_ = false;
@@ -142,6 +143,7 @@ class NodeAgent {
   std::string explained_;
   std::vector<rendezvous::NodeReport> reports_;  // of all nodes
   std::optional<Error> rendezvous_error_;
+  bool reports_over_ = false;
   bool departed_ = false;
   std::optional<logs::AttemptDir> attempt_dir_;
   std::vector<Worker> workers_;

@@ -3,10 +3,38 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::agent {
 
 std::vector<Action> WorkerGroup::on(Event event) {
+  if (!doubt_) return on_state(event);
+  switch (event.kind) {
+    case EventKind::rejoin:
+      doubt_ = false;
+      cause_ = Cause::rejoin;
+      return on_state(event);
+    case EventKind::end:
+      doubt_ = false;
+      return on_state(event);
+    case EventKind::grace_over:
+      if (state_ != State::killing) return on_state(event);
+      [[fallthrough]];
+    case EventKind::doubt_over:
+    case EventKind::stop_signal:
+    case EventKind::urgent:
+    case EventKind::unhealthy: {
+      doubt_ = false;
+      Actions actions = on_state(event);
+      actions.insert(actions.begin(), {ActionKind::tell_failure, 1});
+      return actions;
+    }
+    default:
+      return on_state(event);
+  }
+}
+
+WorkerGroup::Actions WorkerGroup::on_state(Event event) {
   switch (state_) {
     case State::waiting:
       if (event.kind == EventKind::begin) return join();
@@ -21,6 +49,8 @@ std::vector<Action> WorkerGroup::on(Event event) {
       return on_stopping(event);
     case State::killing:
       return on_killing(event);
+    case State::in_doubt:
+      return on_doubt(event);
     case State::in_barrier:
       return on_barrier(event);
     case State::finished:
@@ -96,9 +126,12 @@ WorkerGroup::Actions WorkerGroup::on_running(Event event) {
 
 // The other nodes hear of it before this one's workers have ended.
 WorkerGroup::Actions WorkerGroup::fail_here() {
-  const int final = remaining_ == 0 ? 1 : 0;
+  const bool final = remaining_ == 0;
+  doubt_ = final && elastic_;
+  const Action first =
+      doubt_ ? Action{ActionKind::arm_doubt} : Action{ActionKind::tell_failure, final ? 1 : 0};
   Actions actions = one_ended(true);
-  actions.insert(actions.begin(), {ActionKind::tell_failure, final});
+  actions.insert(actions.begin(), first);
   return actions;
 }
 
@@ -159,6 +192,21 @@ WorkerGroup::Actions WorkerGroup::on_killing(Event event) {
   }
 }
 
+WorkerGroup::Actions WorkerGroup::on_doubt(Event event) {
+  switch (event.kind) {
+    case EventKind::rejoin:
+      return join();
+    case EventKind::doubt_over:
+    case EventKind::end:
+    case EventKind::stop_signal:
+    case EventKind::urgent:
+    case EventKind::unhealthy:
+      return finish(Outcome::failed);
+    default:
+      return {};
+  }
+}
+
 WorkerGroup::Actions WorkerGroup::on_barrier(Event event) {
   switch (event.kind) {
     case EventKind::barrier_over:
@@ -203,6 +251,10 @@ WorkerGroup::Actions WorkerGroup::all_ended() {
       state_ = State::in_barrier;
       return {{ActionKind::enter_barrier}};
     case Cause::worker_failed:
+      if (doubt_) {
+        state_ = State::in_doubt;
+        return {{ActionKind::disarm}};
+      }
       if (remaining_ == 0) return finish(Outcome::failed);
       return {{ActionKind::disarm}, join().front()};
     case Cause::rejoin:

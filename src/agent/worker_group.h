@@ -13,6 +13,7 @@ enum class State {
   running,
   stopping,
   killing,
+  in_doubt,    // all workers here ended, one badly, but a lost node may be to blame
   in_barrier,  // all workers here ended well; those of other nodes may still run
   finished,
 };
@@ -28,6 +29,7 @@ enum class EventKind {
   stop_signal,    // value: the signal, which ends the job
   urgent,         // end now: a second TERM or INT, or the guardian is gone
   grace_over,     // the armed timer
+  doubt_over,     // the other armed timer: no lost node is to blame
   unhealthy,      // a worker is stuck beyond what a restart could mend
   rejoin,         // another node asks for a new round
   end,            // the job has failed elsewhere
@@ -67,6 +69,7 @@ enum class ActionKind {
   enter_barrier,
   stop_workers,    // value: signal for every live worker's group (CONT first)
   kill_workers,    // SIGKILL
+  arm_doubt,       // doubt_over in a moment
   arm_grace,       // grace_over after the shutdown timeout
   arm_kill_limit,  // grace_over after the time a kernel may take to end a killed process
   disarm,
@@ -81,8 +84,10 @@ struct Action {
 
 class WorkerGroup {
  public:
-  WorkerGroup(int nproc, int max_restarts)
-      : nproc_(nproc), max_restarts_(max_restarts), remaining_(max_restarts) {}
+  // elastic: the job may go on with fewer nodes. When one dies, workers of the others often fail
+  // before it is missed: so the last failure is told only when no rejoin has come in a moment.
+  WorkerGroup(int nproc, int max_restarts, bool elastic = false)
+      : nproc_(nproc), max_restarts_(max_restarts), elastic_(elastic), remaining_(max_restarts) {}
 
   std::vector<Action> on(Event event);
 
@@ -105,15 +110,19 @@ class WorkerGroup {
   Actions one_ended(bool failed);
   Actions all_ended();
   Actions finish(Outcome outcome);
+  Actions on_state(Event event);
   Actions on_joining(Event event);
   Actions on_running(Event event);
   Actions on_stopping(Event event);
   Actions on_killing(Event event);
+  Actions on_doubt(Event event);
   Actions on_barrier(Event event);
 
   int nproc_;
   int max_restarts_;
+  bool elastic_;
   int remaining_;
+  bool doubt_ = false;    // the last failure is not told yet
   bool started_ = false;  // a round was reached
   int live_ = 0;
   int signal_ = 0;

@@ -167,14 +167,70 @@ TEST(WorkerGroup, JoiningCanFailOrBeStopped) {
   EXPECT_EQ(spare.outcome(), Outcome::succeeded);
 }
 
+// The collective breaks before the dead node is missed.
+TEST(WorkerGroup, WhereTheJobMayShrinkTheLastFailureWaitsForALostNode) {
+  for (const bool all_ended : {false, true}) {
+    WorkerGroup group(2, 0, true);
+    begin(group);
+    EXPECT_EQ(group.on({K::worker_failed}),
+              (Actions{{A::arm_doubt}, {A::stop_workers, SIGTERM}, {A::arm_grace}}));
+    if (all_ended) {
+      EXPECT_EQ(group.on({K::worker_failed}), (Actions{{A::disarm}}));
+      EXPECT_EQ(group.on({K::rejoin}), (Actions{{A::join}}));
+    } else {
+      EXPECT_TRUE(group.on({K::rejoin}).empty());
+      EXPECT_EQ(group.on({K::worker_failed}), (Actions{{A::disarm}, {A::join}}));
+    }
+    EXPECT_TRUE(group.on({K::doubt_over}).empty());
+    EXPECT_EQ(group.on({K::joined, 0}), (Actions{{A::start_attempt}}));
+    EXPECT_TRUE(group.on({K::doubt_over}).empty());
+  }
+}
+
+TEST(WorkerGroup, ADoubtEndsAndTheFailureIsTold) {
+  WorkerGroup ended(1, 0, true);
+  begin(ended);
+  ended.on({K::worker_failed});
+  EXPECT_EQ(ended.on({K::doubt_over}), (Actions{{A::tell_failure, 1}, {A::disarm}, {A::finish}}));
+  EXPECT_EQ(ended.outcome(), Outcome::failed);
+  WorkerGroup stopping(2, 0, true);
+  begin(stopping);
+  stopping.on({K::worker_failed});
+  EXPECT_EQ(stopping.on({K::doubt_over}), (Actions{{A::tell_failure, 1}}));
+  EXPECT_TRUE(stopping.on({K::rejoin}).empty());
+  EXPECT_EQ(stopping.on({K::worker_failed}), (Actions{{A::disarm}, {A::finish}}));
+  EXPECT_EQ(stopping.outcome(), Outcome::failed);
+}
+
+TEST(WorkerGroup, ASignalOrAnEndIsStrongerThanADoubt) {
+  WorkerGroup stopping(2, 0, true);
+  begin(stopping);
+  stopping.on({K::worker_failed});
+  EXPECT_EQ(stopping.on({K::stop_signal, SIGTERM}),
+            (Actions{{A::tell_failure, 1}, {A::stop_workers, SIGTERM}, {A::arm_grace}}));
+  for (const K kind : {K::stop_signal, K::urgent, K::end}) {
+    WorkerGroup group(1, 0, true);
+    begin(group);
+    group.on({K::worker_failed});
+    const Actions actions = group.on({kind, SIGTERM});
+    EXPECT_EQ(actions.front().kind == A::tell_failure, kind != K::end);
+    EXPECT_EQ(actions.back(), (Action{A::finish}));
+    EXPECT_EQ(group.outcome(), Outcome::failed);
+  }
+  WorkerGroup restarts(1, 1, true);
+  begin(restarts);
+  EXPECT_EQ(restarts.on({K::worker_failed}).front(), (Action{A::tell_failure, 0}));
+}
+
 // Every event is legal in every state, a finished group stays finished, and no attempt starts that
 // was not agreed on.
 TEST(WorkerGroup, AnyStoryEndsWell) {
   std::mt19937 random(7);
   for (int story = 0; story < 20000; ++story) {
-    WorkerGroup group(1 + static_cast<int>(random() % 4), static_cast<int>(random() % 3));
+    WorkerGroup group(1 + static_cast<int>(random() % 4), static_cast<int>(random() % 3),
+                      random() % 2 == 0);
     for (int step = 0; step < 60; ++step) {
-      auto kind = static_cast<K>(random() % 14);
+      auto kind = static_cast<K>(random() % 15);
       const bool none = group.live() == 0;
       if (none && (kind == K::worker_ok || kind == K::worker_failed)) kind = K::begin;
       const State before = group.state();

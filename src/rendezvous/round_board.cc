@@ -1,5 +1,7 @@
 #include "rendezvous/round_board.h"
 
+#include "base/text.h"
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t kMostBytes = 256U << 10;
 constexpr std::size_t kMostLine = 512;
+constexpr int kMostRestarts = 1 << 20;
 
 json parse(std::string_view text) {
   if (text.size() > kMostBytes) return json(json::value_t::discarded);
@@ -42,18 +45,19 @@ std::string encode_failure(const FailureRecord& record) {
 
 Result<FailureRecord> decode_failure(std::string_view text) {
   const json value = parse(text);
-  const auto number = [&value](const char* key) {
+  const auto number = [&value](const char* key, int most) {
     return value.contains(key) && value[key].is_number_integer() && value[key] >= 0 &&
-           value[key] <= INT32_MAX;
+           value[key] <= most;
   };
-  if (!value.is_object() || !number("node") || !number("restarts") || !value.contains("line") ||
-      !value["line"].is_string() || !value.contains("final") || !value["final"].is_boolean())
+  if (!value.is_object() || !number("node", INT32_MAX) || !number("restarts", kMostRestarts) ||
+      !value.contains("line") || !value["line"].is_string() || !value.contains("final") ||
+      !value["final"].is_boolean())
     return fail(Errc::corrupt, "a note of a failure makes no sense");
-  FailureRecord record{value["node"].get<int>(), value["line"].get<std::string>(),
+  FailureRecord record{value["node"].get<int>(),
+                       printable(value["line"].get<std::string>(), kMostLine),
                        value["final"].get<bool>(), value["restarts"].get<int>()};
   if (const auto gone = value.find("gone"); gone != value.end() && gone->is_boolean())
     record.gone = gone->get<bool>();
-  if (record.line.size() > kMostLine) record.line.resize(kMostLine);
   return record;
 }
 

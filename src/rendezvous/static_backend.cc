@@ -132,14 +132,19 @@ void StaticBackend::join(Done<std::optional<Round>> done) {
       server_->purge_except(kept);
     };
   const std::weak_ptr<const bool> life = life_;
-  exchange_ranks(*keys_, std::move(exchange), [this, life, done](Result<Assignment> made) {
-    if (life.expired()) return;
-    if (!made) return done(tl::make_unexpected(lost_ ? *lost_ : std::move(made).error()));
-    begin_round(*made, done);
+  join_done_ = std::move(done);
+  exchange_ranks(*keys_, std::move(exchange), [this, life](Result<Assignment> made) {
+    if (life.expired() || !join_done_) return;
+    if (!made) return end_join(tl::make_unexpected(lost_ ? *lost_ : std::move(made).error()));
+    begin_round(*made);
   });
 }
 
-void StaticBackend::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
+void StaticBackend::end_join(Result<std::optional<Round>> outcome) {
+  if (const auto done = std::exchange(join_done_, nullptr)) done(std::move(outcome));
+}
+
+void StaticBackend::begin_round(const Assignment& made) {
   restarts_ = made.restarts;
   all_ours_ = std::find(made.ours.begin(), made.ours.end(), false) == made.ours.end();
   board_ = std::make_unique<RoundBoard>(loop_, *keys_,
@@ -156,17 +161,17 @@ void StaticBackend::begin_round(const Assignment& made, const Done<std::optional
     beats_.assign(made.ours.size(), {std::string(), io::Clock::now()});
     beat();
   }
-  done(Round{.number = rounds_++,
-             .restarts = restarts_,
-             .group_rank = settings_.node_rank,
-             .group_world_size = settings_.nodes,
-             .base_rank = static_cast<int>(made.ranks.base_rank),
-             .world_size = static_cast<int>(made.ranks.world_size),
-             .role_base_rank = static_cast<int>(made.ranks.role_base_rank),
-             .role_world_size = static_cast<int>(made.ranks.role_world_size),
-             .master_addr = settings_.master.addr,
-             .master_port = settings_.master.port,
-             .use_agent_store = true});
+  end_join(Round{.number = rounds_++,
+                 .restarts = restarts_,
+                 .group_rank = settings_.node_rank,
+                 .group_world_size = settings_.nodes,
+                 .base_rank = static_cast<int>(made.ranks.base_rank),
+                 .world_size = static_cast<int>(made.ranks.world_size),
+                 .role_base_rank = static_cast<int>(made.ranks.role_base_rank),
+                 .role_world_size = static_cast<int>(made.ranks.role_world_size),
+                 .master_addr = settings_.master.addr,
+                 .master_port = settings_.master.port,
+                 .use_agent_store = true});
 }
 
 std::string StaticBackend::alive_key(int node_rank) const {
@@ -177,7 +182,7 @@ std::string StaticBackend::alive_key(int node_rank) const {
 void StaticBackend::beat() {
   heart_.start(settings_.heartbeat_interval, [this] { beat(); });
   keys_->add(alive_key(settings_.node_rank), 1, [](const Result<std::int64_t>&) {});
-  if (hosts() && in_round_) look_for_silence();
+  if (hosts() && (in_round_ || join_done_)) look_for_silence();
 }
 
 void StaticBackend::look_for_silence() {
@@ -190,13 +195,20 @@ void StaticBackend::look_for_silence() {
       seen = *beat;
       since = now;
     }
+    if (join_done_ && beat && *beat == kLeft)
+      return miss(static_cast<int>(rank), fmt::format("node {} has left", rank));
     if (now - since < limit) continue;
-    const std::string why =
-        fmt::format("node {} is gone (no heartbeat for {} s)", rank,
-                    std::chrono::duration_cast<std::chrono::seconds>(limit).count());
-    board_->tell({static_cast<int>(rank), why, true, restarts_, true});
-    return interrupt(Interruption::Kind::end, why);
+    return miss(static_cast<int>(rank),
+                fmt::format("node {} is gone (no heartbeat for {} s)", rank,
+                            std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
   }
+}
+
+// No other node takes its rank: without it there is no round any more.
+void StaticBackend::miss(int node_rank, const std::string& why) {
+  if (join_done_) return end_join(fail(Errc::unavailable, why));
+  board_->tell({node_rank, why, true, restarts_, true});
+  interrupt(Interruption::Kind::end, why);
 }
 
 void StaticBackend::interrupt(Interruption::Kind kind, std::string why) {
@@ -211,6 +223,7 @@ void StaticBackend::on_lost(const Error& error) {
   heart_.cancel();
   // As in the dynamic backend: the last words of a host that was told to stop come first.
   loss_.start(kLastWords, [this] {
+    if (join_done_) return end_join(tl::make_unexpected(*lost_));
     if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
   });
 }
@@ -250,6 +263,7 @@ void StaticBackend::exchange_reports(const NodeReport& own, std::chrono::millise
 void StaticBackend::leave(Departure how, Done<void> done) {
   const bool runs = std::exchange(in_round_, false);
   in_barrier_ = false;
+  join_done_ = nullptr;
   heart_.cancel();
   const bool stopped = how == Departure::stopped;
   deadline_ =
@@ -261,13 +275,15 @@ void StaticBackend::leave(Departure how, Done<void> done) {
     turn_.start({}, [done] { done({}); });
   };
   if (!all_ours_ || lost_) return go();
-  if (stopped && runs)
-    return board_->tell({settings_.node_rank,
-                         fmt::format("node {} ({}) has left: it was told to stop",
-                                     settings_.node_rank, settings_.offer.host),
-                         true, restarts_, true},
-                        [go](const Result<std::string>&) { go(); });
-  if (!hosts() && how == Departure::succeeded)
+  // Who fails in a round of which it told nothing could not begin it.
+  if (how != Departure::succeeded && runs)
+    return board_->tell(
+        {settings_.node_rank,
+         fmt::format("node {} ({}) has left: it {}", settings_.node_rank, settings_.offer.host,
+                     stopped ? "was told to stop" : "could not start its workers"),
+         true, restarts_, true},
+        [go](const Result<std::string>&) { go(); });
+  if (!hosts())
     return keys_->set(alive_key(settings_.node_rank), kLeft, [go](const Result<void>&) { go(); });
   go();
 }

@@ -53,10 +53,12 @@ class StaticBackend : public Backend {
   void count_nodes();
   std::int64_t joined() const;
   std::string prefix(std::int64_t round) const;
-  void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
+  void begin_round(const Assignment& made);
   std::string alive_key(int node_rank) const;
   void beat();
   void look_for_silence();
+  void miss(int node_rank, const std::string& why);
+  void end_join(Result<std::optional<Round>> outcome);
   void interrupt(Interruption::Kind kind, std::string why);
   void on_lost(const Error& error);
   void await_guests(Done<void> done);
@@ -67,6 +69,7 @@ class StaticBackend : public Backend {
   std::unique_ptr<TcpKeyValue> keys_;
   std::unique_ptr<RoundBoard> board_;
   Done<void> open_done_;
+  Done<std::optional<Round>> join_done_;
   io::TimePoint deadline_;
   std::int64_t rounds_ = 0;
   int restarts_ = 0;

@@ -1,6 +1,7 @@
 #include "rendezvous/dynamic/dynamic_backend.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "rendezvous/exit_barrier.h"
 
 #include <fmt/core.h>
@@ -18,10 +19,12 @@ constexpr std::chrono::milliseconds kLastWords{20};
 // A host that was told to stop stays so long for its guests to hear of it.
 constexpr std::chrono::seconds kGoodbye{1};
 constexpr std::ptrdiff_t kMostNames = 8;
+constexpr std::size_t kMostText = 1000;
 
 std::string names_of(const std::vector<std::string>& names) {
   const auto shown = std::min(std::ssize(names), kMostNames);
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  std::string text = printable(
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", ")), kMostText);
   if (shown < std::ssize(names)) text += fmt::format(" and {} more", std::ssize(names) - shown);
   return text;
 }
@@ -198,7 +201,7 @@ void DynamicBackend::warn_of_skew(const RendezvousState& state) {
       std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   const auto skew = skew_.look(state, driver_->self(), now);
   if (!skew) return;
-  log::warning("the clock of {} is {} s {} this node's: {}", skew->node.addr,
+  log::warning("the clock of {} is {} s {} this node's: {}", printable(skew->node.addr),
                std::chrono::abs(skew->ahead).count(),
                skew->ahead.count() > 0 ? "ahead of" : "behind",
                all_ours_ ? "Lockstep does not mind, but check NTP"
@@ -211,7 +214,7 @@ void DynamicBackend::warn_of_other_settings(const Assignment& made) const {
     const std::string& theirs = made.nodes_asked[rank];
     if (theirs.empty() || theirs == asked_) continue;
     log::warning("{} was started with --nnodes {}, this node with {}: they should agree",
-                 round_.nodes.at(rank).addr, theirs, asked_);
+                 printable(round_.nodes.at(rank).addr), theirs, asked_);
     return;
   }
 }
@@ -273,20 +276,23 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
     if (!outcome || !place_->hosts()) return done(outcome);
     await_guests(done);
   };
-  if (how == Departure::stopped && runs) say_goodbye();
+  if (how != Departure::succeeded && runs) say_goodbye(how);
   if (how == Departure::stopped) return driver_->withdraw(left);
   driver_->close(left);
 }
 
 // So that the others need neither ask nor wait for heartbeats that no longer come.
-void DynamicBackend::say_goodbye() {
+void DynamicBackend::say_goodbye(Departure how) {
   const RendezvousState& state = driver_->last_state();
   const std::size_t listed =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
-  const bool too_few = listed < settings_.dynamic.min_nodes + 1;
+  // Who fails in a round of which it told nothing could not begin it; nor will there be another.
+  const bool failed = how == Departure::failed;
+  const bool final = failed || listed < settings_.dynamic.min_nodes + 1;
   board_->tell({static_cast<int>(round_.rank),
-                fmt::format("{} has left: it was told to stop", place_->node_address()), too_few,
-                restarts_, true});
+                fmt::format("{} has left: it {}", place_->node_address(),
+                            failed ? "could not start its workers" : "was told to stop"),
+                final, restarts_, true});
 }
 
 // Others may still have to hear that all is over: a host that goes takes the answers with it.

@@ -53,7 +53,7 @@ class DynamicBackend : public Backend {
   void on_lost(const Error& error);
   void interrupt(Interruption::Kind kind, std::string why);
   std::string gone(const RendezvousState& state) const;
-  void say_goodbye();
+  void say_goodbye(Departure how);
   void await_guests(Done<void> done);
 
   io::Loop& loop_;

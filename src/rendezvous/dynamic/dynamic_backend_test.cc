@@ -270,6 +270,24 @@ TEST_F(DynamicBackendTest, WhoIsStoppedSaysSo) {
   }
 }
 
+TEST_F(DynamicBackendTest, WhoCannotBeginTheRoundSaysSo) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  b.backend->leave(Departure::failed, [&](Result<void> done) { b.left = std::move(done); });
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
+  EXPECT_EQ(a.interrupted->why, "b has left: it could not start its workers");
+}
+
+TEST_F(DynamicBackendTest, NamesOfNodesCannotSteerTheTerminal) {
+  Agent& a = open("a\x1b[2J\n");
+  join(a);
+  const std::string shown = "a\\x1b[2J\\x0a";
+  until([&] { return a.backend->waiting_for().find(shown) != std::string::npos; });
+  EXPECT_EQ(a.backend->waiting_for().find('\x1b'), std::string::npos);
+}
+
 TEST_F(DynamicBackendTest, ReportsDoNotQueueBehindTheBarrier) {
   Agent& a = open("a");
   Agent& b = open("b");

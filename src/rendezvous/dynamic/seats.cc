@@ -30,7 +30,7 @@ void assign_seats(std::map<Node, std::int64_t>& participants, RankRule rule) {
   std::vector<std::pair<const Node, std::int64_t>*> rest;
   rest.reserve(count);
   for (auto& entry : participants) {
-    const auto seat = static_cast<std::size_t>(entry.second - 1);  // huge where there was none
+    const auto seat = static_cast<std::size_t>(entry.second) - 1;  // huge where there was none
     if (ours && seat < count && !taken[seat]) {
       taken[seat] = true;
       entry.second = static_cast<std::int64_t>(seat);

@@ -40,6 +40,12 @@ TEST(Seats, TheHostOrTheNodeRankFirst) {
   EXPECT_EQ(by_rank, (Seats{{first, 0}, {second, 1}, {ours("b"), 2}}));
 }
 
+TEST(Seats, AnyNumberIsTaken) {
+  Seats seats{{ours("a"), INT64_MIN}, {ours("b"), INT64_MAX}, {ours("c"), -1}};
+  assign_seats(seats, RankRule::address);
+  EXPECT_EQ(seats, (Seats{{ours("a"), 0}, {ours("b"), 1}, {ours("c"), 2}}));
+}
+
 TEST(Seats, BesideTorchrunItIsTheAddressAlone) {
   const Node torchrun{"b", 7, 0};
   Seats seats{{ours("c", {.host = true, .node_rank = {}}), 1}, {torchrun, 0}, {ours("a"), 0}};

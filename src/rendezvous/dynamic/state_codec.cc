@@ -64,6 +64,13 @@ Result<std::int64_t> integer(const Pickled& value, std::string_view what) {
   return value->number;
 }
 
+Result<std::int64_t> count(const Pickled& value, std::string_view what) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // it is counted on
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t number, integer(value, what));
+  if (number < 0 || number > kMost) return corrupt(fmt::format("{} is {}", what, number));
+  return number;
+}
+
 Result<bool> boolean(const Pickled& value, std::string_view what) {
   if (!value->is(Kind::boolean)) return corrupt(fmt::format("{} is not a bool", what));
   return value->number != 0;
@@ -170,7 +177,7 @@ Status read_attribute(std::size_t which, const Pickled& value, RendezvousState& 
   const auto rank = [](const Pickled& item) { return integer(item, "a rank"); };
   switch (which) {
     case 0: {
-      LOCKSTEP_TRY_ASSIGN(state.round, integer(value, name));
+      LOCKSTEP_TRY_ASSIGN(state.round, count(value, name));
       return {};
     }
     case 1: {
@@ -213,7 +220,7 @@ Result<RendezvousState> read_state(const Pickled& root) {
     } else if (name == kCompletion) {
       LOCKSTEP_TRY(read_completion(value, state));
     } else if (name == kChanges) {
-      LOCKSTEP_TRY_ASSIGN(state.changes, integer(value, kChanges));
+      LOCKSTEP_TRY_ASSIGN(state.changes, count(value, kChanges));
     } else {
       state.unknown.emplace_back(name, value);
     }

@@ -197,6 +197,15 @@ TEST(StateCodec, WhatIsNoStateIsCorruptAndSaysWhy) {
   }
 }
 
+TEST(StateCodec, CountersThatNobodyCanCountOnAreCorrupt) {
+  RendezvousState state;
+  state.round = INT64_MAX;
+  EXPECT_EQ(corrupt(encode_state(state).value()), "round is 9223372036854775807");
+  state.round = 0;
+  state.changes = -1;
+  EXPECT_EQ(corrupt(encode_state(state).value()), "lockstep_changes is -1");
+}
+
 TEST(StateCodec, EveryCutAndEveryFlippedByteIsReadOrRefused) {
   const std::string bytes = codec::base64_decode(kTorch214).value();
   for (std::size_t at = 0; at < bytes.size(); ++at) {
