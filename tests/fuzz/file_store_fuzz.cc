@@ -1,7 +1,6 @@
 // The FileStore reader on any bytes: cut into pieces anywhere it says the same, and it holds no
 // more than its limits allow.
 #include "base/error.h"
-#include "rendezvous/dynamic/file_store_codec.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,6 +8,8 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+
+#include "rendezvous/dynamic/file_store_codec.h"
 
 namespace {
 using namespace lockstep;              // NOLINT
