@@ -78,7 +78,7 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   });
 }
 
-void DynamicBackend::agree(RoundResult round, Done<std::optional<Round>> done) {
+void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& done) {
   round_ = std::move(round);
   all_ours_ = std::all_of(round_.nodes.begin(), round_.nodes.end(),
                           [](const Node& node) { return badge_of(node).has_value(); });

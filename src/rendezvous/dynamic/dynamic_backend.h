@@ -43,7 +43,7 @@ class DynamicBackend : public Backend {
   std::string waiting_for() const override;
 
  private:
-  void agree(RoundResult round, Done<std::optional<Round>> done);
+  void agree(RoundResult round, const Done<std::optional<Round>>& done);
   void void_round(const std::string& why);
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
   void on_watched(const RendezvousState& state);
