@@ -25,7 +25,8 @@ class MeetingPlace {
   // This node hosts the store: it goes when the node goes.
   virtual bool hosts() const { return false; }
   virtual std::size_t guests() const { return 0; }  // connections of others, while hosting
-  // Of guests, while hosting. NOLINTNEXTLINE(performance-unnecessary-value-param): kept by who hosts
+  // Of guests, while hosting.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void on_departure(std::function<void()> /*fn*/) {}
   // The store is gone; requests under way have failed before.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
