@@ -6,6 +6,7 @@ import resource
 import signal
 import socket
 import struct
+import time
 
 import pytest
 
@@ -111,6 +112,27 @@ def test_ten_thousand_connections(store):
         for peer in peers:
             peer.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# Row 70 of the specification's table: as a large c10d job does it, in the bytes of its state.
+def test_two_thousand_agents_and_the_state_of_a_thousand_nodes(store):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    state = b"A" * 160_000  # PyTorch bounds the state of 1,000 nodes to that
+    peers = [Client(store.address) for _ in range(2000)]
+    peers[0].set("/torch.rendezvous.big", state)
+    start = time.monotonic()
+    for peer in peers:  # all ask at once, nobody reads yet: the store must not hold all answers for long
+        peer.op(3, text("/torch.rendezvous.big"))  # GET
+    for peer in peers:
+        assert peer.value() == state
+    for peer in peers:
+        peer.op(4, text("/joined"), struct.pack("<q", 1))  # ADD
+    counts = [peer.number() for peer in peers]
+    assert sorted(counts) == list(range(1, 2001))
+    assert time.monotonic() - start < 10
+    peak_kb = int(status_of(store.pid)["VmHWM"].split()[0])
+    assert peak_kb < 512 << 10, f"{peak_kb} kB"
 
 
 def test_stats_are_printed(lockstep):
