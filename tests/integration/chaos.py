@@ -1,6 +1,6 @@
 """Chaos: a toy training on several hosts, and a person with a grudge against it.
 
-    chaos.py [--seed 1] [--faults 200] [--hosts 8] [--min-nodes 4] [--backend lockstep] [--longest-cut 20]
+    chaos.py [--seed 1] [--faults 200] [--hosts 8] [--min-nodes 4] [--backend lockstep] [--longest-cut 20] [...]
 
 Faults come at random: a worker killed, an agent killed (alone, or with its guardian), an agent stopped for a while,
 a host's link cut for a while. Meanwhile a scheduler does what schedulers do: where an agent ended without success,
@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -137,9 +138,10 @@ class Node:
 
 class Chaos:
     def __init__(self, hosts, *, seed, faults, count=8, min_nodes=4, backend="lockstep", longest_cut=20.0, step_ms=20,
-                 options=(), say=print):
+                 conf=None, say=print):
         self.say_to = say
-        self.seed, self.faults, self.backend, self.options, self.step_ms = seed, faults, backend, options, step_ms
+        self.seed, self.faults, self.backend, self.step_ms = seed, faults, backend, step_ms
+        self.conf = conf if conf is not None else CONF.get(backend, "")
         self.min_nodes = min_nodes
         self.plan = make_plan(seed, faults, count, longest_cut)
         self.chance = random.Random(seed + 1)  # the scheduler's
@@ -157,15 +159,11 @@ class Chaos:
 
     def start(self, host):
         token = uuid.uuid4().hex
-        conf = CONF.get(self.backend)
-        return host.start("--nnodes", f"{self.min_nodes}:{len(self.plan_hosts())}", "--nproc-per-node", 1, "--max-restarts",
+        return host.start("--nnodes", f"{self.min_nodes}:{len(self.hosts.all)}", "--nproc-per-node", 1, "--max-restarts",
                           100000, "--rdzv-backend", self.backend, "--rdzv-endpoint", "node0:29400", "--rdzv-id",
-                          f"chaos-{self.seed}", *(["--rdzv-conf", conf] if conf else []), *self.options,
-                          SCRIPTS / "toy_training.py", self.training.folder, self.step_ms, token=token,
+                          f"chaos-{self.seed}", "--rdzv-conf", self.conf, SCRIPTS / "toy_training.py",
+                          self.training.folder, self.step_ms, token=token,
                           env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO"})
-
-    def plan_hosts(self):
-        return self.hosts.all
 
     # --- what goes on all the time
 
@@ -309,13 +307,14 @@ def main():
     parser.add_argument("--min-nodes", type=int, default=4)
     parser.add_argument("--backend", default="lockstep")
     parser.add_argument("--longest-cut", type=float, default=20.0)
+    parser.add_argument("--rdzv-conf", help="instead of what chaos.py sets")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     given = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="chaos-"))
     hosts = Hosts(Lockstep(folder))
     try:
         chaos = Chaos(hosts, seed=given.seed, faults=given.faults, count=given.hosts, min_nodes=given.min_nodes,
-                      backend=given.backend, longest_cut=given.longest_cut)
+                      backend=given.backend, longest_cut=given.longest_cut, conf=given.rdzv_conf)
         wrong = chaos.run()
         (folder / "agents.log").write_text(chaos.logs())
     finally:
@@ -324,7 +323,6 @@ def main():
     if given.keep or wrong:
         print(f"logs: {folder}/agents.log")
     else:
-        import shutil
         shutil.rmtree(folder)
     return 1 if wrong else 0
 

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from harness import BINARY, TOKEN, WORKER, alive, until
+from harness import WORKER, alive, until
 from hosts import Hosts
 
 PORT = 7000

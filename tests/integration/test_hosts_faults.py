@@ -138,6 +138,22 @@ def test_a_killed_agent_is_left_out_and_replaced(job, hosts, backend):
     job.ends_well(a, b, c)
 
 
+# The connection of an agent that dies ends at once: nobody waits for heartbeats to be missed.
+def test_seven_of_eight_go_on_within_a_second_and_a_half(job, hosts):
+    eight = hosts(8)
+    job = job("lockstep", "4:8")
+    job.start(*eight)
+    job.goes_on_with(*eight)
+    since = time.monotonic()
+    os.kill(eight[5].agent(), signal.SIGKILL)
+    left = [host for host in eight if host is not eight[5]]
+    step = job.goes_on_with(*left)
+    figure("agent of one of eight killed", "lockstep", since, step)
+    assert step["at"] - since < 1.5
+    job.runs[eight[5]].wait()
+    job.ends_well(*left)
+
+
 @pytest.mark.parametrize("backend", [pytest.param("c10d", marks=LINGERS), "lockstep"])
 def test_a_host_that_vanished_is_left_out_and_comes_back_after_a_boot(job, hosts, backend):
     a, b, c = hosts(3)
