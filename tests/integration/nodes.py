@@ -2,6 +2,7 @@
 loopback address of its own, as if it were a node."""
 import json
 import re
+import shutil
 import socket
 import subprocess
 
@@ -27,6 +28,7 @@ class Job:
 
     def __init__(self, lockstep, backend="c10d"):
         self.lockstep = lockstep
+        self.worker = lockstep.folder / "worker"  # a copy in /tmp, which torchrun's root has as well
         self.backend = backend
         self.port = free_port()
         self.id = f"job{self.port}"
@@ -54,7 +56,9 @@ class Job:
 
     def torchrun(self, number, *args, script=None, script_args=(), env=None, before=(), **options):
         """torchrun 2.6, with the C worker's actions or a Python script of the tests' own tree or of /tmp."""
-        what = (script, *script_args) if script else ("--no-python", WORKER, *script_args)
+        if not script and not self.worker.exists():
+            shutil.copy(WORKER, self.worker)
+        what = (script, *script_args) if script else ("--no-python", self.worker, *script_args)
         return self.lockstep.start(
             *self.command(number, *args, **options), *what, program=(*before, TRIXIE),
             env={"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1,
