@@ -15,8 +15,9 @@ from harness import BUILD, PEERS, SUPPORT, free_port, skip, until
 
 TOOL = BUILD / "tests/backend_tool"
 SHOW = """import os, sys, time
-print("ENV " + " ".join(f"{k}={os.environ[k]}" for k in ("RANK", "WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
-      "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE")), flush=True)
+shown = " ".join(f"{k}={os.environ[k]}" for k in ("RANK", "WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "MASTER_ADDR",
+                 "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE"))
+os.write(1, f"ENV {shown}\\n".encode())  # one write: lines of two workers don't mix
 marker = __file__ + os.environ["LOCAL_RANK"]
 if not os.path.exists(marker):  # in its first round only: "hold" or "fail", after so many seconds
     open(marker, "w").close()

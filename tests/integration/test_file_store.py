@@ -224,7 +224,8 @@ def test_a_rendezvous_beside_torchrun(lockstep, tmp_path, first):
         skip("no .cache/peers/trixie: run ./dev peers")
     path = tmp_path / "rendezvous"
     script = lockstep.work / "show.py"
-    script.write_text('import os\nprint("ENV", *(os.environ[k] for k in ("RANK", "WORLD_SIZE", "MASTER_PORT")), flush=True)\n')
+    script.write_text('import os\nline = " ".join(os.environ[key] for key in ("RANK", "WORLD_SIZE", "MASTER_PORT"))\n'
+                      'os.write(1, f"ENV {line}\\n".encode())  # one write: lines of two workers don\'t mix\n')
 
     def ours():
         return lockstep.start("file", "--endpoint", path, "--id", "job", "--nnodes", "2", "--local-addr", "127.0.0.2",

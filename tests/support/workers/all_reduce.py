@@ -1,6 +1,7 @@
 """G: a gloo all-reduce; "--fail-first" fails on rank 0 after the collective of attempt 0, "--fail-once FILE" likewise,
 but goes by the file, which is there from then on."""
 import os
+import signal
 import sys
 
 import torch
@@ -13,11 +14,13 @@ dist.init_process_group("gloo")
 value = torch.tensor([float(dist.get_rank() + 1)])
 dist.all_reduce(value)
 attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
-print(f"torch {torch.__version__} attempt {attempt} rank {dist.get_rank()} sum {value.item()}", flush=True)
+line = f"torch {torch.__version__} attempt {attempt} rank {dist.get_rank()} sum {value.item()}\n"
+os.write(1, line.encode())  # one write: lines of several workers don't mix
 if fails:
     dist.barrier()
     if dist.get_rank() == 0:
         if once:
             open(once, "w").close()
         os._exit(9)
+    signal.pause()  # the others must not succeed first: a torchrun whose workers are done never comes back for a restart
 dist.destroy_process_group()
