@@ -4,8 +4,6 @@
 #include "rendezvous/solo.h"
 #include "rendezvous/static_backend.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "rendezvous/dynamic/c10d_place.h"
@@ -215,11 +213,8 @@ Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
   if (config.rdzv_backend == "static") return make_static(loop, config, std::move(offer));
   if (config.rdzv_backend == "c10d" || config.rdzv_backend == "etcd-v2")
     return make_dynamic(loop, config, std::move(offer), std::move(offer_store));
-  if (config.rdzv_backend == "etcd")
-    return make_etcd(loop, config, std::move(offer), std::move(offer_store));
-  return fail(
-      Errc::unavailable,
-      fmt::format("several nodes over the backend '{}' are not there yet", config.rdzv_backend));
+  // The rule of backends has let no other name through.
+  return make_etcd(loop, config, std::move(offer), std::move(offer_store));
 }
 
 }  // namespace lockstep::agent
