@@ -1,5 +1,7 @@
 #include "io/connect.h"
 
+#include "io/tcp_probe.h"
+
 #include <fmt/core.h>
 
 #include <errno.h>
@@ -13,15 +15,9 @@ namespace lockstep::io {
 namespace {
 
 void prepare(int fd) {
-  const auto set = [fd](int level, int name, int value) {
-    setsockopt(fd, level, name, &value, sizeof value);
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 20'000);
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  probe_server(fd);
 }
 
 }  // namespace

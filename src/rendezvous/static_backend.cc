@@ -297,6 +297,7 @@ void StaticBackend::await_guests(Done<void> done) {
     turn_.cancel();
     return done({});
   }
+  server_->await_departures();
   server_->on_departure([this, done] { await_guests(done); });
   turn_.start(deadline_ - io::Clock::now(), [this, done] { await_guests(done); });
 }

@@ -1,5 +1,6 @@
 // The asynchronous client's way to a connection: look the name up, try each address, greet, check
 // the echo; pause and begin again until the time allowed is over.
+#include "io/tcp_probe.h"
 #include "store/async_client.h"
 
 #include <fmt/core.h>
@@ -24,16 +25,10 @@ constexpr milliseconds kLongestPause(1000);
 constexpr milliseconds kPatience(8000);
 
 // A host that vanished without a word is noticed, also while it owes us the answer to a wait.
-void keep_alive(int fd) {
-  const auto set = [fd](int level, int name, int value) {
-    setsockopt(fd, level, name, &value, sizeof value);
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 20'000);
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
+void prepare(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  io::probe_server(fd);
 }
 
 std::uint32_t nonce() {
@@ -105,7 +100,7 @@ void AsyncClient::try_address() {
   const std::string what = fmt::format("connect to the store at {}", place());
   fd_ = io::Fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_) return next_address(fail_sys(what, errno).value());
-  keep_alive(fd_.get());
+  prepare(fd_.get());
   if (::connect(fd_.get(), to.get(), to.size) != 0 && errno != EINPROGRESS)
     return next_address(fail_sys(what, errno).value());
   stage_ = Stage::connecting;

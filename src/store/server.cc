@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "io/listen.h"
+#include "io/tcp_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,8 @@ constexpr int kAcceptsPerWakeup = 256;
 constexpr std::size_t kKeepScratchBytes = 1U << 20;
 // What an idle connection may keep for its next replies.
 constexpr std::size_t kKeepIdleBytes = 64;
+// Five seconds without a sign of life at the end of a job.
+constexpr io::ProbePlan kFarewell{std::chrono::seconds(1), std::chrono::seconds(1), 5};
 }  // namespace
 
 struct Server::Connection : Session {
@@ -59,7 +62,8 @@ Server::Server(io::Loop& loop, Options options)
       options_(std::move(options)),
       engine_(options_.limits),
       buffer_(std::max<std::size_t>(options_.read_buffer_bytes, 1)),
-      departure_(loop) {}
+      departure_(loop),
+      vigil_(loop) {}
 
 Server::~Server() {
   while (!connections_.empty())
@@ -274,6 +278,21 @@ void Server::close(Connection& connection) {
 
 void Server::on_departure(std::function<void()> fn) {
   on_departure_ = std::move(fn);
+}
+
+void Server::await_departures() {
+  if (vigil_.active()) return;
+  for (const auto& connection : connections_)
+    io::probe_peer(connection->fd.get(), kFarewell);
+  drop_the_vanished();
+}
+
+// From the back: closing one puts the last in its place.
+void Server::drop_the_vanished() {
+  for (std::size_t i = connections_.size(); i-- > 0;)
+    if (io::ignores_data(connections_[i]->fd.get(), kFarewell.every * kFarewell.most))
+      close(*connections_[i]);
+  vigil_.start(kFarewell.every, [this] { drop_the_vanished(); });
 }
 
 }  // namespace lockstep::store

@@ -73,6 +73,10 @@ class Server {
   Stats stats() const;
   // Called, in a turn of its own, after connections have gone.
   void on_departure(std::function<void()> fn);
+  // For a host that only waits for its guests to go. From now on a guest whose machine has not
+  // answered for some seconds is gone, though its connection never ended. (While there is work its
+  // connection may stay cut for as long as its own patience lasts: PyTorch's is without end.)
+  void await_departures();
 
  private:
   struct Connection;
@@ -90,6 +94,7 @@ class Server {
   void close_for_error(Connection& connection);
   void close(Connection& connection);
   void flush_touched();
+  void drop_the_vanished();
 
   io::Loop& loop_;
   Options options_;
@@ -106,6 +111,7 @@ class Server {
   bool refusal_logged_ = false;
   std::function<void()> on_departure_;
   io::Timer departure_;
+  io::Timer vigil_;  // while departures are awaited
 };
 
 }  // namespace lockstep::store

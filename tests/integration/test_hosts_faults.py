@@ -13,8 +13,6 @@ from chaos import CONF, Training
 from harness import SCRIPTS, alive, until
 
 BACKENDS = ["c10d", "lockstep"]
-# Strict: whoever repairs it has to take the mark away.
-LINGERS = pytest.mark.xfail(strict=True, reason="c10d: the host waits 30 s for the connection of a host that is gone")
 
 
 class Job:
@@ -154,7 +152,7 @@ def test_seven_of_eight_go_on_within_a_second_and_a_half(job, hosts):
     job.ends_well(*left)
 
 
-@pytest.mark.parametrize("backend", [pytest.param("c10d", marks=LINGERS), "lockstep"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_host_that_vanished_is_left_out_and_comes_back_after_a_boot(job, hosts, backend):
     a, b, c = hosts(3)
     job = job(backend, "2:3")
@@ -170,7 +168,7 @@ def test_a_host_that_vanished_is_left_out_and_comes_back_after_a_boot(job, hosts
 
 
 # Too few are left: all stop, and say whom they miss.
-@pytest.mark.parametrize("backend", [pytest.param("c10d", marks=LINGERS), "lockstep"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_fixed_job_that_lost_a_host_ends_with_its_name(job, hosts, backend):
     a, b, c = hosts(3)
     job = job(backend, "3")

@@ -84,6 +84,12 @@ std::size_t C10dPlace::guests() const {
   return all > kOwn ? all - kOwn : 0;
 }
 
+void C10dPlace::on_departure(std::function<void()> fn) {
+  if (!server_) return;
+  if (fn) server_->await_departures();
+  server_->on_departure(std::move(fn));
+}
+
 std::string C10dPlace::describe_hosting() const {
   std::string text = fmt::format("the store that this node hosts at port {} ({})", server_->port(),
                                  hosting_reason(found_, settings_.endpoint.host));

@@ -37,9 +37,7 @@ class C10dPlace : public MeetingPlace {
   std::string node_address() const override { return node_address_; }
   bool hosts() const override { return server_ != nullptr; }
   std::size_t guests() const override;
-  void on_departure(std::function<void()> fn) override {
-    if (server_) server_->on_departure(std::move(fn));
-  }
+  void on_departure(std::function<void()> fn) override;
   std::string describe() const override;
 
   store::Server* server() { return server_.get(); }

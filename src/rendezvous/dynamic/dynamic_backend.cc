@@ -262,7 +262,10 @@ void DynamicBackend::exchange_reports(const NodeReport& own, std::chrono::millis
 }
 
 void DynamicBackend::leave(Departure how, Done<void> done) {
+  // Nobody else fails because this node cannot reach the store.
+  if (how == Departure::failed && driver_ && driver_->unheard()) how = Departure::stopped;
   const bool runs = std::exchange(in_round_, false);
+  const bool had_round = board_ != nullptr;
   agreeing_ = nullptr;
   in_barrier_ = false;
   barrier_done_ = nullptr;
@@ -278,6 +281,8 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   };
   if (how != Departure::succeeded && runs) say_goodbye(how);
   if (how == Departure::stopped) return driver_->withdraw(left);
+  const bool of_round = how == Departure::failed && had_round && all_ours_;
+  if (of_round) return driver_->fail_round(left);
   driver_->close(left);
 }
 

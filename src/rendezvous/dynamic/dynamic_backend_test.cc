@@ -13,8 +13,25 @@ namespace lockstep::rendezvous {
 namespace {
 using namespace std::chrono_literals;
 
+// A c10d place whose state is not to be had while `silent`.
+class SilentPlace : public C10dPlace, private StateStore {
+ public:
+  using C10dPlace::C10dPlace;
+  StateStore& state() override { return *this; }
+  bool silent = false;
+
+ private:
+  void read(Done<Stored> done) override {
+    if (!silent) return C10dPlace::state().read(std::move(done));
+    keys().probe("any", [done](const auto&) { done(fail(Errc::timeout, "no answer")); });
+  }
+  void write(const Stored& before, const std::string& text, Done<Stored> done) override {
+    C10dPlace::state().write(before, text, std::move(done));
+  }
+};
+
 struct Agent {
-  C10dPlace* place = nullptr;
+  SilentPlace* place = nullptr;
   std::unique_ptr<DynamicBackend> backend;
   std::optional<Result<void>> opened;
   std::optional<Result<std::optional<Round>>> joined;
@@ -38,12 +55,12 @@ class DynamicBackendTest : public ::testing::Test {
   Agent& open(const std::string& name) {
     Agent& agent = agents.emplace_back();
     settings.offer.host = name;
-    auto place =
-        std::make_unique<C10dPlace>(loop, C10dPlaceSettings{.endpoint = {"127.0.0.1", port},
-                                                            .run_id = "job",
-                                                            .is_host = is_host,
-                                                            .local_addr = name,
-                                                            .read_timeout = settings.read_timeout});
+    auto place = std::make_unique<SilentPlace>(
+        loop, C10dPlaceSettings{.endpoint = {"127.0.0.1", port},
+                                .run_id = "job",
+                                .is_host = is_host,
+                                .local_addr = name,
+                                .read_timeout = settings.read_timeout});
     agent.place = place.get();
     agent.backend = std::make_unique<DynamicBackend>(loop, std::move(place), settings,
                                                      [](const std::string& addr) {
@@ -278,6 +295,46 @@ TEST_F(DynamicBackendTest, WhoCannotBeginTheRoundSaysSo) {
   until([&] { return a.interrupted.has_value(); });
   EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
   EXPECT_EQ(a.interrupted->why, "b has left: it could not start its workers");
+}
+
+// Cut off for so long that the others have formed a round without it.
+TEST_F(DynamicBackendTest, WhoWasGivenUpFailsAlone) {
+  settings.dynamic.min_nodes = 1;
+  Agent& a = open("a");
+  settings.dynamic.keep_alive_interval = 60s;
+  Agent& b = open("b");
+  join_all({&a, &b});
+  until([&] { return a.interrupted.has_value(); });
+  join_all({&a});
+  EXPECT_EQ(round(a).group_world_size, 1);
+  b.backend->leave(Departure::failed, [&](const Result<void>& left) { b.left = left; });
+  until([&] { return b.left.has_value(); });
+  EXPECT_TRUE(*b.left);
+  EXPECT_FALSE(a.interrupted);
+  Agent& c = open("c");
+  join(c);
+  until([&] { return a.interrupted.has_value(); });
+  join(a);
+  until([&] { return a.joined && c.joined; });
+  EXPECT_EQ(round(c).group_world_size, 2);
+}
+
+TEST_F(DynamicBackendTest, WhoGetsNoAnswerWhileJoiningClosesNothing) {
+  settings.dynamic.min_nodes = 1;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  b.place->silent = true;
+  join(b);
+  until([&] { return b.joined.has_value(); });
+  EXPECT_EQ(b.joined->error().code, Errc::timeout);
+  b.place->silent = false;
+  b.backend->leave(Departure::failed, [&](const Result<void>& left) { b.left = left; });
+  until([&] { return a.interrupted && b.left; });
+  EXPECT_TRUE(*b.left);
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin);
+  join_all({&a});
+  EXPECT_EQ(round(a).group_world_size, 1);
 }
 
 TEST_F(DynamicBackendTest, NamesOfNodesCannotSteerTheTerminal) {

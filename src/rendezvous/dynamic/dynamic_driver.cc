@@ -19,6 +19,11 @@ bool is_news(const RendezvousState& from, const RendezvousState& to, std::size_t
   return from.complete != to.complete || from.round != to.round || from.closed != to.closed || room;
 }
 
+bool is_silence(const Result<Step>& outcome) {
+  return !outcome &&
+         (outcome.error().code == Errc::timeout || outcome.error().code == Errc::unavailable);
+}
+
 }  // namespace
 
 std::string round_prefix(const std::string& run_id, std::int64_t round) {
@@ -74,7 +79,7 @@ void DynamicDriver::read() {
 bool DynamicDriver::given_up() const {
   if (operations_.size() < 2 || operations_.front().op != Op::join) return false;
   const Op next = operations_[1].op;
-  return next == Op::withdraw || next == Op::close;
+  return next == Op::withdraw || next == Op::close || next == Op::fail;
 }
 
 void DynamicDriver::consider(const StateStore::Stored& stored) {
@@ -134,8 +139,11 @@ void DynamicDriver::end(Result<Step> outcome) {
   woken_at_ = -1;
   const Operation ended = std::move(operations_.front());
   operations_.pop_front();
-  if (ended.op == Op::join) in_round_ = outcome && outcome->is(Step::Kind::done);
-  if (ended.op == Op::withdraw || ended.op == Op::close) in_round_ = false;
+  if (ended.op == Op::join) {
+    in_round_ = outcome && outcome->is(Step::Kind::done);
+    unheard_ = is_silence(outcome);
+  }
+  if (ended.op != Op::join && ended.op != Op::keep_alive) in_round_ = false;
   if (!operations_.empty()) {
     start_next();
   } else if (in_round_ && !lost_) {
@@ -201,6 +209,10 @@ void DynamicDriver::withdraw(Done<void> done) {
 
 void DynamicDriver::close(Done<void> done) {
   run_simple(Op::close, "closing", std::move(done));
+}
+
+void DynamicDriver::fail_round(Done<void> done) {
+  run_simple(Op::fail, "closing", std::move(done));
 }
 
 }  // namespace lockstep::rendezvous

@@ -39,6 +39,10 @@ class DynamicDriver {
   void join(Done<std::optional<RoundResult>> done);
   void withdraw(Done<void> done);  // out of all lists, for an agent that gives up
   void close(Done<void> done);     // for good, for all agents
+  // For the others too, as far as they are still in this node's last round.
+  void fail_round(Done<void> done);
+  // The last join() failed because the store did not answer.
+  bool unheard() const { return unheard_; }
 
   // From a finished join on, until the next one or the end: the state without dead nodes, each time
   // it was looked at (once a second).
@@ -87,6 +91,7 @@ class DynamicDriver {
   std::int64_t woken_at_ = -1;
   bool in_round_ = false;
   bool lost_ = false;
+  bool unheard_ = false;
   std::function<void(const RendezvousState&)> on_watched_;
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };

@@ -56,9 +56,9 @@ DynamicMember::DynamicMember(Node self, DynamicSettings settings)
 void DynamicMember::begin(Op op, Now now) {
   op_ = op;
   left_ = false;
-  const Period allowed = op == Op::keep_alive ? settings_.heartbeat_timeout
-                         : op == Op::close    ? settings_.close_timeout
-                                              : settings_.join_timeout;
+  const Period allowed = op == Op::keep_alive                ? settings_.heartbeat_timeout
+                         : op == Op::close || op == Op::fail ? settings_.close_timeout
+                                                             : settings_.join_timeout;
   deadline_ = now.steady + allowed;
 }
 
@@ -72,6 +72,7 @@ Step DynamicMember::next(const RendezvousState& stored, Now now) {
     case Op::keep_alive:
       return next_keep_alive(std::move(state), now);
     case Op::close:
+    case Op::fail:
       return next_close(std::move(state), now);
     case Op::join:
       break;
@@ -124,7 +125,8 @@ Step DynamicMember::next_keep_alive(RendezvousState state, Now now) const {
 }
 
 Step DynamicMember::next_close(RendezvousState state, Now now) const {
-  if (state.closed) return step(Kind::done, std::move(state));
+  const bool given_up = op_ == Op::fail && !state.participants.contains(self_);
+  if (state.closed || given_up) return step(Kind::done, std::move(state));
   if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
   state.closed = true;
   return step(Kind::write, std::move(state));

@@ -90,6 +90,7 @@ enum class Op {
   withdraw,    // out of all lists: for an agent that ends while it waits
   keep_alive,  // renew the own heartbeat if it is due
   close,       // no more rounds
+  fail,        // likewise, unless the others have given this node up: their round lives
 };
 
 struct Step {

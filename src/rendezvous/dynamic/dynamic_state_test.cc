@@ -297,6 +297,16 @@ TEST_P(DynamicState, Close) {
   EXPECT_TRUE(closing.next(state({kB}, true), clock_.now).is(Kind::timed_out));
 }
 
+TEST_P(DynamicState, WhoFailsClosesOnlyTheRoundThatItIsIn) {
+  auto failing = member(kB, 1, 2);
+  failing.begin(Op::fail, clock_.now);
+  EXPECT_TRUE(failing.next(state({kA}, true), clock_.now).is(Kind::done)) << "given up";
+  EXPECT_TRUE(failing.next(state({kA}, false), clock_.now).is(Kind::done));
+  const Step step = failing.next(state({kA, kB}, true), clock_.now);
+  ASSERT_TRUE(step.is(Kind::write));
+  EXPECT_TRUE(step.state.closed);
+}
+
 TEST_P(DynamicState, SilentNodesAreDroppedFromAllLists) {
   auto stored = state({kA, kB}, true);
   add(stored, &RendezvousState::wait_list, kC);
