@@ -125,14 +125,13 @@ std::optional<std::size_t> root_cause(const FailureReport& report) {
 
 namespace {
 // The text is a worker's: its lines and tabs are kept, but it must not steer the terminal.
-std::string harmless(const std::string& text) {
+std::string harmless(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '\n' || c == '\t') {
-      out += c;
-    } else {
-      out += printable({&c, 1});
-    }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\n\t", at), text.size());
+    out += printable(text.substr(at, end - at), std::string_view::npos);
+    if (end < text.size()) out += text[end];
+    at = end + 1;
   }
   return out;
 }

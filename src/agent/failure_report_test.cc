@@ -161,12 +161,13 @@ TEST_F(Report, Json) {
 TEST_F(Report, AnotherNodesTextCannotSteerTheTerminalNorTheArithmetic) {
   const auto parsed = parse_failures(R"([{"rank": 99999999999999, "local_rank": -99999999999999,
       "host": "a\u001b[2J\n[1]:\nb", "pid": 18446744073709551615, "exit_code": -2147483648,
-      "time_ms": -9223372036854775808, "notes": ["x\u0007\ny"], "stderr_tail": ["a\tb\rc", 7]},
-      {"exit_code": 3, "error_file": "/e\u001b]0;", "message": "m\u001b"}])");
+      "time_ms": -9223372036854775808, "notes": ["x\u0007\ny\u009b2J"], "stderr_tail": ["a\tb\rc", 7]},
+      {"exit_code": 3, "error_file": "/e\u001b]0;", "message": "m\u001b\u009b"}])");
   ASSERT_TRUE(parsed) << parsed.error().message;
   report_.failures = *parsed;
   const std::string text = format_report(report_) + failed_line(parsed->at(0), "x");
   EXPECT_EQ(text.find_first_of("\x1b\x07\r"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos) << text;
   EXPECT_NE(text.find("host      : a\\x1b[2J\\x0a[1]:\\x0ab\n"), std::string::npos) << text;
   EXPECT_NE(text.find("    a\tb\\x0dc"), std::string::npos) << text;
   EXPECT_NE(text.find("error_file: /e\\x1b]0;"), std::string::npos) << text;
@@ -180,8 +181,8 @@ TEST_F(Report, AnotherNodesTextCannotSteerTheTerminalNorTheArithmetic) {
 TEST_F(Report, AWorkersTextCannotSteerTheTerminal) {
   WorkerFailure failure;
   failure.exit_code = 1;
-  failure.error = parse_error_record(R"({"message": "a\u001b[2J\tb"})");
-  EXPECT_EQ(failure_message(failure), "a\\x1b[2J\tb");
+  failure.error = parse_error_record(R"({"message": "a\u001b[2J\tb \u009b2J \u00e9"})");
+  EXPECT_EQ(failure_message(failure), "a\\x1b[2J\tb \\xc2\\x9b2J \xc3\xa9");
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ void write(Level level, std::string_view text) {
   const std::string head = header(level);
   std::string out;
   for (const std::string& line : split(text, '\n'))
-    out += head + line + "\n";
+    out += head + printable(line, std::string::npos) + "\n";
   if (g_sink != nullptr) {
     g_sink(g_sink_context, out);
   } else {

@@ -1,10 +1,11 @@
 #include "base/text.h"
 
+#include "base/utf8.h"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace lockstep {
 
@@ -131,17 +132,17 @@ std::string shell_join(std::span<const std::string> argv) {
 
 std::string printable(std::string_view bytes, std::size_t limit) {
   std::string out;
-  for (const char c : bytes.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      char hex[8];
-      std::snprintf(hex, sizeof hex, "\\x%02x", byte);
-      out += hex;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t shown = shown_length(bytes.substr(at));
+    const std::size_t size = std::max<std::size_t>(shown, 1);
+    if (size > limit - at) return out + "...";
+    if (shown == 0) {
+      append_escaped(bytes[at], out);
     } else {
-      out += c;
+      out += bytes.substr(at, size);
     }
+    at += size;
   }
-  if (bytes.size() > limit) out += "...";
   return out;
 }
 

@@ -28,8 +28,8 @@ std::optional<double> parse_float(std::string_view text);
 std::string shell_quote(std::string_view text);
 std::string shell_join(std::span<const std::string> argv);
 
-// Printable form of bytes from outside, for messages: control bytes as \xNN, cut after `limit`
-// bytes.
+// Printable form of bytes from outside, for messages: control characters and broken UTF-8 as \xNN,
+// cut after `limit` bytes, between characters.
 std::string printable(std::string_view bytes, std::size_t limit = 200);
 
 // Edit distance with transpositions, and the candidate near enough to be meant (or nullopt).

@@ -39,5 +39,24 @@ TEST(Text, PrintableHidesControlBytes) {
   EXPECT_EQ(printable("abcdef", 3), "abc...");
 }
 
+TEST(Text, PrintableKeepsUtf8AndEscapesWhatSteersATerminal) {
+  const std::string good = "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x9a\x80";
+  EXPECT_EQ(printable(good), good);
+  EXPECT_EQ(printable("a\xc2\x9b"
+                      "2J"),
+            "a\\xc2\\x9b"
+            "2J");  // CSI
+  EXPECT_EQ(printable("\x9b"
+                      "2J\xe2\x82"),
+            "\\x9b"
+            "2J\\xe2\\x82");
+}
+
+TEST(Text, PrintableCutsBetweenCharacters) {
+  EXPECT_EQ(printable("ab\xe2\x82\xac", 4), "ab...");
+  EXPECT_EQ(printable("ab\xe2\x82\xac", 5), "ab\xe2\x82\xac");
+  EXPECT_EQ(printable("abc", 0), "...");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -89,7 +89,8 @@ void print_error(std::string_view program, const Error& error) {
   std::string text = std::string(program) + ": error: " + error.message;
   if (!error.hint.empty() && text.ends_with('.')) text.pop_back();
   if (!error.hint.empty()) text += "; " + error.hint;
-  std::fprintf(stderr, "%s\n", text.c_str());
+  // Much of it may be another node's.
+  std::fprintf(stderr, "%s\n", printable(text, std::string::npos).c_str());
 }
 
 }  // namespace lockstep::cli

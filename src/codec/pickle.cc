@@ -1,6 +1,7 @@
 #include "codec/pickle.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "codec/pickle_ops.h"
 
 #include <fmt/core.h>

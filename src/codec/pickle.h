@@ -73,7 +73,4 @@ Pickled pickle_bytes(std::string_view bytes);
 Pickled pickle_global(const PickleGlobal& global);
 Pickled pickle_items(PickleValue::Kind kind, std::vector<Pickled> items);  // the others
 
-// Whether a text may hold these bytes: valid UTF-8, without surrogates.
-bool is_utf8(std::string_view bytes);
-
 }  // namespace lockstep::codec

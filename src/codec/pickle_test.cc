@@ -278,15 +278,5 @@ TEST(Pickle, WhatCannotBeWritten) {
   EXPECT_EQ(refused(pickle_text(std::string(100, 'x')), {.max_bytes = 50}), "too large");
 }
 
-TEST(Pickle, Utf8) {
-  for (const char* good : {"", "a", "\xc2\x80", "\xe2\x82\xac", "\xed\x9f\xbf", "\xee\x80\x80",
-                           "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
-    EXPECT_TRUE(is_utf8(good)) << good;
-  for (const char* bad :
-       {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
-        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xc2", "\xc2\x61"})
-    EXPECT_FALSE(is_utf8(bad));
-}
-
 }  // namespace
 }  // namespace lockstep::codec

@@ -1,4 +1,5 @@
 // The writing half of pickle.h, and the makers of values.
+#include "base/utf8.h"
 #include "codec/pickle.h"
 #include "codec/pickle_ops.h"
 
@@ -251,24 +252,6 @@ Pickled pickle_global(const PickleGlobal& global) {
 }
 Pickled pickle_items(Kind kind, std::vector<Pickled> items) {
   return make({.kind = kind, .items = std::move(items)});
-}
-
-bool is_utf8(std::string_view bytes) {
-  for (std::size_t at = 0; at < bytes.size();) {
-    const auto lead = static_cast<unsigned char>(bytes[at++]);
-    if (lead < 0x80) continue;
-    const std::size_t more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4 || bytes.size() - at < more) return false;
-    std::uint32_t code = lead & (0x3fU >> more);
-    for (std::size_t i = 0; i < more; ++i) {
-      const auto next = static_cast<unsigned char>(bytes[at++]);
-      if ((next & 0xc0U) != 0x80) return false;
-      code = code << 6 | (next & 0x3fU);
-    }
-    constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
-    if (code < kLeast[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
-  }
-  return true;
 }
 
 }  // namespace lockstep::codec

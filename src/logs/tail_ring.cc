@@ -1,28 +1,11 @@
 #include "logs/tail_ring.h"
 
+#include "base/utf8.h"
+
 #include <algorithm>
-#include <cstdio>
 
 namespace lockstep::logs {
 namespace {
-// Length of the well-formed UTF-8 sequence (RFC 3629) of two bytes or more at the start; 0: none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  std::size_t size = 0;
-  if (lead >= 0xc2 && lead <= 0xdf) size = 2;
-  if (lead >= 0xe0 && lead <= 0xef) size = 3;
-  if (lead >= 0xf0 && lead <= 0xf4) size = 4;
-  if (size == 0 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xed && byte(1) > 0x9f;
-  const bool beyond = lead == 0xf4 && byte(1) > 0x8f;
-  return overlong || surrogate || beyond ? 0 : size;
-}
-
 // Length of the "ESC [ ... letter" at the start; 0: none.
 std::size_t csi_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
@@ -34,19 +17,12 @@ std::size_t csi_length(std::string_view text) {
 
 void append_shown(std::string_view line, std::string& to) {
   while (!line.empty()) {
-    const auto byte = static_cast<unsigned char>(line.front());
-    std::size_t size = 1;
-    if ((byte >= 0x20 && byte < 0x7f) || byte == '\t') {
-      to += line.front();
-    } else if (const std::size_t csi = csi_length(line); csi != 0) {
-      size = csi;
-    } else if (const std::size_t utf8 = byte < 0x80 ? 0 : utf8_length(line); utf8 != 0) {
-      size = utf8;
+    std::size_t size = line.front() == '\t' ? 1 : shown_length(line);
+    if (size != 0) {
       to.append(line.substr(0, size));
-    } else {
-      char hex[5];
-      std::snprintf(hex, sizeof hex, "\\x%02x", byte);
-      to += hex;
+    } else if (size = csi_length(line); size == 0) {
+      append_escaped(line.front(), to);
+      size = 1;
     }
     line.remove_prefix(size);
   }

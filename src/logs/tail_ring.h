@@ -22,8 +22,8 @@ class TailRing {
 };
 
 // The last `lines` lines of bytes. Of a line redrawn with '\r' the last drawing; ANSI control
-// sequences taken out; other control bytes (not tab) and broken UTF-8 as \xNN; no '\n' at the end.
-// cut: bytes may begin in mid-line, then that piece is left out if there is more.
+// sequences taken out; other control characters (not tab) and broken UTF-8 as \xNN; no '\n' at the
+// end. cut: bytes may begin in mid-line, then that piece is left out if there is more.
 std::string tail_text(std::string_view bytes, std::size_t lines, bool cut);
 
 }  // namespace lockstep::logs

@@ -44,6 +44,11 @@ TEST(TailText, IsPrintable) {
   EXPECT_EQ(tail_text("\x1b[1;31mred\x1b[0m \x1b]0;", 9, false), "red \\x1b]0;");
   EXPECT_EQ(tail_text("\xc3\xa4 \xff \xc3( \xed\xa0\x80", 9, false),
             "\xc3\xa4 \\xff \\xc3( \\xed\\xa0\\x80");
+  EXPECT_EQ(tail_text("\xc2\x9b"
+                      "2J",
+                      9, false),
+            "\\xc2\\x9b"
+            "2J");
   EXPECT_EQ(tail_text(" 10%\r 20%\r 30%\nend\r\n", 9, false), " 30%\nend");
 }
 

@@ -8,7 +8,9 @@ import signal
 import pytest
 
 from harness import BUILD, SCRIPTS, free_port, one_line, read, report_of, until
-from nodes import QUICK, SHOW, Job, ends, listening, ranks, shown, starts, states, tells
+from nodes import QUICK, SHOW, Job, ends, listening, ranks, says, shown, starts, states, tells
+from tcp_store import Client
+from tcp_store import Client
 
 
 @pytest.fixture(params=["c10d", "static"])
@@ -172,6 +174,28 @@ def test_exit_code_of_the_root_cause_on_every_node(job, whose):
     runs = [job.node(number, "--exit-code", "worker", actions=(f"touch={job.lockstep.facts}", f"@{whose}",
             f"wait={job.lockstep.facts}/{1 - whose}", "exit=42", "@*", "pause")) for number in (0, 1)]
     ends(*runs, rc=42)
+
+
+# U+009B is CSI for a terminal, as ESC [ is.
+def test_what_another_node_says_steers_no_terminal(static):
+    run = static.node(0, actions=(SHOW, "pause"))
+    listening(static.port)
+    peer = Client(("127.0.0.1", static.port))
+    peer.set(f"/{static.id}/torchelastic/role_info/1",
+             json.dumps({"role": "default", "rank": 1, "local_world_size": 1, "lockstep_restarts": 0}))
+    peer.add("init/", 1)
+    starts(run, 1)
+    hostile = "\u009b2J\x1b[2J caf\u00e9"
+    failure = {"rank": 1, "host": hostile, "exit_code": 3, "notes": [hostile], "stderr_tail": [hostile]}
+    worse = {**failure, "rank": 2, "error_file": hostile, "message": hostile}
+    board = f"/{static.id}/lockstep.0/lockstep/"
+    peer.set(board + "report/1", json.dumps({"host": hostile, "report": json.dumps([failure, worse])}))
+    peer.set(board + "failure", json.dumps({"node": 1, "line": hostile, "final": True, "restarts": 0}))
+    says(run, "ending the workers")
+    peer.socket.close()
+    (ended,) = ends(run, rc=1)
+    assert "\x9b" not in ended.err and "\x1b" not in ended.err, ascii(ended.err)
+    assert ended.err.count("\\xc2\\x9b2J\\x1b[2J caf\u00e9") == 9, ascii(ended.err)
 
 
 # --- signals ---
