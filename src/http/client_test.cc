@@ -190,10 +190,10 @@ TEST_F(HttpClient, MayBeDestroyedAnywhere) {
   serve([](const std::string&) { return Say{ok("yes")}; });
   bool called = false;
   {
-    const auto forgotten = client_->ask({}, [&](Result<Answer>) { called = true; });
+    const auto forgotten = client_->ask({}, [&](const Result<Answer>&) { called = true; });
   }
   std::unique_ptr<Exchange> own;
-  own = client_->ask({}, [&](Result<Answer> answer) {
+  own = client_->ask({}, [&](const Result<Answer>& answer) {
     EXPECT_TRUE(answer);
     own.reset();
     client_.reset();

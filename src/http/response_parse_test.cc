@@ -32,7 +32,7 @@ Outcome parse(std::string_view bytes, std::size_t step, bool eof) {
 
 // Whole, and byte by byte: the same.
 Outcome parse(std::string_view bytes, bool eof = false) {
-  const Outcome whole = parse(bytes, bytes.size() + 1, eof);
+  Outcome whole = parse(bytes, bytes.size() + 1, eof);
   const Outcome pieces = parse(bytes, 1, eof);
   EXPECT_EQ(whole.state, pieces.state);
   EXPECT_EQ(whole.body, pieces.body);

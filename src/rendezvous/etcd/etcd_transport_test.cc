@@ -129,9 +129,9 @@ TEST_F(Transport, MayGoInTheMiddle) {
   serve([](const std::string&) { return Say{reply(200, "yes")}; });
   transport_ = *EtcdTransport::make(loop_, access_);
   bool called = false;
-  const auto id = transport_->ask({}, [&](Result<http::Answer>) { called = true; });
+  const auto id = transport_->ask({}, [&](const Result<http::Answer>&) { called = true; });
   transport_->forget(id);
-  transport_->ask({}, [&](Result<http::Answer> answer) {
+  transport_->ask({}, [&](const Result<http::Answer>& answer) {
     EXPECT_TRUE(answer);
     transport_.reset();
     loop_.stop();
