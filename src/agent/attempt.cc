@@ -34,6 +34,8 @@ void NodeAgent::apply(const Action& action) {
       return start_attempt();
     case ActionKind::tell_failure:
       return tell_failure(action.value != 0);
+    case ActionKind::tell_stop:
+      return rendezvous_->tell_stop();
     case ActionKind::enter_barrier:
       return enter_barrier();
     case ActionKind::stop_workers:

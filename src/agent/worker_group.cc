@@ -227,8 +227,11 @@ WorkerGroup::Actions WorkerGroup::on_barrier(Event event) {
 WorkerGroup::Actions WorkerGroup::stop(Cause cause, int signal) {
   state_ = State::stopping;
   cause_ = cause;
-  if (cause == Cause::signal) signal_ = signal;
-  return {{ActionKind::stop_workers, signal}, {ActionKind::arm_grace}};
+  Actions actions{{ActionKind::stop_workers, signal}, {ActionKind::arm_grace}};
+  if (cause != Cause::signal) return actions;
+  signal_ = signal;
+  actions.insert(actions.begin(), {ActionKind::tell_stop});
+  return actions;
 }
 
 WorkerGroup::Actions WorkerGroup::kill(Cause cause) {

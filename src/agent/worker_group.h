@@ -66,6 +66,7 @@ enum class ActionKind {
   join,
   start_attempt,  // start all workers
   tell_failure,   // to the other nodes; value: 1 where no restart is left
+  tell_stop,      // to the other nodes: a signal ends the workers of this one
   enter_barrier,
   stop_workers,    // value: signal for every live worker's group (CONT first)
   kill_workers,    // SIGKILL

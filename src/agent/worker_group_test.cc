@@ -58,7 +58,7 @@ TEST(WorkerGroup, ASignalWhileRestartingEndsTheJob) {
   begin(group);
   group.on({K::worker_failed});
   EXPECT_EQ(group.on({K::stop_signal, SIGINT}),
-            (Actions{{A::stop_workers, SIGINT}, {A::arm_grace}}));
+            (Actions{{A::tell_stop}, {A::stop_workers, SIGINT}, {A::arm_grace}}));
   group.on({K::worker_failed});
   EXPECT_EQ(group.outcome(), Outcome::signaled);
   EXPECT_EQ(group.signal(), SIGINT);
@@ -68,7 +68,7 @@ TEST(WorkerGroup, MoreSignalsDoNotMoveTheDeadline) {
   WorkerGroup group(1, 0);
   begin(group);
   EXPECT_EQ(group.on({K::stop_signal, SIGHUP}),
-            (Actions{{A::stop_workers, SIGHUP}, {A::arm_grace}}));
+            (Actions{{A::tell_stop}, {A::stop_workers, SIGHUP}, {A::arm_grace}}));
   EXPECT_EQ(group.on({K::stop_signal, SIGHUP}), (Actions{{A::stop_workers, SIGHUP}}));
 }
 
@@ -206,8 +206,9 @@ TEST(WorkerGroup, ASignalOrAnEndIsStrongerThanADoubt) {
   WorkerGroup stopping(2, 0, true);
   begin(stopping);
   stopping.on({K::worker_failed});
-  EXPECT_EQ(stopping.on({K::stop_signal, SIGTERM}),
-            (Actions{{A::tell_failure, 1}, {A::stop_workers, SIGTERM}, {A::arm_grace}}));
+  EXPECT_EQ(
+      stopping.on({K::stop_signal, SIGTERM}),
+      (Actions{{A::tell_failure, 1}, {A::tell_stop}, {A::stop_workers, SIGTERM}, {A::arm_grace}}));
   for (const K kind : {K::stop_signal, K::urgent, K::end}) {
     WorkerGroup group(1, 0, true);
     begin(group);

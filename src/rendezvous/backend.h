@@ -76,6 +76,9 @@ class Backend {
   }
   // A worker of this node has failed: the others are told at once. final: no restart is left.
   virtual void tell_failure(const std::string& line, bool final) = 0;
+  // This node was told to stop. leave() comes only when its workers have ended; the others need not
+  // wait so long to hear of it.
+  virtual void tell_stop() {}
   // All workers of this node ended well: comes back when those of all nodes have, or when waiting
   // longer makes no sense (an Error that says why; the run counts as good all the same).
   // Interruptions still come.

@@ -18,13 +18,24 @@ namespace {
 constexpr std::string_view kInit = "init/";
 constexpr std::chrono::milliseconds kCountPause{1};
 constexpr std::chrono::milliseconds kLastWords{20};
+// For those who have to hear that it is over.
 constexpr std::chrono::seconds kGoodbye{1};
-constexpr std::string_view kLeft = "left";  // in place of a node's count of heartbeats: it is done
+constexpr std::size_t kMostWords = 512;
+
+std::chrono::seconds patience(const StaticSettings& settings) {
+  return std::chrono::duration_cast<std::chrono::seconds>(settings.heartbeat_interval *
+                                                          settings.heartbeat_attempts);
+}
 
 }  // namespace
 
 StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
-    : loop_(loop), settings_(std::move(settings)), turn_(loop), heart_(loop), loss_(loop) {}
+    : loop_(loop),
+      settings_(std::move(settings)),
+      pulses_(settings_.heartbeat_attempts),
+      turn_(loop),
+      heart_(loop),
+      loss_(loop) {}
 
 StaticBackend::~StaticBackend() = default;
 
@@ -56,7 +67,7 @@ void StaticBackend::open(Done<void> done) {
                                        .port = settings_.master.port,
                                        .connect_timeout = settings_.timeout,
                                        .timeout = settings_.timeout});
-  keys_->on_lost([this](const Error& error) { on_lost(error); });
+  keys_->on_lost([this](const Error& error) { lose(error, false); });
   keys_->connect([this](Result<void> outcome) { connected(std::move(outcome)); });
 }
 
@@ -90,15 +101,24 @@ void StaticBackend::count_nodes() {
     return std::exchange(open_done_, nullptr)({});
   }
   if (io::Clock::now() >= deadline_)
-    return std::exchange(open_done_, nullptr)(
-        fail(Errc::timeout,
-             fmt::format("timed out after {} seconds waiting for clients. {}/{} clients joined",
-                         std::chrono::ceil<std::chrono::seconds>(settings_.timeout).count(), count,
-                         settings_.nodes),
-             fmt::format("every node needs --nnodes {}, its own --node-rank and --master-addr {} "
-                         "--master-port {}",
-                         settings_.nodes, settings_.master.addr, settings_.master.port)));
+    return give_up_opening(
+        {Errc::timeout,
+         fmt::format("timed out after {} seconds waiting for clients. {}/{} clients joined",
+                     std::chrono::ceil<std::chrono::seconds>(settings_.timeout).count(), count,
+                     settings_.nodes),
+         fmt::format("every node needs --nnodes {}, its own --node-rank and --master-addr {} "
+                     "--master-port {}",
+                     settings_.nodes, settings_.master.addr, settings_.master.port),
+         0});
   turn_.start(kCountPause, [this] { count_nodes(); });
+}
+
+void StaticBackend::give_up_opening(Error error) {
+  tell_over(error.message);
+  deadline_ = io::Clock::now() + kGoodbye;
+  await_guests([this, error = std::move(error)](const Result<void>&) {
+    std::exchange(open_done_, nullptr)(tl::make_unexpected(error));
+  });
 }
 
 // torchrun's agents use one prefix for good. Among ours every round has its own.
@@ -133,15 +153,40 @@ void StaticBackend::join(Done<std::optional<Round>> done) {
     };
   const std::weak_ptr<const bool> life = life_;
   join_done_ = std::move(done);
+  if (!hosts()) await_over();
   exchange_ranks(*keys_, std::move(exchange), [this, life](Result<Assignment> made) {
     if (life.expired() || !join_done_) return;
-    if (!made) return end_join(tl::make_unexpected(lost_ ? *lost_ : std::move(made).error()));
-    begin_round(*made);
+    if (made) return begin_round(*made);
+    if (hosts()) return end_join(tl::make_unexpected(std::move(made).error()));
+    // Why the host has gone may still be on its way, on another connection.
+    loss_.start(kLastWords, [this, error = std::move(made).error()] {
+      end_join(tl::make_unexpected(lost_ ? *lost_ : error));
+    });
   });
 }
 
 void StaticBackend::end_join(Result<std::optional<Round>> outcome) {
-  if (const auto done = std::exchange(join_done_, nullptr)) done(std::move(outcome));
+  if (!join_done_) return;
+  over_.reset();
+  if (hosts() && !outcome) tell_over(outcome.error().message);
+  std::exchange(join_done_, nullptr)(std::move(outcome));
+}
+
+// Where node rank 0 says that the round will not come. There is no board before there is a round.
+std::string StaticBackend::over_key() const {
+  return fmt::format("{}/lockstep.{}/lockstep/over", settings_.run_id, rounds_);
+}
+
+void StaticBackend::await_over() {
+  over_ = keys_->watch(over_key(), [this](const std::string& why) {
+    end_join(fail(Errc::unavailable, printable(why, kMostWords)));
+  });
+}
+
+void StaticBackend::tell_over(const std::string& why) {
+  if (!server_ || std::exchange(told_over_, true)) return;
+  server_->set("/" + over_key(),
+               fmt::format("node 0 ({}) has given up: {}", settings_.offer.host, why));
 }
 
 void StaticBackend::begin_round(const Assignment& made) {
@@ -151,15 +196,10 @@ void StaticBackend::begin_round(const Assignment& made) {
                                         fmt::format("{}/lockstep.{}/", settings_.run_id, rounds_),
                                         settings_.node_rank, made.ours);
   in_round_ = true;
-  board_->on_failure([this](const FailureRecord& record) {
-    restarts_ = std::max(restarts_, record.restarts);
-    // One that is not final, of a node beside torchrun's agents: nobody restarts together here.
-    if (record.final || all_ours_)
-      interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin, record.line);
-  });
+  board_->on_failure([this](const FailureRecord& record) { on_failure(record); });
   if (all_ours_) {
-    beats_.assign(made.ours.size(), {std::string(), io::Clock::now()});
-    beat();
+    pulses_.begin(made.ours.size());
+    if (!heart_.active()) beat();
   }
   end_join(Round{.number = rounds_++,
                  .restarts = restarts_,
@@ -174,33 +214,47 @@ void StaticBackend::begin_round(const Assignment& made) {
                  .use_agent_store = true});
 }
 
+void StaticBackend::on_failure(const FailureRecord& record) {
+  restarts_ = std::max(restarts_, record.restarts);
+  if (record.gone) pulses_.gone(record.node);
+  // One that is not final, of a node beside torchrun's agents: nobody restarts together here.
+  if (record.final || all_ours_)
+    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin, record.line);
+}
+
 std::string StaticBackend::alive_key(int node_rank) const {
   return fmt::format("{}/lockstep/alive/{}", settings_.run_id, node_rank);
 }
 
-// Node rank 0 misses the others by their counters; they miss it by their requests.
+// Counted in beats and looks, not in time: a node that was frozen itself has missed one.
 void StaticBackend::beat() {
+  if (unanswered_ >= settings_.heartbeat_attempts)
+    return lose({Errc::unavailable,
+                 fmt::format("no heartbeat for {} s", patience(settings_).count()),
+                 {},
+                 0},
+                true);
   heart_.start(settings_.heartbeat_interval, [this] { beat(); });
-  keys_->add(alive_key(settings_.node_rank), 1, [](const Result<std::int64_t>&) {});
+  ++unanswered_;
+  keys_->add(alive_key(settings_.node_rank), 1, [this](const Result<std::int64_t>& count) {
+    if (count) unanswered_ = 0;
+  });
   if (hosts() && (in_round_ || join_done_)) look_for_silence();
 }
 
+void StaticBackend::look() {
+  for (std::size_t rank = 1; rank < pulses_.size(); ++rank)
+    pulses_.look(rank, server_->engine().get("/" + alive_key(static_cast<int>(rank))));
+}
+
 void StaticBackend::look_for_silence() {
-  const auto now = io::Clock::now();
-  const auto limit = settings_.heartbeat_interval * settings_.heartbeat_attempts;
-  for (std::size_t rank = 1; rank < beats_.size(); ++rank) {
-    auto& [seen, since] = beats_[rank];
-    const auto beat = server_->engine().get("/" + alive_key(static_cast<int>(rank)));
-    if (beat && (*beat != seen || *beat == kLeft)) {
-      seen = *beat;
-      since = now;
-    }
-    if (join_done_ && beat && *beat == kLeft)
+  look();
+  for (std::size_t rank = 1; rank < pulses_.size(); ++rank) {
+    if (join_done_ && pulses_.left(rank))
       return miss(static_cast<int>(rank), fmt::format("node {} has left", rank));
-    if (now - since < limit) continue;
-    return miss(static_cast<int>(rank),
-                fmt::format("node {} is gone (no heartbeat for {} s)", rank,
-                            std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
+    if (pulses_.silent(rank))
+      return miss(static_cast<int>(rank), fmt::format("node {} is gone (no heartbeat for {} s)",
+                                                      rank, patience(settings_).count()));
   }
 }
 
@@ -216,15 +270,18 @@ void StaticBackend::interrupt(Interruption::Kind kind, std::string why) {
   if (const auto tell = on_interruption_) tell({kind, std::move(why)});
 }
 
-void StaticBackend::on_lost(const Error& error) {
-  lost_ = error;
-  lost_->message = fmt::format("the store of node rank 0 at {}:{} is lost: {}",
-                               settings_.master.addr, settings_.master.port, error.message);
+// silent: nobody has closed the connection.
+void StaticBackend::lose(Error error, bool silent) {
+  if (lost_) return;
+  error.message = fmt::format("the store of node rank 0 at {}:{} is lost: {}",
+                              settings_.master.addr, settings_.master.port, error.message);
+  lost_ = std::move(error);
   heart_.cancel();
-  // As in the dynamic backend: the last words of a host that was told to stop come first.
-  loss_.start(kLastWords, [this] {
+  // As in the dynamic backend: the last words of a host that was told to stop come first. In the
+  // barrier a closed connection may be the job's good end.
+  loss_.start(kLastWords, [this, silent] {
     if (join_done_) return end_join(tl::make_unexpected(*lost_));
-    if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+    if (silent || !in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
   });
 }
 
@@ -233,6 +290,21 @@ void StaticBackend::tell_failure(const std::string& line, bool final) {
   in_round_ = false;
   board_->tell({settings_.node_rank, line, final, restarts_ + (final ? 0 : 1)});
   if (!final) ++restarts_;
+}
+
+std::string StaticBackend::departure_text(bool stopped) const {
+  return fmt::format("node {} ({}) has left: it {}", settings_.node_rank, settings_.offer.host,
+                     stopped ? "was told to stop" : "could not start its workers");
+}
+
+void StaticBackend::tell_stop() {
+  if (!all_ours_ || lost_) return;
+  if (std::exchange(in_round_, false))
+    return board_->tell({settings_.node_rank, departure_text(true), true, restarts_, true});
+  // Between two rounds: the next one can't come.
+  if (hosts()) return tell_over("it was told to stop");
+  heart_.cancel();
+  keys_->set(alive_key(settings_.node_rank), kLeft, nullptr);
 }
 
 void StaticBackend::finish(Done<void> done) {
@@ -261,45 +333,55 @@ void StaticBackend::exchange_reports(const NodeReport& own, std::chrono::millise
 }
 
 void StaticBackend::leave(Departure how, Done<void> done) {
+  const bool stopped = how == Departure::stopped;
   const bool runs = std::exchange(in_round_, false);
+  if (hosts() && join_done_) tell_over(stopped ? "it was told to stop" : "it has failed");
   in_barrier_ = false;
   join_done_ = nullptr;
+  over_.reset();
   heart_.cancel();
-  const bool stopped = how == Departure::stopped;
-  deadline_ =
-      io::Clock::now() + (stopped ? std::min<io::Duration>(kGoodbye, settings_.close_timeout)
-                                  : settings_.close_timeout);
-  const auto go = [this, done = std::move(done)] {
-    board_.reset();
-    if (hosts() && server_) return await_guests(done);
-    turn_.start({}, [done] { done({}); });
-  };
-  if (!all_ours_ || lost_) return go();
+  const bool brief = stopped || told_over_;
+  deadline_ = io::Clock::now() + (brief ? std::min<io::Duration>(kGoodbye, settings_.close_timeout)
+                                        : settings_.close_timeout);
+  leave_done_ = std::move(done);
+  if (!all_ours_ || lost_) return go_or_await_guests();
+  // Should nobody answer any more.
+  turn_.start(kGoodbye, [this] { go_or_await_guests(); });
   // Who fails in a round of which it told nothing could not begin it.
   if (how != Departure::succeeded && runs)
-    return board_->tell(
-        {settings_.node_rank,
-         fmt::format("node {} ({}) has left: it {}", settings_.node_rank, settings_.offer.host,
-                     stopped ? "was told to stop" : "could not start its workers"),
-         true, restarts_, true},
-        [go](const Result<std::string>&) { go(); });
+    return board_->tell({settings_.node_rank, departure_text(stopped), true, restarts_, true},
+                        [this](const Result<std::string>&) { go_or_await_guests(); });
   if (!hosts())
-    return keys_->set(alive_key(settings_.node_rank), kLeft, [go](const Result<void>&) { go(); });
-  go();
+    return keys_->set(alive_key(settings_.node_rank), kLeft,
+                      [this](const Result<void>&) { go_or_await_guests(); });
+  go_or_await_guests();
+}
+
+void StaticBackend::go_or_await_guests() {
+  const auto done = std::exchange(leave_done_, nullptr);
+  if (!done) return;
+  board_.reset();
+  if (hosts() && server_) return await_guests(done);
+  turn_.start({}, [done] { done({}); });
 }
 
 // By value: it may be called from what it replaces.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void StaticBackend::await_guests(Done<void> done) {
   constexpr std::size_t kOwn = 2;
-  if (server_->stats().connections <= kOwn || io::Clock::now() >= deadline_) {
+  const auto now = io::Clock::now();
+  const bool all_gone = all_ours_ && pulses_.all_gone();
+  if (server_->stats().connections <= kOwn || all_gone || now >= deadline_) {
     server_->on_departure(nullptr);
     turn_.cancel();
     return done({});
   }
   server_->await_departures();
   server_->on_departure([this, done] { await_guests(done); });
-  turn_.start(deadline_ - io::Clock::now(), [this, done] { await_guests(done); });
+  turn_.start(std::min<io::Duration>(deadline_ - now, settings_.heartbeat_interval), [this, done] {
+    look();
+    await_guests(done);
+  });
 }
 
 std::string StaticBackend::waiting_for() const {

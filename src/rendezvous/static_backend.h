@@ -1,10 +1,12 @@
 // The static backend: fixed nodes, each with its rank given, and one TCPStore at the master's
 // address for agents and workers alike. On the wire as torchrun's. Where all agents are Lockstep's
-// a failure or a lost node is told to all, and all restart together.
+// a failure or a lost node is told to all, and all restart together: node rank 0 misses the others
+// by their counted heartbeats, they miss it when it leaves theirs unanswered.
 #pragma once
 
 #include "io/loop.h"
 #include "rendezvous/backend.h"
+#include "rendezvous/pulses.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
 #include "store/server.h"
@@ -40,6 +42,7 @@ class StaticBackend : public Backend {
   void open(Done<void> done) override;
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
+  void tell_stop() override;
   void finish(Done<void> done) override;
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;
@@ -51,16 +54,24 @@ class StaticBackend : public Backend {
   Status host();
   void connected(Result<void> outcome);
   void count_nodes();
+  void give_up_opening(Error error);
   std::int64_t joined() const;
   std::string prefix(std::int64_t round) const;
   void begin_round(const Assignment& made);
   std::string alive_key(int node_rank) const;
   void beat();
+  void look();
   void look_for_silence();
   void miss(int node_rank, const std::string& why);
+  std::string over_key() const;
+  void await_over();
+  void tell_over(const std::string& why);
+  std::string departure_text(bool stopped) const;
   void end_join(Result<std::optional<Round>> outcome);
+  void on_failure(const FailureRecord& record);
   void interrupt(Interruption::Kind kind, std::string why);
-  void on_lost(const Error& error);
+  void lose(Error error, bool silent);
+  void go_or_await_guests();
   void await_guests(Done<void> done);
 
   io::Loop& loop_;
@@ -77,11 +88,15 @@ class StaticBackend : public Backend {
   bool in_round_ = false;
   bool in_barrier_ = false;
   bool opened_ = false;
-  std::vector<std::pair<std::string, io::TimePoint>> beats_;  // by rank: last seen, since when
+  bool told_over_ = false;
+  Pulses pulses_;
+  int unanswered_ = 0;  // heartbeats of this node
+  std::unique_ptr<KeyValue::Watch> over_;
   std::optional<Error> lost_;
   io::Timer turn_;
   io::Timer heart_;
   io::Timer loss_;
+  Done<void> leave_done_;
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 

@@ -21,18 +21,19 @@ struct Agent {
 
 class StaticBackendTest : public ::testing::Test {
  protected:
-  StaticBackendTest() : port(io::open_listener("127.0.0.1", 0, 1).value().port) {}
-  Agent& open(int node_rank) {
-    StaticSettings settings;
-    settings.master = {"127.0.0.1", port};
-    settings.run_id = "job";
-    settings.node_rank = node_rank;
+  StaticBackendTest() : port(io::open_listener("127.0.0.1", 0, 1).value().port) {
     settings.nodes = 2;
     settings.heartbeat_interval = 50ms;
     settings.close_timeout = 2s;
+  }
+  Agent& open(int node_rank) { return open(node_rank, loop); }
+  Agent& open(int node_rank, io::Loop& on) {
+    settings.master = {"127.0.0.1", port};
+    settings.run_id = "job";
+    settings.node_rank = node_rank;
     settings.offer.host = "n" + std::to_string(node_rank);
     Agent& agent = agents.emplace_back();
-    agent.backend = std::make_unique<StaticBackend>(loop, settings);
+    agent.backend = std::make_unique<StaticBackend>(on, settings);
     agent.backend->on_interruption([&](const Interruption& what) { agent.interrupted = what; });
     agent.backend->open([&](Result<void> done) { agent.opened = std::move(done); });
     return agent;
@@ -58,12 +59,19 @@ class StaticBackendTest : public ::testing::Test {
   void until(Fact fact) {
     const auto limit = io::Clock::now() + 10s;
     while (!fact() && io::Clock::now() < limit)
-      loop.run_once();
+      run_once();
     ASSERT_TRUE(fact());
+  }
+  void run_once() {
+    loop.run_once();
+    if (!frozen) other_loop.run_once();
   }
 
   io::Loop loop;
+  io::Loop other_loop;
+  bool frozen = false;  // whoever is on the other loop
   int port;
+  StaticSettings settings;
   std::deque<Agent> agents;
 };
 
@@ -129,6 +137,108 @@ TEST_F(StaticBackendTest, ANodeThatCannotBeginTheRoundEndsIt) {
   until([&] { return a.interrupted.has_value(); });
   EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
   EXPECT_EQ(a.interrupted->why, "node 1 (n1) has left: it could not start its workers");
+}
+
+TEST_F(StaticBackendTest, AFrozenHostIsMissed) {
+  Agent& a = open(0, other_loop);
+  Agent& b = open(1);
+  meet(a, b);
+  frozen = true;
+  until([&] { return b.interrupted.has_value(); });
+  EXPECT_EQ(b.interrupted->kind, Interruption::Kind::end);
+  EXPECT_EQ(b.interrupted->why, "the store of node rank 0 at 127.0.0.1:" + std::to_string(port) +
+                                    " is lost: no heartbeat for 0 s");
+  leave(b, Departure::failed);
+  until([&] { return b.left.has_value(); });
+}
+
+TEST_F(StaticBackendTest, AFrozenHostIsMissedInTheBarrierAndBetweenTwoRounds) {
+  Agent& a = open(0, other_loop);
+  Agent& b = open(1);
+  meet(a, b);
+  bool done = false;
+  b.backend->finish([&](const Result<void>&) { done = true; });
+  frozen = true;
+  until([&] { return b.interrupted.has_value(); });
+  EXPECT_FALSE(done);
+  join(b);
+  until([&] { return b.joined.has_value(); });
+  EXPECT_FALSE(*b.joined);
+}
+
+// It wakes up with everybody's heartbeats still unread.
+TEST_F(StaticBackendTest, AHostThatWasFrozenBlamesNobody) {
+  settings.heartbeat_interval = 100ms;
+  Agent& a = open(0, other_loop);
+  Agent& b = open(1);
+  meet(a, b);
+  frozen = true;
+  const auto thaw = io::Clock::now() + 4 * settings.heartbeat_interval;
+  until([&] { return io::Clock::now() >= thaw; });
+  frozen = false;
+  for (int turn = 0; turn < 20; ++turn)
+    run_once();
+  EXPECT_FALSE(a.interrupted) << a.interrupted->why;
+}
+
+TEST_F(StaticBackendTest, ANodeThatIsToldToStopTellsAtOnce) {
+  Agent& a = open(0);
+  Agent& b = open(1);
+  meet(a, b);
+  b.backend->tell_stop();
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
+  EXPECT_EQ(a.interrupted->why, "node 1 (n1) has left: it was told to stop");
+}
+
+TEST_F(StaticBackendTest, AHostThatIsToldToStopBetweenTwoRoundsTellsAtOnce) {
+  Agent& a = open(0);
+  Agent& b = open(1);
+  meet(a, b);
+  a.backend->tell_failure("rank 0 failed", false);
+  until([&] { return b.interrupted.has_value(); });
+  a.backend->tell_stop();
+  join(b);
+  until([&] { return b.joined.has_value(); });
+  ASSERT_FALSE(*b.joined);
+  EXPECT_EQ(b.joined->error().message, "node 0 (n0) has given up: it was told to stop");
+}
+
+TEST_F(StaticBackendTest, AHostThatGivesUpSaysWhy) {
+  settings.nodes = 3;
+  Agent& b = open(1);
+  settings.timeout = 200ms;
+  Agent& a = open(0);
+  until([&] { return b.opened.has_value(); });
+  join(b);
+  until([&] { return a.opened && b.joined; });
+  ASSERT_FALSE(*a.opened);
+  ASSERT_FALSE(*b.joined);
+  EXPECT_EQ(b.joined->error().message,
+            "node 0 (n0) has given up: timed out after 1 seconds waiting for clients. 2/3 clients "
+            "joined");
+}
+
+// One came, and went again before it said how many workers it has.
+TEST_F(StaticBackendTest, AHostWhoseJoinFailsSaysWhyAndWaitsForNoGuest) {
+  settings.nodes = 3;
+  settings.close_timeout = 30s;
+  Agent& b = open(1);
+  Agent& gone = open(2);
+  settings.timeout = 300ms;
+  Agent& a = open(0);
+  until([&] { return a.opened && b.opened && gone.opened; });
+  ASSERT_TRUE(*a.opened);
+  gone.backend.reset();
+  join(a);
+  join(b);
+  until([&] { return a.joined && b.joined; });
+  ASSERT_FALSE(*a.joined);
+  ASSERT_FALSE(*b.joined);
+  EXPECT_TRUE(b.joined->error().message.starts_with("node 0 (n0) has given up: agree on ranks"))
+      << b.joined->error().message;
+  leave(a, Departure::failed);
+  until([&] { return a.left.has_value(); });  // within 10 s, and b stays
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ from hosts import Hosts
 KINDS = ("worker kill", "agent kill", "agent stop", "link cut")
 # What a user would set who wants faults noticed in seconds.
 CONF = dict.fromkeys(["c10d", "lockstep"], "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1")
+CONF["static"] = "keep_alive_interval=1,keep_alive_max_attempt=3"
 STUCK = 60.0
 
 

@@ -198,6 +198,25 @@ def test_the_others_end_when_the_store_host_is_gone(job, hosts, backend):
     hosts.none_left()
 
 
+# The host that all met at cannot be heard: it misses the others as they miss it.
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_static_job_ends_when_its_first_host_cannot_be_heard(job, hosts, fault):
+    a, b, c = hosts(3)
+    job = job("static", "3")
+    for rank, host in enumerate((a, b, c)):
+        job.start(host, options=("--node-rank", rank))
+    job.goes_on_with(a, b, c)
+    since = time.monotonic()
+    FAULTS[fault](a)
+    for host in (b, c):
+        ended = job.runs[host].wait(12)
+        assert ended.rc == 1 and "node rank 0 at node0:29400 is lost" in ended.err, f"{host}: {ended}"
+    ended = job.runs[a].wait(12)
+    assert ended.rc == 1 and "is gone (no heartbeat for 3 s)" in ended.err, f"{a}: {ended}"
+    print(f"static: {fault}: all ended {time.monotonic() - since:.1f} s after the first host was not heard any more")
+    hosts.none_left()
+
+
 @pytest.mark.parametrize("nnodes", ["2:3", "3"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_late_host(job, hosts, backend, nnodes):

@@ -222,6 +222,18 @@ def test_a_signal_to_one_agent_of_a_fixed_job_ends_it(job, told):
     assert "has left: it was told to stop" in ended[1 - told].err, str(ended[1 - told])
 
 
+# ... although its workers take their time.
+@pytest.mark.parametrize("told", [0, 1])
+def test_a_node_that_is_told_to_stop_tells_at_once(static, told):
+    runs = held(static, 2, "--shutdown-timeout", 60, actions=(f"@{told}", "ignore=TERM", "@*", "pause"))
+    runs[told].signal(signal.SIGTERM)
+    (other,) = ends(runs[1 - told], rc=1, timeout=5)
+    assert f"node {told} (vm) has left: it was told to stop" in re.sub(r"\(.*?\)", "(vm)", other.err), str(other)
+    assert children_of(runs[told])
+    runs[told].signal(signal.SIGTERM)
+    ends(runs[told], rc=1)
+
+
 def test_a_signal_to_one_agent_of_an_elastic_job_leaves_the_others(dynamic):
     runs = held(dynamic, 3, nnodes="2:3", settings=QUICK + ",last_call_timeout=1",
                 actions=("%0", f"wait={dynamic.lockstep.folder}/go"))
@@ -336,6 +348,18 @@ def test_the_host_of_the_store_is_killed(job):
     assert f"127.0.0.1:{job.port}" in ended.err and "is lost" in ended.err, str(ended)
 
 
+# Nobody closes its connections.
+def test_the_host_of_the_store_is_frozen(static):
+    host, other = held(static, 2, settings=QUICK)
+    agent = host.agent()
+    host.signal(signal.SIGSTOP, agent)
+    (ended,) = ends(other, rc=1, timeout=10)
+    assert "the store of node rank 0 at 127.0.0.1" in ended.err and "no heartbeat for 2 s" in ended.err, str(ended)
+    host.signal(signal.SIGCONT, agent)
+    (ended,) = ends(host, rc=1, timeout=10)
+    assert "node 1" in ended.err, str(ended)
+
+
 # --- the exit barrier (row 74) ---
 
 
@@ -374,6 +398,31 @@ def test_nobody_comes(job):
     ended = job.node(0, settings=f"{key}=1").wait(10)
     one_line(ended, 1, "timed out", "1/2 clients joined" if job.backend == "static" else "1 of at least 2 nodes")
     assert 1 <= ended.seconds < 3 and shown(job.lockstep.runs[0]) == []
+
+
+# The others hear why, and are not waited for.
+def test_a_node_of_a_static_job_is_missing(static):
+    other = static.node(1, nnodes="3", settings="timeout=60")
+    ended = static.node(0, nnodes="3", settings="timeout=2").wait(10)
+    one_line(ended, 1, "timed out after 2 seconds", "2/3 clients joined")
+    assert ended.seconds < 3.5
+    (ended,) = ends(other, rc=1, timeout=5)
+    assert "has given up: timed out after 2 seconds" in ended.err and "2/3 clients joined" in ended.err, str(ended)
+
+
+# It came, and was gone before it had said how many workers it has.
+def test_a_node_of_a_static_job_that_came_and_went(static):
+    other = static.node(1, nnodes="3", settings="timeout=60")
+    host = static.node(0, nnodes="3", settings="timeout=2")
+    listening(static.port)
+    gone = Client(("127.0.0.1", static.port))
+    gone.add("init/", 1)
+    ended = host.wait(10)
+    one_line(ended, 1, "agree on ranks in round 0")
+    assert ended.seconds < 6
+    (ended,) = ends(other, rc=1, timeout=5)
+    assert "has given up: agree on ranks" in ended.err, str(ended)
+    gone.socket.close()
 
 
 def test_a_wrong_endpoint(dynamic):
