@@ -49,6 +49,8 @@ void NodeAgent::joined(Result<std::optional<Round>> outcome) {
     return apply(group_.on({EventKind::spare_over}));
   }
   round_ = **outcome;
+  if (const Status sane = rendezvous::check_ranks(round_, config_.nproc); !sane)
+    return no_rendezvous(sane.error());
   if (round_.group_world_size > 1)
     log::info("round {}: node {} of {}, ranks {} to {} of {}, workers meet at {}:{}", round_.number,
               round_.group_rank, round_.group_world_size, round_.base_rank,

@@ -17,7 +17,8 @@ namespace {
 using nlohmann::json;
 constexpr std::int64_t kMostRounds = 10'000;  // to look back
 constexpr std::size_t kMostBytes = 64U << 10;
-constexpr std::int64_t kMostWorkers = 1 << 20;  // of a node; sums stay far from overflow
+constexpr std::int64_t kMostWorkers = 1 << 20;  // of a node
+constexpr std::int64_t kMostRanks = INT32_MAX;  // of a job
 
 Failure nonsense(std::string_view what, std::string_view text) {
   return fail(Errc::corrupt, fmt::format("{} makes no sense: {}", what, printable(text)));
@@ -78,22 +79,27 @@ std::string encode_assigned_ranks(const AssignedRanks& ranks) {
 }
 
 Result<AssignedRanks> decode_assigned_ranks(std::string_view text) {
-  constexpr std::int64_t kMost = INT32_MAX;
   const json value = parse(text);
   if (!value.is_array() || value.size() != 4) return nonsense("the assigned ranks", text);
   for (const json& number : value) {
-    if (!is_count(number, kMost)) return nonsense("the assigned ranks", text);
+    if (!is_count(number, kMostRanks)) return nonsense("the assigned ranks", text);
   }
   const auto at = [&](std::size_t i) { return value[i].get<std::int64_t>(); };
   return AssignedRanks{at(0), at(1), at(2), at(3)};
 }
 
-std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos) {
+Result<std::vector<AssignedRanks>> assign_ranks(std::span<const RoleInfo> infos) {
   std::vector<AssignedRanks> assigned;
+  assigned.reserve(infos.size());
   std::int64_t world = 0;
   std::map<std::string_view, std::int64_t> roles;
   for (const RoleInfo& info : infos) {
     assigned.push_back({world, 0, roles[info.role], 0});
+    if (info.local_world_size < 0 || info.local_world_size > kMostRanks - world)
+      return fail(Errc::corrupt,
+                  fmt::format("node rank {} says that it has {} workers: the job "
+                              "would have more than {}",
+                              assigned.size() - 1, info.local_world_size, kMostRanks));
     world += info.local_world_size;
     roles[info.role] += info.local_world_size;
   }
@@ -187,10 +193,13 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
   std::vector<RoleInfo> infos;
   for (const auto& text : texts) {
     auto info = decode_role_info(text);
-    if (!info) return failed(std::move(info).error());
+    if (!info)
+      return failed(std::move(info).error().within(fmt::format("node rank {}", infos.size())));
     infos.push_back(std::move(*info));
   }
-  const auto assigned = assign_ranks(infos);
+  auto made_ranks = assign_ranks(infos);
+  if (!made_ranks) return failed(std::move(made_ranks).error());
+  const std::vector<AssignedRanks> assigned = std::move(*made_ranks);
   if (in.all_are_there) in.all_are_there();
   Assignment made;
   made.workers = in.known_store ? *in.known_store : in.offered.value_or(StorePlace{});

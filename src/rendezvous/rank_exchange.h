@@ -41,8 +41,9 @@ struct AssignedRanks {
 std::string encode_assigned_ranks(const AssignedRanks& ranks);
 Result<AssignedRanks> decode_assigned_ranks(std::string_view json);
 
-// By node rank.
-std::vector<AssignedRanks> assign_ranks(std::span<const RoleInfo> infos);
+// By node rank. Fails where the workers are more than ranks are numbers for: what the nodes say of
+// themselves is theirs.
+Result<std::vector<AssignedRanks>> assign_ranks(std::span<const RoleInfo> infos);
 
 struct Assignment {
   StorePlace workers;

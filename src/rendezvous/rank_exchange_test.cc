@@ -37,7 +37,16 @@ TEST(RankTexts, Nonsense) {
 TEST(AssignRanks, UnequalNodesAndRoles) {
   const std::vector<RoleInfo> infos = {{"a", 0, 1}, {"b", 1, 3}, {"a", 2, 2}};
   const std::vector<AssignedRanks> expected = {{0, 6, 0, 3}, {1, 6, 0, 3}, {4, 6, 1, 3}};
-  EXPECT_EQ(assign_ranks(infos), expected);
+  EXPECT_EQ(assign_ranks(infos).value(), expected);
+}
+
+TEST(AssignRanks, MoreWorkersThanThereAreRanks) {
+  std::vector<RoleInfo> infos(2048, {"a", 0, 1 << 20});
+  const auto made = assign_ranks(infos);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("node rank 2047 says"), std::string::npos);
+  infos.back().local_world_size -= 1;
+  EXPECT_EQ(assign_ranks(infos).value().back().world_size, INT32_MAX);
 }
 
 class ExchangeTest : public ::testing::Test {
@@ -124,6 +133,7 @@ TEST_F(ExchangeTest, NonsenseAndSilence) {
                  [&](Result<Assignment> made) { silent = std::move(made); });
   until([&] { return bad && silent; });
   EXPECT_EQ(bad->error().code, Errc::corrupt);
+  EXPECT_NE(bad->error().message.find("node rank 1"), std::string::npos) << bad->error().message;
   EXPECT_EQ(silent->error().code, Errc::timeout);
 }
 

@@ -1,6 +1,8 @@
 // What the nodes of a job have agreed on, as one of them sees it. Immutable.
 #pragma once
 
+#include "base/error.h"
+
 #include <cstdint>
 #include <string>
 
@@ -19,5 +21,8 @@ struct Round {
   int master_port = 0;
   bool use_agent_store = true;  // workers are clients of the store at master_addr:master_port
 };
+
+// Another node has made it: whether `workers` of this one have ranks in it.
+Status check_ranks(const Round& round, int workers);
 
 }  // namespace lockstep::rendezvous

@@ -158,6 +158,7 @@ class Coordinator {
   void sort_newcomers(std::vector<Member*>& members) const;
   void on_store(Member& member, const StoreOffer& offer, Time now);
   void place(const StoreOffer& offer);
+  void give_up_round(const std::string& text);
 
   // coordinator_talk.cc: time, words, reports
   Ms unwatched(Time now) const;

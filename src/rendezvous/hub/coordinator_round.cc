@@ -188,15 +188,9 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
       proposal_->ranks.front() != member.peer)
     return;  // of a round that came to nothing
   if (!offer.error.empty() || offer.addr.empty()) {
-    const std::string text =
-        fmt::format("{} is rank 0 and could not open the workers' store: {}", member.called(),
-                    offer.error.empty() ? "it has no address" : offer.error);
-    proposal_.reset();
-    // Nobody of them can go on: all are members, none a spare.
-    for (auto& [peer, other] : members_) {
-      if (other.stage == Stage::joined) refuse(other, Why::closed, text, {});
-    }
-    return end_job(Outcome::failed, text);
+    return give_up_round(fmt::format("{} is rank 0 and could not open the workers' store: {}",
+                                     member.called(),
+                                     offer.error.empty() ? "it has no address" : offer.error));
   }
   if (settings_.fenced) {
     permit_request_ = {offer.round, restarts_};
@@ -205,6 +199,15 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
   }
   place(offer);
   consider(now);
+}
+
+// Nobody of them can go on: all are members, none a spare.
+void Coordinator::give_up_round(const std::string& text) {
+  proposal_.reset();
+  for (auto& [peer, other] : members_) {
+    if (other.stage == Stage::joined) refuse(other, Why::closed, text, {});
+  }
+  end_job(Outcome::failed, text);
 }
 
 void Coordinator::permit(std::int64_t round, Time now) {
@@ -224,7 +227,9 @@ void Coordinator::place(const StoreOffer& offer) {
     const Join& join = members_.at(peer).offer;
     infos.push_back({join.role, 0, join.local_world_size});
   }
-  const auto ranks = assign_ranks(infos);
+  const auto made_ranks = assign_ranks(infos);
+  if (!made_ranks) return give_up_round(made_ranks.error().message);
+  const std::vector<AssignedRanks>& ranks = *made_ranks;
   for (auto& [peer, member] : members_)
     member.rank = -1;
   seats_.clear();

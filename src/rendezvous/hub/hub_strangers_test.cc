@@ -8,6 +8,7 @@
 
 #include <sys/socket.h>
 
+#include "coordinator_testing.h"
 #include "rendezvous/hub/hub_auth.h"
 #include "rendezvous/hub/hub_dial.h"
 #include "rendezvous/hub/hub_server.h"
@@ -207,6 +208,16 @@ TEST_F(HubStrangersTest, AnotherJobsPortIsNamedAfterSomePatience) {
   const Error error = dial(server->port(), 300ms);
   EXPECT_NE(error.message.find("b looks for the rendezvous 'job', but this is 'other'"),
             std::string::npos);
+}
+
+TEST(HubCoordinator, MoreWorkersThanThereAreRanksEndTheJob) {
+  testing::CoordinatorFixture f(testing::nodes(2, 2));
+  f.arrive("b").offer.local_world_size = INT32_MAX;
+  f.join_all({"a", "b"});
+  for (const char* name : {"a", "b"})
+    EXPECT_EQ(f.refused(name),
+              "node rank 1 says that it has 2147483647 workers: the job would have more than "
+              "2147483647");
 }
 
 }  // namespace

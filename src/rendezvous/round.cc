@@ -1,0 +1,30 @@
+#include "rendezvous/round.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::rendezvous {
+namespace {
+
+bool fits(int base, int world, int workers) {
+  return base >= 0 && std::int64_t{base} + workers <= world;
+}
+
+}  // namespace
+
+Status check_ranks(const Round& round, int workers) {
+  if (round.group_rank >= 0 && round.group_rank < round.group_world_size &&
+      fits(round.base_rank, round.world_size, workers) &&
+      fits(round.role_base_rank, round.role_world_size, workers))
+    return {};
+  return fail(
+      Errc::corrupt,
+      fmt::format("round {} makes no sense: node {} of {} with {} workers, ranks from {} of {}, in "
+                  "their role from {} of {} (node rank 0, at {}, has given them)",
+                  round.number, round.group_rank, round.group_world_size, workers, round.base_rank,
+                  round.world_size, round.role_base_rank, round.role_world_size,
+                  printable(round.master_addr)));
+}
+
+}  // namespace lockstep::rendezvous
