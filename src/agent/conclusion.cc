@@ -16,6 +16,9 @@ namespace {
 // ended.
 constexpr std::chrono::milliseconds kLeftoverGrace{2000};
 constexpr std::chrono::seconds kSweepLimit{10};
+// Of that, how long the loop may stand still: heartbeats go on meanwhile.
+constexpr std::chrono::milliseconds kSweepTurn{50};
+constexpr std::chrono::milliseconds kSweepPause{20};
 constexpr std::chrono::milliseconds kStagePause{2};
 
 const char* outcome_word(Outcome outcome) {
@@ -57,7 +60,10 @@ void NodeAgent::await_leftovers() {
   if (!hurry_ && !no_patience_ && io::Clock::now() < stage_deadline_ &&
       !containment_.leftovers().empty())
     return next_stage(&NodeAgent::await_leftovers, kStagePause);
-  sweep_leftovers();
+  sweep_leftovers(&NodeAgent::leftovers_ended);
+}
+
+void NodeAgent::leftovers_ended() {
   log::info("workers left {} processes behind; they were ended", left_behind_);
   hurry_ = false;
   await_reports();
@@ -97,12 +103,21 @@ void NodeAgent::hurry() {
   if (stage_ != nullptr) next_stage(stage_, io::Duration::zero());
 }
 
-// Ends, at once, what workers left behind; names what even that can't end.
-void NodeAgent::sweep_leftovers() const {
-  const proc::Sweep sweep = containment_.sweep(kSweepLimit);
+// Ends what workers left behind; names what even SIGKILL can't end, and goes on.
+void NodeAgent::sweep_leftovers(void (NodeAgent::*then)()) {
+  after_sweep_ = then;
+  stage_deadline_ = io::Clock::now() + kSweepLimit;
+  sweep_on();
+}
+
+void NodeAgent::sweep_on() {
+  const proc::Sweep sweep = containment_.sweep(kSweepTurn);
+  const bool patient = !no_patience_ && io::Clock::now() < stage_deadline_;
+  if (!sweep.unkillable.empty() && patient) return next_stage(&NodeAgent::sweep_on, kSweepPause);
   for (const pid_t pid : sweep.unkillable)
     log::error("process {} ({}) can't be killed: it is in {}", pid, proc::command_of(pid),
                process_wchan("/proc", pid));
+  (this->*after_sweep_)();
 }
 
 // Not one worker ever ran: bad input leaves no directory behind.

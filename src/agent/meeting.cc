@@ -26,7 +26,10 @@ constexpr std::size_t kMostWords = 2000;  // of what other nodes say, or are cal
 
 void NodeAgent::join() {
   barrier_timer_.cancel();
-  if (attempts_ > 0) sweep_leftovers();
+  attempts_ > 0 ? sweep_leftovers(&NodeAgent::join_round) : join_round();
+}
+
+void NodeAgent::join_round() {
   emit("RENDEZVOUS", nullptr, 0.0);
   explain_waiting();
   const auto go = [this] {

@@ -57,6 +57,7 @@ class NodeAgent {
 
   // The other nodes (meeting.cc)
   void join();
+  void join_round();
   void joined(Result<std::optional<rendezvous::Round>> outcome);
   void no_rendezvous(Error error);
   Result<rendezvous::StorePlace> offer_store(const std::string& addr);
@@ -89,11 +90,13 @@ class NodeAgent {
   // The end (conclusion.cc)
   void begin_conclusion();
   void await_leftovers();
+  void leftovers_ended();
   void finish_output();
   void await_console();
   void next_stage(void (NodeAgent::*stage)(), io::Duration after);
   void hurry();  // somebody wants the end of it now
-  void sweep_leftovers() const;
+  void sweep_leftovers(void (NodeAgent::*then)());
+  void sweep_on();
   void name_the_unkillable() const;
   void remove_unused_logs() const;
   void report(const std::string& outcome);
@@ -158,6 +161,7 @@ class NodeAgent {
   io::Timer stage_timer_;
   void (NodeAgent::*stage_)() = nullptr;
   io::TimePoint stage_deadline_;
+  void (NodeAgent::*after_sweep_)() = nullptr;
   std::size_t left_behind_ = 0;
   bool hurry_ = false;        // the stage under way is to end now
   bool no_patience_ = false;  // asked twice, or the guardian is gone: wait for nothing any more

@@ -2,7 +2,9 @@
 the exit barrier, and what goes wrong while nodes look for one another. Every node is an agent under its own loopback
 address."""
 import json
+import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -338,6 +340,37 @@ def test_a_lost_node_where_min_does_not_allow_it(job):
     name = "127.0.0.3" if job.backend == "c10d" else "node 1"
     for end in ends(runs[0], runs[2], rc=1):
         assert f"{name} is gone (no heartbeat for 2 s)" in end.err, str(end)
+
+
+# Left behind under another user id, and the agent has no CAP_KILL: as good as one that hangs in the kernel.
+LEAVE_BEHIND = """
+if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then
+  setpriv --reuid=65534 --clear-groups sleep 1000 &
+  until grep -q "^Uid:.65534" /proc/$!/status; do :; done
+  exit 1
+fi"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_heartbeats_go_on_while_a_leftover_cannot_be_killed(static):
+    node0 = static.node(0, "--max-restarts", 1, settings=QUICK, actions=(SHOW, "%0", "pause"))
+    listening(static.port)
+    bound = ("setpriv", "--bounding-set=-kill", "--inh-caps=-kill")
+    node1 = static.lockstep.start(*static.command(1, "--max-restarts", 1, settings=QUICK), "--no-python", "/bin/sh", "-c",
+                                  LEAVE_BEHIND, program=(*bound, BUILD / "lockstep", "run"))
+    starts(node0, 1)
+    (left,) = until(lambda: [pid for pid, comm in node1.living().items() if comm == "sleep"], what="a leftover")
+    until(lambda: not any(comm == "sh" for comm in node1.living().values()), what="node 1 sweeps")
+    peer = Client(("127.0.0.1", static.port))
+    def beats():
+        return peer.add(f"/{static.id}/lockstep/alive/1", 0)
+    before = beats()
+    until(lambda: beats() >= before + 3, 8, "heartbeats for longer than a silent node may live")
+    assert len(shown(node0)) == 1, "the restart waits for the sweep"
+    peer.socket.close()
+    os.kill(left, signal.SIGKILL)
+    ends(node0, node1)
+    assert len(shown(node0)) == 2
 
 
 # Row 63.
