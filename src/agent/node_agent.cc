@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "host/identity.h"
 #include "host/port_owner.h"
+#include "io/open_files.h"
 #include "proc/leftovers.h"
 #include "proc/signals.h"
 
@@ -19,6 +20,10 @@
 
 namespace lockstep::agent {
 namespace {
+
+// The least that a job without log files or other nodes gets by with; measured.
+constexpr std::size_t kOwnFiles = 18;
+constexpr std::size_t kFilesOfAWorker = 2;
 
 proc::Rung rung_of(Isolation isolation) {
   switch (isolation) {
@@ -65,6 +70,8 @@ Status check_writable(const std::string& path) {
 }  // namespace
 
 Result<int> run_job(const LaunchConfig& config) {
+  LOCKSTEP_TRY(
+      io::check_open_files(kOwnFiles + kFilesOfAWorker * static_cast<std::size_t>(config.nproc)));
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
                       proc::Containment::set_up(rung_of(config.isolation)));
   log::debug("isolation: {}", proc::rung_name(containment.rung()));

@@ -4,6 +4,7 @@ What concerns single options is in test_cli.py; here is what the world around th
 """
 import os
 import pwd
+import resource
 import socket
 import time
 
@@ -279,3 +280,29 @@ def test_a_timer_file_that_is_no_fifo_is_not_deleted(lockstep):
     ended = lockstep.run("--no-python", "/bin/true",
                          env={"TORCHELASTIC_ENABLE_FILE_TIMER": 1, "TORCHELASTIC_TIMER_FILE": precious})
     assert ended.rc == 1 and precious.read_text() == "data", str(ended)
+
+
+# --- the limit of open files ---
+
+
+def files(count):
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))}
+
+
+@pytest.mark.parametrize("limit", [4, 8, 10, 14, 19])
+def test_too_few_open_files(clean, limit):
+    one_line(clean.run("train.py", **files(limit)), 1, f"the limit of open files is {limit}", "at least 20 are needed",
+             "ulimit -n")
+
+
+def test_too_few_open_files_for_so_many_workers(clean):
+    one_line(clean.run("--nproc-per-node", 8, "train.py", env={"OMP_NUM_THREADS": 1}, **files(24)), 1, "limit of open files is 24", "34 are needed")
+
+
+def test_just_enough_open_files(lockstep):
+    assert lockstep.run_worker(actions=["exit=0"], **files(20)).rc == 0
+    assert lockstep.run_worker("--nproc-per-node", 8, actions=["exit=0"], **files(34)).rc == 0
+
+
+def test_too_few_open_files_for_a_store(clean):
+    one_line(clean.run("--port", 0, program=(BINARY, "store"), **files(6)), 1, "limit of open files is 6", "ulimit -n")

@@ -1,0 +1,13 @@
+// The limit of open files, before anything is opened.
+#pragma once
+
+#include "base/error.h"
+
+#include <cstddef>
+
+namespace lockstep::io {
+
+// Whether this process may have so many at once, its limit raised as far as it may be.
+Status check_open_files(std::size_t needed);
+
+}  // namespace lockstep::io
