@@ -2,11 +2,55 @@
 #include "cli/commands.h"
 #include "cli/run_options.h"
 #include "io/fd.h"
+#include "io/open_files.h"
 #include "store/serve.h"
+
+#include <fmt/core.h>
 
 #include <cstdio>
 
 namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kOwnFiles = 12;
+
+std::string stats_line(const store::Stats& now, const store::Stats& before) {
+  std::string line = fmt::format(
+      "store: {} connections ({} so far), {} requests (+{}), {} keys, {} bytes, {} waiting, in {}, "
+      "out {}",
+      now.connections, now.connections_total, now.requests_total,
+      now.requests_total - before.requests_total, now.keys, now.key_space_bytes, now.parked,
+      now.bytes_in, now.bytes_out);
+  for (std::size_t i = 0; i < store::kOpCount; ++i) {
+    const std::uint64_t more = now.requests[i] - before.requests[i];
+    if (more > 0) line += fmt::format(", {} +{}", op_name(static_cast<store::Op>(i)), more);
+  }
+  if (now.refused > 0) line += fmt::format(", {} refused", now.refused);
+  if (now.closed_for_error > 0) {
+    line += fmt::format(", {} closed for errors (last: {})", now.closed_for_error, now.last_error);
+  }
+  return line + "\n";
+}
+
+Status serve(const StoreOptions& options) {
+  LOCKSTEP_TRY(io::check_open_files(kOwnFiles));
+  io::raise_open_files_limit();
+  store::ServeOptions serve;
+  serve.host = options.host;
+  serve.port = static_cast<int>(options.port);
+  serve.max_value_bytes = static_cast<std::size_t>(options.max_value_bytes);
+  serve.on_listening = [&serve](int port) {
+    std::printf("listening on %s:%d\n", serve.host.empty() ? "*" : serve.host.c_str(), port);
+    std::fflush(stdout);
+  };
+  if (options.print_stats)
+    serve.on_change = [](const store::Stats& now, const store::Stats& before) {
+      std::fputs(stats_line(now, before).c_str(), stderr);
+    };
+  return store::serve_until_signal(serve);
+}
+
+}  // namespace
 
 int store_command(const Args& args) {
   const Table& table = store_table();
@@ -17,13 +61,7 @@ int store_command(const Args& args) {
     print_error(table.program, options.error());
     return 1;
   }
-  io::raise_open_files_limit();
-  store::ServeOptions serve;
-  serve.host = options->host;
-  serve.port = static_cast<int>(options->port);
-  serve.print_stats = options->print_stats;
-  serve.max_value_bytes = static_cast<std::size_t>(options->max_value_bytes);
-  if (const Status served = store::serve_until_signal(serve); !served) {
+  if (const Status served = serve(*options); !served) {
     print_error(table.program, served.error());
     return 1;
   }

@@ -4,40 +4,18 @@
 #include "host/port_owner.h"
 #include "io/fd.h"
 #include "io/loop.h"
-#include "store/server.h"
-
-#include <fmt/core.h>
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 namespace lockstep::store {
 namespace {
-
-std::string stats_line(const Stats& now, const Stats& before) {
-  std::string line = fmt::format(
-      "store: {} connections ({} so far), {} requests (+{}), {} keys, {} bytes, {} waiting, in {}, "
-      "out {}",
-      now.connections, now.connections_total, now.requests_total,
-      now.requests_total - before.requests_total, now.keys, now.key_space_bytes, now.parked,
-      now.bytes_in, now.bytes_out);
-  for (std::size_t i = 0; i < kOpCount; ++i) {
-    const std::uint64_t more = now.requests[i] - before.requests[i];
-    if (more > 0) line += fmt::format(", {} +{}", op_name(static_cast<Op>(i)), more);
-  }
-  if (now.refused > 0) line += fmt::format(", {} refused", now.refused);
-  if (now.closed_for_error > 0) {
-    line += fmt::format(", {} closed for errors (last: {})", now.closed_for_error, now.last_error);
-  }
-  return line + "\n";
-}
 
 bool changed(const Stats& now, const Stats& before) {
   return now.requests_total != before.requests_total || now.connections != before.connections ||
@@ -46,21 +24,26 @@ bool changed(const Stats& now, const Stats& before) {
          now.closed_for_error != before.closed_for_error;
 }
 
-class StatsPrinter {
+class ChangeTeller {
  public:
-  StatsPrinter(io::Loop& loop, const Server& server) : server_(server), timer_(loop) { arm(); }
+  ChangeTeller(io::Loop& loop, const Server& server,
+               std::function<void(const Stats&, const Stats&)> tell)
+      : server_(server), tell_(std::move(tell)), timer_(loop) {
+    arm();
+  }
 
  private:
   void arm() {
     timer_.start(std::chrono::seconds(1), [this] {
       Stats now = server_.stats();
-      if (changed(now, last_)) fputs(stats_line(now, last_).c_str(), stderr);
+      if (changed(now, last_)) tell_(now, last_);
       last_ = std::move(now);
       arm();
     });
   }
 
   const Server& server_;
+  std::function<void(const Stats&, const Stats&)> tell_;
   Stats last_;
   io::Timer timer_;
 };
@@ -92,10 +75,9 @@ Status serve_until_signal(const ServeOptions& options) {
   const std::unique_ptr<Server> server = std::move(*listening);
   io::Watch signal_watch(loop, signal_fd.get());
   signal_watch.start(io::kReadable, [&](int) { loop.stop(); });
-  std::optional<StatsPrinter> printer;
-  if (options.print_stats) printer.emplace(loop, *server);
-  printf("listening on %s:%d\n", options.host.empty() ? "*" : options.host.c_str(), server->port());
-  fflush(stdout);
+  std::optional<ChangeTeller> teller;
+  if (options.on_change) teller.emplace(loop, *server, options.on_change);
+  if (options.on_listening) options.on_listening(server->port());
   loop.run();
   return {};
 }

@@ -1,10 +1,12 @@
-// The store on its own: `lockstep store`.
+// The store on its own, for `lockstep store`.
 #pragma once
 
 #include "base/error.h"
+#include "store/server.h"
 #include "store/wire.h"
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace lockstep::store {
@@ -13,11 +15,12 @@ struct ServeOptions {
   std::string host = {};  // as ServerOptions::host
   int port = 29500;
   std::size_t max_value_bytes = Limits{}.max_value_bytes;
-  bool print_stats = false;  // a line per second on stderr while something changes
+  std::function<void(int port)> on_listening = nullptr;
+  // Every second in which something has changed; may be empty.
+  std::function<void(const Stats& now, const Stats& before)> on_change = nullptr;
 };
 
-// Prints "listening on HOST:PORT" to stdout and serves until SIGTERM or SIGINT, which it blocks for
-// the calling thread.
+// Serves until SIGTERM or SIGINT, which it blocks for the calling thread.
 Status serve_until_signal(const ServeOptions& options);
 
 }  // namespace lockstep::store
