@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace lockstep::agent {
 namespace {
 
@@ -30,6 +32,10 @@ TEST(LaunchConfig, Refuses) {
       {[](RawOptions& raw) { raw.nproc_per_node = "gpu"; }, "Cuda is not available."},
       {[](RawOptions& raw) { raw.nproc_per_node = "xpu"; }, "Xpu is not available."},
       {[](RawOptions& raw) { raw.monitor_interval = 0; }, "monitor_interval must be > 0, got 0"},
+      {[](RawOptions& raw) { raw.monitor_interval = NAN; },
+       "monitor_interval must be > 0 and finite, got nan"},
+      {[](RawOptions& raw) { raw.monitor_interval = INFINITY; },
+       "monitor_interval must be > 0 and finite, got inf"},
       {[](RawOptions& raw) { raw.max_restarts = -1; }, "max_restarts must be >= 0, got -1"},
       {[](RawOptions& raw) { raw.max_restarts = 1LL << 40; }, "max_restarts must be >= 0"},
       {[](RawOptions& raw) { raw.redirects = "4"; }, "4 does not match: <^[0123]$>"},

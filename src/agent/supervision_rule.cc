@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <limits>
 
@@ -96,9 +97,12 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
                 fmt::format("max_restarts must be >= 0{}, got {}",
                             raw.max_restarts < 0 ? "" : " and fit 32 bits", raw.max_restarts));
   config.max_restarts = static_cast<int>(raw.max_restarts);
-  if (!(raw.monitor_interval > 0))
+  // torchrun dies of an assertion for nan and, with its workers running, of an overflow for inf.
+  if (!(raw.monitor_interval > 0) || std::isinf(raw.monitor_interval))
     return fail(Errc::invalid_input,
-                fmt::format("monitor_interval must be > 0, got {}", raw.monitor_interval));
+                fmt::format("monitor_interval must be > 0{}, got {}",
+                            std::isfinite(raw.monitor_interval) ? "" : " and finite",
+                            raw.monitor_interval));
   config.monitor_interval = std::chrono::duration<double>(raw.monitor_interval);
   apply_signals(raw, config);
   LOCKSTEP_TRY(apply_shutdown_timeout(raw, facts, config));

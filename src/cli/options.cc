@@ -7,6 +7,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace lockstep::cli {
 namespace {
@@ -193,7 +195,7 @@ Parser::Step Parser::apply(const Action& action) {
   const Option& option = *action.option;
   const std::string shown = printable(action.value);
   const bool bad_int = option.kind == Kind::integer && !parse_int(action.value);
-  const bool bad_number = option.kind == Kind::number && !parse_float(action.value);
+  const bool bad_number = option.kind == Kind::number && !python_float(action.value);
   if (bad_int || bad_number)
     return refuse(fmt::format("argument --{}: invalid {} value: '{}'", option.name,
                               bad_int ? "int" : "float", shown));
@@ -304,6 +306,17 @@ ParseResult Parser::run() {
 }
 
 }  // namespace
+
+std::optional<double> python_float(std::string_view text) {
+  if (const auto finite = parse_float(text)) return finite;
+  std::string word = to_lower(strip(text));
+  const bool negative = word.starts_with('-');
+  if (negative || word.starts_with('+')) word.erase(0, 1);
+  const double sign = negative ? -1.0 : 1.0;
+  if (word == "nan") return std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
+  if (word == "inf" || word == "infinity") return sign * std::numeric_limits<double>::infinity();
+  return std::nullopt;
+}
 
 std::optional<std::string> Parsed::text(std::string_view name) const {
   const auto found = values.find(name);

@@ -62,6 +62,9 @@ struct ParseFailure {
   Error error;
 };
 
+// As Python's float(): "nan" and "inf", too.
+std::optional<double> python_float(std::string_view text);
+
 using ParseResult = tl::expected<Parsed, ParseFailure>;
 using GetEnv = std::function<std::optional<std::string>(std::string_view name)>;
 

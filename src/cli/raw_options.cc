@@ -64,7 +64,7 @@ agent::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
   raw.run_path = parsed.has("run-path");
   raw.max_restarts = integer(parsed, "max-restarts").value_or(raw.max_restarts);
   if (const auto text = parsed.text("monitor-interval"))
-    raw.monitor_interval = parse_float(*text).value_or(raw.monitor_interval);
+    raw.monitor_interval = python_float(*text).value_or(raw.monitor_interval);
   raw.signals_to_handle = parsed.text("signals-to-handle");
   raw.shutdown_timeout = integer(parsed, "shutdown-timeout");
   assign(raw.event_log_handler, parsed, "event-log-handler");
