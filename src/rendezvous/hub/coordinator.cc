@@ -148,13 +148,13 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
   if (!current_->first_failed) current_->first_failed = member.rank;
   if (current_->interrupted) {
     // Its round was over already; but a node that can't go on ends the job all the same.
-    if (failed.final) end_job(Outcome::failed, failed.line);
+    if (failed.final) spend_job(Outcome::failed, failed.line);
     return;
   }
   if (failed.final || restarts_ >= current_->lowest_max_restarts) {
     // The one that failed knows, unless its own --max-restarts is larger than another's.
     interrupt(true, failed.line, failed.final ? member.peer : 0);
-    return end_job(Outcome::failed, failed.line);
+    return spend_job(Outcome::failed, failed.line);
   }
   const std::size_t on_their_way = current_->adopting_since ? not_come_over().size() : 0;
   if (viable() + on_their_way < settings_.min_nodes) {
@@ -243,7 +243,7 @@ void Coordinator::check_all_finished() {
   for (const auto& [peer, member] : members_) {
     if (member.stage == Stage::finished) send_shared(peer, bytes);
   }
-  end_job(Outcome::succeeded, "the job has ended well");
+  spend_job(Outcome::succeeded, "the job has ended well");
 }
 
 // No more rounds. Those who wait for one: members hear why, spares that they were not needed.
@@ -253,7 +253,6 @@ void Coordinator::end_job(Outcome outcome, const std::string& why) {
   why_over_ = why;
   proposal_.reset();
   away_.clear();
-  write_down();
   for (auto& [peer, member] : members_) {
     if (member.stage != Stage::joined) continue;
     if (member.rank >= 0) {
@@ -263,6 +262,14 @@ void Coordinator::end_job(Outcome outcome, const std::string& why) {
       set_stage(member, Stage::idle);
     }
   }
+}
+
+// For good, whoever comes next. Nodes that are only missing may be back for another try, as they
+// are when all of them were stopped.
+void Coordinator::spend_job(Outcome outcome, const std::string& why) {
+  if (over()) return;
+  end_job(outcome, why);
+  write_down();
 }
 
 // What another coordinator would have to know, were this one gone.
@@ -306,7 +313,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
     set_stage(member, Stage::finished);
     return remove(peer, "has left", now);
   }
-  end_job(good ? Outcome::succeeded : Outcome::failed, why);
+  spend_job(good ? Outcome::succeeded : Outcome::failed, why);
   remove(peer, "has left", now);
 }
 

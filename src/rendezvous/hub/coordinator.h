@@ -154,6 +154,7 @@ class Coordinator {
   void missing_from_round(const std::string& why);
   void interrupt(bool end, const std::string& why, PeerId except);
   void end_job(Outcome outcome, const std::string& why);
+  void spend_job(Outcome outcome, const std::string& why);
   void check_all_finished();
   void write_down();
 

@@ -196,7 +196,6 @@ TEST(CoordinatorHeir, TooFewAreLeftOfARoundThatHadNotFinished) {
   come_over(f, "c", 2, kFinished);
   EXPECT_TRUE(f.told("b").starts_with("end: ")) << f.told("b");
   EXPECT_TRUE(f.told("b").ends_with("2 nodes are left of at least 3")) << f.told("b");
-  EXPECT_EQ(f.hub->take_permit_request()->end, PermitRequest::End::failed);
 }
 
 // A node that had finished is not missed: nobody's workers are touched.
@@ -325,6 +324,20 @@ TEST(CoordinatorHeir, TheHostsOwnEndAndOthersThatAreGoneAreWrittenDown) {
   ASSERT_TRUE(request);
   EXPECT_EQ(request->end, PermitRequest::End::failed);
   EXPECT_EQ(request->why, "rank 2 failed");
+}
+
+// A job whose nodes are all told to stop may be started again under the same id.
+TEST(CoordinatorHeir, MissingNodesAreNoEndForGood) {
+  auto settings = nodes(2, 2);
+  settings.fenced = true;
+  Fixture f(settings);
+  f.join_all({"a", "b"});
+  ASSERT_TRUE(f.hub->take_permit_request());
+  f.hub->permit(0, f.now);
+  f.deliver();
+  f.say("b", Leave{Leave::How::stopped});
+  EXPECT_TRUE(f.told("a").starts_with("end: ")) << f.told("a");
+  EXPECT_FALSE(f.hub->take_permit_request());
 }
 
 // --- the same coordinator, a new connection ---
