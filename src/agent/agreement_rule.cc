@@ -63,23 +63,12 @@ Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
   return {};
 }
 
-// One byte more than may be is enough to see that a file is too long.
-Result<std::string> file_token(const std::string& path, const Facts& facts) {
-  auto file = facts.secret_file(path, kMaxTokenBytes + 1);
-  if (!file) return tl::make_unexpected(std::move(file).error().within("--rdzv-token-file"));
-  if ((file->mode & 077U) != 0)
-    return fail(Errc::denied,
-                fmt::format("--rdzv-token-file: others than its owner may use {} (mode {:04o})",
-                            printable(path), file->mode),
-                fmt::format("chmod 600 {}", shell_quote(printable(path))));
-  return std::move(file->bytes);
-}
-
 Status apply_token(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   std::string token;
   std::string source = "LOCKSTEP_RDZV_TOKEN";
   if (raw.rdzv_token_file) {
-    LOCKSTEP_TRY_ASSIGN(token, file_token(*raw.rdzv_token_file, facts));
+    LOCKSTEP_TRY_ASSIGN(
+        token, read_secret(*raw.rdzv_token_file, kMaxTokenBytes, "--rdzv-token-file", facts));
     source = "--rdzv-token-file " + printable(*raw.rdzv_token_file);
   } else if (raw.rdzv_token) {
     token = *raw.rdzv_token;
@@ -122,6 +111,18 @@ Status apply_exit_barrier(const RawOptions& raw, const Facts& facts, LaunchConfi
 }
 
 }  // namespace
+
+Result<std::string> read_secret(const std::string& path, std::size_t limit, std::string_view option,
+                                const Facts& facts) {
+  auto file = facts.secret_file(path, limit + 1);
+  if (!file) return tl::make_unexpected(std::move(file).error().within(std::string(option)));
+  if ((file->mode & 077U) != 0)
+    return fail(Errc::denied,
+                fmt::format("{}: others than its owner may use {} (mode {:04o})", option,
+                            printable(path), file->mode),
+                fmt::format("chmod 600 {}", shell_quote(printable(path))));
+  return std::move(file->bytes);
+}
 
 Status apply_agreement(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY(apply_rank_order(raw, config));

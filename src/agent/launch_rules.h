@@ -7,6 +7,9 @@
 #include "agent/raw_options.h"
 #include "agent/scheduler_rule.h"
 
+#include <string>
+#include <string_view>
+
 namespace lockstep::agent {
 
 // What the scheduler has for whatever else was not given; nullopt where it is not asked.
@@ -18,6 +21,10 @@ Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
 Status check_rdzv_conf(const Facts& facts, LaunchConfig& config);  // rendezvous' own part
 Status apply_agreement(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // after rendezvous
+// A file with a secret: none that others may use; one byte more than `limit` tells that it is
+// longer.
+Result<std::string> read_secret(const std::string& path, std::size_t limit, std::string_view option,
+                                const Facts& facts);
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 Status apply_placement(const RawOptions& raw, const Facts& facts,

@@ -57,6 +57,17 @@ Status check_lease(const codec::RdzvConf& conf) {
                     fmt::format("must be between {} and {}, got {}", kShortest, kLongest, *value));
 }
 
+Status check_password(const Facts& facts, const codec::RdzvConf& conf) {
+  constexpr std::size_t kLongest = 4096;
+  const auto found = conf.find("password_file");
+  if (found == conf.end()) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto password,
+                      read_secret(found->second, kLongest, "password_file", facts));
+  if (password.size() > kLongest)
+    return bad_option("password_file", fmt::format("is longer than {} bytes", kLongest));
+  return {};
+}
+
 Status check_etcd(const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY(check_choice(config.rdzv_conf, "protocol", "http", "https"));
   const bool legacy = config.rdzv_backend == "etcd";
@@ -65,7 +76,7 @@ Status check_etcd(const Facts& facts, LaunchConfig& config) {
              : std::array<const char*, 3>{"ssl_cert", "ssl_cert_key", "ca_cert"};
   for (const char* key : files)
     LOCKSTEP_TRY(check_file(facts, config.rdzv_conf, key));
-  return {};
+  return check_password(facts, config.rdzv_conf);
 }
 
 }  // namespace

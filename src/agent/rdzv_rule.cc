@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace lockstep::agent {
 namespace {
@@ -116,6 +117,30 @@ Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const Laun
   return found;
 }
 
+// etcd's own tools write it so; torchrun's agents, who may take part where the backend is theirs,
+// would take "https" for the host.
+Status take_scheme(std::string_view& text, std::optional<bool>& before,
+                   const LaunchConfig& config) {
+  const std::string shown = printable(text);
+  const auto https = codec::take_url_scheme(text);
+  if (!https) return {};
+  if (config.rdzv_backend != "etcd3")
+    return fail(Errc::invalid_input,
+                fmt::format("--rdzv-endpoint {}: the {} backend takes no scheme there, as with "
+                            "torchrun",
+                            shown, config.rdzv_backend),
+                fmt::format("--rdzv-endpoint {} --rdzv-conf protocol={}", printable(text),
+                            *https ? "https" : "http"));
+  const auto protocol = config.rdzv_conf.find("protocol");
+  if (before.value_or(*https) != *https ||
+      (protocol != config.rdzv_conf.end() &&
+       to_lower(strip(protocol->second)) != (*https ? "https" : "http")))
+    return fail(Errc::invalid_input,
+                fmt::format("--rdzv-endpoint {}: both http and https are asked for", shown));
+  before = https;
+  return {};
+}
+
 Status read_endpoints(LaunchConfig& config) {
   const int port = default_port(config.rdzv_backend);
   std::vector<std::string> texts = {config.rdzv_endpoint};
@@ -123,8 +148,11 @@ Status read_endpoints(LaunchConfig& config) {
   if (texts.size() > kMaxEndpoints)
     return fail(Errc::invalid_input,
                 fmt::format("--rdzv-endpoint names more than {} places", kMaxEndpoints));
-  for (const std::string& text : texts) {
-    if (texts.size() > 1 && strip(text).empty())
+  std::optional<bool> https;
+  for (const std::string& part : texts) {
+    std::string_view text = strip(part);
+    if (config.rdzv_backend.starts_with("etcd")) LOCKSTEP_TRY(take_scheme(text, https, config));
+    if (texts.size() > 1 && text.empty())
       return fail(Errc::invalid_input, fmt::format("--rdzv-endpoint: an empty name in '{}'",
                                                    printable(config.rdzv_endpoint)));
     LOCKSTEP_TRY_ASSIGN(auto found, endpoint(text, port, config));

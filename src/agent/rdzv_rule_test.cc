@@ -190,6 +190,13 @@ TEST(RdzvRule, SeveralNodesAndANamedBackend) {
          raw.rdzv_endpoint = "a, b:7,[::1]";
        },
        "etcd3", "a:2379,b:7,::1:2379", false},
+      {"etcd3, as etcd's own tools write it",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd3";
+         raw.rdzv_endpoint = "https://a:1, HTTPS://[::1]/";
+       },
+       "etcd3", "a:1,::1:2379", false},
       {"lockstep, under the name of torchrun too",
        [](RawOptions& raw) {
          raw.nnodes = "2";
@@ -310,6 +317,25 @@ TEST(RdzvRule, RefusesRanksAndIds) {
          raw.rdzv_id = "";
        },
        "--rdzv-id is empty"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd-v2";
+         raw.rdzv_endpoint = "https://h:1";
+       },
+       "--rdzv-endpoint https://h:1: the etcd-v2 backend takes no scheme there"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd3";
+         raw.rdzv_endpoint = "https://a,http://b";
+       },
+       "both http and https are asked for"},
+      {[](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "etcd3";
+         raw.rdzv_endpoint = "https://a";
+         raw.rdzv_conf = "protocol=http";
+       },
+       "both http and https are asked for"},
       {[](RawOptions& raw) { raw.rdzv_backend = "zeus-adapter"; },
        "'zeus-adapter' is not registered"},
       {[](RawOptions& raw) { raw.rdzv_backend = ""; }, "'' is not registered"},
@@ -484,6 +510,30 @@ TEST(Token, ComesFromAFileThatOnlyItsOwnerReads) {
     ASSERT_FALSE(config) << row.words;
     EXPECT_NE(config.error().message.find(row.words), std::string::npos) << config.error().message;
   }
+}
+
+TEST(RdzvRule, EtcdsPasswordComesFromAFileThatOnlyItsOwnerReads) {
+  const auto with = [](const char* backend, SecretFile file) {
+    Machine machine;
+    machine.secrets["pw"] = std::move(file);
+    RawOptions raw;
+    raw.script = "T";
+    raw.nnodes = "2";
+    raw.rdzv_backend = backend;
+    raw.rdzv_endpoint = "h";
+    raw.rdzv_conf = "user=u,password_file=pw";
+    return make_launch_config(raw, machine.facts());
+  };
+  EXPECT_TRUE(with("etcd3", {"s3cret", 0400}));
+  EXPECT_TRUE(with("lockstep", {"not read", 0644}));
+  const auto open = with("etcd3", {"s3cret", 0644});
+  ASSERT_FALSE(open);
+  EXPECT_NE(
+      open.error().message.find("password_file: others than its owner may use pw (mode 0644)"),
+      std::string::npos)
+      << open.error().message;
+  EXPECT_EQ(open.error().hint, "chmod 600 pw");
+  EXPECT_FALSE(with("etcd3", {std::string(4097, 'x'), 0600}));
 }
 
 TEST(Token, ComesFromTheEnvironment) {

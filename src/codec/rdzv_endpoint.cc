@@ -55,4 +55,15 @@ Result<RdzvEndpoint> parse_rdzv_endpoint(std::string_view text, int default_port
   return RdzvEndpoint{std::string(host), port};
 }
 
+std::optional<bool> take_url_scheme(std::string_view& text) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!to_lower(text.substr(0, scheme.size())).starts_with(scheme)) continue;
+    text.remove_prefix(scheme.size());
+    while (text.ends_with('/'))
+      text.remove_suffix(1);
+    return scheme.starts_with("https");
+  }
+  return std::nullopt;
+}
+
 }  // namespace lockstep::codec

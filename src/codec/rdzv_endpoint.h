@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,9 @@ struct RdzvEndpoint {
 
 // Empty text is localhost with the default port.
 Result<RdzvEndpoint> parse_rdzv_endpoint(std::string_view text, int default_port);
+
+// Takes "http://" or "https://" off, and slashes at the end with it; which it was, nullopt where
+// neither is there.
+std::optional<bool> take_url_scheme(std::string_view& text);
 
 }  // namespace lockstep::codec

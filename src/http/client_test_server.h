@@ -32,10 +32,10 @@ class ScriptedServer {
 
   int port() const { return listener_.port; }
   int accepted() const { return accepted_; }
-  // To every connection there is, unasked.
-  void say(const std::string& bytes) {
+  // Unasked, to every connection whose last request has `asked` in it.
+  void say(const std::string& bytes, const std::string& asked = {}) {
     for (const auto& peer : peers_)
-      if (peer->fd) put(*peer, bytes);
+      if (peer->fd && peer->asked.find(asked) != std::string::npos) put(*peer, bytes);
   }
   void hang_up() {
     for (const auto& peer : peers_) {
@@ -49,6 +49,7 @@ class ScriptedServer {
     io::Fd fd;
     std::unique_ptr<io::Watch> watch;
     std::string in;
+    std::string asked;
   };
 
   void accept_one() {
@@ -76,7 +77,8 @@ class ScriptedServer {
     const std::size_t length = peer.in.find("Content-Length: ");
     const std::size_t body = length < end ? std::stoul(peer.in.substr(length + 16)) : 0;
     if (peer.in.size() < end + 4 + body) return;
-    const Say said = script_(peer.in.substr(0, end + 4 + body));
+    peer.asked = peer.in.substr(0, end + 4 + body);
+    const Say said = script_(peer.asked);
     peer.in.erase(0, end + 4 + body);
     put(peer, said.bytes);
     if (said.close) {

@@ -183,6 +183,8 @@ def test_over_tls(lockstep, own, certificates):  # noqa: F811
     ca = f"protocol=https,ca_cert={certificates['ca.pem']}"
     mine = f"{ca},ssl_cert={certificates['client.pem']},ssl_cert_key={certificates['client.key']}"
     ends(*[job.node(number, settings=mine) for number in (0, 1)])
+    as_url = EtcdJob(lockstep, cluster, f"https://{job.endpoint}")
+    ends(*[as_url.node(number, settings=mine.replace("protocol=https,", "")) for number in (0, 1)])
     stranger = EtcdJob(lockstep, cluster, job.endpoint)
     for settings, words in ((f"{ca},read_timeout=1", "certificate"), ("protocol=https,read_timeout=1", "the certificate of 'localhost' is refused")):
         ended = stranger.node(0, settings=settings).wait(10)
@@ -196,6 +198,10 @@ def test_user_and_password(lockstep, own):  # noqa: F811
     job.cluster.ctl("auth", "enable")
     password = lockstep.folder / "password"
     password.write_text("secret-of-root\n")
+    password.chmod(0o644)
+    ended = job.node(0, settings=f"user=root,password_file={password}").wait(10)
+    assert ended.rc == 1 and f"password_file: others than its owner may use {password} (mode 0644)" in ended.err, str(ended)
+    password.chmod(0o600)
     settings = f"user=root,password_file={password},read_timeout=2"
     for end in ends(*[job.node(number, settings=settings, env={"LOGLEVEL": "DEBUG"}) for number in (0, 1)]):
         assert "secret-of-root" not in end.err

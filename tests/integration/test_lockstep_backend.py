@@ -157,6 +157,36 @@ def test_the_host_is_killed(job, go):
         assert f"the host of the rendezvous at 127.0.0.1:{job.port} is gone" in end.err, str(end)
 
 
+def finished(run):
+    """Its worker has ended: it waits for the others'."""
+    starts(run, 1)
+    until(lambda: "test_worker" not in run.living().values(), what="the worker's end")
+
+
+# They have nothing left to do, and nobody could tell them more: the run counts as good.
+def test_the_host_is_killed_when_the_others_are_done(job, go):
+    host, *others = [job.node(number, nnodes="3", actions=(SHOW, f"wait={go}") if number == 0 else (SHOW,)) for number in range(3)]
+    for run in others:
+        finished(run)
+    kill_agent(host)
+    for end in ends(*others, rc=0, timeout=8):
+        assert f"the host of the rendezvous at 127.0.0.1:{job.port} is gone" in end.err, str(end)
+    assert [len(shown(run)) for run in others] == [1, 1]
+
+
+# What it had to do is not done: the others do it, those that were done as well.
+def test_a_guest_is_killed_when_the_others_are_done(job, go):
+    runs = [job.node(number, nnodes="2:3", settings="last_call_timeout=1", actions=(SHOW, f"wait={go}") if number == 1 else (SHOW,))
+            for number in range(3)]
+    for run in (runs[0], runs[2]):
+        finished(run)
+    starts(runs[1], 1)
+    kill_agent(runs[1])
+    for run in (runs[0], runs[2]):
+        ends(run)
+        assert [worker["WORLD_SIZE"] for worker in shown(run)] == ["3", "2"]
+
+
 @pytest.mark.parametrize("told", [0, 1])
 def test_a_signal_to_one_agent_of_a_fixed_job_ends_it(job, go, told):
     runs = held(job, 2, wait=go)

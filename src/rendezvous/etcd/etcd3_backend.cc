@@ -14,11 +14,16 @@ namespace lockstep::rendezvous {
 namespace {
 
 constexpr std::chrono::milliseconds kPermitRetry(200);
+constexpr std::chrono::seconds kClosingPatience(2);
 
 // Whoever leads next is worth waiting for as long as for the nodes themselves.
 hub::HubMemberSettings patient(hub::HubMemberSettings settings) {
   settings.lost_patience = settings.join_timeout;
   return settings;
+}
+
+std::string failed_job(const std::string& why) {
+  return why.empty() ? "the job has failed" : "the job has failed: " + why;
 }
 
 }  // namespace
@@ -55,6 +60,7 @@ void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
   Etcd3Election::Handlers handlers;
   handlers.on_leader = [this](const std::optional<StorePlace>& place) { on_leader(place); };
   handlers.on_elected = [this](const std::optional<Etcd3Facts>& facts) { on_elected(facts); };
+  handlers.on_closed = [this](const Etcd3Facts& facts) { on_closed(facts); };
   handlers.on_deposed = [this] { on_deposed(); };
   handlers.on_unsure = [](const Error& error) {
     log::warning("etcd does not answer; the job goes on as long as its lease: {}", error.message);
@@ -76,12 +82,26 @@ void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
   lost_.reset();
   if (*facts) remember(**facts);
   if (!facts_.closed) return;
+  if (open_done_) return fail_open(closed_error());
+  on_closed(facts_);
+}
+
+Error Etcd3Backend::closed_error() const {
   const std::string why = facts_.why.empty() ? std::string() : ": " + facts_.why;
-  Error closed{Errc::canceled,
-               fmt::format("the rendezvous '{}' is closed{}", settings_.hub.run_id, why),
-               "the job with this --rdzv-id has ended: choose another one", 0};
-  if (open_done_) return fail_open(std::move(closed));
-  give_up(std::move(closed));
+  return {Errc::canceled, fmt::format("the rendezvous '{}' is closed{}", settings_.hub.run_id, why),
+          "the job with this --rdzv-id has ended: choose another one", 0};
+}
+
+// The leader could tell etcd, and not everybody here.
+void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
+  remember(facts);
+  if (leaving_) return;
+  if (finish_done_ && facts_.good) return end_finish({});
+  if (const auto done = std::exchange(join_done_, nullptr)) {
+    if (!member_.had_round()) return done(std::optional<Round>());  // a spare
+    return done(tl::make_unexpected(closed_error()));
+  }
+  interrupt({Interruption::Kind::end, facts_.why});
 }
 
 void Etcd3Backend::fail_open(Error error) {
@@ -121,9 +141,11 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   settings.coordinator.first_round = facts_.round + 1;
   settings.coordinator.restarts = facts_.restarts;
   settings.coordinator.takeover = facts_.round >= 0;
+  settings.coordinator.last_lead = facts_.lead;
+  settings.coordinator.last_finished = facts_.finished;
   settings.coordinator.fenced = true;
   settings.permit = [this](const hub::PermitRequest& request, std::function<void(Status)> answer) {
-    remember({.round = request.round, .restarts = request.restarts, .closed = false, .why = {}});
+    write_down(request);
     permit(std::move(answer));
   };
   return settings;
@@ -140,13 +162,29 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
   });
 }
 
-// Rounds and restarts only grow.
+// The later ones; but the end of the job is final.
 void Etcd3Backend::remember(const Etcd3Facts& facts) {
-  facts_.round = std::max(facts_.round, facts.round);
-  facts_.restarts = std::max(facts_.restarts, facts.restarts);
-  if (!facts.closed) return;
+  const Etcd3Facts before = facts_;
+  const auto age = [](const Etcd3Facts& of) { return std::pair(of.round, of.restarts); };
+  if (age(facts) >= age(before)) facts_ = facts;
+  const Etcd3Facts& last = facts.closed ? facts : before;
+  if (!last.closed) return;
   facts_.closed = true;
-  facts_.why = facts.why;
+  facts_.good = last.good;
+  facts_.why = last.why;
+}
+
+void Etcd3Backend::write_down(const hub::PermitRequest& request) {
+  using End = hub::PermitRequest::End;
+  Etcd3Facts facts;
+  facts.round = request.round;
+  facts.restarts = request.restarts;
+  facts.lead = request.lead;
+  facts.finished = request.finished;
+  facts.closed = request.end != End::none;
+  facts.good = request.end == End::succeeded;
+  if (facts.closed) facts.why = facts.good ? "the job is done" : failed_job(request.why);
+  remember(facts);
 }
 
 void Etcd3Backend::on_deposed() {
@@ -167,13 +205,14 @@ void Etcd3Backend::on_lost(const Error& error) {
   if (leaving_) return;
   again_.start({}, [this] { campaign(std::chrono::seconds(settings_.lease_ttl)); });
   log::warning("{}; this node stands again", error.message);
-  if (led && !join_done_)
+  if (led && !join_done_ && !finish_done_)
     interrupt({Interruption::Kind::rejoin, "this node led the rendezvous and lost its lease"});
 }
 
 void Etcd3Backend::interrupt(const Interruption& interruption) {
   const bool end = interruption.kind == Interruption::Kind::end;
   if (std::exchange(interrupted_, true) && !end) return;  // told already, by the hub or by etcd
+  finish_done_ = nullptr;
   if (const auto tell = on_interruption_) tell(interruption);
 }
 
@@ -186,6 +225,7 @@ void Etcd3Backend::give_up(Error error) {
   if (open_done_) return opened(tl::make_unexpected(*lost_));
   if (const auto done = std::exchange(join_done_, nullptr))
     return done(tl::make_unexpected(*lost_));
+  if (finish_done_) return end_finish(tl::make_unexpected(*lost_));
   if (!leaving_) interrupt({Interruption::Kind::end, lost_->message});
 }
 
@@ -195,6 +235,7 @@ void Etcd3Backend::join(Done<std::optional<Round>> done) {
   if (!election_ && lost_)
     return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
   join_done_ = std::move(done);
+  finish_done_ = nullptr;
   interrupted_ = false;
   member_.join([this](Result<std::optional<Round>> joined) {
     if (const auto tell = std::exchange(join_done_, nullptr)) tell(std::move(joined));
@@ -203,10 +244,28 @@ void Etcd3Backend::join(Done<std::optional<Round>> done) {
 
 void Etcd3Backend::tell_failure(const std::string& line, bool final) {
   member_.tell_failure(line, final);
+  if (final && member_.failure() && election_ && !server_) close_round(*member_.failure());
+}
+
+// The leader may be gone before it does anything about a failure that is final.
+void Etcd3Backend::close_round(const hub::Failed& failed) {
+  closing_ = true;
+  election_->close_round(failed.round, failed_job(failed.line), [this](const Result<void>&) {
+    closing_ = false;
+    if (told_left_ && !server_) turn_.start({}, [this] { end_lead(); });
+  });
 }
 void Etcd3Backend::finish(Done<void> done) {
-  member_.finish(std::move(done));
+  finish_done_ = std::move(done);
+  if (!election_ && lost_)
+    return turn_.start({}, [this] { end_finish(tl::make_unexpected(*lost_)); });
+  member_.finish([this](Result<void> outcome) { end_finish(std::move(outcome)); });
 }
+
+void Etcd3Backend::end_finish(Result<void> outcome) {
+  if (const auto done = std::exchange(finish_done_, nullptr)) done(std::move(outcome));
+}
+
 void Etcd3Backend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                                     std::function<void(std::vector<NodeReport>)> done) {
   member_.exchange_reports(own, timeout, std::move(done));
@@ -217,6 +276,7 @@ void Etcd3Backend::exchange_reports(const NodeReport& own, std::chrono::millisec
 void Etcd3Backend::leave(Departure how, Done<void> done) {
   leaving_ = true;
   join_done_ = nullptr;
+  finish_done_ = nullptr;
   again_.cancel();
   leave_done_ = std::move(done);
   if (!election_) return turn_.start({}, [this] { end_lead(); });
@@ -232,11 +292,15 @@ void Etcd3Backend::leave(Departure how, Done<void> done) {
 
 // The run id is spent, whoever leads next. It ends at once if the lead is lost over it.
 void Etcd3Backend::leave_as_leader(Departure how) {
-  if (!server_) return end_lead();
+  if (!server_ && !closing_) return end_lead();
   told_left_ = true;
+  if (!server_) return turn_.start(kClosingPatience, [this] { end_lead(); });
   turn_.start(settings_.hub.close_timeout, [this] { end_lead(); });
-  facts_.closed = true;
-  facts_.why = how == Departure::failed ? "the job has failed" : "the job is done";
+  if (!facts_.closed) {
+    facts_.closed = true;
+    facts_.good = how != Departure::failed;
+    facts_.why = facts_.good ? "the job is done" : "the job has failed";
+  }
   const std::weak_ptr<const bool> life = life_;
   election_->store_facts(facts_, [this, life](const Result<void>&) {
     if (life.expired() || !server_) return;

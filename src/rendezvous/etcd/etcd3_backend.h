@@ -4,7 +4,8 @@
 //
 // Before a round is placed its number is written to etcd, and only while this node leads: a leader
 // that was frozen or cut off places nothing, and no round number is given twice. A node that loses
-// its lease, but not etcd, stands again.
+// its lease, but not etcd, stands again. Who takes over reads there which nodes had finished and
+// would never say so again, and whether the job is over.
 #pragma once
 
 #include "io/loop.h"
@@ -51,12 +52,17 @@ class Etcd3Backend : public Backend {
   void started(Result<std::optional<Etcd3Facts>> facts);
   void on_leader(const std::optional<StorePlace>& place);
   void on_elected(const std::optional<Etcd3Facts>& facts);
+  void on_closed(const Etcd3Facts& facts);
   void on_deposed();
   void on_lost(const Error& error);
   void give_up(Error error);
   void fail_open(Error error);
   void opened(Result<void> outcome);
   void remember(const Etcd3Facts& facts);
+  void write_down(const hub::PermitRequest& request);
+  Error closed_error() const;
+  void end_finish(Result<void> outcome);
+  void close_round(const hub::Failed& failed);
   void leave_as_leader(Departure how);
   void end_lead();
 
@@ -72,10 +78,12 @@ class Etcd3Backend : public Backend {
   bool reached_ = false;  // member_.connect() was called
   bool leaving_ = false;
   bool told_left_ = false;
+  bool closing_ = false;     // a final failure is being written to etcd
   bool interrupted_ = true;  // until a join()
   std::optional<Error> lost_;
   Done<void> open_done_;
   Done<std::optional<Round>> join_done_;
+  Done<void> finish_done_;
   Done<void> leave_done_;
   io::Timer turn_;
   io::Timer again_;

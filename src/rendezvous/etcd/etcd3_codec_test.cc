@@ -81,13 +81,22 @@ TEST(Etcd3Codec, Garbage) {
 }
 
 TEST(Etcd3Facts, ThereAndBack) {
-  const Etcd3Facts facts{7, 2, true, "rank 3 failed"};
+  const Etcd3Facts facts{7, 2, true, "rank 3 failed", true, 1, {0, 5}};
   EXPECT_EQ(parse_etcd3_facts(print_etcd3_facts(facts)), facts);
   for (const char* text : {"", "{}", R"({"round":"1","restarts":0,"closed":false})",
                            R"({"round":1,"restarts":-1,"closed":false})",
                            R"({"round":1,"restarts":99999999999,"closed":false})",
                            R"({"round":1,"restarts":1,"closed":0})"})
     EXPECT_FALSE(parse_etcd3_facts(text)) << text;
+}
+
+TEST(Etcd3Facts, WhatOnlyHelpsMayBeMissingOrNonsense) {
+  const std::string start = R"({"round":1,"restarts":0,"closed":false)";
+  EXPECT_EQ(parse_etcd3_facts(start + "}"), Etcd3Facts({1, 0, false, ""}));
+  const auto facts =
+      parse_etcd3_facts(start + R"(,"why":3,"good":1,"lead":-2,"finished":[2,-1,"x",1e9,99999]})");
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(*facts, Etcd3Facts({1, 0, false, "", false, -1, {2}}));
 }
 
 TEST(Etcd3Facts, ARoundThatNoNextOneFollowsIsNone) {

@@ -137,8 +137,13 @@ void Etcd3Election::campaigned(Result<Etcd3Reply> reply) {
   if (!facts) return lose(std::move(facts).error());
   watch(reply->revision + 1);
   const std::weak_ptr<const bool> life = life_;
+  const bool first = start_done_ != nullptr;
   if (const auto done = std::exchange(start_done_, nullptr)) {
     done(*facts);
+    if (life.expired() || over_) return;
+  }
+  if (!first && *facts && (*facts)->closed) {
+    if (const auto call = handlers_.on_closed) call(**facts);
     if (life.expired() || over_) return;
   }
   Etcd3Kv leader;
@@ -277,6 +282,37 @@ void Etcd3Election::refresh_facts() {
   if (io::Clock::now() - facts_refreshed_ < kFactsRefresh) return;
   facts_refreshed_ = io::Clock::now();
   client_.keep_alive(facts_lease_, nullptr);
+}
+
+void Etcd3Election::close_round(std::int64_t round, const std::string& why, Done<void> done) {
+  const std::weak_ptr<const bool> life = life_;
+  client_.range(facts_key_, "",
+                [this, life, round, why, done = std::move(done)](Result<Etcd3Reply> reply) mutable {
+                  if (life.expired()) return;
+                  if (!reply) return done(tl::make_unexpected(within(std::move(reply).error())));
+                  auto facts = facts_of(reply->kvs);
+                  if (!facts || !*facts || (*facts)->closed || (*facts)->round != round)
+                    return done({});
+                  (*facts)->closed = true;
+                  (*facts)->why = why;
+                  close_facts(**facts, reply->kvs.front(), std::move(done));
+                });
+}
+
+// If nobody has written in between; under the lease that they have.
+void Etcd3Election::close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, Done<void> done) {
+  Etcd3Txn txn;
+  txn.compare = {{Etcd3Compare::What::mod_revision, facts_key_, before.mod_revision, {}}};
+  txn.success = {{Etcd3Op::Kind::put, facts_key_, print_etcd3_facts(facts), before.lease}};
+  const std::weak_ptr<const bool> life = life_;
+  client_.txn(txn, true,
+              [this, life, round = facts.round, why = facts.why,
+               done = std::move(done)](Result<Etcd3Reply> reply) mutable {
+                if (life.expired()) return;
+                if (!reply) return done(tl::make_unexpected(within(std::move(reply).error())));
+                if (!reply->succeeded) return close_round(round, why, std::move(done));
+                done({});
+              });
 }
 
 void Etcd3Election::load_facts(Done<std::optional<Etcd3Facts>> done) {

@@ -45,6 +45,8 @@ class Etcd3Election {
     std::function<void(const std::optional<StorePlace>&)> on_leader;
     // We lead: open the place to meet, then publish() it. The facts are those of our predecessors.
     std::function<void(const std::optional<Etcd3Facts>&)> on_elected;
+    // The leader is gone, and the job over: what it wrote down.
+    std::function<void(const Etcd3Facts&)> on_closed;
     // We led and do no longer; the election goes on.
     std::function<void()> on_deposed;
     // etcd has not answered for a third of the lease; all goes on. And: it has again.
@@ -68,6 +70,8 @@ class Etcd3Election {
   // The leader's: where it can be reached. Errc::canceled: it leads no longer.
   void publish(const StorePlace& place, const Done<void>& done);
   void store_facts(const Etcd3Facts& facts, Done<void> done);
+  // Anybody's, whoever leads: the job has failed in this round, if that is still the last one.
+  void close_round(std::int64_t round, const std::string& why, Done<void> done);
   void load_facts(Done<std::optional<Etcd3Facts>> done);
   // Gives up candidacy and lead at once, so that nobody waits for the lease; nothing but `done` is
   // called after it.
@@ -87,6 +91,7 @@ class Etcd3Election {
   void lose(const Error& error);
   void fenced_put(const std::string& key, const std::string& value, std::int64_t lease,
                   const Done<void>& done);
+  void close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, Done<void> done);
   void put_facts(std::string text, Done<void> done);
   void put_next_facts();
   void facts_put(Status outcome);

@@ -8,11 +8,36 @@ namespace lockstep::rendezvous {
 
 using Json = nlohmann::json;
 
+namespace {
+
+constexpr int kMostRanks = 65'536;
+
+bool is_rank(const Json& json) {
+  return json.is_number_unsigned() && json.get<std::uint64_t>() < kMostRanks;
+}
+
+// Whatever else stands there is left out: it only helps who takes over.
+void read_helpful(const Json& json, Etcd3Facts& facts) {
+  const auto why = json.find("why");
+  if (why != json.end() && why->is_string()) facts.why = printable(why->get<std::string>(), 500);
+  const auto good = json.find("good");
+  if (good != json.end() && good->is_boolean()) facts.good = good->get<bool>();
+  const auto lead = json.find("lead");
+  if (lead != json.end() && is_rank(*lead)) facts.lead = lead->get<int>();
+  const auto finished = json.find("finished");
+  if (finished == json.end() || !finished->is_array() || finished->size() > kMostRanks) return;
+  for (const Json& rank : *finished) {
+    if (is_rank(rank)) facts.finished.push_back(rank.get<int>());
+  }
+}
+
+}  // namespace
+
 std::string print_etcd3_facts(const Etcd3Facts& facts) {
-  const Json json{{"round", facts.round},
-                  {"restarts", facts.restarts},
-                  {"closed", facts.closed},
-                  {"why", facts.why}};
+  const Json json{{"round", facts.round},      {"restarts", facts.restarts},
+                  {"closed", facts.closed},    {"why", facts.why},
+                  {"good", facts.good},        {"lead", facts.lead},
+                  {"finished", facts.finished}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -37,8 +62,7 @@ Result<Etcd3Facts> parse_etcd3_facts(std::string_view text) {
   if (facts.round < -1) return bad();
   facts.restarts = static_cast<int>(restarts->get<std::uint64_t>());
   facts.closed = closed->get<bool>();
-  const auto why = json.find("why");
-  if (why != json.end() && why->is_string()) facts.why = printable(why->get<std::string>(), 500);
+  read_helpful(json, facts);
   return facts;
 }
 

@@ -6,14 +6,18 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::rendezvous {
 
 struct Etcd3Facts {
-  std::int64_t round = -1;  // the last one agreed on; -1: none yet
-  int restarts = 0;         // of all its rounds, those that a failed worker made necessary
-  bool closed = false;      // the run id is spent
-  std::string why;          // closed: one line
+  std::int64_t round = -1;         // the last one agreed on; -1: none yet
+  int restarts = 0;                // of all its rounds, those that a failed worker made necessary
+  bool closed = false;             // the run id is spent
+  std::string why;                 // closed: one line
+  bool good = false;               // closed: the job has ended well
+  int lead = -1;                   // rank of the node that leads in that round; -1: not known
+  std::vector<int> finished = {};  // ranks of that round that have, and may never say so again
   bool operator==(const Etcd3Facts&) const = default;
 };
 

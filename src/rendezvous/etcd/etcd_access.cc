@@ -20,18 +20,6 @@ std::string either(const codec::RdzvConf& conf, const std::string& one, const st
   return {};
 }
 
-// Takes "http://" or "https://" off; nullopt where neither is there.
-std::optional<bool> take_scheme(std::string_view& text) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!to_lower(text.substr(0, scheme.size())).starts_with(scheme)) continue;
-    text.remove_prefix(scheme.size());
-    while (text.ends_with('/'))
-      text.remove_suffix(1);
-    return scheme.size() == 8;
-  }
-  return std::nullopt;
-}
-
 Status read_password(const codec::RdzvConf& conf, EtcdAccess& access) {
   access.user = either(conf, "user", "username");
   const std::string path = either(conf, "password_file", "password_file");
@@ -79,7 +67,7 @@ Result<EtcdAccess> parse_etcd_access(std::string_view endpoint, const codec::Rdz
     return fail(Errc::invalid_input, "etcd: more than 64 endpoints");
   for (const std::string& part : parts) {
     std::string_view text = strip(part);
-    const auto https = take_scheme(text);
+    const auto https = codec::take_url_scheme(text);
     if (https && scheme && *scheme != *https)
       return fail(Errc::invalid_input, "etcd: the endpoints mix http and https");
     if (https) scheme = https;

@@ -116,11 +116,14 @@ bool Coordinator::fits(const Member& member, const Join& join) {
 }
 
 void Coordinator::on_join(Member& member, Join join, Time now) {
+  if (join.holds != Join::Holds::nothing && join.last_round >= 0)
+    return on_resume(member, std::move(join), now);
   if (over())
     return refuse(member, Why::closed,
                   fmt::format("the rendezvous '{}' is closed: {}", settings_.run_id, why_over_),
                   "a new job needs a new --rdzv-id, or the end of the old one");
   if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
+  if (of_adopted_round(join) && take_seat(member, join)) set_stage(member, Stage::placed);
   const bool leaves_running = running() && in_round(member);
   member.offer = std::move(join);
   member.joined_at = now;
@@ -145,21 +148,22 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
   if (!current_->first_failed) current_->first_failed = member.rank;
   if (current_->interrupted) {
     // Its round was over already; but a node that can't go on ends the job all the same.
-    if (failed.final) end_job(Outcome::failed, failed.line);
+    if (failed.final) spend_job(Outcome::failed, failed.line);
     return;
   }
   if (failed.final || restarts_ >= current_->lowest_max_restarts) {
     // The one that failed knows, unless its own --max-restarts is larger than another's.
     interrupt(true, failed.line, failed.final ? member.peer : 0);
-    return end_job(Outcome::failed, failed.line);
+    return spend_job(Outcome::failed, failed.line);
   }
-  if (viable() < settings_.min_nodes) {
+  const std::size_t on_their_way = current_->adopting_since ? not_come_over().size() : 0;
+  if (viable() + on_their_way < settings_.min_nodes) {
     const std::string text = failed.line + "; too many nodes have left for another round";
     interrupt(true, text, 0);
     return end_job(Outcome::failed, text);
   }
   ++restarts_;
-  if (settings_.fenced) permit_request_ = {current_->number, restarts_};
+  write_down();
   interrupt(false, failed.line, member.peer);
   consider(now);
 }
@@ -195,7 +199,8 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
     return;
   }
   if (running() && gone.stage == Stage::finished) {
-    ++current_->finished_and_gone;
+    current_->finished_and_gone.push_back(gone.rank);
+    write_down();
     check_all_finished();
   } else if (running() ? gone.stage == Stage::placed : current_ && viable() < settings_.min_nodes) {
     missing_from_round(gone.called() + " " + why);
@@ -227,16 +232,18 @@ void Coordinator::missing_from_round(const std::string& why) {
 void Coordinator::on_finish(Member& member, const Finish& finish) {
   if (!running() || member.stage != Stage::placed || finish.round != current_->number) return;
   set_stage(member, Stage::finished);
+  if (member.agent == settings_.host) write_down();
   check_all_finished();
 }
 
 void Coordinator::check_all_finished() {
-  if (over() || count(Stage::finished) + current_->finished_and_gone < current_->size) return;
+  if (over() || count(Stage::finished) + current_->finished_and_gone.size() < current_->size)
+    return;
   const auto bytes = std::make_shared<const std::string>(frame_bytes(Finished{current_->number}));
   for (const auto& [peer, member] : members_) {
     if (member.stage == Stage::finished) send_shared(peer, bytes);
   }
-  end_job(Outcome::succeeded, "the job has ended well");
+  spend_job(Outcome::succeeded, "the job has ended well");
 }
 
 // No more rounds. Those who wait for one: members hear why, spares that they were not needed.
@@ -255,6 +262,34 @@ void Coordinator::end_job(Outcome outcome, const std::string& why) {
       set_stage(member, Stage::idle);
     }
   }
+}
+
+// For good, whoever comes next. Nodes that are only missing may be back for another try, as they
+// are when all of them were stopped.
+void Coordinator::spend_job(Outcome outcome, const std::string& why) {
+  if (over()) return;
+  end_job(outcome, why);
+  write_down();
+}
+
+// What another coordinator would have to know, were this one gone.
+void Coordinator::write_down() {
+  if (!settings_.fenced) return;
+  PermitRequest request;
+  request.round = current_ ? current_->number : settings_.first_round - 1;
+  request.restarts = restarts_;
+  if (current_) request.finished = current_->finished_and_gone;
+  for (const auto& [peer, member] : members_) {
+    if (member.agent != settings_.host || !current_) continue;
+    request.lead = member.rank;
+    if (member.stage == Stage::finished) request.finished.push_back(member.rank);
+  }
+  if (over()) {
+    using End = PermitRequest::End;
+    request.end = *outcome_ == Outcome::succeeded ? End::succeeded : End::failed;
+    request.why = why_over_;
+  }
+  permit_request_ = std::move(request);
 }
 
 void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
@@ -278,7 +313,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
     set_stage(member, Stage::finished);
     return remove(peer, "has left", now);
   }
-  end_job(good ? Outcome::succeeded : Outcome::failed, why);
+  spend_job(good ? Outcome::succeeded : Outcome::failed, why);
   remove(peer, "has left", now);
 }
 

@@ -48,16 +48,23 @@ struct CoordinatorSettings {
   int restarts = 0;
   bool takeover = false;
   Ms takeover_grace{1'000};
+  int last_lead = -1;              // rank of the node that ran that other one
+  std::vector<int> last_finished;  // ranks that had finished and need not come over
   // Another coordinator may have taken over from this one, and it can't know: no round is placed
   // before permit().
   bool fenced = false;
 };
 
-// A round that is ready but for the permission; or, for the record only, the current one once more
-// with a new count of restarts.
+// A round that is ready but for the permission; or, for the record only, what has become of the
+// current one.
 struct PermitRequest {
+  enum class End { none, succeeded, failed };
   std::int64_t round = 0;
   int restarts = 0;
+  int lead = -1;              // rank of the coordinator's own node
+  std::vector<int> finished;  // ranks that have, and that another coordinator may never hear of
+  End end = End::none;        // of the job
+  std::string why = {};
 };
 
 class Coordinator {
@@ -122,10 +129,12 @@ class Coordinator {
   struct Current {
     std::int64_t number = 0;
     std::size_t size = 0;
-    std::size_t finished_and_gone = 0;
+    std::vector<int> finished_and_gone;  // ranks
     int lowest_max_restarts = 0;
     bool interrupted = false;
-    std::optional<int> first_failed;  // rank
+    bool adopted = false;                // of another coordinator
+    std::optional<Time> adopting_since;  // not all of its nodes have come over yet
+    std::optional<int> first_failed;     // rank
   };
   struct Proposal {
     std::int64_t number = 0;
@@ -145,20 +154,33 @@ class Coordinator {
   void missing_from_round(const std::string& why);
   void interrupt(bool end, const std::string& why, PeerId except);
   void end_job(Outcome outcome, const std::string& why);
+  void spend_job(Outcome outcome, const std::string& why);
   void check_all_finished();
+  void write_down();
 
   // coordinator_round.cc: making a round
   void consider(Time now);
   bool awaits_rejoin() const;
-  bool survivors_are_here() const;
-  Ms last_call() const;
   void propose(Time now);
   std::vector<Member*> choose();
-  void seats_from_offers();
   void sort_newcomers(std::vector<Member*>& members) const;
   void on_store(Member& member, const StoreOffer& offer, Time now);
+  void ask_permission();
   void place(const StoreOffer& offer);
   void give_up_round(const std::string& text);
+
+  // coordinator_takeover.cc: after another coordinator, and after a lost connection
+  void on_resume(Member& member, Join join, Time now);
+  void adopt(const Join& offer, Time now);
+  bool take_back(Member& member);
+  bool take_seat(Member& member, const Join& join);
+  bool of_adopted_round(const Join& join) const;
+  std::vector<int> not_come_over() const;
+  std::optional<Time> adoption_ends() const;
+  bool adoption_settled(Time now);
+  bool survivors_are_here() const;
+  Ms last_call() const;
+  void seats_from_offers();
 
   // coordinator_talk.cc: time, words, reports
   Ms unwatched(Time now) const;

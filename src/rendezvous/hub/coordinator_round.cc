@@ -41,41 +41,21 @@ bool natural_less(std::string_view a, std::string_view b) {
 
 // Nodes of the round that is over which are still to come.
 bool Coordinator::awaits_rejoin() const {
-  return current_ && (count(Stage::placed) + count(Stage::finished) + away_.size()) > 0;
-}
-
-// After a takeover: all nodes of the last round but one, the one whose loss made it necessary.
-bool Coordinator::survivors_are_here() const {
-  std::int64_t last = -1;
-  std::size_t size = 0;
-  std::size_t here = 0;
-  for (const auto& [peer, member] : members_) {
-    const Join& offer = member.offer;
-    if (member.stage != Stage::joined || offer.last_round < 0 || offer.last_round < last) continue;
-    if (offer.last_round > last) here = 0;
-    last = offer.last_round;
-    size = static_cast<std::size_t>(offer.last_nodes);
-    ++here;
-  }
-  return last >= 0 && here + 1 >= size;
-}
-
-// The short one is for survivors: a new job, or one that nobody is left of, has time.
-Ms Coordinator::last_call() const {
-  const bool survived = std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
-    return entry.second.stage == Stage::joined && entry.second.offer.last_round >= 0;
-  });
-  return settings_.takeover && survived ? settings_.takeover_grace : settings_.last_call;
+  if (!current_) return false;
+  // Of another coordinator's round we don't know who has come over and still stops its workers.
+  if (current_->adopted && count(Stage::idle) > 0) return true;
+  return count(Stage::placed) + count(Stage::finished) + away_.size() > 0;
 }
 
 // Whether it is time for the next step; after everything that happens.
 void Coordinator::consider(Time now) {
   if (over() || proposal_) return;
   const std::size_t joined = count(Stage::joined);
+  if (!adoption_settled(now)) return;
   if (running()) {
     // Where some have finished already the job is about to end: no room for new nodes.
     const bool room = current_->size < settings_.max_nodes && count(Stage::finished) == 0 &&
-                      current_->finished_and_gone == 0;
+                      current_->finished_and_gone.empty();
     if (joined == 0 || !room) return;
     interrupt(false, "new nodes want to take part: " + names(Stage::joined, false), 0);
   }
@@ -144,27 +124,6 @@ std::vector<Coordinator::Member*> Coordinator::choose() {
   return seats;
 }
 
-// A coordinator that has taken over from another goes on with its order and its count.
-void Coordinator::seats_from_offers() {
-  std::int64_t last = -1;
-  for (const auto& [peer, member] : members_) {
-    if (member.stage == Stage::joined) last = std::max(last, member.offer.last_round);
-  }
-  if (last < 0) return;
-  std::vector<std::pair<int, Nonce>> known;
-  for (const auto& [peer, member] : members_) {
-    if (member.stage != Stage::joined || member.offer.last_round != last) continue;
-    known.emplace_back(member.offer.last_rank, member.agent);
-    restarts_ = std::max(restarts_, member.offer.restarts);
-  }
-  std::sort(known.begin(), known.end());
-  seats_.reserve(known.size());
-  for (const auto& [rank, agent] : known)
-    seats_.push_back(agent);
-  if (seats_.size() > settings_.max_nodes) seats_.resize(settings_.max_nodes);
-  next_round_ = std::max(next_round_, last + 1);
-}
-
 void Coordinator::sort_newcomers(std::vector<Member*>& members) const {
   const auto first = [&](const Member* m) {
     return settings_.order == RankOrder::host_first && m->agent == settings_.host;
@@ -193,9 +152,8 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
                                      offer.error.empty() ? "it has no address" : offer.error));
   }
   if (settings_.fenced) {
-    permit_request_ = {offer.round, restarts_};
     proposal_->store = offer;
-    return;
+    return ask_permission();
   }
   place(offer);
   consider(now);
@@ -208,6 +166,17 @@ void Coordinator::give_up_round(const std::string& text) {
     if (other.stage == Stage::joined) refuse(other, Why::closed, text, {});
   }
   end_job(Outcome::failed, text);
+}
+
+void Coordinator::ask_permission() {
+  PermitRequest request;
+  request.round = proposal_->number;
+  request.restarts = restarts_;
+  for (std::size_t i = 0; i < proposal_->ranks.size(); ++i) {
+    if (members_.at(proposal_->ranks[i]).agent == settings_.host)
+      request.lead = static_cast<int>(i);
+  }
+  permit_request_ = std::move(request);
 }
 
 void Coordinator::permit(std::int64_t round, Time now) {

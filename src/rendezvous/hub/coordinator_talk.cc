@@ -30,6 +30,7 @@ Time Coordinator::next_time() const {
   Time next = next_beat_;
   if (last_call_until_) next = std::min(next, *last_call_until_);
   if (reports_until_) next = std::min(next, *reports_until_);
+  if (const auto ends = adoption_ends()) next = std::min(next, *ends);
   return next;
 }
 
@@ -139,6 +140,7 @@ std::string Coordinator::status() const {
     for (const Stage stage : {Stage::placed, Stage::finished}) {
       if (count(stage) > 0) awaited.push_back(names(stage, true));
     }
+    if (current_->adopted && count(Stage::idle) > 0) awaited.push_back(names(Stage::idle, false));
     for (const auto& [agent, away] : away_)
       awaited.push_back(away.name + " (lost its connection)");
     return fmt::format("waiting for {} to stop its workers and join again", join(awaited, ", "));

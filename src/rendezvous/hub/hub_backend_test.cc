@@ -360,6 +360,24 @@ TEST_F(HubBackendTest, AFrozenHostFindsItsGuestsAgainWhenItWakes) {
   EXPECT_EQ(b.round().restarts, 0);
 }
 
+// Its workers have ended well, and no silence of the host's starts them again.
+TEST_F(HubBackendTest, AFrozenHostFindsTheFinishedGuestAgain) {
+  Agent& a = open("a");
+  Agent& b = start("b", far_loop);
+  until([&] { return b.opened.has_value(); });
+  meet({&a, &b});
+  finish(b);
+  frozen = &loop;
+  until([&] { return b.backend->waiting_for().starts_with("no connection"); });
+  frozen = nullptr;
+  finish(a);
+  until([&] { return a.finished && b.finished; });
+  EXPECT_TRUE(*a.finished);
+  EXPECT_TRUE(*b.finished);
+  EXPECT_TRUE(a.interruptions.empty());
+  EXPECT_TRUE(b.interruptions.empty());
+}
+
 // A way to the hub that can be cut without either end noticing.
 class Cable {
  public:

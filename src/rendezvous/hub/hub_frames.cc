@@ -77,6 +77,7 @@ void fields(Io& io, F& f) {
   io.within(f.last_rank, -1, kMost32);
   io.within(f.last_nodes, 0, kMost32);
   io.within(f.restarts, 0, kMost32);
+  io.choice(f.holds, Join::Holds::finished);
 }
 template <class Io, Is<StoreWanted> F>
 void fields(Io& io, F& f) {

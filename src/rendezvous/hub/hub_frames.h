@@ -79,6 +79,9 @@ struct Refusal {  // hub, then it closes the connection or, after a Join, lets i
 // --- rounds ---
 
 struct Join {  // agent
+  // Of the last round, on a new connection: what this node's workers do. Whoever holds something
+  // asks for no new round, but for the last one to go on.
+  enum class Holds : std::uint8_t { nothing, running, finished };
   std::string role = "default";
   std::int32_t local_world_size = 1;
   std::string host;
@@ -93,6 +96,7 @@ struct Join {  // agent
   std::int32_t last_rank = -1;
   std::int32_t last_nodes = 0;
   std::int32_t restarts = 0;
+  Holds holds = Holds::nothing;
   bool operator==(const Join&) const = default;
 };
 struct StoreWanted {  // hub, to rank 0: open the workers' store

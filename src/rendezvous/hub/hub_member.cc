@@ -38,7 +38,7 @@ void HubMember::join(Done<std::optional<Round>> done) {
   });
 }
 
-void HubMember::send_join() {
+void HubMember::send_join(Join::Holds holds) {
   const NodeOffer& offer = settings_.offer;
   Join join;
   join.role = offer.role;
@@ -56,8 +56,13 @@ void HubMember::send_join() {
     join.last_rank = round_->group_rank;
     join.last_nodes = round_->group_world_size;
     join.restarts = round_->restarts;
+    join.holds = holds;
   }
   send(join);
+}
+
+bool HubMember::resumes() const {
+  return in_round_ && !interrupted_ && !join_done_;
 }
 
 void HubMember::offer_store(const StoreWanted& wanted) {
@@ -78,6 +83,7 @@ void HubMember::on_placed(const Placed& placed) {
   if (!join_done_) return;
   round_ = placed.round;
   in_round_ = true;
+  failure_.reset();
   end_join(std::optional<Round>(placed.round));
 }
 
@@ -94,9 +100,8 @@ void HubMember::interrupt(Interruption::Kind kind, const std::string& why) {
 
 void HubMember::tell_failure(const std::string& line, bool final) {
   if (!in_round_) return;
-  Failed failed{round_->number, final, line};
-  if (stream_) return send(failed);
-  if (final) untold_failure_ = std::move(failed);  // else the round is over for the lost connection
+  failure_ = Failed{round_->number, final, line};
+  if (stream_) send(*failure_);
 }
 
 void HubMember::finish(Done<void> done) {

@@ -1,9 +1,11 @@
 // An agent's part in the `lockstep` rendezvous: one connection to the hub, wherever that is, and on
 // it rounds, failures, the exit barrier, reports. Knows nothing of who hosts.
 //
-// A connection that breaks is made anew. When the hub is silent for long, or has given this node
-// up, the round is interrupted with rejoin; when nobody listens there any more for lost_patience,
-// with end. No callback runs inside the call that asks for it.
+// A connection that breaks is made anew, and the hub told what the workers do: it says whether the
+// round goes on. When the hub is silent for long while they run, the round is interrupted with
+// rejoin; when nobody listens there any more for lost_patience, with end. Workers that have ended
+// well stay so: only a hub that says so makes them start again. No callback runs inside the call
+// that asks for it.
 #pragma once
 
 #include "base/error.h"
@@ -53,7 +55,7 @@ class HubMember {
   void forget_connect();
   // After each attempt of connect() that came to nothing.
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
-  // The hub is elsewhere now: a round under way is interrupted, joins go there.
+  // The hub is elsewhere now; a round under way goes on if that one says so.
   void move_to(const std::string& host, int port);
   // The own end of the connection; what the others call this node, from then on.
   const std::string& local_address() const { return local_address_; }
@@ -75,6 +77,9 @@ class HubMember {
   // Frames in both directions since the beginning, heartbeats left out.
   std::uint64_t messages() const { return messages_; }
   bool connected() const { return stream_ != nullptr; }
+  // What was told of the last round.
+  const std::optional<Failed>& failure() const { return failure_; }
+  bool had_round() const { return round_.has_value(); }
   // Waits for the first round.
   bool forming() const { return join_done_ != nullptr && !round_; }
 
@@ -93,7 +98,8 @@ class HubMember {
   // What the hub says (hub_member.cc)
   void on_frame(Frame frame);
   void on_placed(const Placed& placed);
-  void send_join();
+  void send_join(Join::Holds holds = Join::Holds::nothing);
+  bool resumes() const;
   void offer_store(const StoreWanted& wanted);
   void interrupt(Interruption::Kind kind, const std::string& why);
   void end_join(Result<std::optional<Round>> outcome);
@@ -126,8 +132,8 @@ class HubMember {
   std::optional<Round> round_;  // the last one
   bool in_round_ = false;
   bool interrupted_ = false;
-  std::optional<Failed> untold_failure_;
-  std::string status_;  // the hub's words on what it waits for
+  std::optional<Failed> failure_;  // of the last round
+  std::string status_;             // the hub's words on what it waits for
   io::TimePoint join_since_{};
   std::uint64_t messages_ = 0;
 

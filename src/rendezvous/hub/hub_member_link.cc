@@ -44,16 +44,11 @@ void HubMember::forget_connect() {
 
 void HubMember::move_to(const std::string& host, int port) {
   if (host == host_ && port == port_ && !gone_) return;
-  const std::string from = place();
   host_ = host;
   port_ = port;
   hang_up();
   down_since_ = io::Clock::now();
   if (needs_link()) dial(settings_.join_timeout, settings_.join_timeout);
-  later([this, from] {
-    interrupt(Interruption::Kind::rejoin,
-              fmt::format("the rendezvous has moved from {} to {}", from, place()));
-  });
 }
 
 void HubMember::dial(milliseconds patience, milliseconds refused_patience) {
@@ -91,11 +86,10 @@ void HubMember::connected_to(HubDial::Connected connected) {
                        .ended = [this](const Error& error) { link_lost(error); }});
   beat_timer_.start(heartbeat_, [this] { tick(); });
   if (const auto done = std::exchange(connect_done_, nullptr)) return done({});
-  if (untold_failure_) send(*std::exchange(untold_failure_, std::nullopt));
-  if (join_done_) return send_join();
-  // The hub has given up the connection there was, and this node with it.
-  interrupt(Interruption::Kind::rejoin,
-            fmt::format("the connection to the rendezvous at {} was lost for a moment", place()));
+  // A failure counts in its round: first of all we are in it again.
+  if (failure_ || resumes()) send_join(finish_done_ ? Join::Holds::finished : Join::Holds::running);
+  if (failure_) send(*failure_);
+  if (join_done_) send_join();
 }
 
 void HubMember::dial_failed(Error error) {
@@ -132,8 +126,10 @@ void HubMember::link_lost(const Error& error) {
   const std::weak_ptr<const bool> life = life_;
   if (reports_done_) end_reports({own_report_});
   if (!life.expired() && leave_done_) end_leave();
-  // A closed connection may still turn out to be a host that is gone: the next attempt tells.
-  if (!life.expired() && error.code == Errc::timeout) interrupt(Interruption::Kind::rejoin, text);
+  // A closed connection may still turn out to be a host that is gone: the next attempt tells. And
+  // workers that have ended well are not started again for a host that is silent.
+  if (!life.expired() && error.code == Errc::timeout && !finish_done_)
+    interrupt(Interruption::Kind::rejoin, text);
 }
 
 void HubMember::hang_up() {

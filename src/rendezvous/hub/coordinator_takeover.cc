@@ -1,0 +1,181 @@
+// After another coordinator, and after lost connections: rounds that go on where all of their nodes
+// come over or had finished, and what is known of those that don't.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/hub/coordinator.h"
+
+namespace lockstep::rendezvous::hub {
+
+// A node whose workers still run, or have ended well, on a new connection.
+void Coordinator::on_resume(Member& member, Join join, Time now) {
+  const std::int64_t round = join.last_round;
+  if (over()) {
+    if (*outcome_ == Outcome::succeeded && join.holds == Join::Holds::finished)
+      return send(member.peer, Finished{round});
+    return send(member.peer, Interrupted{round, true, why_over_});
+  }
+  if (member.stage != Stage::idle && !member.returning) return;  // it is known already
+  if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
+  member.offer = std::move(join);
+  adopt(member.offer, now);
+  if (!take_back(member))
+    send(member.peer, Interrupted{round, false,
+                                  "the round is over: the rendezvous went on without "
+                                  "this node"});
+  consider(now);
+}
+
+// The first one that comes over says how large its round is.
+void Coordinator::adopt(const Join& offer, Time now) {
+  if (current_ || !settings_.takeover || next_round_ != settings_.first_round ||
+      offer.last_round + 1 != settings_.first_round || offer.last_nodes < 1 ||
+      static_cast<std::size_t>(offer.last_nodes) > settings_.max_nodes)
+    return;
+  current_ = Current();
+  current_->number = offer.last_round;
+  current_->size = static_cast<std::size_t>(offer.last_nodes);
+  current_->lowest_max_restarts = INT32_MAX;
+  current_->adopted = true;
+  current_->adopting_since = now;
+  for (const int rank : settings_.last_finished) {
+    if (rank >= 0 && rank < offer.last_nodes) current_->finished_and_gone.push_back(rank);
+  }
+  seats_.assign(current_->size, Nonce{});
+  // A failed worker had ended it already, or somebody has come who does not hold it any more.
+  current_->interrupted = settings_.restarts > offer.restarts;
+  for (auto& [peer, member] : members_) {
+    if (member.stage != Stage::joined || !of_adopted_round(member.offer)) continue;
+    take_seat(member, member.offer);
+    current_->interrupted = true;
+  }
+}
+
+bool Coordinator::of_adopted_round(const Join& join) const {
+  return current_ && current_->adopted && join.last_round == current_->number;
+}
+
+// The member's place in the current round, if that is free or was its own before.
+bool Coordinator::take_seat(Member& member, const Join& join) {
+  if (member.rank >= 0) return true;
+  if (join.last_round != current_->number || join.last_rank < 0) return false;
+  const auto rank = static_cast<std::size_t>(join.last_rank);
+  if (rank >= seats_.size()) return false;
+  const bool free = current_->adopted && seats_[rank] == Nonce{};
+  if (!free && seats_[rank] != member.agent) return false;
+  seats_[rank] = member.agent;
+  member.rank = join.last_rank;
+  ++ranked_;
+  return true;
+}
+
+// false: its round is over, or goes on without it.
+bool Coordinator::take_back(Member& member) {
+  const Join& offer = member.offer;
+  if (!current_ || !take_seat(member, offer)) return false;
+  if (!running()) {
+    member.returning = true;
+    set_stage(member, Stage::placed);
+    return false;
+  }
+  const bool finished = offer.holds == Join::Holds::finished;
+  auto& gone = current_->finished_and_gone;
+  const bool was_gone = std::erase(gone, member.rank) > 0;
+  if (!finished && (was_gone || !current_->adopting_since)) {
+    missing_from_round(member.called() + " does not know what it has finished");
+    return false;
+  }
+  current_->lowest_max_restarts = std::min(current_->lowest_max_restarts, offer.max_restarts);
+  set_stage(member, finished ? Stage::finished : Stage::placed);
+  check_all_finished();
+  return true;
+}
+
+// Nodes of an adopted round that have neither come over nor had finished.
+std::vector<int> Coordinator::not_come_over() const {
+  std::vector<int> missing;
+  const auto& gone = current_->finished_and_gone;
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    if (seats_[i] == Nonce{} && std::find(gone.begin(), gone.end(), rank) == gone.end())
+      missing.push_back(rank);
+  }
+  return missing;
+}
+
+// The node that led is not waited for; others are, and longer where they can't be done without.
+std::optional<Time> Coordinator::adoption_ends() const {
+  if (over() || !current_ || !current_->adopting_since) return {};
+  const auto missing = not_come_over();
+  const bool only_lead = missing.size() == 1 && missing.front() == settings_.last_lead;
+  if (missing.empty() || only_lead) return current_->adopting_since;
+  const bool enough = !running() || viable() >= settings_.min_nodes;
+  return *current_->adopting_since + (enough ? settings_.takeover_grace : settings_.return_grace);
+}
+
+// Whether all that could come over has; who has not is lost like any other node.
+bool Coordinator::adoption_settled(Time now) {
+  const auto ends = adoption_ends();
+  if (!ends) return true;
+  if (now < *ends) return false;
+  current_->adopting_since.reset();
+  const auto missing = not_come_over();
+  if (running() && !missing.empty())
+    missing_from_round(
+        fmt::format("{} of {} nodes have not come over since the node that led the "
+                    "rendezvous is gone",
+                    missing.size(), current_->size));
+  return !over();
+}
+
+// After a takeover: all nodes of the last round but one, the one whose loss made it necessary.
+bool Coordinator::survivors_are_here() const {
+  std::int64_t last = -1;
+  std::size_t size = 0;
+  std::size_t here = 0;
+  for (const auto& [peer, member] : members_) {
+    const Join& offer = member.offer;
+    if (member.stage != Stage::joined || offer.last_round < 0 || offer.last_round < last) continue;
+    if (offer.last_round > last) here = 0;
+    last = offer.last_round;
+    size = static_cast<std::size_t>(offer.last_nodes);
+    ++here;
+  }
+  return last >= 0 && here + 1 >= size;
+}
+
+// The short one is for survivors: a new job, or one that nobody is left of, has time.
+Ms Coordinator::last_call() const {
+  const bool survived = std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
+    return entry.second.stage == Stage::joined && entry.second.offer.last_round >= 0;
+  });
+  return settings_.takeover && survived ? settings_.takeover_grace : settings_.last_call;
+}
+
+// A coordinator that has taken over from another goes on with its order and its count.
+void Coordinator::seats_from_offers() {
+  std::int64_t last = -1;
+  for (const auto& [peer, member] : members_) {
+    if (member.stage == Stage::joined) last = std::max(last, member.offer.last_round);
+  }
+  if (last < 0) {
+    restarts_ = 0;  // nobody is left of the job that counted them: this is a new one
+    return;
+  }
+  std::vector<std::pair<int, Nonce>> known;
+  for (const auto& [peer, member] : members_) {
+    if (member.stage != Stage::joined || member.offer.last_round != last) continue;
+    known.emplace_back(member.offer.last_rank, member.agent);
+    restarts_ = std::max(restarts_, member.offer.restarts);
+  }
+  std::sort(known.begin(), known.end());
+  seats_.reserve(known.size());
+  for (const auto& [rank, agent] : known)
+    seats_.push_back(agent);
+  if (seats_.size() > settings_.max_nodes) seats_.resize(settings_.max_nodes);
+  next_round_ = std::max(next_round_, last + 1);
+}
+
+}  // namespace lockstep::rendezvous::hub
