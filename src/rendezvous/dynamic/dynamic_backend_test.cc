@@ -60,6 +60,7 @@ class DynamicBackendTest : public ::testing::Test {
                                 .run_id = "job",
                                 .is_host = is_host,
                                 .local_addr = name,
+                                .connect_timeout = settings.read_timeout,
                                 .read_timeout = settings.read_timeout});
     agent.place = place.get();
     agent.backend = std::make_unique<DynamicBackend>(loop, std::move(place), settings,
