@@ -125,7 +125,7 @@ class SlowNames:
                 query, peer = self.socket.recvfrom(512)
             except OSError:
                 return
-            threading.Timer(0.2, self.answer, (query, peer)).start()
+            threading.Timer(0.7, self.answer, (query, peer)).start()
 
     def answer(self, query, peer):
         end = query.index(b"\0", 12) + 5  # header, name, type, class
