@@ -130,6 +130,25 @@ TEST_F(DynamicBackendTest, TwoMeetAThirdWaitsAndTheNextRoundHasThemAll) {
   EXPECT_EQ(round(c).restarts, 0);
 }
 
+// All at once: whoever tried again at once after a lost write would lose again to all the others.
+TEST_F(DynamicBackendTest, ManyDoNotGetInOneAnothersWay) {
+  constexpr std::size_t kMany = 80;
+  settings.dynamic.min_nodes = settings.dynamic.max_nodes = kMany;
+  settings.dynamic.poll_interval = 1s;
+  settings.dynamic.keep_alive_interval = 60s;
+  for (std::size_t i = 0; i < kMany; ++i)
+    open("n" + std::to_string(i));
+  const auto requests = [&] { return agents.front().place->server()->stats().requests_total; };
+  const auto before = requests();
+  for (Agent& agent : agents)
+    join(agent);
+  until([&] {
+    return std::all_of(agents.begin(), agents.end(),
+                       [](const Agent& agent) { return agent.joined.has_value(); });
+  });
+  EXPECT_LT(requests() - before, 38 * kMany) << "without pauses: some 40 writes a node alone";
+}
+
 TEST_F(DynamicBackendTest, AFailureIsToldAtOnceAndCountedOnce) {
   settings.dynamic.poll_interval = 10s;  // nobody may depend on asking again and again
   settings.dynamic.keep_alive_interval = 60s;
