@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "rendezvous/dynamic/c10d_place.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 namespace {
@@ -218,6 +219,30 @@ TEST_F(DynamicBackendTest, TooFewAreLeft) {
   until([&] { return a.interrupted.has_value(); });
   EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
   EXPECT_NE(a.interrupted->why.find("1 of at least 2 nodes are left"), std::string::npos);
+}
+
+// Between its leaving of the old round and its joining of the next.
+TEST_F(DynamicBackendTest, ASurvivorThatJoinsAgainIsNotGone) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.poll_interval = 300ms;
+  settings.dynamic.keep_alive_interval = 60s;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  b.backend.reset();
+  auto* server = a.place->server();
+  const std::string key = "/torch.rendezvous.job";
+  auto state = decode_state(*server->engine().get(key)).value();
+  const Node node = state.participants.rbegin()->first;
+  ASSERT_EQ(node.addr, "b");
+  state.participants.erase(node);
+  server->set(key, encode_state(state).value());
+  const auto before = server->stats().requests_total;
+  until([&] { return server->stats().requests_total > before; });  // a looks
+  state.wait_list.insert(node);
+  server->set(key, encode_state(state).value());
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin) << a.interrupted->why;
 }
 
 TEST_F(DynamicBackendTest, ASpareTakesTheLostNodesRank) {
