@@ -4,6 +4,7 @@
 #include "rendezvous/solo.h"
 #include "rendezvous/static_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rendezvous/dynamic/c10d_place.h"
@@ -77,6 +78,9 @@ Result<std::unique_ptr<rendezvous::MeetingPlace>> make_place(io::Loop& loop,
   LOCKSTEP_TRY_ASSIGN(place.is_host, codec::rdzv_conf_bool(config.rdzv_conf, "is_host"));
   place.local_addr = config.local_addr;
   place.read_timeout = read_timeout;
+  // torchrun's connection has the former alone; who sets the latter means all of the waiting.
+  place.connect_timeout =
+      std::min(read_timeout, seconds_of(config, "join_timeout", std::chrono::seconds(600)));
   return std::make_unique<rendezvous::C10dPlace>(loop, std::move(place));
 }
 

@@ -27,6 +27,11 @@ std::string place_text(const std::string& host, int port) {
   return fmt::format(fmt::runtime(bracketed ? "[{}]:{}" : "{}:{}"), host, port);
 }
 
+std::string unanswered_text(const Address& to, int port) {
+  return fmt::format("no answer from {} (SYN unanswered, e.g. a firewall)",
+                     place_text(address_text(to), port));
+}
+
 Dial::Dial(Loop& loop, std::string host, int port, Duration timeout, Done done)
     : loop_(loop),
       host_(std::move(host)),
@@ -71,7 +76,7 @@ void Dial::try_next() {
   // An address that does not answer must leave time for those after it.
   timer_.start((until_ - Clock::now()) / left, [this] {
     Error error = fail_sys("connect to " + place_text(host_, port_), ETIMEDOUT).value();
-    error.message += ": no answer to the connection attempt";
+    error.message += ": " + unanswered_text(addresses_[next_ - 1], port_);
     failed(std::move(error));
   });
 }

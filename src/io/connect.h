@@ -16,6 +16,8 @@ namespace lockstep::io {
 
 // "HOST:PORT", an IPv6 address in brackets.
 std::string place_text(const std::string& host, int port);
+// Of a connection attempt: "no answer from ADDRESS:PORT (SYN unanswered, e.g. a firewall)".
+std::string unanswered_text(const Address& to, int port);
 
 // Destroying it forgets the attempt; `done` is never called then, and may destroy it itself. The
 // descriptor is non-blocking, sends without delay, and has TCP's own probes on, so that a host that

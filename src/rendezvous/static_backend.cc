@@ -391,9 +391,8 @@ std::string StaticBackend::waiting_for() const {
   if (hosts())
     return opened_ ? "the other nodes to join again"
                    : fmt::format("{} of {} nodes have come to {}", joined(), settings_.nodes, at);
-  const Error* tried = keys_->last_attempt();
-  if (!opened_ && tried != nullptr)
-    return fmt::format("node rank 0 at {} (last attempt: {})", at, tried->message);
+  if (!opened_)
+    return fmt::format("node rank 0 at {} (last attempt: {})", at, keys_->attempt_text());
   return fmt::format("the other nodes at {}", at);
 }
 

@@ -52,8 +52,9 @@ class AsyncClient {
   // address list is asked for anew each time.
   void connect(Done<void> done);
   bool connected() const { return stage_ == Stage::ready; }
-  // What the last attempt to connect met, for those who wait and wonder; nullptr: nothing yet.
-  const Error* last_attempt() const { return attempt_error_ ? &*attempt_error_ : nullptr; }
+  // What the last attempt to connect met, or the one under way fails to get: for those who wait and
+  // wonder.
+  std::string attempt_text() const;
   // The connection was lost after it was made; comes after the callbacks of all pending requests,
   // which fail with the same error.
   void on_loss(std::function<void(const Error&)> fn) { on_loss_ = std::move(fn); }
@@ -132,6 +133,7 @@ class AsyncClient {
   void next_address(Error error);
   void give_up(Error error);
   void became_ready();
+  std::string unanswered_text() const;
 
   io::Loop& loop_;
   Options options_;
@@ -146,6 +148,7 @@ class AsyncClient {
   std::size_t next_address_ = 0;
   io::TimePoint connect_until_{};
   io::TimePoint connect_since_{};
+  io::TimePoint attempt_since_{};
   Ms pause_{0};
   std::optional<Error> attempt_error_;
   Done<void> connect_done_;

@@ -183,8 +183,7 @@ TEST_F(AsyncClientTest, TheServerMayStartLater) {
   Text got;
   a->connect(into<void>(ready));
   a->get("/k", into<std::string>(got));
-  until([&] { return a->last_attempt() != nullptr; });
-  EXPECT_EQ(a->last_attempt()->sys, ECONNREFUSED);
+  until([&] { return a->attempt_text().find("Connection refused") != std::string::npos; });
   serve(port);
   server->set("/k", "v");
   until([&] { return got.has_value(); });

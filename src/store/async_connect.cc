@@ -1,5 +1,6 @@
 // The asynchronous client's way to a connection: look the name up, try each address, greet, check
 // the echo; pause and begin again until the time allowed is over.
+#include "io/connect.h"
 #include "io/tcp_probe.h"
 #include "store/async_client.h"
 
@@ -23,6 +24,9 @@ constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(1000);
 // A connection attempt or greeting nobody answers; the text must come within ten seconds.
 constexpr milliseconds kPatience(8000);
+// One that has taken longer is worth a word.
+constexpr milliseconds kBriefLookup(1000);
+constexpr milliseconds kBriefAttempt(2000);
 
 // A host that vanished without a word is noticed, also while it owes us the answer to a wait.
 void prepare(int fd) {
@@ -55,6 +59,21 @@ std::string AsyncClient::local_address() const {
   return io::address_text(own);
 }
 
+std::string AsyncClient::unanswered_text() const {
+  return stage_ == Stage::greeting
+             ? "connected, but no answer to the greeting"
+             : io::unanswered_text(addresses_[next_address_ - 1], options_.port);
+}
+
+std::string AsyncClient::attempt_text() const {
+  const bool long_ago = io::Clock::now() - attempt_since_ >= kBriefAttempt;
+  if (long_ago && stage_ == Stage::resolving)
+    return "the look-up of '" + options_.host + "' does not end";
+  if (long_ago && (stage_ == Stage::connecting || stage_ == Stage::greeting))
+    return unanswered_text();
+  return attempt_error_ ? attempt_error_->message : "no answer yet";
+}
+
 void AsyncClient::connect(Done<void> done) {
   LOCKSTEP_CHECK(stage_ == Stage::idle);
   connect_done_ = std::move(done);
@@ -74,7 +93,11 @@ void AsyncClient::attempt() {
   }
   stage_ = Stage::resolving;
   addresses_.clear();
-  connect_timer_.start(connect_until_ - io::Clock::now(), [this] {
+  attempt_since_ = io::Clock::now();
+  connect_timer_.start(connect_until_ - attempt_since_, [this] {
+    // What was met before says more than a look-up that had no time.
+    if (attempt_error_ && io::Clock::now() - attempt_since_ < kBriefLookup)
+      return next_address(*attempt_error_);
     next_address({Errc::timeout, "the look-up of '" + options_.host + "' does not end", {}, 0});
   });
   lookup_ = std::make_unique<io::Lookup>(loop_, options_.host, options_.port,
@@ -104,13 +127,13 @@ void AsyncClient::try_address() {
   if (::connect(fd_.get(), to.get(), to.size) != 0 && errno != EINPROGRESS)
     return next_address(fail_sys(what, errno).value());
   stage_ = Stage::connecting;
+  attempt_since_ = io::Clock::now();
   watch_ = std::make_unique<io::Watch>(loop_, fd_.get());
   watch_->start(io::kWritable, [this](int events) { on_event(events); });
   const auto left = std::chrono::ceil<milliseconds>(connect_until_ - io::Clock::now());
   connect_timer_.start(std::clamp(left, milliseconds(0), kPatience), [this, what] {
     Error error = fail_sys(what, ETIMEDOUT).value();
-    error.message += stage_ == Stage::greeting ? ": connected, but no answer to the greeting"
-                                               : ": no answer to the connection attempt";
+    error.message += ": " + unanswered_text();
     next_address(std::move(error));
   });
 }

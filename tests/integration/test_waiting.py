@@ -1,9 +1,11 @@
 """Waiting explains itself: what people get wrong about a rendezvous ends in a text that names the cause, within 10 s of
 the start or the timeout that was set. (Tokens: test_lockstep_backend.py; clocks: test_nodes_torchrun.py; a second
 network: test_hosts_faults.py.)"""
+import contextlib
 import signal
 import socket
 import struct
+import threading
 import time
 
 import pytest
@@ -89,12 +91,64 @@ def test_what_cannot_be_reached(lockstep, backend):
     says(wrong_port, f"127.0.0.1:{nowhere.port}: Connection refused", "this node does not host it: is_host says that it does not")
     says(nobody_hosts, "127.0.0.1:1: Connection refused", "this node does not host it")
     says(no_name, "look up the host name 'no-such-host.invalid': ", "this node does not host it: the name 'no-such-host.invalid' cannot")
-    says(firewall, dropped.place, "no answer", "this node does not host it")
+    says(firewall, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "this node does not host it")
     says(nobody_came, "1 of 2 nodes have joined", f"at port {alone.port}", "the endpoint is a loopback address, which other machines")
     says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no address of this machine")
     for run in static:
         says(run, "Connection refused")
     dropped.close()
+
+
+# The smaller of both bounds the way to the store. (torchrun has read_timeout alone for it.)
+@pytest.mark.parametrize("settings", ["join_timeout=2", "join_timeout=9,read_timeout=2"])
+def test_the_way_to_the_store_has_an_end(lockstep, settings):
+    nobody, dropped = Job(lockstep), Full()
+    refused = nobody.node(1, host=False, settings=settings)
+    unanswered = Job(lockstep).node(1, "--rdzv-endpoint", dropped.place, host=False, settings=settings)
+    refused_with(refused, f"127.0.0.1:{nobody.port}: Connection refused, gave up after 2.", "is_host says that it does not")
+    refused_with(unanswered, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "gave up after 2.")
+    dropped.close()
+
+
+class SlowNames:
+    """A DNS server that takes its time: every name is 127.0.0.1."""
+
+    def __init__(self, host):
+        with host.network():
+            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.socket.bind(("127.0.0.1", 53))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                query, peer = self.socket.recvfrom(512)
+            except OSError:
+                return
+            threading.Timer(0.7, self.answer, (query, peer)).start()
+
+    def answer(self, query, peer):
+        end = query.index(b"\0", 12) + 5  # header, name, type, class
+        is_a = query[end - 4:end - 2] == b"\0\1"
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4\x7f\0\0\1" if is_a else b""
+        head = query[:2] + b"\x81\x80\0\1" + struct.pack(">HHH", is_a, 0, 0)
+        with contextlib.suppress(OSError):
+            self.socket.sendto(head + query[12:end] + record, peer)
+
+    def close(self):
+        self.socket.close()
+
+
+# The last look-up has no time to end: that is not why nobody was reached.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_last_look_up_hides_nothing(hosts, backend):
+    (host,) = hosts(1)
+    hosts.resolv_file.write_text("nameserver 127.0.0.1\n")
+    names = SlowNames(host)
+    run = host.start_worker("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", "slow.test:1", "--rdzv-id", "job",
+                            "--rdzv-conf", "is_host=0,read_timeout=2", actions=(SHOW,))
+    refused_with(run, "slow.test:1: Connection refused", "gave up after")
+    names.close()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

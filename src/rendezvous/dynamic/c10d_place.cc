@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::rendezvous {
@@ -15,9 +16,10 @@ C10dPlace::~C10dPlace() = default;
 
 void C10dPlace::open(std::function<void(Result<void>)> done) {
   open_done_ = std::move(done);
+  reach_until_ = io::Clock::now() + settings_.connect_timeout;
   finder_ =
       std::make_unique<HostFinder>(loop_, settings_.endpoint, settings_.is_host,
-                                   settings_.read_timeout, [this](Result<FoundHost> found) {
+                                   settings_.connect_timeout, [this](Result<FoundHost> found) {
                                      if (!found)
                                        return finish(tl::make_unexpected(std::move(found).error()));
                                      found_ = std::move(*found);
@@ -47,11 +49,13 @@ void C10dPlace::settle_host() {
 }
 
 void C10dPlace::reach(const std::string& host) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(reach_until_ - io::Clock::now());
   keys_ = std::make_unique<TcpKeyValue>(
-      loop_, store::AsyncClientOptions{.host = host,
-                                       .port = settings_.endpoint.port,
-                                       .connect_timeout = settings_.read_timeout,
-                                       .timeout = settings_.read_timeout});
+      loop_,
+      store::AsyncClientOptions{.host = host,
+                                .port = settings_.endpoint.port,
+                                .connect_timeout = std::max(left, std::chrono::milliseconds(0)),
+                                .timeout = settings_.read_timeout});
   keys_->on_lost([this](const Error& error) {
     if (on_lost_) on_lost_(error);
   });
@@ -111,9 +115,8 @@ std::string C10dPlace::describe() const {
   if (hosts()) return describe_hosting();
   std::string text = "the store at " + keys_->place();
   if (!open_done_) return text;
-  const Error* tried = keys_->last_attempt();
   return fmt::format("{} (last attempt: {}; this node does not host it: {})", text,
-                     tried != nullptr ? tried->message : "no answer yet", host_reason_);
+                     keys_->attempt_text(), host_reason_);
 }
 
 }  // namespace lockstep::rendezvous

@@ -23,7 +23,8 @@ struct C10dPlaceSettings {
   std::string run_id;
   std::optional<bool> is_host = {};
   std::optional<std::string> local_addr = {};
-  std::chrono::milliseconds read_timeout{60'000};  // to reach the store, and for each answer of it
+  std::chrono::milliseconds connect_timeout{60'000};  // to find and reach the store
+  std::chrono::milliseconds read_timeout{60'000};     // for each answer of it
 };
 
 class C10dPlace : public MeetingPlace {
@@ -53,6 +54,7 @@ class C10dPlace : public MeetingPlace {
   C10dPlaceSettings settings_;
   std::unique_ptr<HostFinder> finder_;
   FoundHost found_;
+  io::TimePoint reach_until_{};
   std::string host_reason_;
   std::string node_address_;
   std::unique_ptr<store::Server> server_;

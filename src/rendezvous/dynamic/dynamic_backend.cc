@@ -18,6 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kLastWords{20};
 // A host that was told to stop stays so long for its guests to hear of it.
 constexpr std::chrono::seconds kGoodbye{1};
+constexpr int kLooksToBeSure = 2;
 constexpr std::ptrdiff_t kMostNames = 8;
 constexpr std::size_t kMostText = 1000;
 
@@ -116,6 +117,7 @@ void DynamicBackend::void_round(const std::string& why) {
 
 void DynamicBackend::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
   restarts_ = made.restarts;
+  looks_at_too_few_ = 0;
   warn_of_other_settings(made);
   std::vector<bool> ours;
   ours.reserve(round_.nodes.size());
@@ -173,7 +175,10 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   // An agent of torchrun's that is in its exit barrier is silent, and so is a dead one.
   if (!all_ours_) return;
   const std::string names = gone(state);
-  if (names.empty()) return;
+  if (names.empty()) {
+    looks_at_too_few_ = 0;
+    return;
+  }
   const std::size_t left =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
   const std::string why = fmt::format(
@@ -181,6 +186,8 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
       names.find(',') == std::string::npos ? "is" : "are",
       std::chrono::duration_cast<std::chrono::seconds>(settings_.dynamic.eviction_time()).count());
   if (left >= settings_.dynamic.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
+  // A survivor that joins again is in no list for a moment.
+  if (++looks_at_too_few_ < kLooksToBeSure) return;
   interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
                                                  left, settings_.dynamic.min_nodes));
 }

@@ -67,6 +67,7 @@ class DynamicBackend : public Backend {
   bool in_round_ = false;                    // and not interrupted yet
   SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly
   bool all_ours_ = false;
+  int looks_at_too_few_ = 0;             // in a row, by which nodes were gone
   std::string asked_;                    // --nnodes, as the others are told
   Done<std::optional<Round>> agreeing_;  // on ranks, after the round is known
   bool in_barrier_ = false;

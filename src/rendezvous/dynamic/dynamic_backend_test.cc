@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "rendezvous/dynamic/c10d_place.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 namespace {
@@ -60,6 +61,7 @@ class DynamicBackendTest : public ::testing::Test {
                                 .run_id = "job",
                                 .is_host = is_host,
                                 .local_addr = name,
+                                .connect_timeout = settings.read_timeout,
                                 .read_timeout = settings.read_timeout});
     agent.place = place.get();
     agent.backend = std::make_unique<DynamicBackend>(loop, std::move(place), settings,
@@ -127,6 +129,25 @@ TEST_F(DynamicBackendTest, TwoMeetAThirdWaitsAndTheNextRoundHasThemAll) {
   EXPECT_EQ(round(c).number, 1);
   EXPECT_EQ(round(c).group_rank, 2);
   EXPECT_EQ(round(c).restarts, 0);
+}
+
+// All at once: whoever tried again at once after a lost write would lose again to all the others.
+TEST_F(DynamicBackendTest, ManyDoNotGetInOneAnothersWay) {
+  constexpr std::size_t kMany = 80;
+  settings.dynamic.min_nodes = settings.dynamic.max_nodes = kMany;
+  settings.dynamic.poll_interval = 1s;
+  settings.dynamic.keep_alive_interval = 60s;
+  for (std::size_t i = 0; i < kMany; ++i)
+    open("n" + std::to_string(i));
+  const auto requests = [&] { return agents.front().place->server()->stats().requests_total; };
+  const auto before = requests();
+  for (Agent& agent : agents)
+    join(agent);
+  until([&] {
+    return std::all_of(agents.begin(), agents.end(),
+                       [](const Agent& agent) { return agent.joined.has_value(); });
+  });
+  EXPECT_LT(requests() - before, 38 * kMany) << "without pauses: some 40 writes a node alone";
 }
 
 TEST_F(DynamicBackendTest, AFailureIsToldAtOnceAndCountedOnce) {
@@ -198,6 +219,30 @@ TEST_F(DynamicBackendTest, TooFewAreLeft) {
   until([&] { return a.interrupted.has_value(); });
   EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
   EXPECT_NE(a.interrupted->why.find("1 of at least 2 nodes are left"), std::string::npos);
+}
+
+// Between its leaving of the old round and its joining of the next.
+TEST_F(DynamicBackendTest, ASurvivorThatJoinsAgainIsNotGone) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.poll_interval = 300ms;
+  settings.dynamic.keep_alive_interval = 60s;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  b.backend.reset();
+  auto* server = a.place->server();
+  const std::string key = "/torch.rendezvous.job";
+  auto state = decode_state(*server->engine().get(key)).value();
+  const Node node = state.participants.rbegin()->first;
+  ASSERT_EQ(node.addr, "b");
+  state.participants.erase(node);
+  server->set(key, encode_state(state).value());
+  const auto before = server->stats().requests_total;
+  until([&] { return server->stats().requests_total > before; });  // a looks
+  state.wait_list.insert(node);
+  server->set(key, encode_state(state).value());
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin) << a.interrupted->why;
 }
 
 TEST_F(DynamicBackendTest, ASpareTakesTheLostNodesRank) {

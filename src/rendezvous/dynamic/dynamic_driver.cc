@@ -19,6 +19,17 @@ bool is_news(const RendezvousState& from, const RendezvousState& to, std::size_t
   return from.complete != to.complete || from.round != to.round || from.closed != to.closed || room;
 }
 
+// How long a write that came too late waits at most before it tries again. Who tries at once loses
+// again where hundreds do. The time in which two writes collide grows with the state, and no more
+// than max_nodes of them can.
+io::Duration longest_pause(int losses, std::size_t nodes, std::size_t max_nodes) {
+  constexpr std::chrono::microseconds kLeast(500);
+  constexpr std::chrono::microseconds kPerNode(10);
+  constexpr int kMostDoublings = 10;
+  const std::size_t doubled = std::size_t{1} << std::min(losses, kMostDoublings);
+  return (kLeast + kPerNode * nodes) * std::min(doubled, max_nodes);
+}
+
 bool is_silence(const Result<Step>& outcome) {
   return !outcome &&
          (outcome.error().code == Errc::timeout || outcome.error().code == Errc::unavailable);
@@ -128,9 +139,21 @@ void DynamicDriver::write(RendezvousState state) {
                [this, life, news, change = state.changes](Result<StateStore::Stored> stored) {
                  if (life.expired() || operations_.empty()) return;
                  if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
-                 if (stored->written && news) keys_.set(change_key(change), "1", nullptr);
+                 if (!stored->written) return after_loss(*stored);
+                 losses_ = 0;
+                 if (news) keys_.set(change_key(change), "1", nullptr);
                  consider(*stored);
                });
+}
+
+// The first time at once, with what came in place of ours: among few nodes that is enough.
+void DynamicDriver::after_loss(const StateStore::Stored& stored) {
+  if (++losses_ == 1 || given_up()) return consider(stored);
+  const auto longest = std::min<io::Duration>(
+      longest_pause(losses_, last_state_.last_heartbeats.size(), member_.settings().max_nodes),
+      member_.settings().poll_interval);
+  std::uniform_int_distribution<io::Duration::rep> any(0, longest.count());
+  poll_.start(io::Duration(any(chance_)), [this] { read(); });
 }
 
 void DynamicDriver::end(Result<Step> outcome) {

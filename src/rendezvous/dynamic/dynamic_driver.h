@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 
 #include "rendezvous/dynamic/dynamic_state.h"
@@ -70,6 +71,7 @@ class DynamicDriver {
   void consider(const StateStore::Stored& stored);
   void carry_out(Step step);
   void write(RendezvousState state);
+  void after_loss(const StateStore::Stored& stored);
   void wait(SteadyTime until);
   void end(Result<Step> outcome);
   void tick();
@@ -84,11 +86,13 @@ class DynamicDriver {
   std::deque<Operation> operations_;  // the first one is under way
   StateStore::Stored stored_;
   RendezvousState last_state_;  // as decoded from stored_
+  int losses_ = 0;              // in a row: writes that came after another node's
   std::size_t joined_ = 0;      // participants when the operation under way last had to wait
   io::Timer poll_;              // of the operation under way
   io::Timer watch_;             // between operations, while in a round
   std::unique_ptr<KeyValue::Watch> change_;  // of the operation under way, while it waits
   std::int64_t woken_at_ = -1;
+  std::minstd_rand chance_{std::random_device{}()};
   bool in_round_ = false;
   bool lost_ = false;
   bool unheard_ = false;

@@ -65,6 +65,7 @@ void TcpKeyValue::connect(Done<void> done) {
 void TcpKeyValue::connected(const Result<void>& outcome) {
   if (!connect_done_) return;  // the other connection has failed already
   if (outcome && ++connections_ < 2) return;
+  options_.connect_timeout = options_.timeout;  // of later ones: the store is there
   std::exchange(connect_done_, nullptr)(outcome);
 }
 

@@ -19,7 +19,7 @@ class TcpKeyValue : public KeyValue {
   void connect(Done<void> done);
   // After connect(): once.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
-  const Error* last_attempt() const { return quick_.last_attempt(); }
+  std::string attempt_text() const { return quick_.attempt_text(); }
   std::string local_address() const { return quick_.local_address(); }
   std::string place() const { return quick_.place(); }
 

@@ -2,6 +2,7 @@
 #include "rendezvous/hub/hub_dial.h"
 
 #include "base/text.h"
+#include "io/connect.h"
 #include "store/wire.h"
 
 #include <fmt/core.h>
@@ -23,6 +24,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 constexpr milliseconds kConnectPatience(2500);
+constexpr milliseconds kBriefLookup(1000);
 constexpr milliseconds kGreetPatience(8000);
 // Also for an attempt near the end of all patience, or its haste would be what is told.
 constexpr milliseconds kLeastGreetPatience(1000);
@@ -78,7 +80,10 @@ void HubDial::attempt() {
     return try_address();
   }
   addresses_.clear();
-  timer_.start(until_ - io::Clock::now(), [this] {
+  timer_.start(until_ - io::Clock::now(), [this, since = io::Clock::now()] {
+    const bool begun_just_now = io::Clock::now() - since < kBriefLookup;
+    // What was met before says more.
+    if (last_ && begun_just_now) return next_address(*last_);
     next_address(
         {Errc::timeout, "the look-up of '" + printable(settings_.host) + "' does not end", {}, 0});
   });
@@ -108,7 +113,7 @@ void HubDial::open_socket(void (HubDial::*connected)()) {
   watch_->start(io::kWritable, [this, connected](int) { on_writable(connected); });
   timer_.start(kConnectPatience, [this] {
     Error error = fail_sys(what(), ETIMEDOUT).value();
-    error.message += ": no answer to the connection attempt";
+    error.message += ": " + io::unanswered_text(addresses_[next_ - 1], settings_.port);
     next_address(std::move(error));
   });
 }
