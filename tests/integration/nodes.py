@@ -113,9 +113,9 @@ def listening(port):
 
 
 def states(job):
-    """What the job's shared state holds now, as the store has it."""
+    """What the job's shared state holds now, as the store has it; waits for the first one."""
     client = Client(("127.0.0.1", job.port))
-    text = client.get(f"/torch.rendezvous.{job.id}")
+    text = until(lambda: client.get(f"/torch.rendezvous.{job.id}"), what="a state is written")  # read by writing ""
     client.socket.close()
     found = subprocess.run([BUILD / "tests/state_tool", "decode"], input=text + b"\n", capture_output=True, check=True)
     return json.loads(found.stdout)
