@@ -61,6 +61,7 @@ void NodeAgent::start_attempt() {
                  round_.restarts, group_.remaining_restarts(),
                  group_.remaining_restarts() == 1 ? "" : "s");
   failures_.clear();
+  why_stopped_.clear();
   stop_sent_ms_.reset();
   workers_.clear();
   oom_before_ = oom_.read();
@@ -181,7 +182,7 @@ void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
   failure.pid = worker.child->pid();
   failure.exit_code = end.python_code();
   failure.seen_ms = unix_ms();
-  failure.after_stop = group_.stop_ordered();
+  failure.after_stop = group_.stop_ordered() && timed_out_ != failure.pid;
   if (!worker.error_file.empty()) {
     failure.error = read_error_file(worker.error_file);
     if (failure.error) failure.error_file = worker.error_file;

@@ -6,6 +6,8 @@
 #include "io/fd.h"
 #include "proc/signals.h"
 
+#include <fmt/core.h>
+
 #include <signal.h>
 
 #include <algorithm>
@@ -148,19 +150,14 @@ void NodeAgent::report(const std::string& outcome) {
       break;
     case Outcome::signaled:
       // A crash, peers that hang in their collective, the scheduler's TERM: the crash is the story.
-      if (std::any_of(failures_.begin(), failures_.end(),
-                      [](const WorkerFailure& f) { return !f.after_stop; }))
-        print_failures(report);
+      if (root_cause(report)) print_failures(report);
       log::error("ended by {}; all workers are stopped", proc::signal_name(ending_signal()));
       break;
     case Outcome::spawn_failed:
-      log::error("workers could not be started: {}{}{}", start_error_->message,
-                 start_error_->hint.empty() ? "" : "; ", start_error_->hint);
+      log::error("{}", report.event);
       break;
     case Outcome::no_rendezvous:
-      if (attempts_ > 0)
-        log::error("{}{}{}", rendezvous_error_->message,
-                   rendezvous_error_->hint.empty() ? "" : "; ", rendezvous_error_->hint);
+      if (attempts_ > 0) log::error("{}", report.event);
       break;
     case Outcome::succeeded:
     case Outcome::signaled_early:
@@ -176,10 +173,14 @@ FailureReport NodeAgent::job_report(const std::string& outcome) const {
   report.title = config_.entrypoint;
   report.run_id = config_.run_id;
   report.outcome = outcome;
-  report.stop_sent_ms = stop_sent_ms_;
   if (group_.outcome() == Outcome::succeeded) return report;
+  report.event = ending_event();
+  // The job ended because there was no next attempt, whatever the last one came to.
+  report.event_counts =
+      group_.outcome() == Outcome::spawn_failed || group_.outcome() == Outcome::no_rendezvous;
   if (reports_.empty()) {
     report.failures = failures_;
+    report.stop_sent_ms = stop_sent_ms_;  // of this node's clock, as they are
     return report;
   }
   for (const rendezvous::NodeReport& node : reports_) {
@@ -195,10 +196,32 @@ FailureReport NodeAgent::job_report(const std::string& outcome) const {
   return report;
 }
 
+// What ended the job other than a worker's failure.
+std::string NodeAgent::ending_event() const {
+  const auto whole = [](const Error& error) {
+    return error.message + (error.hint.empty() ? "" : "; " + error.hint);
+  };
+  switch (group_.outcome()) {
+    case Outcome::signaled:
+    case Outcome::signaled_early:
+      return fmt::format("{} was ended by {}", node_name_, proc::signal_name(ending_signal()));
+    case Outcome::spawn_failed:
+      return "workers could not be started: " + whole(*start_error_);
+    case Outcome::no_rendezvous:
+      return whole(*rendezvous_error_);
+    case Outcome::succeeded:
+      return {};
+    case Outcome::failed:
+    case Outcome::peer_failed:
+      break;
+  }
+  return why_stopped_;
+}
+
 void NodeAgent::print_failures(const FailureReport& report) {
-  if (report.failures.empty()) return;
-  console_.write(logs::Stream::err,
-                 std::string(kChildFailedError) + "\n" + format_report(report) + "\n");
+  if (report.failures.empty() && root_event(report) == nullptr) return;
+  const std::string title = root_cause(report) ? std::string(kChildFailedError) + "\n" : "";
+  console_.write(logs::Stream::err, title + format_report(report) + "\n");
 }
 
 int NodeAgent::ending_signal() const {
@@ -211,6 +234,7 @@ void NodeAgent::copy_error_file_to_parent() const {
   FailureReport all;
   all.failures = failures_;
   all.stop_sent_ms = stop_sent_ms_;
+  all.event = ending_event();
   const auto root = root_cause(all);
   if (!root || !failures_[*root].error) return;
   const WorkerFailure& failure = failures_[*root];

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <span>
 
 namespace lockstep::agent {
 namespace {
@@ -108,19 +107,31 @@ std::int64_t failure_time_ms(const WorkerFailure& failure) {
   return failure.seen_ms;
 }
 
-std::optional<std::size_t> root_cause(const FailureReport& report) {
-  const auto& all = report.failures;
-  const std::span failures(all.data(),
-                           std::min(all.size(), report.root_among.value_or(all.size())));
-  const bool any = std::any_of(failures.begin(), failures.end(), [&](const auto& failure) {
-    return !is_consequence(report, failure);
-  });
+namespace {
+// Among so many first ones.
+std::optional<std::size_t> earliest(const FailureReport& report, std::size_t among,
+                                    bool consequences) {
   std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < failures.size(); ++i) {
-    if (any && is_consequence(report, failures[i])) continue;
-    if (!best || failure_time_ms(failures[i]) < failure_time_ms(failures[*best])) best = i;
+  for (std::size_t i = 0; i < among; ++i) {
+    const WorkerFailure& failure = report.failures[i];
+    if (!consequences && is_consequence(report, failure)) continue;
+    if (!best || failure_time_ms(failure) < failure_time_ms(report.failures[*best])) best = i;
   }
   return best;
+}
+}  // namespace
+
+std::optional<std::size_t> root_cause(const FailureReport& report) {
+  if (report.event_counts && !report.event.empty()) return std::nullopt;
+  const std::size_t all = report.failures.size();
+  const std::size_t among = std::min(all, report.root_among.value_or(all));
+  if (const auto first = earliest(report, among, false)) return first;
+  if (const auto first = earliest(report, all, false)) return first;
+  return report.event.empty() ? earliest(report, among, true) : std::nullopt;
+}
+
+const std::string* root_event(const FailureReport& report) {
+  return report.event.empty() || root_cause(report) ? nullptr : &report.event;
 }
 
 namespace {
@@ -154,7 +165,34 @@ std::string failed_line(const WorkerFailure& failure, std::string_view binary) {
                      failure.exit_code, failure.local_rank, failure.pid, binary);
 }
 
+namespace {
+// "1 worker was stopped: rank 0 on node1"
+std::string stopped_line(const FailureReport& report) {
+  constexpr std::size_t kMost = 8;
+  const auto& failures = report.failures;
+  if (failures.empty()) return {};
+  const std::size_t count = failures.size();
+  std::string text =
+      fmt::format("\n  {} worker{} stopped: ", count, count == 1 ? " was" : "s were");
+  for (std::size_t i = 0; i < std::min(count, kMost); ++i)
+    text += fmt::format("{}rank {} on {}", i == 0 ? "" : ", ", failures[i].global_rank,
+                        failures[i].host);
+  return count > kMost ? text + fmt::format(" and {} more", count - kMost) : text;
+}
+
+std::string format_event(const FailureReport& report, const std::string& event) {
+  const std::string title = report.title + " FAILED";
+  const std::string text = "  " + event + stopped_line(report);
+  const std::size_t width = std::min(std::max(width_of(title), widest_line(text)), kMaxWidth);
+  const std::string border(width, '=');
+  const std::string rule(width, '-');
+  return fmt::format("{}\n{}\n{}\nRoot Cause (no worker failed by itself):\n{}\n{}", border, title,
+                     rule, text, border);
+}
+}  // namespace
+
 std::string format_report(const FailureReport& report) {
+  if (const std::string* event = root_event(report)) return format_event(report, *event);
   const std::string title = report.title + " FAILED";
   const auto root = root_cause(report);
   std::size_t width = width_of(title);
@@ -182,6 +220,8 @@ std::string report_json(const FailureReport& report) {
   json["run_id"] = report.run_id;
   json["outcome"] = report.outcome;
   json["entrypoint"] = report.title;
+  json["reason"] = nullptr;
+  if (const std::string* event = root_event(report)) json["reason"] = *event;
   json["root_cause"] = nullptr;
   if (const auto root = root_cause(report))
     json["root_cause"] = failure_as_json(report.failures[*root]);

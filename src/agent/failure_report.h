@@ -39,8 +39,12 @@ struct FailureReport {
   std::optional<std::int64_t> stop_sent_ms;  // when the agent began to stop the group
   std::vector<WorkerFailure> failures;       // in the order in which they were observed
   // Of several nodes: the root cause is sought among so many first ones, those of the node that
-  // failed first. Clocks of different machines are not compared.
+  // failed first, and elsewhere only where none of them is one. Clocks of different machines are
+  // not compared.
   std::optional<std::size_t> root_among;
+  // What else ended the job: a node is gone, a signal. Counts where no worker failed by itself.
+  std::string event;
+  bool event_counts = false;  // ... even where one did: the job could not go on for another reason
 };
 
 // When it failed: the error record's time, else the time it was seen.
@@ -48,8 +52,11 @@ std::int64_t failure_time_ms(const WorkerFailure& failure);
 
 // Index of the earliest failure, ties to the one observed first. A failure seen after the agent's
 // own stop is a consequence, unless its record is older than the stop; it is chosen only if all
-// are. nullopt without failures.
+// are and no event is known. nullopt without failures, or where the event is the cause.
 std::optional<std::size_t> root_cause(const FailureReport& report);
+
+// The event, where that is the cause and no worker is. nullptr otherwise.
+const std::string* root_event(const FailureReport& report);
 
 // What follows "traceback :" for this failure, lines after the first indented by two spaces where
 // torchrun does so.
@@ -67,11 +74,14 @@ inline constexpr std::string_view kChildFailedError =
 // entry may end with "  note      : ..." lines and, where the worker left no record,
 //   stderr    : last 2 lines:
 //     text
+// Where an event is the cause, it stands in the place of the entries, and one line names the
+// workers that were stopped.
 std::string format_report(const FailureReport& report);
 
 // --report FILE, one JSON object and a newline:
 //   {"version": 1, "run_id": text, "outcome": text, "entrypoint": text,
-//    "root_cause": failure or null, "failures": [failure ..]}
+//    "reason": text or null, "root_cause": failure or null, "failures": [failure ..]}
+// reason: the event, where no worker's failure is the cause.
 // failure: {"rank": int, "local_rank": int, "host": text, "pid": int, "exit_code": int,
 //   "signal": "SIGTERM" or null, "time_ms": int (unix), "error_file": path or null, "message":
 //   text, "notes": [text ..], "stderr_tail": [text ..], "after_stop": bool}

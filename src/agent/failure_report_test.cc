@@ -158,6 +158,38 @@ TEST_F(Report, Json) {
   EXPECT_TRUE(good["failures"].empty());
 }
 
+TEST_F(Report, AnEventIsTheRootCauseWhereNoWorkerFailedByItself) {
+  report_.event = "node2 is gone: the connection was closed; 1 node is left of at least 2";
+  report_.failures = {failure(0, -SIGTERM, 5), failure(1, -SIGTERM, 4)};
+  for (auto& stopped : report_.failures)
+    stopped.after_stop = true;
+  EXPECT_FALSE(root_cause(report_));
+  EXPECT_EQ(format_report(report_), R"(============================================================
+train.py FAILED
+------------------------------------------------------------
+Root Cause (no worker failed by itself):
+  node2 is gone: the connection was closed; 1 node is left of at least 2
+  2 workers were stopped: rank 0 on node1.example, rank 1 on node1.example
+============================================================)");
+  const auto json = nlohmann::json::parse(report_json(report_), nullptr, false);
+  EXPECT_EQ(json["reason"], report_.event);
+  EXPECT_TRUE(json["root_cause"].is_null());
+  EXPECT_EQ(json["failures"].size(), 2U);
+}
+
+// Also where the node that is heard first has only stopped workers.
+TEST_F(Report, AWorkerThatFailedByItselfIsTheRootCauseOnWhicheverNode) {
+  report_.event = "the rendezvous is lost";
+  report_.failures = {failure(0, -SIGTERM, 1), failure(1, 7, 4), failure(2, 8, 3)};
+  report_.failures[0].after_stop = true;
+  report_.root_among = 1;
+  EXPECT_EQ(root_cause(report_), 2U);
+  EXPECT_EQ(root_event(report_), nullptr);
+  EXPECT_TRUE(nlohmann::json::parse(report_json(report_), nullptr, false)["reason"].is_null());
+  report_.event_counts = true;
+  EXPECT_FALSE(root_cause(report_));
+}
+
 TEST_F(Report, AnotherNodesTextCannotSteerTheTerminalNorTheArithmetic) {
   const auto parsed = parse_failures(R"([{"rank": 99999999999999, "local_rank": -99999999999999,
       "host": "a\u001b[2J\n[1]:\nb", "pid": 18446744073709551615, "exit_code": -2147483648,

@@ -107,7 +107,7 @@ void NodeAgent::on_interruption(const rendezvous::Interruption& interruption) {
 void NodeAgent::tell_failure(bool final) {
   std::string line = start_error_ ? fmt::format("workers on {} could not be started: {}",
                                                 node_name_, start_error_->message)
-                                  : fmt::format("a worker on {} had to be ended", node_name_);
+                                  : why_stopped_;
   if (!failures_.empty())
     line = fmt::format("rank {} on {} failed (exitcode: {})", failures_.back().global_rank,
                        node_name_, failures_.back().exit_code);

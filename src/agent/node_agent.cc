@@ -11,6 +11,8 @@
 #include "proc/leftovers.h"
 #include "proc/signals.h"
 
+#include <fmt/core.h>
+
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -169,9 +171,11 @@ Status NodeAgent::open_watchdogs() {
               const auto pid = containment_.find_descendant(expired.pid);
               if (!pid)
                 return;  // not one of ours: whoever wrote that can't make us kill a stranger
-              log::error(
-                  "the timer '{}' of process {} expired; sending {} to it and ending the job",
-                  expired.scope_id, expired.pid, proc::signal_name(expired.signal));
+              why_stopped_ = fmt::format("the timer '{}' of process {} on {} expired",
+                                         printable(expired.scope_id), expired.pid, node_name_);
+              log::error("{}; sending {} to it and ending the job", why_stopped_,
+                         proc::signal_name(expired.signal));
+              timed_out_ = *pid;
               kill(*pid, expired.signal);
               apply(group_.on({EventKind::unhealthy}));
             },
@@ -191,11 +195,11 @@ Status NodeAgent::open_watchdogs() {
       },
       [this](pid_t pid) {
         if (group_.state() != State::running) return;
-        log::error(
-            "process {} has been in an uninterruptible system call ({}) for longer than {} s; "
-            "ending the job",
-            pid, process_wchan("/proc", pid),
+        why_stopped_ = fmt::format(
+            "process {} on {} has been in an uninterruptible system call ({}) for longer than {} s",
+            pid, node_name_, process_wchan("/proc", pid),
             environment_["TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"]);
+        log::error("{}; ending the job", why_stopped_);
         apply(group_.on({EventKind::unhealthy}));
       });
   return {};

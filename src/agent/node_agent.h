@@ -100,6 +100,7 @@ class NodeAgent {
   void name_the_unkillable() const;
   void remove_unused_logs() const;
   void report(const std::string& outcome);
+  std::string ending_event() const;
   FailureReport job_report(const std::string& outcome) const;
   void print_failures(const FailureReport& report);
   void copy_error_file_to_parent() const;
@@ -139,7 +140,7 @@ class NodeAgent {
 
   Round round_;
   int attempts_ = 0;         // rounds in which workers were started here
-  std::string why_stopped_;  // what ended the round elsewhere
+  std::string why_stopped_;  // what ended the round, other than a worker's failure here
   io::Timer waiting_timer_;
   io::Timer barrier_timer_;
   io::TimePoint waiting_since_;
@@ -152,6 +153,7 @@ class NodeAgent {
   std::vector<Worker> workers_;
   std::vector<WorkerFailure> failures_;
   std::optional<std::int64_t> stop_sent_ms_;
+  std::optional<pid_t> timed_out_;  // killed because its timer expired: a failure of its own
   std::optional<std::uint64_t> oom_before_;
   std::optional<Error> start_error_;
   int stop_requests_ = 0;    // TERM and INT seen: the second one is urgent

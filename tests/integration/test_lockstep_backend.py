@@ -13,9 +13,10 @@ from tcp_store import closed_by_peer
 # The same promises: collected here with this file's `job` and `dynamic`.
 from test_nodes import (  # noqa: F401
     kill_agent, test_a_failure_reaches_a_node_that_is_done, test_a_signal_while_waiting_for_others,
+    test_a_lost_node_where_min_does_not_allow_it, test_a_signal_to_one_agent_of_a_fixed_job_ends_it,
     test_a_signal_to_one_agent_of_an_elastic_job_leaves_the_others, test_a_wrong_endpoint,
     test_exit_code_of_the_root_cause_on_every_node, test_one_restart_counter,
-    test_rank_order, test_restarts_of_all_nodes_share_one_limit, test_roles,
+    test_rank_order, test_restarts_of_all_nodes_share_one_limit, test_roles, test_the_host_of_the_store_is_killed,
     test_the_last_failure_is_told_to_all_at_once)
 
 SECRET = "s3cret-of-this-job"
@@ -185,14 +186,6 @@ def test_a_guest_is_killed_when_the_others_are_done(job, go):
     for run in (runs[0], runs[2]):
         ends(run)
         assert [worker["WORLD_SIZE"] for worker in shown(run)] == ["3", "2"]
-
-
-@pytest.mark.parametrize("told", [0, 1])
-def test_a_signal_to_one_agent_of_a_fixed_job_ends_it(job, go, told):
-    runs = held(job, 2, wait=go)
-    runs[told].signal(signal.SIGTERM)
-    ended = ends(*runs, rc=1)
-    assert max(end.seconds for end in ended) < 4 and "was stopped" in ended[1 - told].err, str(ended[1 - told])
 
 
 # A frozen agent can't stop its workers; they go as soon as it wakes, and it is let in again.

@@ -37,6 +37,22 @@ def causes(*files):
     return [report["root_cause"] for report in reports], reports
 
 
+def blames_no_worker(job, runs, *words):
+    """They end with 1, and both reports name what happened and no worker (see alone())."""
+    for ended, number in zip(ends(*runs.values(), rc=1), runs):
+        text = "\n".join(report_of(ended.err))
+        assert "exitcode" not in text and all(word in text for word in words), str(ended)
+        report = json.loads(read(job.lockstep.folder / f"report.{number}"))
+        assert (report["outcome"], report["root_cause"]) == ("failed", None), report
+        assert all(word in report["reason"] for word in words), report
+        assert all(failure["after_stop"] for failure in report["failures"]), report
+
+
+def alone(job, number):
+    """Arguments of agent `number` for blames_no_worker()."""
+    return "--exit-code", "worker", "--report", job.lockstep.folder / f"report.{number}"
+
+
 # --- ranks (rows 50, 54, 55) ---
 
 
@@ -203,11 +219,11 @@ def test_what_another_node_says_steers_no_terminal(static):
 # --- signals ---
 
 
-def held(job, count, *args, actions=("pause",), **options):
+def held(job, count, *args, actions=("pause",), own=None, **options):
     """Nodes that run; number 0 hosts."""
     runs = []
     for number in range(count):
-        runs.append(job.node(number, *args, actions=(SHOW, *actions), **options))
+        runs.append(job.node(number, *args, *(own(job, number) if own else ()), actions=(SHOW, *actions), **options))
         listening(job.port)
     for run in runs:
         starts(run, 1)
@@ -217,11 +233,15 @@ def held(job, count, *args, actions=("pause",), **options):
 # A job that needs both nodes is over when one of them is told to stop.
 @pytest.mark.parametrize("told", [0, 1])
 def test_a_signal_to_one_agent_of_a_fixed_job_ends_it(job, told):
-    runs = held(job, 2, settings=QUICK)
+    runs = held(job, 2, settings=QUICK, own=alone)
     runs[told].signal(signal.SIGTERM)
-    ended = ends(*runs, rc=1)
-    assert max(end.seconds for end in ended) < 2, "\n".join(map(str, ended))
-    assert "has left: it was told to stop" in ended[1 - told].err, str(ended[1 - told])
+    words = "was stopped" if job.backend == "lockstep" else "has left: it was told to stop"
+    blames_no_worker(job, {1 - told: runs[1 - told]}, words)
+    (ended,) = ends(runs[told], rc=1)
+    assert ended.seconds < 3, str(ended)
+    report = json.loads(read(job.lockstep.folder / f"report.{told}"))
+    assert (report["outcome"], report["root_cause"]) == ("interrupted", None), report
+    assert report["reason"].endswith("was ended by SIGTERM"), report
 
 
 # ... although its workers take their time.
@@ -335,11 +355,11 @@ def test_a_lost_node_where_min_allows_it(dynamic):
 
 
 def test_a_lost_node_where_min_does_not_allow_it(job):
-    runs = held(job, 3, nnodes="3", settings=QUICK)
+    runs = held(job, 3, nnodes="3", settings=QUICK, own=alone)
     kill_agent(runs[1])
-    name = "127.0.0.3" if job.backend == "c10d" else "node 1"
-    for end in ends(runs[0], runs[2], rc=1):
-        assert f"{name} is gone (no heartbeat for 2 s)" in end.err, str(end)
+    name = {"c10d": "127.0.0.3 is gone (no heartbeat for 2 s)", "static": "node 1 is gone (no heartbeat for 2 s)",
+            "lockstep": "is gone: the connection was closed; 2 nodes are left of at least 3"}[job.backend]
+    blames_no_worker(job, {0: runs[0], 2: runs[2]}, name)
 
 
 # Left behind under another user id, and the agent has no CAP_KILL: as good as one that hangs in the kernel.
@@ -375,10 +395,9 @@ def test_heartbeats_go_on_while_a_leftover_cannot_be_killed(static):
 
 # Row 63.
 def test_the_host_of_the_store_is_killed(job):
-    host, other = held(job, 2)
+    host, other = held(job, 2, own=alone)
     kill_agent(host)
-    (ended,) = ends(other, rc=1, timeout=5)
-    assert f"127.0.0.1:{job.port}" in ended.err and "is lost" in ended.err, str(ended)
+    blames_no_worker(job, {1: other}, f"127.0.0.1:{job.port}", "is gone" if job.backend == "lockstep" else "is lost")
 
 
 # Nobody closes its connections.
