@@ -88,7 +88,21 @@ void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
 void RoundBoard::tell(const FailureRecord& record, KeyValue::Done<std::string> done) {
   told_ = record;
   if (record.gone) miss(record.node);
-  keys_.put_if_absent(key("failure"), encode_failure(record), std::move(done));
+  telling_ = true;
+  const std::weak_ptr<const bool> life = life_;
+  keys_.put_if_absent(key("failure"), encode_failure(record),
+                      [this, life, done = std::move(done)](Result<std::string> first) {
+                        if (!life.expired()) note_first(first);
+                        if (done) done(std::move(first));
+                      });
+}
+
+// The alarm says the same, but on a way of its own and maybe later than the reports.
+void RoundBoard::note_first(const Result<std::string>& text) {
+  telling_ = false;
+  if (text)
+    if (auto record = decode_failure(*text)) first_ = std::move(*record);
+  if (all_came_) collect();
 }
 
 void RoundBoard::miss(int rank) {
@@ -112,13 +126,19 @@ void RoundBoard::exchange_reports(const NodeReport& own, std::chrono::millisecon
   report_timer_.start(timeout, [this] { collect(); });
   if (wanted.empty()) return report_timer_.start({}, [this] { finish(); });
   keys_.wait(wanted, timeout, [this, life](const Result<void>& all) {
-    if (life.expired() || !reports_done_ || !all) return;
-    collect();
+    if (!life.expired() && all) all_came();
   });
+}
+
+void RoundBoard::all_came() {
+  all_came_ = true;
+  if (!telling_) collect();
 }
 
 // Those that are there by now.
 void RoundBoard::collect() {
+  all_came_ = false;
+  if (!reports_done_) return;
   if (answered_ > 0) return finish();
   report_timer_.start(std::chrono::seconds(1), [this] { finish(); });
   const std::weak_ptr<const bool> life = life_;

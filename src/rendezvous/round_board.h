@@ -43,6 +43,8 @@ class RoundBoard {
 
  private:
   std::string key(std::string_view name) const;
+  void note_first(const Result<std::string>& text);
+  void all_came();
   void collect();
   void finish();
 
@@ -55,6 +57,8 @@ class RoundBoard {
   std::optional<FailureRecord> first_;
   std::optional<FailureRecord> told_;
 
+  bool telling_ = false;  // the store has not answered yet whose failure came first
+  bool all_came_ = false;
   std::vector<int> asked_;
   std::size_t answered_ = 0;
   std::vector<NodeReport> reports_;

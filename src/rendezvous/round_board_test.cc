@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+#include <vector>
+
 namespace lockstep::rendezvous {
 namespace {
 
@@ -31,6 +35,51 @@ TEST(FailureRecord, Nonsense) {
         R"({"node": 1, "line": "", "final": 1, "restarts": 0})",
         R"({"node": 1, "line": [], "final": true, "restarts": 0})"})
     EXPECT_FALSE(decode_failure(text)) << text;
+}
+
+// Answers when the test says so, and in the order that it likes.
+class SlowKeys : public KeyValue {
+ public:
+  void set(std::string_view, std::string_view, Done<void>) override {}
+  void multi_set(const Entries&, Done<void>) override {}
+  void add(std::string_view, std::int64_t, Done<std::int64_t>) override {}
+  void put_if_absent(std::string_view, std::string_view, Done<std::string> done) override {
+    answer_put = std::move(done);
+  }
+  void probe(std::string_view, Done<std::optional<std::string>> done) override {
+    answer_probe = std::move(done);
+  }
+  void multi_get(const Keys&, Ms, Done<Keys>) override {}
+  void wait(const Keys&, Ms, Done<void> done) override { answer_wait = std::move(done); }
+  void forget_waits() override {}
+  std::unique_ptr<Watch> watch(std::string_view, std::function<void(std::string)>) override {
+    return nullptr;
+  }
+
+  Done<std::string> answer_put;
+  Done<std::optional<std::string>> answer_probe;
+  Done<void> answer_wait;
+};
+
+// Two nodes fail at once: each has told, and the store knows who was first before either does.
+TEST(RoundBoard, ReportsAreOrderedByTheFailureThatTheStoreHasFirst) {
+  io::Loop loop;
+  SlowKeys keys;
+  RoundBoard board(loop, keys, "round/", 0, {true, true});
+  board.on_failure([](const FailureRecord&) {});
+  board.tell({0, "rank 0 failed", true, 0});
+  std::vector<int> order;
+  board.exchange_reports({"a", 0, "[]"}, std::chrono::seconds(60),
+                         [&](const std::vector<NodeReport>& reports) {
+                           for (const auto& report : reports)
+                             order.push_back(report.group_rank);
+                         });
+  keys.answer_wait({});
+  EXPECT_FALSE(keys.answer_probe) << "it is not known yet who was first";
+  keys.answer_put(encode_failure({1, "rank 1 failed", true, 0}));
+  ASSERT_TRUE(keys.answer_probe);
+  keys.answer_probe(std::optional<std::string>(R"({"host": "b", "report": "[]"})"));
+  EXPECT_EQ(order, (std::vector<int>{1, 0}));
 }
 
 }  // namespace
