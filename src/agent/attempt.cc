@@ -7,6 +7,8 @@
 #include "proc/leftovers.h"
 #include "proc/signals.h"
 
+#include <fmt/core.h>
+
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -18,6 +20,10 @@ namespace {
 constexpr std::chrono::seconds kKillLimit{10};
 // A node whose agent or machine has ended is missed as soon as its connection closes.
 constexpr std::chrono::milliseconds kDoubt{200};
+// Workers that take their time to stop are named.
+constexpr std::chrono::seconds kExplainFirst{5};
+constexpr std::chrono::seconds kExplainEvery{10};
+constexpr std::size_t kMostNames = 4;
 }  // namespace
 
 void NodeAgent::apply(const std::vector<Action>& actions) {
@@ -45,10 +51,14 @@ void NodeAgent::apply(const Action& action) {
     case ActionKind::arm_doubt:
       return doubt_.start(kDoubt, [this] { apply(group_.on({EventKind::doubt_over})); });
     case ActionKind::arm_grace:
+      grace_end_ = io::Clock::now() + config_.shutdown_timeout;
+      explain_stopping(kExplainFirst);
       return grace_.start(config_.shutdown_timeout, over);
     case ActionKind::arm_kill_limit:
+      stopping_timer_.cancel();
       return grace_.start(kKillLimit, over);
     case ActionKind::disarm:
+      stopping_timer_.cancel();
       return grace_.cancel();
     case ActionKind::finish:
       return next_stage(&NodeAgent::begin_conclusion, io::Duration::zero());
@@ -157,6 +167,22 @@ void NodeAgent::kill_workers() {
     log::warning("process {} has to end now: SIGKILL", worker.child->pid());
     worker.child->signal_group(SIGKILL);
   }
+}
+
+void NodeAgent::explain_stopping(io::Duration pause) {
+  stopping_timer_.start(pause, [this] {
+    std::vector<std::string> names;
+    for (const Worker& worker : workers_)
+      if (worker.child && worker.child->alive())
+        names.push_back(fmt::format("rank {} (pid {})", worker.spec.rank, worker.child->pid()));
+    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+    names.resize(names.size() - more);
+    const auto left = std::chrono::round<std::chrono::seconds>(grace_end_ - io::Clock::now());
+    if (left.count() > 0)
+      log::warning("waiting for {}{} to end; SIGKILL in {} s", lockstep::join(names, ", "),
+                   more > 0 ? fmt::format(" and {} more", more) : "", left.count());
+    explain_stopping(kExplainEvery);
+  });
 }
 
 void NodeAgent::on_worker_end(Worker& worker) {

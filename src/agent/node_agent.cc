@@ -90,6 +90,7 @@ NodeAgent::NodeAgent(const LaunchConfig& config, proc::Containment containment)
       containment_(std::move(containment)),
       group_(config.nproc, config.max_restarts, config.min_nodes < config.max_nodes),
       grace_(loop_),
+      stopping_timer_(loop_),
       doubt_(loop_),
       capture_rules_(capture_rules_of(config.logs)),
       oom_(OomCounter::find("")),

@@ -81,6 +81,7 @@ class NodeAgent {
   logs::CapturePlan capture_plan(const WorkerSpec& spec, const logs::FilteredFiles& filtered) const;
   void stop_workers(int signal);
   void kill_workers();
+  void explain_stopping(io::Duration pause);
   void on_worker_end(Worker& worker);
   void on_failure(const Worker& worker, const proc::Exit& end);
   void on_signal(int signal);
@@ -126,6 +127,8 @@ class NodeAgent {
   std::unique_ptr<SignalSource> signals_;
   std::unique_ptr<io::Watch> guardian_watch_;
   io::Timer grace_;
+  io::TimePoint grace_end_;
+  io::Timer stopping_timer_;
   io::Timer doubt_;
   std::unique_ptr<store::Server> store_;  // of this node's rounds as rank 0
   std::unique_ptr<rendezvous::Backend> rendezvous_;

@@ -90,6 +90,24 @@ def test_a_leader_that_is_told_to_stop_leaves_the_others(meeting, go):
     ends(*runs)
 
 
+# Not only when its workers have ended, which ignore the signal.
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_node_that_is_told_to_stop_tells_at_once(meeting, go, leads):
+    runs = [meeting.node(number, "--shutdown-timeout", 60, nnodes="2:3", settings="last_call_timeout=1",
+                         actions=(SHOW, "ignore=INT", f"wait={go}")) for number in range(3)]
+    for run in runs:
+        starts(run, 1)
+    told = runs.pop(meeting.leader() if leads else (meeting.leader() + 1) % 3)
+    told.signal(signal.SIGINT)
+    for run in runs:
+        assert starts(run, 2, 8)[1]["WORLD_SIZE"] == "2"
+    assert told.living()
+    told.signal(signal.SIGINT)
+    ends(told, rc=1)
+    go.touch()
+    ends(*runs)
+
+
 def test_too_few_are_left(meeting, go):
     runs = held(meeting, 2, settings="join_timeout=4", wait=go)
     leader = meeting.leader()

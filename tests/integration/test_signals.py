@@ -117,6 +117,13 @@ def test_shutdown_timeout(lockstep, timeout, least, most):
     run.none_left()
 
 
+def test_a_worker_that_ignores_the_signal_is_named(lockstep):
+    run, pids = paused(lockstep, "--shutdown-timeout", 7, before=["ignore=TERM"], after=["pause"], count=1)
+    run.signal(signal.SIGTERM)
+    ended = run.wait(12)
+    assert ended.err.count(f"waiting for rank 0 (pid {pids[0]}) to end; SIGKILL in 2 s") == 1, str(ended)
+
+
 def test_shutdown_timeout_holds_for_a_restart(lockstep):
     started = time.monotonic()
     ended = lockstep.run_worker("--nproc-per-node", 2, "--shutdown-timeout", 1, "--max-restarts", 1, actions=[

@@ -81,6 +81,12 @@ void C10dPlace::finish(Result<void> outcome) {
   if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
 }
 
+void C10dPlace::part() {
+  if (server_) return;
+  state_.reset();
+  keys_.reset();
+}
+
 std::size_t C10dPlace::guests() const {
   constexpr std::size_t kOwn = 2;
   if (!server_) return 0;

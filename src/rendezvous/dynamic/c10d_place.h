@@ -38,6 +38,7 @@ class C10dPlace : public MeetingPlace {
   std::string node_address() const override { return node_address_; }
   bool hosts() const override { return server_ != nullptr; }
   std::size_t guests() const override;
+  void part() override;
   void on_departure(std::function<void()> fn) override;
   std::string describe() const override;
 

@@ -246,6 +246,22 @@ void DynamicBackend::tell_failure(const std::string& line, bool final) {
   if (!final) ++restarts_;
 }
 
+// The workers here may take their time: nobody waits for them, and no heartbeat speaks for this
+// node any more.
+void DynamicBackend::tell_stop() {
+  if (!driver_ || lost_) return;
+  if (std::exchange(in_round_, false)) say_goodbye(Departure::stopped);
+  driver_->withdraw([this](const Result<void>&) { turn_.start({}, [this] { part(); }); });
+}
+
+// A host that is about to go waits for its guests.
+void DynamicBackend::part() {
+  if (leaving_ || place_->hosts()) return;
+  board_.reset();
+  driver_.reset();
+  place_->part();
+}
+
 void DynamicBackend::finish(Done<void> done) {
   if (settings_.exit_barrier_timeout.count() == 0 || lost_ || round_.world == 1)
     return turn_.start({}, [done = std::move(done)] { done({}); });
@@ -273,6 +289,7 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   if (how == Departure::failed && driver_ && driver_->unheard()) how = Departure::stopped;
   const bool runs = std::exchange(in_round_, false);
   const bool had_round = board_ != nullptr;
+  leaving_ = true;
   agreeing_ = nullptr;
   in_barrier_ = false;
   barrier_done_ = nullptr;
@@ -300,7 +317,8 @@ void DynamicBackend::say_goodbye(Departure how) {
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
   // Who fails in a round of which it told nothing could not begin it; nor will there be another.
   const bool failed = how == Departure::failed;
-  const bool final = failed || listed < settings_.dynamic.min_nodes + 1;
+  // The host takes with it what the others meet at.
+  const bool final = failed || place_->hosts() || listed < settings_.dynamic.min_nodes + 1;
   board_->tell({static_cast<int>(round_.rank),
                 fmt::format("{} has left: it {}", place_->node_address(),
                             failed ? "could not start its workers" : "was told to stop"),

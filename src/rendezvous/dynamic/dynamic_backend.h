@@ -36,6 +36,7 @@ class DynamicBackend : public Backend {
   void open(Done<void> done) override;
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
+  void tell_stop() override;
   void finish(Done<void> done) override;
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;
@@ -55,6 +56,7 @@ class DynamicBackend : public Backend {
   std::string gone(const RendezvousState& state) const;
   void say_goodbye(Departure how);
   void await_guests(Done<void> done);
+  void part();
 
   io::Loop& loop_;
   std::unique_ptr<MeetingPlace> place_;
@@ -64,6 +66,7 @@ class DynamicBackend : public Backend {
   std::unique_ptr<RoundBoard> board_;
   RoundResult round_;
   int restarts_ = 0;
+  bool leaving_ = false;
   bool in_round_ = false;                    // and not interrupted yet
   SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly
   bool all_ours_ = false;

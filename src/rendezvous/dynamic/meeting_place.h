@@ -28,6 +28,8 @@ class MeetingPlace {
   // Of guests, while hosting.
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void on_departure(std::function<void()> /*fn*/) {}
+  // A guest that needs nothing of it any more, its connection least of all.
+  virtual void part() {}
   // The store is gone; requests under way have failed before.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
   // "the store at 10.0.0.1:29400"; while opening also what was tried last, and why this node does

@@ -273,6 +273,17 @@ void Etcd3Backend::exchange_reports(const NodeReport& own, std::chrono::millisec
 
 // --- the end ---
 
+// As in leave(), which follows when the workers have ended; meanwhile this node must not be
+// elected.
+void Etcd3Backend::tell_stop() {
+  if (!election_ || leaving_) return;
+  leaving_ = true;
+  again_.cancel();
+  server_.reset();
+  member_.tell_stop();
+  election_->resign([](const Result<void>&) {});
+}
+
 void Etcd3Backend::leave(Departure how, Done<void> done) {
   leaving_ = true;
   join_done_ = nullptr;

@@ -197,6 +197,11 @@ void EtcdLegacy::tell_failure(const std::string& line, bool final) {
   if (!final) ++restarts_;
 }
 
+// The others see the lease gone.
+void EtcdLegacy::tell_stop() {
+  if (driver_ && std::exchange(in_round_, false)) driver_->drop_lease([](const Result<void>&) {});
+}
+
 void EtcdLegacy::finish(Done<void> done) {
   if (settings_.exit_barrier_timeout.count() == 0 || !keys_ || round_->participants == 1)
     return turn_.start({}, [done = std::move(done)] { done({}); });

@@ -52,6 +52,7 @@ class HubBackend final : public Backend {
   void open(Done<void> done) override;
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
+  void tell_stop() override { member_.tell_stop(); }
   void finish(Done<void> done) override;
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;

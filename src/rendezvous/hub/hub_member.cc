@@ -104,6 +104,15 @@ void HubMember::tell_failure(const std::string& line, bool final) {
   if (stream_) send(*failure_);
 }
 
+// leave() comes when the workers have ended; the hub need not wait so long.
+void HubMember::tell_stop() {
+  in_round_ = false;
+  finish_done_ = nullptr;
+  failure_.reset();
+  dial_.reset();
+  if (stream_ && !std::exchange(told_stop_, true)) send(Leave{Leave::How::stopped});
+}
+
 void HubMember::finish(Done<void> done) {
   if (gone_ && !stream_ && !dial_)
     return later([done = std::move(done), error = *gone_] { done(tl::make_unexpected(error)); });
@@ -136,7 +145,7 @@ void HubMember::leave(Departure how, Done<void> done) {
   join_timer_.cancel();
   dial_.reset();
   leave_timer_.start(stream_ ? settings_.close_timeout : milliseconds(0), [this] { end_leave(); });
-  if (!stream_) return;
+  if (!stream_ || told_stop_) return;
   send(Leave{how == Departure::succeeded ? Leave::How::succeeded
              : how == Departure::failed  ? Leave::How::failed
                                          : Leave::How::stopped});
@@ -172,7 +181,10 @@ void HubMember::on_frame(Frame frame) {
   if (std::holds_alternative<Ended>(frame)) return end_join(std::optional<Round>());
   if (const auto* refusal = std::get_if<Refusal>(&frame))
     return end_join(tl::make_unexpected(refusal_error(*refusal)));
-  if (std::holds_alternative<Left>(frame) && leave_done_) return end_leave();
+  if (std::holds_alternative<Left>(frame)) {
+    if (leave_done_) return end_leave();
+    if (told_stop_) return hang_up();
+  }
   if (auto* told = std::get_if<Reports>(&frame); told != nullptr && reports_done_) {
     std::vector<NodeReport> reports;
     reports.reserve(told->reports.size());

@@ -68,6 +68,7 @@ class HubMember {
     on_interruption_ = std::move(fn);
   }
   void tell_failure(const std::string& line, bool final);
+  void tell_stop();
   void finish(Done<void> done);
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done);
@@ -142,6 +143,7 @@ class HubMember {
   Done<void> finish_done_;
   NodeReport own_report_;
   std::function<void(std::vector<NodeReport>)> reports_done_;
+  bool told_stop_ = false;
   Done<void> leave_done_;
   std::function<void(const Interruption&)> on_interruption_;
   std::function<void(const Error&)> on_attempt_;
