@@ -71,13 +71,17 @@ void NodeAgent::leftovers_ended() {
   await_reports();
 }
 
-void NodeAgent::finish_output() {
+// Before this node takes leave: a host may have to wait for others that are frozen.
+void NodeAgent::tell_outcome() {
   if (group_.abandoned()) name_the_unkillable();
   for (Worker& worker : workers_) {
     if (worker.capture) worker.capture->drain_now();
     worker.capture.reset();
   }
   report(outcome_word(group_.outcome()));
+}
+
+void NodeAgent::finish_output() {
   remove_unused_logs();
   rendezvous_.reset();
   store_.reset();

@@ -185,12 +185,14 @@ void NodeAgent::await_reports_end() {
 
 void NodeAgent::leave_rendezvous() {
   hurry_ = false;
+  tell_outcome();
   if (!rendezvous_open_) return finish_output();
   auto how = rendezvous::Departure::failed;
   if (group_.outcome() == Outcome::succeeded) how = rendezvous::Departure::succeeded;
   if (group_.outcome() == Outcome::signaled || group_.outcome() == Outcome::signaled_early)
     how = rendezvous::Departure::stopped;
   departed_ = false;
+  departure_news_ = io::Clock::now() + kExplainFirst;
   stage_deadline_ = io::Clock::now() + config_.leave_timeout;
   rendezvous_->leave(how, [this](const Result<void>& left) {
     if (!left) log::debug("leaving the rendezvous: {}", left.error().message);
@@ -204,6 +206,12 @@ void NodeAgent::await_departure() {
   if (departed_ || hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) {
     hurry_ = false;
     return finish_output();
+  }
+  if (departure_news_ && io::Clock::now() >= *departure_news_) {
+    departure_news_.reset();
+    log::warning(
+        "waiting up to {} s for the other nodes to hear that the job has ended here",
+        std::chrono::ceil<std::chrono::seconds>(stage_deadline_ - io::Clock::now()).count());
   }
   next_stage(&NodeAgent::await_departure, kDeparturePause);
 }

@@ -92,6 +92,7 @@ class NodeAgent {
   void begin_conclusion();
   void await_leftovers();
   void leftovers_ended();
+  void tell_outcome();
   void finish_output();
   void await_console();
   void next_stage(void (NodeAgent::*stage)(), io::Duration after);
@@ -152,6 +153,7 @@ class NodeAgent {
   std::optional<Error> rendezvous_error_;
   bool reports_over_ = false;
   bool departed_ = false;
+  std::optional<io::TimePoint> departure_news_;  // when to say that it takes long
   std::optional<logs::AttemptDir> attempt_dir_;
   std::vector<Worker> workers_;
   std::vector<WorkerFailure> failures_;

@@ -61,6 +61,11 @@ Result<FailureRecord> decode_failure(std::string_view text) {
   return record;
 }
 
+std::string told_line(const FailureRecord& record, int rank) {
+  return record.gone && record.node == rank ? "the other nodes gave this one up: " + record.line
+                                            : record.line;
+}
+
 RoundBoard::RoundBoard(io::Loop& loop, KeyValue& keys, std::string prefix, int rank,
                        std::vector<bool> ours)
     : keys_(keys),
@@ -80,7 +85,7 @@ void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
     if (!record) return;
     first_ = *record;
     if (record->gone) miss(record->node);
-    if (record->node == rank_) return;
+    if (record->node == rank_ && (told_ || !record->gone)) return;
     if (const auto tell = on_failure_) tell(*record);
   });
 }

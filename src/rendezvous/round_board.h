@@ -27,12 +27,16 @@ struct FailureRecord {
 std::string encode_failure(const FailureRecord& record);
 Result<FailureRecord> decode_failure(std::string_view json);
 
+// What node `rank` says to that.
+std::string told_line(const FailureRecord& record, int rank);
+
 class RoundBoard {
  public:
   // prefix: of the round's keys. ours: by rank, whether the node is a Lockstep agent.
   RoundBoard(io::Loop& loop, KeyValue& keys, std::string prefix, int rank, std::vector<bool> ours);
 
-  // The round's first failure, when another node had it.
+  // The round's first failure, when another node had it; or when another says that this one is
+  // gone, which it may hear late: it was frozen, or cut off.
   void on_failure(std::function<void(const FailureRecord&)> fn);
   // Counts unless another node was first. done may be empty.
   void tell(const FailureRecord& record, KeyValue::Done<std::string> done = nullptr);

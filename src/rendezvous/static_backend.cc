@@ -219,7 +219,8 @@ void StaticBackend::on_failure(const FailureRecord& record) {
   if (record.gone) pulses_.gone(record.node);
   // One that is not final, of a node beside torchrun's agents: nobody restarts together here.
   if (record.final || all_ours_)
-    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin, record.line);
+    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin,
+              told_line(record, settings_.node_rank));
 }
 
 std::string StaticBackend::alive_key(int node_rank) const {

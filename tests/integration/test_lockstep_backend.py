@@ -13,7 +13,7 @@ from tcp_store import closed_by_peer
 # The same promises: collected here with this file's `job` and `dynamic`.
 from test_nodes import (  # noqa: F401
     kill_agent, test_a_failure_reaches_a_node_that_is_done, test_a_node_that_is_told_to_stop_tells_at_once,
-    test_a_signal_while_waiting_for_others,
+    test_a_frozen_guest_learns_that_it_was_given_up, test_a_signal_while_waiting_for_others,
     test_a_lost_node_where_min_does_not_allow_it, test_a_signal_to_one_agent_of_a_fixed_job_ends_it,
     test_a_signal_to_one_agent_of_an_elastic_job_leaves_the_others, test_a_wrong_endpoint,
     test_exit_code_of_the_root_cause_on_every_node, test_one_restart_counter,

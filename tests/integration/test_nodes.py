@@ -414,6 +414,18 @@ def test_the_host_of_the_store_is_frozen(static):
     assert "node 1" in ended.err, str(ended)
 
 
+# The host says at once that the job has failed; the other one can't end well by itself.
+def test_a_frozen_guest_learns_that_it_was_given_up(job):
+    runs = held(job, 2, settings=QUICK)
+    agent = runs[1].agent()
+    runs[1].signal(signal.SIGSTOP, agent)
+    says(runs[0], "the job has failed", "Root Cause (no worker failed by itself)")
+    runs[1].signal(signal.SIGCONT, agent)
+    ended = ends(*runs, rc=1)
+    if job.backend == "c10d":
+        assert "the job has failed: the other nodes gave this one up" in ended[1].err, str(ended[1])
+
+
 # --- the exit barrier (row 74) ---
 
 

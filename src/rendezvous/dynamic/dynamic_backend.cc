@@ -128,7 +128,8 @@ void DynamicBackend::begin_round(const Assignment& made, const Done<std::optiona
   in_round_ = true;
   board_->on_failure([this](const FailureRecord& record) {
     restarts_ = std::max(restarts_, record.restarts);
-    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin, record.line);
+    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin,
+              told_line(record, static_cast<int>(round_.rank)));
   });
   done(Round{.number = round_.round,
              .restarts = restarts_,
@@ -148,6 +149,14 @@ void DynamicBackend::interrupt(Interruption::Kind kind, std::string why) {
   if (agreeing_) return std::exchange(agreeing_, nullptr)(fail(Errc::unavailable, std::move(why)));
   if (!std::exchange(in_round_, false)) return;
   if (const auto tell = on_interruption_) tell({kind, std::move(why)});
+}
+
+// The lowest rank of those.
+int DynamicBackend::first_gone(const RendezvousState& state) const {
+  const auto at = std::find_if(round_.nodes.begin(), round_.nodes.end(), [&](const Node& node) {
+    return !state.participants.contains(node) && !state.wait_list.contains(node);
+  });
+  return static_cast<int>(at - round_.nodes.begin());
 }
 
 // Nodes of the round that its state no longer has.
@@ -188,8 +197,11 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   if (left >= settings_.dynamic.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
   // A survivor that joins again is in no list for a moment.
   if (++looks_at_too_few_ < kLooksToBeSure) return;
-  interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
-                                                 left, settings_.dynamic.min_nodes));
+  const std::string end = fmt::format("{}, and {} of at least {} nodes are left", why, left,
+                                      settings_.dynamic.min_nodes);
+  // It may only be frozen, and must not end well by itself.
+  if (board_) board_->tell({first_gone(state), end, true, restarts_, true});
+  interrupt(Interruption::Kind::end, end);
 }
 
 // By somebody who no longer waits in the exit barrier, or never came there; there is no next round.

@@ -54,6 +54,7 @@ class DynamicBackend : public Backend {
   void on_lost(const Error& error);
   void interrupt(Interruption::Kind kind, std::string why);
   std::string gone(const RendezvousState& state) const;
+  int first_gone(const RendezvousState& state) const;
   void say_goodbye(Departure how);
   void await_guests(Done<void> done);
   void part();
