@@ -66,10 +66,7 @@ void NodeAgent::apply(const Action& action) {
 }
 
 void NodeAgent::start_attempt() {
-  if (attempts_ > 0)
-    log::warning("restarting all workers of this node (attempt {}, {} restart{} left)",
-                 round_.restarts, group_.remaining_restarts(),
-                 group_.remaining_restarts() == 1 ? "" : "s");
+  if (attempts_ > 0) announce_restart();
   failures_.clear();
   why_stopped_.clear();
   stop_sent_ms_.reset();
@@ -82,6 +79,16 @@ void NodeAgent::start_attempt() {
   const auto alive = std::count_if(workers_.begin(), workers_.end(),
                                    [](const Worker& w) { return w.child.has_value(); });
   apply(group_.on({EventKind::spawn_failed, static_cast<int>(alive)}));
+}
+
+void NodeAgent::announce_restart() const {
+  if (!counted_)
+    return log::warning(
+        "starting the workers of this node again with {} node{} (this is not counted as a restart)",
+        round_.group_world_size, round_.group_world_size == 1 ? "" : "s");
+  const int left = group_.remaining_restarts();
+  log::warning("restarting all workers of this node (attempt {}, {} restart{} left)",
+               round_.restarts, left, left == 1 ? "" : "s");
 }
 
 Result<std::vector<std::string>> NodeAgent::open_attempt_dir() {

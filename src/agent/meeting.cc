@@ -51,6 +51,7 @@ void NodeAgent::joined(Result<std::optional<Round>> outcome) {
     log::info("the job has ended; this node was a spare and had nothing to do");
     return apply(group_.on({EventKind::spare_over}));
   }
+  counted_ = (*outcome)->restarts != round_.restarts;
   round_ = **outcome;
   if (const Status sane = rendezvous::check_ranks(round_, config_.nproc); !sane)
     return no_rendezvous(sane.error());
@@ -63,7 +64,7 @@ void NodeAgent::joined(Result<std::optional<Round>> outcome) {
     // Not earlier: who never gets a round leaves no directory behind.
     if (const Status opened = open_logs(); !opened) return no_rendezvous(opened.error());
   }
-  apply(group_.on({EventKind::joined, round_.restarts}));
+  apply(group_.on({EventKind::joined, round_.restarts, round_.max_restarts}));
 }
 
 void NodeAgent::no_rendezvous(Error error) {

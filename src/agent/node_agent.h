@@ -75,6 +75,7 @@ class NodeAgent {
   void apply(const std::vector<Action>& actions);
   void apply(const Action& action);
   void start_attempt();
+  void announce_restart() const;
   Status start_workers();
   Status start_worker(Worker& worker, const std::string& executable);
   Result<std::vector<std::string>> open_attempt_dir();
@@ -143,6 +144,7 @@ class NodeAgent {
   std::vector<std::vector<int>> cpu_binding_;  // by local rank
 
   Round round_;
+  bool counted_ = false;     // as a restart: this round and not only a node that came or went
   int attempts_ = 0;         // rounds in which workers were started here
   std::string why_stopped_;  // what ended the round, other than a worker's failure here
   io::Timer waiting_timer_;

@@ -65,18 +65,18 @@ WorkerGroup::Actions WorkerGroup::join() {
   return {{ActionKind::join}};
 }
 
-WorkerGroup::Actions WorkerGroup::begin(int restarts) {
+WorkerGroup::Actions WorkerGroup::begin(int restarts, int limit) {
   state_ = State::running;
   started_ = true;
   live_ = nproc_;
-  remaining_ = std::max(0, max_restarts_ - restarts);
+  remaining_ = std::max(0, std::min(max_restarts_, limit) - restarts);
   return {{ActionKind::start_attempt}};
 }
 
 WorkerGroup::Actions WorkerGroup::on_joining(Event event) {
   switch (event.kind) {
     case EventKind::joined:
-      return begin(event.value);
+      return begin(event.value, event.limit);
     case EventKind::join_failed:
       return finish(Outcome::no_rendezvous);
     case EventKind::spare_over:

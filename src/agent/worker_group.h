@@ -3,6 +3,7 @@
 // time, other nodes' names or text.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace lockstep::agent {
@@ -39,6 +40,7 @@ enum class EventKind {
 struct Event {
   EventKind kind;
   int value = 0;
+  int limit = INT32_MAX;  // joined: restarts that any of the other nodes allows
 };
 
 enum class Cause {
@@ -104,7 +106,7 @@ class WorkerGroup {
  private:
   using Actions = std::vector<Action>;
   Actions join();
-  Actions begin(int restarts);
+  Actions begin(int restarts, int limit);
   Actions fail_here();
   Actions stop(Cause cause, int signal);
   Actions kill(Cause cause);

@@ -50,6 +50,8 @@ std::string encode_role_info(const RoleInfo& info) {
   if (info.restarts) ours += fmt::format(R"(, "lockstep_restarts": {})", *info.restarts);
   if (!info.nodes_asked.empty())
     ours += fmt::format(R"(, "lockstep_nodes": {})", json(info.nodes_asked).dump());
+  if (info.max_restarts)
+    ours += fmt::format(R"(, "lockstep_max_restarts": {})", *info.max_restarts);
   return fmt::format(R"({{"role": {}, "rank": {}, "local_world_size": {}{}}})",
                      json(info.role).dump(-1, ' ', true, json::error_handler_t::replace), info.rank,
                      info.local_world_size, ours);
@@ -68,6 +70,9 @@ Result<RoleInfo> decode_role_info(std::string_view text) {
   if (const auto at = value.find("lockstep_restarts");
       at != value.end() && is_count(*at, kMostWorkers))
     info.restarts = at->get<int>();
+  if (const auto at = value.find("lockstep_max_restarts");
+      at != value.end() && is_count(*at, INT32_MAX))
+    info.max_restarts = at->get<int>();
   if (const auto at = value.find("lockstep_nodes"); at != value.end() && at->is_string())
     info.nodes_asked = printable(at->get<std::string>().substr(0, 64));
   return info;
@@ -112,12 +117,16 @@ Result<std::vector<AssignedRanks>> assign_ranks(std::span<const RoleInfo> infos)
 
 namespace {
 
-// What Lockstep's agents learn from a rank 0 of theirs: {"restarts": 1, "strangers": [2]}.
+// What Lockstep's agents learn from a rank 0 of theirs:
+// {"max_restarts": 3, "restarts": 1, "strangers": [2]}.
 std::string encode_lockstep(const Assignment& made) {
   json strangers = json::array();
   for (std::size_t rank = 0; rank < made.ours.size(); ++rank)
     if (!made.ours[rank]) strangers.push_back(rank);
-  return json{{"restarts", made.restarts}, {"strangers", std::move(strangers)}}.dump();
+  return json{{"max_restarts", made.max_restarts},
+              {"restarts", made.restarts},
+              {"strangers", std::move(strangers)}}
+      .dump();
 }
 
 // Nonsense is as if nothing had been said.
@@ -128,6 +137,8 @@ void decode_lockstep(std::string_view text, Assignment& made) {
       !value["strangers"].is_array())
     return;
   made.restarts = std::max(made.restarts, value["restarts"].get<int>());
+  if (const auto at = value.find("max_restarts"); at != value.end() && is_count(*at, INT32_MAX))
+    made.max_restarts = at->get<int>();
   made.ours.assign(made.ours.size(), true);
   for (const json& rank : value["strangers"])
     if (is_count(rank, kMostWorkers) && rank.get<std::size_t>() < made.ours.size())
@@ -204,7 +215,11 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
   Assignment made;
   made.workers = in.known_store ? *in.known_store : in.offered.value_or(StorePlace{});
   made.ranks = assigned[0];
+  const bool all_say = std::all_of(infos.begin(), infos.end(), [](const RoleInfo& info) {
+    return info.max_restarts.has_value();
+  });
   for (const RoleInfo& info : infos) {
+    if (all_say) made.max_restarts = std::min(made.max_restarts, *info.max_restarts);
     made.restarts = std::max(made.restarts, info.restarts.value_or(0));
     made.ours.push_back(info.restarts.has_value());
     made.nodes_asked.push_back(info.nodes_asked);

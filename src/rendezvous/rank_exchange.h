@@ -26,6 +26,7 @@ struct RoleInfo {
   // Ours, unread by torchrun: restarts that the job has used up, as far as this agent knows.
   std::optional<int> restarts = {};
   std::string nodes_asked = {};  // --nnodes; empty: unknown
+  std::optional<int> max_restarts = {};
   bool operator==(const RoleInfo&) const = default;
 };
 std::string encode_role_info(const RoleInfo& info);
@@ -48,8 +49,9 @@ Result<std::vector<AssignedRanks>> assign_ranks(std::span<const RoleInfo> infos)
 struct Assignment {
   StorePlace workers;
   AssignedRanks ranks;
-  int restarts = 0;        // the most that any of the agents knows of
-  std::vector<bool> ours;  // by rank: the node has a Lockstep agent, as rank 0 knows
+  int restarts = 0;              // the most that any of the agents knows of
+  int max_restarts = INT32_MAX;  // the lowest, where all are Lockstep's and say it
+  std::vector<bool> ours;        // by rank: the node has a Lockstep agent, as rank 0 knows
   std::vector<std::string> nodes_asked = {};  // rank 0 only: by rank, what they were started with
 };
 

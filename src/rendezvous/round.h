@@ -9,9 +9,10 @@
 namespace lockstep::rendezvous {
 
 struct Round {
-  std::int64_t number = 0;  // of the rendezvous: counts every new agreement
-  int restarts = 0;         // of them, those that were made because a worker had failed
-  int group_rank = 0;       // of this node
+  std::int64_t number = 0;       // of the rendezvous: counts every new agreement
+  int restarts = 0;              // of them, those that were made because a worker had failed
+  int max_restarts = INT32_MAX;  // the lowest --max-restarts of its nodes, where all have said it
+  int group_rank = 0;            // of this node
   int group_world_size = 1;
   int base_rank = 0;  // global rank of local rank 0
   int world_size = 1;

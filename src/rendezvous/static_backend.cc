@@ -141,7 +141,9 @@ void StaticBackend::join(Done<std::optional<Round>> done) {
                         .own = {.role = settings_.offer.role,
                                 .rank = 0,
                                 .local_world_size = settings_.offer.local_world_size,
-                                .restarts = restarts_},
+                                .restarts = restarts_,
+                                .nodes_asked = {},
+                                .max_restarts = settings_.offer.max_restarts},
                         .offered = {},
                         .known_store = settings_.master,
                         .timeout = settings_.timeout};
@@ -203,6 +205,7 @@ void StaticBackend::begin_round(const Assignment& made) {
   }
   end_join(Round{.number = rounds_++,
                  .restarts = restarts_,
+                 .max_restarts = made.max_restarts,
                  .group_rank = settings_.node_rank,
                  .group_world_size = settings_.nodes,
                  .base_rank = static_cast<int>(made.ranks.base_rank),

@@ -17,7 +17,8 @@ from test_nodes import (  # noqa: F401
     test_a_lost_node_where_min_does_not_allow_it, test_a_signal_to_one_agent_of_a_fixed_job_ends_it,
     test_a_signal_to_one_agent_of_an_elastic_job_leaves_the_others, test_a_wrong_endpoint,
     test_exit_code_of_the_root_cause_on_every_node, test_one_restart_counter,
-    test_rank_order, test_restarts_of_all_nodes_share_one_limit, test_roles, test_the_host_of_the_store_is_killed,
+    test_rank_order, test_restarts_left_are_the_same_on_every_node,
+    test_restarts_of_all_nodes_share_one_limit, test_roles, test_the_host_of_the_store_is_killed,
     test_the_last_failure_is_told_to_all_at_once)
 
 SECRET = "s3cret-of-this-job"

@@ -149,6 +149,15 @@ def test_restarts_of_all_nodes_share_one_limit(job):
         assert [worker["TORCHELASTIC_RESTART_COUNT"] for worker in shown(run)] == ["0", "1"]
 
 
+# The lowest --max-restarts counts, and every node knows it.
+def test_restarts_left_are_the_same_on_every_node(job):
+    runs = [job.node(number, "--max-restarts", most, actions=(SHOW, "@0", "exit=3", "@*", "pause"))
+            for number, most in ((0, 3), (1, 1))]
+    for ended in ends(*runs, rc=1):
+        assert "restarting all workers of this node (attempt 1, 0 restarts left)" in ended.err, str(ended)
+        assert ended.err.count("restarting") == 1, str(ended)
+
+
 def test_the_last_failure_is_told_to_all_at_once(job):
     files = [job.lockstep.folder / f"report.{number}" for number in range(3)]
     quiet = job.lockstep.facts
@@ -354,6 +363,9 @@ def test_a_lost_node_where_min_allows_it(dynamic):
     go.touch()
     ended = ends(runs[0], runs[2])
     assert "127.0.0.3 is gone (no heartbeat for 2 s)" in ended[0].err
+    for end in ended:
+        assert "starting the workers of this node again with 2 nodes (this is not counted as a restart)" in end.err
+        assert "restarts left" not in end.err
 
 
 def test_a_lost_node_where_min_does_not_allow_it(job):

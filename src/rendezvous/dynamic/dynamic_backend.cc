@@ -87,6 +87,7 @@ void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& 
   exchange.own.role = settings_.offer.role;
   exchange.own.local_world_size = settings_.offer.local_world_size;
   exchange.own.restarts = restarts_;
+  exchange.own.max_restarts = settings_.offer.max_restarts;
   exchange.own.nodes_asked = asked_;
   exchange.prefix_of = [id = settings_.run_id](std::int64_t number) {
     return round_prefix(id, number);
@@ -133,6 +134,7 @@ void DynamicBackend::begin_round(const Assignment& made, const Done<std::optiona
   });
   done(Round{.number = round_.round,
              .restarts = restarts_,
+             .max_restarts = made.max_restarts,
              .group_rank = static_cast<int>(round_.rank),
              .group_world_size = static_cast<int>(round_.world),
              .base_rank = static_cast<int>(made.ranks.base_rank),

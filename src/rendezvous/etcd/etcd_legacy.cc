@@ -84,6 +84,7 @@ void EtcdLegacy::agree(const LegacyState& state, const Done<std::optional<Round>
   exchange.own.role = settings_.offer.role;
   exchange.own.local_world_size = settings_.offer.local_world_size;
   exchange.own.restarts = restarts_;
+  exchange.own.max_restarts = settings_.offer.max_restarts;
   exchange.timeout = settings_.read_timeout;
   if (driver_->rank() == 0) {
     auto place = offer_place();
@@ -130,6 +131,7 @@ void EtcdLegacy::begin_round(const Assignment& made, const Done<std::optional<Ro
   });
   done(Round{.number = parse_int(round_->version).value_or(0),
              .restarts = restarts_,
+             .max_restarts = made.max_restarts,
              .group_rank = static_cast<int>(driver_->rank()),
              .group_world_size = static_cast<int>(round_->participants),
              .base_rank = static_cast<int>(made.ranks.base_rank),

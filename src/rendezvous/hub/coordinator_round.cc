@@ -207,16 +207,18 @@ void Coordinator::place(const StoreOffer& offer) {
   current_->number = proposal.number;
   current_->size = ranked_ = infos.size();
   current_->lowest_max_restarts = INT32_MAX;
+  for (const PeerId peer : proposal.ranks)
+    current_->lowest_max_restarts =
+        std::min(current_->lowest_max_restarts, members_.at(peer).offer.max_restarts);
   reports_.clear();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     Member& member = members_.at(proposal.ranks[i]);
     member.rank = static_cast<int>(i);
     seats_.push_back(member.agent);
     set_stage(member, Stage::placed);
-    current_->lowest_max_restarts =
-        std::min(current_->lowest_max_restarts, member.offer.max_restarts);
     send(member.peer, Placed{{.number = proposal.number,
                               .restarts = restarts_,
+                              .max_restarts = current_->lowest_max_restarts,
                               .group_rank = member.rank,
                               .group_world_size = static_cast<int>(infos.size()),
                               .base_rank = static_cast<int>(ranks[i].base_rank),

@@ -104,6 +104,7 @@ void fields(Io& io, F& f) {
   io.line(round.master_addr, kMaxName);
   io.within(round.master_port, 0, 65535);
   io.flag(round.use_agent_store);
+  io.within(round.max_restarts, 0, kMost32);
 }
 template <class Io, Is<Failed> F>
 void fields(Io& io, F& f) {

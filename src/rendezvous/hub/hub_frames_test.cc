@@ -29,6 +29,7 @@ std::vector<Frame> samples() {
   Placed placed;
   placed.round.number = 5;
   placed.round.world_size = 64;
+  placed.round.max_restarts = 3;
   placed.round.master_addr = "10.0.0.1";
   placed.round.master_port = 29500;
   return {hello,
