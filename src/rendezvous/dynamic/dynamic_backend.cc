@@ -185,11 +185,21 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
       "{} {} gone (no heartbeat for {} s)", names,
       names.find(',') == std::string::npos ? "is" : "are",
       std::chrono::duration_cast<std::chrono::seconds>(settings_.dynamic.eviction_time()).count());
-  if (left >= settings_.dynamic.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
+  if (left >= settings_.dynamic.min_nodes) return miss(state, why);
   // A survivor that joins again is in no list for a moment.
   if (++looks_at_too_few_ < kLooksToBeSure) return;
   interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
                                                  left, settings_.dynamic.min_nodes));
+}
+
+// Who hears of it sees only nodes that wait to join again: it is told which one is missing.
+void DynamicBackend::miss(const RendezvousState& state, const std::string& why) {
+  for (std::size_t rank = 0; board_ && in_round_ && rank < round_.nodes.size(); ++rank) {
+    if (takes_part(state, round_.nodes[rank])) continue;
+    board_->tell({static_cast<int>(rank), why, false, restarts_, true});
+    break;
+  }
+  interrupt(Interruption::Kind::rejoin, why);
 }
 
 // By somebody who no longer waits in the exit barrier, or never came there; there is no next round.

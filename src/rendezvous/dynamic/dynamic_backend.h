@@ -47,6 +47,7 @@ class DynamicBackend : public Backend {
   void void_round(const std::string& why);
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
   void on_watched(const RendezvousState& state);
+  void miss(const RendezvousState& state, const std::string& why);
   void on_closed();
   void warn_of_skew(const RendezvousState& state);
   void warn_of_other_settings(const Assignment& made) const;

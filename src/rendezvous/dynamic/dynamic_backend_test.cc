@@ -211,6 +211,28 @@ TEST_F(DynamicBackendTest, ANodeThatIsGoneEndsOrReformsTheRound) {
   EXPECT_EQ(round(a).restarts, 0);
 }
 
+// Who looks later sees only that another one joins again.
+TEST_F(DynamicBackendTest, EveryNodeHearsWhichOneIsGone) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.keep_alive_interval = 200ms;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  settings.dynamic.poll_interval = 250ms;
+  Agent& c = open("c");
+  join_all({&a, &b, &c});
+  b.backend.reset();
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->why, "b is gone (no heartbeat for 0 s)");
+  join(a);
+  until([&] { return c.interrupted.has_value(); });
+  EXPECT_EQ(c.interrupted->kind, Interruption::Kind::rejoin);
+  EXPECT_EQ(c.interrupted->why, "b is gone (no heartbeat for 0 s)");
+  join(c);
+  until([&] { return a.joined && c.joined; });
+  EXPECT_EQ(round(c).group_world_size, 2);
+  EXPECT_EQ(round(c).restarts, 0);
+}
+
 TEST_F(DynamicBackendTest, TooFewAreLeft) {
   Agent& a = open("a");
   Agent& b = open("b");
