@@ -8,7 +8,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/dynamic/state_codec.h"
+
 namespace lockstep::rendezvous {
+namespace {
+
+// A node of this state, by its address.
+std::string first_of(const std::optional<std::string>& text) {
+  const auto state = decode_state(text.value_or(std::string()));
+  if (!state || state->participants.empty()) return "somebody";
+  return printable(state->participants.begin()->first.addr);
+}
+
+}  // namespace
+
 C10dPlace::C10dPlace(io::Loop& loop, C10dPlaceSettings settings)
     : loop_(loop), settings_(std::move(settings)) {}
 
@@ -37,15 +50,29 @@ void C10dPlace::settle_host() {
   if (server) {
     server_ = std::move(*server);
     endpoint.port = server_->port();
+    if (settings_.is_host) check_host();
     return reach(at.empty() ? "127.0.0.1" : at);
   }
   Error error = std::move(server).error();
   if (found_.choice.may_join_instead && error.code == Errc::already_exists) {
-    host_reason_ += ", but somebody here hosts already";
+    const std::string holder = host::port_holder(endpoint.port);
+    host_reason_ += fmt::format(", but port {} is held by {}", endpoint.port,
+                                holder.empty() ? "another program" : holder);
     return reach(endpoint.host);
   }
   host::name_port_holder(error, endpoint.port);
   finish(tl::make_unexpected(std::move(error).within("host the rendezvous store")));
+}
+
+// It hosts because it was told to: what would it have done by itself?
+void C10dPlace::check_host() {
+  finder_ = std::make_unique<HostFinder>(
+      loop_, settings_.endpoint, std::nullopt, settings_.connect_timeout,
+      [this](const Result<FoundHost>& found) {
+        finder_.reset();
+        if (!found || found->choice.host || !found->endpoint_address) return;
+        host_reason_ += ", but " + found->choice.reason + "; only one node may have is_host=1";
+      });
 }
 
 void C10dPlace::reach(const std::string& host) {
@@ -57,7 +84,7 @@ void C10dPlace::reach(const std::string& host) {
                                 .connect_timeout = std::max(left, std::chrono::milliseconds(0)),
                                 .timeout = settings_.read_timeout});
   keys_->on_lost([this](const Error& error) {
-    if (on_lost_) on_lost_(error);
+    if (on_lost_) on_lost_(host_gone(error));
   });
   keys_->connect([this](Result<void> outcome) {
     if (outcome) return open_state();
@@ -73,8 +100,16 @@ void C10dPlace::open_state() {
   state_->open([this](Result<void> outcome) {
     node_address_ = own_node_address(found_, settings_.endpoint.host, hosts(), settings_.local_addr,
                                      keys_->local_address());
+    if (!outcome) outcome = tl::make_unexpected(host_gone(outcome.error()));
     finish(std::move(outcome));
   });
+}
+
+// To a guest that had reached it.
+Error C10dPlace::host_gone(Error error) const {
+  if (!hosts() && error.code == Errc::unavailable)
+    error.message = fmt::format("its host is gone or has left ({})", error.message);
+  return error;
 }
 
 void C10dPlace::finish(Result<void> outcome) {
@@ -95,8 +130,14 @@ void C10dPlace::on_departure(std::function<void()> fn) {
 }
 
 std::string C10dPlace::describe_hosting() const {
-  std::string text = fmt::format("the store that this node hosts at port {} ({})", server_->port(),
-                                 hosting_reason(found_, settings_.endpoint.host));
+  const std::string reason =
+      settings_.is_host ? host_reason_ : hosting_reason(found_, settings_.endpoint.host);
+  return fmt::format("the store that this node hosts at port {} ({})", server_->port(), reason);
+}
+
+// By the states that they have made in our store.
+std::string C10dPlace::strangers() const {
+  if (!server_) return {};
   // Keys of the state: "/torch.rendezvous.ID".
   constexpr std::string_view kState = "/torch.rendezvous.";
   for (const std::string& key : server_->engine().keys_that_start_with(kState, 64)) {
@@ -104,10 +145,10 @@ std::string C10dPlace::describe_hosting() const {
     if (id == settings_.run_id || id.starts_with(settings_.run_id + ".") ||
         id.starts_with(settings_.run_id + "/") || id.find('/') != std::string::npos)
       continue;
-    text += fmt::format("; somebody asks here for the --rdzv-id '{}'", printable(id));
-    break;
+    return fmt::format("{} asks here for the --rdzv-id '{}'", first_of(server_->engine().get(key)),
+                       printable(id));
   }
-  return text;
+  return {};
 }
 
 std::string C10dPlace::describe() const {

@@ -40,13 +40,16 @@ class C10dPlace : public MeetingPlace {
   std::size_t guests() const override;
   void on_departure(std::function<void()> fn) override;
   std::string describe() const override;
+  std::string strangers() const override;
 
   store::Server* server() { return server_.get(); }
 
  private:
   void settle_host();
+  void check_host();
   void reach(const std::string& host);
   void open_state();
+  Error host_gone(Error error) const;
   void finish(Result<void> outcome);
   std::string describe_hosting() const;
 

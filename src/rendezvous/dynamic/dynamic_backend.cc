@@ -73,10 +73,15 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   if (driver_) place_->keys().forget_waits();
   if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
   driver_->join([this, done = std::move(done)](Result<std::optional<RoundResult>> joined) {
-    if (!joined) return done(tl::make_unexpected(std::move(joined).error()));
+    if (!joined) return fail_join(joined.error(), done);
     if (!*joined) return done(std::nullopt);
     agree(std::move(**joined), done);
   });
+}
+
+// What was under way fails before we hear that the store is lost, which says more.
+void DynamicBackend::fail_join(const Error& error, const Done<std::optional<Round>>& done) {
+  turn_.start({}, [this, error, done] { done(tl::make_unexpected(lost_ ? *lost_ : error)); });
 }
 
 void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& done) {
@@ -104,7 +109,7 @@ void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& 
     if (!made && made.error().code == Errc::timeout && !lost_)
       return void_round(made.error().message);
     agreeing_ = nullptr;
-    if (!made) return done(tl::make_unexpected(std::move(made).error()));
+    if (!made) return fail_join(made.error(), done);
     begin_round(*made, done);
   });
 }
@@ -340,7 +345,7 @@ std::string DynamicBackend::waiting_for() const {
   const RendezvousState& state = driver_->last_state();
   std::vector<std::string> names;
   for (const auto& [node, rank] : state.participants)
-    names.push_back(node.addr);
+    names.push_back(node == driver_->self() ? node.addr + " (this node)" : node.addr);
   const std::size_t min = settings_.dynamic.min_nodes;
   const std::string range = min == settings_.dynamic.max_nodes
                                 ? std::to_string(min)
@@ -352,10 +357,12 @@ std::string DynamicBackend::waiting_for() const {
                        names_of(names));
   // Whoever joins last completes the round, by its own --nnodes.
   const bool enough = names.size() >= settings_.dynamic.max_nodes && !state.complete;
+  const std::string strangers = place_->strangers();
   return fmt::format(
-      "{} of {} nodes have joined '{}' at {}{}{}{}", names.size(), range, settings_.run_id,
+      "{} of {} nodes have joined '{}' at {}{}{}{}{}{}", names.size(), range, settings_.run_id,
       place_->describe(), names.empty() ? "" : ": ", names_of(names),
-      enough ? "; all that this node waits for, so another one's --nnodes is larger" : "");
+      enough ? "; all that this node waits for, so another one's --nnodes is larger" : "",
+      strangers.empty() ? "" : "; ", strangers);
 }
 
 }  // namespace lockstep::rendezvous

@@ -44,6 +44,7 @@ class DynamicBackend : public Backend {
 
  private:
   void agree(RoundResult round, const Done<std::optional<Round>>& done);
+  void fail_join(const Error& error, const Done<std::optional<Round>>& done);
   void void_round(const std::string& why);
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
   void on_watched(const RendezvousState& state);

@@ -475,6 +475,7 @@ TEST_F(DynamicBackendTest, ClosedIsFinalAndSparesEndWell) {
   EXPECT_EQ(late.joined->error().code, Errc::canceled);
 }
 
+// Also whoever asks it just then, whose own error says less.
 TEST_F(DynamicBackendTest, ALostStoreEndsEverything) {
   settings.dynamic.max_nodes = 3;
   settings.dynamic.min_nodes = 3;
@@ -484,6 +485,10 @@ TEST_F(DynamicBackendTest, ALostStoreEndsEverything) {
   host.backend.reset();
   until([&] { return waiting.joined.has_value(); });
   EXPECT_EQ(waiting.joined->error().code, Errc::unavailable);
+  EXPECT_TRUE(
+      waiting.joined->error().message.starts_with("the store at 127.0.0.1:" + std::to_string(port) +
+                                                  " is lost: its host is gone or has left ("))
+      << waiting.joined->error().message;
 }
 
 TEST_F(DynamicBackendTest, AGuestInARoundHearsOfTheLostStore) {

@@ -33,6 +33,8 @@ class MeetingPlace {
   // "the store at 10.0.0.1:29400"; while opening also what was tried last, and why this node does
   // not host it.
   virtual std::string describe() const = 0;
+  // What a host has to say of others that look for it in vain; empty: nothing.
+  virtual std::string strangers() const { return {}; }
 
  protected:
   std::function<void(const Error&)> on_lost_;
