@@ -1,6 +1,7 @@
 // The asynchronous client's way to a connection: look the name up, try each address, greet, check
 // the echo; pause and begin again until the time allowed is over.
 #include "io/connect.h"
+#include "io/listen.h"
 #include "io/tcp_probe.h"
 #include "store/async_client.h"
 #include "store/stranger.h"
@@ -53,6 +54,10 @@ std::string AsyncClient::local_address() const {
   if (!fd_ || getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.size) != 0)
     return {};
   return io::address_text(own);
+}
+
+std::string AsyncClient::local_place() const {
+  return fd_ ? io::local_name(fd_.get()) : std::string();
 }
 
 std::string AsyncClient::unanswered_text() const {

@@ -50,6 +50,7 @@ void C10dPlace::settle_host() {
   if (server) {
     server_ = std::move(*server);
     endpoint.port = server_->port();
+    server_->on_departure([this] { look_who_left(); });
     if (settings_.is_host) check_host();
     return reach(at.empty() ? "127.0.0.1" : at);
   }
@@ -121,6 +122,25 @@ std::size_t C10dPlace::guests() const {
   if (!server_) return 0;
   const std::size_t all = server_->stats().connections;
   return all > kOwn ? all - kOwn : 0;
+}
+
+std::string C10dPlace::announcement(const std::string& from) const {
+  return fmt::format("lockstep/here/{}/{}", settings_.run_id, from);
+}
+
+void C10dPlace::announce(const Node& self) {
+  if (!hosts()) keys_->set(announcement(keys_->local_place()), to_text(self), nullptr);
+}
+
+// Behind a translated address a guest is not known: its heartbeats tell.
+void C10dPlace::look_who_left() {
+  for (const std::string& from : server_->take_departed()) {
+    const std::string key = "/" + announcement(from);
+    const auto node = server_->engine().get(key);
+    if (!node) continue;
+    server_->engine().erase(key);
+    if (on_guest_lost_) on_guest_lost_(*node);
+  }
 }
 
 void C10dPlace::on_departure(std::function<void()> fn) {

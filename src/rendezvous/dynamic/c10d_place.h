@@ -39,6 +39,7 @@ class C10dPlace : public MeetingPlace {
   bool hosts() const override { return server_ != nullptr; }
   std::size_t guests() const override;
   void on_departure(std::function<void()> fn) override;
+  void announce(const Node& self) override;
   std::string describe() const override;
   std::string strangers() const override;
 
@@ -47,6 +48,8 @@ class C10dPlace : public MeetingPlace {
  private:
   void settle_host();
   void check_host();
+  void look_who_left();
+  std::string announcement(const std::string& from) const;
   void reach(const std::string& host);
   void open_state();
   Error host_gone(Error error) const;

@@ -59,6 +59,8 @@ void DynamicBackend::open(Done<void> done) {
     driver_ = std::make_unique<DynamicDriver>(
         loop_, place_->state(), place_->keys(), settings_.run_id,
         Node{place_->node_address(), getpid(), local_id_of(badge)}, settings_.dynamic);
+    place_->announce(driver_->self());
+    place_->on_guest_lost([this](const std::string& node) { driver_->guest_lost(node); });
     driver_->on_watched([this](const RendezvousState& state) { on_watched(state); });
     done({});
   });
@@ -167,6 +169,16 @@ std::string DynamicBackend::gone(const RendezvousState& state) const {
   return names.empty() ? std::string() : names_of(names);
 }
 
+// How that was noticed.
+std::string DynamicBackend::silence_text(const RendezvousState& state) const {
+  for (const Node& node : round_.nodes)
+    if (!takes_part(state, node) && !driver_->closed(node))
+      return fmt::format("no heartbeat for {} s", std::chrono::duration_cast<std::chrono::seconds>(
+                                                      settings_.dynamic.eviction_time())
+                                                      .count());
+  return "connection closed";
+}
+
 void DynamicBackend::on_watched(const RendezvousState& state) {
   if (!in_round_ && !agreeing_) return;
   warn_of_skew(state);
@@ -186,25 +198,27 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   }
   const std::size_t left =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
-  const std::string why = fmt::format(
-      "{} {} gone (no heartbeat for {} s)", names,
-      names.find(',') == std::string::npos ? "is" : "are",
-      std::chrono::duration_cast<std::chrono::seconds>(settings_.dynamic.eviction_time()).count());
-  if (left >= settings_.dynamic.min_nodes) return miss(state, why);
+  const std::string why =
+      fmt::format("{} {} gone ({})", names, names.find(',') == std::string::npos ? "is" : "are",
+                  silence_text(state));
+  if (left >= settings_.dynamic.min_nodes) return miss(state, Interruption::Kind::rejoin, why);
   // A survivor that joins again is in no list for a moment.
   if (++looks_at_too_few_ < kLooksToBeSure) return;
-  interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
-                                                 left, settings_.dynamic.min_nodes));
+  miss(state, Interruption::Kind::end,
+       fmt::format("{}, and {} of at least {} nodes are left", why, left,
+                   settings_.dynamic.min_nodes));
 }
 
 // Who hears of it sees only nodes that wait to join again: it is told which one is missing.
-void DynamicBackend::miss(const RendezvousState& state, const std::string& why) {
+void DynamicBackend::miss(const RendezvousState& state, Interruption::Kind kind,
+                          const std::string& why) {
   for (std::size_t rank = 0; board_ && in_round_ && rank < round_.nodes.size(); ++rank) {
     if (takes_part(state, round_.nodes[rank])) continue;
-    board_->tell({static_cast<int>(rank), why, false, restarts_, true});
+    const bool final = kind == Interruption::Kind::end;
+    board_->tell({static_cast<int>(rank), why, final, restarts_, true});
     break;
   }
-  interrupt(Interruption::Kind::rejoin, why);
+  interrupt(kind, why);
 }
 
 // By somebody who no longer waits in the exit barrier, or never came there; there is no next round.

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 
+#include "rendezvous/dynamic/state.h"
+
 namespace lockstep::rendezvous {
 
 class MeetingPlace {
@@ -28,6 +30,11 @@ class MeetingPlace {
   // Of guests, while hosting.
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void on_departure(std::function<void()> /*fn*/) {}
+  // To the host, on this guest's connection: that it is this node's.
+  virtual void announce(const Node& /*self*/) {}
+  // While hosting: an announced node's connection has closed, and none of its end is left. As
+  // to_text(Node) has it.
+  void on_guest_lost(std::function<void(const std::string&)> fn) { on_guest_lost_ = std::move(fn); }
   // The store is gone; requests under way have failed before.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
   // "the store at 10.0.0.1:29400"; while opening also what was tried last, and why this node does
@@ -38,6 +45,7 @@ class MeetingPlace {
 
  protected:
   std::function<void(const Error&)> on_lost_;
+  std::function<void(const std::string&)> on_guest_lost_;
 };
 
 }  // namespace lockstep::rendezvous
