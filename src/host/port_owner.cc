@@ -74,12 +74,17 @@ std::optional<PortOwner> find_port_owner(const std::string& proc, std::uint16_t 
   return PortOwner{0, "", listeners.front().uid};
 }
 
+std::string port_holder(int port) {
+  const auto owner = find_port_owner("/proc", static_cast<std::uint16_t>(port));
+  if (!owner) return {};
+  return owner->pid > 0 ? fmt::format("pid {}: {}", owner->pid, owner->command)
+                        : fmt::format("a process of uid {}", owner->uid);
+}
+
 void name_port_holder(Error& error, int port) {
   if (error.code != Errc::already_exists) return;
-  const auto owner = find_port_owner("/proc", static_cast<std::uint16_t>(port));
-  if (!owner) return;
-  error.message += owner->pid > 0 ? fmt::format(" (held by pid {}: {})", owner->pid, owner->command)
-                                  : fmt::format(" (held by a process of uid {})", owner->uid);
+  const std::string holder = port_holder(port);
+  if (!holder.empty()) error.message += " (held by " + holder + ")";
 }
 
 }  // namespace lockstep::host

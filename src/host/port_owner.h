@@ -20,6 +20,8 @@ struct PortOwner {
 // nullopt: nobody listens there. `proc` is "/proc" but in tests.
 std::optional<PortOwner> find_port_owner(const std::string& proc, std::uint16_t port);
 
+// "pid 12: python3 -m http.server"; empty: nobody listens there.
+std::string port_holder(int port);
 // For an error of listening on `port`: adds who holds it, if that is what went wrong.
 void name_port_holder(Error& error, int port);
 

@@ -85,14 +85,13 @@ Result<Listener> open_listener(const std::string& host, int port, int backlog) {
   return listener;
 }
 
-std::string peer_name(int fd) {
-  sockaddr_storage peer{};
-  socklen_t size = sizeof peer;
+namespace {
+
+std::string name_of(sockaddr_storage& end, socklen_t size) {
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
-  auto* address = reinterpret_cast<sockaddr*>(&peer);
-  if (getpeername(fd, address, &size) != 0 ||
-      getnameinfo(address, size, host.data(), host.size(), port.data(), port.size(),
+  auto* address = reinterpret_cast<sockaddr*>(&end);
+  if (getnameinfo(address, size, host.data(), host.size(), port.data(), port.size(),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "unknown peer";
   }
@@ -103,6 +102,27 @@ std::string peer_name(int fd) {
   }
   const bool bracketed = text.find(':') != std::string_view::npos;
   return fmt::format(fmt::runtime(bracketed ? "[{}]:{}" : "{}:{}"), text, port.data());
+}
+
+using NameCall = int (*)(int, sockaddr*, socklen_t*);
+
+std::string name_by(NameCall call, int fd) {
+  sockaddr_storage end{};
+  socklen_t size = sizeof end;
+  if (call(fd, reinterpret_cast<sockaddr*>(&end), &size) != 0) return "unknown peer";
+  return name_of(end, size);
+}
+
+}  // namespace
+
+std::string peer_name(int fd) {
+  return name_by([](int at, sockaddr* to, socklen_t* size) { return getpeername(at, to, size); },
+                 fd);
+}
+
+std::string local_name(int fd) {
+  return name_by([](int at, sockaddr* to, socklen_t* size) { return getsockname(at, to, size); },
+                 fd);
 }
 
 }  // namespace lockstep::io

@@ -21,5 +21,6 @@ Result<Listener> open_listener(const std::string& host, int port, int backlog);
 // "ADDRESS:PORT" of the other end, IPv4-mapped addresses in IPv4 form, "unknown peer" if there is
 // none.
 std::string peer_name(int fd);
+std::string local_name(int fd);  // of our own end
 
 }  // namespace lockstep::io

@@ -1,9 +1,9 @@
 #include "rendezvous/static_backend.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "host/port_owner.h"
 #include "rendezvous/exit_barrier.h"
-#include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
 
@@ -21,10 +21,20 @@ constexpr std::chrono::milliseconds kLastWords{20};
 // For those who have to hear that it is over.
 constexpr std::chrono::seconds kGoodbye{1};
 constexpr std::size_t kMostWords = 512;
+constexpr std::chrono::seconds kLookUp{30};
 
 std::chrono::seconds patience(const StaticSettings& settings) {
   return std::chrono::duration_cast<std::chrono::seconds>(settings.heartbeat_interval *
                                                           settings.heartbeat_attempts);
+}
+
+// Of node rank 0, before anybody can have come: its --nnodes.
+std::string nodes_key(const std::string& run_id) {
+  return run_id + "/lockstep.0/lockstep/nodes";
+}
+// Of a node that goes again because its own is another.
+std::string other_nodes_key(const std::string& run_id) {
+  return run_id + "/lockstep.0/lockstep/other_nodes";
 }
 
 }  // namespace
@@ -45,12 +55,28 @@ Status StaticBackend::host() {
   if (server) {
     server_ = std::move(*server);
     settings_.master.port = server_->port();
+    server_->set("/" + nodes_key(settings_.run_id), std::to_string(settings_.nodes));
+    check_master();
     return {};
   }
   Error error = std::move(server).error();
   host::name_port_holder(error, settings_.master.port);
   if (error.code == Errc::already_exists) error.hint = "choose another --master-port for this job";
   return Failure(std::move(error));
+}
+
+// Who forgets --node-rank has rank 0. Only a warning: behind a translated address it is right.
+void StaticBackend::check_master() {
+  finder_ = std::make_unique<HostFinder>(
+      loop_, codec::RdzvEndpoint{settings_.master.addr, settings_.master.port}, std::nullopt,
+      kLookUp, [this](const Result<FoundHost>& found) {
+        finder_.reset();
+        if (!found || found->choice.host || !found->endpoint_address) return;
+        misplaced_ =
+            fmt::format("--node-rank is 0{}, but {}: give --node-rank on the other nodes",
+                        settings_.offer.node_rank ? "" : " (not given)", found->choice.reason);
+        log::warning("{}", misplaced_);
+      });
 }
 
 void StaticBackend::open(Done<void> done) {
@@ -84,9 +110,39 @@ void StaticBackend::connected(Result<void> outcome) {
     server_->flush();
     return count_nodes();
   }
+  keys_->probe(nodes_key(settings_.run_id), [this](Result<std::optional<std::string>> nodes) {
+    if (!nodes)
+      return std::exchange(open_done_, nullptr)(tl::make_unexpected(std::move(nodes).error()));
+    if (*nodes && **nodes != std::to_string(settings_.nodes)) return refuse(**nodes);
+    arrive();
+  });
+}
+
+void StaticBackend::arrive() {
   keys_->add_bare(kInit, 1);
   opened_ = true;
   std::exchange(open_done_, nullptr)({});
+}
+
+// torchrun would begin with as many as come, or wait for those that never do.
+void StaticBackend::refuse(const std::string& nodes) {
+  const std::string who = fmt::format("node rank {} ({}) was started with --nnodes {}",
+                                      settings_.node_rank, settings_.offer.host, settings_.nodes);
+  Error error{Errc::invalid_input,
+              fmt::format("{}, node rank 0 at {}:{} with --nnodes {}", who, settings_.master.addr,
+                          settings_.master.port, printable(nodes, kMostWords)),
+              "give the same --nnodes on all nodes", 0};
+  keys_->set(other_nodes_key(settings_.run_id), who,
+             [this, error = std::move(error)](const Result<void>&) {
+               std::exchange(open_done_, nullptr)(tl::make_unexpected(error));
+             });
+}
+
+std::string StaticBackend::turned_away() const {
+  const auto who = server_->engine().get("/" + other_nodes_key(settings_.run_id));
+  if (!who) return {};
+  return fmt::format("{}, this node with --nnodes {}: it was turned away",
+                     printable(*who, kMostWords), settings_.nodes);
 }
 
 std::int64_t StaticBackend::joined() const {
@@ -96,6 +152,10 @@ std::int64_t StaticBackend::joined() const {
 
 void StaticBackend::count_nodes() {
   const std::int64_t count = joined();
+  if (!told_turned_away_ && !turned_away().empty()) {
+    told_turned_away_ = true;
+    log::warning("{}", turned_away());
+  }
   if (count >= settings_.nodes) {
     opened_ = true;
     return std::exchange(open_done_, nullptr)({});
@@ -392,12 +452,21 @@ std::string StaticBackend::waiting_for() const {
   const std::string at = fmt::format("{}:{}", settings_.master.addr, settings_.master.port);
   if (in_barrier_)
     return "the workers of this node have ended well, those of other nodes still run";
-  if (hosts())
-    return opened_ ? "the other nodes to join again"
-                   : fmt::format("{} of {} nodes have come to {}", joined(), settings_.nodes, at);
+  if (hosts()) return waiting_for_guests(at);
   if (!opened_)
     return fmt::format("node rank 0 at {} (last attempt: {})", at, keys_->attempt_text());
   return fmt::format("the other nodes at {}", at);
+}
+
+std::string StaticBackend::waiting_for_guests(const std::string& at) const {
+  std::string text = "the other nodes to join again";
+  if (!opened_)
+    text = fmt::format(
+        "{} of {} nodes have come to {}", joined(), settings_.nodes,
+        misplaced_.empty() ? at : fmt::format("port {} of this machine", settings_.master.port));
+  if (!misplaced_.empty()) text += "; " + misplaced_;
+  if (server_ && !turned_away().empty()) text += "; " + turned_away();
+  return text;
 }
 
 }  // namespace lockstep::rendezvous

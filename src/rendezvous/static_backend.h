@@ -6,6 +6,7 @@
 
 #include "io/loop.h"
 #include "rendezvous/backend.h"
+#include "rendezvous/host_finder.h"
 #include "rendezvous/pulses.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
@@ -52,6 +53,11 @@ class StaticBackend : public Backend {
  private:
   bool hosts() const { return settings_.node_rank == 0; }
   Status host();
+  void check_master();
+  void arrive();
+  void refuse(const std::string& nodes);
+  std::string turned_away() const;
+  std::string waiting_for_guests(const std::string& at) const;
   void connected(Result<void> outcome);
   void count_nodes();
   void give_up_opening(Error error);
@@ -77,6 +83,9 @@ class StaticBackend : public Backend {
   io::Loop& loop_;
   StaticSettings settings_;
   std::unique_ptr<store::Server> server_;
+  std::unique_ptr<HostFinder> finder_;
+  std::string misplaced_;  // this node has rank 0, but the master is another machine
+  bool told_turned_away_ = false;
   std::unique_ptr<TcpKeyValue> keys_;
   std::unique_ptr<RoundBoard> board_;
   Done<void> open_done_;

@@ -241,5 +241,24 @@ TEST_F(StaticBackendTest, AHostWhoseJoinFailsSaysWhyAndWaitsForNoGuest) {
   until([&] { return a.left.has_value(); });  // within 10 s, and b stays
 }
 
+// It would wait for nodes that never come, or the others would begin without it.
+TEST_F(StaticBackendTest, ANodeWithAnotherNumberOfNodesIsTurnedAway) {
+  Agent& a = open(0);
+  settings.nodes = 3;
+  Agent& c = open(2);
+  until([&] { return c.opened.has_value(); });
+  ASSERT_FALSE(*c.opened);
+  EXPECT_EQ(c.opened->error().message,
+            "node rank 2 (n2) was started with --nnodes 3, node rank 0 at 127.0.0.1:" +
+                std::to_string(port) + " with --nnodes 2");
+  const std::string told =
+      "node rank 2 (n2) was started with --nnodes 3, this node with --nnodes 2: it was turned away";
+  until([&] { return a.backend->waiting_for().ends_with(told); });
+  EXPECT_TRUE(a.backend->waiting_for().starts_with("1 of 2 nodes have come to"));
+  settings.nodes = 2;
+  Agent& b = open(1);
+  meet(a, b);
+}
+
 }  // namespace
 }  // namespace lockstep::rendezvous

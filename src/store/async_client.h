@@ -61,7 +61,8 @@ class AsyncClient {
   // The address on the way to the store, of a connected client: ours, as the server sees it unless
   // somebody translates.
   std::string local_address() const;
-  std::string place() const;  // "HOST:PORT"
+  std::string local_place() const;  // likewise, "HOST:PORT"
+  std::string place() const;        // "HOST:PORT"
 
   // Done when the kernel has the bytes: the protocol has no answer to it. ping() tells of arrival.
   void set(std::string_view key, std::string_view value, Done<void> done, Timeout timeout = {});

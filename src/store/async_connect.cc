@@ -1,8 +1,10 @@
 // The asynchronous client's way to a connection: look the name up, try each address, greet, check
 // the echo; pause and begin again until the time allowed is over.
 #include "io/connect.h"
+#include "io/listen.h"
 #include "io/tcp_probe.h"
 #include "store/async_client.h"
+#include "store/stranger.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +12,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -35,10 +36,6 @@ void prepare(int fd) {
   io::probe_server(fd);
 }
 
-std::uint32_t nonce() {
-  return static_cast<std::uint32_t>(getpid());
-}
-
 }  // namespace
 
 AsyncClient::AsyncClient(io::Loop& loop, Options options)
@@ -59,9 +56,13 @@ std::string AsyncClient::local_address() const {
   return io::address_text(own);
 }
 
+std::string AsyncClient::local_place() const {
+  return fd_ ? io::local_name(fd_.get()) : std::string();
+}
+
 std::string AsyncClient::unanswered_text() const {
   return stage_ == Stage::greeting
-             ? "connected, but no answer to the greeting"
+             ? "connected, but no answer to the greeting: is it a TCPStore?"
              : io::unanswered_text(addresses_[next_address_ - 1], options_.port);
 }
 
@@ -159,7 +160,7 @@ void AsyncClient::on_connect_event(int /*events*/) {
   getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   const std::string what = "connect to the store at " + place();
   if (error != 0) return next_address(fail_sys(what, error).value());
-  const std::string hello = greeting(Dialect::d, nonce());
+  const std::string hello = greeting(Dialect::d, kNonce);
   if (send(fd_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(hello.size())) {
     return next_address(fail_sys(what, errno).value());
@@ -170,9 +171,8 @@ void AsyncClient::on_connect_event(int /*events*/) {
 }
 
 void AsyncClient::read_echo() {
-  constexpr std::size_t kEcho = 4;
-  std::array<char, kEcho> bytes{};
-  const ssize_t got = recv(fd_.get(), bytes.data(), kEcho - in_.size(), 0);
+  std::array<char, kEchoBytes> bytes{};
+  const ssize_t got = recv(fd_.get(), bytes.data(), kEchoBytes - in_.size(), 0);
   const std::string what = "connect to the store at " + place();
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got < 0) return next_address(fail_sys(what, errno).value());
@@ -185,11 +185,8 @@ void AsyncClient::read_echo() {
     return next_address(std::move(error));
   }
   in_.append(bytes.data(), static_cast<std::size_t>(got));
-  if (in_.size() < kEcho) return;
-  if (load_u32(in_.data()) != nonce()) {
-    return give_up(
-        {Errc::corrupt, place() + " is no TCPStore: it answers the greeting wrongly", {}, 0});
-  }
+  if (in_.size() < kEchoBytes) return;
+  if (load_u32(in_.data()) != kNonce) return give_up(no_store(place(), in_));
   became_ready();
 }
 

@@ -1,5 +1,6 @@
 // The blocking client's socket: connecting with retries, sending and receiving with deadlines.
 #include "store/client.h"
+#include "store/stranger.h"
 
 #include <fmt/core.h>
 
@@ -9,7 +10,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -104,14 +104,11 @@ Status Client::connect_once(TimePoint until) {
 // A newer server echoes the PING; whoever does not is none.
 Status Client::handshake(TimePoint until) {
   if (options_.dialect == Dialect::a) return {};
-  const auto nonce = static_cast<std::uint32_t>(getpid());
-  LOCKSTEP_TRY(send_all(greeting(Dialect::d, nonce), until));
-  LOCKSTEP_TRY(need(4, until));
-  const std::uint32_t echo = load_u32(in_.data());
-  taken_ = 4;
-  if (echo == nonce) return {};
-  return broken(
-      {Errc::corrupt, place() + " is no TCPStore: it answers the greeting wrongly", {}, 0});
+  LOCKSTEP_TRY(send_all(greeting(Dialect::d, kNonce), until));
+  LOCKSTEP_TRY(need(kEchoBytes, until));
+  taken_ = kEchoBytes;
+  if (load_u32(in_.data()) == kNonce) return {};
+  return broken(no_store(place(), std::string_view(in_).substr(0, kEchoBytes)));
 }
 
 Status Client::broken(Error error) {

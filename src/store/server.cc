@@ -30,10 +30,14 @@ constexpr io::ProbePlan kFarewell{std::chrono::seconds(1), std::chrono::seconds(
 
 struct Server::Connection : Session {
   Connection(io::Loop& loop, io::Fd socket, const Limits& limits)
-      : fd(std::move(socket)), watch(loop, fd.get()), reader(limits) {}
+      : fd(std::move(socket)),
+        peer(io::peer_name(fd.get())),
+        watch(loop, fd.get()),
+        reader(limits) {}
 
   io::Fd fd;
-  io::Watch watch;  // after fd: goes first
+  std::string peer;  // "HOST:PORT": a broken connection can't tell any more
+  io::Watch watch;   // after fd: goes first
   RequestReader reader;
   std::string backlog;    // read, but not served yet: the peer owes us the taking of its replies
   std::size_t sent = 0;   // bytes at the front of out that are gone
@@ -253,7 +257,7 @@ void Server::flush_touched() {
 
 void Server::close_for_error(Connection& connection) {
   ++counts_.closed_for_error;
-  counts_.last_error = io::peer_name(connection.fd.get()) + ": " + connection.verdict;
+  counts_.last_error = connection.peer + ": " + connection.verdict;
   log::info("store on port {}: closed {}", port_, counts_.last_error);
   close(connection);
 }
@@ -268,6 +272,7 @@ void Server::purge() {
 
 void Server::close(Connection& connection) {
   engine_.drop(connection);
+  if (on_departure_) departed_.push_back(std::move(connection.peer));
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());
   connections_[index]->index = index;
@@ -278,6 +283,7 @@ void Server::close(Connection& connection) {
 
 void Server::on_departure(std::function<void()> fn) {
   on_departure_ = std::move(fn);
+  departed_.clear();
 }
 
 void Server::await_departures() {

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep::store {
@@ -73,6 +74,8 @@ class Server {
   Stats stats() const;
   // Called, in a turn of its own, after connections have gone.
   void on_departure(std::function<void()> fn);
+  // Where those came from ("HOST:PORT") that have gone while on_departure() was set.
+  std::vector<std::string> take_departed() { return std::exchange(departed_, {}); }
   // For a host that only waits for its guests to go. From now on a guest whose machine has not
   // answered for some seconds is gone, though its connection never ended. (While there is work its
   // connection may stay cut for as long as its own patience lasts: PyTorch's is without end.)
@@ -110,6 +113,7 @@ class Server {
   Stats counts_;  // the counters; stats() adds the rest
   bool refusal_logged_ = false;
   std::function<void()> on_departure_;
+  std::vector<std::string> departed_;
   io::Timer departure_;
   io::Timer vigil_;  // while departures are awaited
 };

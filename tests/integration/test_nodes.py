@@ -362,7 +362,7 @@ def test_a_lost_node_where_min_allows_it(dynamic):
         assert (again["WORLD_SIZE"], again["RANK"], again["TORCHELASTIC_RESTART_COUNT"]) == ("2", rank, "0")
     go.touch()
     ended = ends(runs[0], runs[2])
-    assert "127.0.0.3 is gone (no heartbeat for 2 s)" in ended[0].err
+    assert all("127.0.0.3 is gone (" in end.err for end in ended)
     for end in ended:
         assert "starting the workers of this node again with 2 nodes (this is not counted as a restart)" in end.err
         assert "restarts left" not in end.err
@@ -371,9 +371,21 @@ def test_a_lost_node_where_min_allows_it(dynamic):
 def test_a_lost_node_where_min_does_not_allow_it(job):
     runs = held(job, 3, nnodes="3", settings=QUICK, own=alone)
     kill_agent(runs[1])
-    name = {"c10d": "127.0.0.3 is gone (no heartbeat for 2 s)", "static": "node 1 is gone (no heartbeat for 2 s)",
+    name = {"c10d": "127.0.0.3 is gone (connection closed)", "static": "node 1 is gone (no heartbeat for 2 s)",
             "lockstep": "is gone: the connection was closed; 2 nodes are left of at least 3"}[job.backend]
     blames_no_worker(job, {0: runs[0], 2: runs[2]}, name)
+
+
+# Workers of the other nodes that fail over it would fail the job: the agents know before that.
+def test_a_lost_node_without_restarts(dynamic):
+    go = dynamic.lockstep.folder / "go"
+    runs = held(dynamic, 3, "--max-restarts", 0, nnodes="2:3", settings="last_call_timeout=1", actions=(f"wait={go}",))
+    kill_agent(runs[1])
+    for run in (runs[0], runs[2]):
+        assert starts(run, 2, 5)[1]["WORLD_SIZE"] == "2"
+    go.touch()
+    for end in ends(runs[0], runs[2]):
+        assert "127.0.0.3 is gone (connection closed)" in end.err, str(end)
 
 
 # Left behind under another user id, and the agent has no CAP_KILL: as good as one that hangs in the kernel.

@@ -2,9 +2,12 @@
 the start or the timeout that was set. (Tokens: test_lockstep_backend.py; clocks: test_nodes_torchrun.py; a second
 network: test_hosts_faults.py.)"""
 import contextlib
+import os
 import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 
@@ -93,7 +96,8 @@ def test_what_cannot_be_reached(lockstep, backend):
     says(no_name, "look up the host name 'no-such-host.invalid': ", "this node does not host it: the name 'no-such-host.invalid' cannot")
     says(firewall, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "this node does not host it")
     says(nobody_came, "1 of 2 nodes have joined", f"at port {alone.port}", "the endpoint is a loopback address, which other machines")
-    says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no address of this machine")
+    says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no" + ("t an address of this machine; only one node may have is_host=1"
+         if backend == "c10d" else " address of this machine"))
     for run in static:
         says(run, "Connection refused")
     dropped.close()
@@ -164,6 +168,9 @@ def test_two_hosts_on_one_machine(lockstep, backend):
 def test_two_machines_that_both_host(hosts, backend):
     runs = [host.start_worker("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", "node0:29400", "--rdzv-id", "job",
                               "--rdzv-conf", "is_host=1", actions=(SHOW,)) for host in hosts(2)]
+    if backend == "c10d":
+        says(runs[1], f"but node0 is {hosts.all[0].addr}, not an address of this machine; only one node may have is_host=1")
+        assert "only one node" not in runs[0].err()
     for run in runs:
         says(run, "1 of 2 nodes have joined", "this node hosts", "at port 29400", "is_host says so")
     stop(runs)
@@ -177,11 +184,30 @@ def test_another_run_id(lockstep, backend):
     right, job.id = job.id, "another"
     guest = job.node(1)
     if backend == "c10d":
-        says(host, "somebody asks here for the --rdzv-id 'another'")
+        says(host, "): 127.0.0.2 (this node); 127.0.0.3 asks here for the --rdzv-id 'another'")
         says(guest, "1 of 2 nodes have joined 'another' at the store at 127.0.0.1:")
     else:
         says(host, "turned 127.0.0.1:", "looks for the rendezvous 'another', but this is")
         refused_with(guest, f"looks for the rendezvous 'another', but this is '{right}'", "--rdzv-id")
+
+
+# It listens on itself, so it would wait there for nodes that come to another.
+def test_node_rank_is_forgotten(lockstep, hosts):
+    job = ("--nnodes", 2, "--master-addr", "node0", "--master-port", 29400)
+    master, other = (host.start_worker(*job, actions=(SHOW,)) for host in hosts(2))
+    elsewhere = f"--node-rank is 0 (not given), but node0 is {hosts.all[0].addr}, not an address of this machine: give --node-rank"
+    says(other, f"lockstep] {elsewhere}", f"1 of 2 nodes have come to port 29400 of this machine; {elsewhere}")
+    says(master, "1 of 2 nodes have come to node0:29400")
+    assert "--node-rank is" not in master.err()
+    stop([master, other])
+
+
+def test_different_nnodes_over_static(lockstep):
+    job = Job(lockstep, "static")
+    host = job.node(0, nnodes="2")
+    listening(job.port)
+    refused_with(job.node(1, nnodes="3"), "was started with --nnodes 3", f"127.0.0.1:{job.port} with --nnodes 2", "on all nodes")
+    says(host, "was started with --nnodes 3, this node with --nnodes 2: it was turned away", "1 of 2 nodes have come")
 
 
 # Over lockstep: test_lockstep_backend.py.
@@ -273,7 +299,7 @@ def test_another_program_at_the_endpoint(lockstep, answer, words):
 
 # One side has --rdzv-backend c10d, the other none.
 @pytest.mark.parametrize("host, guest, words", [("c10d", "lockstep", "a c10d store (TCPStore) answers there"),
-                                                ("lockstep", "c10d", "")])
+                                                ("lockstep", "c10d", "a lockstep rendezvous hosts there")])
 def test_another_backend(lockstep, host, guest, words):
     first = Job(lockstep, host)
     run = first.node(0)
@@ -284,5 +310,27 @@ def test_another_backend(lockstep, host, guest, words):
     if guest == "lockstep":
         refused_with(other, words, "--rdzv-backend c10d")
     else:
-        says(run, "speaks c10d to port", "--rdzv-backend c10d")
-        assert other.wait(10).rc == 1
+        says(run, "a c10d client (torchrun, or --rdzv-backend c10d) at 127.0.0.1", "speaks c10d to port", "--rdzv-backend c10d")
+        refused_with(other, words, "give --rdzv-backend lockstep here or c10d there")
+
+
+# --- another program holds the port, here ---
+
+
+def test_a_web_server_at_the_port_of_c10d(lockstep):
+    job = Job(lockstep)
+    web = subprocess.Popen([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(job.port)], cwd=lockstep.work,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    listening(job.port)
+    refused_with(job.node(0), f"127.0.0.1:{job.port} is no TCPStore: a web server answers there",
+                 f"but port {job.port} is held by pid {web.pid}: ", "http.server")
+    web.kill()
+    web.wait()
+
+
+def test_a_silent_program_at_the_port_of_c10d(lockstep):
+    job = Job(lockstep)
+    with socket.create_server(("127.0.0.1", job.port)):
+        run = job.node(0)
+        says(run, "no answer to the greeting: is it a TCPStore?", f"but port {job.port} is held by pid {os.getpid()}: ")
+        stop([run])

@@ -8,7 +8,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/dynamic/state_codec.h"
+
 namespace lockstep::rendezvous {
+namespace {
+
+// A node of this state, by its address.
+std::string first_of(const std::optional<std::string>& text) {
+  const auto state = decode_state(text.value_or(std::string()));
+  if (!state || state->participants.empty()) return "somebody";
+  return printable(state->participants.begin()->first.addr);
+}
+
+}  // namespace
+
 C10dPlace::C10dPlace(io::Loop& loop, C10dPlaceSettings settings)
     : loop_(loop), settings_(std::move(settings)) {}
 
@@ -37,15 +50,30 @@ void C10dPlace::settle_host() {
   if (server) {
     server_ = std::move(*server);
     endpoint.port = server_->port();
+    server_->on_departure([this] { look_who_left(); });
+    if (settings_.is_host) check_host();
     return reach(at.empty() ? "127.0.0.1" : at);
   }
   Error error = std::move(server).error();
   if (found_.choice.may_join_instead && error.code == Errc::already_exists) {
-    host_reason_ += ", but somebody here hosts already";
+    const std::string holder = host::port_holder(endpoint.port);
+    host_reason_ += fmt::format(", but port {} is held by {}", endpoint.port,
+                                holder.empty() ? "another program" : holder);
     return reach(endpoint.host);
   }
   host::name_port_holder(error, endpoint.port);
   finish(tl::make_unexpected(std::move(error).within("host the rendezvous store")));
+}
+
+// It hosts because it was told to: what would it have done by itself?
+void C10dPlace::check_host() {
+  finder_ = std::make_unique<HostFinder>(
+      loop_, settings_.endpoint, std::nullopt, settings_.connect_timeout,
+      [this](const Result<FoundHost>& found) {
+        finder_.reset();
+        if (!found || found->choice.host || !found->endpoint_address) return;
+        host_reason_ += ", but " + found->choice.reason + "; only one node may have is_host=1";
+      });
 }
 
 void C10dPlace::reach(const std::string& host) {
@@ -57,7 +85,7 @@ void C10dPlace::reach(const std::string& host) {
                                 .connect_timeout = std::max(left, std::chrono::milliseconds(0)),
                                 .timeout = settings_.read_timeout});
   keys_->on_lost([this](const Error& error) {
-    if (on_lost_) on_lost_(error);
+    if (on_lost_) on_lost_(host_gone(error));
   });
   keys_->connect([this](Result<void> outcome) {
     if (outcome) return open_state();
@@ -73,8 +101,16 @@ void C10dPlace::open_state() {
   state_->open([this](Result<void> outcome) {
     node_address_ = own_node_address(found_, settings_.endpoint.host, hosts(), settings_.local_addr,
                                      keys_->local_address());
+    if (!outcome) outcome = tl::make_unexpected(host_gone(outcome.error()));
     finish(std::move(outcome));
   });
+}
+
+// To a guest that had reached it.
+Error C10dPlace::host_gone(Error error) const {
+  if (!hosts() && error.code == Errc::unavailable)
+    error.message = fmt::format("its host is gone or has left ({})", error.message);
+  return error;
 }
 
 void C10dPlace::finish(Result<void> outcome) {
@@ -94,6 +130,25 @@ std::size_t C10dPlace::guests() const {
   return all > kOwn ? all - kOwn : 0;
 }
 
+std::string C10dPlace::announcement(const std::string& from) const {
+  return fmt::format("lockstep/here/{}/{}", settings_.run_id, from);
+}
+
+void C10dPlace::announce(const Node& self) {
+  if (!hosts()) keys_->set(announcement(keys_->local_place()), to_text(self), nullptr);
+}
+
+// Behind a translated address a guest is not known: its heartbeats tell.
+void C10dPlace::look_who_left() {
+  for (const std::string& from : server_->take_departed()) {
+    const std::string key = "/" + announcement(from);
+    const auto node = server_->engine().get(key);
+    if (!node) continue;
+    server_->engine().erase(key);
+    if (on_guest_lost_) on_guest_lost_(*node);
+  }
+}
+
 void C10dPlace::on_departure(std::function<void()> fn) {
   if (!server_) return;
   if (fn) server_->await_departures();
@@ -101,8 +156,14 @@ void C10dPlace::on_departure(std::function<void()> fn) {
 }
 
 std::string C10dPlace::describe_hosting() const {
-  std::string text = fmt::format("the store that this node hosts at port {} ({})", server_->port(),
-                                 hosting_reason(found_, settings_.endpoint.host));
+  const std::string reason =
+      settings_.is_host ? host_reason_ : hosting_reason(found_, settings_.endpoint.host);
+  return fmt::format("the store that this node hosts at port {} ({})", server_->port(), reason);
+}
+
+// By the states that they have made in our store.
+std::string C10dPlace::strangers() const {
+  if (!server_) return {};
   // Keys of the state: "/torch.rendezvous.ID".
   constexpr std::string_view kState = "/torch.rendezvous.";
   for (const std::string& key : server_->engine().keys_that_start_with(kState, 64)) {
@@ -110,10 +171,10 @@ std::string C10dPlace::describe_hosting() const {
     if (id == settings_.run_id || id.starts_with(settings_.run_id + ".") ||
         id.starts_with(settings_.run_id + "/") || id.find('/') != std::string::npos)
       continue;
-    text += fmt::format("; somebody asks here for the --rdzv-id '{}'", printable(id));
-    break;
+    return fmt::format("{} asks here for the --rdzv-id '{}'", first_of(server_->engine().get(key)),
+                       printable(id));
   }
-  return text;
+  return {};
 }
 
 std::string C10dPlace::describe() const {

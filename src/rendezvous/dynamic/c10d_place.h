@@ -40,14 +40,20 @@ class C10dPlace : public MeetingPlace {
   std::size_t guests() const override;
   void part() override;
   void on_departure(std::function<void()> fn) override;
+  void announce(const Node& self) override;
   std::string describe() const override;
+  std::string strangers() const override;
 
   store::Server* server() { return server_.get(); }
 
  private:
   void settle_host();
+  void check_host();
+  void look_who_left();
+  std::string announcement(const std::string& from) const;
   void reach(const std::string& host);
   void open_state();
+  Error host_gone(Error error) const;
   void finish(Result<void> outcome);
   std::string describe_hosting() const;
 

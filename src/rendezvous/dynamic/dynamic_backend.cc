@@ -59,6 +59,8 @@ void DynamicBackend::open(Done<void> done) {
     driver_ = std::make_unique<DynamicDriver>(
         loop_, place_->state(), place_->keys(), settings_.run_id,
         Node{place_->node_address(), getpid(), local_id_of(badge)}, settings_.dynamic);
+    place_->announce(driver_->self());
+    place_->on_guest_lost([this](const std::string& node) { driver_->guest_lost(node); });
     driver_->on_watched([this](const RendezvousState& state) { on_watched(state); });
     done({});
   });
@@ -73,10 +75,15 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   if (driver_) place_->keys().forget_waits();
   if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
   driver_->join([this, done = std::move(done)](Result<std::optional<RoundResult>> joined) {
-    if (!joined) return done(tl::make_unexpected(std::move(joined).error()));
+    if (!joined) return fail_join(joined.error(), done);
     if (!*joined) return done(std::nullopt);
     agree(std::move(**joined), done);
   });
+}
+
+// What was under way fails before we hear that the store is lost, which says more.
+void DynamicBackend::fail_join(const Error& error, const Done<std::optional<Round>>& done) {
+  turn_.start({}, [this, error, done] { done(tl::make_unexpected(lost_ ? *lost_ : error)); });
 }
 
 void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& done) {
@@ -105,7 +112,7 @@ void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& 
     if (!made && made.error().code == Errc::timeout && !lost_)
       return void_round(made.error().message);
     agreeing_ = nullptr;
-    if (!made) return done(tl::make_unexpected(std::move(made).error()));
+    if (!made) return fail_join(made.error(), done);
     begin_round(*made, done);
   });
 }
@@ -153,14 +160,6 @@ void DynamicBackend::interrupt(Interruption::Kind kind, std::string why) {
   if (const auto tell = on_interruption_) tell({kind, std::move(why)});
 }
 
-// The lowest rank of those.
-int DynamicBackend::first_gone(const RendezvousState& state) const {
-  const auto at = std::find_if(round_.nodes.begin(), round_.nodes.end(), [&](const Node& node) {
-    return !state.participants.contains(node) && !state.wait_list.contains(node);
-  });
-  return static_cast<int>(at - round_.nodes.begin());
-}
-
 // Nodes of the round that its state no longer has.
 std::string DynamicBackend::gone(const RendezvousState& state) const {
   std::vector<std::string> names;
@@ -171,6 +170,16 @@ std::string DynamicBackend::gone(const RendezvousState& state) const {
     if (board_) board_->miss(static_cast<int>(rank));
   }
   return names.empty() ? std::string() : names_of(names);
+}
+
+// How that was noticed.
+std::string DynamicBackend::silence_text(const RendezvousState& state) const {
+  for (const Node& node : round_.nodes)
+    if (!takes_part(state, node) && !driver_->closed(node))
+      return fmt::format("no heartbeat for {} s", std::chrono::duration_cast<std::chrono::seconds>(
+                                                      settings_.dynamic.eviction_time())
+                                                      .count());
+  return "connection closed";
 }
 
 void DynamicBackend::on_watched(const RendezvousState& state) {
@@ -192,18 +201,27 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   }
   const std::size_t left =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
-  const std::string why = fmt::format(
-      "{} {} gone (no heartbeat for {} s)", names,
-      names.find(',') == std::string::npos ? "is" : "are",
-      std::chrono::duration_cast<std::chrono::seconds>(settings_.dynamic.eviction_time()).count());
-  if (left >= settings_.dynamic.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
+  const std::string why =
+      fmt::format("{} {} gone ({})", names, names.find(',') == std::string::npos ? "is" : "are",
+                  silence_text(state));
+  if (left >= settings_.dynamic.min_nodes) return miss(state, Interruption::Kind::rejoin, why);
   // A survivor that joins again is in no list for a moment.
   if (++looks_at_too_few_ < kLooksToBeSure) return;
-  const std::string end = fmt::format("{}, and {} of at least {} nodes are left", why, left,
-                                      settings_.dynamic.min_nodes);
-  // It may only be frozen, and must not end well by itself.
-  if (board_) board_->tell({first_gone(state), end, true, restarts_, true});
-  interrupt(Interruption::Kind::end, end);
+  miss(state, Interruption::Kind::end,
+       fmt::format("{}, and {} of at least {} nodes are left", why, left,
+                   settings_.dynamic.min_nodes));
+}
+
+// Who hears of it sees only nodes that wait to join again: it is told which one is missing.
+void DynamicBackend::miss(const RendezvousState& state, Interruption::Kind kind,
+                          const std::string& why) {
+  for (std::size_t rank = 0; board_ && in_round_ && rank < round_.nodes.size(); ++rank) {
+    if (takes_part(state, round_.nodes[rank])) continue;
+    const bool final = kind == Interruption::Kind::end;
+    board_->tell({static_cast<int>(rank), why, final, restarts_, true});
+    break;
+  }
+  interrupt(kind, why);
 }
 
 // By somebody who no longer waits in the exit barrier, or never came there; there is no next round.
@@ -362,7 +380,7 @@ std::string DynamicBackend::waiting_for() const {
   const RendezvousState& state = driver_->last_state();
   std::vector<std::string> names;
   for (const auto& [node, rank] : state.participants)
-    names.push_back(node.addr);
+    names.push_back(node == driver_->self() ? node.addr + " (this node)" : node.addr);
   const std::size_t min = settings_.dynamic.min_nodes;
   const std::string range = min == settings_.dynamic.max_nodes
                                 ? std::to_string(min)
@@ -374,10 +392,12 @@ std::string DynamicBackend::waiting_for() const {
                        names_of(names));
   // Whoever joins last completes the round, by its own --nnodes.
   const bool enough = names.size() >= settings_.dynamic.max_nodes && !state.complete;
+  const std::string strangers = place_->strangers();
   return fmt::format(
-      "{} of {} nodes have joined '{}' at {}{}{}{}", names.size(), range, settings_.run_id,
+      "{} of {} nodes have joined '{}' at {}{}{}{}{}{}", names.size(), range, settings_.run_id,
       place_->describe(), names.empty() ? "" : ": ", names_of(names),
-      enough ? "; all that this node waits for, so another one's --nnodes is larger" : "");
+      enough ? "; all that this node waits for, so another one's --nnodes is larger" : "",
+      strangers.empty() ? "" : "; ", strangers);
 }
 
 }  // namespace lockstep::rendezvous

@@ -45,16 +45,18 @@ class DynamicBackend : public Backend {
 
  private:
   void agree(RoundResult round, const Done<std::optional<Round>>& done);
+  void fail_join(const Error& error, const Done<std::optional<Round>>& done);
   void void_round(const std::string& why);
   void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
   void on_watched(const RendezvousState& state);
+  void miss(const RendezvousState& state, Interruption::Kind kind, const std::string& why);
   void on_closed();
   void warn_of_skew(const RendezvousState& state);
   void warn_of_other_settings(const Assignment& made) const;
   void on_lost(const Error& error);
   void interrupt(Interruption::Kind kind, std::string why);
   std::string gone(const RendezvousState& state) const;
-  int first_gone(const RendezvousState& state) const;
+  std::string silence_text(const RendezvousState& state) const;
   void say_goodbye(Departure how);
   void await_guests(Done<void> done);
   void part();

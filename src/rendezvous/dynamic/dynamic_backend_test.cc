@@ -1,106 +1,12 @@
-// Several agents of the c10d backend on one loop, over real sockets, with short periods.
-#include "rendezvous/dynamic/dynamic_backend.h"
-
-#include "io/listen.h"
-
+// Rounds of the c10d backend: who takes part, failures, barrier, reports, goodbyes.
 #include <gtest/gtest.h>
 
-#include <deque>
-
-#include "rendezvous/dynamic/c10d_place.h"
-#include "rendezvous/dynamic/state_codec.h"
+#include "rendezvous/dynamic/dynamic_backend_testing.h"
 
 namespace lockstep::rendezvous {
 namespace {
 using namespace std::chrono_literals;
-
-// A c10d place whose state is not to be had while `silent`.
-class SilentPlace : public C10dPlace, private StateStore {
- public:
-  using C10dPlace::C10dPlace;
-  StateStore& state() override { return *this; }
-  bool silent = false;
-
- private:
-  void read(Done<Stored> done) override {
-    if (!silent) return C10dPlace::state().read(std::move(done));
-    keys().probe("any", [done](const auto&) { done(fail(Errc::timeout, "no answer")); });
-  }
-  void write(const Stored& before, const std::string& text, Done<Stored> done) override {
-    C10dPlace::state().write(before, text, std::move(done));
-  }
-};
-
-struct Agent {
-  SilentPlace* place = nullptr;
-  std::unique_ptr<DynamicBackend> backend;
-  std::optional<Result<void>> opened;
-  std::optional<Result<std::optional<Round>>> joined;
-  std::optional<Result<void>> finished;
-  std::optional<Result<void>> left;
-  std::optional<Interruption> interrupted;
-  std::optional<std::vector<NodeReport>> reports;
-};
-
-class DynamicBackendTest : public ::testing::Test {
- protected:
-  DynamicBackendTest() : port(io::open_listener("127.0.0.1", 0, 1).value().port) {
-    settings.run_id = "job";
-    settings.dynamic.min_nodes = 2;
-    settings.dynamic.max_nodes = 2;
-    settings.dynamic.poll_interval = 5ms;
-    settings.dynamic.keep_alive_interval = 40ms;
-    settings.dynamic.last_call_timeout = 60ms;
-    settings.read_timeout = 5000ms;
-  }
-  Agent& open(const std::string& name) {
-    Agent& agent = agents.emplace_back();
-    settings.offer.host = name;
-    auto place = std::make_unique<SilentPlace>(
-        loop, C10dPlaceSettings{.endpoint = {"127.0.0.1", port},
-                                .run_id = "job",
-                                .is_host = is_host,
-                                .local_addr = name,
-                                .connect_timeout = settings.read_timeout,
-                                .read_timeout = settings.read_timeout});
-    agent.place = place.get();
-    agent.backend = std::make_unique<DynamicBackend>(loop, std::move(place), settings,
-                                                     [](const std::string& addr) {
-                                                       return StorePlace{addr, 4711};
-                                                     });
-    agent.backend->on_interruption([&](const Interruption& what) { agent.interrupted = what; });
-    agent.backend->open([&](Result<void> done) { agent.opened = std::move(done); });
-    until([&] { return agent.opened.has_value(); });
-    return agent;
-  }
-  void join(Agent& agent) {
-    agent.joined.reset();
-    agent.interrupted.reset();
-    agent.backend->join([&](auto result) { agent.joined = std::move(result); });
-  }
-  void join_all(std::initializer_list<Agent*> all) {
-    for (Agent* agent : all)
-      join(*agent);
-    until([&] {
-      return std::all_of(all.begin(), all.end(),
-                         [](const Agent* agent) { return agent->joined.has_value(); });
-    });
-  }
-  static const Round& round(const Agent& agent) { return **agent.joined.value(); }
-  template <class Fact>
-  void until(Fact fact) {
-    const auto limit = io::Clock::now() + 20s;
-    while (!fact() && io::Clock::now() < limit)
-      loop.run_once();
-    ASSERT_TRUE(fact());
-  }
-
-  io::Loop loop;
-  int port;
-  std::optional<bool> is_host;
-  DynamicBackendSettings settings;
-  std::deque<Agent> agents;
-};
+using namespace testing;  // NOLINT
 
 TEST_F(DynamicBackendTest, TwoMeetAThirdWaitsAndTheNextRoundHasThemAll) {
   settings.dynamic.max_nodes = 3;
@@ -195,71 +101,6 @@ TEST_F(DynamicBackendTest, TheLastFailureEndsAllAndEveryNodeHasAllReports) {
   EXPECT_FALSE(a.left) << "the host stays while a guest is there";
   b.backend.reset();
   until([&] { return a.left.has_value(); });
-}
-
-TEST_F(DynamicBackendTest, ANodeThatIsGoneEndsOrReformsTheRound) {
-  settings.dynamic.min_nodes = 1;
-  Agent& a = open("a");
-  Agent& b = open("b");
-  join_all({&a, &b});
-  b.backend.reset();
-  until([&] { return a.interrupted.has_value(); });
-  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin);
-  EXPECT_EQ(a.interrupted->why, "b is gone (no heartbeat for 0 s)");
-  join_all({&a});
-  EXPECT_EQ(round(a).group_world_size, 1);
-  EXPECT_EQ(round(a).restarts, 0);
-}
-
-TEST_F(DynamicBackendTest, TooFewAreLeft) {
-  Agent& a = open("a");
-  Agent& b = open("b");
-  join_all({&a, &b});
-  b.backend.reset();
-  until([&] { return a.interrupted.has_value(); });
-  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
-  EXPECT_NE(a.interrupted->why.find("1 of at least 2 nodes are left"), std::string::npos);
-}
-
-// Between its leaving of the old round and its joining of the next.
-TEST_F(DynamicBackendTest, ASurvivorThatJoinsAgainIsNotGone) {
-  settings.dynamic.max_nodes = 3;
-  settings.dynamic.poll_interval = 300ms;
-  settings.dynamic.keep_alive_interval = 60s;
-  Agent& a = open("a");
-  Agent& b = open("b");
-  join_all({&a, &b});
-  b.backend.reset();
-  auto* server = a.place->server();
-  const std::string key = "/torch.rendezvous.job";
-  auto state = decode_state(*server->engine().get(key)).value();
-  const Node node = state.participants.rbegin()->first;
-  ASSERT_EQ(node.addr, "b");
-  state.participants.erase(node);
-  server->set(key, encode_state(state).value());
-  const auto before = server->stats().requests_total;
-  until([&] { return server->stats().requests_total > before; });  // a looks
-  state.wait_list.insert(node);
-  server->set(key, encode_state(state).value());
-  until([&] { return a.interrupted.has_value(); });
-  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin) << a.interrupted->why;
-}
-
-TEST_F(DynamicBackendTest, ASpareTakesTheLostNodesRank) {
-  Agent& a = open("a");
-  Agent& b = open("b");
-  join_all({&a, &b});
-  Agent& c = open("0");  // its address sorts first
-  join(c);
-  until([&] { return c.backend->waiting_for().find("is a spare") != std::string::npos; });
-  b.backend.reset();
-  until([&] { return a.interrupted.has_value(); });
-  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin);
-  join(a);
-  until([&] { return a.joined && c.joined; });
-  EXPECT_EQ(round(a).group_rank, 0);
-  EXPECT_EQ(round(c).group_rank, 1);
-  EXPECT_EQ(round(c).restarts, 0);
 }
 
 TEST_F(DynamicBackendTest, HeartbeatsGoOnInTheBarrier) {
@@ -451,27 +292,6 @@ TEST_F(DynamicBackendTest, ClosedIsFinalAndSparesEndWell) {
   join(late);
   until([&] { return late.joined.has_value(); });
   EXPECT_EQ(late.joined->error().code, Errc::canceled);
-}
-
-TEST_F(DynamicBackendTest, ALostStoreEndsEverything) {
-  settings.dynamic.max_nodes = 3;
-  settings.dynamic.min_nodes = 3;
-  Agent& host = open("a");
-  Agent& waiting = open("b");
-  join(waiting);
-  host.backend.reset();
-  until([&] { return waiting.joined.has_value(); });
-  EXPECT_EQ(waiting.joined->error().code, Errc::unavailable);
-}
-
-TEST_F(DynamicBackendTest, AGuestInARoundHearsOfTheLostStore) {
-  Agent& host = open("a");
-  Agent& guest = open("b");
-  join_all({&host, &guest});
-  host.backend.reset();
-  until([&] { return guest.interrupted.has_value(); });
-  EXPECT_EQ(guest.interrupted->kind, Interruption::Kind::end);
-  EXPECT_NE(guest.interrupted->why.find("is lost"), std::string::npos);
 }
 
 TEST_F(DynamicBackendTest, ACorruptStateIsNeverOverwritten) {

@@ -101,6 +101,10 @@ void DynamicDriver::consider(const StateStore::Stored& stored) {
         std::move(state).error().within("the rendezvous state of run " + run_id_)));
   stored_ = stored;
   last_state_ = std::move(*state);
+  for (const auto& [node, heartbeat] : last_state_.last_heartbeats)
+    if (!guests_lost_.empty() && guests_lost_.contains(to_text(node)))
+      member_.presume_dead(node, heartbeat);
+  guests_lost_.clear();
   if (given_up()) return end(fail(Errc::canceled, "this node joins no more"));
   carry_out(member_.next(last_state_, now()));
 }
@@ -173,6 +177,15 @@ void DynamicDriver::end(Result<Step> outcome) {
     watch_.start(member_.settings().poll_interval, [this] { tick(); });
   }
   ended.done(std::move(outcome));  // last: it may destroy us
+}
+
+void DynamicDriver::guest_lost(const std::string& node) {
+  if (lost_) return;
+  guests_lost_.insert(node);
+  if (!operations_.empty() && poll_.active()) return read();
+  if (!operations_.empty() || !watch_.active()) return;
+  watch_.cancel();
+  tick();
 }
 
 void DynamicDriver::lost(const Error& error) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 
 #include "rendezvous/dynamic/dynamic_state.h"
@@ -48,6 +49,9 @@ class DynamicDriver {
   // From a finished join on, until the next one or the end: the state without dead nodes, each time
   // it was looked at (once a second).
   void on_watched(std::function<void(const RendezvousState&)> fn) { on_watched_ = std::move(fn); }
+  // The connection of this node (as to_text() has it) has closed: what it wrote last was its last.
+  void guest_lost(const std::string& node);
+  bool closed(const Node& node) const { return member_.closed(node); }
   // The store is gone: what is under way fails, and nothing is asked any more.
   void lost(const Error& error);
   // The state as last seen, for those who wait and wonder.
@@ -85,11 +89,12 @@ class DynamicDriver {
   DynamicMember member_;
   std::deque<Operation> operations_;  // the first one is under way
   StateStore::Stored stored_;
-  RendezvousState last_state_;  // as decoded from stored_
-  int losses_ = 0;              // in a row: writes that came after another node's
-  std::size_t joined_ = 0;      // participants when the operation under way last had to wait
-  io::Timer poll_;              // of the operation under way
-  io::Timer watch_;             // between operations, while in a round
+  RendezvousState last_state_;         // as decoded from stored_
+  int losses_ = 0;                     // in a row: writes that came after another node's
+  std::size_t joined_ = 0;             // participants when the operation under way last had to wait
+  io::Timer poll_;                     // of the operation under way
+  io::Timer watch_;                    // between operations, while in a round
+  std::set<std::string> guests_lost_;  // since the state was last read
   std::unique_ptr<KeyValue::Watch> change_;  // of the operation under way, while it waits
   std::int64_t woken_at_ = -1;
   std::minstd_rand chance_{std::random_device{}()};

@@ -216,6 +216,8 @@ UtcTime DynamicMember::heartbeat(const RendezvousState& state, Now now) const {
 
 bool DynamicMember::dead(const Node& node, UtcTime heartbeat, Now now) const {
   if (settings_.exact) return heartbeat < now.wall - settings_.eviction_time();
+  const auto last = presumed_dead_.find(node);
+  if (last != presumed_dead_.end() && last->second == heartbeat) return true;
   return node != self_ && observer_.unchanged(node) > settings_.eviction_time();
 }
 

@@ -127,6 +127,10 @@ class DynamicMember {
   // to join again. Of a sanitized state.
   std::size_t waiting(const RendezvousState& state) const;
 
+  // No heartbeat comes after this one.
+  void presume_dead(const Node& node, UtcTime heartbeat) { presumed_dead_[node] = heartbeat; }
+  bool closed(const Node& node) const { return presumed_dead_.contains(node); }
+
   const Node& self() const { return self_; }
   const DynamicSettings& settings() const { return settings_; }
 
@@ -154,6 +158,7 @@ class DynamicMember {
   Node self_;
   DynamicSettings settings_;
   Observer observer_;
+  std::map<Node, UtcTime> presumed_dead_;  // by its last heartbeat: with another one it lives
   Op op_ = Op::keep_alive;
   bool left_ = false;       // join: the round before is left
   std::int64_t seat_ = -1;  // the rank in the round before: survivors keep theirs

@@ -49,6 +49,17 @@ TEST_P(DynamicStateObserved, BesideATorchrunAgentThatIsAheadTheOwnHeartbeatIsToo
   }
 }
 
+TEST_P(DynamicStateObserved, WhoIsPresumedDeadLivesWithAnotherHeartbeat) {
+  auto stored = state({kA, kB, kC}, true);
+  DynamicMember own(kA, settings_);
+  own.presume_dead(kB, stored.last_heartbeats.at(kB));
+  const auto left = own.sanitize(stored, clock_.now);
+  EXPECT_FALSE(takes_part(left, kB));
+  EXPECT_TRUE(takes_part(left, kC));
+  stored.last_heartbeats[kB] += 1s;
+  EXPECT_EQ(own.sanitize(stored, clock_.now), stored);
+}
+
 TEST_P(DynamicStateObserved, ALastCallLastsAsLongByAnyClock) {
   auto stored = state({kA, kB}, false);
   stored.deadline = clock_.now.wall - 2h;  // set by a clock far behind

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 
+#include "rendezvous/dynamic/state.h"
+
 namespace lockstep::rendezvous {
 
 class MeetingPlace {
@@ -30,14 +32,22 @@ class MeetingPlace {
   virtual void on_departure(std::function<void()> /*fn*/) {}
   // A guest that needs nothing of it any more, its connection least of all.
   virtual void part() {}
+  // To the host, on this guest's connection: that it is this node's.
+  virtual void announce(const Node& /*self*/) {}
+  // While hosting: an announced node's connection has closed, and none of its end is left. As
+  // to_text(Node) has it.
+  void on_guest_lost(std::function<void(const std::string&)> fn) { on_guest_lost_ = std::move(fn); }
   // The store is gone; requests under way have failed before.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
   // "the store at 10.0.0.1:29400"; while opening also what was tried last, and why this node does
   // not host it.
   virtual std::string describe() const = 0;
+  // What a host has to say of others that look for it in vain; empty: nothing.
+  virtual std::string strangers() const { return {}; }
 
  protected:
   std::function<void(const Error&)> on_lost_;
+  std::function<void(const std::string&)> on_guest_lost_;
 };
 
 }  // namespace lockstep::rendezvous

@@ -1,12 +1,14 @@
 #include "rendezvous/dynamic/skew_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::rendezvous {
 
 std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, const Node& self,
                                                UtcTime now) {
   std::optional<Skew> found;
+  const UtcTime since = std::exchange(last_look_, now).value_or(now);
   // Beside torchrun's agents, ours follow the clock of those (dynamic_state.h).
   const auto& beats = state.last_heartbeats;
   const bool mixed = std::any_of(beats.begin(), beats.end(),
@@ -17,7 +19,9 @@ std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, con
     before->second = heartbeat;
     if (mixed && badge_of(node)) continue;
     if (!fresh || node == self || told_.contains(node)) continue;
-    const auto ahead = std::chrono::duration_cast<std::chrono::seconds>(heartbeat - now);
+    // It was written between the two looks, which are far apart where we were stopped.
+    const UtcTime nearest = std::clamp(heartbeat, since, std::max(since, now));
+    const auto ahead = std::chrono::duration_cast<std::chrono::seconds>(heartbeat - nearest);
     if (std::chrono::abs(ahead) < limit_ || found) continue;
     told_.insert(node);
     found = Skew{node, ahead};

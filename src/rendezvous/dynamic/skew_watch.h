@@ -25,6 +25,7 @@ class SkewWatch {
 
  private:
   std::chrono::seconds limit_;
+  std::optional<UtcTime> last_look_;
   std::map<Node, UtcTime> seen_;
   std::set<Node> told_;
 };

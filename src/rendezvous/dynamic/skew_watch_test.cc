@@ -17,11 +17,11 @@ TEST(SkewWatch, OnlyAFreshHeartbeatTells) {
   EXPECT_FALSE(watch.look(state, self, start)) << "it may have been written 20 s ago";
   EXPECT_FALSE(watch.look(state, self, start + 1s));
   state.last_heartbeats[self] = start - 30min;
-  state.last_heartbeats[other] = start - 15s;
-  const auto skew = watch.look(state, self, start + 5s);
+  state.last_heartbeats[other] = start - 19s;
+  const auto skew = watch.look(state, self, start + 2s);
   ASSERT_TRUE(skew);
   EXPECT_EQ(skew->node, other);
-  EXPECT_EQ(skew->ahead, -20s);
+  EXPECT_EQ(skew->ahead, -20s) << "behind the look before at least";
   state.last_heartbeats[other] = start - 10s;
   EXPECT_FALSE(watch.look(state, self, start + 10s)) << "once is enough";
 }
@@ -40,6 +40,23 @@ TEST(SkewWatch, BesideTorchrunOursFollowItsClock) {
   ASSERT_TRUE(skew);
   EXPECT_EQ(skew->node, theirs);
   EXPECT_FALSE(watch.look(state, self, start + 6s));
+}
+
+// It was written while we were stopped, or was read before that.
+TEST(SkewWatch, WhoWasStoppedItselfBlamesNobody) {
+  const Node self{"a", 1, 0};
+  const Node other{"b", 1, 0};
+  const UtcTime start{std::chrono::sys_days(std::chrono::year(2026) / 1 / 2)};
+  SkewWatch watch(8s);
+  RendezvousState state;
+  state.last_heartbeats[other] = start;
+  EXPECT_FALSE(watch.look(state, self, start));
+  state.last_heartbeats[other] = start + 5s;
+  EXPECT_FALSE(watch.look(state, self, start + 20s));
+  state.last_heartbeats[other] = start + 10s;
+  const auto skew = watch.look(state, self, start + 21s);
+  ASSERT_TRUE(skew);
+  EXPECT_EQ(skew->ahead, -10s);
 }
 
 TEST(SkewWatch, NearIsGoodEnough) {

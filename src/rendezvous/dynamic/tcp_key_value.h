@@ -21,6 +21,7 @@ class TcpKeyValue : public KeyValue {
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }
   std::string attempt_text() const { return quick_.attempt_text(); }
   std::string local_address() const { return quick_.local_address(); }
+  std::string local_place() const { return quick_.local_place(); }
   std::string place() const { return quick_.place(); }
 
   void set(std::string_view key, std::string_view value, Done<void> done) override;

@@ -293,8 +293,9 @@ void HubServer::tell_stranger(const Guest& guest) {
   if (!first.empty() && recognise(first) == Stranger::tcp_store) {
     if (first_time(address, "c10d"))
       log::warning(
-          "a torchrun agent at {} speaks c10d to port {}, where the lockstep rendezvous '{}' "
-          "waits: give all agents --rdzv-backend c10d",
+          "a c10d client (torchrun, or --rdzv-backend c10d) at {} speaks c10d to port {}, where "
+          "the "
+          "lockstep rendezvous '{}' waits: give all agents --rdzv-backend c10d",
           guest.from, port_, printable(settings_.coordinator.run_id));
     return;
   }

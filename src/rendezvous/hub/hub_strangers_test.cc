@@ -92,7 +92,7 @@ TEST_F(HubStrangersTest, ATorchrunAgentIsToldOfOncePerAddress) {
     const io::Fd torchrun = knock(std::string_view("\x00\xCE\xF7\x85\x3C\x0D\x01\0\0\0", 10));
     until([&] { return closed(torchrun); });
   }
-  const auto at = logged.find("a torchrun agent at 127.0.0.1:");
+  const auto at = logged.find("a c10d client (torchrun, or --rdzv-backend c10d) at 127.0.0.1:");
   ASSERT_NE(at, std::string::npos);
   EXPECT_NE(logged.find("--rdzv-backend c10d"), std::string::npos);
   EXPECT_EQ(logged.find("torchrun", at + 20), std::string::npos);

@@ -1,0 +1,171 @@
+// Nodes and hosts of the c10d backend that are gone without a word.
+#include <gtest/gtest.h>
+
+#include "rendezvous/dynamic/dynamic_backend_testing.h"
+#include "rendezvous/dynamic/state_codec.h"
+
+namespace lockstep::rendezvous {
+namespace {
+using namespace std::chrono_literals;
+using namespace testing;  // NOLINT
+
+TEST_F(DynamicBackendTest, ANodeThatIsGoneEndsOrReformsTheRound) {
+  settings.dynamic.min_nodes = 1;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  b.backend.reset();
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin);
+  EXPECT_EQ(a.interrupted->why, "b is gone (connection closed)");
+  join_all({&a});
+  EXPECT_EQ(round(a).group_world_size, 1);
+  EXPECT_EQ(round(a).restarts, 0);
+}
+
+// Its heartbeats would be waited for a minute and more.
+TEST_F(DynamicBackendTest, TheHostSeesThatAGuestIsGone) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.keep_alive_interval = 60s;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  Agent& c = open("c");
+  join_all({&a, &b, &c});
+  b.backend.reset();
+  until([&] { return a.interrupted && c.interrupted; });
+  for (const Agent* agent : {&a, &c}) {
+    EXPECT_EQ(agent->interrupted->kind, Interruption::Kind::rejoin);
+    EXPECT_EQ(agent->interrupted->why, "b is gone (connection closed)");
+  }
+  join_all({&a, &c});
+  EXPECT_EQ(round(c).group_world_size, 2);
+  EXPECT_EQ(round(c).restarts, 0);
+  Agent& again = open("b");  // as a container that was started again: all its numbers are the same
+  join(again);
+  until([&] { return a.interrupted && c.interrupted; });
+  join(a);
+  join(c);
+  until([&] { return a.joined && c.joined && again.joined; });
+  EXPECT_EQ(round(again).group_world_size, 3);
+}
+
+// It has said that it goes.
+TEST_F(DynamicBackendTest, AGuestThatLeavesInGoodOrderIsNotMissed) {
+  settings.dynamic.min_nodes = 1;
+  settings.exit_barrier_timeout = 0s;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  const auto looks = [&] { return a.place->server()->stats().requests_total; };
+  b.backend->finish([](const Result<void>&) {});
+  b.backend->leave(Departure::succeeded, [&](const Result<void>& left) { b.left = left; });
+  until([&] { return b.left.has_value(); });
+  b.backend.reset();
+  const auto before = looks();
+  until([&] { return looks() > before + 4; });
+  EXPECT_FALSE(a.interrupted) << a.interrupted->why;
+}
+
+// Who looks later sees only that another one joins again.
+TEST_F(DynamicBackendTest, EveryNodeHearsWhichOneIsGone) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.keep_alive_interval = 200ms;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  settings.dynamic.poll_interval = 250ms;
+  Agent& c = open("c");
+  join_all({&a, &b, &c});
+  b.backend.reset();
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->why, "b is gone (connection closed)");
+  join(a);
+  until([&] { return c.interrupted.has_value(); });
+  EXPECT_EQ(c.interrupted->kind, Interruption::Kind::rejoin);
+  EXPECT_EQ(c.interrupted->why, "b is gone (connection closed)");
+  join(c);
+  until([&] { return a.joined && c.joined; });
+  EXPECT_EQ(round(c).group_world_size, 2);
+  EXPECT_EQ(round(c).restarts, 0);
+}
+
+TEST_F(DynamicBackendTest, TooFewAreLeft) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  b.backend.reset();
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
+  EXPECT_NE(a.interrupted->why.find("1 of at least 2 nodes are left"), std::string::npos);
+}
+
+// Between its leaving of the old round and its joining of the next.
+TEST_F(DynamicBackendTest, ASurvivorThatJoinsAgainIsNotGone) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.poll_interval = 300ms;
+  settings.dynamic.keep_alive_interval = 60s;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  auto* server = a.place->server();
+  for (const auto& key : server->engine().keys_that_start_with("/lockstep/here/", 8))
+    server->engine().erase(key);  // its connection's end says nothing
+  b.backend.reset();
+  const std::string key = "/torch.rendezvous.job";
+  auto state = decode_state(*server->engine().get(key)).value();
+  const Node node = state.participants.rbegin()->first;
+  ASSERT_EQ(node.addr, "b");
+  state.participants.erase(node);
+  server->set(key, encode_state(state).value());
+  const auto before = server->stats().requests_total;
+  until([&] { return server->stats().requests_total > before; });  // a looks
+  state.wait_list.insert(node);
+  server->set(key, encode_state(state).value());
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin) << a.interrupted->why;
+}
+
+TEST_F(DynamicBackendTest, ASpareTakesTheLostNodesRank) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join_all({&a, &b});
+  Agent& c = open("0");  // its address sorts first
+  join(c);
+  until([&] { return c.backend->waiting_for().find("is a spare") != std::string::npos; });
+  b.backend.reset();
+  until([&] { return a.interrupted.has_value(); });
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::rejoin);
+  join(a);
+  until([&] { return a.joined && c.joined; });
+  EXPECT_EQ(round(a).group_rank, 0);
+  EXPECT_EQ(round(c).group_rank, 1);
+  EXPECT_EQ(round(c).restarts, 0);
+}
+
+// Also whoever asks it just then, whose own error says less.
+TEST_F(DynamicBackendTest, ALostStoreEndsEverything) {
+  settings.dynamic.max_nodes = 3;
+  settings.dynamic.min_nodes = 3;
+  Agent& host = open("a");
+  Agent& waiting = open("b");
+  join(waiting);
+  host.backend.reset();
+  until([&] { return waiting.joined.has_value(); });
+  EXPECT_EQ(waiting.joined->error().code, Errc::unavailable);
+  EXPECT_TRUE(
+      waiting.joined->error().message.starts_with("the store at 127.0.0.1:" + std::to_string(port) +
+                                                  " is lost: its host is gone or has left ("))
+      << waiting.joined->error().message;
+}
+
+TEST_F(DynamicBackendTest, AGuestInARoundHearsOfTheLostStore) {
+  Agent& host = open("a");
+  Agent& guest = open("b");
+  join_all({&host, &guest});
+  host.backend.reset();
+  until([&] { return guest.interrupted.has_value(); });
+  EXPECT_EQ(guest.interrupted->kind, Interruption::Kind::end);
+  EXPECT_NE(guest.interrupted->why.find("is lost"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous
