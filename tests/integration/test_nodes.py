@@ -535,6 +535,9 @@ def test_a_run_id_is_spent(dynamic):
     listening(dynamic.port)
     ends(*[dynamic.node(number, host=False) for number in (0, 1)])
     ended = dynamic.node(0, host=False).wait(10)
-    one_line(ended, 1, "is closed", "--rdzv-id")
+    one_line(ended, 1, "is closed", "choose another one")
+    dynamic.id = "none"  # as nobody has given one
+    ends(*[dynamic.node(number, host=False) for number in (0, 1)])
+    one_line(dynamic.node(0, host=False).wait(10), 1, "the rendezvous 'none' is closed", "give one, --rdzv-id NAME")
     store.signal(signal.SIGTERM)
     store.wait(5)
