@@ -109,9 +109,10 @@ void warn_of_slips(LaunchConfig& config) {
   for (const auto& [given, value] : config.rdzv_conf) {
     if (given.size() < kShortest || std::find(kKnown.begin(), kKnown.end(), given) != kKnown.end())
       continue;
-    const auto meant = std::find_if(kKnown.begin(), kKnown.end(), [&](std::string_view known) {
-      return edit_distance(given, known) == 1;
-    });
+    const auto meant = std::find_if(kKnown.begin(), kKnown.end(),
+                                    [key = std::string_view(given)](std::string_view known) {
+                                      return edit_distance(key, known) == 1;
+                                    });
     if (meant != kKnown.end())
       config.warnings.push_back(fmt::format("--rdzv-conf {}={} is not known: did you mean {}?",
                                             printable(given), printable(value), *meant));

@@ -131,7 +131,12 @@ void HubBackend::opened(Result<void> outcome) {
     member_.set_address(own_node_address(found_, settings_.endpoint.host, hosts(),
                                          settings_.local_addr, member_.local_address()));
   } else if (!found_.choice.reason.empty() && is_about_hosting(outcome.error(), port_taken_)) {
-    outcome.error().message += fmt::format(" ({})", why_not_host());
+    Error& error = outcome.error();
+    drop_tried(error.message);
+    error.message += fmt::format(" ({})", why_not_host());
+    if (error.hint.empty() && !hosts())
+      error.hint =
+          "is the node that hosts it up? --rdzv-conf join_timeout=SECONDS waits longer for it";
   }
   if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
 }
@@ -181,18 +186,22 @@ std::string HubBackend::waiting_for() const {
   if (open_done_ && finder_ && found_.choice.reason.empty())
     return "the look-up of '" + settings_.endpoint.host + "'";
   std::string text = member_.waiting_for();
-  // Said once, where the reason names it too.
-  for (const auto& address : found_.facts.endpoint_addresses) {
-    const auto tried = text.find(fmt::format(" (tried {})", address));
-    if (open_done_ && !hosts() && tried != std::string::npos)
-      text.erase(tried, address.size() + std::string_view(" (tried )").size());
-  }
-  if (open_done_ && !hosts())
+  if (open_done_ && !hosts()) {
+    drop_tried(text);
     text += fmt::format("; this node does not host it: {}", why_not_host());
+  }
   if (hosts() && member_.forming())
     text += fmt::format("; this node hosts the rendezvous at port {}: {}", settings_.endpoint.port,
                         hosting_reason(found_, settings_.endpoint.host));
   return text;
+}
+
+// An only address is said once: why_not_host() names it too.
+void HubBackend::drop_tried(std::string& text) const {
+  const auto& addresses = found_.facts.endpoint_addresses;
+  if (addresses.size() != 1) return;
+  const std::string tried = fmt::format(" (tried {})", addresses.front());
+  if (const auto at = text.find(tried); at != std::string::npos) text.erase(at, tried.size());
 }
 
 std::string HubBackend::why_not_host() const {

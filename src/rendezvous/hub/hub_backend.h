@@ -74,6 +74,7 @@ class HubBackend final : public Backend {
   void opened(Result<void> outcome);
   void wait_for_guests(const Done<void>& done);
   void look_for_the_real_host();
+  void drop_tried(std::string& text) const;
   std::string why_not_host() const;
 
   io::Loop& loop_;
