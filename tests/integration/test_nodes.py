@@ -468,6 +468,16 @@ def test_the_exit_barrier_can_be_bounded(job):
     ends(host)
 
 
+def test_a_host_out_of_patience_says_that_it_stays(lockstep):
+    job, go = Job(lockstep), lockstep.folder / "go"
+    host = job.node(0, "--exit-barrier-timeout", 1)
+    listening(job.port)
+    guest = job.node(1, actions=(SHOW, f"wait={go}"))
+    says(host, "this node stays until the others have left, as it hosts the store: ", deadline=15)
+    go.touch()
+    ends(host, guest)
+
+
 # --- looking for one another (rows 51, 61, 62) ---
 
 
