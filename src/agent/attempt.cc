@@ -264,7 +264,8 @@ void NodeAgent::on_signal(int signal) {
     no_patience_ = true;
     return apply(group_.on({EventKind::urgent, signal}));
   }
-  log::warning("received {}, shutting down workers", proc::signal_name(signal));
+  log::warning("received {}, {}", proc::signal_name(signal),
+               group_.live() == 0 ? "leaving" : "shutting down workers");
   if (listed(config_.signals)) return apply(group_.on({EventKind::stop_signal, signal}));
   // Its default action would be to die and leave the workers: stop them first.
   unlisted_signal_ = signal;

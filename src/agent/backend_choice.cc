@@ -149,8 +149,11 @@ Result<rendezvous::HubSettings> hub_settings_of(const LaunchConfig& config,
   settings.offer = std::move(offer);
   settings.offer_store = std::move(offer_store);
   using std::chrono::seconds;
-  settings.read_timeout = seconds_of(config, "read_timeout", seconds(60));
-  settings.join_timeout = seconds_of(config, "join_timeout", seconds(600));
+  const auto join_timeout = seconds_of(config, "join_timeout", seconds(600));
+  settings.join_timeout = join_timeout;
+  // A host that comes late is normal: no bound of its own unless it was given.
+  settings.connect_timeout =
+      std::min(join_timeout, seconds_of(config, "read_timeout", join_timeout));
   settings.last_call_timeout = seconds_of(config, "last_call_timeout", seconds(30));
   settings.close_timeout = seconds_of(config, "close_timeout", seconds(30));
   settings.keep_alive_interval = seconds_of(config, "keep_alive_interval", seconds(1));

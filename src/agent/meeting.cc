@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kExplainFirst{5};
 constexpr std::chrono::seconds kExplainEvery{10};
+constexpr std::chrono::seconds kExplainStaying{1};
 constexpr std::chrono::seconds kExplainSeldom{300};  // nothing new: a spare may wait for days
 // For the other nodes' reports: what they have to say is small and known.
 constexpr std::chrono::seconds kReportTime{3};
@@ -200,12 +201,23 @@ void NodeAgent::leave_rendezvous() {
     departed_ = true;
     if (stage_ == &NodeAgent::await_departure) next_stage(stage_, io::Duration::zero());
   });
+  explain_staying(kExplainStaying);
   await_departure();
+}
+
+// Whoever has done its own part and still does not go says why.
+void NodeAgent::explain_staying(io::Duration pause) {
+  waiting_timer_.start(pause, [this] {
+    const std::string text = printable(rendezvous_->staying_for(), kMostWords);
+    if (!text.empty()) log::warning("{}", text);
+    explain_staying(kExplainEvery);
+  });
 }
 
 void NodeAgent::await_departure() {
   if (departed_ || hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) {
     hurry_ = false;
+    waiting_timer_.cancel();
     return finish_output();
   }
   if (departure_news_ && io::Clock::now() >= *departure_news_) {

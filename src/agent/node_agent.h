@@ -65,6 +65,7 @@ class NodeAgent {
   void tell_failure(bool final);
   void enter_barrier();
   void explain_waiting();
+  void explain_staying(io::Duration pause);
   void explain_again(io::Duration pause);
   void await_reports();
   void await_reports_end();

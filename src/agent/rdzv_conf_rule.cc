@@ -14,6 +14,30 @@ namespace {
 
 constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
 
+constexpr std::array<std::string_view, 23> kKnown = {"join_timeout",
+                                                     "close_timeout",
+                                                     "read_timeout",
+                                                     "heartbeat_timeout",
+                                                     "timeout",
+                                                     "keep_alive_interval",
+                                                     "keep_alive_max_attempt",
+                                                     "last_call_timeout",
+                                                     "is_host",
+                                                     "lease_ttl",
+                                                     "store_type",
+                                                     "protocol",
+                                                     "cert",
+                                                     "key",
+                                                     "cacert",
+                                                     "ssl_cert",
+                                                     "ssl_cert_key",
+                                                     "ca_cert",
+                                                     "user",
+                                                     "password_file",
+                                                     "etcd_prefix",
+                                                     "use_libuv",
+                                                     "rank"};
+
 Failure bad_option(std::string_view key, std::string_view what) {
   return fail(Errc::invalid_input,
               fmt::format("the rendezvous configuration option '{}' {}", key, what));
@@ -79,6 +103,22 @@ Status check_etcd(const Facts& facts, LaunchConfig& config) {
   return check_password(facts, config.rdzv_conf);
 }
 
+// torchrun takes any key; but one that is nearly a known one was hardly meant as it stands.
+void warn_of_slips(LaunchConfig& config) {
+  constexpr std::size_t kShortest = 4;
+  for (const auto& [given, value] : config.rdzv_conf) {
+    if (given.size() < kShortest || std::find(kKnown.begin(), kKnown.end(), given) != kKnown.end())
+      continue;
+    const auto meant = std::find_if(kKnown.begin(), kKnown.end(),
+                                    [key = std::string_view(given)](std::string_view known) {
+                                      return edit_distance(key, known) == 1;
+                                    });
+    if (meant != kKnown.end())
+      config.warnings.push_back(fmt::format("--rdzv-conf {}={} is not known: did you mean {}?",
+                                            printable(given), printable(value), *meant));
+  }
+}
+
 }  // namespace
 
 Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
@@ -97,6 +137,7 @@ Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
     LOCKSTEP_TRY(codec::rdzv_conf_bool(conf, "is_host"));
   if (backend == "etcd3") LOCKSTEP_TRY(check_lease(conf));
   if (backend.starts_with("etcd")) LOCKSTEP_TRY(check_etcd(facts, config));
+  warn_of_slips(config);
   return {};
 }
 

@@ -242,8 +242,18 @@ Status apply_static(const RawOptions& raw, const std::optional<Placement>& place
   return {};
 }
 
+// A scheduler's own place to meet is not taken by a job that is larger than what it started.
+std::string why_not_placed(const Facts& facts, const LaunchConfig& config) {
+  const auto found = read_placement(facts);
+  if (!found || !*found || (*found)->nodes >= config.min_nodes) return {};
+  const Placement& of = **found;
+  return fmt::format(", and {}{} has {} ({}), so its own is not taken", of.scheduler,
+                     of.job.empty() ? "" : "'s " + of.job, of.nodes, of.nodes_from);
+}
+
 // Where nodes meet, if it was not said. etcd runs by itself, no node of the job could stand for it.
-Status choose_endpoint(const std::optional<Placement>& placement, LaunchConfig& config) {
+Status choose_endpoint(const Facts& facts, const std::optional<Placement>& placement,
+                       LaunchConfig& config) {
   if (!strip(config.rdzv_endpoint).empty()) return {};
   const bool own = config.rdzv_backend == "lockstep";
   if ((own || config.rdzv_backend == "c10d") && placement && !placement->host.empty()) {
@@ -254,7 +264,8 @@ Status choose_endpoint(const std::optional<Placement>& placement, LaunchConfig& 
   if (own && config.max_nodes > 1)
     return fail(Errc::invalid_input,
                 fmt::format("{} nodes need a place to meet{}", config.max_nodes,
-                            placement ? ", which " + placement->scheduler + " does not name" : ""),
+                            placement ? ", which " + placement->scheduler + " does not name"
+                                      : why_not_placed(facts, config)),
                 "give all the same --rdzv-endpoint HOST[:PORT], HOST being one of them");
   return {};
 }
@@ -283,7 +294,7 @@ void warn_as_torchrun(const RawOptions& raw, LaunchConfig& config) {
 
 Status apply_dynamic(const RawOptions& raw, const Facts& facts,
                      const std::optional<Placement>& placement, LaunchConfig& config) {
-  LOCKSTEP_TRY(choose_endpoint(placement, config));
+  LOCKSTEP_TRY(choose_endpoint(facts, placement, config));
   warn_as_torchrun(raw, config);
   if (reads_node_rank(raw, config)) LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
   config.private_store = config.max_nodes == 1;

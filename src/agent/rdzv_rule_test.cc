@@ -409,6 +409,18 @@ TEST(RdzvRule, ConfThatTheBackendDoesNotReadIsKept) {
   EXPECT_EQ(config->rdzv_conf.at("join_timeout"), "x");
 }
 
+TEST(RdzvRule, ASlipInAKeyOfTheConfIsNamed) {
+  const auto config = make([](RawOptions& raw) {
+    raw.nnodes = "2";
+    raw.rdzv_endpoint = "h:1";
+    raw.rdzv_conf = "jion_timeout=3,join_timeout=4,ca_cert=f,something=else,kee=1";
+  });
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->warnings.size(), 1U) << config->warnings.back();
+  EXPECT_EQ(config->warnings[0],
+            "--rdzv-conf jion_timeout=3 is not known: did you mean join_timeout?");
+}
+
 TEST(RdzvRule, Warns) {
   const struct {
     Change change;

@@ -103,6 +103,14 @@ TEST(Scheduler, WhatIsGivenCounts) {
   EXPECT_EQ(address->rdzv_conf.at("rank"), "1");
 }
 
+TEST(Scheduler, AJobThatIsLargerThanItsStepHearsWhyItHasNoEndpoint) {
+  const auto larger = made(slurm(), [](RawOptions& raw) { raw.nnodes = "3"; });
+  ASSERT_FALSE(larger);
+  EXPECT_EQ(larger.error().message,
+            "3 nodes need a place to meet, and Slurm's step 123.0 has 2 (SLURM_STEP_NUM_NODES), so "
+            "its own is not taken");
+}
+
 TEST(Scheduler, TorchrunsBackendsKeepTheRunIdOfTorchrun) {
   const auto config = made(slurm(), [](RawOptions& raw) { raw.rdzv_backend = "c10d"; });
   ASSERT_TRUE(config) << config.error().message;

@@ -89,6 +89,8 @@ class Backend {
                                 std::function<void(std::vector<NodeReport>)> done) = 0;
   // Last of all. A node that hosts for others comes back when they have what they need.
   virtual void leave(Departure how, Done<void> done) = 0;
+  // While leave() is under way: whom this node stays for. One line; empty: for nobody.
+  virtual std::string staying_for() const { return {}; }
   // For those who wait and wonder: who is there, who is missing, what was tried. One line, may be
   // empty.
   virtual std::string waiting_for() const = 0;

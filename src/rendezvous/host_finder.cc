@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -78,9 +80,16 @@ std::string hosting_reason(const FoundHost& found, const std::string& endpoint_h
   const auto& at = found.endpoint_address;
   if (endpoint_host == "localhost" || (at && io::is_loopback(*at)))
     return found.choice.reason + ", which other machines cannot reach";
-  if (at && std::find(own.begin(), own.end(), io::address_text(*at)) == own.end())
-    return found.choice.reason + ", but " + endpoint_host + " is no address of this machine";
-  return found.choice.reason;
+  std::vector<std::string> known = found.facts.endpoint_addresses;
+  if (at) known = {io::address_text(*at)};
+  const auto is_own = [&](const std::string& address) {
+    return std::find(own.begin(), own.end(), address) != own.end();
+  };
+  if (known.empty() || std::any_of(known.begin(), known.end(), is_own)) return found.choice.reason;
+  std::string name = printable(endpoint_host);
+  if (known.front() != endpoint_host) name += fmt::format(" ({})", join(known, ", "));
+  return fmt::format("{}, but {} is no address of this machine; only one node may have is_host=1",
+                     found.choice.reason, name);
 }
 
 std::string address_beside(const codec::RdzvEndpoint& server,

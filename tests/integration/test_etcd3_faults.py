@@ -8,7 +8,7 @@ import pytest
 
 import etcd_server as etcd
 from harness import children, until
-from nodes import Job, ends, shown, starts
+from nodes import Job, ends, says, shown, starts
 
 
 @pytest.fixture
@@ -85,6 +85,9 @@ def test_a_frozen_agent(job, server, who):
         until(lambda node=node: len(rounds(node)) > 1 and shown(node)[-1]["WORLD_SIZE"] == "3", 15, "a round of three")
     assert all(worker["TORCHELASTIC_RESTART_COUNT"] == "0" for node in nodes for worker in shown(node))
     assert len({rounds(node)[-1] for node in nodes}) == 1
+    # It was not etcd that was away.
+    says(nodes[who], "this process did not run for", "this node asks for a new lease")
+    assert "out of reach" not in nodes[who].err()
     stop(nodes)
 
 
@@ -100,6 +103,9 @@ def test_a_killed_leader(job, server):
     print(f"re-formed after {took:.2f} s")
     assert took < 5
     assert {rounds(node)[-1] for node in nodes[1:]} == {last + 1}
+    for node in nodes[1:]:
+        says(node, "leads the rendezvous now: 127.0.0.2:", ": 127.0.0.2, which led the rendezvous, is gone")
+    assert sum("this node leads the rendezvous now" in node.err() for node in nodes[1:]) == 1
     stop(nodes[1:])
 
 

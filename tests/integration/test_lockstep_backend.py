@@ -229,6 +229,26 @@ def test_the_exit_barrier_can_be_bounded(job, go):
     ends(host)
 
 
+# It says that it stays, and for whom.
+def test_a_host_out_of_patience_stays(job, go):
+    host = job.node(0, "--exit-barrier-timeout", 1)
+    guest = job.node(1, actions=(SHOW, f"wait={go}"))
+    name = socket.gethostname()
+    says(host, "this node does not wait longer",
+         f"this node stays until the others have left, as it hosts the rendezvous: {name} is still there")
+    go.touch()
+    ends(host, guest)
+
+
+def test_the_exit_barrier_names_those_who_are_not_there(job, go):
+    guest = job.node(0, nnodes="3", actions=(SHOW, f"wait={go}")), job.node(1, nnodes="3", actions=(SHOW, f"wait={go}"))
+    done = job.node(2, nnodes="3")
+    name = socket.gethostname()
+    says(done, f"waiting for 5 s: the workers of 2 of 3 nodes to end: {name}, {name}")
+    go.touch()
+    ends(*guest, done)
+
+
 # --- the token ---
 
 
@@ -270,6 +290,7 @@ def test_tokens_that_differ(job, host, guest, words):
     ended = job.node(1, env={"LOCKSTEP_RDZV_TOKEN": guest}).wait(10)
     assert ended.rc == 1 and len(ended.error_lines) == 1 and words in ended.err and "--rdzv-token-file" in ended.err, str(ended)
     assert not any(secret and secret in ended.err + first.err() for secret in (host, guest))
+    assert "the endpoint" not in ended.err, str(ended)
     says(first, "turned 127.0.0.1:", words)
     right = job.node(1, env={"LOCKSTEP_RDZV_TOKEN": host})  # it is still waited for
     ends(first, right)
@@ -298,6 +319,7 @@ def test_two_agents_of_one_node_rank(job):
     ended = job.node(1, "--rank-order", "node-rank", "--node-rank", 1, nnodes="3").wait(10)
     assert ended.rc == 1 and "two nodes have --node-rank 1: " in ended.err, str(ended)
     assert "127.0.0.2" in ended.err and "127.0.0.3" in ended.err
+    says(first, "turned 127.0.0.1:", "away: two nodes have --node-rank 1: ")
     first.signal(signal.SIGTERM)
     assert first.wait(5).rc == 143
 
@@ -306,6 +328,7 @@ def test_different_nnodes(job):
     first = job.node(0, nnodes="3")
     ended = job.node(1, nnodes="2:4").wait(10)
     assert ended.rc == 1 and "asks for --nnodes 2:4" in ended.err and "opened with --nnodes 3" in ended.err, str(ended)
+    says(first, "turned 127.0.0.1:", f"away: {socket.gethostname()} asks for --nnodes 2:4")
     first.signal(signal.SIGTERM)
     assert first.wait(5).rc == 143
 

@@ -480,6 +480,16 @@ def test_the_exit_barrier_can_be_bounded(job):
     ends(host)
 
 
+def test_a_host_out_of_patience_says_that_it_stays(lockstep):
+    job, go = Job(lockstep), lockstep.folder / "go"
+    host = job.node(0, "--exit-barrier-timeout", 1)
+    listening(job.port)
+    guest = job.node(1, actions=(SHOW, f"wait={go}"))
+    says(host, "this node stays until the others have left, as it hosts the store: ", deadline=15)
+    go.touch()
+    ends(host, guest)
+
+
 # --- looking for one another (rows 51, 61, 62) ---
 
 
@@ -547,6 +557,9 @@ def test_a_run_id_is_spent(dynamic):
     listening(dynamic.port)
     ends(*[dynamic.node(number, host=False) for number in (0, 1)])
     ended = dynamic.node(0, host=False).wait(10)
-    one_line(ended, 1, "is closed", "--rdzv-id")
+    one_line(ended, 1, "is closed", "choose another one")
+    dynamic.id = "none"  # as nobody has given one
+    ends(*[dynamic.node(number, host=False) for number in (0, 1)])
+    one_line(dynamic.node(0, host=False).wait(10), 1, "the rendezvous 'none' is closed", "give one, --rdzv-id NAME")
     store.signal(signal.SIGTERM)
     store.wait(5)

@@ -100,15 +100,19 @@ def test_what_cannot_be_reached(lockstep, backend):
          if backend == "c10d" else " address of this machine"))
     for run in static:
         says(run, "Connection refused")
+    if backend == "lockstep":
+        says(wrong_port, f"waiting for 5 s: the rendezvous '{nowhere.id}' at 127.0.0.1:{nowhere.port}: Connection refused; this node does")
+        says(nobody_came, f"waiting for 5 s: the rendezvous '{alone.id}': 1 of 2 nodes have joined (", "), 1 missing; this node hosts")
     dropped.close()
 
 
-# The smaller of both bounds the way to the store. (torchrun has read_timeout alone for it.)
+# The smaller of both bounds the way to the host. (torchrun has read_timeout alone for it.)
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("settings", ["join_timeout=2", "join_timeout=9,read_timeout=2"])
-def test_the_way_to_the_store_has_an_end(lockstep, settings):
-    nobody, dropped = Job(lockstep), Full()
+def test_the_way_to_the_host_has_an_end(lockstep, backend, settings):
+    nobody, dropped = Job(lockstep, backend), Full()
     refused = nobody.node(1, host=False, settings=settings)
-    unanswered = Job(lockstep).node(1, "--rdzv-endpoint", dropped.place, host=False, settings=settings)
+    unanswered = Job(lockstep, backend).node(1, "--rdzv-endpoint", dropped.place, host=False, settings=settings)
     refused_with(refused, f"127.0.0.1:{nobody.port}: Connection refused, gave up after 2.", "is_host says that it does not")
     refused_with(unanswered, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "gave up after 2.")
     dropped.close()
@@ -173,6 +177,9 @@ def test_two_machines_that_both_host(hosts, backend):
         assert "only one node" not in runs[0].err()
     for run in runs:
         says(run, "1 of 2 nodes have joined", "this node hosts", "at port 29400", "is_host says so")
+    if backend == "lockstep":
+        says(runs[1], "is_host says so, but node0 (10.77.0.10) is no address of this machine; only one node may have is_host=1")
+        assert "only one node" not in runs[0].err()
     stop(runs)
 
 
@@ -295,6 +302,38 @@ def test_another_program_at_the_endpoint(lockstep, answer, words):
         peer.sendall(answer)
         refused_with(run, words, "--rdzv-endpoint")
         peer.close()
+
+
+# The endpoint is this node's, and so it would host; who keeps it from that is named.
+def test_another_program_holds_the_port(lockstep):
+    job, silent = Job(lockstep, "lockstep"), Job(lockstep, "lockstep")
+    web = subprocess.Popen([sys.executable, "-m", "http.server", str(job.port), "--bind", "127.0.0.1"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with socket.create_server(("127.0.0.1", silent.port)):
+        quiet = silent.node(0)
+        listening(job.port)
+        refused_with(job.node(0), "a web server answers there", f"but port {job.port} is taken (held by pid {web.pid}: ", "http.server")
+        says(quiet, f"waiting for 5 s: the rendezvous '{silent.id}' at 127.0.0.1:{silent.port}: connected, but no answer to the greeting",
+             f"this node does not host it: the endpoint is a loopback address, but port {silent.port} is taken (held by pid {os.getpid()}: ")
+    web.kill()
+    web.wait()
+
+
+@pytest.mark.parametrize("backend", ["etcd3", "etcd-v2", "etcd"])
+def test_an_etcd_that_cannot_be_reached(lockstep, backend):
+    nobody = Job(lockstep, backend).node(0, "--rdzv-endpoint", "127.0.0.1:1")
+    nameless = Job(lockstep, backend).node(0, "--rdzv-endpoint", "no-such-host.invalid:2379")
+    says(nobody, "waiting for 5 s: etcd at http://127.0.0.1:1 (connect to 127.0.0.1:1: Connection refused)")
+    says(nameless, "waiting for 5 s: etcd at http://no-such-host.invalid:2379 (", "(look up the host name 'no-such-host.invalid': ")
+
+
+def test_a_signal_before_there_are_workers(lockstep):
+    job = Job(lockstep, "lockstep")
+    run = job.node(0)
+    listening(job.port)
+    run.signal(signal.SIGTERM)
+    ended = run.wait(5)
+    assert ended.rc == 143 and "received SIGTERM, leaving" in ended.err, str(ended)
 
 
 # One side has --rdzv-backend c10d, the other none.

@@ -370,6 +370,14 @@ void DynamicBackend::await_guests(Done<void> done) {
   turn_.start(leave_deadline_ - io::Clock::now(), [this, done] { await_guests(done); });
 }
 
+std::string DynamicBackend::staying_for() const {
+  const std::size_t guests = place_->hosts() ? place_->guests() : 0;
+  if (guests == 0) return {};
+  return fmt::format(
+      "this node stays until the others have left, as it hosts the store: {} connection{} open",
+      guests, guests == 1 ? " is" : "s are");
+}
+
 std::string DynamicBackend::waiting_for() const {
   if (!driver_) return place_->describe();
   if (in_barrier_)

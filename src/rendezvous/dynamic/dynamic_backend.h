@@ -41,6 +41,7 @@ class DynamicBackend : public Backend {
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;
   void leave(Departure how, Done<void> done) override;
+  std::string staying_for() const override;
   std::string waiting_for() const override;
 
  private:

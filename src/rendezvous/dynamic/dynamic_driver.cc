@@ -1,5 +1,7 @@
 #include "rendezvous/dynamic/dynamic_driver.h"
 
+#include "rendezvous/closed_hint.h"
+
 #include <fmt/core.h>
 
 #include <unistd.h>
@@ -206,7 +208,7 @@ void DynamicDriver::tick() {
 Error DynamicDriver::ended_badly(const Step& step, const std::string& what) const {
   if (step.is(Step::Kind::closed))
     return {Errc::canceled, fmt::format("the rendezvous '{}' is closed", run_id_),
-            "the job with this --rdzv-id has ended: choose another one", 0};
+            closed_hint(run_id_), 0};
   return {Errc::timeout,
           fmt::format("{} timed out: {} of at least {} nodes had joined the rendezvous '{}'", what,
                       joined_, member_.settings().min_nodes, run_id_),

@@ -1,6 +1,9 @@
 #include "rendezvous/etcd/etcd3_backend.h"
 
 #include "base/log.h"
+#include "base/text.h"
+#include "io/connect.h"
+#include "rendezvous/closed_hint.h"
 #include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
@@ -46,6 +49,7 @@ Etcd3Backend::~Etcd3Backend() {
 
 void Etcd3Backend::open(Done<void> done) {
   open_done_ = std::move(done);
+  member_.begin();
   turn_.start({}, [this] {
     auto client = Etcd3Client::make(loop_, settings_.access);
     if (!client) return fail_open(std::move(client).error());
@@ -89,7 +93,7 @@ void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
 Error Etcd3Backend::closed_error() const {
   const std::string why = facts_.why.empty() ? std::string() : ": " + facts_.why;
   return {Errc::canceled, fmt::format("the rendezvous '{}' is closed{}", settings_.hub.run_id, why),
-          "the job with this --rdzv-id has ended: choose another one", 0};
+          closed_hint(settings_.hub.run_id), 0};
 }
 
 // The leader could tell etcd, and not everybody here.
@@ -116,11 +120,21 @@ void Etcd3Backend::opened(Result<void> outcome) {
 void Etcd3Backend::on_leader(const std::optional<StorePlace>& place) {
   leader_ = place;
   if (!place || leaving_) return;
+  tell_change(*place);
   // Our own hub is reached without leaving the machine.
   const std::string host = server_ && server_->port() == place->port ? "127.0.0.1" : place->addr;
   if (reached_) return member_.move_to(host, place->port);
   reached_ = true;
   member_.connect(host, place->port, [this](Result<void> outcome) { opened(std::move(outcome)); });
+}
+
+void Etcd3Backend::tell_change(const StorePlace& place) {
+  const auto before = std::exchange(last_leader_, place);
+  if (!before || *before == place) return;
+  const bool own = server_ && server_->port() == place.port;
+  log::warning("{} leads the rendezvous now: {}, which led it, is gone or has lost its lease",
+               own ? "this node" : printable(io::place_text(place.addr, place.port)),
+               printable(io::place_text(before->addr, before->port)));
 }
 
 void Etcd3Backend::on_elected(const std::optional<Etcd3Facts>& facts) {
@@ -143,6 +157,7 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   settings.coordinator.takeover = facts_.round >= 0;
   settings.coordinator.last_lead = facts_.lead;
   settings.coordinator.last_finished = facts_.finished;
+  if (last_leader_) settings.coordinator.last_lead_called = last_leader_->addr;
   settings.coordinator.fenced = true;
   settings.permit = [this](const hub::PermitRequest& request, std::function<void(Status)> answer) {
     write_down(request);
@@ -194,17 +209,15 @@ void Etcd3Backend::on_deposed() {
 }
 
 // The lease is gone, and with it every claim to lead. Where etcd is there (this node was frozen or
-// cut off) it stands again; where it is not the job ends: nobody could lead.
+// cut off) it asks for a new lease; where it is not the job ends: nobody could lead.
 void Etcd3Backend::on_lost(const Error& error) {
   const bool led = server_ != nullptr;
   server_.reset();
   lost_ = error;
-  lost_->message =
-      fmt::format("etcd was out of reach for longer than the lease: {}", error.message);
   if (told_left_) return end_lead();
   if (leaving_) return;
   again_.start({}, [this] { campaign(std::chrono::seconds(settings_.lease_ttl)); });
-  log::warning("{}; this node stands again", error.message);
+  log::warning("{}; this node asks for a new lease", error.message);
   if (led && !join_done_ && !finish_done_)
     interrupt({Interruption::Kind::rejoin, "this node led the rendezvous and lost its lease"});
 }
@@ -338,10 +351,17 @@ void Etcd3Backend::end_lead() {
   });
 }
 
+std::string Etcd3Backend::staying_for() const {
+  return server_ ? server_->staying_for() : std::string();
+}
+
 std::string Etcd3Backend::waiting_for() const {
-  if (!client_ || !election_ || (!leader_ && !server_))
-    return fmt::format("etcd at {}: nobody leads the rendezvous '{}' yet",
-                       client_ ? client_->endpoints() : "?", settings_.hub.run_id);
+  if (!client_) return "etcd";
+  const std::string place = "etcd at " + client_->endpoints();
+  if (election_ && (leader_ || server_)) return member_.waiting_for();
+  const std::string& trouble = client_->transport().trouble();
+  if (!trouble.empty()) return fmt::format("{} ({})", place, trouble);
+  return fmt::format("{}: nobody leads the rendezvous '{}' yet", place, settings_.hub.run_id);
   return member_.waiting_for();
 }
 

@@ -43,6 +43,7 @@ class Etcd3Backend : public Backend {
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;
   void leave(Departure how, Done<void> done) override;
+  std::string staying_for() const override;
   std::string waiting_for() const override;
 
  private:
@@ -52,6 +53,7 @@ class Etcd3Backend : public Backend {
   void interrupt(const Interruption& interruption);
   void started(Result<std::optional<Etcd3Facts>> facts);
   void on_leader(const std::optional<StorePlace>& place);
+  void tell_change(const StorePlace& place);
   void on_elected(const std::optional<Etcd3Facts>& facts);
   void on_closed(const Etcd3Facts& facts);
   void on_deposed();
@@ -76,7 +78,8 @@ class Etcd3Backend : public Backend {
   hub::HubMember member_;
   Etcd3Facts facts_;
   std::optional<StorePlace> leader_;
-  bool reached_ = false;  // member_.connect() was called
+  std::optional<StorePlace> last_leader_;  // also while nobody leads
+  bool reached_ = false;                   // member_.connect() was called
   bool leaving_ = false;
   bool told_left_ = false;
   bool closing_ = false;     // a final failure is being written to etcd

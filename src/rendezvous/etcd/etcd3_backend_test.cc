@@ -37,7 +37,7 @@ class Etcd3BackendTest : public ::testing::Test {
     HubSettings& hub = settings.hub;
     hub.run_id = "job";
     hub.min_nodes = hub.max_nodes = 2;
-    hub.read_timeout = hub.join_timeout = 10s;
+    hub.connect_timeout = hub.join_timeout = 10s;
     hub.last_call_timeout = 50ms;
     hub.keep_alive_interval = 40ms;
     hub.local_addr = "127.0.0.1";

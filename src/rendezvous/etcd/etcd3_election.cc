@@ -72,7 +72,10 @@ void Etcd3Election::keep_alive() {
                        if (!life.expired() && !over_) kept_alive(std::move(reply), asked);
                      },
                      {std::max(left, milliseconds(1)), third(ttl_)});
+  tick_due_ = asked + third(ttl_);
   tick_.start(third(ttl_), [this] {
+    note_sleep();
+    if (asleep()) return;  // it had no time to answer in
     unsure_ = true;
     if (const auto call = handlers_.on_unsure) {
       call(Error{Errc::unavailable,
@@ -86,26 +89,50 @@ void Etcd3Election::keep_alive() {
 
 // The lease counts from when it was asked for: etcd's clock began later.
 void Etcd3Election::kept_alive(Result<Etcd3Reply> reply, io::TimePoint asked) {
-  if (!reply) return lose(within(std::move(reply).error()));
+  if (!reply) return lose(lease_lost(reply.error().message));
+  const std::string etcd = fmt::format("etcd at {}", client_.transport().endpoints());
   if (reply->ttl <= 0)
     return lose({Errc::unavailable,
-                 fmt::format("etcd at {}: the lease of this node has run out",
-                             client_.transport().endpoints()),
+                 asleep() ? overslept() : etcd + ": the lease of this node has run out",
                  {},
                  0});
   lease_until_ = asked + ttl_;
+  slept_ = {};
   const auto now = io::Clock::now();
-  lease_end_.start(lease_until_ - now, [this] {
-    lose({Errc::timeout,
-          fmt::format("etcd at {} has not answered for {} s: the lease of this node has run out",
-                      client_.transport().endpoints(), ttl_.count()),
-          {},
-          0});
+  lease_end_.start(lease_until_ - now, [this, etcd] {
+    lose(lease_lost(fmt::format("{} has not answered for {} s", etcd, ttl_.count())));
   });
-  tick_.start(asked + third(ttl_) - now, [this] { keep_alive(); });
+  tick_due_ = asked + third(ttl_);
+  tick_.start(tick_due_ - now, [this] {
+    note_sleep();
+    keep_alive();
+  });
   refresh_facts();
   if (!std::exchange(unsure_, false)) return;
   if (const auto call = handlers_.on_sure) call();
+}
+
+// A timer that rings late: this process was stopped, or the machine was.
+void Etcd3Election::note_sleep() {
+  slept_ += std::chrono::duration_cast<milliseconds>(io::Clock::now() - tick_due_);
+}
+
+bool Etcd3Election::asleep() const {
+  return slept_ >= third(ttl_);
+}
+
+Error Etcd3Election::lease_lost(const std::string& why) const {
+  return {Errc::timeout,
+          asleep() ? overslept() : "etcd was out of reach for longer than the lease: " + why,
+          {},
+          0};
+}
+
+std::string Etcd3Election::overslept() const {
+  return fmt::format(
+      "this process did not run for {:.1f} s (it was stopped, or the machine was): the lease of "
+      "this node in etcd, {} s, has run out",
+      std::chrono::duration<double>(slept_).count(), ttl_.count());
 }
 
 // Makes the key if nobody has it. Done twice, it finds the key that the first time made.

@@ -81,6 +81,10 @@ class Etcd3Election {
   void granted(const Etcd3Reply& lease, io::TimePoint asked);
   void keep_alive();
   void kept_alive(Result<Etcd3Reply> reply, io::TimePoint asked);
+  void note_sleep();
+  bool asleep() const;
+  Error lease_lost(const std::string& why) const;
+  std::string overslept() const;
   void campaign();
   void campaigned(Result<Etcd3Reply> reply);
   void look_again();
@@ -109,6 +113,8 @@ class Etcd3Election {
   std::chrono::seconds ttl_{0};
   io::TimePoint lease_until_{};
   io::TimePoint facts_refreshed_{};
+  io::TimePoint tick_due_{};
+  std::chrono::milliseconds slept_{0};  // since the last answer to a keepalive
   bool unsure_ = false;
   bool over_ = false;
   std::int64_t led_revision_ = 0;  // create_revision of our key; 0: we don't lead

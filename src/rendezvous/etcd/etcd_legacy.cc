@@ -234,8 +234,10 @@ void EtcdLegacy::leave(Departure how, Done<void> done) {
 }
 
 std::string EtcdLegacy::waiting_for() const {
-  if (!driver_) return "etcd";
-  const std::string place = "etcd at " + etcd_->endpoints();
+  if (!etcd_) return "etcd";
+  const std::string trouble = etcd_->trouble().empty() ? "" : " (" + etcd_->trouble() + ")";
+  const std::string place = "etcd at " + etcd_->endpoints() + trouble;
+  if (!driver_) return place;
   if (in_barrier_)
     return fmt::format(
         "the workers of this node have ended well, those of other nodes ({} in all) still run",
@@ -245,6 +247,7 @@ std::string EtcdLegacy::waiting_for() const {
   const std::string range = rules.min_nodes == rules.max_nodes
                                 ? std::to_string(rules.min_nodes)
                                 : fmt::format("{} to {}", rules.min_nodes, rules.max_nodes);
+  if (!seen && !trouble.empty()) return place;
   if (!seen) return fmt::format("nobody has joined '{}' at {}", settings_.run_id, place);
   if (driver_->spare())
     return fmt::format("this node is a spare; {} run the job", seen->participants);

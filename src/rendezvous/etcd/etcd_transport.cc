@@ -32,6 +32,14 @@ bool not_now(const http::Answer& answer) {
   }
 }
 
+// For people who wait and see the place anyway.
+std::string without_request(const std::string& message, const http::Call& call,
+                            const http::Client& asked) {
+  const std::string request =
+      fmt::format("{} {}{}: ", call.method, asked.origin().text(), call.target);
+  return message.starts_with(request) ? message.substr(request.size()) : message;
+}
+
 }  // namespace
 
 struct EtcdTransport::Operation {
@@ -130,7 +138,10 @@ void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
     const bool unsent = !operation.exchange->sent();
     return failed(id, std::move(answer).error(), unsent || operation.request.repeatable);
   }
-  if (!not_now(*answer)) return finish(id, std::move(answer));
+  if (!not_now(*answer)) {
+    trouble_.clear();
+    return finish(id, std::move(answer));
+  }
   const http::Call& call = operation.request.call;
   failed(id,
          Error{Errc::unavailable,
@@ -145,6 +156,9 @@ void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
 void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
   Operation& operation = *operations_.at(id);
   ++operation.failures;
+  // A long poll that may not be repeated just had nothing to tell.
+  if (may_repeat || error.code != Errc::timeout)
+    trouble_ = without_request(error.message, operation.request.call, *operation.asked);
   operation.note(std::move(error));
   leave(*operation.asked);
   const auto left = std::chrono::floor<Ms>(operation.until - io::Clock::now());

@@ -51,6 +51,8 @@ class EtcdTransport {
   void on_move(std::function<void()> fn) { on_move_ = std::move(fn); }
   io::Loop& loop() { return loop_; }
   std::string endpoints() const;  // for people
+  // Why the last attempt at any endpoint came to nothing; empty: it did not, or none was made.
+  const std::string& trouble() const { return trouble_; }
 
  private:
   struct Operation;
@@ -69,6 +71,7 @@ class EtcdTransport {
   std::size_t current_ = 0;
   std::map<std::uint64_t, std::unique_ptr<Operation>> operations_;
   std::uint64_t next_id_ = 1;
+  std::string trouble_;
   std::function<void()> on_move_;
 };
 

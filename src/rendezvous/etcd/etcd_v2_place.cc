@@ -26,7 +26,9 @@ void EtcdV2Place::open(std::function<void(Result<void>)> done) {
 }
 
 std::string EtcdV2Place::describe() const {
-  return "etcd" + (etcd_ ? " at " + etcd_->endpoints() : std::string());
+  if (!etcd_) return "etcd";
+  const std::string place = "etcd at " + etcd_->endpoints();
+  return etcd_->trouble().empty() ? place : place + " (" + etcd_->trouble() + ")";
 }
 
 }  // namespace lockstep::rendezvous

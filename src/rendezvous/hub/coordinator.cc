@@ -98,7 +98,7 @@ bool Coordinator::fits(const Member& member, const Join& join) {
         fmt::format("{} asks for --nnodes {}, the rendezvous '{}' was opened with --nnodes {}",
                     join.host, counts(join.min_nodes, join.max_nodes), settings_.run_id,
                     counts(settings_.min_nodes, settings_.max_nodes));
-    send(member.peer, Refusal{Why::settings, text, "give every node the same --nnodes"}, true);
+    turn_away(member, text, "give every node the same --nnodes");
     return false;
   }
   if (join.node_rank < 0) return true;
@@ -108,11 +108,18 @@ bool Coordinator::fits(const Member& member, const Join& join) {
     const std::string text =
         fmt::format("two nodes have --node-rank {}: {} ({}) and {} ({})", join.node_rank,
                     other.called(), other.offer.address, join.host, join.address);
-    send(member.peer, Refusal{Why::settings, text, "give every node a --node-rank of its own"},
-         true);
+    turn_away(member, text, "give every node a --node-rank of its own");
     return false;
   }
   return true;
+}
+
+// Its settings do not fit.
+void Coordinator::turn_away(const Member& member, const std::string& text,
+                            const std::string& hint) {
+  const Refusal refusal{Why::settings, text, hint};
+  output_.push_back(
+      {member.peer, std::make_shared<const std::string>(frame_bytes(refusal)), true, text});
 }
 
 void Coordinator::on_join(Member& member, Join join, Time now) {
@@ -301,7 +308,8 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
     return remove(peer, "has lost its connection to the rendezvous", now);
   }
   if (how == Leave::How::stopped) {
-    if (member.agent == settings_.host) return shut_down(name + " was stopped", now);
+    if (member.agent == settings_.host)
+      return shut_down(name + ", the host of the rendezvous, was stopped", now);
     return remove(peer, "was stopped", now);
   }
   const bool good = how == Leave::How::succeeded;
@@ -319,12 +327,11 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
 
 void Coordinator::shut_down(const std::string& why, Time /*now*/) {
   if (over()) return;
-  const std::string text = "the host of the rendezvous goes: " + why;
-  interrupt(true, text, 0);
+  interrupt(true, why, 0);
   for (auto& [peer, member] : members_) {
-    if (member.stage == Stage::joined) refuse(member, Why::leaving, text, {});
+    if (member.stage == Stage::joined) refuse(member, Why::leaving, why, {});
   }
-  end_job(Outcome::failed, text);
+  end_job(Outcome::failed, why);
 }
 
 }  // namespace lockstep::rendezvous::hub

@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,6 +50,7 @@ struct CoordinatorSettings {
   bool takeover = false;
   Ms takeover_grace{1'000};
   int last_lead = -1;              // rank of the node that ran that other one
+  std::string last_lead_called;    // for people; empty: not known
   std::vector<int> last_finished;  // ranks that had finished and need not come over
   // Another coordinator may have taken over from this one, and it can't know: no round is placed
   // before permit().
@@ -73,6 +75,7 @@ class Coordinator {
     PeerId to = 0;
     std::shared_ptr<const std::string> bytes;  // may be nullptr
     bool close = false;                        // the connection, after that
+    std::string turned_away = {};              // why it is closed, for the host's people
   };
 
   Coordinator(CoordinatorSettings settings, Time now);
@@ -97,7 +100,8 @@ class Coordinator {
 
   bool over() const { return outcome_.has_value(); }
   std::size_t peers() const { return members_.size(); }
-  std::string status() const;  // what is being waited for, in words
+  std::string status() const;   // what is being waited for, in words
+  std::string present() const;  // all who are connected, by name
 
  private:
   enum class Stage {
@@ -146,6 +150,7 @@ class Coordinator {
   // coordinator.cc: what the agents say
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
+  void turn_away(const Member& member, const std::string& text, const std::string& hint);
   void on_failed(Member& member, const Failed& failed, Time now);
   void on_finish(Member& member, const Finish& finish);
   void on_leave(Member& member, Leave::How how, Time now);
@@ -176,6 +181,7 @@ class Coordinator {
   bool take_seat(Member& member, const Join& join);
   bool of_adopted_round(const Join& join) const;
   std::vector<int> not_come_over() const;
+  std::string why_missing(const std::vector<int>& ranks) const;
   std::optional<Time> adoption_ends() const;
   bool adoption_settled(Time now);
   bool survivors_are_here() const;
@@ -190,7 +196,8 @@ class Coordinator {
   void on_report(Member& member, TellReport tell, Time now);
   bool all_reported() const;
   void push_reports();
-  std::string names(Stage stage, bool of_round) const;
+  std::string barrier_status() const;
+  std::string names(std::initializer_list<Stage> stages, bool of_round) const;
   void send(PeerId to, const Frame& frame, bool close = false);
   void send_shared(PeerId to, const std::shared_ptr<const std::string>& bytes);
   void refuse(Member& member, Why why, const std::string& text, const std::string& hint);

@@ -57,7 +57,7 @@ void Coordinator::consider(Time now) {
     const bool room = current_->size < settings_.max_nodes && count(Stage::finished) == 0 &&
                       current_->finished_and_gone.empty();
     if (joined == 0 || !room) return;
-    interrupt(false, "new nodes want to take part: " + names(Stage::joined, false), 0);
+    interrupt(false, "new nodes want to take part: " + names({Stage::joined}, false), 0);
   }
   if (awaits_rejoin() || joined < settings_.min_nodes) {
     last_call_until_.reset();

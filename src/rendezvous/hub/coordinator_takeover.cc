@@ -115,6 +115,15 @@ std::optional<Time> Coordinator::adoption_ends() const {
   return *current_->adopting_since + (enough ? settings_.takeover_grace : settings_.return_grace);
 }
 
+std::string Coordinator::why_missing(const std::vector<int>& ranks) const {
+  const std::string lead = settings_.last_lead_called.empty()
+                               ? "the node that led the rendezvous is gone"
+                               : settings_.last_lead_called + ", which led the rendezvous, is gone";
+  if (ranks.size() == 1 && ranks.front() == settings_.last_lead) return lead;
+  return fmt::format("{} of {} nodes have not come over since {}", ranks.size(), current_->size,
+                     lead);
+}
+
 // Whether all that could come over has; who has not is lost like any other node.
 bool Coordinator::adoption_settled(Time now) {
   const auto ends = adoption_ends();
@@ -122,11 +131,7 @@ bool Coordinator::adoption_settled(Time now) {
   if (now < *ends) return false;
   current_->adopting_since.reset();
   const auto missing = not_come_over();
-  if (running() && !missing.empty())
-    missing_from_round(
-        fmt::format("{} of {} nodes have not come over since the node that led the "
-                    "rendezvous is gone",
-                    missing.size(), current_->size));
+  if (running() && !missing.empty()) missing_from_round(why_missing(missing));
   return !over();
 }
 

@@ -106,19 +106,24 @@ void Coordinator::expire(Time now) {
 void Coordinator::beat() {
   const auto plain = std::make_shared<const std::string>(frame_bytes(Beat{}));
   const auto waiting = std::make_shared<const std::string>(frame_bytes(Beat{status()}));
+  const auto done = std::make_shared<const std::string>(frame_bytes(Beat{barrier_status()}));
   for (const auto& [peer, member] : members_)
-    send_shared(peer, member.stage == Stage::joined ? waiting : plain);
+    send_shared(peer, member.stage == Stage::joined     ? waiting
+                      : member.stage == Stage::finished ? done
+                                                        : plain);
 }
 
 // --- words ---
 
-// Of those in a stage; of_round: only the current round's.
-std::string Coordinator::names(Stage stage, bool of_round) const {
+// Of those in one of the stages; of_round: only the current round's.
+std::string Coordinator::names(std::initializer_list<Stage> stages, bool of_round) const {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> some;
   std::size_t all = 0;
   for (const auto& [peer, member] : members_) {
-    if (member.stage != stage || (of_round && member.rank < 0)) continue;
+    if (std::find(stages.begin(), stages.end(), member.stage) == stages.end() ||
+        (of_round && member.rank < 0))
+      continue;
     if (++all <= kMost) some.push_back(member.called());
   }
   std::string text = join(some, ", ");
@@ -133,19 +138,19 @@ std::string Coordinator::status() const {
     return fmt::format("{} opens the workers' store for {} nodes",
                        members_.at(proposal_->ranks.front()).called(), proposal_->ranks.size());
   if (running())
-    return fmt::format("round {} runs with {} nodes, this one is a spare", current_->number,
-                       current_->size);
+    return fmt::format("round {} runs with {} nodes ({}), this one is a spare", current_->number,
+                       current_->size, names({Stage::placed, Stage::finished}, true));
   if (awaits_rejoin()) {
     std::vector<std::string> awaited;
     for (const Stage stage : {Stage::placed, Stage::finished}) {
-      if (count(stage) > 0) awaited.push_back(names(stage, true));
+      if (count(stage) > 0) awaited.push_back(names({stage}, true));
     }
-    if (current_->adopted && count(Stage::idle) > 0) awaited.push_back(names(Stage::idle, false));
+    if (current_->adopted && count(Stage::idle) > 0) awaited.push_back(names({Stage::idle}, false));
     for (const auto& [agent, away] : away_)
       awaited.push_back(away.name + " (lost its connection)");
     return fmt::format("waiting for {} to stop its workers and join again", join(awaited, ", "));
   }
-  const std::string who = joined == 0 ? "" : " (" + names(Stage::joined, false) + ")";
+  const std::string who = joined == 0 ? "" : " (" + names({Stage::joined}, false) + ")";
   if (joined < settings_.min_nodes) {
     const std::size_t missing = settings_.min_nodes - joined;
     return fmt::format("{} of {}{} nodes have joined{}, {} missing", joined,
@@ -154,6 +159,18 @@ std::string Coordinator::status() const {
   }
   return fmt::format("{} nodes have joined{}, last call for up to {}", joined, who,
                      settings_.max_nodes);
+}
+
+std::string Coordinator::present() const {
+  return names({Stage::idle, Stage::joined, Stage::placed, Stage::finished}, false);
+}
+
+// For those whose workers have ended well.
+std::string Coordinator::barrier_status() const {
+  const std::size_t running_on = count(Stage::placed);
+  if (!running() || running_on == 0) return {};
+  return fmt::format("the workers of {} of {} nodes to end: {}", running_on, current_->size,
+                     names({Stage::placed}, true));
 }
 
 // --- reports ---

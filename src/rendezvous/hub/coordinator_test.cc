@@ -131,7 +131,7 @@ TEST(Coordinator, AFinalFailureEndsForAllAndSparesEndWell) {
   Fixture f(nodes(2, 2));
   f.join_all({"a", "b", "spare"});
   f.pass(1s);
-  EXPECT_EQ(f.agents["spare"].status, "round 0 runs with 2 nodes, this one is a spare");
+  EXPECT_EQ(f.agents["spare"].status, "round 0 runs with 2 nodes (a, b), this one is a spare");
   f.say("b", Failed{0, true, "rank 1 on b failed"});
   EXPECT_EQ(f.told("a"), "end: rank 1 on b failed");
   EXPECT_EQ(f.told("b"), "-");
@@ -340,7 +340,7 @@ TEST(Coordinator, TheHostsEndIsEverybodysEndAndAGuestsIsNot) {
   EXPECT_EQ(f.told("a"), "rejoin: c was stopped");
   f.join_all({"a", "b"});
   f.say("a", Leave{Leave::How::stopped});
-  EXPECT_EQ(f.told("b"), "end: the host of the rendezvous goes: a was stopped");
+  EXPECT_EQ(f.told("b"), "end: a, the host of the rendezvous, was stopped");
 }
 
 TEST(Coordinator, JoiningTimesOutWithTheReason) {

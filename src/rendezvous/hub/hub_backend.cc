@@ -18,7 +18,7 @@ hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::N
           .max_nodes = settings.max_nodes,
           .offer = settings.offer,
           .offer_store = settings.offer_store,
-          .read_timeout = settings.read_timeout,
+          .connect_timeout = settings.connect_timeout,
           .join_timeout = settings.join_timeout,
           .lost_patience = settings.lost_patience,
           .close_timeout = settings.close_timeout};
@@ -42,6 +42,15 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
   return settings;
 }
 
+namespace {
+// Nobody was reached, or somebody else: not a refusal by the right host.
+bool is_about_hosting(const Error& error, bool port_taken) {
+  if (error.code == Errc::denied) return false;
+  return port_taken || error.code == Errc::unavailable || error.code == Errc::timeout ||
+         error.code == Errc::not_found;
+}
+}  // namespace
+
 HubBackend::HubBackend(io::Loop& loop, HubSettings settings)
     : loop_(loop),
       settings_(std::move(settings)),
@@ -59,8 +68,9 @@ HubBackend::~HubBackend() = default;
 
 void HubBackend::open(Done<void> done) {
   open_done_ = std::move(done);
+  member_.begin();
   finder_ = std::make_unique<HostFinder>(
-      loop_, settings_.endpoint, settings_.is_host, settings_.read_timeout,
+      loop_, settings_.endpoint, settings_.is_host, settings_.connect_timeout,
       [this](Result<FoundHost> found) { settle(std::move(found)); });
 }
 
@@ -75,10 +85,21 @@ void HubBackend::settle(Result<FoundHost> found) {
       host::name_port_holder(error, settings_.endpoint.port);
       return opened(tl::make_unexpected(std::move(error).within("host the rendezvous")));
     }
-    found_.choice.reason += ", but somebody here hosts already";
+    port_taken_ = true;
     return reach(settings_.endpoint.host);
   }
+  look_for_the_real_host();
   reach(at.empty() ? "127.0.0.1" : at);
+}
+
+// Where is_host was given the endpoint's name was not looked up; it only matters to people.
+void HubBackend::look_for_the_real_host() {
+  if (!settings_.is_host || found_.endpoint_address) return;
+  lookup_ = std::make_unique<io::Lookup>(
+      loop_, settings_.endpoint.host, settings_.endpoint.port, [this](Result<io::Resolved> at) {
+        if (at && !io::is_loopback(at->addresses.front()))
+          found_.facts.endpoint_addresses = {io::address_text(at->addresses.front())};
+      });
 }
 
 Status HubBackend::host() {
@@ -109,8 +130,13 @@ void HubBackend::opened(Result<void> outcome) {
   if (outcome) {
     member_.set_address(own_node_address(found_, settings_.endpoint.host, hosts(),
                                          settings_.local_addr, member_.local_address()));
-  } else if (!found_.choice.reason.empty()) {
-    outcome.error().message += fmt::format(" ({})", found_.choice.reason);
+  } else if (!found_.choice.reason.empty() && is_about_hosting(outcome.error(), port_taken_)) {
+    Error& error = outcome.error();
+    drop_tried(error.message);
+    error.message += fmt::format(" ({})", why_not_host());
+    if (error.hint.empty() && !hosts())
+      error.hint =
+          "is the node that hosts it up? --rdzv-conf join_timeout=SECONDS waits longer for it";
   }
   if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
 }
@@ -152,16 +178,41 @@ void HubBackend::wait_for_guests(const Done<void>& done) {
   });
 }
 
+std::string HubBackend::staying_for() const {
+  return server_ ? server_->staying_for() : std::string();
+}
+
 std::string HubBackend::waiting_for() const {
   if (open_done_ && finder_ && found_.choice.reason.empty())
     return "the look-up of '" + settings_.endpoint.host + "'";
   std::string text = member_.waiting_for();
-  if (open_done_ && !hosts())
-    text += fmt::format("; this node does not host it: {}", found_.choice.reason);
+  if (open_done_ && !hosts()) {
+    drop_tried(text);
+    text += fmt::format("; this node does not host it: {}", why_not_host());
+  }
   if (hosts() && member_.forming())
     text += fmt::format("; this node hosts the rendezvous at port {}: {}", settings_.endpoint.port,
                         hosting_reason(found_, settings_.endpoint.host));
   return text;
+}
+
+// An only address is said once: why_not_host() names it too.
+void HubBackend::drop_tried(std::string& text) const {
+  const auto& addresses = found_.facts.endpoint_addresses;
+  if (addresses.size() != 1) return;
+  const std::string tried = fmt::format(" (tried {})", addresses.front());
+  if (const auto at = text.find(tried); at != std::string::npos) text.erase(at, tried.size());
+}
+
+std::string HubBackend::why_not_host() const {
+  if (!port_taken_) return found_.choice.reason;
+  Error taken{
+      Errc::already_exists,
+      fmt::format("{}, but port {} is taken", found_.choice.reason, settings_.endpoint.port),
+      {},
+      0};
+  host::name_port_holder(taken, settings_.endpoint.port);
+  return taken.message;
 }
 
 }  // namespace lockstep::rendezvous

@@ -31,7 +31,7 @@ struct HubSettings {
   NodeOffer offer;
   OfferStore offer_store;
   // --rdzv-conf; the host's heartbeat and last call count.
-  std::chrono::milliseconds read_timeout{60'000};  // to reach the host
+  std::chrono::milliseconds connect_timeout{600'000};  // to reach the host the first time
   std::chrono::milliseconds join_timeout{600'000};
   std::chrono::milliseconds last_call_timeout{30'000};
   std::chrono::milliseconds close_timeout{30'000};
@@ -57,11 +57,11 @@ class HubBackend final : public Backend {
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;
   void leave(Departure how, Done<void> done) override;
+  std::string staying_for() const override;
   std::string waiting_for() const override;
 
   bool hosts() const { return server_ != nullptr; }
   int port() const { return settings_.endpoint.port; }
-  const std::string& host_reason() const { return found_.choice.reason; }
   const std::string& address() const { return member_.address(); }
   const hub::HubServer* server() const { return server_.get(); }
   const hub::HubMember& member() const { return member_; }
@@ -73,12 +73,17 @@ class HubBackend final : public Backend {
   void try_to_host_after_all();
   void opened(Result<void> outcome);
   void wait_for_guests(const Done<void>& done);
+  void look_for_the_real_host();
+  void drop_tried(std::string& text) const;
+  std::string why_not_host() const;
 
   io::Loop& loop_;
   HubSettings settings_;
   hub::Nonce agent_;
   std::unique_ptr<HostFinder> finder_;
   FoundHost found_;
+  bool port_taken_ = false;
+  std::unique_ptr<io::Lookup> lookup_;
   std::unique_ptr<hub::HubServer> server_;
   hub::HubMember member_;
   io::Timer timer_;

@@ -32,7 +32,7 @@ class HubBackendTest : public ::testing::Test {
   HubBackendTest() : port(io::open_listener("127.0.0.1", 0, 1).value().port) {
     settings.min_nodes = 2;
     settings.max_nodes = 2;
-    settings.read_timeout = 5000ms;
+    settings.connect_timeout = 5000ms;
     settings.join_timeout = 10'000ms;
     settings.last_call_timeout = 50ms;
     settings.close_timeout = 5000ms;
@@ -228,7 +228,7 @@ TEST_F(HubBackendTest, AStoppedHostTellsItsGuests) {
   leave(a, Departure::stopped);
   until([&] { return !b.interruptions.empty(); });
   EXPECT_EQ(b.interruptions[0].kind, Kind::end);
-  EXPECT_EQ(b.interruptions[0].why, "the host of the rendezvous goes: a was stopped");
+  EXPECT_EQ(b.interruptions[0].why, "a, the host of the rendezvous, was stopped");
   EXPECT_FALSE(a.left);
   leave(b, Departure::failed);
   until([&] { return a.left && b.left; });
@@ -307,11 +307,32 @@ TEST_F(HubBackendTest, ADeclaredGuestWaitsForTheHostAndSaysWhatItTried) {
 
 TEST_F(HubBackendTest, NobodyHosts) {
   settings.is_host = false;
-  settings.read_timeout = 100ms;
+  settings.connect_timeout = 100ms;
   Agent& b = start("b");
   until([&] { return b.opened.has_value(); });
   ASSERT_FALSE(*b.opened);
   EXPECT_NE(b.opened->error().message.find("Connection refused"), std::string::npos);
+}
+
+// Connecting and joining have one bound, and each has its part of it.
+TEST_F(HubBackendTest, WaitingForTheHostCountsAsJoining) {
+  settings.is_host = false;
+  settings.connect_timeout = 60s;
+  settings.join_timeout = 1s;
+  Agent& nobody = start("nobody");
+  until([&] { return nobody.opened.has_value(); });
+  EXPECT_FALSE(*nobody.opened);
+  Agent& b = start("b");
+  pass(600ms);
+  settings.join_timeout = 60s;
+  settings.is_host = true;
+  open("a");
+  until([&] { return b.opened.has_value(); });
+  join(b);
+  until([&] { return b.joined.has_value(); });
+  ASSERT_FALSE(*b.joined);
+  EXPECT_NE(b.joined->error().message.find("timed out after 0 s"), std::string::npos)
+      << b.joined->error().message;
 }
 
 TEST_F(HubBackendTest, AFrozenGuestIsTakenForGoneAndLearnsItWhenItWakes) {
@@ -456,7 +477,8 @@ TEST_F(HubBackendTest, ACutLinkInterruptsBothSidesAndHeals) {
   EXPECT_EQ(a.round().group_world_size, 1);
   pass(300ms);
   EXPECT_FALSE(b.joined);
-  EXPECT_NE(b.backend->waiting_for().find("no connection to the rendezvous at"), std::string::npos);
+  EXPECT_NE(b.backend->waiting_for().find("no connection to the rendezvous 'job' at"),
+            std::string::npos);
   cable.cut(false);
   until([&] { return !a.interruptions.empty(); });
   EXPECT_EQ(a.interruptions[0].why, "new nodes want to take part: b");

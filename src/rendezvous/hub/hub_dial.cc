@@ -31,6 +31,7 @@ constexpr milliseconds kLeastGreetPatience(1000);
 constexpr milliseconds kProbePatience(2000);
 // The host of a job that has just ended may still be there.
 constexpr milliseconds kOtherJobPatience(5000);
+constexpr const char* kNoGreeting = "connected, but no answer to the greeting";
 
 }  // namespace
 
@@ -71,6 +72,12 @@ std::string HubDial::what() const {
       printable(settings_.host), settings_.port);
 }
 
+std::string HubDial::trouble() const {
+  if (!last_) return doing_;
+  const std::string place = what() + ": ";
+  return last_->message.starts_with(place) ? last_->message.substr(place.size()) : last_->message;
+}
+
 // --- attempts ---
 
 void HubDial::attempt() {
@@ -80,6 +87,7 @@ void HubDial::attempt() {
     return try_address();
   }
   addresses_.clear();
+  doing_ = "its name is being looked up";
   timer_.start(until_ - io::Clock::now(), [this, since = io::Clock::now()] {
     const bool begun_just_now = io::Clock::now() - since < kBriefLookup;
     // What was met before says more.
@@ -105,6 +113,7 @@ void HubDial::try_address() {
 // Connects to the address before next_; then `connected`, or on with the next address.
 void HubDial::open_socket(void (HubDial::*connected)()) {
   const io::Address& to = addresses_[next_ - 1];
+  doing_ = "no answer yet from " + io::address_text(to);
   fd_ = io::Fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_) return next_address(fail_sys(what(), errno).value());
   if (connect(fd_.get(), to.get(), to.size) != 0 && errno != EINPROGRESS)
@@ -172,11 +181,12 @@ void HubDial::give_up(Error error) {
 void HubDial::greet() {
   watch_.reset();
   hub_nonce_.reset();
+  doing_ = kNoGreeting;
   nonce_ = random_nonce();
   const io::Duration left = until_ - io::Clock::now();
   timer_.start(std::clamp<io::Duration>(left, kLeastGreetPatience, kGreetPatience), [this] {
     Error error = fail_sys(what(), ETIMEDOUT).value();
-    error.message += ": connected, but no answer to the greeting";
+    error.message += fmt::format(": {}", kNoGreeting);
     next_address(std::move(error));
   });
   stream_ = std::make_unique<HubStream>(

@@ -44,8 +44,8 @@ class HubDial {
   HubDial(const HubDial&) = delete;
   HubDial& operator=(const HubDial&) = delete;
 
-  // What the last attempt met; nullptr: nothing yet.
-  const Error* last_attempt() const { return last_ ? &*last_ : nullptr; }
+  // What the last attempt met, else how far the first one is; without the place.
+  std::string trouble() const;
   // After each attempt at all addresses that came to nothing.
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
 
@@ -83,6 +83,7 @@ class HubDial {
   std::optional<io::TimePoint> other_job_since_;
   std::chrono::milliseconds pause_;
   std::optional<Error> last_;
+  std::string doing_;
   Nonce nonce_{};
   std::optional<Nonce> hub_nonce_;
 };

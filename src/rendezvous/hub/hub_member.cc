@@ -27,9 +27,8 @@ void HubMember::join(Done<std::optional<Round>> done) {
   in_round_ = false;
   interrupted_ = false;
   status_.clear();
-  join_since_ = io::Clock::now();
   if (stream_) return send_join();
-  const milliseconds allowed = settings_.join_timeout;
+  const milliseconds allowed = time_to_join();
   if (!dial_) dial(allowed, settings_.lost_patience);
   join_timer_.start(allowed, [this] {
     const std::string waited = waiting_for();
@@ -49,8 +48,8 @@ void HubMember::send_join(Join::Holds holds) {
   join.max_restarts = offer.max_restarts;
   join.min_nodes = static_cast<std::uint32_t>(settings_.min_nodes);
   join.max_nodes = static_cast<std::uint32_t>(settings_.max_nodes);
-  join.join_timeout_ms = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(settings_.join_timeout.count(), 1, UINT32_MAX));
+  join.join_timeout_ms =
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(time_to_join().count(), 1, UINT32_MAX));
   if (round_) {
     join.last_round = round_->number;
     join.last_rank = round_->group_rank;
@@ -117,6 +116,7 @@ void HubMember::finish(Done<void> done) {
   if (gone_ && !stream_ && !dial_)
     return later([done = std::move(done), error = *gone_] { done(tl::make_unexpected(error)); });
   finish_done_ = std::move(done);
+  status_.clear();
   if (stream_ && in_round_) send(Finish{round_->number});
 }
 
@@ -195,19 +195,21 @@ void HubMember::on_frame(Frame frame) {
 }
 
 std::string HubMember::waiting_for() const {
+  const std::string id = printable(settings_.run_id);
   const auto since = [](io::TimePoint time) {
     return std::chrono::duration<double>(io::Clock::now() - time).count();
   };
   if (!stream_ && !host_.empty()) {
-    std::string text = fmt::format("no connection to the rendezvous at {} for {:.0f} s", place(),
-                                   since(down_since_.value_or(io::Clock::now())));
-    if (dial_ && dial_->last_attempt() != nullptr) text += ": " + dial_->last_attempt()->message;
-    return text;
+    const std::string where = fmt::format("the rendezvous '{}' at {}", id, place());
+    const std::string trouble = dial_ ? dial_->trouble() : std::string();
+    const std::string why = trouble.empty() ? "" : ": " + trouble;
+    if (connect_done_) return where + why;
+    return fmt::format("no connection to {} for {:.0f} s{}", where,
+                       since(down_since_.value_or(io::Clock::now())), why);
   }
   if (join_done_)
-    return fmt::format("{} (waiting for {:.0f} s)",
-                       status_.empty() ? "joined the rendezvous" : status_, since(join_since_));
-  if (finish_done_) return "the workers of other nodes are still running";
+    return fmt::format("the rendezvous '{}': {}", id, status_.empty() ? "joined" : status_);
+  if (finish_done_) return status_.empty() ? "the workers of other nodes to end" : status_;
   if (reports_done_) return "reports of the other nodes";
   return {};
 }

@@ -33,9 +33,9 @@ struct HubMemberSettings {
   std::size_t max_nodes = 1;
   NodeOffer offer;
   OfferStore offer_store;
-  std::chrono::milliseconds read_timeout{60'000};  // to reach the hub the first time
-  std::chrono::milliseconds join_timeout{600'000};
-  std::chrono::milliseconds lost_patience{3'000};  // with a port where nobody listens any more
+  std::chrono::milliseconds connect_timeout{600'000};  // to reach the hub the first time
+  std::chrono::milliseconds join_timeout{600'000};     // also from begin() into the first round
+  std::chrono::milliseconds lost_patience{3'000};      // with a port where nobody listens any more
   std::chrono::milliseconds close_timeout{30'000};
 };
 
@@ -49,6 +49,8 @@ class HubMember {
   HubMember(const HubMember&) = delete;
   HubMember& operator=(const HubMember&) = delete;
 
+  // The time for the way into the first round runs from here; else from connect().
+  void begin();
   // Once. `done` when the hub has let this agent in.
   void connect(const std::string& host, int port, Done<void> done);
   // Fails a connect() under way, for one who has found something better to do.
@@ -92,6 +94,7 @@ class HubMember {
   void link_lost(const Error& error);
   void hang_up();
   bool needs_link() const;
+  std::chrono::milliseconds time_to_join() const;
   std::chrono::milliseconds unwatched() const;
   void tick();
   void send(const Frame& frame);
@@ -133,9 +136,9 @@ class HubMember {
   std::optional<Round> round_;  // the last one
   bool in_round_ = false;
   bool interrupted_ = false;
-  std::optional<Failed> failure_;  // of the last round
-  std::string status_;             // the hub's words on what it waits for
-  io::TimePoint join_since_{};
+  std::optional<Failed> failure_;             // of the last round
+  std::string status_;                        // the hub's words on what it waits for
+  std::optional<io::TimePoint> first_until_;  // for the way into the first round
   std::uint64_t messages_ = 0;
 
   Done<void> connect_done_;

@@ -29,12 +29,25 @@ std::string HubMember::place() const {
   return fmt::format(fmt::runtime(bracketed ? "[{}]:{}" : "{}:{}"), printable(host_), port_);
 }
 
+void HubMember::begin() {
+  if (!first_until_) first_until_ = io::Clock::now() + settings_.join_timeout;
+}
+
+// What is left for it where the first round is meant.
+milliseconds HubMember::time_to_join() const {
+  if (round_ || !first_until_) return settings_.join_timeout;
+  const auto left = std::chrono::ceil<milliseconds>(*first_until_ - io::Clock::now());
+  return std::max(left, milliseconds(1));
+}
+
 void HubMember::connect(const std::string& host, int port, Done<void> done) {
   host_ = host;
   port_ = port;
   connect_done_ = std::move(done);
   down_since_ = io::Clock::now();
-  dial(settings_.read_timeout, settings_.read_timeout);
+  begin();
+  const milliseconds patience = std::min(settings_.connect_timeout, time_to_join());
+  dial(patience, patience);
 }
 
 void HubMember::forget_connect() {
@@ -48,7 +61,7 @@ void HubMember::move_to(const std::string& host, int port) {
   port_ = port;
   hang_up();
   down_since_ = io::Clock::now();
-  if (needs_link()) dial(settings_.join_timeout, settings_.join_timeout);
+  if (needs_link()) dial(time_to_join(), time_to_join());
 }
 
 void HubMember::dial(milliseconds patience, milliseconds refused_patience) {
@@ -116,9 +129,9 @@ void HubMember::link_lost(const Error& error) {
   down_since_ = io::Clock::now();
   status_.clear();
   const bool needed = needs_link();
-  if (needed) dial(settings_.join_timeout, settings_.lost_patience);
+  if (needed) dial(time_to_join(), settings_.lost_patience);
   if (join_done_)
-    join_timer_.start(settings_.join_timeout, [this] {
+    join_timer_.start(time_to_join(), [this] {
       const std::string waited = waiting_for();
       dial_.reset();
       end_join(fail(Errc::timeout, "joining timed out: " + waited));

@@ -160,10 +160,7 @@ void HubServer::on_frame(Guest& guest, Frame frame) {
 }
 
 void HubServer::turn_away(Guest& guest, Why why, const std::string& text, const std::string& hint) {
-  ++counts_.turned_away;
-  const std::string address = guest.from.substr(0, guest.from.rfind(':'));
-  if (first_time(address, text))
-    log::warning("rendezvous on port {}: turned {} away: {}", port_, guest.from, text);
+  tell_turned_away(guest, text);
   guest.stream->send(Refusal{why, text, hint});
   close(guest.id);
 }
@@ -231,6 +228,7 @@ void HubServer::pump() {
   for (const auto& output : coordinator_.take_output()) {
     const auto at = guests_.find(output.to);
     if (at == guests_.end()) continue;
+    if (!output.turned_away.empty()) tell_turned_away(*at->second, output.turned_away);
     if (output.bytes) at->second->stream->send(output.bytes);
     if (output.close) close(output.to);
   }
@@ -243,7 +241,8 @@ void HubServer::ask_permission(const PermitRequest& request) {
   settings_.permit(request, [this, life = std::weak_ptr<const bool>(life_),
                              round = request.round](const Status& permitted) {
     if (life.expired()) return;
-    if (!permitted) return shut_down(permitted.error().message);
+    if (!permitted)
+      return shut_down("the host of the rendezvous gives up: " + permitted.error().message);
     coordinator_.permit(round, io::Clock::now());
     pump();
   });
@@ -283,8 +282,24 @@ void HubServer::when_empty(std::function<void()> done) {
 
 // --- words ---
 
+std::string HubServer::staying_for() const {
+  const std::string names = coordinator_.present();
+  if (names.empty()) return {};
+  return fmt::format(
+      "this node stays until the others have left, as it hosts the rendezvous: {} {} still there",
+      printable(names, kMaxLine), coordinator_.peers() == 1 ? "is" : "are");
+}
+
 bool HubServer::first_time(const std::string& from, const std::string& what) {
   return told_.size() < kMostTold && told_.insert(from + " " + what).second;
+}
+
+void HubServer::tell_turned_away(const Guest& guest, const std::string& text) {
+  ++counts_.turned_away;
+  const std::string address = guest.from.substr(0, guest.from.rfind(':'));
+  if (first_time(address, text))
+    log::warning("rendezvous on port {}: turned {} away: {}", port_, guest.from,
+                 printable(text, kMaxLine));
 }
 
 void HubServer::tell_stranger(const Guest& guest) {

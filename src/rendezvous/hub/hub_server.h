@@ -48,6 +48,8 @@ class HubServer {
   int port() const { return port_; }
   const Coordinator& coordinator() const { return coordinator_; }
   const Counts& counts() const { return counts_; }
+  // Who still keeps a host that would leave; empty: nobody.
+  std::string staying_for() const;
   // The host goes before the job's end: everyone is told.
   void shut_down(const std::string& why);
   // When no agent is connected any more; `done` may destroy the server.
@@ -71,6 +73,7 @@ class HubServer {
   void ask_permission(const PermitRequest& request);
   void arm();
   void sweep(Time now);
+  void tell_turned_away(const Guest& guest, const std::string& text);
   void tell_stranger(const Guest& guest);
   bool first_time(const std::string& from, const std::string& what);
   void warn_if_open_to_all() const;
