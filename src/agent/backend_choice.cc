@@ -1,12 +1,6 @@
 #include "agent/backend_choice.h"
 
 #include "codec/rdzv_conf.h"
-#include "rendezvous/solo.h"
-#include "rendezvous/static_backend.h"
-
-#include <algorithm>
-#include <utility>
-
 #include "rendezvous/dynamic/c10d_place.h"
 #include "rendezvous/dynamic/dynamic_backend.h"
 #include "rendezvous/dynamic/file_place.h"
@@ -14,6 +8,11 @@
 #include "rendezvous/etcd/etcd_legacy.h"
 #include "rendezvous/etcd/etcd_v2_place.h"
 #include "rendezvous/hub/hub_backend.h"
+#include "rendezvous/solo.h"
+#include "rendezvous/static_backend.h"
+
+#include <algorithm>
+#include <utility>
 
 namespace lockstep::agent {
 namespace {

@@ -1,12 +1,11 @@
 #include "rendezvous/rank_exchange.h"
 
 #include "io/loop.h"
+#include "rendezvous/dynamic/tcp_key_value.h"
 #include "rendezvous/exit_barrier.h"
 #include "store/server.h"
 
 #include <gtest/gtest.h>
-
-#include "rendezvous/dynamic/tcp_key_value.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -1,11 +1,11 @@
 // What a finished rendezvous gives its agents. Immutable.
 #pragma once
 
+#include "rendezvous/dynamic/state.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "rendezvous/dynamic/state.h"
 
 namespace lockstep::rendezvous {
 

@@ -6,6 +6,7 @@
 
 #include "io/loop.h"
 #include "rendezvous/backend.h"
+#include "rendezvous/dynamic/tcp_key_value.h"
 #include "rendezvous/host_finder.h"
 #include "rendezvous/pulses.h"
 #include "rendezvous/rank_exchange.h"
@@ -17,8 +18,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "rendezvous/dynamic/tcp_key_value.h"
 
 namespace lockstep::rendezvous {
 

@@ -1,6 +1,7 @@
 // The FileStore reader on any bytes: cut into pieces anywhere it says the same, and it holds no
 // more than its limits allow.
 #include "base/error.h"
+#include "rendezvous/dynamic/file_store_codec.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,8 +9,6 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-
-#include "rendezvous/dynamic/file_store_codec.h"
 
 namespace {
 using namespace lockstep;              // NOLINT

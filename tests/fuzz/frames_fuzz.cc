@@ -1,6 +1,7 @@
 // The hub's frames on any bytes in any pieces: the same outcome whole and split, and what is
 // accepted can be written and read again as the same.
 #include "base/error.h"
+#include "rendezvous/hub/hub_frames.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,8 +10,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "rendezvous/hub/hub_frames.h"
 
 namespace {
 using namespace lockstep::rendezvous::hub;  // NOLINT

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codec/base64.h"
 #include "codec/pickle.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,8 +11,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace {
 using namespace lockstep;  // NOLINT

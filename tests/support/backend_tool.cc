@@ -5,16 +5,15 @@
 //                [--fail-at SECONDS] [--stop-at SECONDS]
 #include "base/text.h"
 #include "codec/rdzv_conf.h"
+#include "rendezvous/dynamic/dynamic_backend.h"
+#include "rendezvous/dynamic/file_place.h"
+#include "rendezvous/etcd/etcd_legacy.h"
 #include "store/server.h"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <map>
-
-#include "rendezvous/dynamic/dynamic_backend.h"
-#include "rendezvous/dynamic/file_place.h"
-#include "rendezvous/etcd/etcd_legacy.h"
 
 namespace lockstep::rendezvous {
 namespace {

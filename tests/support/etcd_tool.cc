@@ -3,6 +3,8 @@
 //   etcd_tool ENDPOINTS CONF RUN_ID
 #include "base/text.h"
 #include "io/fd.h"
+#include "rendezvous/etcd/etcd3_election.h"
+#include "rendezvous/etcd/etcd_v2.h"
 
 #include <nlohmann/json.hpp>
 
@@ -10,9 +12,6 @@
 
 #include <array>
 #include <cstdio>
-
-#include "rendezvous/etcd/etcd3_election.h"
-#include "rendezvous/etcd/etcd_v2.h"
 
 using namespace lockstep;              // NOLINT
 using namespace lockstep::rendezvous;  // NOLINT

@@ -6,15 +6,14 @@
 //   ["read", run_id]  ["write", run_id, text]: the rendezvous state, as last read
 // What fails is {"error": text}.
 #include "base/text.h"
+#include "rendezvous/dynamic/file_state.h"
+#include "rendezvous/dynamic/file_store.h"
 
 #include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <optional>
 #include <string>
-
-#include "rendezvous/dynamic/file_state.h"
-#include "rendezvous/dynamic/file_store.h"
 
 namespace {
 using namespace lockstep;              // NOLINT

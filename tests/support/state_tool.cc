@@ -4,13 +4,13 @@
 //   state_tool step     {"state": base64, "node": .., "op": .., ..} -> {"kind": .., "state": JSON},
 //                       what torchrun's way of the state machine does next
 // What fails becomes "error: CODE: text". Times are microseconds since 1970, nodes [addr, pid, id].
+#include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/state_codec.h"
+
 #include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <string>
-
-#include "rendezvous/dynamic/dynamic_state.h"
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace {
 using namespace lockstep;              // NOLINT

@@ -2,13 +2,12 @@
 
 #include "base/text.h"
 #include "host/port_owner.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 namespace {

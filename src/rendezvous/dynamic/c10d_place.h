@@ -4,6 +4,9 @@
 
 #include "codec/rdzv_endpoint.h"
 #include "io/loop.h"
+#include "rendezvous/dynamic/meeting_place.h"
+#include "rendezvous/dynamic/tcp_key_value.h"
+#include "rendezvous/dynamic/text_state.h"
 #include "rendezvous/host_finder.h"
 #include "store/server.h"
 
@@ -11,10 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-
-#include "rendezvous/dynamic/meeting_place.h"
-#include "rendezvous/dynamic/tcp_key_value.h"
-#include "rendezvous/dynamic/text_state.h"
 
 namespace lockstep::rendezvous {
 

@@ -8,6 +8,8 @@
 // state every ten seconds, for machines whose processors cannot be those of so many agents.
 #include "base/text.h"
 #include "io/fd.h"
+#include "rendezvous/dynamic/c10d_place.h"
+#include "rendezvous/dynamic/dynamic_backend.h"
 
 #include <fmt/core.h>
 
@@ -21,9 +23,6 @@
 #include <array>
 #include <atomic>
 #include <deque>
-
-#include "rendezvous/dynamic/c10d_place.h"
-#include "rendezvous/dynamic/dynamic_backend.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -4,6 +4,10 @@
 
 #include "io/loop.h"
 #include "rendezvous/backend.h"
+#include "rendezvous/dynamic/dynamic_driver.h"
+#include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/meeting_place.h"
+#include "rendezvous/dynamic/skew_watch.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
 
@@ -11,11 +15,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-
-#include "rendezvous/dynamic/dynamic_driver.h"
-#include "rendezvous/dynamic/dynamic_state.h"
-#include "rendezvous/dynamic/meeting_place.h"
-#include "rendezvous/dynamic/skew_watch.h"
 
 namespace lockstep::rendezvous {
 

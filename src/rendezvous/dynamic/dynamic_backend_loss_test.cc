@@ -1,8 +1,8 @@
 // Nodes and hosts of the c10d backend that are gone without a word.
-#include <gtest/gtest.h>
-
 #include "rendezvous/dynamic/dynamic_backend_testing.h"
 #include "rendezvous/dynamic/state_codec.h"
+
+#include <gtest/gtest.h>
 
 namespace lockstep::rendezvous {
 namespace {

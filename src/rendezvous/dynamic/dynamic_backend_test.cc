@@ -1,7 +1,7 @@
 // Rounds of the c10d backend: who takes part, failures, barrier, reports, goodbyes.
-#include <gtest/gtest.h>
-
 #include "rendezvous/dynamic/dynamic_backend_testing.h"
+
+#include <gtest/gtest.h>
 
 namespace lockstep::rendezvous {
 namespace {

@@ -2,13 +2,12 @@
 #pragma once
 
 #include "io/listen.h"
+#include "rendezvous/dynamic/c10d_place.h"
+#include "rendezvous/dynamic/dynamic_backend.h"
 
 #include <gtest/gtest.h>
 
 #include <deque>
-
-#include "rendezvous/dynamic/c10d_place.h"
-#include "rendezvous/dynamic/dynamic_backend.h"
 
 namespace lockstep::rendezvous::testing {
 using namespace std::chrono_literals;

@@ -1,6 +1,7 @@
 #include "rendezvous/dynamic/dynamic_driver.h"
 
 #include "rendezvous/closed_hint.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 #include <fmt/core.h>
 
@@ -8,8 +9,6 @@
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "rendezvous/dynamic/dynamic_state.h"
 #include "rendezvous/key_value.h"
 #include "rendezvous/round_result.h"
 
@@ -16,8 +17,6 @@
 #include <random>
 #include <set>
 #include <string>
-
-#include "rendezvous/dynamic/dynamic_state.h"
 
 namespace lockstep::rendezvous {
 

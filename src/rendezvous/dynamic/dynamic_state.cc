@@ -1,11 +1,10 @@
 #include "rendezvous/dynamic/dynamic_state.h"
 
 #include "base/error.h"
+#include "rendezvous/dynamic/seats.h"
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/dynamic/seats.h"
 
 namespace lockstep::rendezvous {
 namespace {

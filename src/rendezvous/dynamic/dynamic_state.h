@@ -23,14 +23,14 @@
 //   nodes that it has no room for. (torchrun's agents would begin one again and again.)
 #pragma once
 
+#include "rendezvous/dynamic/state.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
-
-#include "rendezvous/dynamic/state.h"
 
 namespace lockstep::rendezvous {
 

@@ -2,6 +2,9 @@
 // but the same for the same seed: they come, fail, freeze, are lost, leave, with wall clocks hours
 // apart. Whatever happens, who completes a round agrees about it; and once the storm is over all
 // who live are in one round or spares of it.
+#include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/state_codec.h"
+
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -12,9 +15,6 @@
 #include <memory>
 #include <queue>
 #include <random>
-
-#include "rendezvous/dynamic/dynamic_state.h"
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 namespace {

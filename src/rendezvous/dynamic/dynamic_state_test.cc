@@ -1,11 +1,11 @@
 // Every row of the join table, and the other operations, in our way and in torchrun's.
 #include "rendezvous/dynamic/dynamic_state.h"
 
+#include "rendezvous/dynamic/dynamic_state_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
-
-#include "rendezvous/dynamic/dynamic_state_testing.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -1,13 +1,13 @@
 // For the tests of the state machine: two clocks cranked by hand, states, and a member to ask.
 #pragma once
 
+#include "rendezvous/dynamic/dynamic_state.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <initializer_list>
 #include <set>
-
-#include "rendezvous/dynamic/dynamic_state.h"
 
 namespace lockstep::rendezvous::testing {
 using namespace std::chrono_literals;

@@ -1,10 +1,10 @@
 // How time and half-seen rounds are judged: what differs from torchrun.
+#include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/dynamic_state_testing.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
-
-#include "rendezvous/dynamic/dynamic_state.h"
-#include "rendezvous/dynamic/dynamic_state_testing.h"
 
 namespace lockstep::rendezvous {
 namespace {

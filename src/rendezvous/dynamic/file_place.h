@@ -3,15 +3,14 @@
 #pragma once
 
 #include "io/loop.h"
+#include "rendezvous/dynamic/file_state.h"
+#include "rendezvous/dynamic/file_store.h"
+#include "rendezvous/dynamic/meeting_place.h"
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-
-#include "rendezvous/dynamic/file_state.h"
-#include "rendezvous/dynamic/file_store.h"
-#include "rendezvous/dynamic/meeting_place.h"
 
 namespace lockstep::rendezvous {
 

@@ -2,6 +2,7 @@
 #include "rendezvous/dynamic/file_place.h"
 
 #include "io/fd.h"
+#include "rendezvous/dynamic/dynamic_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,6 @@
 
 #include <deque>
 #include <filesystem>
-
-#include "rendezvous/dynamic/dynamic_backend.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -1,8 +1,8 @@
 #include "rendezvous/dynamic/file_state.h"
 
-#include <utility>
-
 #include "rendezvous/dynamic/state_codec.h"
+
+#include <utility>
 
 namespace lockstep::rendezvous {
 namespace {

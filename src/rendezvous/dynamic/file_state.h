@@ -2,13 +2,12 @@
 // --rdzv-conf store_type=file have it.
 #pragma once
 
+#include "rendezvous/dynamic/file_store.h"
 #include "rendezvous/key_value.h"
 
 #include <memory>
 #include <string>
 #include <string_view>
-
-#include "rendezvous/dynamic/file_store.h"
 
 namespace lockstep::rendezvous {
 

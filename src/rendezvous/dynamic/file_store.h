@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "rendezvous/dynamic/file_store_codec.h"
+#include "rendezvous/dynamic/file_visit.h"
 #include "rendezvous/key_value.h"
 
 #include <chrono>
@@ -17,9 +19,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "rendezvous/dynamic/file_store_codec.h"
-#include "rendezvous/dynamic/file_visit.h"
 
 namespace lockstep::rendezvous {
 

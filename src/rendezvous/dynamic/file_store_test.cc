@@ -2,6 +2,8 @@
 #include "rendezvous/dynamic/file_store.h"
 
 #include "io/fd.h"
+#include "rendezvous/dynamic/file_state.h"
+#include "rendezvous/dynamic/state_codec.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +14,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-
-#include "rendezvous/dynamic/file_state.h"
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 namespace {

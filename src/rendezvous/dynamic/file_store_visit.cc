@@ -2,13 +2,12 @@
 // let go, then answer. In between a timer.
 #include "base/log.h"
 #include "base/text.h"
+#include "rendezvous/dynamic/file_store.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/dynamic/file_store.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -3,13 +3,12 @@
 #pragma once
 
 #include "base/error.h"
+#include "rendezvous/dynamic/state.h"
 #include "rendezvous/key_value.h"
 
 #include <cstddef>
 #include <functional>
 #include <string>
-
-#include "rendezvous/dynamic/state.h"
 
 namespace lockstep::rendezvous {
 

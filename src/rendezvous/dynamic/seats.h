@@ -1,10 +1,10 @@
 // Which rank each node of a round gets. Pure.
 #pragma once
 
+#include "rendezvous/dynamic/dynamic_state.h"
+
 #include <cstdint>
 #include <map>
-
-#include "rendezvous/dynamic/dynamic_state.h"
 
 namespace lockstep::rendezvous {
 

@@ -2,12 +2,12 @@
 // mind, but torchrun's would take one another for dead. Pure.
 #pragma once
 
+#include "rendezvous/dynamic/dynamic_state.h"
+
 #include <chrono>
 #include <map>
 #include <optional>
 #include <set>
-
-#include "rendezvous/dynamic/dynamic_state.h"
 
 namespace lockstep::rendezvous {
 

@@ -3,11 +3,10 @@
 #pragma once
 
 #include "base/error.h"
+#include "rendezvous/dynamic/state.h"
 
 #include <string>
 #include <string_view>
-
-#include "rendezvous/dynamic/state.h"
 
 namespace lockstep::rendezvous {
 

@@ -2,12 +2,11 @@
 // The text itself is the token.
 #pragma once
 
+#include "rendezvous/dynamic/state_codec.h"
 #include "rendezvous/key_value.h"
 
 #include <string>
 #include <utility>
-
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 

@@ -5,13 +5,12 @@
 #include "io/connect.h"
 #include "rendezvous/closed_hint.h"
 #include "rendezvous/host_finder.h"
+#include "rendezvous/hub/hub_auth.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/hub/hub_auth.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -10,17 +10,16 @@
 
 #include "io/loop.h"
 #include "rendezvous/backend.h"
-
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "rendezvous/etcd/etcd3_client.h"
 #include "rendezvous/etcd/etcd3_election.h"
 #include "rendezvous/etcd/etcd_access.h"
 #include "rendezvous/hub/hub_backend.h"
 #include "rendezvous/hub/hub_member.h"
 #include "rendezvous/hub/hub_server.h"
+
+#include <memory>
+#include <optional>
+#include <string>
 
 namespace lockstep::rendezvous {
 

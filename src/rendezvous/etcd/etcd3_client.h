@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "rendezvous/etcd/etcd3_codec.h"
+#include "rendezvous/etcd/etcd_access.h"
+#include "rendezvous/etcd/etcd_transport.h"
 
 #include <chrono>
 #include <cstdint>
@@ -16,10 +19,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-
-#include "rendezvous/etcd/etcd3_codec.h"
-#include "rendezvous/etcd/etcd_access.h"
-#include "rendezvous/etcd/etcd_transport.h"
 
 namespace lockstep::rendezvous {
 

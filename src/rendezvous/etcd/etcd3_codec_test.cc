@@ -1,8 +1,8 @@
 #include "rendezvous/etcd/etcd3_codec.h"
 
-#include <gtest/gtest.h>
-
 #include "rendezvous/etcd/etcd3_facts.h"
+
+#include <gtest/gtest.h>
 
 namespace lockstep::rendezvous {
 namespace {

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
+#include "rendezvous/etcd/etcd3_client.h"
+#include "rendezvous/etcd/etcd3_facts.h"
 
 #include <chrono>
 #include <cstdint>
@@ -22,9 +24,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-
-#include "rendezvous/etcd/etcd3_client.h"
-#include "rendezvous/etcd/etcd3_facts.h"
 
 namespace lockstep::rendezvous {
 

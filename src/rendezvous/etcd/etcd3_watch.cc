@@ -1,10 +1,10 @@
 // The watch as a stream of lines, and what is done when it breaks.
+#include "rendezvous/etcd/etcd3_client.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/etcd/etcd3_client.h"
 
 namespace lockstep::rendezvous {
 namespace {

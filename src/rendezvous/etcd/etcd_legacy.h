@@ -4,6 +4,10 @@
 
 #include "io/loop.h"
 #include "rendezvous/backend.h"
+#include "rendezvous/etcd/etcd_access.h"
+#include "rendezvous/etcd/etcd_legacy_driver.h"
+#include "rendezvous/etcd/etcd_transport.h"
+#include "rendezvous/etcd/etcd_v2.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
 
@@ -11,11 +15,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-
-#include "rendezvous/etcd/etcd_access.h"
-#include "rendezvous/etcd/etcd_legacy_driver.h"
-#include "rendezvous/etcd/etcd_transport.h"
-#include "rendezvous/etcd/etcd_v2.h"
 
 namespace lockstep::rendezvous {
 

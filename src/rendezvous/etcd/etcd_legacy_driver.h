@@ -5,6 +5,9 @@
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "rendezvous/etcd/etcd_legacy_member.h"
+#include "rendezvous/etcd/etcd_transport.h"
+#include "rendezvous/etcd/etcd_v2_codec.h"
 
 #include <chrono>
 #include <cstdint>
@@ -14,10 +17,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include "rendezvous/etcd/etcd_legacy_member.h"
-#include "rendezvous/etcd/etcd_transport.h"
-#include "rendezvous/etcd/etcd_v2_codec.h"
 
 namespace lockstep::rendezvous {
 

@@ -3,14 +3,14 @@
 // EtcdRendezvous.
 #pragma once
 
+#include "rendezvous/etcd/etcd_legacy_state.h"
+
 #include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "rendezvous/etcd/etcd_legacy_state.h"
 
 namespace lockstep::rendezvous {
 

@@ -1,10 +1,10 @@
 // During a round: the own lease is kept, those of the others are looked at, and the state.
+#include "rendezvous/etcd/etcd_legacy_driver.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/etcd/etcd_legacy_driver.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "http/client.h"
 #include "io/loop.h"
+#include "rendezvous/etcd/etcd_access.h"
 
 #include <chrono>
 #include <cstddef>
@@ -17,8 +18,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "rendezvous/etcd/etcd_access.h"
 
 namespace lockstep::rendezvous {
 

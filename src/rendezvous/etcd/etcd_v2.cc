@@ -1,10 +1,10 @@
 #include "rendezvous/etcd/etcd_v2.h"
 
+#include "rendezvous/dynamic/state_codec.h"
+
 #include <fmt/core.h>
 
 #include <utility>
-
-#include "rendezvous/dynamic/state_codec.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -3,6 +3,8 @@
 // EtcdStore have them.
 #pragma once
 
+#include "rendezvous/etcd/etcd_transport.h"
+#include "rendezvous/etcd/etcd_v2_codec.h"
 #include "rendezvous/key_value.h"
 
 #include <cstdint>
@@ -13,9 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "rendezvous/etcd/etcd_transport.h"
-#include "rendezvous/etcd/etcd_v2_codec.h"
 
 namespace lockstep::rendezvous {
 

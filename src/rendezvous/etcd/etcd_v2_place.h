@@ -2,15 +2,14 @@
 #pragma once
 
 #include "io/loop.h"
-
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "rendezvous/dynamic/meeting_place.h"
 #include "rendezvous/etcd/etcd_access.h"
 #include "rendezvous/etcd/etcd_transport.h"
 #include "rendezvous/etcd/etcd_v2.h"
+
+#include <memory>
+#include <optional>
+#include <string>
 
 namespace lockstep::rendezvous {
 

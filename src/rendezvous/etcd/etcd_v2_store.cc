@@ -2,6 +2,7 @@
 // has a long poll of its own.
 #include "base/text.h"
 #include "codec/base64.h"
+#include "rendezvous/etcd/etcd_v2.h"
 
 #include <fmt/core.h>
 
@@ -9,8 +10,6 @@
 #include <random>
 #include <set>
 #include <utility>
-
-#include "rendezvous/etcd/etcd_v2.h"
 
 namespace lockstep::rendezvous {
 namespace {

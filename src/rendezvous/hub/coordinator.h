@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "rendezvous/hub/hub_frames.h"
 
 #include <array>
 #include <chrono>
@@ -17,8 +18,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "rendezvous/hub/hub_frames.h"
 
 namespace lockstep::rendezvous::hub {
 

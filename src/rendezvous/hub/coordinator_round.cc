@@ -1,12 +1,11 @@
 // Making a round: when, of whom, in which order.
+#include "rendezvous/hub/coordinator.h"
 #include "rendezvous/rank_exchange.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <tuple>
-
-#include "rendezvous/hub/coordinator.h"
 
 namespace lockstep::rendezvous::hub {
 namespace {

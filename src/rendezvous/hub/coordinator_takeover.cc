@@ -1,11 +1,11 @@
 // After another coordinator, and after lost connections: rounds that go on where all of their nodes
 // come over or had finished, and what is known of those that don't.
+#include "rendezvous/hub/coordinator.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/hub/coordinator.h"
 
 namespace lockstep::rendezvous::hub {
 

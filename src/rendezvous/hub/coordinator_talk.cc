@@ -1,11 +1,10 @@
 // Time, words and reports of the coordinator.
 #include "base/text.h"
+#include "rendezvous/hub/coordinator.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-
-#include "rendezvous/hub/coordinator.h"
 
 namespace lockstep::rendezvous::hub {
 namespace {

@@ -1,13 +1,13 @@
 // For tests of the coordinator: agents without connections, and a clock cranked by hand.
 #pragma once
 
+#include "rendezvous/hub/coordinator.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
 #include <map>
-
-#include "rendezvous/hub/coordinator.h"
 
 namespace lockstep::rendezvous::hub::testing {
 using namespace std::chrono_literals;

@@ -2,9 +2,9 @@
 // used twice. OpenSSL is touched only where there is a token.
 #pragma once
 
-#include <string_view>
-
 #include "rendezvous/hub/hub_frames.h"
+
+#include <string_view>
 
 namespace lockstep::rendezvous::hub {
 

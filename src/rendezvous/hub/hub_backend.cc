@@ -2,12 +2,11 @@
 #include "rendezvous/hub/hub_backend.h"
 
 #include "host/port_owner.h"
+#include "rendezvous/hub/hub_auth.h"
 
 #include <fmt/core.h>
 
 #include <utility>
-
-#include "rendezvous/hub/hub_auth.h"
 
 namespace lockstep::rendezvous {
 hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent) {

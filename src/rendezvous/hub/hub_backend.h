@@ -6,14 +6,13 @@
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/host_finder.h"
+#include "rendezvous/hub/hub_member.h"
+#include "rendezvous/hub/hub_server.h"
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-
-#include "rendezvous/hub/hub_member.h"
-#include "rendezvous/hub/hub_server.h"
 
 namespace lockstep::rendezvous {
 

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "io/connect.h"
+#include "rendezvous/hub/hub_auth.h"
 #include "store/wire.h"
 
 #include <fmt/core.h>
@@ -14,8 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-
-#include "rendezvous/hub/hub_auth.h"
 
 namespace lockstep::rendezvous::hub {
 namespace {

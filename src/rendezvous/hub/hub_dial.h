@@ -6,6 +6,7 @@
 #include "io/fd.h"
 #include "io/loop.h"
 #include "io/resolve.h"
+#include "rendezvous/hub/hub_stream.h"
 
 #include <chrono>
 #include <functional>
@@ -13,8 +14,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "rendezvous/hub/hub_stream.h"
 
 namespace lockstep::rendezvous::hub {
 

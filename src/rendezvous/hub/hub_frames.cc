@@ -2,6 +2,7 @@
 #include "rendezvous/hub/hub_frames.h"
 
 #include "base/text.h"
+#include "rendezvous/hub/hub_wire.h"
 
 #include <fmt/core.h>
 
@@ -9,8 +10,6 @@
 #include <concepts>
 #include <type_traits>
 #include <utility>
-
-#include "rendezvous/hub/hub_wire.h"
 
 namespace lockstep::rendezvous::hub {
 

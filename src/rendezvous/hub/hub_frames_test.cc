@@ -1,10 +1,10 @@
 // The frames of the hub: they come back as they were, and nothing else comes through.
 #include "rendezvous/hub/hub_frames.h"
 
-#include <gtest/gtest.h>
-
 #include "rendezvous/hub/hub_auth.h"
 #include "rendezvous/hub/hub_stream.h"
+
+#include <gtest/gtest.h>
 
 namespace lockstep::rendezvous::hub {
 namespace {

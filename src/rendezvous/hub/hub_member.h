@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
+#include "rendezvous/hub/hub_dial.h"
+#include "rendezvous/hub/hub_stream.h"
 
 #include <chrono>
 #include <cstdint>
@@ -19,9 +21,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "rendezvous/hub/hub_dial.h"
-#include "rendezvous/hub/hub_stream.h"
 
 namespace lockstep::rendezvous::hub {
 

@@ -1,5 +1,6 @@
 // The member's connection: made, kept, watched, lost and made anew.
 #include "base/text.h"
+#include "rendezvous/hub/hub_member.h"
 
 #include <fmt/core.h>
 
@@ -7,8 +8,6 @@
 
 #include <algorithm>
 #include <utility>
-
-#include "rendezvous/hub/hub_member.h"
 
 namespace lockstep::rendezvous::hub {
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "io/listen.h"
 #include "io/resolve.h"
+#include "rendezvous/hub/hub_auth.h"
 
 #include <fmt/core.h>
 
@@ -16,8 +17,6 @@
 #include <algorithm>
 #include <utility>
 #include <vector>
-
-#include "rendezvous/hub/hub_auth.h"
 
 namespace lockstep::rendezvous::hub {
 namespace {

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "io/fd.h"
 #include "io/loop.h"
+#include "rendezvous/hub/coordinator.h"
+#include "rendezvous/hub/hub_stream.h"
 
 #include <cstddef>
 #include <functional>
@@ -13,9 +15,6 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-
-#include "rendezvous/hub/coordinator.h"
-#include "rendezvous/hub/hub_stream.h"
 
 namespace lockstep::rendezvous::hub {
 

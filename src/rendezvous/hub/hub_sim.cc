@@ -6,6 +6,7 @@
 // have the ranks of the next round.
 #include "base/text.h"
 #include "io/fd.h"
+#include "rendezvous/hub/hub_backend.h"
 
 #include <fmt/core.h>
 
@@ -19,8 +20,6 @@
 #include <atomic>
 #include <deque>
 #include <map>
-
-#include "rendezvous/hub/hub_backend.h"
 
 namespace lockstep::rendezvous {
 namespace {

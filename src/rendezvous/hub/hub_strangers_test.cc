@@ -2,6 +2,9 @@
 #include "base/log.h"
 #include "io/listen.h"
 #include "io/resolve.h"
+#include "rendezvous/hub/hub_auth.h"
+#include "rendezvous/hub/hub_dial.h"
+#include "rendezvous/hub/hub_server.h"
 #include "store/server.h"
 
 #include <gtest/gtest.h>
@@ -9,9 +12,6 @@
 #include <sys/socket.h>
 
 #include "coordinator_testing.h"
-#include "rendezvous/hub/hub_auth.h"
-#include "rendezvous/hub/hub_dial.h"
-#include "rendezvous/hub/hub_server.h"
 
 namespace lockstep::rendezvous::hub {
 namespace {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/fd.h"
 #include "io/loop.h"
+#include "rendezvous/hub/hub_frames.h"
 
 #include <deque>
 #include <functional>
@@ -12,8 +13,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "rendezvous/hub/hub_frames.h"
 
 namespace lockstep::rendezvous::hub {
 
