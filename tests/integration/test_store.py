@@ -122,6 +122,7 @@ def test_two_thousand_agents_and_the_state_of_a_thousand_nodes(store):
     state = b"A" * 160_000  # PyTorch bounds the state of 1,000 nodes to that
     peers = [Client(store.address) for _ in range(2000)]
     peers[0].set("/torch.rendezvous.big", state)
+    assert peers[0].get("/torch.rendezvous.big") == state  # there for the others, too
     start = time.monotonic()
     for peer in peers:  # all ask at once, nobody reads yet: the store must not hold all answers for long
         peer.op(3, text("/torch.rendezvous.big"))  # GET
