@@ -3,10 +3,11 @@ loopback address of its own, as if it were a node."""
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
 
-from harness import BUILD, PEERS, SUPPORT, WORKER, free_port, skip, until
+from harness import BUILD, PEERS, SUPPORT, WORKER, free_port, read, report_of, skip, until
 from tcp_store import Client
 
 TRIXIE = SUPPORT / "python-trixie"
@@ -123,3 +124,37 @@ def states(job):
 
 def tells(run, key):
     return {worker[key] for worker in shown(run)}
+
+
+def held(job, count, *args, actions=("pause",), own=None, **options):
+    """Nodes that run; number 0 hosts."""
+    runs = []
+    for number in range(count):
+        runs.append(job.node(number, *args, *(own(job, number) if own else ()), actions=(SHOW, *actions), **options))
+        listening(job.port)
+    for run in runs:
+        starts(run, 1)
+    return runs
+
+
+def kill_agent(run):
+    """SIGKILL to the agent: its guardian ends the workers."""
+    run.signal(signal.SIGKILL, run.agent())
+    run.none_left()
+    run.wait()
+
+
+def blames_no_worker(job, runs, *words):
+    """They end with 1, and both reports name what happened and no worker (see alone())."""
+    for ended, number in zip(ends(*runs.values(), rc=1), runs):
+        text = "\n".join(report_of(ended.err))
+        assert "exitcode" not in text and all(word in text for word in words), str(ended)
+        report = json.loads(read(job.lockstep.folder / f"report.{number}"))
+        assert (report["outcome"], report["root_cause"]) == ("failed", None), report
+        assert all(word in report["reason"] for word in words), report
+        assert all(failure["after_stop"] for failure in report["failures"]), report
+
+
+def alone(job, number):
+    """Arguments of agent `number` for blames_no_worker()."""
+    return "--exit-code", "worker", "--report", job.lockstep.folder / f"report.{number}"

@@ -8,7 +8,7 @@ import pytest
 
 import etcd_server as etcd
 from harness import children, until
-from nodes import Job, ends, says, shown, starts
+from nodes import Job, ends, says, shown
 
 
 @pytest.fixture

@@ -5,11 +5,9 @@ import time
 
 import pytest
 
-import etcd_server as etcd
 from harness import free_port, until
-from nodes import SHOW, Job, conf, ends, ranks, says, shown, starts
+from nodes import SHOW, Job, conf, ends, kill_agent, ranks, says, shown, starts
 from test_etcd3 import certificates, own, secure, server  # noqa: F401
-from test_nodes import kill_agent
 
 
 class EtcdJob(Job):

@@ -6,10 +6,9 @@ import signal
 import pytest
 
 from harness import until
-from nodes import SHOW, ends, ranks, shown, starts
+from nodes import SHOW, ends, kill_agent, ranks, shown, starts
 from test_etcd3 import server  # noqa: F401
 from test_etcd3_jobs import EtcdJob
-from test_nodes import kill_agent
 
 QUICK = "last_call_timeout=1"
 

@@ -4,7 +4,6 @@ import importlib.util
 import json
 import pathlib
 import shutil
-import signal
 import urllib.parse
 import urllib.request
 

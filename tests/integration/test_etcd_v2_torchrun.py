@@ -1,6 +1,5 @@
 """The etcd-v2 backend under the real commands: `lockstep run` and torchrun 2.6 with --rdzv-backend etcd-v2 as nodes of
 one job on a real etcd. What the backend's parts do beside PyTorch's classes is in test_etcd_v2.py."""
-import base64
 import json
 import re
 import subprocess
@@ -8,9 +7,8 @@ import urllib.error
 
 import pytest
 
-import etcd_server as etcd
 from harness import BUILD, SCRIPTS, SUPPORT, until
-from nodes import SHOW, TRIXIE, Job, ends, ranks, shown, starts, tells
+from nodes import SHOW, TRIXIE, Job, ranks, starts, tells
 from test_etcd_legacy import modules, server  # noqa: F401
 from test_nodes_torchrun import LATE, both_end_well
 

@@ -8,18 +8,19 @@ import struct
 import pytest
 
 from harness import read, until
-from nodes import QUICK, SHOW, Job, ends, listening, need_torchrun, ranks, says, shown, starts
+from nodes import QUICK, SHOW, Job, ends, kill_agent, listening, need_torchrun, ranks, says, shown, starts
 from tcp_store import closed_by_peer
 # The same promises: collected here with this file's `job` and `dynamic`.
 from test_nodes import (  # noqa: F401
-    kill_agent, test_a_failure_reaches_a_node_that_is_done, test_a_node_that_is_told_to_stop_tells_at_once,
-    test_a_frozen_guest_learns_that_it_was_given_up, test_a_signal_while_waiting_for_others,
-    test_a_lost_node_where_min_does_not_allow_it, test_a_signal_to_one_agent_of_a_fixed_job_ends_it,
-    test_a_signal_to_one_agent_of_an_elastic_job_leaves_the_others, test_a_wrong_endpoint,
-    test_exit_code_of_the_root_cause_on_every_node, test_one_restart_counter,
-    test_rank_order, test_restarts_left_are_the_same_on_every_node,
-    test_restarts_of_all_nodes_share_one_limit, test_roles, test_the_host_of_the_store_is_killed,
-    test_the_last_failure_is_told_to_all_at_once)
+    test_a_failure_reaches_a_node_that_is_done, test_a_node_that_is_told_to_stop_tells_at_once,
+    test_a_signal_to_one_agent_of_a_fixed_job_ends_it,
+    test_a_signal_to_one_agent_of_an_elastic_job_leaves_the_others, test_a_signal_while_waiting_for_others,
+    test_a_wrong_endpoint, test_exit_code_of_the_root_cause_on_every_node, test_one_restart_counter,
+    test_rank_order, test_restarts_left_are_the_same_on_every_node, test_restarts_of_all_nodes_share_one_limit,
+    test_roles, test_the_last_failure_is_told_to_all_at_once)
+from test_nodes_lost import (  # noqa: F401
+    test_a_frozen_guest_learns_that_it_was_given_up, test_a_lost_node_where_min_does_not_allow_it,
+    test_the_host_of_the_store_is_killed)
 
 SECRET = "s3cret-of-this-job"
 PREAMBLE = b"LOCKSTEP HUB\r\n\r\n"

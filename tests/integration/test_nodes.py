@@ -1,17 +1,15 @@
-"""Jobs of several agents, Lockstep's alone, over c10d and static: ranks, restarts, one report, lost and new nodes,
-the exit barrier, and what goes wrong while nodes look for one another. Every node is an agent under its own loopback
+"""Jobs of several agents, Lockstep's alone, over c10d and static: ranks, restarts, one report, new nodes, the
+exit barrier, and what goes wrong while nodes look for one another. Every node is an agent under its own loopback
 address."""
 import json
-import os
 import re
-import shutil
 import signal
 
 import pytest
 
 from harness import BUILD, SCRIPTS, free_port, one_line, read, report_of, until
-from nodes import QUICK, SHOW, Job, ends, listening, ranks, says, shown, starts, states, tells
-from tcp_store import Client
+from nodes import (
+    QUICK, SHOW, Job, alone, blames_no_worker, ends, held, listening, ranks, says, shown, starts, states, tells)
 from tcp_store import Client
 
 
@@ -35,22 +33,6 @@ def causes(*files):
     reports = [json.loads(read(file)) for file in files]
     assert {report["outcome"] for report in reports} == {"failed"}
     return [report["root_cause"] for report in reports], reports
-
-
-def blames_no_worker(job, runs, *words):
-    """They end with 1, and both reports name what happened and no worker (see alone())."""
-    for ended, number in zip(ends(*runs.values(), rc=1), runs):
-        text = "\n".join(report_of(ended.err))
-        assert "exitcode" not in text and all(word in text for word in words), str(ended)
-        report = json.loads(read(job.lockstep.folder / f"report.{number}"))
-        assert (report["outcome"], report["root_cause"]) == ("failed", None), report
-        assert all(word in report["reason"] for word in words), report
-        assert all(failure["after_stop"] for failure in report["failures"]), report
-
-
-def alone(job, number):
-    """Arguments of agent `number` for blames_no_worker()."""
-    return "--exit-code", "worker", "--report", job.lockstep.folder / f"report.{number}"
 
 
 # --- ranks (rows 50, 54, 55) ---
@@ -228,17 +210,6 @@ def test_what_another_node_says_steers_no_terminal(static):
 # --- signals ---
 
 
-def held(job, count, *args, actions=("pause",), own=None, **options):
-    """Nodes that run; number 0 hosts."""
-    runs = []
-    for number in range(count):
-        runs.append(job.node(number, *args, *(own(job, number) if own else ()), actions=(SHOW, *actions), **options))
-        listening(job.port)
-    for run in runs:
-        starts(run, 1)
-    return runs
-
-
 # A job that needs both nodes is over when one of them is told to stop.
 @pytest.mark.parametrize("told", [0, 1])
 def test_a_signal_to_one_agent_of_a_fixed_job_ends_it(job, told):
@@ -330,124 +301,6 @@ def test_a_spare_ends_well(dynamic):
     go.touch()
     ended = ends(*runs, spare)
     assert shown(spare) == [] and "spare" in ended[2].err
-
-
-def test_a_spare_takes_the_place_of_a_lost_node(dynamic):
-    go = dynamic.lockstep.folder / "go"
-    runs = held(dynamic, 2, settings=QUICK, actions=(f"wait={go}",))
-    spare = dynamic.node(2, settings=QUICK, actions=(SHOW, f"wait={go}"))
-    until(lambda: states(dynamic)["redundancy_list"], what="the spare is on its list")
-    kill_agent(runs[1])
-    again = starts(runs[0], 2)[1]
-    (taken,) = starts(spare, 1)
-    go.touch()
-    ends(runs[0], spare)
-    assert (again["RANK"], taken["RANK"], again["WORLD_SIZE"]) == ("0", "1", "2")
-    assert again["TORCHELASTIC_RESTART_COUNT"] == taken["TORCHELASTIC_RESTART_COUNT"] == "0"
-
-
-def kill_agent(run):
-    """SIGKILL to the agent: its guardian ends the workers."""
-    run.signal(signal.SIGKILL, run.agent())
-    run.none_left()
-    run.wait()
-
-
-def test_a_lost_node_where_min_allows_it(dynamic):
-    go = dynamic.lockstep.folder / "go"
-    runs = held(dynamic, 3, nnodes="2:3", settings=QUICK + ",last_call_timeout=1", actions=(f"wait={go}",))
-    kill_agent(runs[1])
-    for run, rank in ((runs[0], "0"), (runs[2], "1")):
-        again = starts(run, 2)[1]
-        assert (again["WORLD_SIZE"], again["RANK"], again["TORCHELASTIC_RESTART_COUNT"]) == ("2", rank, "0")
-    go.touch()
-    ended = ends(runs[0], runs[2])
-    assert all("127.0.0.3 is gone (" in end.err for end in ended)
-    for end in ended:
-        assert "starting the workers of this node again with 2 nodes (this is not counted as a restart)" in end.err
-        assert "restarts left" not in end.err
-
-
-def test_a_lost_node_where_min_does_not_allow_it(job):
-    runs = held(job, 3, nnodes="3", settings=QUICK, own=alone)
-    kill_agent(runs[1])
-    name = {"c10d": "127.0.0.3 is gone (connection closed)", "static": "node 1 is gone (no heartbeat for 2 s)",
-            "lockstep": "is gone: the connection was closed; 2 nodes are left of at least 3"}[job.backend]
-    blames_no_worker(job, {0: runs[0], 2: runs[2]}, name)
-
-
-# Workers of the other nodes that fail over it would fail the job: the agents know before that.
-def test_a_lost_node_without_restarts(dynamic):
-    go = dynamic.lockstep.folder / "go"
-    runs = held(dynamic, 3, "--max-restarts", 0, nnodes="2:3", settings="last_call_timeout=1", actions=(f"wait={go}",))
-    kill_agent(runs[1])
-    for run in (runs[0], runs[2]):
-        assert starts(run, 2, 5)[1]["WORLD_SIZE"] == "2"
-    go.touch()
-    for end in ends(runs[0], runs[2]):
-        assert "127.0.0.3 is gone (connection closed)" in end.err, str(end)
-
-
-# Left behind under another user id, and the agent has no CAP_KILL: as good as one that hangs in the kernel.
-LEAVE_BEHIND = """
-if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then
-  setpriv --reuid=65534 --clear-groups sleep 1000 &
-  until grep -q "^Uid:.65534" /proc/$!/status; do :; done
-  exit 1
-fi"""
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
-def test_heartbeats_go_on_while_a_leftover_cannot_be_killed(static):
-    node0 = static.node(0, "--max-restarts", 1, settings=QUICK, actions=(SHOW, "%0", "pause"))
-    listening(static.port)
-    bound = ("setpriv", "--bounding-set=-kill", "--inh-caps=-kill")
-    node1 = static.lockstep.start(*static.command(1, "--max-restarts", 1, settings=QUICK), "--no-python", "/bin/sh", "-c",
-                                  LEAVE_BEHIND, program=(*bound, BUILD / "lockstep", "run"))
-    starts(node0, 1)
-    (left,) = until(lambda: [pid for pid, comm in node1.living().items() if comm == "sleep"], what="a leftover")
-    until(lambda: not any(comm == "sh" for comm in node1.living().values()), what="node 1 sweeps")
-    peer = Client(("127.0.0.1", static.port))
-    def beats():
-        return peer.add(f"/{static.id}/lockstep/alive/1", 0)
-    before = beats()
-    until(lambda: beats() >= before + 3, 8, "heartbeats for longer than a silent node may live")
-    assert len(shown(node0)) == 1, "the restart waits for the sweep"
-    peer.socket.close()
-    os.kill(left, signal.SIGKILL)
-    ends(node0, node1)
-    assert len(shown(node0)) == 2
-
-
-# Row 63.
-def test_the_host_of_the_store_is_killed(job):
-    host, other = held(job, 2, own=alone)
-    kill_agent(host)
-    blames_no_worker(job, {1: other}, f"127.0.0.1:{job.port}", "is gone" if job.backend == "lockstep" else "is lost")
-
-
-# Nobody closes its connections.
-def test_the_host_of_the_store_is_frozen(static):
-    host, other = held(static, 2, settings=QUICK)
-    agent = host.agent()
-    host.signal(signal.SIGSTOP, agent)
-    (ended,) = ends(other, rc=1, timeout=10)
-    assert "the store of node rank 0 at 127.0.0.1" in ended.err and "no heartbeat for 2 s" in ended.err, str(ended)
-    host.signal(signal.SIGCONT, agent)
-    (ended,) = ends(host, rc=1, timeout=10)
-    assert "node 1" in ended.err, str(ended)
-
-
-# The host says at once that the job has failed; the other one can't end well by itself.
-def test_a_frozen_guest_learns_that_it_was_given_up(job):
-    runs = held(job, 2, settings=QUICK)
-    agent = runs[1].agent()
-    runs[1].signal(signal.SIGSTOP, agent)
-    says(runs[0], "the job has failed", "Root Cause (no worker failed by itself)")
-    runs[1].signal(signal.SIGCONT, agent)
-    ended = ends(*runs, rc=1)
-    if job.backend == "c10d":
-        assert "the job has failed: the other nodes gave this one up" in ended[1].err, str(ended[1])
 
 
 # --- the exit barrier (row 74) ---
