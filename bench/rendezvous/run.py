@@ -67,10 +67,10 @@ def start_to_exit():
     table(("what", "measured", "beside it", "ratio", "goal"), rows)
 
 
-def simulate(*args, runs=5):
+def simulate(*args, runs=5, sim="hub_sim"):
     found = []
     for _ in range(runs):
-        out = subprocess.run([BUILD / "bench/hub_sim", *args], capture_output=True, text=True, timeout=120)
+        out = subprocess.run([BUILD / "bench" / sim, *args], capture_output=True, text=True, timeout=120)
         result = json.loads(out.stdout.splitlines()[-1])
         assert result["good"], out.stdout + out.stderr
         found.append(result)
@@ -91,13 +91,22 @@ def scale():
         ours[count] = result["ranks_ms"]
         rows.append((count, f"{result['ranks_ms']:.1f} ms", f"{result['messages_per_agent']:.1f}", "2 s at 4,096; at most 4 messages"))
     table(("agents, lockstep", "all have their ranks after", "messages an agent, the greeting included", "goal"), rows)
+    c10d = {}
+    rows = []
+    for count in (8, 32, 64, 128, 256):
+        result = simulate("--agents", str(count), "--calm", runs=3, sim="c10d_sim")
+        c10d[count] = result["ranks_ms"]
+        rows.append((count, f"{result['ranks_ms']:.0f} ms", f"{result['ranks_requests'] / count:.0f}",
+                     f"{result['ranks_host_cpu_ms']:.0f} ms"))
+    table(("agents, our c10d", "all have their ranks after", "requests an agent", "the host's processor time"), rows)
     theirs = {}
     rows = []
     for count in (8, 32, 64):
         theirs[count] = statistics.median(handlers(count) for _ in range(3))
-        rows.append((count, f"{theirs[count]:.0f} ms", f"{theirs[count] / ours[count]:.0f} x"))
-    table(("handlers of PyTorch 2.6, threads, c10d", "all have their ranks after", "lockstep is faster by"), rows)
-    draw(ours, theirs)
+        rows.append((count, f"{theirs[count]:.0f} ms", f"{theirs[count] / ours[count]:.0f} x",
+                     f"{theirs[count] / c10d[count]:.0f} x"))
+    table(("handlers of PyTorch 2.6, threads, c10d", "all have their ranks after", "lockstep is faster by", "our c10d by"), rows)
+    draw({"lockstep": ours, "our c10d": c10d, "torchrun 2.6 (c10d handlers)": theirs})
     print("![seconds until all agents have their ranks](rendezvous/curve.svg)\n")
     result = simulate("--agents", "64", "--fail", runs=20)
     table(("a worker fails at 64 agents", "measured, median", "goal"),
@@ -105,8 +114,8 @@ def scale():
            ("all have the ranks of the next round after", f"{result['again_ms']:.1f} ms", "300 ms")])
 
 
-def draw(ours, theirs):
-    """Both curves, logarithmic both ways, as a plain SVG."""
+def draw(curves):
+    """All curves, logarithmic both ways, as a plain SVG."""
     import math
     width, height, left, bottom = 640, 400, 70, 50
     def x(count):
@@ -118,10 +127,10 @@ def draw(ours, theirs):
     for power, name in ((0, "1 ms"), (1, "10 ms"), (2, "100 ms"), (3, "1 s"), (4, "10 s")):
         at = y(10 ** power)
         parts.append(f'<path d="M{left} {at:.1f}H{width - 20}" stroke="#ddd"/><text x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{name}</text>')
-    for count in sorted(ours):
+    for count in sorted(set().union(*curves.values())):
         parts.append(f'<text x="{x(count):.1f}" y="{height - bottom + 18}" text-anchor="middle">{count}</text>')
     parts.append(f'<text x="{(left + width) / 2:.0f}" y="{height - 12}" text-anchor="middle">agents</text>')
-    for points, colour, name in ((ours, "#0a7", "lockstep"), (theirs, "#c33", "torchrun 2.6 (c10d handlers)")):
+    for (name, points), colour in zip(curves.items(), ("#0a7", "#07a", "#c33")):
         line = " ".join(f"{x(count):.1f},{y(max(ms, 1)):.1f}" for count, ms in sorted(points.items()))
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for count, ms in points.items():

@@ -39,7 +39,11 @@ TEST_F(DynamicBackendTest, TwoMeetAThirdWaitsAndTheNextRoundHasThemAll) {
 
 // All at once: whoever tried again at once after a lost write would lose again to all the others.
 TEST_F(DynamicBackendTest, ManyDoNotGetInOneAnothersWay) {
-  constexpr std::size_t kMany = 120;
+#ifdef __SANITIZE_ADDRESS__
+  constexpr std::size_t kMany = 20;  // reading the state takes ten times as long
+#else
+  constexpr std::size_t kMany = 60;
+#endif
   settings.dynamic.min_nodes = settings.dynamic.max_nodes = kMany;
   settings.dynamic.poll_interval = 1s;
   settings.dynamic.keep_alive_interval = 60s;
@@ -53,7 +57,7 @@ TEST_F(DynamicBackendTest, ManyDoNotGetInOneAnothersWay) {
     return std::all_of(agents.begin(), agents.end(),
                        [](const Agent& agent) { return agent.joined.has_value(); });
   });
-  EXPECT_LT(requests() - before, 60 * kMany) << "some 24 a node; without pauses 130";
+  EXPECT_LT(requests() - before, 50 * kMany) << "some 21 a node; without pauses 69";
 }
 
 TEST_F(DynamicBackendTest, AFailureIsToldAtOnceAndCountedOnce) {
