@@ -236,7 +236,7 @@ void EtcdLegacy::leave(Departure how, Done<void> done) {
 std::string EtcdLegacy::waiting_for() const {
   if (!etcd_) return "etcd";
   const std::string trouble = etcd_->trouble().empty() ? "" : " (" + etcd_->trouble() + ")";
-  const std::string place = "etcd at " + etcd_->endpoints() + trouble;
+  std::string place = "etcd at " + etcd_->endpoints() + trouble;
   if (!driver_) return place;
   if (in_barrier_)
     return fmt::format(

@@ -116,9 +116,9 @@ std::optional<Time> Coordinator::adoption_ends() const {
 }
 
 std::string Coordinator::why_missing(const std::vector<int>& ranks) const {
-  const std::string lead = settings_.last_lead_called.empty()
-                               ? "the node that led the rendezvous is gone"
-                               : settings_.last_lead_called + ", which led the rendezvous, is gone";
+  std::string lead = settings_.last_lead_called.empty()
+                         ? "the node that led the rendezvous is gone"
+                         : settings_.last_lead_called + ", which led the rendezvous, is gone";
   if (ranks.size() == 1 && ranks.front() == settings_.last_lead) return lead;
   return fmt::format("{} of {} nodes have not come over since {}", ranks.size(), current_->size,
                      lead);
