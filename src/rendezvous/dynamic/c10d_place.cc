@@ -55,13 +55,19 @@ void C10dPlace::settle_host() {
   }
   Error error = std::move(server).error();
   if (found_.choice.may_join_instead && error.code == Errc::already_exists) {
-    const std::string holder = host::port_holder(endpoint.port);
-    host_reason_ += fmt::format(", but port {} is held by {}", endpoint.port,
-                                holder.empty() ? "another program" : holder);
+    port_taken_ = true;
     return reach(endpoint.host);
   }
   host::name_port_holder(error, endpoint.port);
   finish(tl::make_unexpected(std::move(error).within("host the rendezvous store")));
+}
+
+// Looking for the holder of a port takes milliseconds: only where somebody reads it.
+std::string C10dPlace::host_reason() const {
+  if (!port_taken_) return host_reason_;
+  const std::string holder = host::port_holder(settings_.endpoint.port);
+  return fmt::format("{}, but port {} is held by {}", host_reason_, settings_.endpoint.port,
+                     holder.empty() ? "another program" : holder);
 }
 
 // It hosts because it was told to: what would it have done by itself?
@@ -90,7 +96,7 @@ void C10dPlace::reach(const std::string& host) {
     if (outcome) return open_state();
     Error error = std::move(outcome).error();
     error.message = fmt::format("the connection to the c10d store has failed: {} ({})",
-                                error.message, host_reason_);
+                                error.message, host_reason());
     finish(tl::make_unexpected(std::move(error)));
   });
 }
@@ -182,7 +188,7 @@ std::string C10dPlace::describe() const {
   std::string text = "the store at " + keys_->place();
   if (!open_done_) return text;
   return fmt::format("{} (last attempt: {}; this node does not host it: {})", text,
-                     keys_->attempt_text(), host_reason_);
+                     keys_->attempt_text(), host_reason());
 }
 
 }  // namespace lockstep::rendezvous

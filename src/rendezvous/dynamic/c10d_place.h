@@ -47,6 +47,7 @@ class C10dPlace : public MeetingPlace {
 
  private:
   void settle_host();
+  std::string host_reason() const;
   void check_host();
   void look_who_left();
   std::string announcement(const std::string& from) const;
@@ -62,6 +63,7 @@ class C10dPlace : public MeetingPlace {
   FoundHost found_;
   io::TimePoint reach_until_{};
   std::string host_reason_;
+  bool port_taken_ = false;  // where this node would have hosted
   std::string node_address_;
   std::unique_ptr<store::Server> server_;
   std::unique_ptr<TcpKeyValue> keys_;
