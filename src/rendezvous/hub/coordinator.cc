@@ -167,7 +167,7 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
   if (viable() + on_their_way < settings_.min_nodes) {
     const std::string text = failed.line + "; too many nodes have left for another round";
     interrupt(true, text, 0);
-    return end_job(Outcome::failed, text);
+    return give_up_round(text);
   }
   ++restarts_;
   write_down();
@@ -231,7 +231,7 @@ void Coordinator::missing_from_round(const std::string& why) {
       fmt::format("{}; {} {} left of at least {}", why, viable(),
                   viable() == 1 ? "node is" : "nodes are", settings_.min_nodes);
   interrupt(true, text, 0);
-  end_job(Outcome::failed, text);
+  give_up_round(text);
 }
 
 // --- the end ---

@@ -158,7 +158,7 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
   consider(now);
 }
 
-// Nobody of them can go on: all are members, none a spare.
+// Those who wait were to take part, none is a spare.
 void Coordinator::give_up_round(const std::string& text) {
   proposal_.reset();
   for (auto& [peer, other] : members_) {

@@ -321,6 +321,18 @@ TEST(Coordinator, TheBarrierOpensForAllAndHeedsFailures) {
   EXPECT_EQ(f.refused("late"), "the rendezvous 'job' is closed: the job has ended well");
 }
 
+TEST(Coordinator, ANewNodeThatWasToTakePartHearsThatTooFewAreLeft) {
+  Fixture f(nodes(3, 4));
+  f.join_all({"a", "b", "c", "d"});
+  f.lose("d");
+  f.join("new");
+  f.lose("c");
+  f.lose("b");
+  EXPECT_EQ(f.agents["new"].last<Ended>(), nullptr);
+  EXPECT_NE(f.refused("new").find("2 nodes are left of at least 3"), std::string::npos)
+      << f.refused("new");
+}
+
 TEST(Coordinator, NobodyNewIsLetInOnceSomeHaveFinished) {
   Fixture f(nodes(2, 3));
   f.join_all({"a", "b"});
