@@ -15,7 +15,7 @@ FLOORS = {
     1: "codec io",
     2: "proc host http",
     3: "store logs",
-    4: "rendezvous ssh setup slurm cloud",
+    4: "rendezvous launch ssh setup slurm cloud",
     5: "agent status",
     6: "cluster",
     7: "cli",

@@ -263,7 +263,7 @@ int NodeAgent::exit_code() const {
     case Outcome::peer_failed:
       break;
   }
-  if (config_.exit_code != ExitCodeMode::worker) return 1;
+  if (config_.exit_code != launch::ExitCodeMode::worker) return 1;
   const FailureReport all = job_report("failed");
   const auto root = root_cause(all);
   if (!root) return 1;

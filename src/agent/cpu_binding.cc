@@ -1,9 +1,9 @@
 #include "agent/cpu_binding.h"
 
-#include "agent/helper_command.h"
 #include "host/cpus.h"
 #include "host/gpus.h"
 #include "host/numa.h"
+#include "proc/helper_output.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,16 +11,16 @@
 namespace lockstep::agent {
 namespace {
 
-host::BindMode bind_mode(NumaBinding mode) {
+host::BindMode bind_mode(launch::NumaBinding mode) {
   switch (mode) {
-    case NumaBinding::socket:
+    case launch::NumaBinding::socket:
       return host::BindMode::socket;
-    case NumaBinding::exclusive:
+    case launch::NumaBinding::exclusive:
       return host::BindMode::exclusive;
-    case NumaBinding::core_complex:
+    case launch::NumaBinding::core_complex:
       return host::BindMode::core_complex;
-    case NumaBinding::node:
-    case NumaBinding::none:
+    case launch::NumaBinding::node:
+    case launch::NumaBinding::none:
       break;
   }
   return host::BindMode::node;
@@ -28,15 +28,15 @@ host::BindMode bind_mode(NumaBinding mode) {
 
 }  // namespace
 
-Result<std::vector<std::vector<int>>> plan_cpu_binding(NumaBinding mode, int nproc) {
+Result<std::vector<std::vector<int>>> plan_cpu_binding(launch::NumaBinding mode, int nproc) {
   std::vector<std::vector<int>> plan(static_cast<std::size_t>(nproc));
-  if (mode == NumaBinding::none) return plan;
+  if (mode == launch::NumaBinding::none) return plan;
   LOCKSTEP_TRY_ASSIGN(const host::Topology topology, host::read_topology(""));
   host::BindRequest request;
   request.mode = bind_mode(mode);
   request.local_world_size = nproc;
   LOCKSTEP_TRY_ASSIGN(request.allowed, host::allowed_cpus());
-  const auto gpus = host::visible_cuda_gpus("", host::gpu_environment(), helper_output);
+  const auto gpus = host::visible_cuda_gpus("", host::gpu_environment(), proc::helper_output);
   std::transform(gpus.begin(), gpus.end(), std::back_inserter(request.gpu_nodes),
                  [](const host::Gpu& gpu) { return gpu.numa_node; });
   for (int local_rank = 0; local_rank < nproc; ++local_rank) {

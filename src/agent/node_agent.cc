@@ -1,6 +1,5 @@
 #include "agent/node_agent.h"
 
-#include "agent/backend_choice.h"
 #include "agent/job.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -8,6 +7,7 @@
 #include "host/identity.h"
 #include "host/port_owner.h"
 #include "io/open_files.h"
+#include "launch/backend_choice.h"
 #include "proc/leftovers.h"
 #include "proc/signals.h"
 
@@ -27,16 +27,16 @@ namespace {
 constexpr std::size_t kOwnFiles = 18;
 constexpr std::size_t kFilesOfAWorker = 2;
 
-proc::Rung rung_of(Isolation isolation) {
+proc::Rung rung_of(launch::Isolation isolation) {
   switch (isolation) {
-    case Isolation::pidns:
+    case launch::Isolation::pidns:
       return proc::Rung::pidns;
-    case Isolation::cgroup:
+    case launch::Isolation::cgroup:
       return proc::Rung::cgroup;
-    case Isolation::none:
+    case launch::Isolation::none:
       return proc::Rung::none;
-    case Isolation::guardian:
-    case Isolation::automatic:
+    case launch::Isolation::guardian:
+    case launch::Isolation::automatic:
       break;
   }
   // A cgroup shows in /proc/self/cgroup and moves where a program looks for its memory limit; a PID
@@ -44,7 +44,7 @@ proc::Rung rung_of(Isolation isolation) {
   return proc::Rung::guardian;
 }
 
-logs::CaptureRules capture_rules_of(const LogConfig& config) {
+logs::CaptureRules capture_rules_of(const launch::LogConfig& config) {
   logs::CaptureRules rules;
   rules.redirects = config.redirects;
   rules.tee = config.tee;
@@ -71,7 +71,7 @@ Status check_writable(const std::string& path) {
 
 }  // namespace
 
-Result<int> run_job(const LaunchConfig& config) {
+Result<int> run_job(const launch::LaunchConfig& config) {
   LOCKSTEP_TRY(
       io::check_open_files(kOwnFiles + kFilesOfAWorker * static_cast<std::size_t>(config.nproc)));
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
@@ -81,7 +81,7 @@ Result<int> run_job(const LaunchConfig& config) {
   return agent.run();
 }
 
-NodeAgent::NodeAgent(const LaunchConfig& config, proc::Containment containment)
+NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment containment)
     : config_(config),
       environment_(environment_of(environ)),
       host_name_(host::hostname()),
@@ -132,9 +132,10 @@ Status NodeAgent::prepare() {
   offer.host = node_name_;
   if (config_.node_rank_given) offer.node_rank = config_.node_rank;
   offer.max_restarts = config_.max_restarts;
-  LOCKSTEP_TRY_ASSIGN(rendezvous_,
-                      make_backend(loop_, config_, std::move(offer),
-                                   [this](const std::string& addr) { return offer_store(addr); }));
+  LOCKSTEP_TRY_ASSIGN(rendezvous_, launch::make_backend(loop_, config_, std::move(offer),
+                                                        [this](const std::string& addr) {
+                                                          return offer_store(addr);
+                                                        }));
   rendezvous_->on_interruption(
       [this](const rendezvous::Interruption& what) { on_interruption(what); });
   LOCKSTEP_TRY(open_watchdogs());

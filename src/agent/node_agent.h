@@ -4,7 +4,6 @@
 
 #include "agent/cpu_binding.h"
 #include "agent/failure_report.h"
-#include "agent/launch_config.h"
 #include "agent/oom.h"
 #include "agent/signal_source.h"
 #include "agent/watchdog.h"
@@ -12,6 +11,7 @@
 #include "agent/worker_spec.h"
 #include "http/server.h"
 #include "io/loop.h"
+#include "launch/launch_config.h"
 #include "logs/capture.h"
 #include "logs/capture_plan.h"
 #include "logs/console.h"
@@ -35,7 +35,7 @@ namespace lockstep::agent {
 
 class NodeAgent {
  public:
-  NodeAgent(const LaunchConfig& config, proc::Containment containment);
+  NodeAgent(const launch::LaunchConfig& config, proc::Containment containment);
 
   Result<int> run();
 
@@ -116,7 +116,7 @@ class NodeAgent {
   status::Metrics metrics() const;
   http::Response health() const;
 
-  const LaunchConfig& config_;
+  const launch::LaunchConfig& config_;
   Environment environment_;
   std::string host_name_;
   std::string node_name_;

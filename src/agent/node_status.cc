@@ -6,7 +6,7 @@ namespace lockstep::agent {
 
 void NodeAgent::emit(const std::string& state, const Worker* worker,
                      std::optional<double> duration_ms) {
-  if (config_.event_handler == EventHandler::null) return;
+  if (config_.event_handler == launch::EventHandler::null) return;
   status::Event event;
   event.state = state;
   event.source = worker == nullptr ? status::Event::Source::agent : status::Event::Source::worker;

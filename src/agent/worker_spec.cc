@@ -9,7 +9,7 @@ namespace lockstep::agent {
 namespace {
 
 // What is the same for all workers of the attempt.
-Environment shared_environment(const LaunchConfig& config, const Round& round,
+Environment shared_environment(const launch::LaunchConfig& config, const Round& round,
                                const AttemptFacts& facts, const Environment& inherited) {
   Environment env = inherited;
   env["GROUP_RANK"] = std::to_string(round.group_rank);
@@ -45,23 +45,23 @@ void virtualise(Environment& env, int local_rank) {
   if (index < devices.size()) visible->second = std::string(strip(devices[index]));
 }
 
-std::vector<std::string> worker_argv(const LaunchConfig& config, int local_rank) {
+std::vector<std::string> worker_argv(const launch::LaunchConfig& config, int local_rank) {
   const std::string rank = std::to_string(local_rank);
   std::vector<std::string> argv = config.command;
   if (config.substitute)
     for (std::size_t i = 1; i < argv.size(); ++i)
       argv[i] = codec::substitute(argv[i], {{"local_rank", rank}});
   const auto at = argv.begin() + static_cast<std::ptrdiff_t>(config.local_rank_argument_at);
-  if (config.local_rank_argument == LocalRankArgument::dash)
+  if (config.local_rank_argument == launch::LocalRankArgument::dash)
     argv.insert(at, "--local-rank=" + rank);
-  if (config.local_rank_argument == LocalRankArgument::underscore)
+  if (config.local_rank_argument == launch::LocalRankArgument::underscore)
     argv.insert(at, "--local_rank=" + rank);
   return argv;
 }
 
 }  // namespace
 
-std::vector<WorkerSpec> make_worker_specs(const LaunchConfig& config, const Round& round,
+std::vector<WorkerSpec> make_worker_specs(const launch::LaunchConfig& config, const Round& round,
                                           const AttemptFacts& facts, const Environment& inherited) {
   const Environment shared = shared_environment(config, round, facts, inherited);
   std::vector<WorkerSpec> specs;

@@ -3,7 +3,7 @@
 // variables" in docs/command-line.md); scripts and torch itself compare with them literally.
 #pragma once
 
-#include "agent/launch_config.h"
+#include "launch/launch_config.h"
 #include "rendezvous/round.h"
 
 #include <map>
@@ -28,7 +28,7 @@ struct AttemptFacts {
 };
 
 // inherited: the agent's own environment.
-std::vector<WorkerSpec> make_worker_specs(const LaunchConfig& config, const Round& round,
+std::vector<WorkerSpec> make_worker_specs(const launch::LaunchConfig& config, const Round& round,
                                           const AttemptFacts& facts, const Environment& inherited);
 
 std::vector<std::string> environment_block(const Environment& env);  // "NAME=value" ...

@@ -7,8 +7,8 @@
 namespace lockstep::agent {
 namespace {
 
-LaunchConfig two_workers() {
-  LaunchConfig config;
+launch::LaunchConfig two_workers() {
+  launch::LaunchConfig config;
   config.nproc = 2;
   config.role = "trainer";
   config.run_id = "job7";
@@ -36,7 +36,7 @@ Round one_node() {
 }
 
 TEST(WorkerSpec, EnvironmentIsPyTorchs) {
-  LaunchConfig config = two_workers();
+  launch::LaunchConfig config = two_workers();
   Round round = one_node();
   round.master_addr = "127.0.0.1";
   round.master_port = 41000;
@@ -75,7 +75,7 @@ TEST(WorkerSpec, EnvironmentIsPyTorchs) {
 }
 
 TEST(WorkerSpec, WhatTheUserSetIsKept) {
-  LaunchConfig config = two_workers();
+  launch::LaunchConfig config = two_workers();
   config.omp_num_threads = "1";
   const auto specs =
       make_worker_specs(config, one_node(), facts(),
@@ -91,16 +91,16 @@ TEST(WorkerSpec, ArgumentsAreTemplates) {
 }
 
 TEST(WorkerSpec, LegacyLaunchPassesTheLocalRank) {
-  LaunchConfig config = two_workers();
-  config.local_rank_argument = LocalRankArgument::dash;
+  launch::LaunchConfig config = two_workers();
+  config.local_rank_argument = launch::LocalRankArgument::dash;
   const Round round = one_node();
   EXPECT_EQ(make_worker_specs(config, round, facts(), {})[1].argv.at(3), "--local-rank=1");
-  config.local_rank_argument = LocalRankArgument::underscore;
+  config.local_rank_argument = launch::LocalRankArgument::underscore;
   EXPECT_EQ(make_worker_specs(config, round, facts(), {})[0].argv.at(3), "--local_rank=0");
 }
 
 TEST(WorkerSpec, VirtualLocalRankGivesEachWorkerOneDevice) {
-  LaunchConfig config = two_workers();
+  launch::LaunchConfig config = two_workers();
   config.virtual_local_rank = true;
   const Round round = one_node();
   const auto listed = make_worker_specs(config, round, facts(), {{"CUDA_VISIBLE_DEVICES", "4, 7"}});

@@ -10,10 +10,10 @@
 namespace lockstep::cli {
 namespace {
 
-using agent::LaunchConfig;
-using agent::Origin;
-using agent::RankOrder;
-using agent::Rule;
+using launch::LaunchConfig;
+using launch::Origin;
+using launch::RankOrder;
+using launch::Rule;
 
 struct Row {
   std::string what;

@@ -6,9 +6,9 @@
 namespace lockstep::cli {
 namespace {
 
-using agent::LaunchConfig;
-using agent::Origin;
-using agent::Rule;
+using launch::LaunchConfig;
+using launch::Origin;
+using launch::Rule;
 
 LaunchConfig sample() {
   LaunchConfig config;

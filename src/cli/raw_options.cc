@@ -16,7 +16,7 @@ void assign(std::string& target, const Parsed& parsed, std::string_view name) {
   if (auto text = parsed.text(name)) target = *std::move(text);
 }
 
-void assign_logs(agent::RawOptions& raw, const Parsed& parsed) {
+void assign_logs(launch::RawOptions& raw, const Parsed& parsed) {
   raw.log_dir = parsed.text("log-dir");
   assign(raw.redirects, parsed, "redirects");
   assign(raw.tee, parsed, "tee");
@@ -28,7 +28,7 @@ void assign_logs(agent::RawOptions& raw, const Parsed& parsed) {
   raw.logs_specs = parsed.text("logs-specs");
 }
 
-void assign_topology(agent::RawOptions& raw, const Parsed& parsed) {
+void assign_topology(launch::RawOptions& raw, const Parsed& parsed) {
   raw.nnodes = parsed.text("nnodes");
   assign(raw.nproc_per_node, parsed, "nproc-per-node");
   assign(raw.role, parsed, "role");
@@ -49,8 +49,8 @@ void assign_topology(agent::RawOptions& raw, const Parsed& parsed) {
 
 }  // namespace
 
-agent::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
-  agent::RawOptions raw;
+launch::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
+  launch::RawOptions raw;
   assign_topology(raw, parsed);
   assign_logs(raw, parsed);
   for (const auto& [name, value] : parsed.values) {

@@ -1,13 +1,13 @@
 // lockstep run, torchrun and lockstep launch: options to LaunchConfig to one job.
 #include "agent/job.h"
-#include "agent/launch_config.h"
-#include "agent/machine_facts.h"
-#include "agent/raw_options.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/explain.h"
 #include "cli/run_options.h"
+#include "launch/launch_config.h"
+#include "launch/machine_facts.h"
+#include "launch/raw_options.h"
 #include "proc/signals.h"
 
 #include <signal.h>
@@ -62,10 +62,10 @@ std::optional<std::string> take_token() {
 }
 
 int launch(std::string_view program, const Parsed& parsed, RunAs as) {
-  agent::RawOptions raw = raw_options(parsed, as == RunAs::launch);
+  launch::RawOptions raw = raw_options(parsed, as == RunAs::launch);
   raw.called_torchrun = as == RunAs::torchrun;
   raw.rdzv_token = take_token();
-  const auto config = agent::make_launch_config(raw, agent::machine_facts());
+  const auto config = launch::make_launch_config(raw, launch::machine_facts());
   if (!config) {
     print_error(program, config.error());
     return kFailed;

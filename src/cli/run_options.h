@@ -2,8 +2,8 @@
 // below understand.
 #pragma once
 
-#include "agent/raw_options.h"
 #include "cli/options.h"
+#include "launch/raw_options.h"
 
 #include <cstdint>
 #include <span>
@@ -18,7 +18,7 @@ const Table& launch_table();    // lockstep launch: run_table and what torch.dis
 const Table& store_table();     // lockstep store
 
 // parsed: by run_table or launch_table, with a script.
-agent::RawOptions raw_options(const Parsed& parsed, bool legacy_launch);
+launch::RawOptions raw_options(const Parsed& parsed, bool legacy_launch);
 
 struct StoreOptions {
   std::string host = "127.0.0.1";

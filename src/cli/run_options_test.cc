@@ -57,7 +57,7 @@ TEST(Tables, HelpFitsTheScreen) {
 }
 
 TEST(RawOptions, DefaultsAreTorchruns) {
-  const agent::RawOptions raw = raw_options(parsed(run_table(), {"T", "a"}), false);
+  const launch::RawOptions raw = raw_options(parsed(run_table(), {"T", "a"}), false);
   EXPECT_EQ(raw.nnodes, std::nullopt);
   EXPECT_EQ(raw.nproc_per_node, "1");
   EXPECT_EQ(raw.rdzv_backend, std::nullopt);
@@ -75,41 +75,41 @@ TEST(RawOptions, DefaultsAreTorchruns) {
 TEST(RawOptions, EveryTextReachesItsField) {
   const struct {
     const char* name;
-    std::string (*get)(const agent::RawOptions&);
+    std::string (*get)(const launch::RawOptions&);
   } rows[] = {
-      {"nnodes", [](const agent::RawOptions& raw) { return *raw.nnodes; }},
-      {"nproc-per-node", [](const agent::RawOptions& raw) { return raw.nproc_per_node; }},
-      {"role", [](const agent::RawOptions& raw) { return raw.role; }},
-      {"node-rank", [](const agent::RawOptions& raw) { return std::to_string(*raw.node_rank); }},
-      {"master-addr", [](const agent::RawOptions& raw) { return *raw.master_addr; }},
+      {"nnodes", [](const launch::RawOptions& raw) { return *raw.nnodes; }},
+      {"nproc-per-node", [](const launch::RawOptions& raw) { return raw.nproc_per_node; }},
+      {"role", [](const launch::RawOptions& raw) { return raw.role; }},
+      {"node-rank", [](const launch::RawOptions& raw) { return std::to_string(*raw.node_rank); }},
+      {"master-addr", [](const launch::RawOptions& raw) { return *raw.master_addr; }},
       {"master-port",
-       [](const agent::RawOptions& raw) { return std::to_string(*raw.master_port); }},
-      {"local-addr", [](const agent::RawOptions& raw) { return *raw.local_addr; }},
-      {"rdzv-backend", [](const agent::RawOptions& raw) { return *raw.rdzv_backend; }},
-      {"rdzv-endpoint", [](const agent::RawOptions& raw) { return raw.rdzv_endpoint; }},
-      {"rdzv-id", [](const agent::RawOptions& raw) { return raw.rdzv_id; }},
-      {"rdzv-conf", [](const agent::RawOptions& raw) { return raw.rdzv_conf; }},
-      {"rdzv-token-file", [](const agent::RawOptions& raw) { return *raw.rdzv_token_file; }},
+       [](const launch::RawOptions& raw) { return std::to_string(*raw.master_port); }},
+      {"local-addr", [](const launch::RawOptions& raw) { return *raw.local_addr; }},
+      {"rdzv-backend", [](const launch::RawOptions& raw) { return *raw.rdzv_backend; }},
+      {"rdzv-endpoint", [](const launch::RawOptions& raw) { return raw.rdzv_endpoint; }},
+      {"rdzv-id", [](const launch::RawOptions& raw) { return raw.rdzv_id; }},
+      {"rdzv-conf", [](const launch::RawOptions& raw) { return raw.rdzv_conf; }},
+      {"rdzv-token-file", [](const launch::RawOptions& raw) { return *raw.rdzv_token_file; }},
       {"exit-barrier-timeout",
-       [](const agent::RawOptions& raw) { return std::to_string(*raw.exit_barrier_timeout); }},
+       [](const launch::RawOptions& raw) { return std::to_string(*raw.exit_barrier_timeout); }},
       {"max-restarts",
-       [](const agent::RawOptions& raw) { return std::to_string(raw.max_restarts); }},
-      {"signals-to-handle", [](const agent::RawOptions& raw) { return *raw.signals_to_handle; }},
+       [](const launch::RawOptions& raw) { return std::to_string(raw.max_restarts); }},
+      {"signals-to-handle", [](const launch::RawOptions& raw) { return *raw.signals_to_handle; }},
       {"shutdown-timeout",
-       [](const agent::RawOptions& raw) { return std::to_string(*raw.shutdown_timeout); }},
-      {"event-log-handler", [](const agent::RawOptions& raw) { return raw.event_log_handler; }},
-      {"report", [](const agent::RawOptions& raw) { return *raw.report; }},
-      {"log-dir", [](const agent::RawOptions& raw) { return *raw.log_dir; }},
-      {"redirects", [](const agent::RawOptions& raw) { return raw.redirects; }},
-      {"tee", [](const agent::RawOptions& raw) { return raw.tee; }},
+       [](const launch::RawOptions& raw) { return std::to_string(*raw.shutdown_timeout); }},
+      {"event-log-handler", [](const launch::RawOptions& raw) { return raw.event_log_handler; }},
+      {"report", [](const launch::RawOptions& raw) { return *raw.report; }},
+      {"log-dir", [](const launch::RawOptions& raw) { return *raw.log_dir; }},
+      {"redirects", [](const launch::RawOptions& raw) { return raw.redirects; }},
+      {"tee", [](const launch::RawOptions& raw) { return raw.tee; }},
       {"log-line-prefix-template",
-       [](const agent::RawOptions& raw) { return raw.log_line_prefix_template; }},
-      {"local-ranks-filter", [](const agent::RawOptions& raw) { return raw.local_ranks_filter; }},
+       [](const launch::RawOptions& raw) { return raw.log_line_prefix_template; }},
+      {"local-ranks-filter", [](const launch::RawOptions& raw) { return raw.local_ranks_filter; }},
       {"duplicate-stdout-filters",
-       [](const agent::RawOptions& raw) { return raw.duplicate_stdout_filters; }},
+       [](const launch::RawOptions& raw) { return raw.duplicate_stdout_filters; }},
       {"duplicate-stderr-filters",
-       [](const agent::RawOptions& raw) { return raw.duplicate_stderr_filters; }},
-      {"logs-specs", [](const agent::RawOptions& raw) { return *raw.logs_specs; }},
+       [](const launch::RawOptions& raw) { return raw.duplicate_stderr_filters; }},
+      {"logs-specs", [](const launch::RawOptions& raw) { return *raw.logs_specs; }},
   };
   for (const auto& row : rows) {
     const Parsed options = parsed(run_table(), {std::string("--") + row.name, "41", "T"});
@@ -118,28 +118,28 @@ TEST(RawOptions, EveryTextReachesItsField) {
 }
 
 TEST(RawOptions, FlagsAndChoices) {
-  const agent::RawOptions raw = raw_options(parsed(launch_table(), {"-m",
-                                                                    "--no-python",
-                                                                    "--run-path",
-                                                                    "--standalone",
-                                                                    "--virtual-local-rank",
-                                                                    "--use_env",
-                                                                    "--isolation",
-                                                                    "pidns",
-                                                                    "--exit-code",
-                                                                    "worker",
-                                                                    "--log-prefix",
-                                                                    "readable",
-                                                                    "--numa-binding",
-                                                                    "socket",
-                                                                    "--monitor-interval",
-                                                                    "2",
-                                                                    "--rank-order",
-                                                                    "address",
-                                                                    "--local-rank-spelling",
-                                                                    "underscore",
-                                                                    "T"}),
-                                            true);
+  const launch::RawOptions raw = raw_options(parsed(launch_table(), {"-m",
+                                                                     "--no-python",
+                                                                     "--run-path",
+                                                                     "--standalone",
+                                                                     "--virtual-local-rank",
+                                                                     "--use_env",
+                                                                     "--isolation",
+                                                                     "pidns",
+                                                                     "--exit-code",
+                                                                     "worker",
+                                                                     "--log-prefix",
+                                                                     "readable",
+                                                                     "--numa-binding",
+                                                                     "socket",
+                                                                     "--monitor-interval",
+                                                                     "2",
+                                                                     "--rank-order",
+                                                                     "address",
+                                                                     "--local-rank-spelling",
+                                                                     "underscore",
+                                                                     "T"}),
+                                             true);
   EXPECT_TRUE(raw.module && raw.no_python && raw.run_path && raw.standalone);
   EXPECT_TRUE(raw.virtual_local_rank && raw.use_env && raw.legacy_launch);
   EXPECT_EQ(raw.isolation, "pidns");

@@ -1,12 +1,12 @@
 // How many nodes, and whether a scheduler is to be asked for them.
-#include "agent/launch_rules.h"
 #include "base/text.h"
+#include "launch/rules.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 Result<int> node_count(std::string_view text) {
@@ -77,4 +77,4 @@ Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts&
   return placement;
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

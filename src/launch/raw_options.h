@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 
 struct RawOptions {
   std::optional<std::string> nnodes;  // 1:1
@@ -71,4 +71,4 @@ struct RawOptions {
   std::map<std::string, std::string, std::less<>> given;
 };
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -1,4 +1,4 @@
-#include "agent/scheduler_rule.h"
+#include "launch/scheduler_rule.h"
 
 #include "base/text.h"
 #include "codec/nodelist.h"
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 constexpr std::int64_t kMostNodes = 1'000'000;
@@ -194,4 +194,4 @@ int unused_slurm_nodes(const Facts& facts) {
   return nodes && *nodes > 1 && *nodes <= kMostNodes ? static_cast<int>(*nodes) : 1;
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

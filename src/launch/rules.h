@@ -2,15 +2,15 @@
 // of the config. Order matters where said.
 #pragma once
 
-#include "agent/launch_config.h"
-#include "agent/launch_facts.h"
-#include "agent/raw_options.h"
-#include "agent/scheduler_rule.h"
+#include "launch/facts.h"
+#include "launch/launch_config.h"
+#include "launch/raw_options.h"
+#include "launch/scheduler_rule.h"
 
 #include <string>
 #include <string_view>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 
 // What the scheduler has for whatever else was not given; nullopt where it is not asked.
 Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts& facts,
@@ -34,4 +34,4 @@ Status apply_logs(const RawOptions& raw, const Facts& facts,
 Status apply_command(const RawOptions& raw, const Facts& facts,
                      LaunchConfig& config);  // after workers
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 
 // A file as far as a secret may be in it.
 struct SecretFile {
@@ -32,4 +32,4 @@ struct Facts {
   std::function<std::string()> uuid;
 };
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -1,15 +1,15 @@
 // --rdzv-conf: the settings that the backend would read are checked before anything is started;
 // others are kept unread, as torchrun does.
-#include "agent/launch_rules.h"
 #include "base/text.h"
 #include "codec/rdzv_conf.h"
+#include "launch/rules.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
@@ -141,4 +141,4 @@ Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
   return {};
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 
 enum class NumaBinding { none, node, socket, exclusive, core_complex };
 enum class Isolation { automatic, pidns, cgroup, guardian, none };
@@ -134,4 +134,4 @@ struct Facts;
 // Every failure is the user's to fix and ends with exit code 1.
 Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& facts);
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

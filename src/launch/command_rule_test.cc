@@ -1,11 +1,11 @@
 // What the options become: signals and timeouts, the command, devices, logs.
-#include "agent/launch_config_test_machine.h"
+#include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 TEST(LaunchConfig, Signals) {
@@ -211,4 +211,4 @@ TEST(LaunchConfig, Choices) {
 }
 
 }  // namespace
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -1,8 +1,8 @@
 // Which backend, endpoint, node rank and run id hold: the table in docs/command-line.md.
-#include "agent/launch_rules.h"
 #include "base/text.h"
 #include "codec/rdzv_conf.h"
 #include "codec/rdzv_endpoint.h"
+#include "launch/rules.h"
 
 #include <fmt/core.h>
 
@@ -12,7 +12,7 @@
 #include <array>
 #include <optional>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 constexpr std::array<std::string_view, 6> kBackends = {"static",  "c10d",  "etcd",
@@ -349,4 +349,4 @@ Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
   return {};
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -1,6 +1,6 @@
 // Restarts, signals, timeouts, and how the job's end is told.
-#include "agent/launch_rules.h"
 #include "base/text.h"
+#include "launch/rules.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -10,7 +10,7 @@
 #include <csignal>
 #include <limits>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 constexpr std::string_view kDefaultSignals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
@@ -115,4 +115,4 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
   return {};
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

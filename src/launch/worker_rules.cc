@@ -1,10 +1,10 @@
 // How many workers, and what devices they get.
-#include "agent/launch_rules.h"
 #include "base/text.h"
+#include "launch/rules.h"
 
 #include <fmt/core.h>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 Result<std::int64_t> devices(int count, std::string_view name) {
@@ -90,4 +90,4 @@ Status apply_placement(const RawOptions& raw, const Facts& facts, LaunchConfig& 
   return {};
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -1,15 +1,15 @@
 // For tests of make_launch_config(): a machine made of tables, and short ways to call.
 #pragma once
 
-#include "agent/launch_config.h"
-#include "agent/launch_facts.h"
-#include "agent/raw_options.h"
+#include "launch/facts.h"
+#include "launch/launch_config.h"
+#include "launch/raw_options.h"
 
 #include <map>
 #include <string>
 #include <vector>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 
 using Words = std::vector<std::string>;
 using Change = void (*)(RawOptions&);
@@ -69,4 +69,4 @@ inline Result<LaunchConfig> make(Change change, const Machine& machine = {}) {
 
 inline void unchanged(RawOptions&) {}
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

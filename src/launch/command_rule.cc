@@ -1,11 +1,11 @@
 // The argv every worker runs with, checked before anything starts.
-#include "agent/launch_rules.h"
 #include "base/text.h"
 #include "codec/python_template.h"
+#include "launch/rules.h"
 
 #include <fmt/core.h>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 // What torchrun's --run-path does in its child; Python has put ['-c', script, ...] into sys.argv.
@@ -111,4 +111,4 @@ Status apply_command(const RawOptions& raw, const Facts& facts, LaunchConfig& co
   return {};
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

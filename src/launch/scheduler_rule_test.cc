@@ -1,12 +1,12 @@
 // What is taken from a scheduler's variables, when, and when not.
-#include "agent/scheduler_rule.h"
+#include "launch/scheduler_rule.h"
 
-#include "agent/launch_config_test_machine.h"
 #include "base/text.h"
+#include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 using Env = std::map<std::string, std::string>;
@@ -288,4 +288,4 @@ TEST(Scheduler, KubernetesPodsWithoutPetVariables) {
 }
 
 }  // namespace
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

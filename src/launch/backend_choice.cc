@@ -1,4 +1,4 @@
-#include "agent/backend_choice.h"
+#include "launch/backend_choice.h"
 
 #include "codec/rdzv_conf.h"
 #include "rendezvous/dynamic/c10d_place.h"
@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 // Checked by make_launch_config(): whole and positive.
@@ -223,4 +223,4 @@ Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
   return make_etcd(loop, config, std::move(offer), std::move(offer_store));
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::agent {
+namespace lockstep::proc {
 
 // Its standard output, 1 MiB at most; nullopt if it is not there, fails, or takes too long.
 std::optional<std::string> helper_output(const std::vector<std::string>& argv);
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::proc

@@ -3,13 +3,13 @@
 // shell of a job of several nodes the others would never come.
 #pragma once
 
-#include "agent/launch_facts.h"
 #include "base/error.h"
+#include "launch/facts.h"
 
 #include <optional>
 #include <string>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 
 struct Placement {
   std::string scheduler;  // "Slurm", "Open MPI", "PMI", "Kubernetes"
@@ -32,4 +32,4 @@ Result<std::optional<Placement>> read_placement(const Facts& facts);
 // Not a task, but inside a Slurm job of several nodes: how many. Else 1.
 int unused_slurm_nodes(const Facts& facts);
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

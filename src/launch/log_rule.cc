@@ -1,10 +1,10 @@
 // Where output goes, what stands before its lines, and which lines are shown or copied.
-#include "agent/launch_rules.h"
 #include "base/text.h"
+#include "launch/rules.h"
 
 #include <fmt/core.h>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
@@ -98,4 +98,4 @@ Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& confi
   return {};
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

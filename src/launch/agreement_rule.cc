@@ -1,14 +1,14 @@
 // How the nodes of one job treat each other: the order of their ranks, the secret they share, how
 // long they wait for one another at the end.
-#include "agent/launch_rules.h"
 #include "base/text.h"
+#include "launch/rules.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 constexpr std::size_t kMaxTokenBytes = 4096;
@@ -130,4 +130,4 @@ Status apply_agreement(const RawOptions& raw, const Facts& facts, LaunchConfig& 
   return apply_exit_barrier(raw, facts, config);
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -1,8 +1,8 @@
-#include "agent/launch_config.h"
+#include "launch/launch_config.h"
 
-#include "agent/launch_rules.h"
+#include "launch/rules.h"
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 
 Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& facts) {
   LaunchConfig config;
@@ -20,4 +20,4 @@ Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& fact
   return config;
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

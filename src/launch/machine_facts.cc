@@ -1,11 +1,11 @@
-#include "agent/machine_facts.h"
+#include "launch/machine_facts.h"
 
-#include "agent/helper_command.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "host/cpus.h"
 #include "host/gpus.h"
 #include "io/fd.h"
+#include "proc/helper_output.h"
 #include "proc/spawn.h"
 
 #include <fmt/core.h>
@@ -17,7 +17,7 @@
 
 #include <cstdlib>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 std::optional<std::string> variable(const std::string& name) {
@@ -84,7 +84,7 @@ Facts machine_facts() {
   };
   facts.gpu_count = [] {
     return static_cast<int>(
-        host::visible_cuda_gpus("", host::gpu_environment(), helper_output).size());
+        host::visible_cuda_gpus("", host::gpu_environment(), proc::helper_output).size());
   };
   facts.xpu_count = [] {
     return static_cast<int>(host::visible_xpu_gpus("", host::gpu_environment()).size());
@@ -96,4 +96,4 @@ Facts machine_facts() {
   return facts;
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -1,6 +1,5 @@
-#include "agent/helper_command.h"
+#include "proc/helper_output.h"
 
-#include "agent/worker_spec.h"
 #include "io/fd.h"
 #include "proc/spawn.h"
 
@@ -12,7 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 
-namespace lockstep::agent {
+namespace lockstep::proc {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};
@@ -41,19 +40,19 @@ bool read_all(int fd, std::chrono::steady_clock::time_point end, std::string& ou
 
 std::optional<std::string> helper_output(const std::vector<std::string>& argv) {
   const char* path = std::getenv("PATH");
-  const auto executable =
-      proc::find_executable(argv.at(0), path == nullptr ? "/bin:/usr/bin" : path);
+  const auto executable = find_executable(argv.at(0), path == nullptr ? "/bin:/usr/bin" : path);
   auto pipe = io::make_pipe();
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!executable || !pipe || !null) return std::nullopt;
-  proc::SpawnSpec spec;
+  SpawnSpec spec;
   spec.executable = *executable;
   spec.argv = argv;
-  spec.env = environment_block(environment_of(environ));
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    spec.env.emplace_back(*entry);
   spec.stdin_fd = null.get();
   spec.stdout_fd = pipe->write.get();
   spec.stderr_fd = null.get();
-  auto child = proc::spawn(spec);
+  auto child = spawn(spec);
   if (!child) return std::nullopt;
   pipe->write.reset();
 
@@ -68,4 +67,4 @@ std::optional<std::string> helper_output(const std::vector<std::string>& argv) {
   return out;
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep::proc

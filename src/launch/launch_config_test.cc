@@ -1,12 +1,12 @@
 // torchrun 2.14's rules as tables: what is refused with which words, and which nodes, workers and
 // rendezvous the rest becomes.
-#include "agent/launch_config_test_machine.h"
+#include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
 
 TEST(LaunchConfig, Refuses) {
@@ -280,4 +280,4 @@ TEST(LaunchConfig, OmpThreadsOnlyForSeveralWorkersAndWhenUnset) {
 }
 
 }  // namespace
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch
