@@ -4,8 +4,21 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::agent {
+namespace lockstep::launch {
 namespace {
+
+// Three nodes over a backend, with an order of ranks, and this node's rank or none.
+Result<LaunchConfig> ordered(const char* backend, const char* order,
+                             std::optional<int> rank = std::nullopt) {
+  RawOptions raw;
+  raw.script = "T";
+  raw.nnodes = "3";
+  raw.rdzv_backend = backend;
+  raw.rdzv_endpoint = "h:1";
+  raw.node_rank = rank;
+  if (order != nullptr) raw.rank_order = order;
+  return make_launch_config(raw, Machine{}.facts());
+}
 
 TEST(RankOrder, FollowsTheBackend) {
   EXPECT_EQ(ordered("lockstep", nullptr)->rank_order, RankOrder::automatic);
@@ -109,5 +122,6 @@ TEST(ExitBarrier, IsBounded) {
   machine.env["TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT"] = "soon";
   EXPECT_FALSE(make(unchanged, machine));
 }
+
 }  // namespace
-}  // namespace lockstep::agent
+}  // namespace lockstep::launch

@@ -458,18 +458,5 @@ TEST(RdzvRule, Warns) {
   }
 }
 
-// Three nodes over a backend, with an order of ranks, and this node's rank or none.
-Result<LaunchConfig> ordered(const char* backend, const char* order,
-                             std::optional<int> rank = std::nullopt) {
-  RawOptions raw;
-  raw.script = "T";
-  raw.nnodes = "3";
-  raw.rdzv_backend = backend;
-  raw.rdzv_endpoint = "h:1";
-  raw.node_rank = rank;
-  if (order != nullptr) raw.rank_order = order;
-  return make_launch_config(raw, Machine{}.facts());
-}
-
 }  // namespace
 }  // namespace lockstep::launch
