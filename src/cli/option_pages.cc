@@ -1,0 +1,183 @@
+#include "cli/option_pages.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cli {
+namespace {
+
+// In roff a backslash starts an escape, "-" is a hyphen that cannot be pasted into a shell, and a
+// line that starts with a dot or a quote is a request.
+std::string roff(std::string_view text) {
+  std::string out = fmt::format("\n{}", text);
+  replace_all(out, "\\", "\\e");
+  replace_all(out, "-", "\\-");
+  replace_all(out, "\n.", "\n\\&.");
+  replace_all(out, "\n'", "\n\\&'");
+  return out.substr(1);
+}
+
+// `lockstep run` has its page under lockstep-run.
+std::string page_name(std::string_view program) {
+  std::string out(program);
+  replace_all(out, " ", "-");
+  return out;
+}
+
+std::string choices(const Option& option) {
+  return join(std::vector<std::string>(option.choices.begin(), option.choices.end()), ", ");
+}
+
+// `lockstep launch` has the groups of `lockstep run` and one more: a page says these once.
+bool is_shared(const Table& table, const Group& group) {
+  if (table.program == run_table().program) return false;
+  const std::vector<Group>& first = run_table().groups;
+  return table.takes_script &&
+         std::any_of(first.begin(), first.end(),
+                     [&group](const Group& other) { return other.title == group.title; });
+}
+
+bool shares_groups(const Table& table) {
+  return std::any_of(table.groups.begin(), table.groups.end(),
+                     [&table](const Group& group) { return is_shared(table, group); });
+}
+
+std::string man_option(const Option& option) {
+  std::string out = ".TP\n";
+  if (option.letter != 0) out += fmt::format("\\fB\\-{}\\fR, ", option.letter);
+  out += fmt::format("\\fB{}\\fR", roff(fmt::format("--{}", option.name)));
+  if (option.kind != Kind::flag) out += fmt::format(" \\fI{}\\fR", roff(option.metavar));
+  out += fmt::format("\n{}.\n", roff(option.help));
+  if (!option.choices.empty()) out += fmt::format("One of {}.\n", roff(choices(option)));
+  if (!option.shown_default.empty())
+    out += fmt::format("Default: {}.\n", roff(option.shown_default));
+  if (!option.env.empty()) out += fmt::format("Environment: {}.\n", roff(option.env));
+  return out;
+}
+
+std::string man_heading(std::string_view name, std::string_view version, std::string_view date) {
+  return fmt::format(".TH {} 1 {} \"lockstep {}\" \"User Commands\"\n", roff(to_upper(name)), date,
+                     version);
+}
+
+constexpr std::string_view kExitStatus =
+    ".SH EXIT STATUS\n"
+    ".TP\n.B 0\nAll workers ended with 0.\n"
+    ".TP\n.B 1\nA worker failed and no restart was left, a value was refused, or a signal ended "
+    "the job.\n"
+    ".TP\n.B 2\nThe command line could not be understood.\n"
+    ".TP\n.B 128 + N\nSignal N ended it before the first worker was started.\n"
+    ".PP\nWith\n.B \\-\\-exit\\-code worker\na failed job ends with the first failed worker's own "
+    "code.\n";
+
+std::string man_see_also(std::string_view except) {
+  std::vector<std::string> pages;
+  if (except != "lockstep") pages.emplace_back(".BR lockstep (1)");
+  for (const Subcommand& command : subcommands()) {
+    if (command.table != nullptr && page_name(command.table->program) != except)
+      pages.push_back(fmt::format(".BR {} (1)", roff(page_name(command.table->program))));
+  }
+  return fmt::format(".SH SEE ALSO\n{}\n", join(pages, ",\n"));
+}
+
+std::string man_page(const Subcommand& command, std::string_view version, std::string_view date) {
+  const Table& table = *command.table;
+  const std::string name = page_name(table.program);
+  std::string out = man_heading(name, version, date);
+  out += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.summary));
+  out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIoptions\\fR]{}\n", roff(table.program),
+                     table.takes_script ? " \\fIscript\\fR [\\fIscript arguments\\fR ...]" : "");
+  out += fmt::format(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(table.summary));
+  if (shares_groups(table))
+    out += fmt::format("All options of\n.BR {} (1),\nand:\n", roff(page_name(run_table().program)));
+  for (const Group& group : table.groups) {
+    if (is_shared(table, group)) continue;
+    if (table.groups.size() > 1) out += fmt::format(".SS {}\n", roff(group.title));
+    for (const Option& option : group.options)
+      out += man_option(option);
+  }
+  if (table.takes_script) out += kExitStatus;
+  if (!table.epilog.empty()) out += fmt::format(".SH NOTES\n{}\n", roff(table.epilog));
+  return out + man_see_also(name);
+}
+
+std::string man_overview(std::string_view version, std::string_view date) {
+  std::string out = man_heading("lockstep", version, date);
+  out +=
+      ".SH NAME\nlockstep \\- start a training command on every rank and keep it running\n"
+      ".SH SYNOPSIS\n\\fBlockstep\\fR \\fIcommand\\fR [\\fIoptions\\fR]\n"
+      ".SH DESCRIPTION\nStarts the workers of a PyTorch job, as torchrun does: all ranks start, "
+      "fail and recover\nin lockstep.\n"
+      "Called through a link named\n.BR torchrun ,\nthe program is\n.BR \"lockstep run\" .\n"
+      ".SH COMMANDS\n";
+  for (const Subcommand& command : subcommands()) {
+    out += fmt::format(".TP\n.B {}\n{}.\n", roff(command.name), roff(command.summary));
+    if (command.table != nullptr)
+      out += fmt::format("See\n.BR {} (1).\n", roff(page_name(command.table->program)));
+  }
+  return out + man_see_also("lockstep");
+}
+
+// Inside a table's cell.
+std::string cell(std::string_view text) {
+  std::string out(text);
+  replace_all(out, "|", "\\|");
+  return out;
+}
+
+std::string code(std::string_view text) {
+  return text.empty() ? std::string() : fmt::format("`{}`", cell(text));
+}
+
+std::string markdown_row(const Option& option) {
+  std::string name = option.letter != 0 ? fmt::format("`-{}`, ", option.letter) : std::string();
+  name += code(option.kind == Kind::flag ? fmt::format("--{}", option.name)
+                                         : fmt::format("--{} {}", option.name, option.metavar));
+  std::string meaning(option.help);
+  if (!option.choices.empty())
+    meaning += fmt::format("{}one of {}", meaning.empty() ? "" : "; ", choices(option));
+  return fmt::format("| {} | {} | {} | {} |\n", name, code(option.shown_default), code(option.env),
+                     cell(meaning));
+}
+
+std::string markdown_section(const Table& table) {
+  std::string out = fmt::format("\n## {}\n\n{}\n", table.program, table.summary);
+  if (shares_groups(table))
+    out += fmt::format("\nAll options of `{}`, and:\n", run_table().program);
+  for (const Group& group : table.groups) {
+    if (is_shared(table, group)) continue;
+    if (table.groups.size() > 1) out += fmt::format("\n### {}\n", group.title);
+    out += "\n| option | default | variable | meaning |\n|---|---|---|---|\n";
+    for (const Option& option : group.options)
+      out += markdown_row(option);
+  }
+  if (!table.epilog.empty() && !shares_groups(table)) out += fmt::format("\n{}\n", table.epilog);
+  return out;
+}
+
+}  // namespace
+
+std::vector<ManPage> man_pages(std::string_view version, std::string_view date) {
+  std::vector<ManPage> pages{{"lockstep", man_overview(version, date)}};
+  for (const Subcommand& command : subcommands()) {
+    if (command.table != nullptr)
+      pages.push_back({page_name(command.table->program), man_page(command, version, date)});
+  }
+  return pages;
+}
+
+std::string options_markdown() {
+  std::string out =
+      "# Every option\n\n"
+      "Made from the option tables by `./dev docs`; the rules behind them are in\n"
+      "[command-line.md](command-line.md).\n";
+  for (const Subcommand& command : subcommands()) {
+    if (command.table != nullptr) out += markdown_section(*command.table);
+  }
+  return out;
+}
+
+}  // namespace lockstep::cli

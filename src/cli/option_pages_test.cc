@@ -1,0 +1,73 @@
+// Whether the pages are good roff is seen by groff in tests/integration/test_package.py.
+#include "cli/option_pages.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli {
+namespace {
+
+bool holds(std::string_view text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+std::string page(std::string_view name) {
+  for (const ManPage& each : man_pages("1.2.3", "2026-11-22")) {
+    if (each.name == name) return each.text;
+  }
+  return {};
+}
+
+std::string roff_dashes(std::string_view name) {
+  std::string out("\\-\\-");
+  for (const char c : name)
+    out += c == '-' ? std::string("\\-") : std::string(1, c);
+  return out;
+}
+
+TEST(OptionPages, EveryOptionIsOnItsManPageAndInTheMarkdown) {
+  const std::string markdown = options_markdown();
+  std::string all_pages;
+  for (const ManPage& each : man_pages("1.2.3", "2026-11-22"))
+    all_pages += each.text;
+  for (const Subcommand& command : subcommands()) {
+    EXPECT_TRUE(holds(page("lockstep"), command.name)) << command.name;
+    if (command.table == nullptr) continue;
+    EXPECT_TRUE(holds(markdown, "\n## " + std::string(command.table->program) + "\n"));
+    EXPECT_NE(page("lockstep-" + std::string(command.name)), "") << command.name;
+    for (const Group& group : command.table->groups) {
+      for (const Option& option : group.options) {
+        EXPECT_TRUE(holds(markdown, "`--" + std::string(option.name))) << option.name;
+        EXPECT_TRUE(holds(all_pages, roff_dashes(option.name))) << option.name;
+      }
+    }
+  }
+}
+
+TEST(OptionPages, AManPageNamesVersionDateAndExitCodes) {
+  const std::string run = page("lockstep-run");
+  EXPECT_TRUE(
+      run.starts_with(".TH LOCKSTEP\\-RUN 1 2026-11-22 \"lockstep 1.2.3\" \"User Commands\"\n"));
+  EXPECT_TRUE(holds(run, ".SH EXIT STATUS\n"));
+  EXPECT_FALSE(holds(page("lockstep-store"), ".SH EXIT STATUS\n"));
+}
+
+TEST(OptionPages, AnOptionHasItsDefaultChoicesAndVariable) {
+  EXPECT_TRUE(holds(page("lockstep-run"),
+                    ".TP\n\\fB\\-\\-start\\-method\\fR \\fIHOW\\fR\naccepted, without effect.\n"
+                    "One of spawn, fork, forkserver.\nDefault: spawn.\n"
+                    "Environment: PET_START_METHOD.\n"));
+  EXPECT_TRUE(holds(options_markdown(),
+                    "\n| `--start-method HOW` | `spawn` | `PET_START_METHOD` | accepted, without "
+                    "effect; one of spawn, fork, forkserver |\n"));
+  EXPECT_TRUE(holds(options_markdown(), "\n| `--nnodes N\\|MIN:MAX` |"));
+}
+
+TEST(OptionPages, ThePageOfLaunchDoesNotRepeatThoseOfRun) {
+  const std::string launch = page("lockstep-launch");
+  EXPECT_TRUE(holds(launch, "All options of\n.BR lockstep\\-run (1),\nand:\n"));
+  EXPECT_TRUE(holds(launch, "\\-\\-use\\-env"));
+  EXPECT_FALSE(holds(launch, "\\-\\-nnodes"));
+}
+
+}  // namespace
+}  // namespace lockstep::cli
