@@ -1,0 +1,143 @@
+"""The packages of ./dev package: the same bytes each time; each is installed and runs a job of two workers."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from harness import BUILD, PEERS, PYTHON, REPOSITORY, skip
+
+root = pytest.mark.skipif(os.getuid() != 0, reason="mounts")
+RUN = ["--standalone", "--nproc-per-node", "2"]
+# One write: lines of two workers may interleave between writes.
+SCRIPT = "import os, sys\nsys.stdout.write('rank ' + os.environ['RANK'] + ' of ' + os.environ['WORLD_SIZE'] + '\\n')\n"
+
+
+def output(*command, **options):
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+    assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+    return ended.stdout
+
+
+def ranks(text):
+    return sorted(line for line in text.splitlines() if line.startswith("rank "))
+
+
+BOTH = ["rank 0 of 2", "rank 1 of 2"]
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
+    output(sys.executable, REPOSITORY / "tools/package.py", "--build", BUILD, "--out", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def version():
+    return re.search(r"project\(lockstep VERSION (\S+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
+
+
+@pytest.fixture(scope="module")
+def tree(dist, tmp_path_factory):
+    """The tarball, unpacked."""
+    folder = tmp_path_factory.mktemp("tarball")
+    (archive,) = dist.glob("*.tar.gz")
+    output("tar", "-C", folder, "-xzf", archive)
+    (top,) = folder.iterdir()
+    return top
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_the_same_bytes_again(dist, tmp_path):
+    # Under another umask and in another time zone, as on another machine.
+    output("sh", "-c", 'umask 077; exec "$@"', "sh", sys.executable, REPOSITORY / "tools/package.py", "--build", BUILD,
+           "--out", tmp_path / "dist", env={**os.environ, "TZ": "Pacific/Auckland"})
+    names = sorted(path.name for path in dist.iterdir())
+    assert len(names) == 4 and names == sorted(path.name for path in (tmp_path / "dist").iterdir())
+    for name in names:
+        assert (dist / name).read_bytes() == (tmp_path / "dist" / name).read_bytes(), name
+
+
+def test_the_checksums(dist):
+    assert output("sha256sum", "-c", "SHA256SUMS", cwd=dist).count(": OK") == 3
+
+
+def test_the_version_comes_from_one_place(dist, version):
+    assert all(f"lockstep-{version}-" in name or f"lockstep_{version}_" in name
+               for name in os.listdir(dist) if name != "SHA256SUMS"), os.listdir(dist)
+
+
+def test_the_tarball(tree, script, version):
+    assert output(tree / "bin/lockstep", "--version") == f"lockstep {version}\n"
+    assert ranks(output(tree / "bin/lockstep", "run", *RUN, script)) == BOTH
+    assert ranks(output(tree / "lib/lockstep/torchrun", *RUN, script)) == BOTH
+
+
+def test_the_man_pages_are_good_roff(tree):
+    pages = sorted((tree / "share/man/man1").iterdir())
+    assert [page.name for page in pages] == ["lockstep-launch.1", "lockstep-run.1", "lockstep-store.1", "lockstep.1"]
+    for page in pages:
+        ended = subprocess.run(["groff", "-man", "-ww", "-Tascii", "-P-cbou", page], capture_output=True, text=True,
+                               timeout=60)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "\nOPTIONS\n" in ended.stdout or page.name == "lockstep.1", ended.stdout
+
+
+def test_the_wheel(dist, tmp_path, script, version):
+    output(PYTHON, "-m", "venv", tmp_path / "venv")
+    pip = [tmp_path / "venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
+    output(*pip, "install", "--no-index", "--find-links", dist, "lockstep")
+    program = tmp_path / "venv/bin/lockstep"
+    assert output(program, "--version") == f"lockstep {version}\n"
+    active = {**os.environ, "VIRTUAL_ENV": str(tmp_path / "venv"), "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"}
+    assert ranks(output("lockstep", "run", *RUN, script, env=active)) == BOTH
+    assert (tmp_path / "venv/share/man/man1/lockstep-run.1").exists()
+    output(*pip, "check")
+    output(*pip, "uninstall", "-y", "lockstep")
+    left = [path for path in (tmp_path / "venv").rglob("*lockstep*") if path.is_file()]
+    assert not left, left
+
+
+@pytest.mark.parametrize("platform", ["manylinux2014_x86_64", "manylinux_2_17_x86_64", "musllinux_1_1_x86_64"])
+def test_pip_takes_the_wheel_on(platform, dist, tmp_path):
+    output(PYTHON, "-m", "pip", "--disable-pip-version-check", "download", "--no-index", "--find-links", dist,
+           "--no-deps", "--only-binary", ":all:", "--platform", platform, "--dest", tmp_path / "got", "lockstep")
+
+
+INSTALL_DEB = r"""
+mount -t tmpfs none "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t proc proc "$1/root/proc"
+cp "$3" "$1/root/lockstep.deb"
+cp "$4" "$1/root/train.py"
+exec chroot "$1/root" sh -ec '
+  dpkg -i /lockstep.deb
+  dpkg -V lockstep
+  lockstep --version
+  lockstep run --standalone --nproc-per-node 2 /train.py
+  PATH=/usr/lib/lockstep:$PATH torchrun --standalone --nproc-per-node 2 /train.py
+  dpkg -P lockstep
+  ! find / -xdev -name "*lockstep*" -not -name lockstep.deb | grep .'
+"""
+
+
+@root
+def test_the_deb_is_installed_used_and_removed(dist, tmp_path, script, version):
+    trixie = PEERS / "trixie"
+    if not (trixie / ".complete").exists():
+        skip("no Debian 13 in .cache/peers: run ./dev peers")
+    (deb,) = dist.glob("*.deb")
+    (tmp_path / "place").mkdir()
+    said = output("unshare", "--mount", "--pid", "--fork", "--propagation", "private", "sh", "-ec", INSTALL_DEB, "sh",
+                  tmp_path / "place", trixie, deb, script)
+    assert f"lockstep {version}\n" in said
+    assert ranks(said) == sorted(BOTH * 2)

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Makes the packages of one architecture from a finished release build: a tarball, a .deb and a wheel.
+
+The same commit gives the same bytes: times are SOURCE_DATE_EPOCH (else the last commit's), entries are sorted, owners
+are root, modes are fixed. `./dev package` builds first and then calls this.
+"""
+import argparse
+import base64
+import gzip
+import hashlib
+import io
+import os
+import pathlib
+import re
+import subprocess
+import tarfile
+import tempfile
+import time
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SUMMARY = "Starts a PyTorch training command on every rank and keeps it running, as torchrun does"
+MAINTAINER = "Lockstep developers <lockstep@localhost>"
+# A static binary needs no C library: any that pip knows for the processor will do, glibc or musl.
+WHEEL_TAG = "py3-none-manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
+ARCHITECTURES = {  # Debian's name: the kernel's name, prefix of binutils, what runs its programs here
+    "amd64": ("x86_64", "", []),
+    "arm64": ("aarch64", "aarch64-linux-gnu-", ["qemu-aarch64-static"]),
+}
+# What is linked into the binary, as the packages whose copyright files say it.
+LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libfmt-dev", "nlohmann-json3-dev",
+          "libexpected-dev"]
+# Where the command's man pages and completions lie below /usr, in Debian and (but for zsh and fish) everywhere.
+BASH, ZSH, FISH = ("share/bash-completion/completions/lockstep", "share/zsh/vendor-completions/_lockstep",
+                   "share/fish/vendor_completions.d/lockstep.fish")
+# The same where zsh and fish look below /usr/local and a Python environment.
+LOCAL = {ZSH: "share/zsh/site-functions/_lockstep"}
+
+
+def version():
+    """From the one place it is written: CMake's project()."""
+    return re.search(r"^project\(lockstep VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+
+
+def epoch():
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    return int(given or subprocess.check_output(["git", "log", "-1", "--format=%ct"], cwd=ROOT))
+
+
+def copyright_text():
+    parts = [f"Lockstep, Apache-2.0:\n\n{(ROOT / 'LICENSE').read_text()}"]
+    for package in LINKED:
+        text = pathlib.Path(f"/usr/share/doc/{package}/copyright").read_text()
+        parts.append(f"Linked into the program, from Debian's {package}:\n\n{text}")
+    return ("\n" + "=" * 78 + "\n").join(parts).encode()
+
+
+def contents(build, prefix, runner):
+    """path below /usr -> (mode, bytes); a symbolic link has mode None and its target."""
+    def output(*command):
+        return subprocess.run([*runner, *command], check=True, capture_output=True).stdout
+    binary = build / "lockstep"
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        subprocess.run([f"{prefix}strip", "-o", folder / "lockstep", binary], check=True)
+        date = time.strftime("%Y-%m-%d", time.gmtime(epoch()))
+        files = {"bin/lockstep": (0o755, (folder / "lockstep").read_bytes())}
+        (folder / "man").mkdir()
+        output(build / "src/cli/option_pages", "man", folder / "man", date)
+        for page in sorted((folder / "man").iterdir()):
+            files[f"share/man/man1/{page.name}"] = (0o644, page.read_bytes())
+    # The link is in no PATH: who wants it puts its folder in front, as with ccache.
+    files["lib/lockstep/torchrun"] = (None, "../../bin/lockstep")
+    for path, shell in ((BASH, "bash"), (ZSH, "zsh"), (FISH, "fish")):
+        files[path] = (0o644, output(binary, "run", "--print-completion", shell))
+    files["share/doc/lockstep/copyright"] = (0o644, copyright_text())
+    return files
+
+
+def packed(data):
+    return gzip.compress(data, 6, mtime=0)
+
+
+def make_tarball(path, files, when):
+    top = path.name.removesuffix(".tar.gz")
+    files = {LOCAL.get(name, name): value for name, value in files.items()}
+    files["share/doc/lockstep/README.md"] = (0o644, (ROOT / "README.md").read_bytes())
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, (mode, data) in sorted(files.items()):
+            entry = tarfile.TarInfo(f"{top}/{name}")
+            entry.mtime, entry.uname, entry.gname = when, "root", "root"
+            if mode is None:
+                entry.type, entry.mode, entry.linkname = tarfile.SYMTYPE, 0o777, data
+                tar.addfile(entry)
+            else:
+                entry.size, entry.mode = len(data), mode
+                tar.addfile(entry, io.BytesIO(data))
+    path.write_bytes(packed(buffer.getvalue()))
+
+
+def make_deb(path, files, when, arch):
+    files = {f"usr/{name}": value for name, value in files.items()}
+    for name in [name for name in files if "/man/" in name]:
+        mode, data = files.pop(name)
+        files[f"{name}.gz"] = (mode, packed(data))
+    date = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(when))
+    changelog = (f"lockstep ({version()}) stable; urgency=medium\n\n  * {version()}.\n\n -- {MAINTAINER}  {date}\n")
+    files["usr/share/doc/lockstep/changelog.gz"] = (0o644, packed(changelog.encode()))
+    size = sum(len(data) for mode, data in files.values() if mode) // 1024 + 1
+    control = (f"Package: lockstep\nVersion: {version()}\nArchitecture: {arch}\nSection: science\nPriority: optional\n"
+               f"Maintainer: {MAINTAINER}\nInstalled-Size: {size}\nSuggests: python3-torch\n"
+               f"Description: {SUMMARY[0].lower() + SUMMARY[1:]}\n"
+               " One static file that takes the place of PyTorch's torchrun: the same options,\n"
+               " worker environment and exit codes. All ranks start, fail and recover in\n"
+               " lockstep. To use it under the name torchrun, put /usr/lib/lockstep in front\n"
+               " of PATH.\n")
+    sums = "".join(f"{hashlib.md5(data).hexdigest()}  {name}\n" for name, (mode, data) in sorted(files.items()) if mode)
+    files["DEBIAN/control"] = (0o644, control.encode())
+    files["DEBIAN/md5sums"] = (0o644, sums.encode())
+    with tempfile.TemporaryDirectory() as folder:
+        top = pathlib.Path(folder) / "deb"
+        for name, (mode, data) in files.items():
+            target = top / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if mode is None:
+                target.symlink_to(data)
+            else:
+                target.write_bytes(data)
+                target.chmod(mode)
+        for directory in [top, *(entry for entry in top.rglob("*") if entry.is_dir())]:
+            directory.chmod(0o755)
+        # dpkg-deb sorts by itself and sets every time later than SOURCE_DATE_EPOCH to it.
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", top, path], check=True,
+                       stdout=subprocess.DEVNULL, env={**os.environ, "SOURCE_DATE_EPOCH": str(when)})
+
+
+def make_wheel(path, files, when, tag):
+    """bin/ becomes scripts, which pip puts on PATH; share/ goes below the environment's prefix."""
+    base, info = f"lockstep-{version()}", f"lockstep-{version()}.dist-info"
+    entries = {}
+    for name, (mode, data) in files.items():
+        name = LOCAL.get(name, name)
+        if name.startswith("bin/"):
+            entries[f"{base}.data/scripts/{name.removeprefix('bin/')}"] = (mode, data)
+        elif name == "share/doc/lockstep/copyright":
+            entries[f"{info}/licenses/copyright"] = (mode, data)
+        elif mode is not None:  # a wheel holds no links
+            entries[f"{base}.data/data/{name}"] = (mode, data)
+    entries[f"{info}/METADATA"] = (0o644, (
+        f"Metadata-Version: 2.1\nName: lockstep\nVersion: {version()}\nSummary: {SUMMARY}\nLicense: Apache-2.0\n"
+        "Requires-Python: >=3.8\n").encode())
+    tags = [f"Tag: py3-none-{platform}\n" for platform in tag.removeprefix("py3-none-").split(".")]
+    entries[f"{info}/WHEEL"] = (0o644, (
+        f"Wheel-Version: 1.0\nGenerator: lockstep tools/package.py\nRoot-Is-Purelib: false\n{''.join(tags)}").encode())
+    record = f"{info}/RECORD"
+    rows = []
+    for name, (_, data) in sorted(entries.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        rows.append(f"{name},sha256={digest},{len(data)}\n")
+    rows.append(f"{record},,\n")
+    ordered = sorted(entries.items()) + [(record, (0o644, "".join(rows).encode()))]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for name, (mode, data) in ordered:
+            entry = zipfile.ZipInfo(name, time.gmtime(max(when, 315532800))[:6])  # zip knows no time before 1980
+            entry.external_attr, entry.create_system = (0o100000 | mode) << 16, 3
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, data)
+
+
+def checksums(folder):
+    rows = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(folder.iterdir())
+            if path.name != "SHA256SUMS"]
+    (folder / "SHA256SUMS").write_text("".join(rows))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="a finished build")
+    parser.add_argument("--arch", choices=ARCHITECTURES, default="amd64")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist")
+    args = parser.parse_args()
+    machine, prefix, runner = ARCHITECTURES[args.arch]
+    tag = WHEEL_TAG.format(machine)
+    when = epoch()
+    files = contents(args.build.resolve(), prefix, runner)
+    args.out.mkdir(parents=True, exist_ok=True)
+    made = [args.out / name for name in (f"lockstep-{version()}-linux-{machine}.tar.gz",
+                                         f"lockstep_{version()}_{args.arch}.deb", f"lockstep-{version()}-{tag}.whl")]
+    make_tarball(made[0], files, when)
+    make_deb(made[1], files, when, args.arch)
+    make_wheel(made[2], files, when, tag)
+    checksums(args.out)
+    for path in made:
+        print(f"{path.stat().st_size:>10,}  {os.path.relpath(path)}")
+
+
+if __name__ == "__main__":
+    main()
