@@ -23,6 +23,7 @@ SCRIPTS = SUPPORT / "workers"
 PYTHON = "/usr/bin/python3"
 TOKEN = "LOCKSTEP_TEST_TOKEN"
 PEERS = REPOSITORY / ".cache/peers"
+SUITES = {"2.6": "trixie", "2.14": "sid"}  # which folder of `./dev peers` has that PyTorch
 
 # Variables that would change what is tested if the person running the tests had them set.
 FOREIGN = re.compile(r"^(PET_|TORCH|OMP_|NCCL_|LOCKSTEP_|CUDA_|MASTER_|RANK$|WORLD_|LOCAL_|GROUP_|ROLE_|LOGLEVEL$|VIRTUAL_ENV$|SLURM_|OMPI_|PMI_|MPI_|KUBERNETES_)")
@@ -287,6 +288,13 @@ def events(err):
         if line.startswith("{"):
             found.append(json.loads(line))
     return found
+
+
+def peer(version):
+    """The Python of that PyTorch, as PYTHON_EXEC or a program of its own (PEER_PROGRAM)."""
+    if not (PEERS / SUITES[version] / ".complete").exists():
+        skip(f"no PyTorch {version} in .cache/peers/{SUITES[version]}: run ./dev peers")
+    return SUPPORT / f"python-{SUITES[version]}"
 
 
 def skip(reason):

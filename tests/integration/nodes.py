@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from harness import BUILD, PEERS, SUPPORT, WORKER, free_port, read, report_of, skip, until
+from harness import BUILD, SUPPORT, WORKER, free_port, peer, read, report_of, until
 from tcp_store import Client
 
 TRIXIE = SUPPORT / "python-trixie"
@@ -27,10 +27,11 @@ def conf(*parts, **more):
 class Job:
     """Agents of one run id and one endpoint."""
 
-    def __init__(self, lockstep, backend="c10d"):
+    def __init__(self, lockstep, backend="c10d", version="2.6"):
         self.lockstep = lockstep
         self.worker = lockstep.folder / "worker"  # a copy in /tmp, which torchrun's root has as well
         self.backend = backend
+        self.version = version  # whose torchrun
         self.port = free_port()
         self.id = f"job{self.port}"
         self.endpoint = f"127.0.0.1:{self.port}"
@@ -55,20 +56,20 @@ class Job:
         return self.lockstep.start(*self.command(number, *args, **options), script, *script_args,
                                    env={"LOGLEVEL": "INFO", **(env or {})})
 
-    def torchrun(self, number, *args, script=None, script_args=(), env=None, before=(), **options):
-        """torchrun 2.6, with the C worker's actions or a Python script of the tests' own tree or of /tmp."""
+    def torchrun(self, number, *args, script=None, script_args=(), env=None, before=(), version=None,
+                 **options):
+        """PyTorch's torchrun, with the C worker's actions or a Python script of the tests' own tree or of /tmp."""
         if not script and not self.worker.exists():
             shutil.copy(WORKER, self.worker)
         what = (script, *script_args) if script else ("--no-python", self.worker, *script_args)
         return self.lockstep.start(
-            *self.command(number, *args, **options), *what, program=(*before, TRIXIE),
+            *self.command(number, *args, **options), *what, program=(*before, peer(version or self.version)),
             env={"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1,
                  "PYTHON_EXEC": None, **(env or {})})
 
 
 def need_torchrun():
-    if not (PEERS / "trixie/.complete").exists():
-        skip("no .cache/peers/trixie: run ./dev peers")
+    peer("2.6")
 
 
 def shown(run):

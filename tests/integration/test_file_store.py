@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from harness import BUILD, PEERS, PYTHON, SUPPORT, skip, until
+from harness import BUILD, PYTHON, SUPPORT, peer, until
 
 TOOL = BUILD / "tests/file_store_tool"
 
@@ -105,9 +105,7 @@ class Users:
     def torch(self, generation):
         if generation == "1.13":
             return self._add([PYTHON, "-c", PEER, self.path], hello=True)
-        if not (PEERS / "trixie/.complete").exists():
-            skip("no .cache/peers/trixie: run ./dev peers")
-        return self._add([SUPPORT / "python-trixie", "-c", PEER, self.path],
+        return self._add([peer(generation), "-c", PEER, self.path],
                          env={"PYTHONPATH": str(SUPPORT / "torch-2.6"), "OMP_NUM_THREADS": "1"}, hello=True)
 
 
@@ -120,7 +118,7 @@ def users(tmp_path):
         user.process.wait()
 
 
-@pytest.fixture(params=["1.13", "2.6"])
+@pytest.fixture(params=["1.13", "2.6", "2.14"])
 def generation(request):
     return request.param
 
@@ -220,8 +218,6 @@ def test_a_foreign_file_is_refused_and_kept(users, content, words):
 @pytest.mark.parametrize("first", ["ours", "torchrun"])
 def test_a_rendezvous_beside_torchrun(lockstep, tmp_path, first):
     """c10d with store_type=file: our agent (without workers) and real torchrun 2.6 on one file; ranks by address."""
-    if not (PEERS / "trixie/.complete").exists():
-        skip("no .cache/peers/trixie: run ./dev peers")
     path = tmp_path / "rendezvous"
     script = lockstep.work / "show.py"
     script.write_text('import os\nline = " ".join(os.environ[key] for key in ("RANK", "WORLD_SIZE", "MASTER_PORT"))\n'
@@ -234,7 +230,7 @@ def test_a_rendezvous_beside_torchrun(lockstep, tmp_path, first):
     def torchrun():
         return lockstep.start(
             "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-id", "job", "--rdzv-endpoint", path,
-            "--rdzv-conf", "store_type=file", "--local-addr", "127.0.0.1", script, program=(SUPPORT / "python-trixie",),
+            "--rdzv-conf", "store_type=file", "--local-addr", "127.0.0.1", script, program=(peer("2.6"),),
             env={"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1,
                  "PYTHON_EXEC": None})
 

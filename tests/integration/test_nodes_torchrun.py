@@ -1,25 +1,29 @@
-"""Our agents and real torchrun 2.6 agents in one job: hosting and being hosted, ranks, restarts, joining, leaving,
+"""Our agents and real torchrun agents (2.6, and where it tells most 2.14) in one job: hosting and being hosted, ranks, restarts, joining, leaving,
 closing, and clocks that differ."""
 import re
 import signal
 
 import pytest
 
-from harness import BUILD, SCRIPTS, SUPPORT, one_line, until
-from nodes import SHOW, TRIXIE, Job, ends, listening, need_torchrun, ranks, starts, states, tells
+from harness import BUILD, SCRIPTS, SUPPORT, one_line, peer, until
+from nodes import SHOW, Job, ends, listening, ranks, starts, states, tells
 
-PEER_WORKER = {"PYTHON_EXEC": TRIXIE, "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1}
 LATE = 75  # torchrun gives its workers 30 s to heed its signal before it goes on
-
-
-@pytest.fixture(autouse=True)
-def peers():
-    need_torchrun()
+with_both = pytest.mark.parametrize("version", ["2.6", "2.14"])  # whose torchrun, and whose workers
 
 
 @pytest.fixture
-def job(lockstep):
-    return Job(lockstep)
+def version():
+    return "2.6"
+
+
+@pytest.fixture
+def job(lockstep, version):
+    return Job(lockstep, version=version)
+
+
+def worker_env(version):
+    return {"PYTHON_EXEC": peer(version), "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1}
 
 
 @pytest.fixture
@@ -33,14 +37,15 @@ def both_end_well(ours, theirs):
     return ended
 
 
-# Rows 52 and 54: both ways round, unequal nodes, PyTorch 2.6 workers under both agents: one sum. Ours has the lower
+# Rows 52 and 54: both ways round, unequal nodes, PyTorch workers under both agents: one sum. Ours has the lower
 # address in one case, and with it rank 0 and the workers' store.
+@with_both
 @pytest.mark.parametrize("we_host, we_are_first", [(True, False), (False, True)])
 def test_all_reduce(job, we_host, we_are_first):
     ours, theirs = (0, 1) if we_are_first else (1, 0)
     script = SCRIPTS / "all_reduce.py"
     their_run = job.torchrun(theirs, "-t", 1, script=script, nproc=2, host=not we_host)
-    our_run = job.script(ours, script, args=("-t", 1), env=PEER_WORKER, host=we_host)
+    our_run = job.script(ours, script, args=("-t", 1), env=worker_env(job.version), host=we_host)
     our_end, their_end = both_end_well(our_run, their_run)
     assert re.findall(r"rank (\d) sum (\S+)", our_end.out) == [("0" if we_are_first else "2", "6.0")]
     assert sorted(re.findall(r"rank (\d) sum (\S+)", their_end.out)) == [
@@ -48,16 +53,18 @@ def test_all_reduce(job, we_host, we_are_first):
 
 
 # The same with a restart between: the failed worker is ours; torchrun counts its own failures alone.
+@with_both
 def test_all_reduce_again_after_a_restart(job):
     script, once = SCRIPTS / "all_reduce.py", ("--fail-once", job.lockstep.folder / "once")
     their_run = job.torchrun(1, "-t", 1, "--max-restarts", 1, script=script, script_args=once, host=False)
-    our_run = job.script(0, script, *once, args=("-t", 1, "--max-restarts", 1), env=PEER_WORKER, host=True)
+    our_run = job.script(0, script, *once, args=("-t", 1, "--max-restarts", 1), env=worker_env(job.version), host=True)
     our_end, their_end = both_end_well(our_run, their_run)
     found = [re.findall(r"attempt (\d) rank (\d) sum (\S+)", end.out) for end in (our_end, their_end)]
     assert found == [[("0", "0", "3.0"), ("1", "0", "3.0")], [("0", "1", "3.0"), ("0", "1", "3.0")]]
 
 
 # Row 58 the other way: a worker of torchrun's fails.
+@with_both
 def test_a_failure_of_theirs_restarts_ours(job):
     marks = job.lockstep.folder
     there = f"wait={marks}/ours"
@@ -71,6 +78,17 @@ def test_a_failure_of_theirs_restarts_ours(job):
     assert len(tells(ours, "MASTER_PORT") | tells(theirs, "MASTER_PORT")) == 1
 
 
+# Row 53: three kinds of agents in one job, each with workers of its own PyTorch.
+def test_both_torchruns_and_ours(job):
+    script = SCRIPTS / "all_reduce.py"
+    theirs = [job.torchrun(number, "-t", 1, script=script, version=version, nnodes="3", host=False)
+              for number, version in ((1, "2.14"), (2, "2.6"))]
+    ours = job.script(0, script, args=("-t", 1), env=worker_env("2.14"), nnodes="3", host=True)
+    ended = ends(ours, *theirs, timeout=LATE)
+    assert [re.findall(r"torch (\d+\.\d+).* rank (\d) sum (\S+)", end.out) for end in ended] == [
+        [("2.14", "0", "6.0")], [("2.14", "1", "6.0")], [("2.6", "2", "6.0")]]
+
+
 # Row 53, with two of ours: ranks follow the addresses, whoever hosts and completes the round, and no order of ours.
 def test_three_agents(job):
     ours = [job.node(2, "--rank-order", "host", nnodes="3", host=True),
@@ -81,6 +99,7 @@ def test_three_agents(job):
 
 
 # Row 57: torchrun comes to a job of ours, and the other way round.
+@with_both
 @pytest.mark.parametrize("they_come", [True, False])
 def test_elastic_join(job, go, they_come):
     options = dict(nnodes="1:2", settings="last_call_timeout=1")
@@ -166,9 +185,10 @@ def test_the_last_failure_of_theirs(job, go):
 
 
 # Row 50 in both mixes: node rank 0 hosts, at the port that was given.
+@with_both
 @pytest.mark.parametrize("we_host", [True, False])
-def test_static(lockstep, we_host):
-    job = Job(lockstep, "static")
+def test_static(lockstep, version, we_host):
+    job = Job(lockstep, "static", version)
     ours, theirs = (0, 1) if we_host else (1, 0)
     their_run = job.torchrun(theirs, script_args=(SHOW,), nproc=2)
     our_run = job.node(ours, nproc=1)

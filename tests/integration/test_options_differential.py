@@ -76,7 +76,7 @@ def reference_parser(environment):
         letters = ["-m"] if name == "module" else []
         add(name, *letters, action="store_const", const="1", default="1" if on else None)
     # argparse offers shells here; torchrun leaves with the script that shtab makes.
-    parser.add_argument("--print-completion", choices=["bash", "zsh", "tcsh"])
+    parser.add_argument("--print-completion", "--print_completion", choices=["bash", "zsh", "tcsh"])
     parser.add_argument("training_script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
     return parser

@@ -7,9 +7,7 @@ import textwrap
 
 import pytest
 
-from harness import BUILD, PEERS, PYTHON, SUPPORT, skip
-
-TRIXIE = SUPPORT / "python-trixie"
+from harness import BUILD, PYTHON, peer, skip
 
 # Real states, as base64 lines with what is in them.
 PRELUDE = textwrap.dedent("""
@@ -67,11 +65,9 @@ PRELUDE = textwrap.dedent("""
 """)
 
 
-@pytest.fixture(scope="module")
-def torch26():
-    if not (PEERS / "trixie/.complete").exists():
-        skip("no .cache/peers/trixie: run ./dev peers")
-    return [TRIXIE]
+@pytest.fixture(scope="module", params=["2.6", "2.14"])
+def torch(request):
+    return [peer(request.param)]
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +101,8 @@ MAKE = """
 """
 
 
-def test_states_of_torch_2_6_are_read(torch26):
-    cases = [json.loads(line) for line in python(torch26, MAKE)]
+def test_states_of_torch_are_read(torch):
+    cases = [json.loads(line) for line in python(torch, MAKE)]
     assert len(cases) == 16
     for answer, (_, shown) in zip(tool("decode", [case[0] for case in cases]), cases):
         assert not answer.startswith("error"), answer
@@ -118,11 +114,11 @@ def sorted_lists(state):
             for name, value in state.items()}
 
 
-def test_what_we_write_torch_2_6_reads_and_writes_on(torch26):
+def test_what_we_write_torch_reads_and_writes_on(torch):
     """Through us, through torch (which loads, adds attributes and writes), through us again, to torch."""
-    cases = [json.loads(line) for line in python(torch26, MAKE)]
+    cases = [json.loads(line) for line in python(torch, MAKE)]
     ours = tool("recode", [case[0] for case in cases])
-    read = python(torch26, """
+    read = python(torch, """
         for line in sys.stdin:
             state = load(line)
             before = shown(state)
@@ -137,7 +133,7 @@ def test_what_we_write_torch_2_6_reads_and_writes_on(torch26):
     answers = [json.loads(line) for line in read]
     for (before, _, _), (_, shown) in zip(answers, cases):
         assert before == shown
-    again = python(torch26, """
+    again = python(torch, """
         for line in sys.stdin:
             state = load(line)
             assert state.epoch == 17 and state.notes["a"] == (1, None, b"\\0\\xff") and state.notes["since"].tzinfo is UTC
@@ -146,7 +142,7 @@ def test_what_we_write_torch_2_6_reads_and_writes_on(torch26):
     assert [json.loads(line) for line in again] == [answer[2] for answer in answers]
 
 
-def test_what_we_make_torch_2_6_reads(torch26):
+def test_what_we_make_torch_reads(torch):
     node = ["h\u00f6st", 4000000000, 2]
     states = [dict(round=7, complete=True, closed=False, deadline=1767323045678901, participants=[[node, 0]], wait_list=[],
                    redundancy_list=[["a", 1, 0]], last_heartbeats=[[["a", 1, 0], 1767323045000000], [node, 1767323045678901]],
@@ -154,7 +150,7 @@ def test_what_we_make_torch_2_6_reads(torch26):
               dict(round=0, complete=False, closed=True, deadline=None, participants=[], wait_list=[], redundancy_list=[],
                    last_heartbeats=[])]
     made = tool("encode", [json.dumps(state) for state in states])
-    read = [json.loads(line) for line in python(torch26, "for line in sys.stdin: print(json.dumps(shown(load(line))))", made)]
+    read = [json.loads(line) for line in python(torch, "for line in sys.stdin: print(json.dumps(shown(load(line))))", made)]
     for state, back in zip(states, read):
         assert back == {**state, "unknown": []}
 
@@ -267,8 +263,8 @@ KINDS = {"FINISH": "done", "ERROR_TIMEOUT": "timed_out", "ERROR_CLOSED": "closed
          "SYNC": "wait"}
 
 
-def test_the_state_machine_does_what_torch_2_6_does(torch26):
-    cases = [json.loads(line) for line in python(torch26, STEPS.replace("COUNT", "3000"))]
+def test_the_state_machine_does_what_torch_does(torch):
+    cases = [json.loads(line) for line in python(torch, STEPS.replace("COUNT", "3000"))]
     answers = [json.loads(line) for line in tool("step", [json.dumps(case[0]) for case in cases])]
     seen = {}
     for (asked, kind, after), answer in zip(cases, answers):

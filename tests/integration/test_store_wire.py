@@ -1,6 +1,5 @@
 """The store on the wire, against `lockstep store`: every operation in both dialects byte for byte, peers
-that misbehave, and PyTorch's own clients (this interpreter's 1.13, and a newer one in LOCKSTEP_PEERS)."""
-import os
+that misbehave, and PyTorch's own clients (this interpreter's 1.13, and the newer ones of `./dev peers`)."""
 import pathlib
 import select
 import socket
@@ -12,8 +11,6 @@ import time
 import pytest
 
 import harness
-
-PEERS = harness.REPOSITORY / os.environ.get("LOCKSTEP_PEERS", str(harness.PEERS / "trixie"))
 
 HELLO = bytes.fromhex("00CEF7853C0D99120000")
 D = dict(set=1, cas=2, get=3, add=4, check=5, wait=6, num_keys=7, delete=8, append=9, multi_get=10,
@@ -318,8 +315,6 @@ def test_torch_of_this_system(server):
     run_torch([harness.PYTHON], server.port)
 
 
-def test_torch_of_the_peers_folder(server):
-    if not (PEERS / "usr/bin/python3").exists():
-        harness.skip(f"no newer PyTorch in {PEERS} (set LOCKSTEP_PEERS)")
-    enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-    run_torch(["unshare", "-m", "sh", "-c", enter, str(PEERS), "python3"], server.port)
+@pytest.mark.parametrize("version", ["2.6", "2.14"])
+def test_newer_torch(server, version):
+    run_torch([harness.peer(version)], server.port)

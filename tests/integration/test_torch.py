@@ -1,29 +1,25 @@
-"""Real PyTorch workers: 1.13 of Debian 12 and 2.6 of Debian 13, gloo on CPU."""
+"""Real PyTorch workers: 1.13 of Debian 12, 2.6 of Debian 13 and 2.14 of Debian sid, gloo on CPU."""
 import json
 import re
 import subprocess
 
 import pytest
 
-from harness import PEERS, PYTHON, SCRIPTS, SUPPORT, free_port, read, report_of, skip
+from harness import PYTHON, SCRIPTS, SUPPORT, free_port, peer, read, report_of, skip
 from tcp_store import Client
 
-TRIXIE = SUPPORT / "python-trixie"
 
-
-@pytest.fixture(params=["1.13", "2.6"])
+@pytest.fixture(params=["1.13", "2.6", "2.14"])
 def torch_env(request):
     """The environment that makes workers use that PyTorch."""
     if request.param == "1.13":
         found = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True)
         return {"PYTHON_EXEC": PYTHON} if found.returncode == 0 else skip("no python3-torch")
-    return peer_env()
+    return peer_env(request.param)
 
 
-def peer_env():
-    if not (PEERS / "trixie/.complete").exists():
-        skip("no .cache/peers/trixie: run ./dev peers")
-    return {"PYTHON_EXEC": TRIXIE, "PYTHONPATH": SUPPORT / "torch-2.6"}
+def peer_env(version):
+    return {"PYTHON_EXEC": peer(version), "PYTHONPATH": SUPPORT / "torch-2.6"}
 
 
 def sums(text):
@@ -57,9 +53,10 @@ def test_worker_keys_of_1_13_carry_the_attempt(lockstep):
     assert any(name.startswith(b"//worker/attempt_0/") for name in names), names
 
 
-def test_a_store_that_the_worker_names_itself(lockstep):
+@pytest.mark.parametrize("version", ["2.6", "2.14"])
+def test_a_store_that_the_worker_names_itself(lockstep, version):
     """init_process_group("tcp://..."), another port than MASTER_PORT. From 2.14 on PyTorch sees that by itself."""
-    ended = lockstep.run("-t", 1, "--nproc-per-node", 2, SCRIPTS / "tcp_url.py", free_port(), env=peer_env(), timeout=60)
+    ended = lockstep.run("-t", 1, "--nproc-per-node", 2, SCRIPTS / "tcp_url.py", free_port(), env=peer_env(version), timeout=90)
     assert ended.rc == 0, str(ended)
     assert ended.out.count("sum 2.0") == 2
 

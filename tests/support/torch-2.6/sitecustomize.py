@@ -1,5 +1,5 @@
-"""Lets Debian 13's PyTorch 2.6 host a TCPStore: it is built without libuv, yet asks for it by default.
-Put this folder on PYTHONPATH; a worker that only uses the launcher's store does not need it."""
+"""Lets Debian's PyTorch 2.6 and later use a TCPStore: it is built without libuv, yet asks for it by default. Put this
+folder on PYTHONPATH. A worker of 2.6 that only uses the launcher's store does not need it, one of 2.14 does."""
 import importlib.abc
 import os
 import sys
