@@ -236,7 +236,7 @@ Group logs() {
           {.name = "logs-specs",
            .kind = Kind::text,
            .metavar = "NAME",
-           .help = "refused: needs Python plug-ins"},
+           .help = "default; others are refused: they are Python plug-ins"},
       }};
 }
 

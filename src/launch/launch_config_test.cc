@@ -120,6 +120,10 @@ TEST(LaunchConfig, Refuses) {
   }
 }
 
+TEST(LaunchConfig, TorchrunsOwnLogsSpecsCanBeNamed) {
+  EXPECT_TRUE(make([](RawOptions& raw) { raw.logs_specs = "default"; }));
+}
+
 TEST(LaunchConfig, OneNodeDefaultsToAPrivateStore) {
   const auto config = make(unchanged);
   ASSERT_TRUE(config) << config.error().message;

@@ -72,7 +72,7 @@ Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
 }  // namespace
 
 Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
-  if (raw.logs_specs)
+  if (raw.logs_specs && *raw.logs_specs != "default")  // the name of torchrun's own
     return fail(
         Errc::invalid_input,
         fmt::format("Could not find entrypoint under 'torchrun.logs_specs[{}]' key: --logs-specs "
