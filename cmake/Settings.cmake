@@ -9,7 +9,10 @@ target_compile_options(lockstep_settings INTERFACE
   $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>
   # g++ 12 warns of overlaps in std::string that can't be (GCC bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-fno-coroutines -Wno-restrict>)
-target_link_options(lockstep_settings INTERFACE -fuse-ld=lld -Wl,--gc-sections)
+if(NOT CMAKE_CROSSCOMPILING)  # a cross compiler finds only its own linker
+  target_link_options(lockstep_settings INTERFACE -fuse-ld=lld)
+endif()
+target_link_options(lockstep_settings INTERFACE -Wl,--gc-sections)
 if(LOCKSTEP_SANITIZE)
   target_compile_options(lockstep_settings INTERFACE
     -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
