@@ -132,10 +132,8 @@ Status NodeAgent::prepare() {
   offer.host = node_name_;
   if (config_.node_rank_given) offer.node_rank = config_.node_rank;
   offer.max_restarts = config_.max_restarts;
-  LOCKSTEP_TRY_ASSIGN(rendezvous_, launch::make_backend(loop_, config_, std::move(offer),
-                                                        [this](const std::string& addr) {
-                                                          return offer_store(addr);
-                                                        }));
+  rendezvous_ = launch::make_backend(loop_, config_, std::move(offer),
+                                     [this](const std::string& addr) { return offer_store(addr); });
   rendezvous_->on_interruption(
       [this](const rendezvous::Interruption& what) { on_interruption(what); });
   LOCKSTEP_TRY(open_watchdogs());

@@ -1,6 +1,7 @@
 // NodeAgent, views: events, metrics and health for those who watch. Decides nothing.
 #include "agent/clock_ms.h"
 #include "agent/node_agent.h"
+#include "launch/backend_row.h"
 
 namespace lockstep::agent {
 
@@ -15,7 +16,7 @@ void NodeAgent::emit(const std::string& state, const Worker* worker,
   event.hostname = node_name_;
   event.group_rank = round_.group_rank;
   event.group_world_size = round_.group_world_size;
-  event.rdzv_backend = config_.rdzv_backend;
+  event.rdzv_backend = config_.backend->name;
   event.entry_point = config_.entrypoint;
   event.agent_restarts = config_.max_restarts - group_.remaining_restarts();
   event.duration_ms = duration_ms;

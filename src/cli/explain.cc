@@ -1,18 +1,17 @@
 #include "cli/explain.h"
 
 #include "base/text.h"
+#include "launch/backend_row.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 
 namespace lockstep::cli {
 namespace {
 
 using launch::LaunchConfig;
 using launch::Origin;
-using launch::RankOrder;
 using launch::Rule;
 
 struct Row {
@@ -67,16 +66,6 @@ std::string nodes(const LaunchConfig& config) {
   return fmt::format("{} to {}", config.min_nodes, config.max_nodes);
 }
 
-std::string order(const LaunchConfig& config) {
-  constexpr std::array<std::string_view, 4> kNames = {"", "host", "node-rank", "address"};
-  if (config.rank_order != RankOrder::automatic)
-    return std::string(kNames[static_cast<std::size_t>(config.rank_order)]);
-  const std::string& backend = config.rdzv_backend;
-  if (backend == "static") return "node-rank";
-  if (backend == "c10d" || backend == "etcd-v2") return "address";
-  return backend == "etcd" ? "arrival" : "host";
-}
-
 std::string log_dir(const LaunchConfig& config) {
   if (config.logs.disabled) return "none";
   return config.logs.base_dir.value_or("a fresh /tmp/torchelastic_*");
@@ -98,14 +87,18 @@ std::string endpoint(const LaunchConfig& config) {
 
 void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
   const auto from = [&config](std::string_view option) { return origin_words(config, option); };
-  const bool is_static = config.rdzv_backend == "static";
+  const bool is_static = config.backend->fixed();
   rows.push_back({"nodes", nodes(config), from("nnodes")});
   if (is_static || config.node_rank_given) {
     rows.push_back({"node rank", std::to_string(config.node_rank), from("node-rank")});
   } else {
     rows.push_back({"node rank", "decided when nodes meet", "the backend"});
   }
-  rows.push_back({"backend", config.rdzv_backend, from("rdzv-backend")});
+  if (config.private_store) {
+    rows.push_back({"backend", "none", "one node meets nobody"});
+  } else {
+    rows.push_back({"backend", std::string(config.backend->name), from("rdzv-backend")});
+  }
   rows.push_back({"endpoint", endpoint(config), from("rdzv-endpoint")});
   rows.push_back({"run id", config.run_id, from("rdzv-id")});
   if (is_static) {
@@ -129,8 +122,9 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
   rows.push_back({"token", config.rdzv_token ? "given" : "none",
                   config.rdzv_token ? from("rdzv-token-file") : "default"});
   if (config.max_nodes == 1) return;
-  const bool chosen = config.rank_order != RankOrder::automatic;
-  rows.push_back({"rank order", order(config), chosen ? from("rank-order") : "the backend"});
+  const bool chosen = config.origins.find("rank-order") != config.origins.end();
+  rows.push_back({"rank order", std::string(launch::order_name(config.rank_order)),
+                  chosen ? from("rank-order") : "the backend"});
   rows.push_back({"exit barrier", fmt::format("{} s", config.exit_barrier_timeout.count()),
                   from("exit-barrier-timeout")});
 }

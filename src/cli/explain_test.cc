@@ -1,6 +1,8 @@
 // --explain names every value and where it comes from.
 #include "cli/explain.h"
 
+#include "launch/backend_row.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::cli {
@@ -13,7 +15,7 @@ using launch::Rule;
 LaunchConfig sample() {
   LaunchConfig config;
   config.min_nodes = config.max_nodes = 2;
-  config.rdzv_backend = "lockstep";
+  config.backend = launch::find_backend("lockstep");
   config.rdzv_endpoints = {{"n1", 20001}};
   config.run_id = "7.0";
   config.node_rank = 1;

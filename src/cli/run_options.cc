@@ -1,8 +1,23 @@
 // Rows of `lockstep run`: every option of torchrun 2.14, and our own.
 #include "cli/run_options.h"
 
+#include "base/text.h"
+#include "launch/backend_row.h"
+
 namespace lockstep::cli {
 namespace {
+
+std::string_view backend_help() {
+  static const std::string kText = [] {
+    const auto views = launch::backend_names();
+    return join(std::vector<std::string>(views.begin(), views.end()), ", ") +
+           "; without it one node needs none, several use " +
+           std::string(launch::static_backend().name) +
+           " where --master-addr, --master-port or --node-rank is given, else " +
+           std::string(launch::lockstep_backend().name);
+  }();
+  return kText;
+}
 
 Group topology() {
   return {
@@ -60,9 +75,7 @@ Group rendezvous() {
               {.name = "rdzv-backend",
                .kind = Kind::text,
                .metavar = "NAME",
-               .help = "static, c10d, etcd, etcd-v2, etcd3 or lockstep; without it one node needs "
-                       "none, several use static where --master-addr, --master-port or "
-                       "--node-rank is given, else lockstep",
+               .help = backend_help(),
                .env = "PET_RDZV_BACKEND"},
               {.name = "rdzv-endpoint",
                .kind = Kind::text,

@@ -1,62 +1,52 @@
 // How the nodes of one job treat each other: the order of their ranks, the secret they share, how
 // long they wait for one another at the end.
 #include "base/text.h"
+#include "launch/backend_row.h"
 #include "launch/rules.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 
 namespace lockstep::launch {
 namespace {
 
 constexpr std::size_t kMaxTokenBytes = 4096;
 
-struct OrderName {
-  const char* name;
-  RankOrder order;
-};
-constexpr std::array<OrderName, 3> kOrders = {{{"host", RankOrder::host},
-                                               {"node-rank", RankOrder::node_rank},
-                                               {"address", RankOrder::address}}};
+using rendezvous::RankOrder;
 
 Result<RankOrder> rank_order(const std::string& text) {
-  const auto* const found = std::find_if(kOrders.begin(), kOrders.end(),
-                                         [&](const OrderName& row) { return row.name == text; });
-  if (found != kOrders.end()) return found->order;
+  for (const RankOrder order : {RankOrder::host, RankOrder::node_rank, RankOrder::address})
+    if (order_name(order) == text) return order;
   return fail(
       Errc::invalid_input,
       fmt::format("--rank-order is one of host, node-rank, address, got {}", printable(text)));
 }
 
-// static and etcd have no other order than torchrun's. With c10d and etcd-v2 it is the default, and
-// holds in spite of the option where one of torchrun's agents takes part.
+// Some backends have no other order than torchrun's. With c10d and etcd-v2 that one is the default,
+// and holds in spite of the option where one of torchrun's agents takes part.
 Status check_order(const LaunchConfig& config) {
-  const std::string& backend = config.rdzv_backend;
-  const RankOrder order = config.rank_order;
-  const char* own = nullptr;
-  if (backend == "static" && order != RankOrder::node_rank) own = "by --node-rank";
-  if (backend == "etcd") own = "by arrival";
-  if (own != nullptr)
+  const auto& orders = config.backend->orders;
+  if (std::find(orders.begin(), orders.end(), config.rank_order) == orders.end())
     return fail(Errc::invalid_input,
-                fmt::format("--rank-order: with the {} backend ranks are given {}, as torchrun's "
-                            "agents do",
-                            backend, own),
-                "leave it out, or use --rdzv-backend lockstep");
-  if (order == RankOrder::node_rank && !config.node_rank_given)
+                fmt::format("--rank-order: with the {} backend ranks are given by {}, as "
+                            "torchrun's agents do",
+                            config.backend->name, order_name(orders.front())),
+                fmt::format("leave it out, or use --rdzv-backend {}", lockstep_backend().name));
+  if (config.rank_order == RankOrder::node_rank && !config.node_rank_given)
     return fail(Errc::invalid_input, "--rank-order node-rank: there is no --node-rank");
   return {};
 }
 
 Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
+  config.rank_order = config.backend->orders.front();
   if (raw.rank_order) {
     LOCKSTEP_TRY_ASSIGN(config.rank_order, rank_order(*raw.rank_order));
     return config.max_nodes > 1 ? check_order(config) : Status{};
   }
   // A node rank that was given, or that the scheduler has, is meant where torchrun would not ignore
   // it.
-  if (config.max_nodes > 1 && config.node_rank_given && config.rdzv_backend != "static") {
+  if (config.max_nodes > 1 && config.node_rank_given && !config.backend->fixed()) {
     config.rank_order = RankOrder::node_rank;
     config.origins["rank-order"] = {Origin::Kind::rule, "", Rule::node_rank};
   }
@@ -82,10 +72,9 @@ Status apply_token(const RawOptions& raw, const Facts& facts, LaunchConfig& conf
   config.rdzv_token = std::string(strip(token));
   if (config.rdzv_token->empty())
     return fail(Errc::invalid_input, fmt::format("{}: the token is empty", source));
-  if (raw.rdzv_token_file && config.max_nodes > 1 && config.rdzv_backend != "lockstep")
+  if (raw.rdzv_token_file && config.max_nodes > 1 && !config.backend->takes_token)
     config.warnings.push_back(fmt::format(
-        "the rendezvous token is only used by the lockstep backend, rdzv_backend={} has none",
-        config.rdzv_backend));
+        "the rendezvous token is not used: the {} backend has none", config.backend->name));
   return {};
 }
 

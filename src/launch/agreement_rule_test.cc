@@ -7,6 +7,8 @@
 namespace lockstep::launch {
 namespace {
 
+using rendezvous::RankOrder;
+
 // Three nodes over a backend, with an order of ranks, and this node's rank or none.
 Result<LaunchConfig> ordered(const char* backend, const char* order,
                              std::optional<int> rank = std::nullopt) {
@@ -21,7 +23,7 @@ Result<LaunchConfig> ordered(const char* backend, const char* order,
 }
 
 TEST(RankOrder, FollowsTheBackend) {
-  EXPECT_EQ(ordered("lockstep", nullptr)->rank_order, RankOrder::automatic);
+  EXPECT_EQ(ordered("lockstep", nullptr)->rank_order, RankOrder::host);
   EXPECT_EQ(ordered("lockstep", "host")->rank_order, RankOrder::host);
   EXPECT_EQ(ordered("etcd3", "address", 1)->rank_order, RankOrder::address);
   EXPECT_EQ(ordered("lockstep", nullptr, 1)->rank_order, RankOrder::node_rank);
@@ -31,7 +33,7 @@ TEST(RankOrder, FollowsTheBackend) {
   EXPECT_EQ(ordered("c10d", "host")->rank_order, RankOrder::host);
   EXPECT_EQ(ordered("etcd-v2", "node-rank", 2)->node_rank, 2);
   EXPECT_TRUE(ordered("etcd-v2", "node-rank", 2)->warnings.empty());
-  EXPECT_EQ(ordered("c10d", nullptr, 1)->rank_order, RankOrder::automatic);
+  EXPECT_EQ(ordered("c10d", nullptr, 1)->rank_order, RankOrder::address);
   EXPECT_FALSE(ordered("c10d", nullptr, 1)->node_rank_given);
   EXPECT_FALSE(ordered("c10d", "node-rank"));
   EXPECT_FALSE(ordered("lockstep", nullptr, 32766));
@@ -95,6 +97,24 @@ TEST(Password, OfEtcdComesFromAFileThatOnlyItsOwnerReads) {
       << open.error().message;
   EXPECT_EQ(open.error().hint, "chmod 600 pw");
   EXPECT_FALSE(with("etcd3", {std::string(4097, 'x'), 0600}));
+}
+
+TEST(Token, IsUsedByTheBackendsThatHaveOne) {
+  const auto warnings = [](const char* backend) {
+    Machine machine;
+    machine.secrets["key"] = {"s3cret", 0600};
+    RawOptions raw;
+    raw.script = "T";
+    raw.nnodes = "2";
+    raw.rdzv_backend = backend;
+    raw.rdzv_endpoint = "h:1";
+    raw.rdzv_token_file = "key";
+    return make_launch_config(raw, machine.facts())->warnings;
+  };
+  EXPECT_EQ(warnings("lockstep"), Words());
+  EXPECT_EQ(warnings("etcd3"), Words());
+  EXPECT_EQ(warnings("c10d"),
+            Words({"the rendezvous token is not used: the c10d backend has none"}));
 }
 
 TEST(Token, ComesFromTheEnvironment) {

@@ -1,7 +1,6 @@
-// Which rendezvous backend a configuration means, with its settings.
+// From a configuration to the rendezvous backend that it means.
 #pragma once
 
-#include "base/error.h"
 #include "io/loop.h"
 #include "launch/launch_config.h"
 #include "rendezvous/backend.h"
@@ -10,9 +9,9 @@
 
 namespace lockstep::launch {
 
-Result<std::unique_ptr<rendezvous::Backend>> make_backend(io::Loop& loop,
-                                                          const LaunchConfig& config,
-                                                          rendezvous::NodeOffer offer,
-                                                          rendezvous::OfferStore offer_store);
+// A job of one node meets nobody, whatever its backend is.
+std::unique_ptr<rendezvous::Backend> make_backend(io::Loop& loop, const LaunchConfig& config,
+                                                  rendezvous::NodeOffer offer,
+                                                  rendezvous::OfferStore offer_store);
 
 }  // namespace lockstep::launch

@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "codec/rdzv_endpoint.h"
+#include "launch/conf_values.h"
 #include "logs/std_spec.h"
+#include "rendezvous/rank_order.h"
 
 #include <chrono>
 #include <functional>
@@ -17,13 +19,12 @@
 
 namespace lockstep::launch {
 
+struct BackendRow;
+
 enum class NumaBinding { none, node, socket, exclusive, core_complex };
 enum class Isolation { automatic, pidns, cgroup, guardian, none };
 enum class ExitCodeMode { torchrun, worker };  // --exit-code
 enum class EventHandler { null, console };
-// --rank-order: which node gets the lowest ranks. automatic: what the backend's own rule says
-// (c10d and etcd: by address, as torchrun; static: by node rank; lockstep and etcd3: host).
-enum class RankOrder { automatic, host, node_rank, address };
 enum class LocalRankArgument {
   none,
   dash,
@@ -75,11 +76,12 @@ struct LaunchConfig {
   std::string role = "default";
   std::string run_id;
   bool run_id_given = false;  // chosen by the user: leftovers of an earlier run with it are ours
-  std::string rdzv_backend;   // after normalisation: "static", "c10d", ...
-  std::string rdzv_endpoint;  // after normalisation: host[:port], may be empty
+  const BackendRow* backend = nullptr;  // after normalisation; never null in what is made
+  std::string rdzv_endpoint;            // after normalisation: host[:port], may be empty
   // The endpoint read: none with a private store or c10d's file, several only for etcd3.
   std::vector<codec::RdzvEndpoint> rdzv_endpoints;
-  std::map<std::string, std::string> rdzv_conf;
+  std::optional<bool> rdzv_https;  // where the endpoints say http:// or https://
+  ConfValues conf;                 // --rdzv-conf, as far as the backend reads it
   int node_rank = 0;
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
@@ -87,7 +89,8 @@ struct LaunchConfig {
   // True: one node, dynamic backend; the store takes a free port on loopback.
   bool private_store = true;
   bool node_rank_given = false;
-  RankOrder rank_order = RankOrder::automatic;
+  // --rank-order, else the backend's own.
+  rendezvous::RankOrder rank_order = rendezvous::RankOrder::host;
   std::chrono::seconds exit_barrier_timeout{300};
   std::chrono::seconds leave_timeout{30};  // close_timeout
   std::optional<std::string> rdzv_token;   // the job's secret, without surrounding white space

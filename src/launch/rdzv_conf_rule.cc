@@ -1,7 +1,7 @@
-// --rdzv-conf: the settings that the backend would read are checked before anything is started;
-// others are kept unread, as torchrun does.
+// --rdzv-conf: what the backend reads is checked before anything is started; the rest is kept
+// unread, as torchrun does, but for a word of warning where it was hardly meant so.
 #include "base/text.h"
-#include "codec/rdzv_conf.h"
+#include "launch/backend_row.h"
 #include "launch/rules.h"
 
 #include <fmt/core.h>
@@ -12,132 +12,58 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
+// torchrun's configurations carry these along; its own store reads them, or nobody does.
+constexpr std::array<std::string_view, 2> kTorchrunsOwn = {"use_libuv", "rank"};
 
-constexpr std::array<std::string_view, 23> kKnown = {"join_timeout",
-                                                     "close_timeout",
-                                                     "read_timeout",
-                                                     "heartbeat_timeout",
-                                                     "timeout",
-                                                     "keep_alive_interval",
-                                                     "keep_alive_max_attempt",
-                                                     "last_call_timeout",
-                                                     "is_host",
-                                                     "lease_ttl",
-                                                     "store_type",
-                                                     "protocol",
-                                                     "cert",
-                                                     "key",
-                                                     "cacert",
-                                                     "ssl_cert",
-                                                     "ssl_cert_key",
-                                                     "ca_cert",
-                                                     "user",
-                                                     "password_file",
-                                                     "etcd_prefix",
-                                                     "use_libuv",
-                                                     "rank"};
-
-Failure bad_option(std::string_view key, std::string_view what) {
-  return fail(Errc::invalid_input,
-              fmt::format("the rendezvous configuration option '{}' {}", key, what));
+const ConfKey* key_of(const BackendRow& row, std::string_view name) {
+  const auto found = std::find_if(row.keys.begin(), row.keys.end(),
+                                  [&](const ConfKey& key) { return key.name == name; });
+  return found == row.keys.end() ? nullptr : &*found;
 }
 
-Status check_positive(const codec::RdzvConf& conf, const char* key) {
-  LOCKSTEP_TRY_ASSIGN(const auto value, codec::rdzv_conf_int(conf, key));
-  if (!value || (*value > 0 && *value <= kYear)) return {};
-  if (*value > 0) return bad_option(key, fmt::format("must be at most {}, got {}", kYear, *value));
-  return bad_option(key, fmt::format("must be positive, got {}", *value));
+// The first backend's that has a key of this name; nullptr: none has.
+const ConfKey* key_of_any(std::string_view name) {
+  for (const BackendRow* row : backends())
+    if (const ConfKey* key = key_of(*row, name)) return key;
+  return nullptr;
 }
 
-// Leaves it in lower case.
-Status check_choice(codec::RdzvConf& conf, const char* key, std::string_view one,
-                    std::string_view other) {
-  const auto found = conf.find(key);
-  if (found == conf.end()) return {};
-  const std::string value = to_lower(strip(found->second));
-  if (value == one || value == other) {
-    found->second = value;
-    return {};
-  }
-  return bad_option(key,
-                    fmt::format("must be {} or {}, got {}", one, other, printable(found->second)));
-}
-
-Status check_file(const Facts& facts, const codec::RdzvConf& conf, const char* key) {
-  const auto found = conf.find(key);
-  if (found == conf.end() || facts.file_kind(found->second) == FileKind::file) return {};
-  return bad_option(key, fmt::format("names no file: {}", printable(found->second)));
-}
-
-// etcd grants none below 2 s; a lost leader is missed only as late as its lease ends.
-Status check_lease(const codec::RdzvConf& conf) {
-  constexpr std::int64_t kShortest = 2;
-  constexpr std::int64_t kLongest = 3600;
-  LOCKSTEP_TRY(check_positive(conf, "lease_ttl"));
-  LOCKSTEP_TRY_ASSIGN(const auto value, codec::rdzv_conf_int(conf, "lease_ttl"));
-  if (!value || (*value >= kShortest && *value <= kLongest)) return {};
-  return bad_option("lease_ttl",
-                    fmt::format("must be between {} and {}, got {}", kShortest, kLongest, *value));
-}
-
-Status check_password(const Facts& facts, const codec::RdzvConf& conf) {
-  constexpr std::size_t kLongest = 4096;
-  const auto found = conf.find("password_file");
-  if (found == conf.end()) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto password,
-                      read_secret(found->second, kLongest, "password_file", facts));
-  if (password.size() > kLongest)
-    return bad_option("password_file", fmt::format("is longer than {} bytes", kLongest));
-  return {};
-}
-
-Status check_etcd(const Facts& facts, LaunchConfig& config) {
-  LOCKSTEP_TRY(check_choice(config.rdzv_conf, "protocol", "http", "https"));
-  const bool legacy = config.rdzv_backend == "etcd";
-  const std::array<const char*, 3> files =
-      legacy ? std::array<const char*, 3>{"cert", "key", "cacert"}
-             : std::array<const char*, 3>{"ssl_cert", "ssl_cert_key", "ca_cert"};
-  for (const char* key : files)
-    LOCKSTEP_TRY(check_file(facts, config.rdzv_conf, key));
-  return check_password(facts, config.rdzv_conf);
-}
-
-// torchrun takes any key; but one that is nearly a known one was hardly meant as it stands.
-void warn_of_slips(LaunchConfig& config) {
+std::optional<std::string_view> nearly(std::string_view given) {
   constexpr std::size_t kShortest = 4;
-  for (const auto& [given, value] : config.rdzv_conf) {
-    if (given.size() < kShortest || std::find(kKnown.begin(), kKnown.end(), given) != kKnown.end())
+  if (given.size() < kShortest) return std::nullopt;
+  for (const BackendRow* row : backends())
+    for (const ConfKey& key : row->keys)
+      if (edit_distance(given, key.name) == 1) return key.name;
+  return std::nullopt;
+}
+
+// torchrun takes any key; but one that is nearly a known one was hardly meant as it stands, and a
+// value that would be refused elsewhere is likely a mistake here as well.
+void warn_of_slips(const codec::RdzvConf& conf, LaunchConfig& config) {
+  for (const auto& [name, value] : conf) {
+    if (key_of(*config.backend, name) != nullptr) continue;
+    if (std::find(kTorchrunsOwn.begin(), kTorchrunsOwn.end(), name) != kTorchrunsOwn.end())
       continue;
-    const auto meant = std::find_if(kKnown.begin(), kKnown.end(),
-                                    [key = std::string_view(given)](std::string_view known) {
-                                      return edit_distance(key, known) == 1;
-                                    });
-    if (meant != kKnown.end())
-      config.warnings.push_back(fmt::format("--rdzv-conf {}={} is not known: did you mean {}?",
-                                            printable(given), printable(value), *meant));
+    const std::string shown = fmt::format("--rdzv-conf {}={}", printable(name), printable(value));
+    if (const ConfKey* key = key_of_any(name)) {
+      if (!looks_right(*key, value))
+        config.warnings.push_back(
+            fmt::format("{} is not read by the {} backend, and would be "
+                        "refused by those that read it",
+                        shown, config.backend->name));
+    } else if (const auto meant = nearly(name)) {
+      config.warnings.push_back(fmt::format("{} is not known: did you mean {}?", shown, *meant));
+    }
   }
 }
 
 }  // namespace
 
-Status check_rdzv_conf(const Facts& facts, LaunchConfig& config) {
-  const std::string& backend = config.rdzv_backend;
-  codec::RdzvConf& conf = config.rdzv_conf;
-  for (const char* key : {"keep_alive_interval", "keep_alive_max_attempt"})
-    if (backend != "etcd") LOCKSTEP_TRY(check_positive(conf, key));
-  for (const char* key : {"join_timeout", "close_timeout", "heartbeat_timeout", "read_timeout"})
-    if (backend != "static" && backend != "etcd") LOCKSTEP_TRY(check_positive(conf, key));
-  if (backend != "static") LOCKSTEP_TRY(check_positive(conf, "last_call_timeout"));
-  LOCKSTEP_TRY_ASSIGN(const auto timeout, codec::rdzv_conf_int(conf, "timeout"));
-  if (timeout && (*timeout < 0 || *timeout > kYear))
-    return bad_option("timeout", fmt::format("must be between 0 and {}, got {}", kYear, *timeout));
-  if (backend == "c10d") LOCKSTEP_TRY(check_choice(conf, "store_type", "tcp", "file"));
-  if (backend == "c10d" || backend == "lockstep")
-    LOCKSTEP_TRY(codec::rdzv_conf_bool(conf, "is_host"));
-  if (backend == "etcd3") LOCKSTEP_TRY(check_lease(conf));
-  if (backend.starts_with("etcd")) LOCKSTEP_TRY(check_etcd(facts, config));
-  warn_of_slips(config);
+Status apply_rdzv_conf(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  LOCKSTEP_TRY_ASSIGN(const auto conf, codec::parse_rdzv_conf(raw.rdzv_conf));
+  LOCKSTEP_TRY_ASSIGN(config.conf, ConfValues::read(config.backend->keys, conf, facts));
+  if (config.backend->check != nullptr) LOCKSTEP_TRY(config.backend->check(config.conf));
+  warn_of_slips(conf, config);
   return {};
 }
 

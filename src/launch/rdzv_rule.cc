@@ -1,7 +1,7 @@
 // Which backend, endpoint, node rank and run id hold: the table in docs/command-line.md.
 #include "base/text.h"
-#include "codec/rdzv_conf.h"
 #include "codec/rdzv_endpoint.h"
+#include "launch/backend_row.h"
 #include "launch/rules.h"
 
 #include <fmt/core.h>
@@ -9,48 +9,46 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 namespace lockstep::launch {
 namespace {
 
-constexpr std::array<std::string_view, 6> kBackends = {"static",  "c10d",  "etcd",
-                                                       "etcd-v2", "etcd3", "lockstep"};
 constexpr int kStaticPort = 29500;
-constexpr std::size_t kMaxEndpoints = 64;
-
-int default_port(std::string_view backend) {
-  return backend.starts_with("etcd") ? 2379 : 29400;
-}
-
-Status check_backend(const std::string& backend) {
-  if (std::find(kBackends.begin(), kBackends.end(), backend) != kBackends.end()) return {};
-  return fail(Errc::invalid_input,
-              fmt::format("the rendezvous backend '{}' is not registered", printable(backend)),
-              "known backends: static, c10d, etcd, etcd-v2, etcd3, lockstep");
-}
 
 // torchrun >= 2.12 runs a one-node job on a free port unless a port was asked for.
 bool becomes_standalone(const RawOptions& raw, const LaunchConfig& config) {
   if (raw.standalone) return true;
-  return raw.rdzv_backend.value_or("static") == "static" && raw.rdzv_endpoint.empty() &&
-         !raw.master_port && config.max_nodes == 1;
+  const BackendRow* named = raw.rdzv_backend ? find_backend(*raw.rdzv_backend) : &static_backend();
+  return named != nullptr && named->fixed() && raw.rdzv_endpoint.empty() && !raw.master_port &&
+         config.max_nodes == 1;
 }
 
 struct Choice {
-  std::string backend;
+  const BackendRow* backend;
   Rule why = Rule::none;  // none: named
 };
 
-Choice choose_backend(const RawOptions& raw, const LaunchConfig& config) {
-  if (raw.standalone) return {"c10d", Rule::standalone};
-  if (becomes_standalone(raw, config)) return {"c10d", Rule::one_node};
-  if (raw.rdzv_backend) return {*raw.rdzv_backend};
-  if (raw.called_torchrun || raw.legacy_launch) return {"static", Rule::torchrun};
-  if (raw.master_addr || raw.master_port || raw.node_rank) return {"static", Rule::master_options};
-  if (config.max_nodes == 1) return {"static", Rule::torchrun};
-  return {"lockstep", Rule::several_nodes};
+Result<Choice> named_backend(const std::string& name) {
+  if (const BackendRow* row = find_backend(name)) return Choice{row};
+  const std::vector<std::string_view> views = backend_names();
+  const std::vector<std::string> names(views.begin(), views.end());
+  const auto meant = did_you_mean(name, names);
+  return fail(Errc::invalid_input,
+              fmt::format("the rendezvous backend '{}' is not registered", printable(name)),
+              meant ? fmt::format("did you mean {}?", *meant)
+                    : fmt::format("known backends: {}", join(names, ", ")));
+}
+
+Result<Choice> choose_backend(const RawOptions& raw, const LaunchConfig& config) {
+  if (raw.standalone) return Choice{&c10d_backend(), Rule::standalone};
+  if (becomes_standalone(raw, config)) return Choice{&c10d_backend(), Rule::one_node};
+  if (raw.rdzv_backend) return named_backend(*raw.rdzv_backend);
+  if (raw.called_torchrun || raw.legacy_launch) return Choice{&static_backend(), Rule::torchrun};
+  if (raw.master_addr || raw.master_port || raw.node_rank)
+    return Choice{&static_backend(), Rule::master_options};
+  if (config.max_nodes == 1) return Choice{&static_backend(), Rule::torchrun};
+  return Choice{&lockstep_backend(), Rule::several_nodes};
 }
 
 void take(LaunchConfig& config, const Placement& placement, const char* option, std::string from) {
@@ -80,8 +78,8 @@ Status apply_run_id(const RawOptions& raw, const Facts& facts,
   config.run_id = raw.rdzv_id;
   config.run_id_given = raw.rdzv_id_given && !raw.rdzv_id.empty();
   // torchrun's agents in the same job would say "none".
-  const bool own = config.rdzv_backend == "lockstep" || config.rdzv_backend == "etcd3";
-  if (own && !raw.rdzv_id_given && placement && !placement->run_id.empty()) {
+  if (!config.backend->beside_torchrun && !raw.rdzv_id_given && placement &&
+      !placement->run_id.empty()) {
     config.run_id = placement->run_id;
     take(config, *placement, "rdzv-id", "SLURM_JOB_ID, SLURM_STEP_ID");
   }
@@ -119,43 +117,40 @@ Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const Laun
 
 // etcd's own tools write it so; torchrun's agents, who may take part where the backend is theirs,
 // would take "https" for the host.
-Status take_scheme(std::string_view& text, std::optional<bool>& before,
-                   const LaunchConfig& config) {
+Status take_scheme(std::string_view& text, LaunchConfig& config) {
   const std::string shown = printable(text);
   const auto https = codec::take_url_scheme(text);
   if (!https) return {};
-  if (config.rdzv_backend != "etcd3")
+  if (config.backend->beside_torchrun)
     return fail(Errc::invalid_input,
                 fmt::format("--rdzv-endpoint {}: the {} backend takes no scheme there, as with "
                             "torchrun",
-                            shown, config.rdzv_backend),
+                            shown, config.backend->name),
                 fmt::format("--rdzv-endpoint {} --rdzv-conf protocol={}", printable(text),
                             *https ? "https" : "http"));
-  const auto protocol = config.rdzv_conf.find("protocol");
-  if (before.value_or(*https) != *https ||
-      (protocol != config.rdzv_conf.end() &&
-       to_lower(strip(protocol->second)) != (*https ? "https" : "http")))
+  const bool other_protocol =
+      config.conf.given("protocol") && config.conf.text("protocol") != (*https ? "https" : "http");
+  if (config.rdzv_https.value_or(*https) != *https || other_protocol)
     return fail(Errc::invalid_input,
                 fmt::format("--rdzv-endpoint {}: both http and https are asked for", shown));
-  before = https;
+  config.rdzv_https = https;
   return {};
 }
 
 Status read_endpoints(LaunchConfig& config) {
-  const int port = default_port(config.rdzv_backend);
+  const BackendRow& backend = *config.backend;
   std::vector<std::string> texts = {config.rdzv_endpoint};
-  if (config.rdzv_backend == "etcd3") texts = split(config.rdzv_endpoint, ',');
-  if (texts.size() > kMaxEndpoints)
+  if (backend.most_endpoints > 1) texts = split(config.rdzv_endpoint, ',');
+  if (texts.size() > backend.most_endpoints)
     return fail(Errc::invalid_input,
-                fmt::format("--rdzv-endpoint names more than {} places", kMaxEndpoints));
-  std::optional<bool> https;
+                fmt::format("--rdzv-endpoint names more than {} places", backend.most_endpoints));
   for (const std::string& part : texts) {
     std::string_view text = strip(part);
-    if (config.rdzv_backend.starts_with("etcd")) LOCKSTEP_TRY(take_scheme(text, https, config));
+    if (backend.place == BackendRow::Place::etcd) LOCKSTEP_TRY(take_scheme(text, config));
     if (texts.size() > 1 && text.empty())
       return fail(Errc::invalid_input, fmt::format("--rdzv-endpoint: an empty name in '{}'",
                                                    printable(config.rdzv_endpoint)));
-    LOCKSTEP_TRY_ASSIGN(auto found, endpoint(text, port, config));
+    LOCKSTEP_TRY_ASSIGN(auto found, endpoint(text, backend.default_port, config));
     config.rdzv_endpoints.push_back(std::move(found));
   }
   return {};
@@ -180,8 +175,8 @@ Status check_path(const Facts& facts, LaunchConfig& config) {
 }
 
 Result<int> node_rank(std::int64_t rank, const LaunchConfig& config) {
-  constexpr std::int64_t kMost = 32765;                // what agents can tell each other
-  const bool fixed = config.rdzv_backend == "static";  // elsewhere spares have their own
+  constexpr std::int64_t kMost = 32765;        // what agents can tell each other
+  const bool fixed = config.backend->fixed();  // elsewhere spares have ranks of their own
   if (!fixed && rank > kMost)
     return fail(Errc::invalid_input,
                 fmt::format("node_rank must be at most {}, got {}", kMost, rank));
@@ -237,7 +232,6 @@ Status apply_static(const RawOptions& raw, const std::optional<Placement>& place
   config.private_store = false;
   config.master_addr = found.host;
   config.master_port = found.port;
-  config.rdzv_conf["rank"] = std::to_string(config.node_rank);
   config.rdzv_endpoints.push_back(std::move(found));
   return {};
 }
@@ -255,8 +249,9 @@ std::string why_not_placed(const Facts& facts, const LaunchConfig& config) {
 Status choose_endpoint(const Facts& facts, const std::optional<Placement>& placement,
                        LaunchConfig& config) {
   if (!strip(config.rdzv_endpoint).empty()) return {};
-  const bool own = config.rdzv_backend == "lockstep";
-  if ((own || config.rdzv_backend == "c10d") && placement && !placement->host.empty()) {
+  const bool at_node = config.backend->place == BackendRow::Place::node;
+  const bool own = at_node && !config.backend->beside_torchrun;
+  if (at_node && placement && !placement->host.empty()) {
     config.rdzv_endpoint = fmt::format("{}:{}", placement->host, placement->port);
     take(config, *placement, "rdzv-endpoint", placement->host_from);
     return {};
@@ -270,17 +265,17 @@ Status choose_endpoint(const Facts& facts, const std::optional<Placement>& place
   return {};
 }
 
-bool is_torchruns(std::string_view backend) {
-  return backend == "c10d" || backend == "etcd" || backend == "etcd-v2";
+bool is_torchruns(const BackendRow& backend) {
+  return backend.beside_torchrun && !backend.fixed();
 }
 
 // With torchrun's backends only where it was asked for, as torchrun itself ignores it.
 bool reads_node_rank(const RawOptions& raw, const LaunchConfig& config) {
-  return !is_torchruns(config.rdzv_backend) || raw.rank_order == "node-rank";
+  return !is_torchruns(*config.backend) || raw.rank_order == "node-rank";
 }
 
 void warn_as_torchrun(const RawOptions& raw, LaunchConfig& config) {
-  if (!is_torchruns(config.rdzv_backend)) return;
+  if (!is_torchruns(*config.backend)) return;
   if (strip(config.rdzv_endpoint).empty())
     config.warnings.push_back(
         "master_addr is only used for static rdzv_backend and when rdzv_endpoint is not "
@@ -289,7 +284,7 @@ void warn_as_torchrun(const RawOptions& raw, LaunchConfig& config) {
     config.warnings.push_back(
         fmt::format("node_rank is only used for static rdzv_backend. It will be ignored for "
                     "rdzv_backend={}.",
-                    config.rdzv_backend));
+                    config.backend->name));
 }
 
 Status apply_dynamic(const RawOptions& raw, const Facts& facts,
@@ -298,8 +293,7 @@ Status apply_dynamic(const RawOptions& raw, const Facts& facts,
   warn_as_torchrun(raw, config);
   if (reads_node_rank(raw, config)) LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
   config.private_store = config.max_nodes == 1;
-  const auto type = config.rdzv_conf.find("store_type");
-  if (config.rdzv_backend == "c10d" && type != config.rdzv_conf.end() && type->second == "file")
+  if (config.backend->in_file(config.conf))
     return config.private_store ? Status{} : check_path(facts, config);
   LOCKSTEP_TRY(read_endpoints(config));
   if (config.private_store) config.rdzv_endpoints.clear();
@@ -329,22 +323,19 @@ void say_scheduler(const std::optional<Placement>& placement, LaunchConfig& conf
 
 Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
                         const std::optional<Placement>& placement, LaunchConfig& config) {
-  const Choice choice = choose_backend(raw, config);
-  config.rdzv_backend = choice.backend;
+  LOCKSTEP_TRY_ASSIGN(const Choice choice, choose_backend(raw, config));
+  config.backend = choice.backend;
   if (choice.why != Rule::none)
     config.origins["rdzv-backend"] = {Origin::Kind::rule, "", choice.why};
-  LOCKSTEP_TRY(check_backend(config.rdzv_backend));
   config.rdzv_endpoint = raw.rdzv_endpoint;
   if (becomes_standalone(raw, config)) {
     LOCKSTEP_TRY(apply_standalone(raw, facts, config));
   } else {
     LOCKSTEP_TRY(apply_run_id(raw, facts, placement, config));
   }
-  LOCKSTEP_TRY_ASSIGN(config.rdzv_conf, codec::parse_rdzv_conf(raw.rdzv_conf));
-  config.rdzv_conf.try_emplace("timeout", "900");
-  LOCKSTEP_TRY(check_rdzv_conf(facts, config));
-  LOCKSTEP_TRY(config.rdzv_backend == "static" ? apply_static(raw, placement, config)
-                                               : apply_dynamic(raw, facts, placement, config));
+  LOCKSTEP_TRY(apply_rdzv_conf(raw, facts, config));
+  LOCKSTEP_TRY(config.backend->fixed() ? apply_static(raw, placement, config)
+                                       : apply_dynamic(raw, facts, placement, config));
   say_scheduler(placement, config);
   return {};
 }

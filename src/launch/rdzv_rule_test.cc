@@ -1,5 +1,8 @@
 // Which backend, endpoint and store a job gets: the table of docs/command-line.md, and what is
 // refused.
+#include "launch/backend_choice.h"
+#include "launch/backend_row.h"
+#include "launch/backends/etcd_settings.h"
 #include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +33,7 @@ void expect(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const auto config = make(row.change);
     ASSERT_TRUE(config) << row.what << ": " << config.error().message;
-    EXPECT_EQ(config->rdzv_backend, row.backend) << row.what;
+    EXPECT_EQ(config->backend->name, row.backend) << row.what;
     EXPECT_EQ(places(*config), row.endpoint) << row.what;
     EXPECT_EQ(config->private_store, row.private_store) << row.what;
     const auto origin = config->origins.find("rdzv-backend");
@@ -360,7 +363,8 @@ TEST(RdzvRule, RefusesConf) {
       {"etcd", "last_call_timeout=0", "must be positive"},
       {"c10d", "join_timeout=99999999999999", "must be at most 31536000"},
       {"etcd", "timeout=x", "valid integer value"},
-      {"c10d", "timeout=-1", "'timeout' must be between 0 and 31536000, got -1"},
+      {"etcd", "timeout=-1", "'timeout' must be between 0 and 31536000, got -1"},
+      {"etcd3", "user=u", "'user' and 'password_file' go together"},
       {"c10d", "store_type=redis", "'store_type' must be tcp or file, got redis"},
       {"c10d", "is_host=maybe", "valid boolean value"},
       {"etcd", "protocol=ftp", "'protocol' must be http or https, got ftp"},
@@ -394,19 +398,79 @@ TEST(RdzvRule, ChoicesAreReadAsTorchrunReadsThem) {
     raw.rdzv_conf = "store_type=File";
   });
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->rdzv_conf.at("store_type"), "file");
+  EXPECT_EQ(config->conf.text("store_type"), "file");
   EXPECT_EQ(config->rdzv_endpoint, "meet");
 }
 
-TEST(RdzvRule, ConfThatTheBackendDoesNotReadIsKept) {
+TEST(RdzvRule, ConfThatTheBackendDoesNotReadIsNotRefused) {
   const auto config = make([](RawOptions& raw) {
     raw.nnodes = "2";
     raw.rdzv_backend = "static";
     raw.rdzv_endpoint = "h:1";
-    raw.rdzv_conf = "join_timeout=x,protocol=ftp,store_type=redis,last_call_timeout=0";
+    raw.rdzv_conf = "join_timeout=x,is_host=true,read_timeout=7,anything=goes,rank=x";
   });
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->rdzv_conf.at("join_timeout"), "x");
+  EXPECT_EQ(config->warnings,
+            Words({"--rdzv-conf join_timeout=x is not read by the static backend, and would be "
+                   "refused by those that read it"}));
+  for (const char* backend : {"c10d", "lockstep", "etcd3", "etcd-v2"}) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.rdzv_backend = backend;
+    raw.rdzv_conf = "timeout=900s";
+    EXPECT_TRUE(make_launch_config(raw, Machine{}.facts())) << backend;
+  }
+}
+
+// Whatever a backend reads has a key: a missing one would abort.
+TEST(Backends, EachIsMadeFromItsRow) {
+  for (const BackendRow* row : backends()) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.nnodes = "2";
+    raw.rdzv_backend = std::string(row->name);
+    raw.rdzv_endpoint = "127.0.0.1:1";
+    raw.node_rank = 0;
+    const auto config = make_launch_config(raw, Machine{}.facts());
+    ASSERT_TRUE(config) << row->name << ": " << config.error().message;
+    EXPECT_EQ(config->backend, find_backend(row->name));
+    io::Loop loop;
+    EXPECT_NE(make_backend(loop, *config, {}, nullptr), nullptr);
+  }
+}
+
+TEST(Backends, EtcdIsReachedAsItsKeysSay) {
+  const auto access = [](const char* backend, const char* endpoint, const std::string& conf) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.nnodes = "2";
+    raw.rdzv_backend = backend;
+    raw.rdzv_endpoint = endpoint;
+    raw.rdzv_conf = conf;
+    const auto config = make_launch_config(raw, Machine{}.facts());
+    EXPECT_TRUE(config) << config.error().message;
+    const bool legacy = config->backend == find_backend("etcd");
+    return etcd_access(*config, legacy ? TlsKeyNames{"cert", "key", "cacert"}
+                                       : TlsKeyNames{"ssl_cert", "ssl_cert_key", "ca_cert"});
+  };
+  const auto secure =
+      access("etcd-v2", "a", "protocol= HTTPS ,ssl_cert=T,ssl_cert_key=t0.py,ca_cert=t1.py");
+  EXPECT_TRUE(secure.https);
+  EXPECT_EQ(secure.tls.cert_file + " " + secure.tls.key_file + " " + secure.tls.ca_file,
+            "T t0.py t1.py");
+  EXPECT_EQ(secure.timeout, std::chrono::seconds(10));
+  const auto legacy = access("etcd", "a", "cert=T,read_timeout=60");
+  EXPECT_FALSE(legacy.https);
+  EXPECT_EQ(legacy.tls.cert_file, "T");
+  EXPECT_EQ(legacy.timeout, std::chrono::seconds(60));
+  EXPECT_TRUE(access("etcd3", "https://a:1,https://b", "").https);
+  EXPECT_EQ(access("etcd3", "https://a:1,https://b", "").endpoints.size(), 2U);
+}
+
+TEST(Backends, ANameThatIsNearlyOneIsNamed) {
+  const auto config = make([](RawOptions& raw) { raw.rdzv_backend = "etdc3"; });
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().hint, "did you mean etcd3?");
 }
 
 TEST(RdzvRule, ASlipInAKeyOfTheConfIsNamed) {

@@ -17,8 +17,9 @@ Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts&
                                              LaunchConfig& config);
 Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
                         const std::optional<Placement>& placement,
-                        LaunchConfig& config);                     // after nodes
-Status check_rdzv_conf(const Facts& facts, LaunchConfig& config);  // rendezvous' own part
+                        LaunchConfig& config);  // after nodes
+Status apply_rdzv_conf(const RawOptions& raw, const Facts& facts,
+                       LaunchConfig& config);  // rendezvous' own part, after the backend
 Status apply_agreement(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // after rendezvous
 // A file with a secret: none that others may use; one byte more than `limit` tells that it is

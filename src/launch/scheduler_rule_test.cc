@@ -2,6 +2,7 @@
 #include "launch/scheduler_rule.h"
 
 #include "base/text.h"
+#include "launch/backend_row.h"
 #include "launch/launch_testing.h"
 
 #include <gtest/gtest.h>
@@ -65,8 +66,8 @@ TEST(Scheduler, ATaskOfAStepKnowsItsNodes) {
   EXPECT_EQ(config->max_nodes, 2);
   EXPECT_EQ(config->node_rank, 1);
   EXPECT_TRUE(config->node_rank_given);
-  EXPECT_EQ(config->rank_order, RankOrder::node_rank);
-  EXPECT_EQ(config->rdzv_backend, "lockstep");
+  EXPECT_EQ(config->rank_order, rendezvous::RankOrder::node_rank);
+  EXPECT_EQ(config->backend->name, "lockstep");
   EXPECT_EQ(config->rdzv_endpoint, "n1:20123");
   EXPECT_EQ(config->run_id, "123.0");
   EXPECT_FALSE(config->run_id_given);
@@ -85,7 +86,7 @@ TEST(Scheduler, WhatIsGivenCounts) {
     raw.rdzv_id_given = true;
   });
   ASSERT_TRUE(endpoint) << endpoint.error().message;
-  EXPECT_EQ(endpoint->rdzv_backend, "lockstep");
+  EXPECT_EQ(endpoint->backend->name, "lockstep");
   EXPECT_EQ(endpoint->rdzv_endpoint, "other:7");
   EXPECT_EQ(endpoint->run_id, "mine");
   EXPECT_EQ(endpoint->max_nodes, 2);
@@ -94,13 +95,12 @@ TEST(Scheduler, WhatIsGivenCounts) {
   EXPECT_EQ(elastic->min_nodes, 1);
   EXPECT_EQ(elastic->rdzv_endpoint, "n1:20123");
   const auto order = made(slurm(), [](RawOptions& raw) { raw.rank_order = "host"; });
-  EXPECT_EQ(order->rank_order, RankOrder::host);
+  EXPECT_EQ(order->rank_order, rendezvous::RankOrder::host);
   const auto address = made(slurm(), [](RawOptions& raw) { raw.master_port = 99; });
   ASSERT_TRUE(address) << address.error().message;
-  EXPECT_EQ(address->rdzv_backend, "static");
+  EXPECT_EQ(address->backend->name, "static");
   EXPECT_EQ(address->rdzv_endpoint, "n1:99");
   EXPECT_EQ(address->node_rank, 1);
-  EXPECT_EQ(address->rdzv_conf.at("rank"), "1");
 }
 
 TEST(Scheduler, AJobThatIsLargerThanItsStepHearsWhyItHasNoEndpoint) {
@@ -282,7 +282,7 @@ TEST(Scheduler, KubernetesPodsWithoutPetVariables) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->max_nodes, 3);
   EXPECT_EQ(config->node_rank, 2);
-  EXPECT_EQ(config->rdzv_backend, "lockstep");
+  EXPECT_EQ(config->backend->name, "lockstep");
   EXPECT_EQ(config->rdzv_endpoint, "job-master-0:23456");
   EXPECT_FALSE(made(with(kubernetes(), {{"MASTER_ADDR", "localhost"}})));
 }

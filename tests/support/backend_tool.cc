@@ -15,6 +15,8 @@
 #include <cstdio>
 #include <map>
 
+#include "etcd_access_of.h"
+
 namespace lockstep::rendezvous {
 namespace {
 
@@ -85,7 +87,7 @@ class Tool {
       return {};
     }
     EtcdLegacySettings settings{.access = {}, .run_id = flag("id", "none"), .offer = offer};
-    LOCKSTEP_TRY_ASSIGN(settings.access, parse_etcd_access(flag("endpoint", ""), conf));
+    LOCKSTEP_TRY_ASSIGN(settings.access, access_of("etcd", flag("endpoint", ""), flag("conf", "")));
     settings.local_addr = flag("local-addr", "");
     settings.rules.min_nodes = min;
     settings.rules.max_nodes = max;

@@ -1,5 +1,5 @@
 // etcd as Lockstep uses it, for tests against the real one: reads one JSON command a line on stdin
-// and prints JSON lines, until stdin ends. Called with what parse_etcd_access() takes:
+// and prints JSON lines, until stdin ends. Called with an endpoint, --rdzv-conf and a run id:
 //   etcd_tool ENDPOINTS CONF RUN_ID
 #include "base/text.h"
 #include "io/fd.h"
@@ -12,6 +12,8 @@
 
 #include <array>
 #include <cstdio>
+
+#include "etcd_access_of.h"
 
 using namespace lockstep;              // NOLINT
 using namespace lockstep::rendezvous;  // NOLINT
@@ -270,9 +272,7 @@ class Tool {
 };
 
 int run(const std::string& endpoints, const std::string& conf_text, const std::string& run_id) {
-  const auto conf = codec::parse_rdzv_conf(conf_text);
-  auto access = conf ? parse_etcd_access(endpoints, *conf)
-                     : Result<EtcdAccess>(tl::make_unexpected(conf.error()));
+  auto access = access_of("etcd3", endpoints, conf_text);
   if (!access) {
     say(error_json(access.error()));
     return 2;

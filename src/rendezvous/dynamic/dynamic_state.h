@@ -24,6 +24,7 @@
 #pragma once
 
 #include "rendezvous/dynamic/state.h"
+#include "rendezvous/rank_order.h"
 
 #include <chrono>
 #include <cstddef>
@@ -43,10 +44,6 @@ struct Now {
   SteadyTime steady;
 };
 
-// Who gets the lowest ranks in a round of Lockstep agents alone. With a torchrun agent among them
-// it is always by address, whoever completes the round.
-enum class RankRule { address, host_first, node_rank };
-
 struct DynamicSettings {
   std::size_t min_nodes = 1;
   std::size_t max_nodes = 1;
@@ -57,7 +54,9 @@ struct DynamicSettings {
   Period keep_alive_interval = std::chrono::seconds(5);
   int keep_alive_max_attempt = 3;
   Period poll_interval = std::chrono::seconds(1);
-  RankRule order = RankRule::address;
+  // Of a round of Lockstep agents alone. With a torchrun agent among them it is always by address,
+  // whoever completes the round.
+  RankOrder order = RankOrder::address;
   bool exact = false;  // wall clocks and all, as torchrun
 
   Period eviction_time() const { return keep_alive_interval * keep_alive_max_attempt; }

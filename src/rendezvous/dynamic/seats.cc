@@ -13,17 +13,17 @@ bool all_ours(const std::map<Node, std::int64_t>& participants) {
 }
 
 // Lowest first; nodes that say nothing come after those that do.
-int order_of(const Node& node, RankRule rule) {
+int order_of(const Node& node, RankOrder rule) {
   const auto badge = badge_of(node);
   if (!badge) return 0;
-  if (rule == RankRule::host_first) return badge->host ? 0 : 1;
-  if (rule == RankRule::node_rank) return badge->node_rank.value_or(INT32_MAX);
+  if (rule == RankOrder::host) return badge->host ? 0 : 1;
+  if (rule == RankOrder::node_rank) return badge->node_rank.value_or(INT32_MAX);
   return 0;
 }
 
 }  // namespace
 
-void assign_seats(std::map<Node, std::int64_t>& participants, RankRule rule) {
+void assign_seats(std::map<Node, std::int64_t>& participants, RankOrder rule) {
   const std::size_t count = participants.size();
   const bool ours = all_ours(participants);
   std::vector<bool> taken(count);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "rendezvous/hub/hub_frames.h"
+#include "rendezvous/rank_order.h"
 
 #include <array>
 #include <chrono>
@@ -25,12 +26,6 @@ using Time = std::chrono::steady_clock::time_point;
 using Ms = std::chrono::milliseconds;
 using PeerId = std::uint64_t;  // of one connection, never used again
 
-enum class RankOrder {
-  host_first,  // the coordinator's node, then by address
-  node_rank,   // --node-rank
-  address,
-};
-
 struct CoordinatorSettings {
   std::string run_id;
   Nonce host{};  // the agent that runs it
@@ -41,7 +36,7 @@ struct CoordinatorSettings {
   Ms dead{5'000};           // silent for so long: gone
   Ms return_grace{10'000};  // for an agent that said it would come back on a new connection
   Ms store_timeout{30'000};
-  RankOrder order = RankOrder::host_first;
+  RankOrder order = RankOrder::host;
   // After another coordinator: what it had come to. Nodes that knew it and have not come over are
   // waited for only so long.
   std::int64_t first_round = 0;

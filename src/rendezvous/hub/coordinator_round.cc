@@ -125,7 +125,7 @@ std::vector<Coordinator::Member*> Coordinator::choose() {
 
 void Coordinator::sort_newcomers(std::vector<Member*>& members) const {
   const auto first = [&](const Member* m) {
-    return settings_.order == RankOrder::host_first && m->agent == settings_.host;
+    return settings_.order == RankOrder::host && m->agent == settings_.host;
   };
   const auto rank = [&](const Member* m) {
     const bool given = settings_.order == RankOrder::node_rank && m->offer.node_rank >= 0;

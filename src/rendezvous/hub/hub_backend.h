@@ -26,7 +26,7 @@ struct HubSettings {
   std::optional<std::string> token = {};
   std::size_t min_nodes = 1;
   std::size_t max_nodes = 1;
-  hub::RankOrder order = hub::RankOrder::host_first;
+  RankOrder order = RankOrder::host;
   NodeOffer offer;
   OfferStore offer_store;
   // --rdzv-conf; the host's heartbeat and last call count.

@@ -1,0 +1,23 @@
+#include "launch/backends/etcd_settings.h"
+
+#include "launch/launch_config.h"
+
+#include <algorithm>
+
+namespace lockstep::launch {
+
+rendezvous::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKeyNames& names) {
+  constexpr std::chrono::seconds kDay{86'400};
+  rendezvous::EtcdAccess access;
+  access.endpoints = config.rdzv_endpoints;
+  access.https = config.rdzv_https.value_or(config.conf.text("protocol") == "https");
+  access.tls.cert_file = config.conf.text(names.cert);
+  access.tls.key_file = config.conf.text(names.key);
+  access.tls.ca_file = config.conf.text(names.ca);
+  // The default of a call is shorter than read_timeout's: etcd that answers slowly is asked again.
+  if (config.conf.given("read_timeout"))
+    access.timeout = std::min(config.conf.seconds("read_timeout"), kDay);
+  return access;
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,25 @@
+// How the backends that meet in etcd reach it.
+#pragma once
+
+#include "launch/backend_row.h"
+#include "rendezvous/etcd/etcd_access.h"
+
+#include <array>
+
+namespace lockstep::launch {
+
+inline constexpr int kEtcdPort = 2379;
+
+inline constexpr ConfKey kProtocolKey = {
+    .name = "protocol", .type = ConfKey::Type::choice, .choices = {"http", "https"}};
+
+// torchrun names the files differently for its two backends.
+struct TlsKeyNames {
+  std::string_view cert;
+  std::string_view key;
+  std::string_view ca;
+};
+
+rendezvous::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKeyNames& names);
+
+}  // namespace lockstep::launch

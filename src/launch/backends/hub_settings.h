@@ -1,0 +1,27 @@
+// What the backends whose nodes meet at a hub of ours have in common: lockstep and etcd3.
+#pragma once
+
+#include "launch/backend_row.h"
+#include "rendezvous/hub/hub_backend.h"
+
+#include <array>
+
+namespace lockstep::launch {
+
+inline constexpr std::array kHubKeys = {
+    ConfKey{.name = "join_timeout", .otherwise = 600},
+    ConfKey{.name = "last_call_timeout", .otherwise = 30},
+    ConfKey{.name = "close_timeout", .otherwise = 30},
+    ConfKey{.name = "read_timeout", .otherwise = 600},
+    ConfKey{.name = "heartbeat_timeout", .otherwise = 5},
+    ConfKey{.name = "keep_alive_interval", .otherwise = 1},
+    ConfKey{.name = "keep_alive_max_attempt", .otherwise = 5},
+};
+
+inline constexpr std::array kHubOrders = {
+    rendezvous::RankOrder::host, rendezvous::RankOrder::node_rank, rendezvous::RankOrder::address};
+
+// All but the endpoint and whether this node is the host.
+rendezvous::HubSettings hub_settings(const LaunchConfig& config, BackendParts parts);
+
+}  // namespace lockstep::launch
