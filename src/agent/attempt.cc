@@ -259,8 +259,11 @@ void NodeAgent::on_signal(int signal) {
       if (worker.child && worker.child->alive()) kill(worker.child->pid(), signal);
     return;
   }
+  auto meaning = StopRequests::Meaning::stop;
+  if (signal == SIGTERM || signal == SIGINT) meaning = stop_requests_.on_request(io::Clock::now());
+  if (meaning == StopRequests::Meaning::same) return;
   if (group_.state() == State::finished) return hurry();
-  if ((signal == SIGTERM || signal == SIGINT) && ++stop_requests_ > 1) {
+  if (meaning == StopRequests::Meaning::urgent) {
     no_patience_ = true;
     return apply(group_.on({EventKind::urgent, signal}));
   }

@@ -164,7 +164,7 @@ class NodeAgent {
   std::optional<pid_t> timed_out_;  // killed because its timer expired: a failure of its own
   std::optional<std::uint64_t> oom_before_;
   std::optional<Error> start_error_;
-  int stop_requests_ = 0;    // TERM and INT seen: the second one is urgent
+  StopRequests stop_requests_;
   int unlisted_signal_ = 0;  // the job was ended by one that the user left to its default action
   std::int64_t failures_total_ = 0;
 

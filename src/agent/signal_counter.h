@@ -1,5 +1,4 @@
-// How often each signal was meant. One that is sent to every process of a job (a scheduler, a
-// process group) reaches the agent twice: directly and passed on by the guardian. Pure.
+// How often each signal was meant, and what a TERM or INT that comes again asks for. Pure.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +7,8 @@
 
 namespace lockstep::agent {
 
+// One that is sent to every process of a job (a scheduler, a process group) reaches the agent
+// twice: directly and passed on by the guardian.
 class SignalCounter {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -31,6 +32,33 @@ class SignalCounter {
     TimePoint last;
   };
   std::map<int, Ways> seen_;
+};
+
+// What a TERM or INT asks for. GNU timeout signals its child and then its whole process group, and
+// a wrapper passes on a Ctrl-C that the terminal has sent us already: two that come together were
+// meant once, by whatever way they came.
+class StopRequests {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  // The second one counts when it comes this long after the first.
+  static constexpr std::chrono::milliseconds kApart{300};
+
+  enum class Meaning {
+    stop,    // the first one
+    same,    // the first one again
+    urgent,  // the second one, or the third whenever it comes
+  };
+
+  Meaning on_request(TimePoint now) {
+    ++count_;
+    if (count_ == 1) first_ = now;
+    if (count_ == 1) return Meaning::stop;
+    return count_ > 2 || now - first_ >= kApart ? Meaning::urgent : Meaning::same;
+  }
+
+ private:
+  int count_ = 0;
+  TimePoint first_;
 };
 
 }  // namespace lockstep::agent

@@ -31,5 +31,27 @@ TEST(SignalCounter, OneThatComesLaterByTheOtherWayIsNews) {
   EXPECT_TRUE(counter.is_news(SIGTERM, true, kStart + milliseconds(500)));
 }
 
+using Meaning = StopRequests::Meaning;
+
+TEST(StopRequests, TwoThatComeTogetherAreOne) {
+  StopRequests requests;
+  EXPECT_EQ(requests.on_request(kStart), Meaning::stop);
+  EXPECT_EQ(requests.on_request(kStart + milliseconds(299)), Meaning::same);
+}
+
+TEST(StopRequests, TheSecondOneIsUrgentFrom300MillisecondsOn) {
+  StopRequests requests;
+  EXPECT_EQ(requests.on_request(kStart), Meaning::stop);
+  EXPECT_EQ(requests.on_request(kStart + milliseconds(300)), Meaning::urgent);
+  EXPECT_EQ(requests.on_request(kStart + milliseconds(301)), Meaning::urgent);
+}
+
+TEST(StopRequests, AThirdOneIsUrgentAtOnce) {
+  StopRequests requests;
+  EXPECT_EQ(requests.on_request(kStart), Meaning::stop);
+  EXPECT_EQ(requests.on_request(kStart), Meaning::same);
+  EXPECT_EQ(requests.on_request(kStart), Meaning::urgent);
+}
+
 }  // namespace
 }  // namespace lockstep::agent

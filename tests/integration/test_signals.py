@@ -8,9 +8,11 @@ import time
 
 import pytest
 
-from harness import alive, status_of, until
+from harness import BINARY, WORKER, alive, status_of, until
 
 ISOLATIONS = ["guardian", "none", "pidns"]
+# A second TERM or INT counts when it comes 300 ms after the first.
+APART = 0.35
 
 
 def paused(lockstep, *args, count=2, before=(), after=("await",), **options):
@@ -82,6 +84,7 @@ def test_a_second_signal_kills_at_once(lockstep, isolation):
     run, _ = paused(lockstep, "--isolation", isolation, "--shutdown-timeout", 60, after=["pause"])
     run.signal(signal.SIGTERM)
     until(lambda: lockstep.signals(0) == lockstep.signals(1) == ["TERM"])
+    time.sleep(APART)
     assert run.process.poll() is None
     again = time.monotonic()
     run.signal(signal.SIGTERM)
@@ -90,10 +93,52 @@ def test_a_second_signal_kills_at_once(lockstep, isolation):
     run.none_left()
 
 
+@pytest.mark.parametrize("first, second", [("TERM", "TERM"), ("INT", "INT"), ("INT", "TERM")])
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_two_that_come_together_are_meant_once(lockstep, isolation, first, second):
+    """As GNU timeout, or a wrapper that passes a Ctrl-C on, sends them: the workers have their time to save."""
+    run, _ = paused(lockstep, "--isolation", isolation, count=1,
+                    after=["await", "sleep=500", f"mark={lockstep.folder}/saved"])
+    run.signal(getattr(signal, f"SIG{first}"))
+    until(lambda: "received SIG" in run.err())
+    run.signal(getattr(signal, f"SIG{second}"))
+    ended = run.wait(10)
+    assert ended.rc == 1
+    assert (lockstep.folder / "saved").exists(), str(ended)
+    assert lockstep.signals(0) == [first]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_a_third_one_kills_whenever_it_comes(lockstep, isolation):
+    run, _ = paused(lockstep, "--isolation", isolation, "--shutdown-timeout", 60, after=["pause"])
+    sent = time.monotonic()
+    while run.process.poll() is None and time.monotonic() - sent < 0.28:
+        run.signal(signal.SIGTERM)
+        time.sleep(0.02)
+    assert run.wait(5).rc == 1
+    assert time.monotonic() - sent < 2
+    run.none_left()
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_timeout_leaves_the_workers_their_time(lockstep, isolation):
+    """GNU timeout signals its child and then the whole process group."""
+    for number in range(5):
+        folder = lockstep.folder / str(number)
+        folder.mkdir()
+        run = lockstep.start("--isolation", isolation, "--no-python", WORKER, f"record={folder}", f"touch={folder}",
+                             "await", "sleep=400", f"mark={folder}/saved", program=("timeout", "0.5", BINARY, "run"))
+        ended = run.wait()
+        assert ended.rc == 124, str(ended)
+        assert not (folder / "0").exists() or (folder / "saved").exists(), str(ended)
+        run.none_left()
+
+
 def test_interrupt_then_term_kills_at_once_too(lockstep):
     run, _ = paused(lockstep, "--shutdown-timeout", 60, after=["pause"])
     run.signal(signal.SIGINT)
     until(lambda: lockstep.signals(1) == ["INT"])
+    time.sleep(APART)
     run.signal(signal.SIGTERM)
     assert run.wait(5).rc == 1
 
@@ -286,6 +331,7 @@ def test_a_signal_while_peers_are_stopped_keeps_the_story(lockstep):
         f"record={lockstep.facts}", "@0", "err=it broke\\n", "exit=3", "@1", "ignore=TERM", f"touch={lockstep.facts}", "pause"])
     until(lambda: "failed (exitcode: 3)" in run.err())
     run.signal(signal.SIGINT)
+    time.sleep(APART)
     run.signal(signal.SIGTERM)
     ended = run.wait(10)
     assert ended.rc == 1
@@ -306,7 +352,7 @@ def test_two_terms_by_two_ways_are_two(lockstep):
     run, _ = paused(lockstep, before=["ignore=TERM"], after=["pause"], count=1)
     run.signal(signal.SIGTERM, run.agent())
     until(lambda: "received SIGTERM" in run.err())
-    time.sleep(0.2)  # twins come within 100 ms of each other
+    time.sleep(APART)
     run.signal(signal.SIGTERM)
     assert run.wait(5).rc == 1
 
@@ -318,6 +364,7 @@ def test_a_console_that_takes_nothing_does_not_outlast_a_second_term(lockstep):
     until(lambda: not select.select([], [writer], [], 0)[1])  # full: the console takes nothing more
     run.signal(signal.SIGTERM)
     until(lambda: "ended by SIGTERM" in run.err())
+    time.sleep(APART)
     run.signal(signal.SIGTERM)
     assert run.wait(5).rc == 1
     os.close(writer)
@@ -341,6 +388,7 @@ def test_two_terms_before_the_end_do_not_wait_for_a_stalled_console(lockstep):
     until(lambda: not select.select([], [writer], [], 0)[1])
     run.signal(signal.SIGTERM)
     until(lambda: "received SIGTERM" in run.err())
+    time.sleep(APART)
     run.signal(signal.SIGTERM)
     assert run.wait(5).rc == 1
     os.close(writer)
