@@ -118,7 +118,7 @@ def restart():
     with tempfile.TemporaryDirectory() as folder:
         stamps = pathlib.Path(folder) / "stamps"
         job = subprocess.Popen([LOCKSTEP, "run", "--nproc-per-node", str(nproc), "--log-dir", folder,
-                                "--max-restarts", str(rounds + 1), "--no-python",
+                                "--max-restarts", str(rounds + 1), "--restart-backoff", "0", "--no-python",
                                 str(BUILD / "bench/bench_stamp"), str(stamps)],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -36,6 +36,8 @@ void NodeAgent::apply(const Action& action) {
   switch (action.kind) {
     case ActionKind::join:
       return join();
+    case ActionKind::arm_pause:
+      return pause_.start(pause_length_, [this] { apply(group_.on({EventKind::pause_over})); });
     case ActionKind::start_attempt:
       return start_attempt();
     case ActionKind::tell_failure:
@@ -72,6 +74,7 @@ void NodeAgent::start_attempt() {
   stop_sent_ms_.reset();
   workers_.clear();
   oom_before_ = oom_.read();
+  backoff_.started(io::Clock::now());
   const Status started = start_workers();
   ++attempts_;
   if (started) return;
@@ -89,6 +92,20 @@ void NodeAgent::announce_restart() const {
   const int left = group_.remaining_restarts();
   log::warning("restarting all workers of this node (attempt {}, {} restart{} left)",
                round_.restarts, left, left == 1 ? "" : "s");
+}
+
+// All nodes have agreed on the round: their heartbeats go on, and each of them waits by itself.
+// What is not counted, since a node came or went, is nobody's crash and begins at once.
+bool NodeAgent::hold_restart() {
+  if (!counted_) return false;
+  pause_length_ = backoff_.pause(io::Clock::now());
+  if (pause_length_ == RestartBackoff::Duration::zero()) return false;
+  log::warning(
+      "waiting {} s before the restart: the last {} attempts lived less than {} s each "
+      "(--restart-backoff)",
+      std::chrono::duration<double>(pause_length_).count(), backoff_.short_attempts(),
+      RestartBackoff::kHealthy.count());
+  return true;
 }
 
 Result<std::vector<std::string>> NodeAgent::open_attempt_dir() {
@@ -157,6 +174,7 @@ logs::CapturePlan NodeAgent::capture_plan(const WorkerSpec& spec,
 }
 
 void NodeAgent::stop_workers(int signal) {
+  backoff_.ended(io::Clock::now());
   if (!stop_sent_ms_) stop_sent_ms_ = unix_ms();
   for (const Worker& worker : workers_) {
     if (!worker.child || !worker.child->alive()) continue;
@@ -168,6 +186,7 @@ void NodeAgent::stop_workers(int signal) {
 }
 
 void NodeAgent::kill_workers() {
+  backoff_.ended(io::Clock::now());
   if (!stop_sent_ms_) stop_sent_ms_ = unix_ms();
   for (const Worker& worker : workers_) {
     if (!worker.child || !worker.child->alive()) continue;
@@ -204,6 +223,7 @@ void NodeAgent::on_worker_end(Worker& worker) {
     return;
   }
   on_failure(worker, *end);
+  backoff_.ended(io::Clock::now());
   apply(group_.on({EventKind::worker_failed}));
 }
 

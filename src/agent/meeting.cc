@@ -27,6 +27,7 @@ constexpr std::size_t kMostWords = 2000;  // of what other nodes say, or are cal
 
 void NodeAgent::join() {
   barrier_timer_.cancel();
+  pause_.cancel();
   attempts_ > 0 ? sweep_leftovers(&NodeAgent::join_round) : join_round();
 }
 
@@ -65,7 +66,7 @@ void NodeAgent::joined(Result<std::optional<Round>> outcome) {
     // Not earlier: who never gets a round leaves no directory behind.
     if (const Status opened = open_logs(); !opened) return no_rendezvous(opened.error());
   }
-  apply(group_.on({EventKind::joined, round_.restarts, round_.max_restarts}));
+  apply(group_.on({EventKind::joined, round_.restarts, round_.max_restarts, hold_restart()}));
 }
 
 void NodeAgent::no_rendezvous(Error error) {

@@ -92,6 +92,8 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
       grace_(loop_),
       stopping_timer_(loop_),
       doubt_(loop_),
+      backoff_(config.restart_backoff),
+      pause_(loop_),
       capture_rules_(capture_rules_of(config.logs)),
       oom_(OomCounter::find("")),
       waiting_timer_(loop_),

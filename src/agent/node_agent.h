@@ -5,6 +5,7 @@
 #include "agent/cpu_binding.h"
 #include "agent/failure_report.h"
 #include "agent/oom.h"
+#include "agent/restart_backoff.h"
 #include "agent/signal_source.h"
 #include "agent/watchdog.h"
 #include "agent/worker_group.h"
@@ -77,6 +78,7 @@ class NodeAgent {
   void apply(const Action& action);
   void start_attempt();
   void announce_restart() const;
+  bool hold_restart();
   Status start_workers();
   Status start_worker(Worker& worker, const std::string& executable);
   Result<std::vector<std::string>> open_attempt_dir();
@@ -133,6 +135,9 @@ class NodeAgent {
   io::TimePoint grace_end_;
   io::Timer stopping_timer_;
   io::Timer doubt_;
+  RestartBackoff backoff_;
+  RestartBackoff::Duration pause_length_{};
+  io::Timer pause_;
   std::unique_ptr<store::Server> store_;  // of this node's rounds as rank 0
   std::unique_ptr<rendezvous::Backend> rendezvous_;
   bool rendezvous_open_ = false;

@@ -43,6 +43,8 @@ WorkerGroup::Actions WorkerGroup::on_state(Event event) {
       return {};
     case State::joining:
       return on_joining(event);
+    case State::pausing:
+      return on_pausing(event);
     case State::running:
       return on_running(event);
     case State::stopping:
@@ -65,18 +67,24 @@ WorkerGroup::Actions WorkerGroup::join() {
   return {{ActionKind::join}};
 }
 
-WorkerGroup::Actions WorkerGroup::begin(int restarts, int limit) {
-  state_ = State::running;
+WorkerGroup::Actions WorkerGroup::agreed(const Event& joined) {
   started_ = true;
+  remaining_ = std::max(0, std::min(max_restarts_, joined.limit) - joined.value);
+  if (!joined.hold) return begin();
+  state_ = State::pausing;
+  return {{ActionKind::arm_pause}};
+}
+
+WorkerGroup::Actions WorkerGroup::begin() {
+  state_ = State::running;
   live_ = nproc_;
-  remaining_ = std::max(0, std::min(max_restarts_, limit) - restarts);
   return {{ActionKind::start_attempt}};
 }
 
 WorkerGroup::Actions WorkerGroup::on_joining(Event event) {
   switch (event.kind) {
     case EventKind::joined:
-      return begin(event.value, event.limit);
+      return agreed(event);
     case EventKind::join_failed:
       return finish(Outcome::no_rendezvous);
     case EventKind::spare_over:
@@ -87,6 +95,24 @@ WorkerGroup::Actions WorkerGroup::on_joining(Event event) {
     case EventKind::urgent:
       signal_ = event.value;
       return finish(started_ ? Outcome::signaled : Outcome::signaled_early);
+    default:
+      return {};
+  }
+}
+
+// No worker runs, so all that could end them ends the pause at once.
+WorkerGroup::Actions WorkerGroup::on_pausing(Event event) {
+  switch (event.kind) {
+    case EventKind::pause_over:
+      return begin();
+    case EventKind::rejoin:
+      return join();
+    case EventKind::end:
+      return finish(Outcome::peer_failed);
+    case EventKind::stop_signal:
+    case EventKind::urgent:
+      signal_ = event.value;
+      return finish(Outcome::signaled);
     default:
       return {};
   }

@@ -11,6 +11,7 @@ namespace lockstep::agent {
 enum class State {
   waiting,
   joining,  // for all nodes to have agreed on a round
+  pausing,  // the round is agreed on, its start held back: the attempts before were short
   running,
   stopping,
   killing,
@@ -22,6 +23,7 @@ enum class State {
 enum class EventKind {
   begin,          // join the first round
   joined,         // value: restarts that the job has used up so far
+  pause_over,     // the armed timer of a start that was held back
   join_failed,    // the rendezvous can't be had
   spare_over,     // this node was a spare, and the job has ended
   spawn_failed,   // value: how many were started before that
@@ -41,6 +43,7 @@ struct Event {
   EventKind kind;
   int value = 0;
   int limit = INT32_MAX;  // joined: restarts that any of the other nodes allows
+  bool hold = false;      // joined: the start is to be held back for a while
 };
 
 enum class Cause {
@@ -66,6 +69,7 @@ enum class Outcome {
 
 enum class ActionKind {
   join,
+  arm_pause,      // pause_over after the pause that was asked for
   start_attempt,  // start all workers
   tell_failure,   // to the other nodes; value: 1 where no restart is left
   tell_stop,      // to the other nodes: a signal ends the workers of this one
@@ -106,7 +110,8 @@ class WorkerGroup {
  private:
   using Actions = std::vector<Action>;
   Actions join();
-  Actions begin(int restarts, int limit);
+  Actions agreed(const Event& joined);
+  Actions begin();
   Actions fail_here();
   Actions stop(Cause cause, int signal);
   Actions kill(Cause cause);
@@ -115,6 +120,7 @@ class WorkerGroup {
   Actions finish(Outcome outcome);
   Actions on_state(Event event);
   Actions on_joining(Event event);
+  Actions on_pausing(Event event);
   Actions on_running(Event event);
   Actions on_stopping(Event event);
   Actions on_killing(Event event);

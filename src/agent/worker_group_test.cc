@@ -117,6 +117,43 @@ TEST(WorkerGroup, AnotherNodeAsksForANewRound) {
   EXPECT_EQ(group.on({K::joined, 0}), (Actions{{A::start_attempt}}));
 }
 
+TEST(WorkerGroup, AStartIsHeldBackUntilThePauseIsOver) {
+  WorkerGroup group(1, 3);
+  begin(group);
+  group.on({K::worker_failed});
+  EXPECT_EQ(group.on({K::joined, 1, INT32_MAX, true}), (Actions{{A::arm_pause}}));
+  EXPECT_EQ(group.state(), State::pausing);
+  EXPECT_EQ(group.live(), 0);
+  EXPECT_EQ(group.remaining_restarts(), 2);
+  EXPECT_EQ(group.on({K::pause_over}), (Actions{{A::start_attempt}}));
+  EXPECT_EQ(group.live(), 1);
+  EXPECT_TRUE(group.on({K::pause_over}).empty());
+}
+
+TEST(WorkerGroup, WhatComesInThePauseEndsIt) {
+  const auto pausing = [] {
+    WorkerGroup group(2, 3);
+    begin(group);
+    group.on({K::rejoin});
+    group.on({K::worker_failed});
+    group.on({K::worker_failed});
+    group.on({K::joined, 1, INT32_MAX, true});
+    return group;
+  };
+  for (const K kind : {K::stop_signal, K::urgent}) {
+    WorkerGroup stopped = pausing();
+    EXPECT_EQ(stopped.on({kind, SIGINT}), (Actions{{A::disarm}, {A::finish}}));
+    EXPECT_EQ(stopped.outcome(), Outcome::signaled);
+    EXPECT_EQ(stopped.signal(), SIGINT);
+  }
+  WorkerGroup again = pausing();
+  EXPECT_EQ(again.on({K::rejoin}), (Actions{{A::join}}));
+  EXPECT_TRUE(again.on({K::pause_over}).empty()) << "a new round is not agreed on yet";
+  WorkerGroup ended = pausing();
+  EXPECT_EQ(ended.on({K::end}), (Actions{{A::disarm}, {A::finish}}));
+  EXPECT_EQ(ended.outcome(), Outcome::peer_failed);
+}
+
 TEST(WorkerGroup, TheJobFailsElsewhere) {
   WorkerGroup group(1, 3);
   begin(group);
@@ -231,14 +268,16 @@ TEST(WorkerGroup, AnyStoryEndsWell) {
     WorkerGroup group(1 + static_cast<int>(random() % 4), static_cast<int>(random() % 3),
                       random() % 2 == 0);
     for (int step = 0; step < 60; ++step) {
-      auto kind = static_cast<K>(random() % 15);
+      auto kind = static_cast<K>(random() % 16);
       const bool none = group.live() == 0;
       if (none && (kind == K::worker_ok || kind == K::worker_failed)) kind = K::begin;
       const State before = group.state();
-      for (const Action& action : group.on({kind, kind == K::spawn_failed ? 0 : 15})) {
+      const bool hold = random() % 2 == 0;
+      for (const Action& action :
+           group.on({kind, kind == K::spawn_failed ? 0 : 15, INT32_MAX, hold})) {
         if (action.kind != A::start_attempt) continue;
-        ASSERT_EQ(before, State::joining);
-        ASSERT_EQ(kind, K::joined);
+        ASSERT_EQ(before, kind == K::joined ? State::joining : State::pausing);
+        ASSERT_TRUE(kind == K::joined ? !hold : kind == K::pause_over);
       }
       if (before == State::finished) {
         ASSERT_EQ(group.state(), State::finished);

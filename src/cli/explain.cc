@@ -140,6 +140,10 @@ std::string explain_text(const LaunchConfig& config) {
   rows.push_back({"workers here", std::to_string(config.nproc), from("nproc-per-node")});
   rows.push_back({"role", config.role, from("role")});
   rows.push_back({"restarts", std::to_string(config.max_restarts), from("max-restarts")});
+  rows.push_back(
+      {"restart backoff",
+       fmt::format("{} s", std::chrono::duration<double>(config.restart_backoff).count()),
+       from("restart-backoff")});
   rows.push_back({"log directory", log_dir(config), from("log-dir")});
   std::size_t first = 0;
   std::size_t second = 0;

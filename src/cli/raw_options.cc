@@ -65,6 +65,8 @@ launch::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
   raw.max_restarts = integer(parsed, "max-restarts").value_or(raw.max_restarts);
   if (const auto text = parsed.text("monitor-interval"))
     raw.monitor_interval = python_float(*text).value_or(raw.monitor_interval);
+  if (const auto text = parsed.text("restart-backoff"))
+    raw.restart_backoff = python_float(*text).value_or(raw.restart_backoff);
   raw.signals_to_handle = parsed.text("signals-to-handle");
   raw.shutdown_timeout = integer(parsed, "shutdown-timeout");
   assign(raw.event_log_handler, parsed, "event-log-handler");

@@ -141,6 +141,13 @@ Group supervision() {
                .help = "restarts of all workers before the job fails",
                .shown_default = "0",
                .env = "PET_MAX_RESTARTS"},
+              {.name = "restart-backoff",
+               .kind = Kind::number,
+               .metavar = "SECONDS",
+               .help = "after attempts that lived less than 10 s restarts wait 0.5 s, 1 s, 2 s ... "
+                       "up to this; the first one does not wait; 0: none does",
+               .shown_default = "30",
+               .own = true},
               {.name = "monitor-interval",
                .kind = Kind::number,
                .metavar = "SECONDS",

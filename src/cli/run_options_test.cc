@@ -94,6 +94,10 @@ TEST(RawOptions, EveryTextReachesItsField) {
        [](const launch::RawOptions& raw) { return std::to_string(*raw.exit_barrier_timeout); }},
       {"max-restarts",
        [](const launch::RawOptions& raw) { return std::to_string(raw.max_restarts); }},
+      {"restart-backoff",
+       [](const launch::RawOptions& raw) {
+         return std::to_string(static_cast<int>(raw.restart_backoff));
+       }},
       {"signals-to-handle", [](const launch::RawOptions& raw) { return *raw.signals_to_handle; }},
       {"shutdown-timeout",
        [](const launch::RawOptions& raw) { return std::to_string(*raw.shutdown_timeout); }},

@@ -104,6 +104,7 @@ struct LaunchConfig {
 
   // Supervision
   int max_restarts = 0;
+  std::chrono::milliseconds restart_backoff{30000};  // the longest pause before one; 0: none
   std::chrono::duration<double> monitor_interval{0.1};
   std::vector<int> signals;    // that end the job, in the order given
   std::string signals_text;    // as given: TORCHELASTIC_SIGNALS_TO_HANDLE

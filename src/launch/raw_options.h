@@ -39,6 +39,7 @@ struct RawOptions {
   bool run_path = false;
 
   std::int64_t max_restarts = 0;
+  double restart_backoff = 30;
   double monitor_interval = 0.1;
   std::optional<std::string> signals_to_handle;
   std::optional<std::int64_t> shutdown_timeout;

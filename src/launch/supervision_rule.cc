@@ -97,6 +97,14 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
                 fmt::format("max_restarts must be >= 0{}, got {}",
                             raw.max_restarts < 0 ? "" : " and fit 32 bits", raw.max_restarts));
   config.max_restarts = static_cast<int>(raw.max_restarts);
+  constexpr double kLongestPause = 86400;
+  if (!(raw.restart_backoff >= 0 && raw.restart_backoff <= kLongestPause))
+    return fail(Errc::invalid_input,
+                fmt::format("--restart-backoff must be between 0 and {} seconds, got {}",
+                            kLongestPause, raw.restart_backoff),
+                "0 restarts at once, always");
+  config.restart_backoff = std::chrono::round<std::chrono::milliseconds>(
+      std::chrono::duration<double>(raw.restart_backoff));
   // torchrun dies of an assertion for nan and, with its workers running, of an overflow for inf.
   if (!(raw.monitor_interval > 0) || std::isinf(raw.monitor_interval))
     return fail(Errc::invalid_input,

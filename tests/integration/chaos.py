@@ -161,8 +161,8 @@ class Chaos:
     def start(self, host):
         token = uuid.uuid4().hex
         return host.start("--nnodes", f"{self.min_nodes}:{len(self.hosts.all)}", "--nproc-per-node", 1, "--max-restarts",
-                          100000, "--rdzv-backend", self.backend, "--rdzv-endpoint", "node0:29400", "--rdzv-id",
-                          f"chaos-{self.seed}", "--rdzv-conf", self.conf, SCRIPTS / "toy_training.py",
+                          100000, "--restart-backoff", 0, "--rdzv-backend", self.backend, "--rdzv-endpoint",
+                          "node0:29400", "--rdzv-id", f"chaos-{self.seed}", "--rdzv-conf", self.conf, SCRIPTS / "toy_training.py",
                           self.training.folder, self.step_ms, token=token,
                           env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO"})
 

@@ -103,6 +103,7 @@ def test_nproc_auto_without_gpus_is_cpus(lockstep):
     (["--nnodes", "1:2"], ["2 nodes", "place to meet"]),
     (["--standalone", "--nnodes", "2"], ["--standalone", "one node"]),
     (["--exit-barrier-timeout", "-1"], ["exit_barrier_timeout", "-1"]),
+    (["--restart-backoff", "-1"], ["--restart-backoff", "-1"]),
 ])
 def test_values_that_are_refused(lockstep, args, words):
     one_line(touch(lockstep, *args, TOUCH, env={"CUDA_VISIBLE_DEVICES": ""}), 1, *words)
@@ -276,7 +277,8 @@ OPTIONS = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf 
 monitor-interval start-method event-log-handler role module no-python run-path log-dir redirects tee
 log-line-prefix-template local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters node-rank
 master-addr master-port local-addr logs-specs numa-binding signals-to-handle shutdown-timeout
-virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file explain""".split()
+virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file explain
+restart-backoff""".split()
 
 
 def test_help_names_every_option():

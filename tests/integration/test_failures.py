@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import signal
+import time
 
 import pytest
 
@@ -213,6 +214,35 @@ def test_restart_count_is_told_and_a_later_attempt_may_succeed(lockstep):
     for rank in (0, 1):
         env = lockstep.worker_env(rank)
         assert (env["TORCHELASTIC_RESTART_COUNT"], env["TORCHELASTIC_MAX_RESTARTS"]) == ("2", "3")
+
+
+def test_restarts_of_attempts_that_die_at_once_are_held_back(lockstep):
+    """The first one is immediate, then 0.5 s, 1 s ..."""
+    ended = lockstep.run_worker("--max-restarts", 3, actions=["exit=1"])
+    assert ended.rc == 1
+    waits = re.findall(r"waiting (\S+) s before the restart: the last (\d) attempts lived less than 10 s each", ended.err)
+    assert waits == [("0.5", "2"), ("1", "3")], str(ended)
+    assert ended.seconds >= 1.5
+
+
+@pytest.mark.parametrize("longest, waits", [("0", []), ("0.6", ["0.5"] + 2 * ["0.6"])])
+def test_the_longest_pause_is_the_users(lockstep, longest, waits):
+    ended = lockstep.run_worker("--max-restarts", 4, "--restart-backoff", longest, actions=["exit=1"])
+    assert ended.rc == 1
+    assert re.findall(r"waiting (\S+) s before the restart", ended.err) == waits, str(ended)
+    assert ended.err.count("restarting all workers") == 4
+
+
+def test_a_signal_ends_the_pause_before_a_restart(lockstep):
+    run = lockstep.start_worker("--max-restarts", 100, actions=["exit=1"])
+    until(lambda: "waiting 4 s before the restart" in run.err(), 30)
+    sent = time.monotonic()
+    run.signal(signal.SIGTERM)
+    ended = run.wait(3)
+    assert time.monotonic() - sent < 2, str(ended)
+    assert ended.rc == 1
+    assert "ended by SIGTERM" in ended.err
+    run.none_left()
 
 
 def test_port_is_kept_over_a_restart(lockstep):

@@ -29,7 +29,7 @@ class Job:
             token = uuid.uuid4().hex
             self.runs[host] = host.start(
                 "--nnodes", self.nnodes, "--rdzv-backend", self.backend, "--rdzv-endpoint", self.endpoint, "--rdzv-id", "job",
-                "--rdzv-conf", self.conf, "--max-restarts", 100, *options, SCRIPTS / "toy_training.py",
+                "--rdzv-conf", self.conf, "--max-restarts", 100, "--restart-backoff", 0, *options, SCRIPTS / "toy_training.py",
                 self.training.folder, 10, token=token,
                 env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **(env or {})})
 

@@ -131,6 +131,14 @@ def test_restarts_of_all_nodes_share_one_limit(job):
         assert [worker["TORCHELASTIC_RESTART_COUNT"] for worker in shown(run)] == ["0", "1"]
 
 
+# All nodes wait at the same time: the job waits once.
+def test_a_restart_is_held_back_on_all_nodes_together(job):
+    runs = [job.node(number, "--max-restarts", 3, actions=(SHOW, "@0", "exit=3", "@*", "pause")) for number in (0, 1)]
+    for ended in ends(*runs, rc=1):
+        assert re.findall(r"waiting (\S+) s before the restart", ended.err) == ["0.5", "1"], str(ended)
+        assert 1.5 <= ended.seconds < 10
+
+
 # The lowest --max-restarts counts, and every node knows it.
 def test_restarts_left_are_the_same_on_every_node(job):
     runs = [job.node(number, "--max-restarts", most, actions=(SHOW, "@0", "exit=3", "@*", "pause"))
