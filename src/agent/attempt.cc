@@ -119,7 +119,7 @@ Result<std::vector<std::string>> NodeAgent::open_attempt_dir() {
 
 Status NodeAgent::start_workers() {
   AttemptFacts facts;
-  if (containment_.rung() != proc::Rung::none) facts.agent_tag = proc::agent_tag();
+  if (containment_.rung() != proc::Rung::none) facts.agent_tag = proc::agent_tag(config_.job_name);
   LOCKSTEP_TRY_ASSIGN(facts.error_files, open_attempt_dir());
   const auto specs = make_worker_specs(config_, round_, facts, environment_);
   emit("ASSIGN_WORKER_RANKS", nullptr, 0.0);

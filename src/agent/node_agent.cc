@@ -144,11 +144,11 @@ Status NodeAgent::prepare() {
 }
 
 void NodeAgent::sweep_earlier_run() const {
-  if (!config_.run_id_given || containment_.rung() == proc::Rung::none) return;
-  const auto killed = proc::kill_leftovers(config_.run_id);
+  if (config_.job_name.empty() || containment_.rung() == proc::Rung::none) return;
+  const auto killed = proc::kill_leftovers(config_.job_name);
   if (!killed.empty())
     log::warning("ended {} processes that an earlier run of job '{}' had left on this node",
-                 killed.size(), printable(config_.run_id));
+                 killed.size(), printable(config_.job_name));
 }
 
 Status NodeAgent::open_logs() {

@@ -75,7 +75,9 @@ struct LaunchConfig {
   int nproc = 1;
   std::string role = "default";
   std::string run_id;
-  bool run_id_given = false;  // chosen by the user: leftovers of an earlier run with it are ours
+  // --rdzv-id as the user gave it, also where a job of one node gets a run id of its own; empty:
+  // not given. Leftovers of an earlier run with the same are ours.
+  std::string job_name;
   const BackendRow* backend = nullptr;  // after normalisation; never null in what is made
   std::string rdzv_endpoint;            // after normalisation: host[:port], may be empty
   // The endpoint read: none with a private store or c10d's file, several only for etcd3.

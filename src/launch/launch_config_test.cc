@@ -135,7 +135,7 @@ TEST(LaunchConfig, OneNodeDefaultsToAPrivateStore) {
   EXPECT_EQ(config->backend->name, "c10d");
   EXPECT_EQ(config->rdzv_endpoint, "localhost:0");
   EXPECT_EQ(config->run_id, "fresh-uuid");
-  EXPECT_FALSE(config->run_id_given);
+  EXPECT_EQ(config->job_name, "");
   EXPECT_TRUE(config->private_store);
   EXPECT_TRUE(config->warnings.empty());
 }
@@ -153,7 +153,7 @@ TEST(LaunchConfig, StandaloneOverridesWhatWasGiven) {
   EXPECT_EQ(config->backend->name, "c10d");
   EXPECT_EQ(config->rdzv_endpoint, "localhost:0");
   EXPECT_EQ(config->run_id, "fresh-uuid");
-  EXPECT_FALSE(config->run_id_given);
+  EXPECT_EQ(config->job_name, "job");
   EXPECT_TRUE(config->private_store);
 }
 
@@ -198,7 +198,7 @@ TEST(LaunchConfig, DynamicBackendOnOneNode) {
   const auto config = make_launch_config(raw, Machine{}.facts());
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_TRUE(config->private_store);
-  EXPECT_TRUE(config->run_id_given);
+  EXPECT_EQ(config->job_name, "job");
   EXPECT_EQ(config->run_id, "job");
   EXPECT_TRUE(config->warnings.empty());
 }

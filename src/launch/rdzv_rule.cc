@@ -67,7 +67,6 @@ Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig&
   config.max_nodes = 1;
   config.rdzv_endpoint = "localhost:0";
   config.run_id = facts.uuid();
-  config.run_id_given = false;
   config.origins["rdzv-endpoint"] = {Origin::Kind::rule, "", why};
   config.origins["rdzv-id"] = {Origin::Kind::rule, "", Rule::random};
   return {};
@@ -76,7 +75,6 @@ Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig&
 Status apply_run_id(const RawOptions& raw, const Facts& facts,
                     const std::optional<Placement>& placement, LaunchConfig& config) {
   config.run_id = raw.rdzv_id;
-  config.run_id_given = raw.rdzv_id_given && !raw.rdzv_id.empty();
   // torchrun's agents in the same job would say "none".
   if (!config.backend->beside_torchrun && !raw.rdzv_id_given && placement &&
       !placement->run_id.empty()) {
@@ -328,6 +326,7 @@ Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
   if (choice.why != Rule::none)
     config.origins["rdzv-backend"] = {Origin::Kind::rule, "", choice.why};
   config.rdzv_endpoint = raw.rdzv_endpoint;
+  if (raw.rdzv_id_given) config.job_name = raw.rdzv_id;
   if (becomes_standalone(raw, config)) {
     LOCKSTEP_TRY(apply_standalone(raw, facts, config));
   } else {

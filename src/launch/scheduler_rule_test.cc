@@ -70,7 +70,7 @@ TEST(Scheduler, ATaskOfAStepKnowsItsNodes) {
   EXPECT_EQ(config->backend->name, "lockstep");
   EXPECT_EQ(config->rdzv_endpoint, "n1:20123");
   EXPECT_EQ(config->run_id, "123.0");
-  EXPECT_FALSE(config->run_id_given);
+  EXPECT_EQ(config->job_name, "");
   EXPECT_EQ(config->scheduler, "Slurm");
   EXPECT_EQ(warnings(*config),
             "taken from Slurm (step 123.0): --nnodes 2 (SLURM_STEP_NUM_NODES), --node-rank 1 "

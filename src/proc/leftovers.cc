@@ -43,28 +43,35 @@ std::optional<std::string> variable(const std::string& environ, std::string_view
   return std::nullopt;
 }
 
-bool agent_alive(const std::string& tag) {
-  const auto parts = split(tag, '.');
-  // Of another namespace or machine, or no tag of ours: not to be judged from here.
-  if (parts.size() != 3 || parts[2] != pid_namespace_id()) return true;
-  const auto pid = parse_int(parts[0]);
-  return !pid || start_time(static_cast<pid_t>(*pid)) == parts[1];
+bool is_leftover_of(const std::string& job, std::string_view tag) {
+  std::string_view agent[3];  // pid, start time, namespace; the rest is the job, dots and all
+  for (std::string_view& part : agent) {
+    const std::size_t dot = tag.find('.');
+    if (dot == std::string_view::npos) return false;
+    part = tag.substr(0, dot);
+    tag.remove_prefix(dot + 1);
+  }
+  // Of another namespace or machine: not to be judged from here.
+  if (tag != job || agent[2] != pid_namespace_id()) return false;
+  const auto pid = parse_int(agent[0]);
+  return pid && start_time(static_cast<pid_t>(*pid)) != agent[1];
 }
 
-bool is_leftover(pid_t pid, const std::string& run_id) {
+bool is_leftover(pid_t pid, const std::string& job) {
   const auto environ = io::read_file("/proc/" + std::to_string(pid) + "/environ", 4 << 20);
   if (!environ || environ->find(kAgentTag) == std::string::npos) return false;
   const auto tag = variable(*environ, kAgentTag);
-  return tag && variable(*environ, "TORCHELASTIC_RUN_ID") == run_id && !agent_alive(*tag);
+  return tag && is_leftover_of(job, *tag);
 }
 
 }  // namespace
 
-std::string agent_tag() {
-  return fmt::format("{}.{}.{}", getpid(), start_time(getpid()).value_or("0"), pid_namespace_id());
+std::string agent_tag(const std::string& job) {
+  return fmt::format("{}.{}.{}.{}", getpid(), start_time(getpid()).value_or("0"),
+                     pid_namespace_id(), job);
 }
 
-std::vector<pid_t> kill_leftovers(const std::string& run_id) {
+std::vector<pid_t> kill_leftovers(const std::string& job) {
   std::vector<pid_t> killed;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir("/proc"), closedir);
   if (!dir) return killed;
@@ -74,7 +81,7 @@ std::vector<pid_t> kill_leftovers(const std::string& run_id) {
     const auto pid = static_cast<pid_t>(*number);
     // Held before we look, so that what we kill is what we looked at.
     const io::Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!pidfd || !is_leftover(pid, run_id)) continue;
+    if (!pidfd || !is_leftover(pid, job)) continue;
     if (syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0)
       killed.push_back(pid);
   }

@@ -22,8 +22,8 @@ void start_tree() {
   spec.argv = {"sh", "-c",
                "trap '' TERM; (setsid sh -c 'sleep 1000 >/dev/null & echo up' &); sleep 1000 "
                ">/dev/null & exec >/dev/null; wait"};
-  spec.env = {"PATH=/usr/bin:/bin", "TORCHELASTIC_RUN_ID=tree-test",
-              std::string(kAgentTag) + "=1.999999999999." + pid_namespace_id()};
+  spec.env = {"PATH=/usr/bin:/bin",
+              std::string(kAgentTag) + "=1.999999999999." + pid_namespace_id() + ".tree.test"};
   spec.stdout_fd = pipe->write.get();
   auto child = spawn(spec);
   ASSERT_TRUE(child);
@@ -46,8 +46,9 @@ TEST(ProcessTree, SweepEndsDaemonsToo) {
 TEST(ProcessTree, LeftoversAreThoseOfTheSameJobWhoseAgentIsGone) {
   become_subreaper();
   start_tree();
-  EXPECT_TRUE(kill_leftovers("another-job").empty());
-  EXPECT_GE(kill_leftovers("tree-test").size(), 3U);
+  for (const char* other : {"another-job", "tree", "test", ""})
+    EXPECT_TRUE(kill_leftovers(other).empty()) << other;
+  EXPECT_GE(kill_leftovers("tree.test").size(), 3U);
   sweep_descendants({}, std::chrono::seconds(10));
 }
 

@@ -135,6 +135,24 @@ def test_another_jobs_processes_are_not_swept(lockstep):
     run.wait()
 
 
+@pytest.mark.parametrize("how", [["--rdzv-id"], ["--standalone", "--rdzv-id"]], ids=" ".join)
+def test_one_node_without_an_endpoint_ends_what_an_earlier_run_left(lockstep, how):
+    """Its run id is made up, as torchrun's; the leftovers go by the id that was given."""
+    run = lockstep.start_worker(*how, "my.job", actions=["loaders=4", "daemon", f"touch={lockstep.facts}", "pause"])
+    lockstep.ready(1)
+    agent = run.agent()
+    kill_both_agent_first(run, agent)
+    until(lambda: agent not in processes(run.token), 5, "agent dead")
+    assert len(workers(run.token)) >= 5
+    assert lockstep.run_worker(*how, "job", actions=["exit=0"]).rc == 0
+    assert lockstep.run_worker(actions=["exit=0"]).rc == 0
+    assert len(workers(run.token)) >= 5
+    swept = lockstep.run_worker(*how, "my.job", actions=["exit=0"])
+    assert swept.rc == 0 and "an earlier run of job 'my.job' had left" in swept.err, str(swept)
+    until(lambda: not workers(run.token), 2.0, "nobody left")
+    run.wait(5)
+
+
 def test_the_count_would_see_survivors(lockstep):
     """The control: without isolation most of the tree is still there, as it is with torchrun."""
     run, everybody = start_tree(lockstep, "none", 0)
