@@ -121,8 +121,8 @@ void NodeAgent::sweep_on() {
   const bool patient = !no_patience_ && io::Clock::now() < stage_deadline_;
   if (!sweep.unkillable.empty() && patient) return next_stage(&NodeAgent::sweep_on, kSweepPause);
   for (const pid_t pid : sweep.unkillable)
-    log::error("process {} ({}) can't be killed: it is in {}", pid, proc::command_of(pid),
-               process_wchan("/proc", pid));
+    log::error("process {} ({}) can't be killed: it is {}", pid, proc::command_of(pid),
+               what_holds("/proc", pid));
   (this->*after_sweep_)();
 }
 
@@ -137,8 +137,8 @@ void NodeAgent::name_the_unkillable() const {
   for (const Worker& worker : workers_) {
     if (!worker.child || !worker.child->alive()) continue;
     const pid_t pid = worker.child->pid();
-    log::error("process {} did not exit after SIGKILL (waiting in {}); it was abandoned", pid,
-               process_wchan("/proc", pid));
+    log::error("process {} did not exit after SIGKILL (it is {}); it was abandoned", pid,
+               what_holds("/proc", pid));
   }
 }
 

@@ -19,11 +19,14 @@ std::optional<char> process_state(const std::string& proc, pid_t pid) {
   return stat ? parse_stat_state(*stat) : std::nullopt;
 }
 
-std::string process_wchan(const std::string& proc, pid_t pid) {
+std::string what_holds(const std::string& proc, pid_t pid) {
   const auto text = io::read_file(fmt::format("{}/{}/wchan", proc, pid), 256);
-  if (!text) return {};
-  const std::string_view name = strip(*text);
-  return name == "0" ? std::string() : std::string(name);
+  const std::string_view function = text ? strip(*text) : std::string_view();
+  if (!function.empty() && function != "0") return fmt::format("waiting in {}", function);
+  const auto state = process_state(proc, pid);
+  if (!state) return "gone meanwhile";
+  if (state == 'D') return "in an uninterruptible system call that the kernel does not name";
+  return fmt::format("in state {}", *state);
 }
 
 bool DStateTracker::observe(pid_t pid, std::optional<char> state, io::TimePoint now) {

@@ -18,8 +18,9 @@ std::optional<char> parse_stat_state(std::string_view stat);
 // nullopt: the process is gone. `proc` is "/proc" but in tests.
 std::optional<char> process_state(const std::string& proc, pid_t pid);
 
-// The kernel function it waits in ("nfs_wait_bit_killable"); empty if unknown.
-std::string process_wchan(const std::string& proc, pid_t pid);
+// What keeps a process that would not die, to go after "it is": "waiting in nfs_wait_bit_killable".
+// Many kernels, and containers, do not say where a process waits; then it is its state.
+std::string what_holds(const std::string& proc, pid_t pid);
 
 // Remembers since when each process has been seen in state D without a break.
 class DStateTracker {

@@ -29,11 +29,18 @@ TEST(DState, ReadsAFakeProc) {
   ASSERT_TRUE(io::write_file(proc + "/7/stat", "7 (x) D 1\n"));
   ASSERT_TRUE(io::write_file(proc + "/7/wchan", "nfs_wait_bit_killable"));
   EXPECT_EQ(process_state(proc, 7), 'D');
-  EXPECT_EQ(process_wchan(proc, 7), "nfs_wait_bit_killable");
-  ASSERT_TRUE(io::write_file(proc + "/7/wchan", "0"));
-  EXPECT_EQ(process_wchan(proc, 7), "");
   EXPECT_EQ(process_state(proc, 8), std::nullopt);
-  EXPECT_EQ(process_wchan(proc, 8), "");
+  EXPECT_EQ(what_holds(proc, 7), "waiting in nfs_wait_bit_killable");
+  const std::string unnamed = "in an uninterruptible system call that the kernel does not name";
+  for (const char* unknown : {"0", "0\n", ""}) {
+    ASSERT_TRUE(io::write_file(proc + "/7/wchan", unknown));
+    EXPECT_EQ(what_holds(proc, 7), unnamed);
+  }
+  std::filesystem::remove(proc + "/7/wchan");
+  EXPECT_EQ(what_holds(proc, 7), unnamed);
+  ASSERT_TRUE(io::write_file(proc + "/7/stat", "7 (x) Z 1\n"));
+  EXPECT_EQ(what_holds(proc, 7), "in state Z");
+  EXPECT_EQ(what_holds(proc, 8), "gone meanwhile");
   std::filesystem::remove_all(proc);
   EXPECT_EQ(process_state("/proc", getpid()), 'R');
 }

@@ -198,9 +198,9 @@ Status NodeAgent::open_watchdogs() {
       [this](pid_t pid) {
         if (group_.state() != State::running) return;
         why_stopped_ = fmt::format(
-            "process {} on {} has been in an uninterruptible system call ({}) for longer than {} s",
-            pid, node_name_, process_wchan("/proc", pid),
-            environment_["TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"]);
+            "process {} on {} has been stuck in the kernel for longer than {} s: it is {}", pid,
+            node_name_, environment_["TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"],
+            what_holds("/proc", pid));
         log::error("{}; ending the job", why_stopped_);
         apply(group_.on({EventKind::unhealthy}));
       });
