@@ -137,8 +137,10 @@ Status NodeAgent::start_workers() {
     Worker& worker = workers_.emplace_back();
     worker.spec = spec;
     worker.error_file = facts.error_files[static_cast<std::size_t>(spec.local_rank)];
-    LOCKSTEP_TRY_ASSIGN(worker.capture,
-                        logs::Capture::open(loop_, console_, capture_plan(spec, filtered)));
+    logs::CapturePlan plan = capture_plan(spec, filtered);
+    worker.stdout_log = plan.out.path;
+    worker.stderr_log = plan.err.path;
+    LOCKSTEP_TRY_ASSIGN(worker.capture, logs::Capture::open(loop_, console_, std::move(plan)));
     LOCKSTEP_TRY(start_worker(worker, executable));
   }
   return {};
@@ -236,6 +238,8 @@ void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
   failure.exit_code = end.python_code();
   failure.seen_ms = unix_ms();
   failure.after_stop = group_.stop_ordered() && timed_out_ != failure.pid;
+  failure.stdout_log = worker.stdout_log;
+  failure.stderr_log = worker.stderr_log;
   if (!worker.error_file.empty()) {
     failure.error = read_error_file(worker.error_file);
     if (failure.error) failure.error_file = worker.error_file;

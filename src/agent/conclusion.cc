@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -225,7 +226,19 @@ std::string NodeAgent::ending_event() const {
 void NodeAgent::print_failures(const FailureReport& report) {
   if (report.failures.empty() && root_event(report) == nullptr) return;
   const std::string title = root_cause(report) ? std::string(kChildFailedError) + "\n" : "";
-  console_.write(logs::Stream::err, title + format_report(report) + "\n");
+  ReportStyle style;
+  style.all = config_.report_tails == launch::ReportTails::all;
+  style.colour = shows_colour(console_.fd(logs::Stream::err));
+  console_.write(logs::Stream::err, title + format_report(report, style) + "\n");
+}
+
+// On a terminal, unless the user or the terminal wants none (no-color.org).
+bool NodeAgent::shows_colour(int fd) const {
+  const auto value = [this](const char* name) {
+    const auto found = environment_.find(name);
+    return found == environment_.end() ? std::string() : found->second;
+  };
+  return isatty(fd) == 1 && value("NO_COLOR").empty() && value("TERM") != "dumb";
 }
 
 int NodeAgent::ending_signal() const {

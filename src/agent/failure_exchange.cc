@@ -70,6 +70,8 @@ WorkerFailure failure_of(const ordered_json& json) {
   failure.seen_ms = number_of(json, "time_ms");
   const auto after = json.find("after_stop");
   failure.after_stop = after != json.end() && after->is_boolean() && after->get<bool>();
+  failure.stdout_log = one_line(text_of(json, "stdout_log"));
+  failure.stderr_log = one_line(text_of(json, "stderr_log"));
   if (auto file = one_line(text_of(json, "error_file")); !file.empty()) {
     failure.error_file = std::move(file);
     ErrorRecord record;

@@ -26,6 +26,8 @@ struct WorkerFailure {
 
   std::optional<std::string> error_file;  // path of the record below
   std::optional<ErrorRecord> error;
+  std::string stdout_log;  // paths of its log files; empty: none
+  std::string stderr_log;
 
   std::vector<std::string> stderr_tail;  // shown only without a record
   bool tail_holds_stdout = false;        // both streams went one way (2>&1, a terminal)
@@ -50,6 +52,9 @@ struct FailureReport {
 // When it failed: the error record's time, else the time it was seen.
 std::int64_t failure_time_ms(const WorkerFailure& failure);
 
+// Seen after the agent's own stop, and not recorded before it.
+bool is_consequence(const FailureReport& report, const WorkerFailure& failure);
+
 // Index of the earliest failure, ties to the one observed first. A failure seen after the agent's
 // own stop is a consequence, unless its record is older than the stop; it is chosen only if all
 // are and no event is known. nullopt without failures, or where the event is the cause.
@@ -70,13 +75,30 @@ std::string failed_line(const WorkerFailure& failure, std::string_view binary);
 inline constexpr std::string_view kChildFailedError =
     "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ";
 
+// The one line that says most about why: of the record, else the first note, else the last line of
+// stderr. Empty: nothing is known.
+std::string last_words(const WorkerFailure& failure);
+
+// In one line, for a log: "rank 3 on n1 failed (exitcode: 1): ValueError: x".
+std::string failure_line(const WorkerFailure& failure);
+
+// The failures' indices as a report lists and numbers them: by global rank, then by host.
+std::vector<std::size_t> in_rank_order(const FailureReport& report);
+
+struct ReportStyle {
+  bool all = false;     // every entry in full, those of stopped workers too
+  bool colour = false;  // of the root cause
+};
+
 // The block from upper to lower border, lines ended by '\n' but for the last. Beyond torchrun's, an
-// entry may end with "  note      : ..." lines and, where the worker left no record,
+// entry may end with "  note      : ..." and "  logs      : ..." lines and, where the worker left
+// no record,
 //   stderr    : last 2 lines:
 //     text
-// Where an event is the cause, it stands in the place of the entries, and one line names the
-// workers that were stopped.
-std::string format_report(const FailureReport& report);
+// Only the root cause stands there in full. Other failures are cut to what tells them apart, and
+// the workers that were stopped are named in one line. Where an event is the cause, it stands in
+// the place of the root cause's entry.
+std::string format_report(const FailureReport& report, const ReportStyle& style = {});
 
 // --report FILE, one JSON object and a newline:
 //   {"version": 1, "run_id": text, "outcome": text, "entrypoint": text,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <algorithm>
+
 namespace lockstep::agent {
 namespace {
 
@@ -45,18 +47,13 @@ TEST_F(Report, RootCauseComesLastAndKeepsItsNumber) {
       report_.failures[0],
       R"({"message": {"message": "m", "extraInfo": {"py_callstack": "Traceback:\n  File\nE: x", "timestamp": "1790000000"}}})");
   EXPECT_EQ(format_report(report_),
-            "======================================================\n"
+            "===============================================\n"
             "train.py FAILED\n"
-            "------------------------------------------------------\n"
+            "-----------------------------------------------\n"
             "Failures:\n"
-            "[1]:\n"
-            "  time      : 2026-09-21_14:13:21\n"
-            "  host      : node1.example\n"
-            "  rank      : 1 (local_rank: 1)\n"
-            "  exitcode  : -15 (pid: 4711)  (SIGTERM)\n"
-            "  error_file: <N/A>\n"
-            "  traceback : Signal 15 (SIGTERM) received by PID 4711\n"
-            "------------------------------------------------------\n"
+            "  <NO_OTHER_FAILURES>\n"
+            "  1 worker was stopped: rank 1 on node1.example\n"
+            "-----------------------------------------------\n"
             "Root Cause (first observed failure):\n"
             "[0]:\n"
             "  time      : 2026-09-21_14:13:20\n"
@@ -67,7 +64,111 @@ TEST_F(Report, RootCauseComesLastAndKeepsItsNumber) {
             "  traceback : Traceback:\n"
             "    File\n"
             "  E: x\n"
-            "======================================================");
+            "===============================================");
+  // The long form is torchrun's.
+  const std::string all = format_report(report_, {.all = true});
+  EXPECT_NE(all.find("Failures:\n"
+                     "[1]:\n"
+                     "  time      : 2026-09-21_14:13:21\n"
+                     "  host      : node1.example\n"
+                     "  rank      : 1 (local_rank: 1)\n"
+                     "  exitcode  : -15 (pid: 4711)  (SIGTERM)\n"
+                     "  error_file: <N/A>\n"
+                     "  traceback : Signal 15 (SIGTERM) received by PID 4711\n"
+                     "------"),
+            std::string::npos)
+      << all;
+}
+
+TEST_F(Report, OfWorkersThatWereStoppedOneLineIsLeft) {
+  report_.failures = {failure(7, 1, 1000)};
+  report_.failures[0].stderr_tail.assign(20, "loss 1.0");
+  for (int rank = 0; rank < 16; ++rank) {
+    if (rank == 7) continue;
+    auto& stopped = report_.failures.emplace_back(failure(rank, -SIGTERM, 2000));
+    stopped.after_stop = true;
+    stopped.stderr_tail.assign(20, "loss 1.0");
+  }
+  const std::string text = format_report(report_);
+  EXPECT_NE(text.find("\n  15 workers were stopped: ranks 0-6, 8-15 on node1.example\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 36);
+  report_.failures[1].exit_code = -SIGKILL;
+  report_.failures[2].exit_code = 143;
+  const std::string other = format_report(report_);
+  EXPECT_NE(other.find("\n  13 workers were stopped: ranks 2-6, 8-15 on node1.example\n"
+                       "  1 worker was stopped by SIGKILL: rank 0 on node1.example\n"
+                       "  1 worker failed while it was stopped: rank 1 on node1.example\n"),
+            std::string::npos)
+      << other;
+}
+
+TEST_F(Report, FurtherFailuresAreShortAndInRankOrder) {
+  for (const int rank : {30, 5, 29, 4, 28, 3, 27, 2, 26, 1, 25})
+    report_.failures.push_back(failure(rank, 1, 9000 - rank));
+  report_.failures[1].stderr_tail = {"a", "ValueError: x", " "};
+  report_.failures[1].stderr_log = "/logs/5/stderr.log";
+  add_record(report_.failures[9], R"({"message": {"message": "KeyError: 'k'", "extraInfo":
+      {"py_callstack": "Traceback:\n  File\nKeyError: 'k'", "timestamp": "9"}}})");
+  const std::string text = format_report(report_);
+  EXPECT_NE(text.find("Failures:\n"
+                      "[0]:\n"
+                      "  host      : node1.example\n"
+                      "  rank      : 1 (local_rank: 1)\n"
+                      "  exitcode  : 1 (pid: 4711) \n"
+                      "  traceback : KeyError: 'k'\n"
+                      "[1]:\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  traceback : ValueError: x\n  logs      : /logs/5/stderr.log\n[5]:\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n  2 workers failed as well: ranks 28-29 on node1.example\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("Root Cause (first observed failure):\n[10]:\n"), std::string::npos) << text;
+  std::vector<int> ranks;
+  const auto json = nlohmann::json::parse(report_json(report_), nullptr, false);
+  for (const auto& each : json["failures"])
+    ranks.push_back(each["rank"].get<int>());
+  EXPECT_EQ(ranks, (std::vector<int>{1, 2, 3, 4, 5, 25, 26, 27, 28, 29, 30}));
+  EXPECT_EQ(json["root_cause"], json["failures"][10]);
+}
+
+TEST_F(Report, LogsAreNamedAndATracebackBelowNeedsNoAdvice) {
+  report_.failures = {failure(0, 1, 0)};
+  report_.failures[0].stderr_log = "/logs/0/stderr.log";
+  report_.failures[0].stdout_log = "/logs/0/stdout.log";
+  report_.failures[0].stderr_tail = {"x"};
+  EXPECT_NE(format_report(report_).find("To enable traceback see"), std::string::npos);
+  for (const char* line : {"Traceback (most recent call last):", "  File \"t.py\", line 3"}) {
+    report_.failures[0].stderr_tail = {line, "E: x"};
+    const std::string text = format_report(report_);
+    EXPECT_NE(text.find("  traceback : see stderr below\n"
+                        "  logs      : /logs/0/stderr.log\n"
+                        "              /logs/0/stdout.log\n"
+                        "  stderr    : last 2 lines:\n"),
+              std::string::npos)
+        << text;
+  }
+  report_.failures[0].tail_holds_stdout = true;
+  EXPECT_NE(format_report(report_).find("  traceback : see output below\n"), std::string::npos);
+}
+
+TEST_F(Report, OnlyTheRootCauseIsInColour) {
+  report_.failures = {failure(0, 1, 0), failure(1, 1, 1)};
+  report_.failures[0].stderr_tail = {"the last words"};
+  EXPECT_EQ(format_report(report_).find('\x1b'), std::string::npos);
+  const std::string text = format_report(report_, {.colour = true});
+  EXPECT_LT(text.find("[1]:"), text.find('\x1b'));
+  EXPECT_NE(text.find("\x1b[31mRoot Cause (first observed failure):\x1b[0m\n\x1b[31m[0]:\x1b[0m\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("\n    the last words\n"), std::string::npos);
+  report_.failures.clear();
+  report_.event = "node2 is gone";
+  EXPECT_NE(format_report(report_, {.colour = true}).find("\x1b[31m  node2 is gone\x1b[0m\n"),
+            std::string::npos);
 }
 
 TEST_F(Report, BorderIsAsWideAsTheWidestLine) {
@@ -140,6 +241,20 @@ TEST_F(Report, FailedLine) {
             "failed (exitcode: 3) local_rank: 0 (pid: 4710) of binary: /usr/bin/python3");
 }
 
+TEST_F(Report, FailureLineSaysWhatIsKnown) {
+  auto one = failure(3, 1, 0);
+  EXPECT_EQ(failure_line(one), "rank 3 on node1.example failed (exitcode: 1)");
+  one.stderr_tail = {"Traceback", "ValueError: x", ""};
+  EXPECT_EQ(failure_line(one), "rank 3 on node1.example failed (exitcode: 1): ValueError: x");
+  one.exit_code = -SIGKILL;
+  one.notes = {"out of memory"};
+  EXPECT_EQ(failure_line(one),
+            "rank 3 on node1.example failed (exitcode: -9, SIGKILL): out of memory");
+  add_record(one, R"({"message": "first\nlast \u001b[2J\n\n"})");
+  EXPECT_EQ(failure_line(one),
+            "rank 3 on node1.example failed (exitcode: -9, SIGKILL): last \\x1b[2J");
+}
+
 TEST_F(Report, Json) {
   report_.failures = {failure(0, 3, 5), failure(1, -9, 4)};
   report_.failures[0].stderr_tail = {"bad \xff byte"};
@@ -169,7 +284,7 @@ train.py FAILED
 ------------------------------------------------------------
 Root Cause (no worker failed by itself):
   node2 is gone: the connection was closed; 1 node is left of at least 2
-  2 workers were stopped: rank 0 on node1.example, rank 1 on node1.example
+  2 workers were stopped: ranks 0-1 on node1.example
 ============================================================)");
   const auto json = nlohmann::json::parse(report_json(report_), nullptr, false);
   EXPECT_EQ(json["reason"], report_.event);
@@ -197,7 +312,8 @@ TEST_F(Report, AnotherNodesTextCannotSteerTheTerminalNorTheArithmetic) {
       {"exit_code": 3, "error_file": "/e\u001b]0;", "message": "m\u001b\u009b"}])");
   ASSERT_TRUE(parsed) << parsed.error().message;
   report_.failures = *parsed;
-  const std::string text = format_report(report_) + failed_line(parsed->at(0), "x");
+  const std::string text = format_report(report_) + format_report(report_, {.all = true}) +
+                           failed_line(parsed->at(0), "x");
   EXPECT_EQ(text.find_first_of("\x1b\x07\r"), std::string::npos) << text;
   EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos) << text;
   EXPECT_NE(text.find("host      : a\\x1b[2J\\x0a[1]:\\x0ab\n"), std::string::npos) << text;

@@ -44,6 +44,8 @@ class NodeAgent {
   struct Worker {
     WorkerSpec spec;
     std::string error_file;
+    std::string stdout_log;  // empty: no such file
+    std::string stderr_log;
     std::unique_ptr<logs::Capture> capture;
     std::optional<proc::Child> child;
     std::unique_ptr<io::Watch> end_watch;
@@ -109,6 +111,7 @@ class NodeAgent {
   std::string ending_event() const;
   FailureReport job_report(const std::string& outcome) const;
   void print_failures(const FailureReport& report);
+  bool shows_colour(int fd) const;
   void copy_error_file_to_parent() const;
   int ending_signal() const;
   int exit_code() const;

@@ -73,6 +73,7 @@ launch::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
   assign(raw.isolation, parsed, "isolation");
   assign(raw.exit_code, parsed, "exit-code");
   raw.report = parsed.text("report");
+  assign(raw.report_tails, parsed, "report-tails");
   raw.virtual_local_rank = parsed.has("virtual-local-rank");
   raw.numa_binding = parsed.text("numa-binding");
   raw.legacy_launch = legacy_launch;

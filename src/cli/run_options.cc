@@ -197,6 +197,14 @@ Group supervision() {
                .metavar = "FILE",
                .help = "write what happened as JSON at the end",
                .own = true},
+              {.name = "report-tails",
+               .kind = Kind::text,
+               .metavar = "WHICH",
+               .help = "failed workers shown in full at the end: the first, or all and those "
+                       "that were stopped",
+               .shown_default = "first",
+               .choices = {"first", "all"},
+               .own = true},
           }};
 }
 

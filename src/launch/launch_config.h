@@ -24,6 +24,7 @@ struct BackendRow;
 enum class NumaBinding { none, node, socket, exclusive, core_complex };
 enum class Isolation { automatic, pidns, cgroup, guardian, none };
 enum class ExitCodeMode { torchrun, worker };  // --exit-code
+enum class ReportTails { first, all };         // --report-tails
 enum class EventHandler { null, console };
 enum class LocalRankArgument {
   none,
@@ -117,6 +118,7 @@ struct LaunchConfig {
   Isolation isolation = Isolation::automatic;
   ExitCodeMode exit_code = ExitCodeMode::torchrun;
   std::optional<std::string> report_file;  // --report
+  ReportTails report_tails = ReportTails::first;
   EventHandler event_handler = EventHandler::null;
 
   // Placement

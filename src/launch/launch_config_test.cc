@@ -108,6 +108,7 @@ TEST(LaunchConfig, Refuses) {
       {[](RawOptions& raw) { raw.exit_code = "x"; }, "--exit-code is one of torchrun"},
       {[](RawOptions& raw) { raw.log_prefix = "x"; }, "--log-prefix is one of torchrun"},
       {[](RawOptions& raw) { raw.report = ""; }, "--report needs a file name"},
+      {[](RawOptions& raw) { raw.report_tails = "x"; }, "--report-tails is one of first, all"},
       {[](RawOptions& raw) {
          raw.rdzv_backend = "c10d";
          raw.rdzv_id = "a/b";

@@ -47,6 +47,7 @@ struct RawOptions {
   std::string isolation = "auto";
   std::string exit_code = "torchrun";
   std::optional<std::string> report;
+  std::string report_tails = "first";
 
   bool virtual_local_rank = false;
   std::optional<std::string> numa_binding;

@@ -88,6 +88,13 @@ Result<ExitCodeMode> exit_code(const std::string& text) {
               fmt::format("--exit-code is one of torchrun, worker, got {}", printable(text)));
 }
 
+Result<ReportTails> report_tails(const std::string& text) {
+  if (text == "first") return ReportTails::first;
+  if (text == "all") return ReportTails::all;
+  return fail(Errc::invalid_input,
+              fmt::format("--report-tails is one of first, all, got {}", printable(text)));
+}
+
 }  // namespace
 
 Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
@@ -120,6 +127,7 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
   if (raw.report && raw.report->empty())
     return fail(Errc::invalid_input, "--report needs a file name");
   config.report_file = raw.report;
+  LOCKSTEP_TRY_ASSIGN(config.report_tails, report_tails(raw.report_tails));
   return {};
 }
 

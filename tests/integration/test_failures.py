@@ -27,6 +27,7 @@ def masked(lines):
     text = "\n".join(lines)
     text = re.sub(STAMP, "TIME", text)
     text = re.sub(r"(?m)^  host      : \S+$", "  host      : HOST", text)
+    text = re.sub(r"(?m)^(  \d+ workers? .*: ranks? .*) on \S+$", r"\1 on HOST", text)
     text = re.sub(r"\(pid: \d+\)", "(pid: PID)", text)
     return re.sub(r"PID \d+", "PID PID", text).splitlines()
 
@@ -46,11 +47,70 @@ def test_report_of_one_failure_and_the_peer_that_was_stopped(lockstep):
     ended = lockstep.run("--nproc-per-node", 2, FAIL, 3)
     assert ended.rc == 1, str(ended)
     assert inner(ended.err) == [
-        f"{FAIL} FAILED", "Failures:", *entry(1, 1, -15, "SIGTERM"),
+        f"{FAIL} FAILED", "Failures:", "  <NO_OTHER_FAILURES>", "  1 worker was stopped: rank 1 on HOST",
         "Root Cause (first observed failure):", *entry(0, 0, 3)]
     assert re.search(r"failed \(exitcode: 3\) local_rank: 0 \(pid: \d+\) of binary: /usr/bin/python3", ended.err)
     assert "ChildFailedError" in ended.err
     assert ended.out == ""
+
+
+def test_the_long_report_is_torchruns(lockstep):
+    ended = lockstep.run("--nproc-per-node", 2, "--report-tails", "all", FAIL, 3)
+    assert ended.rc == 1, str(ended)
+    assert inner(ended.err) == [
+        f"{FAIL} FAILED", "Failures:", *entry(1, 1, -15, "SIGTERM"),
+        "Root Cause (first observed failure):", *entry(0, 0, 3)]
+
+
+# Sixteen workers that log, and one of them fails: what is read first is short, and names what it leaves out.
+def test_report_of_many_workers_is_short(lockstep):
+    def ended(*args):
+        facts = lockstep.facts
+        for file in facts.iterdir():
+            file.unlink()
+        return lockstep.run_worker(
+            "--nproc-per-node", 16, "-r", 3, "--log-dir", lockstep.logs, *args, timeout=60, actions=[
+                "errlines=30", f"touch={facts}", "@7", *(f"wait={facts}/{rank}" for rank in range(16)),
+                "err=Traceback (most recent call last):\\nValueError: x\\n", "exit=1", "@*", "pause"])
+    short = ended()
+    log = lockstep.attempt(0) / "7/stderr.log"
+    lines = inner(short.err)
+    assert "  15 workers were stopped: ranks 0-6, 8-15 on HOST" in lines, str(short)
+    assert "  traceback : see stderr below" in lines and "To enable traceback" not in short.err
+    assert lines[lines.index(f"  logs      : {log}") + 1] == f"              {log.with_name('stdout.log')}"
+    assert len(report_of(short.err)) == 39
+    assert len(report_of(ended("--report-tails", "all").err)) > 450
+
+
+def test_further_failures_are_short_and_in_rank_order(lockstep):
+    ready = [lockstep.facts / str(rank) for rank in range(4)]
+    ended = lockstep.run_worker("--nproc-per-node", 4, actions=[
+        "ignore=TERM", 'error={"message": "broken", "timestamp": 1790000005}', "@2",
+        'error={"message": "first", "timestamp": 1790000001}', "@*", f"touch={lockstep.facts}",
+        *(f"wait={path}" for path in ready), "exit=1"])
+    lines = inner(ended.err)
+    others = [f"[{rank}]:\n  host      : HOST\n  rank      : {rank} (local_rank: {rank})\n"
+              "  exitcode  : 1 (pid: PID) \n  traceback : broken" for rank in (0, 1, 3)]
+    assert "\n".join(lines).startswith("\n".join([lines[0], "Failures:", *others, "Root Cause"])), str(ended)
+    assert lines[-1] == "  traceback : first"
+
+
+@pytest.mark.parametrize("env, colour", [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+                                         ({"TERM": "dumb"}, False)])
+def test_the_root_cause_is_in_colour_on_a_terminal(lockstep, env, colour):
+    leader, follower = pty.openpty()
+    try:
+        run = lockstep.start_worker(actions=["exit=1"], stdin=follower, stdout=follower, stderr=follower,
+                                    env={"NO_COLOR": None, **env})
+        os.close(follower)
+        seen = b""
+        while seen.count(b"=======\r\n") < 2:
+            seen += os.read(leader, 65536)
+        assert run.wait().rc == 1
+    finally:
+        os.close(leader)
+    assert (b"\x1b[31mRoot Cause (first observed failure):\x1b[0m" in seen) == colour, seen
+    assert (b"\x1b" in seen) == colour, seen
 
 
 def test_report_of_a_single_worker(lockstep):
@@ -193,7 +253,7 @@ def test_peer_that_ignores_term_is_killed_after_the_timeout(lockstep):
         "@1", "ignore=TERM", f"touch={lockstep.facts}", "pause", "@0", f"wait={lockstep.facts / '1'}", "exit=1"])
     assert ended.rc == 1
     assert 0.9 < ended.seconds < 5
-    assert "  exitcode  : -9 (pid: PID)  (SIGKILL)" in inner(ended.err)
+    assert "  1 worker was stopped by SIGKILL: rank 1 on HOST" in inner(ended.err)
 
 
 def test_restarts_until_none_is_left(lockstep):
