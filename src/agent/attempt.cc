@@ -75,10 +75,18 @@ void NodeAgent::start_attempt() {
   workers_.clear();
   oom_before_ = oom_.read();
   backoff_.started(io::Clock::now());
+  history_.attempt_started({.at_ms = unix_ms(),
+                            .restarts = round_.restarts,
+                            .nodes = round_.group_world_size,
+                            .group_rank = round_.group_rank,
+                            .first_rank = round_.base_rank,
+                            .workers = config_.nproc,
+                            .world_size = round_.world_size});
   const Status started = start_workers();
   ++attempts_;
   if (started) return;
   start_error_ = started.error();
+  history_.attempt_ends(AttemptEnd::start, start_error_->message);
   const auto alive = std::count_if(workers_.begin(), workers_.end(),
                                    [](const Worker& w) { return w.child.has_value(); });
   apply(group_.on({EventKind::spawn_failed, static_cast<int>(alive)}));
@@ -87,11 +95,27 @@ void NodeAgent::start_attempt() {
 void NodeAgent::announce_restart() const {
   if (!counted_)
     return log::warning(
-        "starting the workers of this node again with {} node{} (this is not counted as a restart)",
-        round_.group_world_size, round_.group_world_size == 1 ? "" : "s");
+        "starting the workers of this node again with {} node{} (this is not counted as a "
+        "restart){}",
+        round_.group_world_size, round_.group_world_size == 1 ? "" : "s", why_again());
   const int left = group_.remaining_restarts();
-  log::warning("restarting all workers of this node (attempt {}, {} restart{} left)",
-               round_.restarts, left, left == 1 ? "" : "s");
+  log::warning("restarting all workers of this node (attempt {}, {} restart{} left){}",
+               round_.restarts, left, left == 1 ? "" : "s", why_again());
+}
+
+// ": rank 3 on n1 failed (exitcode: 1): ValueError: x; log: /logs/attempt_0/3/stderr.log"
+std::string NodeAgent::why_again() const {
+  if (history_.attempts().empty()) return {};
+  const Attempt& before = history_.attempts().back();
+  FailureReport here;
+  here.failures = failures_;
+  here.stop_sent_ms = stop_sent_ms_;
+  const auto root = root_cause(here);
+  if (before.end != AttemptEnd::worker || !root) return before.why.empty() ? "" : ": " + before.why;
+  const WorkerFailure& failure = failures_[*root];
+  std::string log = failure.stderr_log.empty() ? failure.stdout_log : failure.stderr_log;
+  if (log.empty() && failure.error_file) log = *failure.error_file;
+  return ": " + failure_line(failure) + (log.empty() ? "" : "; log: " + log);
 }
 
 // All nodes have agreed on the round: their heartbeats go on, and each of them waits by itself.
@@ -112,6 +136,7 @@ Result<std::vector<std::string>> NodeAgent::open_attempt_dir() {
   std::vector<std::string> error_files(static_cast<std::size_t>(config_.nproc));
   if (!run_dir_) return error_files;
   LOCKSTEP_TRY_ASSIGN(attempt_dir_, run_dir_->create_attempt(round_.restarts, config_.nproc));
+  history_.logs_in(attempt_dir_->path);
   for (int rank = 0; rank < config_.nproc; ++rank)
     error_files[static_cast<std::size_t>(rank)] = attempt_dir_->error_file(rank);
   return error_files;
@@ -222,11 +247,14 @@ void NodeAgent::on_worker_end(Worker& worker) {
   if (end->ok()) {
     emit("SUCCEEDED", &worker);
     apply(group_.on({EventKind::worker_ok}));
-    return;
+  } else {
+    on_failure(worker, *end);
+    apply(group_.on({EventKind::worker_failed}));
   }
   on_failure(worker, *end);
   backoff_.ended(io::Clock::now());
   apply(group_.on({EventKind::worker_failed}));
+  if (group_.live() == 0) history_.workers_ended(unix_ms());
 }
 
 void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
@@ -254,6 +282,7 @@ void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
   if (!failure.after_stop) {
     ++failures_total_;
     log::error("{}", failed_line(failure, config_.command.at(0)));
+    history_.attempt_ends(AttemptEnd::worker, failure_line(failure));
   }
   emit(failure.after_stop ? "TERMINATED" : "FAILED", &worker);
   failures_.push_back(std::move(failure));
@@ -293,6 +322,8 @@ void NodeAgent::on_signal(int signal) {
   }
   log::warning("received {}, {}", proc::signal_name(signal),
                group_.live() == 0 ? "leaving" : "shutting down workers");
+  history_.attempt_ends(AttemptEnd::signal,
+                        fmt::format("{} received {}", node_name_, proc::signal_name(signal)));
   if (listed(config_.signals)) return apply(group_.on({EventKind::stop_signal, signal}));
   // Its default action would be to die and leave the workers: stop them first.
   unlisted_signal_ = signal;
@@ -304,6 +335,7 @@ void NodeAgent::on_guardian_gone() {
   log::error("the guardian was killed; ending the job");
   no_patience_ = true;
   if (group_.state() == State::finished) return hurry();
+  history_.attempt_ends(AttemptEnd::signal, "the guardian on " + node_name_ + " was killed");
   apply(group_.on({EventKind::urgent, SIGKILL}));
 }
 

@@ -1,6 +1,7 @@
 // NodeAgent, the end: nothing left behind, everything said, one exit code.
 #include "agent/clock_ms.h"
 #include "agent/node_agent.h"
+#include "agent/report_json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "io/fd.h"
@@ -144,6 +145,7 @@ void NodeAgent::name_the_unkillable() const {
 }
 
 void NodeAgent::report(const std::string& outcome) {
+  history_.job_ended(unix_ms());
   const FailureReport report = job_report(outcome);
   switch (group_.outcome()) {
     case Outcome::peer_failed:
@@ -168,9 +170,25 @@ void NodeAgent::report(const std::string& outcome) {
     case Outcome::signaled_early:
       break;
   }
+  say_last_line(outcome);
   if (!config_.report_file) return;
-  if (const Status written = io::write_file(*config_.report_file, report_json(report)); !written)
-    log::error("--report: {}", written.error().message);
+  const JobFacts facts{node_name_, run_dir_ ? run_dir_->path() : "", config_.max_restarts};
+  const Status written = io::write_file(*config_.report_file, report_json(report, history_, facts));
+  if (!written) log::error("--report: {}", written.error().message);
+}
+
+void NodeAgent::say_last_line(const std::string& outcome) const {
+  if (!is_worth_a_line(history_)) return;
+  const auto given = [](const logs::StdSpec& spec) {
+    return spec.every != logs::Std::none || !spec.by_rank.empty();
+  };
+  std::string place = "none (--log-dir /dev/null)";
+  if (run_dir_) {
+    place = run_dir_->path();
+    if (!given(config_.logs.redirects) && !given(config_.logs.tee))
+      place += " (error files only; -r 3 or -t 3 keeps output)";
+  }
+  log::warning("{}", last_line(history_, outcome, place));
 }
 
 FailureReport NodeAgent::job_report(const std::string& outcome) const {

@@ -100,18 +100,8 @@ struct ReportStyle {
 // the place of the root cause's entry.
 std::string format_report(const FailureReport& report, const ReportStyle& style = {});
 
-// --report FILE, one JSON object and a newline:
-//   {"version": 1, "run_id": text, "outcome": text, "entrypoint": text,
-//    "reason": text or null, "root_cause": failure or null, "failures": [failure ..]}
-// reason: the event, where no worker's failure is the cause.
-// failure: {"rank": int, "local_rank": int, "host": text, "pid": int, "exit_code": int,
-//   "signal": "SIGTERM" or null, "time_ms": int (unix), "error_file": path or null, "message":
-//   text, "notes": [text ..], "stderr_tail": [text ..], "after_stop": bool}
-// Later versions only add keys unless "version" rises.
-std::string report_json(const FailureReport& report);
-
-// What nodes tell one another: the array of the above, and back. At most 64 KiB, so that thousands
-// of nodes can be heard: the latest failures and the longest tails are cut first.
+// What nodes tell one another: an array of failures in JSON, and back. At most 64 KiB, so that
+// thousands of nodes can be heard: the latest failures and the longest tails are cut first.
 std::string failures_json(const FailureReport& report);
 Result<std::vector<WorkerFailure>> parse_failures(std::string_view text);
 

@@ -1,5 +1,7 @@
 #include "agent/failure_report.h"
 
+#include "agent/report_json.h"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +28,10 @@ WorkerFailure failure(int rank, int exit_code, std::int64_t seen_ms) {
 void add_record(WorkerFailure& failure, const char* json) {
   failure.error_file = "/tmp/e/" + std::to_string(failure.local_rank) + "/error.json";
   failure.error = parse_error_record(json);
+}
+
+nlohmann::json json_of(const FailureReport& report) {
+  return nlohmann::json::parse(report_json(report, JobHistory(0), {}), nullptr, false);
 }
 
 class Report : public testing::Test {
@@ -129,7 +135,7 @@ TEST_F(Report, FurtherFailuresAreShortAndInRankOrder) {
       << text;
   EXPECT_NE(text.find("Root Cause (first observed failure):\n[10]:\n"), std::string::npos) << text;
   std::vector<int> ranks;
-  const auto json = nlohmann::json::parse(report_json(report_), nullptr, false);
+  const auto json = json_of(report_);
   for (const auto& each : json["failures"])
     ranks.push_back(each["rank"].get<int>());
   EXPECT_EQ(ranks, (std::vector<int>{1, 2, 3, 4, 5, 25, 26, 27, 28, 29, 30}));
@@ -258,9 +264,9 @@ TEST_F(Report, FailureLineSaysWhatIsKnown) {
 TEST_F(Report, Json) {
   report_.failures = {failure(0, 3, 5), failure(1, -9, 4)};
   report_.failures[0].stderr_tail = {"bad \xff byte"};
-  const auto json = nlohmann::json::parse(report_json(report_), nullptr, false);
+  const auto json = json_of(report_);
   ASSERT_TRUE(json.is_object());
-  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["schema"], 2);
   EXPECT_EQ(json["outcome"], "failed");
   EXPECT_EQ(json["root_cause"], json["failures"][1]);
   EXPECT_EQ(json["failures"][1]["signal"], "SIGKILL");
@@ -268,9 +274,33 @@ TEST_F(Report, Json) {
   EXPECT_EQ(json["failures"][0]["time_ms"], 5);
   report_.failures.clear();
   report_.outcome = "succeeded";
-  const auto good = nlohmann::json::parse(report_json(report_), nullptr, false);
+  const auto good = json_of(report_);
   EXPECT_TRUE(good["root_cause"].is_null());
   EXPECT_TRUE(good["failures"].empty());
+}
+
+TEST_F(Report, JsonOfTheWay) {
+  JobHistory history(1000);
+  history.attempt_started(
+      {.at_ms = 2000, .nodes = 2, .first_rank = 4, .workers = 2, .world_size = 6});
+  history.logs_in("/logs/attempt_0");
+  history.attempt_ends(AttemptEnd::nodes, "b is gone");
+  history.workers_ended(2500);
+  history.attempt_started({.at_ms = 3000, .nodes = 1, .workers = 2, .world_size = 2});
+  history.job_ended(9000);
+  const auto json =
+      nlohmann::json::parse(report_json(report_, history, {"a", "/logs", 3}), nullptr, false);
+  EXPECT_EQ(json["duration_ms"], 8000);
+  EXPECT_EQ(json["max_restarts"], 3);
+  EXPECT_EQ(json["log_dir"], "/logs");
+  EXPECT_EQ(json["versions"]["lockstep"], LOCKSTEP_VERSION);
+  EXPECT_EQ(json["attempts"][0], nlohmann::json::parse(R"({"restart_count": 0, "is_restart": false,
+      "start_ms": 2000, "end_ms": 2500, "duration_ms": 500, "ended_by": "nodes", "why": "b is gone",
+      "nodes": 2, "group_rank": 0, "world_size": 6, "ranks": [4, 5], "log_dir": "/logs/attempt_0"})"));
+  EXPECT_EQ(json["attempts"][1]["ended_by"], "success");
+  EXPECT_TRUE(json["attempts"][1]["why"].is_null());
+  EXPECT_EQ(json["node_changes"], nlohmann::json::parse(R"([{"time_ms": 2500, "why": "b is gone",
+      "nodes_before": 2, "nodes_after": 1}])"));
 }
 
 TEST_F(Report, AnEventIsTheRootCauseWhereNoWorkerFailedByItself) {
@@ -286,10 +316,11 @@ Root Cause (no worker failed by itself):
   node2 is gone: the connection was closed; 1 node is left of at least 2
   2 workers were stopped: ranks 0-1 on node1.example
 ============================================================)");
-  const auto json = nlohmann::json::parse(report_json(report_), nullptr, false);
+  const auto json = json_of(report_);
   EXPECT_EQ(json["reason"], report_.event);
   EXPECT_TRUE(json["root_cause"].is_null());
-  EXPECT_EQ(json["failures"].size(), 2U);
+  EXPECT_EQ(json["stopped"].size(), 2U);
+  EXPECT_EQ(json["failures"].size(), 0U);
 }
 
 // Also where the node that is heard first has only stopped workers.
@@ -300,7 +331,7 @@ TEST_F(Report, AWorkerThatFailedByItselfIsTheRootCauseOnWhicheverNode) {
   report_.root_among = 1;
   EXPECT_EQ(root_cause(report_), 2U);
   EXPECT_EQ(root_event(report_), nullptr);
-  EXPECT_TRUE(nlohmann::json::parse(report_json(report_), nullptr, false)["reason"].is_null());
+  EXPECT_TRUE(json_of(report_)["reason"].is_null());
   report_.event_counts = true;
   EXPECT_FALSE(root_cause(report_));
 }

@@ -104,16 +104,19 @@ void NodeAgent::on_interruption(const rendezvous::Interruption& interruption) {
   why_stopped_ = printable(interruption.why, kMostWords);
   if (!group_.stop_ordered())
     log::warning("{} the workers of this node: {}", end ? "ending" : "stopping", why_stopped_);
-  apply(group_.on({end ? EventKind::end : EventKind::rejoin}));
+  const auto actions = group_.on({end ? EventKind::end : EventKind::rejoin});
+  // A worker's failure here was the lost node's fault, where the group now joins because of that.
+  const bool explains =
+      !end && (group_.cause() == Cause::rejoin || group_.state() == State::joining);
+  history_.attempt_ends(AttemptEnd::nodes, why_stopped_, explains);
+  apply(actions);
 }
 
 void NodeAgent::tell_failure(bool final) {
   std::string line = start_error_ ? fmt::format("workers on {} could not be started: {}",
                                                 node_name_, start_error_->message)
                                   : why_stopped_;
-  if (!failures_.empty())
-    line = fmt::format("rank {} on {} failed (exitcode: {})", failures_.back().global_rank,
-                       node_name_, failures_.back().exit_code);
+  if (!failures_.empty()) line = failure_line(failures_.back());
   rendezvous_->tell_failure(line, final);
 }
 

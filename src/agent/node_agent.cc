@@ -177,6 +177,7 @@ Status NodeAgent::open_watchdogs() {
                                          printable(expired.scope_id), expired.pid, node_name_);
               log::error("{}; sending {} to it and ending the job", why_stopped_,
                          proc::signal_name(expired.signal));
+              history_.attempt_ends(AttemptEnd::watchdog, why_stopped_);
               timed_out_ = *pid;
               kill(*pid, expired.signal);
               apply(group_.on({EventKind::unhealthy}));
@@ -202,6 +203,7 @@ Status NodeAgent::open_watchdogs() {
             node_name_, environment_["TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"],
             what_holds("/proc", pid));
         log::error("{}; ending the job", why_stopped_);
+        history_.attempt_ends(AttemptEnd::watchdog, why_stopped_);
         apply(group_.on({EventKind::unhealthy}));
       });
   return {};

@@ -2,8 +2,10 @@
 // WorkerGroup table and carries out its actions.
 #pragma once
 
+#include "agent/clock_ms.h"
 #include "agent/cpu_binding.h"
 #include "agent/failure_report.h"
+#include "agent/job_history.h"
 #include "agent/oom.h"
 #include "agent/restart_backoff.h"
 #include "agent/signal_source.h"
@@ -81,6 +83,7 @@ class NodeAgent {
   void start_attempt();
   void announce_restart() const;
   bool hold_restart();
+  std::string why_again() const;
   Status start_workers();
   Status start_worker(Worker& worker, const std::string& executable);
   Result<std::vector<std::string>> open_attempt_dir();
@@ -108,6 +111,7 @@ class NodeAgent {
   void name_the_unkillable() const;
   void remove_unused_logs() const;
   void report(const std::string& outcome);
+  void say_last_line(const std::string& outcome) const;
   std::string ending_event() const;
   FailureReport job_report(const std::string& outcome) const;
   void print_failures(const FailureReport& report);
@@ -127,6 +131,7 @@ class NodeAgent {
   std::string node_name_;
   rlimit open_files_{};
   std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
+  JobHistory history_{unix_ms()};
 
   io::Loop loop_;
   logs::Console console_;

@@ -1,7 +1,9 @@
-// Failures and --report FILE in JSON; see failure_report.h.
+#include "agent/report_json.h"
+
 #include "agent/failure_json.h"
-#include "agent/failure_report.h"
 #include "proc/signals.h"
+
+#include <algorithm>
 
 namespace lockstep::agent {
 
@@ -21,28 +23,99 @@ nlohmann::ordered_json failure_as_json(const WorkerFailure& failure) {
   if (!failure.stdout_log.empty()) json["stdout_log"] = failure.stdout_log;
   json["stderr_log"] = nullptr;
   if (!failure.stderr_log.empty()) json["stderr_log"] = failure.stderr_log;
-  json["message"] = failure.error ? failure.error->text : failure_message(failure);
+  json["message"] = "";
+  if (failure.error || failure.exit_code < 0)
+    json["message"] = failure.error ? failure.error->text : failure_message(failure);
   json["notes"] = failure.notes;
   json["stderr_tail"] = failure.stderr_tail;
   json["after_stop"] = failure.after_stop;
   return json;
 }
 
-std::string report_json(const FailureReport& report) {
-  nlohmann::ordered_json json;
-  json["version"] = 1;
-  json["run_id"] = report.run_id;
-  json["outcome"] = report.outcome;
-  json["entrypoint"] = report.title;
-  json["reason"] = nullptr;
-  if (const std::string* event = root_event(report)) json["reason"] = *event;
+namespace {
+using nlohmann::ordered_json;
+
+ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+}
+
+ordered_json attempt_as_json(const Attempt& attempt) {
+  const AttemptStart& start = attempt.start;
+  const std::int64_t end_ms = attempt.end_ms.value_or(start.at_ms);
+  ordered_json json;
+  json["restart_count"] = start.restarts;
+  json["is_restart"] = attempt.counted;
+  json["start_ms"] = start.at_ms;
+  json["end_ms"] = end_ms;
+  json["duration_ms"] = std::max<std::int64_t>(end_ms - start.at_ms, 0);
+  json["ended_by"] = attempt_end_word(attempt.end);
+  json["why"] = text_or_null(attempt.why);
+  json["nodes"] = start.nodes;
+  json["group_rank"] = start.group_rank;
+  json["world_size"] = start.world_size;
+  json["ranks"] = ordered_json::array();
+  for (int i = 0; i < start.workers; ++i)
+    json["ranks"].push_back(start.first_rank + i);
+  json["log_dir"] = text_or_null(attempt.log_dir);
+  return json;
+}
+
+ordered_json change_as_json(const NodeChange& change) {
+  ordered_json json;
+  json["time_ms"] = change.at_ms;
+  json["why"] = text_or_null(change.why);
+  json["nodes_before"] = change.nodes_before;
+  json["nodes_after"] = change.nodes_after;
+  return json;
+}
+
+// Workers that were stopped are listed by themselves, unless there is nobody else to blame.
+void add_failures(const FailureReport& report, ordered_json& json) {
+  const auto root = root_cause(report);
   json["root_cause"] = nullptr;
-  if (const auto root = root_cause(report))
-    json["root_cause"] = failure_as_json(report.failures[*root]);
-  json["failures"] = nlohmann::ordered_json::array();
-  for (const std::size_t at : in_rank_order(report))
-    json["failures"].push_back(failure_as_json(report.failures[at]));
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (root) json["root_cause"] = failure_as_json(report.failures[*root]);
+  json["failures"] = ordered_json::array();
+  json["stopped"] = ordered_json::array();
+  for (const std::size_t at : in_rank_order(report)) {
+    const WorkerFailure& failure = report.failures[at];
+    const bool stopped = is_consequence(report, failure) && root != at;
+    json[stopped ? "stopped" : "failures"].push_back(failure_as_json(failure));
+  }
+}
+
+void add_history(const JobHistory& history, ordered_json& json) {
+  json["attempts_total"] = history.attempts_total();
+  json["attempts"] = ordered_json::array();
+  for (const Attempt& attempt : history.attempts())
+    json["attempts"].push_back(attempt_as_json(attempt));
+  json["node_changes_total"] = history.node_changes_total();
+  json["node_changes"] = ordered_json::array();
+  for (const NodeChange& change : history.node_changes())
+    json["node_changes"].push_back(change_as_json(change));
+}
+
+}  // namespace
+
+std::string report_json(const FailureReport& report, const JobHistory& history,
+                        const JobFacts& facts) {
+  ordered_json json;
+  json["schema"] = 2;
+  json["versions"] = {{"lockstep", LOCKSTEP_VERSION}};
+  json["run_id"] = report.run_id;
+  json["entrypoint"] = report.title;
+  json["node"] = facts.node;
+  json["outcome"] = report.outcome;
+  json["start_ms"] = history.start_ms();
+  json["end_ms"] = history.end_ms();
+  json["duration_ms"] = history.duration_ms();
+  json["restarts"] = history.restarts();
+  json["max_restarts"] = facts.max_restarts;
+  json["log_dir"] = text_or_null(facts.log_dir);
+  const std::string* event = root_event(report);
+  json["reason"] = text_or_null(event == nullptr ? "" : *event);
+  add_failures(report, json);
+  add_history(history, json);
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace lockstep::agent

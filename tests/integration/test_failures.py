@@ -331,27 +331,6 @@ def test_partial_success_stops_nobody(lockstep):
     assert (ended.rc, ended.out) == (0, "finished\n"), str(ended)
 
 
-def test_report_as_json(lockstep):
-    path = lockstep.folder / "report.json"
-    ended = lockstep.run_worker("--nproc-per-node", 2, "--report", path, "--rdzv-backend", "c10d", "--rdzv-endpoint",
-                                "localhost:0", "--rdzv-id", "job5", actions=["@0", "err=boom\\n", "exit=3", "@1", "pause"])
-    assert ended.rc == 1
-    report = json.loads(path.read_text())
-    assert (report["version"], report["run_id"], report["outcome"]) == (1, "job5", "failed")
-    root = report["root_cause"]
-    assert (root["rank"], root["local_rank"], root["exit_code"], root["signal"]) == (0, 0, 3, None)
-    assert root["stderr_tail"] == ["boom"]
-    other = next(failure for failure in report["failures"] if failure["rank"] == 1)
-    assert (other["exit_code"], other["signal"], other["after_stop"]) == (-15, "SIGTERM", True)
-
-
-def test_report_as_json_of_a_success(lockstep):
-    path = lockstep.folder / "report.json"
-    assert lockstep.run_worker("--report", path, actions=["exit=0"]).rc == 0
-    report = json.loads(path.read_text())
-    assert (report["outcome"], report["root_cause"], report["failures"]) == ("succeeded", None, [])
-
-
 def test_report_that_cannot_be_written_is_refused_before_the_start(lockstep):
     ended = lockstep.run_worker("--report", "/proc/nowhere/report.json", actions=[f"touch={lockstep.facts}"])
     assert ended.rc == 1

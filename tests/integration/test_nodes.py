@@ -146,6 +146,8 @@ def test_restarts_left_are_the_same_on_every_node(job):
     for ended in ends(*runs, rc=1):
         assert "restarting all workers of this node (attempt 1, 0 restarts left)" in ended.err, str(ended)
         assert ended.err.count("restarting") == 1, str(ended)
+        assert re.search(r"restarts left\): rank 0 on \S+ failed \(exitcode: 3\)$", ended.err, re.M), str(ended)
+        assert "the job failed after " in ended.err and ", with 1 restart; logs: " in ended.err, str(ended)
 
 
 def test_the_last_failure_is_told_to_all_at_once(job):
@@ -165,7 +167,8 @@ def test_the_last_failure_is_told_to_all_at_once(job):
     roots, written = causes(*files)
     assert roots[0] == roots[1] == roots[2]
     assert (roots[0]["rank"], roots[0]["exit_code"], roots[0]["stderr_tail"]) == (1, 3, ["out of luck"])
-    assert [sorted(failure["rank"] for failure in report["failures"]) for report in written] == [[0, 1, 2]] * 3
+    assert [[failure["rank"] for failure in report["failures"]] for report in written] == [[1]] * 3
+    assert [[failure["rank"] for failure in report["stopped"]] for report in written] == [[0, 2]] * 3
 
 
 # The node whose workers have ended well waits in the barrier, not for 300 s.

@@ -1,0 +1,22 @@
+// --report FILE in JSON: what happened to a job, for programs. docs/report.md documents every
+// field; a test compares the two. Later versions only add fields unless "schema" rises.
+#pragma once
+
+#include "agent/failure_report.h"
+#include "agent/job_history.h"
+
+#include <string>
+
+namespace lockstep::agent {
+
+struct JobFacts {
+  std::string node;     // this node's name
+  std::string log_dir;  // empty: none
+  int max_restarts = 0;
+};
+
+// One object and a newline.
+std::string report_json(const FailureReport& report, const JobHistory& history,
+                        const JobFacts& facts);
+
+}  // namespace lockstep::agent
