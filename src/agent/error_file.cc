@@ -1,10 +1,10 @@
 #include "agent/error_file.h"
 
 #include "base/text.h"
+#include "codec/json.h"
 #include "io/fd.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -18,35 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// nlohmann's printer recurses; a worker's file must not choose our stack depth.
-constexpr int kMaxDepth = 64;
-
-bool shallow(std::string_view text) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return false;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return true;
-}
-
-Json parse(std::string_view text) {
-  if (!shallow(text)) return Json(Json::value_t::discarded);
-  return Json::parse(text, nullptr, false);
-}
-
 std::string print(const Json& json) {
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return codec::print_json(json, codec::JsonText::ascii);
 }
 
 // The end of a traceback says most, so the middle goes.
@@ -99,7 +72,7 @@ void read_structured(const Json& message, ErrorRecord& record) {
 ErrorRecord parse_error_record(std::string_view bytes) {
   ErrorRecord record;
   record.bytes = bytes;
-  const Json json = parse(bytes);
+  const Json json = codec::parse_ordered_json(bytes, {.bytes = kErrorFileLimit});
   const Json* message = member(json, "message");
   if (message != nullptr && message->is_object()) {
     read_structured(*message, record);
@@ -116,7 +89,7 @@ ErrorRecord parse_error_record(std::string_view bytes) {
 }
 
 std::string with_error_code(const ErrorRecord& record, int exit_code) {
-  Json json = parse(record.bytes);
+  Json json = codec::parse_ordered_json(record.bytes, {.bytes = kErrorFileLimit});
   if (record.form == ErrorRecord::Form::raw || !json.is_object())
     json = Json{{"message", Json{{"message", record.text}}}};
   if (exit_code != 0 && json["message"].is_object()) json["message"]["errorCode"] = exit_code;

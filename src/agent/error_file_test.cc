@@ -74,6 +74,22 @@ TEST(ErrorRecord, DeepNestingIsNotFollowed) {
             ErrorRecord::Form::plain);
 }
 
+// The agent reads it on its loop. It used to take half a minute.
+TEST(ErrorRecord, ManyMembersAreReadAndKeepTheirOrder) {
+  std::string text = R"({"message":{"message":"x")";
+  for (int i = 110'000; i > 0; --i)
+    text += ",\"" + std::to_string(i) + "\":0";
+  text += "}}";
+  ASSERT_LE(text.size(), kErrorFileLimit * 2);
+  text.resize(std::min(text.size(), kErrorFileLimit));
+  text.resize(text.rfind(','));
+  text += "}}";
+  const auto record = parse_error_record(text);
+  EXPECT_EQ(record.form, ErrorRecord::Form::structured);
+  EXPECT_EQ(record.message, "x");
+  EXPECT_EQ(with_error_code(record, 3), text.substr(0, text.size() - 2) + R"(,"errorCode":3}})");
+}
+
 TEST(ErrorRecord, LongTextKeepsBothEnds) {
   const std::string text = "first" + std::string(300000, 'x') + "last";
   const auto record = parse_error_record(text);

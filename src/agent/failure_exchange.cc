@@ -2,6 +2,7 @@
 #include "agent/failure_json.h"
 #include "agent/failure_report.h"
 #include "base/text.h"
+#include "codec/json.h"
 
 #include <fmt/core.h>
 
@@ -18,7 +19,7 @@ constexpr std::size_t kMostText = 8U << 10;
 constexpr std::size_t kMostLine = kMostText + 4;  // " ..."
 
 std::string dump(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return codec::print_json(json);
 }
 
 void shorten(ordered_json& text) {
@@ -116,7 +117,7 @@ std::string failures_json(const FailureReport& report) {
 }
 
 Result<std::vector<WorkerFailure>> parse_failures(std::string_view text) {
-  const auto list = ordered_json::parse(text, nullptr, false);
+  const auto list = codec::parse_ordered_json(text);
   if (!list.is_array() || list.size() > kMostFailures)
     return fail(Errc::corrupt, "not a list of failures");
   std::vector<WorkerFailure> failures;

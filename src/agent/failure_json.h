@@ -2,8 +2,7 @@
 #pragma once
 
 #include "agent/failure_report.h"
-
-#include <nlohmann/json.hpp>
+#include "codec/json.h"
 
 namespace lockstep::agent {
 

@@ -1,9 +1,9 @@
 #include "agent/file_timer.h"
 
 #include "base/text.h"
+#include "codec/json.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -28,7 +28,7 @@ std::optional<std::int64_t> integer(const Json& json, const char* key) {
 }
 
 std::optional<Request> parse_request(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = codec::parse_json(text, {.bytes = FileTimerTable::kLineLimit});
   if (!json.is_object()) return std::nullopt;
   const auto pid = integer(json, "pid");
   const auto signal = integer(json, "signal");

@@ -1,6 +1,7 @@
 #include "agent/report_json.h"
 
 #include "agent/failure_json.h"
+#include "codec/json.h"
 #include "proc/signals.h"
 
 #include <algorithm>
@@ -115,7 +116,7 @@ std::string report_json(const FailureReport& report, const JobHistory& history,
   json["reason"] = text_or_null(event == nullptr ? "" : *event);
   add_failures(report, json);
   add_history(history, json);
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return codec::print_json(json, codec::JsonText::utf8, 2) + "\n";
 }
 
 }  // namespace lockstep::agent

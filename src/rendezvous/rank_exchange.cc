@@ -2,9 +2,9 @@
 #include "rendezvous/rank_exchange.h"
 
 #include "base/text.h"
+#include "codec/json.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -25,8 +25,7 @@ Failure nonsense(std::string_view what, std::string_view text) {
 }
 
 json parse(std::string_view text) {
-  if (text.size() > kMostBytes) return json(json::value_t::discarded);
-  return json::parse(text, nullptr, false);
+  return codec::parse_json(text, {.bytes = kMostBytes});
 }
 
 bool is_count(const json& value, std::int64_t most) {
@@ -49,11 +48,11 @@ std::string encode_role_info(const RoleInfo& info) {
   std::string ours;
   if (info.restarts) ours += fmt::format(R"(, "lockstep_restarts": {})", *info.restarts);
   if (!info.nodes_asked.empty())
-    ours += fmt::format(R"(, "lockstep_nodes": {})", json(info.nodes_asked).dump());
+    ours += fmt::format(R"(, "lockstep_nodes": {})", codec::print_json(json(info.nodes_asked)));
   if (info.max_restarts)
     ours += fmt::format(R"(, "lockstep_max_restarts": {})", *info.max_restarts);
   return fmt::format(R"({{"role": {}, "rank": {}, "local_world_size": {}{}}})",
-                     json(info.role).dump(-1, ' ', true, json::error_handler_t::replace), info.rank,
+                     codec::print_json(json(info.role), codec::JsonText::ascii), info.rank,
                      info.local_world_size, ours);
 }
 
@@ -123,10 +122,9 @@ std::string encode_lockstep(const Assignment& made) {
   json strangers = json::array();
   for (std::size_t rank = 0; rank < made.ours.size(); ++rank)
     if (!made.ours[rank]) strangers.push_back(rank);
-  return json{{"max_restarts", made.max_restarts},
-              {"restarts", made.restarts},
-              {"strangers", std::move(strangers)}}
-      .dump();
+  return codec::print_json(json{{"max_restarts", made.max_restarts},
+                                {"restarts", made.restarts},
+                                {"strangers", std::move(strangers)}});
 }
 
 // Nonsense is as if nothing had been said.

@@ -1,9 +1,9 @@
 #include "rendezvous/round_board.h"
 
 #include "base/text.h"
+#include "codec/json.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -17,12 +17,11 @@ constexpr std::size_t kMostLine = 512;
 constexpr int kMostRestarts = 1 << 20;
 
 json parse(std::string_view text) {
-  if (text.size() > kMostBytes) return json(json::value_t::discarded);
-  return json::parse(text, nullptr, false);
+  return codec::parse_json(text, {.bytes = kMostBytes});
 }
 
 std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return codec::print_json(value);
 }
 
 std::optional<NodeReport> read_report(int rank, std::string_view text) {

@@ -1,6 +1,6 @@
 #include "status/events.h"
 
-#include <nlohmann/json.hpp>
+#include "codec/json.h"
 
 namespace lockstep::status {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string scalar(const Json& json) {
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return codec::print_json(json, codec::JsonText::ascii);
 }
 
 // Python's json.dumps: a blank after each comma and colon. Only our own shallow objects come here.

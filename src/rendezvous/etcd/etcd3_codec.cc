@@ -2,8 +2,7 @@
 
 #include "base/text.h"
 #include "codec/base64.h"
-
-#include <nlohmann/json.hpp>
+#include "rendezvous/etcd/etcd_json.h"
 
 #include <algorithm>
 
@@ -14,7 +13,7 @@ using Json = nlohmann::json;
 using codec::base64_encode;
 
 std::string print(const Json& json) {
-  return json.dump();
+  return codec::print_json(json);
 }
 
 Json number(std::int64_t value) {
@@ -155,8 +154,7 @@ std::string etcd3_lease(std::int64_t id) {
 
 std::string etcd3_authenticate(std::string_view user, std::string_view password) {
   // Bytes that are no UTF-8 can't be sent; they would never be right either.
-  return Json{{"name", user}, {"password", password}}.dump(-1, ' ', false,
-                                                           Json::error_handler_t::replace);
+  return print({{"name", user}, {"password", password}});
 }
 
 std::string etcd3_watch(std::string_view key, std::string_view range_end, std::int64_t revision) {
@@ -179,7 +177,7 @@ std::string etcd3_prefix_end(std::string_view prefix) {
 }
 
 Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
-  Json json = Json::parse(body, nullptr, false);
+  Json json = codec::parse_json(body, kEtcdJson);
   // Calls that etcd sees as streams have their reply inside.
   if (json.is_object() && json.contains("result")) json = Json(get_object(json, "result"));
   if (!json.is_object())
@@ -202,7 +200,7 @@ Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
 }
 
 Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = codec::parse_json(line, kEtcdJson);
   if (!json.is_object())
     return fail(Errc::corrupt, "no reply of etcd's: '" + printable(strip(line), 100) + "'");
   Etcd3WatchReply reply;
@@ -227,7 +225,7 @@ Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
 }
 
 Etcd3Refusal parse_etcd3_refusal(std::string_view body) {
-  Json json = Json::parse(body, nullptr, false);
+  Json json = codec::parse_json(body, kEtcdJson);
   if (!json.is_object()) return {0, printable(strip(body), 200)};
   if (json.contains("error") && json["error"].is_object()) json = Json(json["error"]);
   Etcd3Refusal refusal;

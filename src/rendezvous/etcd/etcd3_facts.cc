@@ -1,8 +1,7 @@
 #include "rendezvous/etcd/etcd3_facts.h"
 
 #include "base/text.h"
-
-#include <nlohmann/json.hpp>
+#include "codec/json.h"
 
 namespace lockstep::rendezvous {
 
@@ -38,13 +37,13 @@ std::string print_etcd3_facts(const Etcd3Facts& facts) {
                   {"closed", facts.closed},    {"why", facts.why},
                   {"good", facts.good},        {"lead", facts.lead},
                   {"finished", facts.finished}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return codec::print_json(json);
 }
 
 Result<Etcd3Facts> parse_etcd3_facts(std::string_view text) {
   constexpr std::int64_t kMostRestarts = 1'000'000'000;
   constexpr std::uint64_t kMostRounds = INT64_MAX / 4;  // others follow it
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = codec::parse_json(text);
   const auto bad = [&] {
     return fail(Errc::corrupt, "the job's facts in etcd make no sense: " + printable(text, 100));
   };

@@ -3,9 +3,8 @@
 #pragma once
 
 #include "codec/base64.h"
+#include "codec/json.h"
 #include "http/client_test_server.h"
-
-#include <nlohmann/json.hpp>
 
 #include <functional>
 #include <map>
@@ -76,14 +75,14 @@ class FakeEtcd {
   Say answer(const std::string& request) {
     const std::size_t from = request.find(' ') + 1;
     const std::string path = request.substr(from, request.find(' ', from) - from);
-    const Json body = Json::parse(request.substr(request.find("\r\n\r\n") + 4));
+    const Json body = codec::parse_json(request.substr(request.find("\r\n\r\n") + 4));
     if (fault_) {
       if (auto said = fault_(path, body)) return *said;
     }
     if (path == "/v3/watch") return {watch(body), false};
     Json said = act(path, body);
     said["header"]["revision"] = std::to_string(revision_);
-    return reply(200, said.dump());
+    return reply(200, codec::print_json(said));
   }
   // And what has happened since the revision that is asked for.
   std::string watch(const Json& body) const {
@@ -189,8 +188,8 @@ class FakeEtcd {
     Json said;
     said["result"]["header"]["revision"] = std::to_string(revision_);
     said["result"]["events"] = Json::array({event});
-    history_.emplace_back(revision_, said.dump());
-    if (!muted_) watches_say(said.dump());
+    history_.emplace_back(revision_, codec::print_json(said));
+    if (!muted_) watches_say(codec::print_json(said));
   }
 
   http::testing::ScriptedServer server_;

@@ -1,8 +1,7 @@
 #include "rendezvous/etcd/etcd_legacy_state.h"
 
 #include "base/text.h"
-
-#include <nlohmann/json.hpp>
+#include "codec/json.h"
 
 #include <algorithm>
 #include <array>
@@ -15,8 +14,8 @@ namespace {
 using nlohmann::json;
 using Status = LegacyState::Status;
 
-constexpr std::size_t kMostBytes = 4U << 20;
 constexpr std::size_t kMostNodes = 1U << 16;
+constexpr codec::JsonLimits kLimits{.bytes = 4U << 20};
 constexpr std::size_t kMostDigits = 18;
 constexpr std::array<std::pair<Status, const char*>, 5> kNames = {{{Status::setup, "setup"},
                                                                    {Status::joinable, "joinable"},
@@ -76,8 +75,7 @@ void read_agents(const json& value, LegacyState& state) {
 }  // namespace
 
 Result<LegacyState> decode_legacy_state(std::string_view text) {
-  if (text.size() > kMostBytes) return nonsense(text);
-  json object = json::parse(text, nullptr, false);
+  json object = codec::parse_json(text, kLimits);
   if (!object.is_object()) return nonsense(text);
   LegacyState state;
   const auto status = status_of(take(object, "status"));
@@ -98,12 +96,12 @@ Result<LegacyState> decode_legacy_state(std::string_view text) {
   else if (!waiting.is_null())
     return nonsense(text);
   read_agents(take(object, "lockstep"), state);
-  state.rest = object.dump();
+  state.rest = codec::print_json(object);
   return state;
 }
 
 std::string encode_legacy_state(const LegacyState& state) {
-  json object = json::parse(state.rest, nullptr, false);
+  json object = codec::parse_json(state.rest, kLimits);
   if (!object.is_object()) object = json::object();
   for (const auto& [status, name] : kNames)
     if (status == state.status) object["status"] = name;
@@ -119,7 +117,7 @@ std::string encode_legacy_state(const LegacyState& state) {
     object["num_workers_waiting"] = state.waiting;
   for (const auto& [rank, agent] : state.agents)
     object["lockstep"][std::to_string(rank)] = {agent.host, agent.id};
-  return object.dump(-1, ' ', true, json::error_handler_t::replace);
+  return codec::print_json(object, codec::JsonText::ascii);
 }
 
 }  // namespace lockstep::rendezvous

@@ -69,6 +69,16 @@ TEST(EtcdLegacyState, RefusesNonsense) {
   }
 }
 
+// The printer recurses: this ended the agent.
+TEST(EtcdLegacyState, RefusesWhatIsNestedTooDeep) {
+  for (const std::size_t depth : {70U, 130'000U}) {
+    const std::string text = R"({"status": "setup", "other": )" + std::string(depth, '[') +
+                             std::string(depth, ']') + "}";
+    EXPECT_FALSE(decode_legacy_state(text));
+  }
+  EXPECT_TRUE(decode_legacy_state(R"({"status": "setup", "other": [[[[[[[[1]]]]]]]]})"));
+}
+
 TEST(EtcdLegacyState, OurOwnNotesMayBeAnything) {
   const auto state = decode_legacy_state(
       R"({"status": "joinable", "version": "1", "participants": [0, 1],)"

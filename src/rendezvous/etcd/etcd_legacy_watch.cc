@@ -1,7 +1,6 @@
 // During a round: the own lease is kept, those of the others are looked at, and the state.
+#include "rendezvous/etcd/etcd_json.h"
 #include "rendezvous/etcd/etcd_legacy_driver.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -24,7 +23,7 @@ Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer) {
   LOCKSTEP_TRY_ASSIGN(const V2Reply reply, parse_v2_reply(answer));
   std::vector<std::string> keys;
   if (reply.error != 0) return keys;  // the folder is gone, and all in it
-  const json body = json::parse(answer.body, nullptr, false);
+  const json body = codec::parse_json(answer.body, kEtcdJson);
   const auto node = body.find("node");
   if (node == body.end() || !node->is_object()) return keys;
   const auto nodes = node->find("nodes");

@@ -1,9 +1,9 @@
 #include "rendezvous/etcd/etcd_v2_codec.h"
 
 #include "base/text.h"
+#include "rendezvous/etcd/etcd_json.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -76,7 +76,7 @@ http::Call v2_get(std::string_view key, std::string_view query) {
 }
 
 Result<V2Reply> parse_v2_reply(const http::Answer& answer) {
-  const Json json = Json::parse(answer.body, nullptr, false);
+  const Json json = codec::parse_json(answer.body, kEtcdJson);
   if (!json.is_object()) return not_etcd(answer);
   V2Reply reply;
   reply.index = static_cast<std::uint64_t>(
