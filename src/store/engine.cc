@@ -17,8 +17,11 @@ constexpr std::uint8_t kCreated = 1;
 constexpr std::uint8_t kDeleted = 2;
 
 // As the number at the start of a text, the way PyTorch's server reads it: space, a sign, digits,
-// and whatever follows is ignored. nullopt: no number there, or too large.
+// and whatever follows is ignored. nullopt: no number there, or too large. Looks no further than
+// kFarEnough: a value of nothing but blanks or zeros can be as long as it likes.
 std::optional<std::int64_t> leading_number(std::string_view text) {
+  constexpr std::size_t kFarEnough = 4096;
+  text = text.substr(0, kFarEnough);
   const std::size_t start = text.find_first_not_of(" \t\n\v\f\r");
   if (start == std::string_view::npos) return std::nullopt;
   text.remove_prefix(start);
@@ -42,6 +45,7 @@ void assign_value(std::string& value, std::string_view bytes) {
 }  // namespace
 
 Status Engine::handle(Session& session, const Request& request) {
+  effort_ += 1 + request.items.size();
   switch (request.op) {
     case Op::validate:
       return {};
@@ -225,13 +229,10 @@ Status Engine::append(const Request& request) {
                 fmt::format("APPEND to more than {} bytes", limits_.max_value_bytes));
   }
   bytes_ += request.value.size();
-  if (watchers_.empty()) {
-    value.append(request.value);
-    return {};
-  }
-  const std::string before = value;
+  const std::size_t before = value.size();
   value.append(request.value);
-  notify(kUpdated, request.key, before, value);
+  if (!watchers_.empty())
+    notify(kUpdated, request.key, std::string_view(value).substr(0, before), value);
   return {};
 }
 
@@ -282,6 +283,7 @@ Status Engine::reply_multi_get(Session& session, std::span<const std::string_vie
 
 Status Engine::reply_list(Session& session) {
   put_u64(session.out, keys_.size());
+  effort_ += keys_.size();
   std::size_t total = 0;
   for (const auto& [key, value] : keys_) {
     total += 8 + key.size();

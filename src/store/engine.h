@@ -12,6 +12,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,11 @@ struct LinkList {
 };
 using WaitMap = TextMap<LinkList>;
 
+struct Watchers {
+  std::set<Session*> sessions;
+};
+using WatchMap = TextMap<Watchers>;
+
 // A WAIT or BARRIER whose answer is still owed.
 struct Park {
   Session* session = nullptr;
@@ -68,6 +74,7 @@ class Session {
 
   std::string out;      // replies not yet sent; the driver takes from the front
   std::string verdict;  // not empty: the engine wants this connection closed, and why
+  bool unread = false;  // with a verdict: the peer does not read, so nothing is owed to it
   Dialect dialect = Dialect::d;
 
   std::size_t parked() const { return parks_.size(); }
@@ -75,7 +82,8 @@ class Session {
  private:
   friend class Engine;
   std::list<detail::Park> parks_;
-  std::vector<std::string> watched_;
+  std::size_t waited_keys_ = 0;  // links of parks_
+  std::set<detail::WatchMap::value_type*> watched_;
   bool touched_ = false;
 };
 
@@ -115,6 +123,9 @@ class Engine {
   std::size_t num_keys() const { return keys_.size(); }
   std::size_t bytes() const { return bytes_; }    // of keys and values, queues included
   std::size_t parked() const { return parked_; }  // waits and barriers not answered yet
+  // Grows with the work done: by one for a request, and by what it costs beyond its own bytes and
+  // its reply's: keys looked at, waits ended, notices written. A driver takes turns by it.
+  std::uint64_t effort() const { return effort_; }
 
  private:
   Status reply_add(Session& session, const Request& request);
@@ -152,10 +163,11 @@ class Engine {
   detail::TextMap<std::deque<std::string>> queues_;
   detail::WaitMap waits_;     // key -> WAITs that miss it
   detail::WaitMap barriers_;  // key -> BARRIERs that stand there
-  detail::TextMap<std::vector<Session*>> watchers_;
+  detail::WatchMap watchers_;
   std::vector<Session*> touched_;
   std::size_t bytes_ = 0;
   std::size_t parked_ = 0;
+  std::uint64_t effort_ = 0;
 };
 
 }  // namespace lockstep::store

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <time.h>
+
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -241,6 +243,84 @@ TEST_P(EngineA, WatchersHearOfEveryChange) {
   engine.drop(p.session());
   ask(q, {.op = Op::set, .key = "k", .value = "1"});
   EXPECT_EQ(p.take(), "");
+}
+
+TEST_P(EngineA, WatchesAreBoundedAndCountOnce) {
+  Peer& p = peer();
+  Peer& q = peer();
+  for (int i = 0; i < 10'000; ++i)
+    ask(p, {.op = Op::watch_key, .key = "k"});
+  const auto before = engine.effort();
+  ask(q, {.op = Op::set, .key = "k", .value = "1"});
+  EXPECT_LE(engine.effort() - before, 2U);
+  EXPECT_EQ(hex(p.take()), hex('\1' + text("k") + text("") + text("1")));
+  for (std::size_t i = 1; i < engine.limits().max_watched; ++i)
+    ask(p, {.op = Op::watch_key, .key = std::to_string(i)});
+  EXPECT_TRUE(p.open());
+  ask(p, {.op = Op::watch_key, .key = "one more"});
+  EXPECT_FALSE(p.open());
+  engine.drop(p.session());
+  ask(q, {.op = Op::watch_key, .key = "one more"});
+  ask(q, {.op = Op::set, .key = "one more", .value = "1"});
+  EXPECT_EQ(engine.next_touched(), &q.session());
+  EXPECT_EQ(engine.next_touched(), nullptr);
+}
+
+TEST_P(EngineA, AWatcherThatDoesNotReadIsGivenUp) {
+  Peer& p = peer();
+  ask(p, {.op = Op::watch_key, .key = "k"});
+  const std::string value(1U << 20, 'x');
+  for (int i = 0; i < 100; ++i)
+    engine.set("k", value);
+  EXPECT_FALSE(p.open());
+  EXPECT_TRUE(p.session().unread);
+  EXPECT_LE(p.take().size(), engine.limits().max_notice_bytes + (3U << 20));
+}
+
+TEST_P(EngineTest, WaitedKeysAreBounded) {
+  Peer& p = peer();
+  std::vector<std::string_view> keys(engine.limits().max_keys, "k");
+  for (std::size_t i = 0; i < engine.limits().max_waited_keys / keys.size(); ++i)
+    ask(p, {.op = Op::wait, .items = keys});
+  EXPECT_TRUE(p.open());
+  ask(p, {.op = Op::cancel_wait});
+  for (std::size_t i = 0; i < engine.limits().max_waited_keys / keys.size(); ++i)
+    ask(p, {.op = Op::wait, .items = keys});
+  EXPECT_TRUE(p.open());
+  keys.resize(1);
+  ask(p, {.op = Op::wait, .items = keys});
+  EXPECT_FALSE(p.open());
+}
+
+// Of this thread alone, so that a busy machine counts for nothing.
+double cpu_seconds() {
+  struct timespec now {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// Each of these few requests used to look at all that the client holds, and took minutes together.
+TEST_P(EngineD, NoRequestCostsWhatItsClientHolds) {
+  Peer& p = peer();
+  Peer& q = peer();
+  const double before = cpu_seconds();
+  std::vector<std::string> keys;
+  for (int i = 0; i < 60'000; ++i)
+    keys.push_back("a/quite/long/key/that/many/share/" + std::to_string(i));
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  ask(p, {.op = Op::wait, .items = views});
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    ask(q, {.op = Op::queue_push, .key = keys[i]});
+  EXPECT_EQ(hex(p.take()), "00");
+  Peer old(engine);
+  old.feed(testing::unhex("06") +
+           testing::bytes_of(Dialect::a, {.op = Op::watch_key, .key = "other"}));
+  engine.set("k", std::string(64U << 20, ' '));
+  for (int i = 0; i < 3000; ++i)
+    ask(q, {.op = Op::append, .key = "k", .value = "x"});
+  for (int i = 0; i < 300; ++i)
+    EXPECT_FALSE(engine.add("k", 1));
+  EXPECT_LT(cpu_seconds() - before, 10);
 }
 
 TEST_P(EngineD, AppendCreatesAndGrows) {

@@ -12,6 +12,8 @@ using detail::Link;
 using detail::LinkList;
 using detail::Park;
 using detail::WaitMap;
+using detail::Watchers;
+using detail::WatchMap;
 
 Status Engine::wait(Session& session, std::span<const std::string_view> keys) {
   std::vector<std::string_view> missing;
@@ -35,6 +37,11 @@ Status Engine::park(Session& session, WaitMap& map, std::span<const std::string_
   if (session.parks_.size() >= limits_.max_parked) {
     return fail(Errc::exhausted, fmt::format("more than {} waits at once", limits_.max_parked));
   }
+  if (keys.size() > limits_.max_waited_keys - session.waited_keys_) {
+    return fail(Errc::exhausted,
+                fmt::format("waits for more than {} keys at once", limits_.max_waited_keys));
+  }
+  session.waited_keys_ += keys.size();
   session.parks_.emplace_back();
   Park& parked = session.parks_.back();
   parked.self = std::prev(session.parks_.end());
@@ -70,6 +77,7 @@ void Engine::unpark(Park& parked) {
     if (link.entry != nullptr) unlink(link);
   }
   --parked_;
+  parked.session->waited_keys_ -= parked.links.size();
   parked.session->parks_.erase(parked.self);
 }
 
@@ -87,6 +95,7 @@ void Engine::answer(Park& parked) {
 
 void Engine::link_done(Link& link) {
   Park& parked = *link.park;
+  ++effort_;
   unlink(link);
   if (--parked.missing == 0) answer(parked);
 }
@@ -101,13 +110,13 @@ void Engine::wake_all(WaitMap& map, std::string_view key) {
 
 void Engine::wake_one(std::string_view key) {
   // One waiter is answered. Whoever waits for other keys too has only this one less to wait for,
-  // and the next is tried.
+  // and the next is tried. Where a wait names the key more than once, its links follow one another.
   for (auto entry = waits_.find(key); entry != waits_.end(); entry = waits_.find(key)) {
     Park& parked = *entry->second.head->park;
-    for (Link& link : parked.links) {
-      if (link.entry == nullptr || link.entry->first != key) continue;
-      unlink(link);
+    for (Link* link = entry->second.head; link != nullptr && link->park == &parked;) {
+      unlink(*std::exchange(link, link->next));
       --parked.missing;
+      ++effort_;
     }
     if (parked.missing == 0) return answer(parked);
   }
@@ -116,45 +125,44 @@ void Engine::wake_one(std::string_view key) {
 // --- watchers (dialect A only) ---
 
 Status Engine::watch(Session& session, std::string_view key) {
-  if (session.watched_.size() >= limits_.max_keys) {
-    return fail(Errc::exhausted, fmt::format("more than {} watched keys", limits_.max_keys));
-  }
-  session.watched_.emplace_back(key);
   auto watchers = watchers_.find(key);
-  if (watchers == watchers_.end()) {
-    watchers = watchers_.emplace(std::string(key), std::vector<Session*>()).first;
-  }
-  watchers->second.push_back(&session);
+  if (watchers == watchers_.end()) watchers = watchers_.emplace(std::string(key), Watchers{}).first;
+  watchers->second.sessions.insert(&session);
+  session.watched_.insert(&*watchers);
+  if (session.watched_.size() > limits_.max_watched)
+    return fail(Errc::exhausted, fmt::format("more than {} watched keys", limits_.max_watched));
   put_u8(session.out, 3);  // "registered"
   return {};
 }
 
 void Engine::unwatch(Session& session) {
-  for (const std::string& key : session.watched_) {
-    const auto watchers = watchers_.find(key);
-    if (watchers == watchers_.end()) continue;
-    std::erase(watchers->second, &session);
-    if (watchers->second.empty()) watchers_.erase(watchers);
+  for (WatchMap::value_type* entry : session.watched_) {
+    entry->second.sessions.erase(&session);
+    if (entry->second.sessions.empty()) watchers_.erase(watchers_.find(entry->first));
   }
   session.watched_.clear();
 }
 
 void Engine::notify(std::uint8_t change, std::string_view key, std::string_view before,
                     std::string_view after) {
-  // A watcher that does not read must not eat the host's memory.
-  constexpr std::size_t kMaxNoticeBytes = 64U << 20;
+  constexpr std::size_t kBytesPerEffort = 256;
   const auto watchers = watchers_.find(key);
   if (watchers == watchers_.end()) return;
-  for (Session* session : watchers->second) {
-    if (session->out.size() > kMaxNoticeBytes) {
-      session->verdict = "does not read the notices it asked for";
-    } else {
-      put_u8(session->out, change);
-      put_string(session->out, key);
-      put_string(session->out, before);
-      put_string(session->out, after);
-    }
+  for (Session* session : watchers->second.sessions) {
+    ++effort_;
+    if (!session->verdict.empty()) continue;
     touch(*session);
+    // A watcher that does not read must not eat the host's memory.
+    if (session->out.size() > limits_.max_notice_bytes) {
+      session->verdict = "does not read the notices it asked for";
+      session->unread = true;
+      continue;
+    }
+    put_u8(session->out, change);
+    put_string(session->out, key);
+    put_string(session->out, before);
+    put_string(session->out, after);
+    effort_ += (key.size() + before.size() + after.size()) / kBytesPerEffort;
   }
 }
 

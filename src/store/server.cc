@@ -39,7 +39,7 @@ struct Server::Connection : Session {
   std::string peer;  // "HOST:PORT": a broken connection can't tell any more
   io::Watch watch;   // after fd: goes first
   RequestReader reader;
-  std::string backlog;    // read, but not served yet: the peer owes us the taking of its replies
+  std::string backlog;    // read, but not served yet: its turn is over, or its replies lie untaken
   std::size_t sent = 0;   // bytes at the front of out that are gone
   std::size_t index = 0;  // in connections_
   bool ended = false;     // the peer will send no more: close once all is served and sent
@@ -141,11 +141,12 @@ void Server::on_event(Connection& connection, int events) {
   const bool reading = (connection.interest & io::kReadable) != 0;
   // An error stops the watch, so this call is the last chance to notice it.
   const bool broken = (events & io::kHangup) != 0;
-  if (broken && !reading) return close(connection);
+  if (broken && !reading && connection.backlog.empty()) return close(connection);
+  if (broken) connection.watch.want(connection.interest = 0);
   if (reading && (events & io::kReadable) != 0) {
     on_readable(connection, broken);
   } else if ((events & io::kWritable) != 0) {
-    if (!send_out(connection)) return;
+    if (!send_out(connection) || !resume(connection)) return flush_touched();
     settle(connection);
   }
   flush_touched();
@@ -174,10 +175,11 @@ void Server::serve(Connection& connection, std::string_view bytes) {
   settle(connection);
 }
 
-// Serves requests off the front of `bytes` until they or the room for replies run out.
+// Serves requests off the front of `bytes` until they, the turn or the room for replies run out.
 void Server::feed(Connection& connection, std::string_view& bytes) {
   Request request;
-  while (connection.unsent() <= options_.max_unsent_bytes) {
+  const std::uint64_t enough = engine_.effort() + options_.max_effort_per_turn;
+  while (connection.unsent() <= options_.max_unsent_bytes && engine_.effort() < enough) {
     const auto step = connection.reader.next(bytes, request);
     if (step == RequestReader::Step::more) return;
     Status status;
@@ -224,24 +226,29 @@ bool Server::send_out(Connection& connection) {
   return true;
 }
 
-// After output went out: serve what waited for that, close if it is time, else wait for the right
-// events.
+// Serves more of what was read before. False: the connection is gone.
+bool Server::resume(Connection& connection) {
+  if (connection.backlog.empty() || !connection.verdict.empty()) return true;
+  const std::string held = std::exchange(connection.backlog, {});
+  std::string_view bytes = held;
+  feed(connection, bytes);
+  connection.backlog.assign(bytes);
+  return send_out(connection);
+}
+
+// After output went out: closes if it is time, else waits for the right events. What is left to
+// serve waits for the socket to be writable, which it is at once where nothing is unsent.
 void Server::settle(Connection& connection) {
-  while (!connection.backlog.empty() && connection.verdict.empty() &&
-         connection.unsent() <= options_.max_unsent_bytes) {
-    const std::string held = std::exchange(connection.backlog, {});
-    std::string_view bytes = held;
-    feed(connection, bytes);
-    connection.backlog.assign(bytes);
-    if (!send_out(connection)) return;
-  }
   if (connection.out.empty() && connection.out.capacity() > kKeepIdleBytes) connection.out = {};
-  if (!connection.verdict.empty() && connection.unsent() == 0) return close_for_error(connection);
+  if (!connection.verdict.empty() && (connection.unsent() == 0 || connection.unread))
+    return close_for_error(connection);
   if (connection.ended && connection.backlog.empty() && connection.unsent() == 0)
     return close(connection);
   const bool reads = !connection.ended && connection.verdict.empty() &&
                      connection.backlog.empty() && connection.unsent() <= options_.max_unsent_bytes;
-  const int interest = (reads ? io::kReadable : 0) | (connection.unsent() > 0 ? io::kWritable : 0);
+  const bool writes =
+      connection.unsent() > 0 || (!connection.backlog.empty() && connection.verdict.empty());
+  const int interest = (reads ? io::kReadable : 0) | (writes ? io::kWritable : 0);
   if (interest == connection.interest) return;
   connection.interest = interest;
   connection.watch.want(interest);

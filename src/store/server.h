@@ -30,6 +30,9 @@ struct ServerOptions {
   std::size_t read_buffer_bytes = 256U << 10;  // shared by all connections
   // Above this many unsent bytes a connection is not read from until it has taken them.
   std::size_t max_unsent_bytes = 4U << 20;
+  // A connection whose requests have cost more than this (Engine::effort()) goes on in a later turn
+  // of the loop, after everybody else.
+  std::uint64_t max_effort_per_turn = 64U << 10;
   Limits limits = {};
 };
 
@@ -92,6 +95,7 @@ class Server {
   void on_readable(Connection& connection, bool broken);
   void serve(Connection& connection, std::string_view bytes);
   void feed(Connection& connection, std::string_view& bytes);
+  bool resume(Connection& connection);
   void settle(Connection& connection);
   bool send_out(Connection& connection);
   void close_for_error(Connection& connection);

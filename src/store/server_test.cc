@@ -303,6 +303,73 @@ TEST_F(ServerTest, PurgeDropsWhatIsStillToBeRead) {
   EXPECT_EQ(server->stats().connections, 0U);
 }
 
+// A peer that speaks once, and is heard turn by turn.
+class TurnTest : public ServerTest {
+ protected:
+  void speak(const std::string& bytes) {
+    start({.max_effort_per_turn = 50});
+    peer = io::Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(static_cast<std::uint16_t>(server->port()));
+    ASSERT_EQ(connect(peer.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    ASSERT_EQ(send(peer.get(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
+  }
+  // The most requests that were served in one turn, until `total` have been.
+  std::uint64_t most_in_a_turn(std::uint64_t total) {
+    std::uint64_t most = 0;
+    for (std::uint64_t seen = 0; seen < total;) {
+      loop.run_once();
+      const std::uint64_t now = server->stats().requests_total;
+      most = std::max(most, now - std::exchange(seen, now));
+    }
+    return most;
+  }
+  static std::string adds(int count) {
+    std::string bytes = greeting(Dialect::d, 1);
+    for (int i = 0; i < count; ++i)
+      LOCKSTEP_CHECK(put_request(bytes, Dialect::d, {.op = Op::add, .key = "n", .number = 1}));
+    return bytes;
+  }
+  io::Fd peer;
+};
+
+TEST_F(TurnTest, OneConnectionDoesNotTakeThemAll) {
+  speak(adds(1000));
+  EXPECT_LE(most_in_a_turn(1002), 50U);
+  EXPECT_EQ(server->engine().get("n"), "1000");
+  std::string replies(4 + 1000 * 8, '\0');
+  EXPECT_EQ(recv(peer.get(), replies.data(), replies.size(), MSG_WAITALL), std::ssize(replies));
+}
+
+TEST_F(TurnTest, WhatCameBeforeAnEndIsServed) {
+  speak(adds(1000));
+  shutdown(peer.get(), SHUT_WR);
+  EXPECT_LE(most_in_a_turn(1002), 50U);
+  while (server->stats().connections > 0)
+    loop.run_once();
+  EXPECT_EQ(server->engine().get("n"), "1000");
+}
+
+// Nothing is owed to it, so a peer that resets the connection is heard to its end.
+TEST_F(TurnTest, WhatCameBeforeAResetIsServed) {
+  std::string bytes = greeting(Dialect::d, 1).substr(0, 5);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(
+        put_request(bytes, Dialect::d, {.op = Op::set, .key = "n", .value = std::to_string(i)}));
+  speak(bytes);
+  while (server->stats().requests_total == 0)
+    loop.run_once();
+  const linger hard{1, 0};
+  setsockopt(peer.get(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+  peer.reset();
+  EXPECT_LE(most_in_a_turn(1001), 100U);
+  EXPECT_EQ(server->engine().get("n"), "999");
+  while (server->stats().connections > 0)
+    loop.run_once();
+}
+
 TEST_F(ServerTest, PurgeDropsWhoIsStillToBeAccepted) {
   const io::Fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};

@@ -55,9 +55,12 @@ std::optional<std::uint8_t> opcode(Dialect dialect, Op op);
 struct Limits {
   std::size_t max_key_bytes = 64U << 10;
   std::size_t max_value_bytes = 256U << 20;
-  std::size_t max_keys = 128U << 10;           // per multi operation; also watches per connection
+  std::size_t max_keys = 128U << 10;           // per multi operation
   std::size_t max_message_bytes = 512U << 20;  // a whole request, a whole reply
   std::size_t max_parked = 1024;               // waits parked at once by one connection
+  std::size_t max_waited_keys = 256U << 10;    // missing keys of all those waits together
+  std::size_t max_watched = 1024;              // keys watched by one connection
+  std::size_t max_notice_bytes = 16U << 20;    // unread notices of them
 };
 
 // One request; which fields count follows from op. The views point into the bytes it came from.
