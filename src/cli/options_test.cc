@@ -46,7 +46,7 @@ TEST(Options, AcceptsValues) {
       {{"--nproc", "2", "T"}, "nproc-per-node", "2"},        // superset
       {{"--redirect", "1", "T"}, "redirects", "1"},
       {{"--re", "1", "T"}, "redirects", "1"},  // torchrun's rows go before ours (--report)
-      {{"--rep", "f", "T"}, "report", "f"},
+      {{"--iso", "none", "T"}, "isolation", "none"},
       {{"--log-line-prefix", "x", "T"}, "log-line-prefix-template", "x"},
       {{"-r3", "T"}, "redirects", "3"},
       {{"-r", "3", "T"}, "redirects", "3"},
