@@ -194,8 +194,8 @@ def test_another_run_id(lockstep, backend):
         says(host, "): 127.0.0.2 (this node); 127.0.0.3 asks here for the --rdzv-id 'another'")
         says(guest, "1 of 2 nodes have joined 'another' at the store at 127.0.0.1:")
     else:
-        says(host, "turned 127.0.0.1:", "looks for the rendezvous 'another', but this is")
-        refused_with(guest, f"looks for the rendezvous 'another', but this is '{right}'", "--rdzv-id")
+        says(host, "turned 127.0.0.1:", f"looks for the rendezvous 'another', but this is '{right}'")
+        refused_with(guest, "looks for the rendezvous 'another', but this is another one", "--rdzv-id")
 
 
 # It listens on itself, so it would wait there for nodes that come to another.

@@ -285,7 +285,7 @@ TEST_F(HubBackendTest, ThePortOfAJobThatIsEndingIsTakenOver) {
   settings.run_id = "next";
   Agent& a = start("a");
   until([&] {
-    return a.backend->waiting_for().find("'next', but this is 'job'") != std::string::npos;
+    return a.backend->waiting_for().find("'next', but this is another one") != std::string::npos;
   });
   old.backend.reset();
   until([&] { return a.opened.has_value(); });

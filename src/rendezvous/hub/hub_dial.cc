@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "io/connect.h"
-#include "rendezvous/hub/hub_auth.h"
 #include "store/wire.h"
 
 #include <fmt/core.h>
@@ -202,13 +201,16 @@ void HubDial::greet() {
   stream_->send(hello);
 }
 
+Mac HubDial::proof(Side side) const {
+  return prove(*settings_.token, side, nonce_, *hub_nonce_, run_id_on_the_wire(settings_.run_id));
+}
+
 void HubDial::on_frame(Frame frame) {
   if (const auto* refusal = std::get_if<Refusal>(&frame)) return on_refusal(*refusal);
   if (const auto* challenge = std::get_if<Challenge>(&frame);
       challenge != nullptr && settings_.token && !hub_nonce_) {
     hub_nonce_ = challenge->nonce;
-    return stream_->send(
-        Proof{prove(*settings_.token, Side::agent, nonce_, *hub_nonce_, settings_.run_id)});
+    return stream_->send(Proof{proof(Side::agent)});
   }
   const auto* welcome = std::get_if<Welcome>(&frame);
   if (welcome == nullptr)
@@ -216,10 +218,7 @@ void HubDial::on_frame(Frame frame) {
                     fmt::format("{}: it answers the greeting with '{}'", what(), frame_name(frame)),
                     {},
                     0});
-  const bool proven =
-      !settings_.token ||
-      (hub_nonce_ && same_mac(welcome->mac, prove(*settings_.token, Side::hub, nonce_, *hub_nonce_,
-                                                  settings_.run_id)));
+  const bool proven = !settings_.token || (hub_nonce_ && same_mac(welcome->mac, proof(Side::hub)));
   if (!proven)
     return give_up({Errc::denied, what() + ": the host does not know the job token",
                     "give every node the same --rdzv-token-file", 0});

@@ -6,6 +6,7 @@
 #include "io/fd.h"
 #include "io/loop.h"
 #include "io/resolve.h"
+#include "rendezvous/hub/hub_auth.h"
 #include "rendezvous/hub/hub_stream.h"
 
 #include <chrono>
@@ -54,6 +55,7 @@ class HubDial {
   void open_socket(void (HubDial::*connected)());
   void on_writable(void (HubDial::*connected)());
   void greet();
+  Mac proof(Side side) const;
   void on_frame(Frame frame);
   void on_refusal(const Refusal& refusal);
   void on_ended(const Error& error);

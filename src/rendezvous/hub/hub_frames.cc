@@ -162,6 +162,13 @@ std::optional<Frame> parse_as(std::size_t type, Reader reader) {
 
 }  // namespace
 
+std::string run_id_on_the_wire(const std::string& run_id) {
+  Hello hello;
+  hello.run_id = run_id;
+  const auto read = parse_frame(std::string_view(frame_bytes(hello)).substr(4));
+  return std::get<Hello>(*read).run_id;
+}
+
 std::string_view frame_name(const Frame& frame) {
   static constexpr std::array<std::string_view, std::variant_size_v<Frame>> kNames = {
       "hello",  "challenge", "proof", "welcome", "refusal",     "join",   "store wanted",

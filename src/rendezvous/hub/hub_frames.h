@@ -172,6 +172,8 @@ using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, Stor
                            Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
                            Reports, Leave, Left, Beat>;
 
+// The run id as the other side reads it: both must mean the same by it, also where it is proved.
+std::string run_id_on_the_wire(const std::string& run_id);
 // Appends the frame, header included. Texts longer than their bound are cut.
 void put_frame(std::string& out, const Frame& frame);
 std::string frame_bytes(const Frame& frame);

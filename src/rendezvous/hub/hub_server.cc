@@ -23,13 +23,6 @@ namespace {
 constexpr int kBacklog = 8192;
 constexpr int kAcceptsPerWakeup = 256;
 constexpr std::size_t kMostTold = 256;
-
-std::string on_the_wire(const std::string& run_id) {
-  Hello hello;
-  hello.run_id = run_id;
-  const auto read = parse_frame(std::string_view(frame_bytes(hello)).substr(4));
-  return std::get<Hello>(*read).run_id;
-}
 }  // namespace
 
 struct HubServer::Guest {
@@ -173,12 +166,7 @@ void HubServer::on_hello(Guest& guest, const Hello& hello) {
                                  "of the host",
                                  hello.version, kVersion),
                      "install the same lockstep on all nodes");
-  // As it looks after the way over the wire.
-  if (on_the_wire(run_id) != hello.run_id)
-    return turn_away(guest, Why::run_id,
-                     fmt::format("{} looks for the rendezvous '{}', but this is '{}'",
-                                 printable(hello.name), printable(hello.run_id), printable(run_id)),
-                     "give every node the same --rdzv-id, and every job a port of its own");
+  if (run_id_on_the_wire(run_id) != hello.run_id) return refuse_run_id(guest);
   if (settings_.token && !hello.has_token)
     return turn_away(guest, Why::token,
                      fmt::format("the rendezvous '{}' wants a job token, and {} has none",
@@ -193,6 +181,18 @@ void HubServer::on_hello(Guest& guest, const Hello& hello) {
   guest.state = Guest::State::proof;
   guest.nonce = random_nonce();
   guest.stream->send(Challenge{guest.nonce});
+}
+
+// A stranger, who may be anybody, is not told what this run id is; the host's own people are.
+void HubServer::refuse_run_id(Guest& guest) {
+  const std::string text = fmt::format("{} looks for the rendezvous '{}', but this is ",
+                                       printable(guest.hello.name), printable(guest.hello.run_id));
+  tell_turned_away(guest, text + "'" + printable(settings_.coordinator.run_id) + "'");
+  guest.stream->send(
+      Refusal{Why::run_id, text + "another one",
+              "give every node the same --rdzv-id, and every job a port of its own (the host's log "
+              "says what its own --rdzv-id is)"});
+  close(guest.id);
 }
 
 void HubServer::on_proof(Guest& guest, const Proof& proof) {

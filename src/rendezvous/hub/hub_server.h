@@ -63,6 +63,7 @@ class HubServer {
   void admit(io::Fd fd);
   void on_frame(Guest& guest, Frame frame);
   void on_hello(Guest& guest, const Hello& hello);
+  void refuse_run_id(Guest& guest);
   void on_proof(Guest& guest, const Proof& proof);
   void welcome(Guest& guest);
   void turn_away(Guest& guest, Why why, const std::string& text, const std::string& hint);

@@ -47,7 +47,7 @@ class HubStrangersTest : public ::testing::Test {
     std::optional<Result<HubDial::Connected>> done;
     HubDialSettings to{.host = "127.0.0.1",
                        .port = port,
-                       .run_id = "job",
+                       .run_id = run_id,
                        .token = token,
                        .agent = random_nonce(),
                        .name = "b",
@@ -81,6 +81,7 @@ class HubStrangersTest : public ::testing::Test {
   HubServerSettings settings;
   std::unique_ptr<HubServer> server;
   std::optional<std::string> token;
+  std::string run_id = "job";
   std::optional<io::Listener> listener;
   std::unique_ptr<io::Watch> accepting;
   io::Fd guest;
@@ -206,8 +207,22 @@ TEST_F(HubStrangersTest, AnotherJobsPortIsNamedAfterSomePatience) {
   settings.coordinator.run_id = "other";
   open();
   const Error error = dial(server->port(), 300ms);
-  EXPECT_NE(error.message.find("b looks for the rendezvous 'job', but this is 'other'"),
+  EXPECT_NE(error.message.find("b looks for the rendezvous 'job', but this is another one"),
             std::string::npos);
+  EXPECT_EQ((error.message + error.hint).find("'other'"), std::string::npos);
+  EXPECT_NE(logged.find("b looks for the rendezvous 'job', but this is 'other'"),
+            std::string::npos);
+}
+
+TEST_F(HubStrangersTest, ATokenIsRightWhateverTheRunIdLooksLike) {
+  token = settings.token = "secret";
+  for (const std::string& id : {std::string("job\n1\x7f"), std::string(2000, 'j')}) {
+    run_id = settings.coordinator.run_id = id;
+    open();
+    EXPECT_EQ(dial(server->port()).message, "connected");
+  }
+  token = "another";
+  EXPECT_EQ(dial(server->port()).code, Errc::denied);
 }
 
 TEST(HubCoordinator, MoreWorkersThanThereAreRanksEndTheJob) {
