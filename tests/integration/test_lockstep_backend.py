@@ -250,6 +250,24 @@ def test_the_exit_barrier_names_those_who_are_not_there(job, go):
     ends(*guest, done)
 
 
+# --- patience: nobody has a place, so nobody was a spare ---
+
+
+def test_a_host_out_of_patience_takes_nobody_for_a_spare(job):
+    runs = [job.node(0, nnodes="3", settings="join_timeout=6"), job.node(1, nnodes="3")]
+    ended = ends(*runs, rc=1)
+    words = f"joining the rendezvous '{job.id}' timed out after"
+    assert words in ended[0].error_lines[-1], str(ended[0])
+    assert f"{socket.gethostname()}, the host of the rendezvous, has given up: {words}" in ended[1].error_lines[-1], str(ended[1])
+
+
+def test_a_guest_out_of_patience_leaves_the_others_to_wait(job):
+    host = job.node(0, nnodes="3")
+    ended = job.node(1, nnodes="3", settings="join_timeout=2").wait(10)
+    assert ended.rc == 1 and "timed out after 2 s" in ended.error_lines[-1], str(ended)
+    ends(host, *[job.node(number, nnodes="3") for number in (2, 3)])
+
+
 # --- the token ---
 
 

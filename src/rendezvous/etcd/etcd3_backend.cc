@@ -101,7 +101,8 @@ void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
   if (leaving_) return;
   if (finish_done_ && facts_.good) return end_finish({});
   if (const auto done = std::exchange(join_done_, nullptr)) {
-    if (!member_.had_round()) return done(std::optional<Round>());  // a spare
+    const bool spare = !member_.had_round() && facts_.round >= 0;
+    if (spare) return done(std::optional<Round>());
     return done(tl::make_unexpected(closed_error()));
   }
   interrupt({Interruption::Kind::end, facts_.why});
@@ -303,8 +304,10 @@ void Etcd3Backend::leave(Departure how, Done<void> done) {
   again_.cancel();
   leave_done_ = std::move(done);
   if (!election_) return turn_.start({}, [this] { end_lead(); });
-  // The others go on with another leader: they are not told to stop.
-  if (server_ && how == Departure::stopped) {
+  // The others go on with another leader: they are not told to stop. Nor does a node end the job
+  // that was out of patience before it had a place.
+  const bool had_no_place = how == Departure::failed && !member_.in_round();
+  if (server_ && (how == Departure::stopped || (had_no_place && !server_->coordinator().over()))) {
     server_.reset();
     return turn_.start({}, [this] { end_lead(); });
   }

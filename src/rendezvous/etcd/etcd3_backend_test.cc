@@ -194,6 +194,28 @@ TEST_F(Etcd3BackendTest, APermissionAfterTheLeaseIsForNothing) {
   EXPECT_TRUE(b.interruptions.empty());
 }
 
+// One node's patience is its own: the others have another leader, and are no spares.
+TEST_F(Etcd3BackendTest, ALeaderOutOfPatienceLeavesTheOthersToWait) {
+  settings.hub.min_nodes = settings.hub.max_nodes = 3;
+  settings.hub.join_timeout = 1500ms;
+  Agent& a = open("a");
+  settings.hub.join_timeout = 10s;
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  until([&] { return a.joined.has_value(); });
+  EXPECT_FALSE(*a.joined);
+  bool left = false;
+  a.backend->leave(Departure::failed, [&](const Result<void>&) { left = true; });
+  until([&] { return left; });
+  Agent& c = open("c");
+  Agent& d = open("d");
+  join(c);
+  join(d);
+  expect_a_round(b, c);
+  EXPECT_EQ(b.round().group_world_size, 3);
+}
+
 // etcd knows nothing of the lease any more: whoever led stands again.
 TEST_F(Etcd3BackendTest, ALeaseThatEtcdHasForgotten) {
   etcd.lease_ttl = 1;

@@ -35,6 +35,7 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
                                 [&](const auto& entry) { return entry.second.agent == agent; });
   if (old != members_.end()) {
     const PeerId gone = old->first;
+    if (keep_offered_place(gone, peer, now)) return;
     expect_back(old->second, now);
     output_.push_back({gone, nullptr, true});
     remove(gone, "came back on a new connection", now);
@@ -56,6 +57,26 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
     set_stage(member, Stage::placed);
   }
   consider(now);
+}
+
+// A new connection of a node that is about to be placed: the round that is offered holds, or all
+// would have to wait once more.
+bool Coordinator::keep_offered_place(PeerId gone, PeerId peer, Time now) {
+  if (!proposal_) return false;
+  auto& ranks = proposal_->ranks;
+  const auto place = std::find(ranks.begin(), ranks.end(), gone);
+  if (place == ranks.end()) return false;
+  *place = peer;
+  auto entry = members_.extract(gone);
+  entry.key() = peer;
+  Member& member = members_.insert(std::move(entry)).position->second;
+  member.peer = peer;
+  member.heard = watched_ + unwatched(now);
+  member.repeats_join = true;
+  output_.push_back({gone, nullptr, true});
+  // Its answer may have been lost with the old connection.
+  if (place == ranks.begin() && !proposal_->store) send(peer, StoreWanted{proposal_->number});
+  return true;
 }
 
 void Coordinator::hear(PeerId peer, Time now) {
@@ -129,6 +150,8 @@ void Coordinator::on_join(Member& member, Join join, Time now) {
     return refuse(member, Why::closed,
                   fmt::format("the rendezvous '{}' is closed: {}", settings_.run_id, why_over_),
                   "a new job needs a new --rdzv-id, or the end of the old one");
+  // It says on its new connection what it had said on the old one, maybe before it hears its place.
+  if (std::exchange(member.repeats_join, false)) return;
   if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
   if (of_adopted_round(join) && take_seat(member, join)) set_stage(member, Stage::placed);
   const bool leaves_running = running() && in_round(member);
@@ -253,7 +276,8 @@ void Coordinator::check_all_finished() {
   spend_job(Outcome::succeeded, "the job has ended well");
 }
 
-// No more rounds. Those who wait for one: members hear why, spares that they were not needed.
+// No more rounds. Those who wait for one hear why; only the spares of a job that has run hear that
+// they were not needed, which counts as a good end.
 void Coordinator::end_job(Outcome outcome, const std::string& why) {
   if (over()) return;
   outcome_ = outcome;
@@ -262,7 +286,7 @@ void Coordinator::end_job(Outcome outcome, const std::string& why) {
   away_.clear();
   for (auto& [peer, member] : members_) {
     if (member.stage != Stage::joined) continue;
-    if (member.rank >= 0) {
+    if (member.rank >= 0 || !current_) {
       refuse(member, Why::closed, why, {});
     } else {
       send(peer, Ended{});
@@ -312,6 +336,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
       return shut_down(name + ", the host of the rendezvous, was stopped", now);
     return remove(peer, "was stopped", now);
   }
+  if (!in_round(member) && !over()) return leave_without_place(member, now);
   const bool good = how == Leave::How::succeeded;
   const std::string why =
       good ? std::string("the job has ended well") : "the job has failed on " + name;
@@ -323,6 +348,16 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
   }
   spend_job(good ? Outcome::succeeded : Outcome::failed, why);
   remove(peer, "has left", now);
+}
+
+// Such a node speaks for itself only: the others wait on, unless it is their host that goes.
+void Coordinator::leave_without_place(Member& member, Time now) {
+  if (member.agent != settings_.host) return remove(member.peer, "has left", now);
+  const std::string& why = member.out_of_patience;
+  shut_down(fmt::format("{}, the host of the rendezvous, has given up{}{}", member.called(),
+                        why.empty() ? "" : ": ", why),
+            now);
+  remove(member.peer, "has left", now);
 }
 
 void Coordinator::shut_down(const std::string& why, Time /*now*/) {

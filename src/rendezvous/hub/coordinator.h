@@ -111,12 +111,14 @@ class Coordinator {
     std::string name;
     Join offer;
     Stage stage = Stage::idle;
-    bool returning = false;  // of the round, on a new connection, and hasn't joined again
-    int rank = -1;           // in the current round
+    bool returning = false;     // of the round, on a new connection, and hasn't joined again
+    bool repeats_join = false;  // likewise, but its join holds already
+    int rank = -1;              // in the current round
     Time joined_at{};
     Ms heard{0};  // on watched_
     std::uint64_t arrival = 0;
     std::optional<Report> report;
+    std::string out_of_patience;  // why its join came to nothing
     std::string called() const { return offer.host.empty() ? name : offer.host; }
   };
   using Members = std::map<PeerId, Member>;
@@ -142,12 +144,14 @@ class Coordinator {
   };
 
   // coordinator.cc: what the agents say
+  bool keep_offered_place(PeerId gone, PeerId peer, Time now);
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
   void turn_away(const Member& member, const std::string& text, const std::string& hint);
   void on_failed(Member& member, const Failed& failed, Time now);
   void on_finish(Member& member, const Finish& finish);
   void on_leave(Member& member, Leave::How how, Time now);
+  void leave_without_place(Member& member, Time now);
   void remove(PeerId peer, const std::string& why, Time now);
   void expect_back(const Member& member, Time now);
   void missing_from_round(const std::string& why);

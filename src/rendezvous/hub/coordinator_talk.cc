@@ -95,10 +95,9 @@ void Coordinator::expire(Time now) {
     const Time since = std::max(member.joined_at, forming_since_);
     const Ms allowed(member.offer.join_timeout_ms);
     if (now - since < allowed) continue;
-    refuse(member, Why::timeout,
-           fmt::format("joining the rendezvous '{}' timed out after {:.0f} s: {}", settings_.run_id,
-                       seconds(allowed), status()),
-           {});
+    member.out_of_patience = fmt::format("joining the rendezvous '{}' timed out after {:.0f} s: {}",
+                                         settings_.run_id, seconds(allowed), status());
+    refuse(member, Why::timeout, member.out_of_patience, {});
   }
 }
 

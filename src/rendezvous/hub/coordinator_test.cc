@@ -301,6 +301,37 @@ TEST(Coordinator, ANewConnectionReplacesTheOldOne) {
   EXPECT_EQ(f.rank("b"), 1);
 }
 
+// Else those that are fewer than max would all wait for another last call.
+TEST(Coordinator, ANewConnectionWhileARoundIsOfferedKeepsThePlace) {
+  Fixture f(nodes(2, 4));
+  f.mute_store = true;
+  f.join_all({"a", "b"});
+  f.pass(31s);
+  const PeerId before = f.agents["b"].peer;
+  f.arrive("b");
+  EXPECT_EQ(f.hub->peers(), 2U);
+  EXPECT_EQ(f.agents["a"].got.size(), 1U);  // the store is wanted once
+  f.say("a", StoreOffer{0, "addr-a", 7000, ""});
+  EXPECT_EQ(f.rank("b"), 1);
+  f.join("b");  // it has crossed the place
+  f.hub->lose(before, "the connection was closed", f.now);
+  f.deliver();
+  EXPECT_EQ(f.rank("a"), 0);
+  EXPECT_EQ(f.rank("b"), 1);
+  EXPECT_EQ(f.agents["b"].round()->number, 0);
+}
+
+TEST(Coordinator, RankZeroOnANewConnectionIsAskedForTheStoreAgain) {
+  Fixture f(nodes(2, 2));
+  f.mute_store = true;
+  f.join_all({"a", "b"});
+  f.mute_store = false;
+  f.arrive("a");
+  EXPECT_EQ(f.rank("a"), 0);
+  EXPECT_EQ(f.rank("b"), 1);
+  EXPECT_EQ(f.agents["b"].round()->number, 0);
+}
+
 TEST(Coordinator, TheBarrierOpensForAllAndHeedsFailures) {
   Fixture f(nodes(3, 3));
   f.join_all({"a", "b", "c", "spare"});
@@ -364,6 +395,61 @@ TEST(Coordinator, JoiningTimesOutWithTheReason) {
             "joining the rendezvous 'job' timed out after 3 s: 2 of 3 nodes have joined (a, b), 1 "
             "missing");
   EXPECT_EQ(f.refused("b"), "-");
+}
+
+TEST(Coordinator, AGuestsPatienceIsItsOwn) {
+  Fixture f(nodes(3, 3));
+  f.arrive("b").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b"});
+  f.pass(4s);
+  f.say("b", Leave{Leave::How::failed});
+  EXPECT_NE(f.agents["b"].last<Left>(), nullptr);
+  EXPECT_TRUE(f.agents["a"].got.empty());
+  f.pass(2s);
+  EXPECT_EQ(f.agents["a"].status, "1 of 3 nodes have joined (a), 2 missing");
+  f.join_all({"c", "d"});
+  EXPECT_EQ(f.rank("a"), 0);
+}
+
+TEST(Coordinator, NobodyWasASpareWhenTheHostIsOutOfPatience) {
+  Fixture f(nodes(3, 3));
+  f.arrive("a").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b"});
+  f.pass(4s);
+  f.say("a", Leave{Leave::How::failed});
+  EXPECT_EQ(f.refused("b"),
+            "a, the host of the rendezvous, has given up: joining the rendezvous 'job' timed out "
+            "after 3 s: 2 of 3 nodes have joined (a, b), 1 missing");
+  EXPECT_TRUE(f.hub->over());
+}
+
+TEST(Coordinator, OneThatNeverHadAPlaceDoesNotEndTheJob) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b", "spare"});
+  f.arrive("idle");
+  for (const auto how : {Leave::How::failed, Leave::How::succeeded}) {
+    f.say("idle", Leave{how});
+    f.say("spare", Leave{how});
+    EXPECT_FALSE(f.hub->over());
+    EXPECT_EQ(f.told("a"), "-");
+    f.arrive("idle");
+    f.join("spare");
+  }
+  f.say("b", Leave{Leave::How::failed});
+  EXPECT_EQ(f.told("a"), "end: the job has failed on b");
+}
+
+TEST(Coordinator, OneThatDoesNotWaitForTheNextRoundLeavesTheOthersToIt) {
+  Fixture f(nodes(2, 3));
+  f.arrive("c").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b", "c"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  f.join_all({"a", "c"});  // b still stops its workers
+  f.pass(4s);
+  EXPECT_NE(f.refused("c").find("timed out after 3 s"), std::string::npos);
+  f.say("c", Leave{Leave::How::failed});
+  f.join("b");
+  EXPECT_EQ(f.agents["b"].round()->group_world_size, 2);
 }
 
 TEST(Coordinator, RankZeroWithoutAStoreEndsTheJob) {

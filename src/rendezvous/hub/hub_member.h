@@ -81,6 +81,7 @@ class HubMember {
   bool connected() const { return stream_ != nullptr; }
   // What was told of the last round.
   const std::optional<Failed>& failure() const { return failure_; }
+  bool in_round() const { return in_round_; }
   bool had_round() const { return round_.has_value(); }
   // Waits for the first round.
   bool forming() const { return join_done_ != nullptr && !round_; }
