@@ -1,5 +1,7 @@
-// getaddrinfo, socket, bind, listen.
+// Look-up, socket, bind, listen.
 #include "io/listen.h"
+
+#include "io/system_names.h"
 
 #include <fmt/core.h>
 
@@ -9,8 +11,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cstring>
-#include <memory>
 #include <string_view>
 
 namespace lockstep::io {
@@ -67,20 +67,16 @@ Result<Listener> open_listener(const std::string& host, int port, int backlog) {
   if (port < 0 || port > 65535)
     return fail(Errc::invalid_input, fmt::format("port {} is no port", port));
   if (host.empty()) return listen_everywhere(port, backlog);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string name = host == "localhost" ? "127.0.0.1" : host;
-  const std::string service = std::to_string(port);
-  if (const int error = getaddrinfo(name.c_str(), service.c_str(), &hints, &found); error != 0) {
-    return fail(Errc::invalid_input,
-                fmt::format("listen on {}: {}", place(host, port), gai_strerror(error)));
+  const auto found = look_up(host == "localhost" ? "127.0.0.1" : host, port, Names::any);
+  if (!found) {
+    Error error = found.error();
+    error.code = Errc::invalid_input;
+    return tl::make_unexpected(std::move(error).within("listen on " + place(host, port)));
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   Result<Listener> listener = fail(Errc::not_found, "no address for " + host);
-  for (const addrinfo* at = found; at != nullptr && !listener; at = at->ai_next) {
-    listener = listen_at(at->ai_addr, at->ai_addrlen, place(host, port), backlog);
+  for (const Address& address : found->addresses) {
+    listener = listen_at(address.get(), address.size, place(host, port), backlog);
+    if (listener) break;
   }
   return listener;
 }

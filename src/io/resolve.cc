@@ -1,10 +1,8 @@
-// getaddrinfo on a detached thread. The thread and the Lookup share a small record: the record's
-// lock says whether there still is a loop to post to.
+// A blocking look-up on a detached thread. The thread and the Lookup share a small record: the
+// record's lock says whether there still is a loop to post to.
 #include "io/resolve.h"
 
-#include "base/text.h"
-
-#include <fmt/core.h>
+#include "io/system_names.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -13,7 +11,6 @@
 #include <signal.h>
 
 #include <array>
-#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -28,31 +25,6 @@ struct Lookup::Shared {
 };
 
 namespace {
-
-Result<Resolved> look_up(const std::string& host, int port, int flags) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string service = std::to_string(port);
-  if (const int error = getaddrinfo(host.c_str(), service.c_str(), &hints, &found); error != 0) {
-    return fail(Errc::unavailable, fmt::format("look up the host name '{}': {}", printable(host),
-                                               gai_strerror(error)));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  Resolved resolved;
-  if (found->ai_canonname != nullptr) resolved.canonical_name = found->ai_canonname;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    if (at->ai_addrlen > sizeof(sockaddr_storage)) continue;
-    Address address;
-    std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
-    address.size = at->ai_addrlen;
-    resolved.addresses.push_back(address);
-  }
-  if (resolved.addresses.empty())
-    return fail(Errc::unavailable, fmt::format("the host name '{}' has no address", host));
-  return resolved;
-}
 
 const sockaddr_in& four(const Address& address) {
   return reinterpret_cast<const sockaddr_in&>(address.storage);
@@ -87,13 +59,13 @@ bool is_loopback(const Address& address) {
 
 std::optional<Resolved> resolve_numeric(const std::string& host, int port) {
   if (host == "localhost") {
-    auto resolved = look_up("127.0.0.1", port, AI_NUMERICHOST);
-    auto newer = look_up("::1", port, AI_NUMERICHOST);
+    auto resolved = look_up("127.0.0.1", port, Names::digits);
+    auto newer = look_up("::1", port, Names::digits);
     if (!resolved) return std::nullopt;
     if (newer) resolved->addresses.push_back(newer->addresses.front());
     return std::move(*resolved);
   }
-  auto resolved = look_up(host, port, AI_NUMERICHOST);
+  auto resolved = look_up(host, port, Names::digits);
   if (!resolved) return std::nullopt;
   return std::move(*resolved);
 }
@@ -116,7 +88,7 @@ Lookup::Lookup(Loop& loop, std::string host, int port, Done done)
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     std::thread([answer, host = std::move(host), port] {
-      answer(look_up(host, port, AI_CANONNAME));
+      answer(look_up(host, port, Names::any));
     }).detach();
   } catch (const std::system_error& error) {
     answer(fail_sys("start a thread to look up a host name", error.code().value()));

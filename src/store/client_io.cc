@@ -1,18 +1,17 @@
 // The blocking client's socket: connecting with retries, sending and receiving with deadlines.
+#include "io/system_names.h"
 #include "store/client.h"
 #include "store/stranger.h"
 
 #include <fmt/core.h>
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <memory>
 #include <thread>
 
 namespace lockstep::store {
@@ -33,12 +32,12 @@ int wait_ready(int fd, short events, Clock::time_point deadline) {
   }
 }
 
-int connect_to(const addrinfo& at, Clock::time_point deadline, io::Fd& fd) {
-  fd = io::Fd(socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+int connect_to(const io::Address& at, Clock::time_point deadline, io::Fd& fd) {
+  fd = io::Fd(socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return errno;
   const int on = 1;
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (connect(fd.get(), at.ai_addr, at.ai_addrlen) == 0) return 0;
+  if (connect(fd.get(), at.get(), at.size) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   if (const int error = wait_ready(fd.get(), POLLOUT, deadline); error != 0) return error;
   int error = 0;
@@ -79,22 +78,14 @@ Result<Client> Client::connect(Options options) {
 }
 
 Status Client::connect_once(TimePoint until) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
   const std::string what = "connect to the store at " + place();
-  const std::string service = std::to_string(options_.port);
-  if (const int error = getaddrinfo(options_.host.c_str(), service.c_str(), &hints, &found);
-      error != 0) {
-    return fail(Errc::unavailable, fmt::format("{}: {}", what, gai_strerror(error)));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  const auto found = io::look_up(options_.host, options_.port, io::Names::any);
+  if (!found) return tl::make_unexpected(Error(found.error()).within(what));
   int error = EADDRNOTAVAIL;
   in_.clear();
   taken_ = 0;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    error = connect_to(*at, until, fd_);
+  for (const io::Address& address : found->addresses) {
+    error = connect_to(address, until, fd_);
     if (error == 0) return {};
   }
   fd_.reset();

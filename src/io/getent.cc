@@ -1,0 +1,136 @@
+// getent is the child of the thread that waits for it, and ends with it.
+#include "io/getent.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+namespace lockstep::io {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{30};
+constexpr std::size_t kOutputLimit = 64UL << 10;
+constexpr std::size_t kWordsLimit = 300;
+
+// Between fork() and exec(): system calls only.
+[[noreturn]] void become(const char* program, char* const* argv, int null, int out, int err) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal)
+    if (signal != SIGKILL && signal != SIGSTOP) sigaction(signal, &plain, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (dup2(null, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2) execve(program, argv, environ);
+  constexpr std::string_view kWords = "it cannot be run";
+  if (write(2, kWords.data(), kWords.size()) < 0) _exit(126);
+  _exit(127);
+}
+
+struct Child {
+  Fd pidfd;
+  Fd out;
+  Fd err;
+};
+
+Result<Child> start(const std::string& program, std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  LOCKSTEP_TRY_ASSIGN(Pipe out, make_pipe());
+  LOCKSTEP_TRY_ASSIGN(Pipe err, make_pipe());
+  const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const int in = null ? null.get() : out.read.get();  // something that has an end
+  const pid_t pid = fork();
+  if (pid < 0) return fail_sys("start " + program, errno);
+  if (pid == 0) become(program.c_str(), argv.data(), in, out.write.get(), err.write.get());
+  return Child{Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))), std::move(out.read),
+               std::move(err.read)};
+}
+
+// What has come on the descriptor; it is closed at its end. Whether there was room.
+bool take(Fd& fd, const pollfd& ready, std::string& text) {
+  if (ready.revents == 0) return true;
+  char bytes[4096];
+  const ssize_t got = read(fd.get(), bytes, sizeof bytes);
+  if (got < 0 && errno == EINTR) return true;
+  if (got <= 0) {
+    fd.reset();
+    return true;
+  }
+  text.append(bytes, static_cast<std::size_t>(got));
+  return text.size() <= kOutputLimit;
+}
+
+// Until both are at their ends; false when the time or the room was over first.
+bool read_both(Child& child, Clock::time_point until, std::string& out, std::string& err) {
+  while (child.out || child.err) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd ready[] = {{child.out.get(), POLLIN, 0}, {child.err.get(), POLLIN, 0}};
+    if (poll(ready, 2, static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    if (!take(child.out, ready[0], out) || !take(child.err, ready[1], err)) return false;
+  }
+  return true;
+}
+
+// The exit status is not needed, and the agent may have reaped the child with its orphans.
+void end(const Child& child) {
+  syscall(SYS_pidfd_send_signal, child.pidfd.get(), SIGKILL, nullptr, 0);
+  siginfo_t ignored{};
+  waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(child.pidfd.get()), &ignored, WEXITED);
+}
+
+}  // namespace
+
+std::optional<std::string> find_getent() {
+  const char* path = std::getenv("PATH");
+  const std::string places = (path == nullptr ? "" : std::string(path) + ":") + "/usr/bin:/bin";
+  for (const std::string& folder : split(places, ':')) {
+    std::string program = folder + "/getent";
+    if (folder.starts_with('/') && access(program.c_str(), X_OK) == 0) return program;
+  }
+  return std::nullopt;
+}
+
+Result<GetentAnswer> ask_getent(const std::string& program, const std::string& name) {
+  const std::vector<std::string> command = getent_command(name);
+  if (!getent_takes(name)) return fail(Errc::invalid_input, "that is no host name");
+  LOCKSTEP_TRY_ASSIGN(Child child, start(program, command));
+  std::string out;
+  std::string err;
+  const bool complete = read_both(child, Clock::now() + kPatience, out, err);
+  end(child);
+  if (!complete)
+    return fail(Errc::timeout,
+                fmt::format("'{}' did not end within {} s", join(command, " "), kPatience.count()));
+  GetentAnswer answer = parse_getent(out);
+  if (!answer.addresses.empty()) return answer;
+  const std::string words = printable(strip(err), kWordsLimit);
+  return fail(Errc::unavailable, fmt::format("'{}' knows no address{}", join(command, " "),
+                                             words.empty() ? "" : ": " + words));
+}
+
+}  // namespace lockstep::io

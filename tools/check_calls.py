@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Refuses calls in src/ that would make the C library load a module of the machine: the binary is static, the
+module belongs to another C library, and the process dies by SIGSEGV or SIGFPE in it.
+
+Names of hosts are looked up by io::Lookup (io/resolve.h); numbers of users and groups are good as they are.
+"""
+import pathlib
+import re
+import sys
+
+# What may be called, and in which file alone.
+ALLOWED = {"getaddrinfo": {"src/io/system_names.cc"}}
+
+FORBIDDEN = re.compile(r"\b(" + "|".join((
+    # The name service switch.
+    r"getaddrinfo(?:_a)?", r"gethostby(?:name2?|addr)(?:_r)?", r"gethostent(?:_r)?",
+    r"get(?:pw(?:nam|uid|ent)|gr(?:nam|gid|ent)|sp(?:nam|ent)|sg(?:nam|ent))(?:_r)?", r"getgrouplist", r"initgroups",
+    r"get(?:serv|proto|net|rpc)(?:by(?:name|port|number|addr)|ent)(?:_r)?", r"getnetgrent(?:_r)?", r"innetgr",
+    r"ether_(?:ntohost|hostton)", r"getlogin(?:_r)?", r"cuserid", r"getpw",
+    r"rcmd(?:_af)?", r"ruserok(?:_af)?", r"GLOB_TILDE\w*", r"wordexp",
+    # Names in other alphabets, character sets, stack traces: libidn2, gconv modules, libgcc_s.
+    r"AI_(?:CANON)?IDN", r"NI_IDN", r"iconv(?:_open)?", r"backtrace",
+    r"dlm?open",
+    # libuv and OpenSSL call them too.
+    r"uv_(?:getaddrinfo|getnameinfo|os_homedir|os_get_passwd2?|os_get_group|dlopen)",
+    r"BIO_(?:gethostbyname|get_host_ip|get_port|get_accept_socket|lookup(?:_ex)?|new_connect|new_accept|s_connect|s_accept)",
+    r"(?:OSSL_PROVIDER|DSO)_(?:try_)?load(?:_ex)?", r"ENGINE_\w+", r"OPENSSL_(?:config|load_builtin_modules)",
+    r"CONF_modules_load(?:_file)?(?:_ex)?")) + r")\b")
+# These look up only where they are not told that numbers will do.
+NUMERIC = {"getnameinfo": "NI_NUMERICHOST"}
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+def complaints_about(path, text):
+    """One line for each forbidden call in the text of a file."""
+    code = NOT_CODE.sub(blank, text)
+    for match in FORBIDDEN.finditer(code):
+        if path not in ALLOWED.get(match.group(1), ()):
+            line = code.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: {match.group(1)} could load a module of the machine's C library (see tools/check_calls.py)"
+    for name, flag in NUMERIC.items():
+        for match in re.finditer(rf"\b{name}\s*\(([^;]*)\)", code):
+            if flag not in match.group(1):
+                line = code.count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: {name} without {flag} looks names up (see tools/check_calls.py)"
+
+
+def sees_what_it_should():
+    """A check that finds nothing proves nothing until it is known to find something."""
+    bad = ["getpwuid(0);", "getgrnam_r (x)", "::getaddrinfo(a)", "uv_os_homedir(a, b)", "getservbyname(a, b)",
+           "getnameinfo(a, b, c, d, e, f, 0);", "int f = AI_IDN;"]
+    good = ["// getpwuid", 'log("getpwuid");', "getpid();", "getaddrinfo_text", "getnameinfo(a,\n NI_NUMERICHOST);"]
+    return all(list(complaints_about("x.cc", text)) for text in bad) and \
+        not any(list(complaints_about("x.cc", text)) for text in good)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1]
+    if not sees_what_it_should():
+        print("calls: the check itself is broken")
+        return 1
+    complaints = [complaint for path in sorted((root / "src").rglob("*")) if path.suffix in (".cc", ".h", ".c")
+                  for complaint in complaints_about(str(path.relative_to(root)), path.read_text())]
+    for complaint in complaints:
+        print(complaint)
+    print(f"calls: {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
