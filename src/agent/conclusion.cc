@@ -4,7 +4,7 @@
 #include "agent/report_json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "io/fd.h"
+#include "io/replace_file.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -173,7 +173,8 @@ void NodeAgent::report(const std::string& outcome) {
   say_last_line(outcome);
   if (!config_.report_file) return;
   const JobFacts facts{node_name_, run_dir_ ? run_dir_->path() : "", config_.max_restarts};
-  const Status written = io::write_file(*config_.report_file, report_json(report, history_, facts));
+  const Status written =
+      io::replace_file(*config_.report_file, report_json(report, history_, facts));
   if (!written) log::error("--report: {}", written.error().message);
 }
 

@@ -3,14 +3,12 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "io/fd.h"
+#include "io/replace_file.h"
 
 #include <fmt/core.h>
 
-#include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <utility>
 
 namespace lockstep::agent {
@@ -122,20 +120,7 @@ std::optional<ErrorRecord> read_error_file(const std::string& path) {
 }
 
 Status write_error_file(const std::string& path, std::string_view json) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return io::write_file(path, json);
-  const std::string draft = fmt::format("{}.{}.tmp", path, getpid());
-  auto written = io::write_file(draft, json);
-  if (!written) {
-    unlink(draft.c_str());
-    return written;
-  }
-  if (rename(draft.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    unlink(draft.c_str());
-    return fail_sys("replace " + path, error);
-  }
-  return {};
+  return io::replace_file(path, json);
 }
 
 }  // namespace lockstep::agent

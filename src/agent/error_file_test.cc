@@ -137,6 +137,14 @@ TEST_F(ErrorFile, FileTimeRefinesTheRecord) {
   EXPECT_EQ(read_error_file(path("e"))->time_ms, 1790000000000);
 }
 
+TEST_F(ErrorFile, ALinkPlantedWhereADraftCouldBeIsNotWrittenThrough) {
+  ASSERT_TRUE(io::write_file(path("victim"), "precious"));
+  const std::string guess = path("e") + "." + std::to_string(getpid()) + ".tmp";
+  ASSERT_EQ(symlink("victim", guess.c_str()), 0);
+  ASSERT_TRUE(write_error_file(path("e"), "new"));
+  EXPECT_EQ(*io::read_file(path("victim")), "precious");
+}
+
 TEST_F(ErrorFile, WritingReplacesAndLeavesNoDraft) {
   ASSERT_TRUE(io::write_file(path("e"), "old and longer"));
   ASSERT_TRUE(write_error_file(path("e"), "new"));

@@ -27,8 +27,11 @@ Result<std::unique_ptr<FileTimer>> FileTimer::open(io::Loop& loop, std::string p
     unlink(path.c_str());  // of an earlier run
   if (mkfifo(path.c_str(), 0600) != 0) return fail_sys("make the timer file " + path, errno);
   // Also open for writing, so that there is no end of file between two writers.
-  io::Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  io::Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return fail_sys("open the timer file " + path, errno);
+  // Where everybody may replace files, it may not be the one just made.
+  if (fstat(fd.get(), &found) != 0 || !S_ISFIFO(found.st_mode) || found.st_uid != geteuid())
+    return fail(Errc::denied, "the timer file " + path + " was replaced by somebody else");
   return std::unique_ptr<FileTimer>(
       new FileTimer(loop, std::move(path), std::move(fd), std::move(on_expired), std::move(ours)));
 }

@@ -200,8 +200,7 @@ Group supervision() {
               {.name = "report-tails",
                .kind = Kind::text,
                .metavar = "WHICH",
-               .help = "failed workers shown in full at the end: the first, or all and those "
-                       "that were stopped",
+               .help = "failed workers shown in full at the end",
                .shown_default = "first",
                .choices = {"first", "all"},
                .own = true},

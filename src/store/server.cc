@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,7 +43,9 @@ struct Server::Connection : Session {
   std::string backlog;    // read, but not served yet: its turn is over, or its replies lie untaken
   std::size_t sent = 0;   // bytes at the front of out that are gone
   std::size_t index = 0;  // in connections_
-  bool ended = false;     // the peer will send no more: close once all is served and sent
+  std::uint64_t number = 0;  // the order in which they came
+  bool heard = false;        // has sent something
+  bool ended = false;        // the peer will send no more: close once all is served and sent
   int interest = 0;
 
   std::size_t unsent() const { return out.size() - sent; }
@@ -102,12 +105,26 @@ void Server::on_acceptable() {
     if (fd) {
       admit(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE) {
+      // Without descriptors accept() fails even when nobody waits.
+      pollfd waiting{listener_.get(), POLLIN, 0};
+      if (poll(&waiting, 1, 0) != 1) return;
+      if (close_oldest_silent()) continue;
       refuse_one();
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
   }
+}
+
+// A client greets as soon as it is connected. Who has not said a word makes room for somebody new.
+bool Server::close_oldest_silent() {
+  Connection* oldest = nullptr;
+  for (const auto& connection : connections_)
+    if (!connection->heard && (oldest == nullptr || connection->number < oldest->number))
+      oldest = connection.get();
+  if (oldest != nullptr) close(*oldest);
+  return oldest != nullptr;
 }
 
 // Out of descriptors. Left alone, the level-triggered listener would spin and the peer would hang.
@@ -129,7 +146,7 @@ void Server::admit(io::Fd fd) {
   Connection& connection = *owned;
   connection.index = connections_.size();
   connections_.push_back(std::move(owned));
-  ++counts_.connections_total;
+  connection.number = ++counts_.connections_total;
   connection.interest = io::kReadable;
   connection.watch.start(io::kReadable,
                          [this, at = &connection](int events) { on_event(*at, events); });
@@ -160,6 +177,7 @@ void Server::on_readable(Connection& connection, bool broken) {
   }
   // A broken connection's watch has stopped by itself: nothing more will be read.
   if (got == 0 || broken) connection.ended = true;
+  connection.heard = true;
   counts_.bytes_in += static_cast<std::uint64_t>(got);
   serve(connection, {buffer_.data(), static_cast<std::size_t>(got)});
 }

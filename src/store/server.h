@@ -89,6 +89,7 @@ class Server {
 
   Server(io::Loop& loop, Options options);
   void on_acceptable();
+  bool close_oldest_silent();
   void refuse_one();
   void admit(io::Fd fd);
   void on_event(Connection& connection, int events);

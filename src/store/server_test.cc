@@ -52,6 +52,16 @@ class ServerTest : public ::testing::Test {
     LOCKSTEP_CHECK(made.has_value());
     return std::move(*made);
   }
+  // Connects and says nothing.
+  io::Fd knock() const {
+    io::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<in_port_t>(server->port()));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    return fd;
+  }
   // On the loop's thread while it runs.
   Stats stats() {
     Stats seen;
@@ -251,6 +261,28 @@ TEST_F(ServerTest, SurvivesRunningOutOfDescriptors) {
     EXPECT_TRUE(a.ping());
     EXPECT_GT(stats().refused, 0U);
     EXPECT_TRUE(client().ping());
+  });
+}
+
+TEST_F(ServerTest, WithoutDescriptorsSilentStrangersMakeRoom) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  beside([&] {
+    Client a = client();
+    std::vector<io::Fd> strangers;
+    for (int i = 0; i < 40; ++i)
+      strangers.push_back(knock());
+    while (stats().connections < 41)
+      std::this_thread::sleep_for(milliseconds(1));
+    const int next = dup(a.fd());
+    ::close(next);
+    rlimit tight = before;
+    tight.rlim_cur = static_cast<rlim_t>(next) + 1;  // room for the client's end alone
+    setrlimit(RLIMIT_NOFILE, &tight);
+    EXPECT_TRUE(Client::connect({.port = server->port(), .timeout = std::chrono::seconds(10)}));
+    setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_TRUE(a.ping());
+    EXPECT_EQ(stats().refused, 0U);
   });
 }
 

@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,6 +43,11 @@ Result<std::unique_ptr<HubServer>> HubServer::open(io::Loop& loop, HubServerSett
                       io::open_listener(settings.listen, settings.port, kBacklog));
   std::unique_ptr<HubServer> server(new HubServer(loop, std::move(settings)));
   server->port_ = listener.port;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) ==
+      0)  // the other half is for members, workers and their pipes
+    server->settings_.max_unproven =
+        std::min<std::size_t>(server->settings_.max_unproven, files.rlim_cur / 2);
   server->listener_ = std::move(listener.fd);
   server->spare_ = io::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   server->accept_watch_ = std::make_unique<io::Watch>(loop, server->listener_.get());
@@ -77,7 +84,12 @@ void HubServer::on_acceptable() {
     if (fd) {
       admit(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE) {
-      return refuse_one();
+      // Somebody new takes the place of the stranger who has kept silent longest.
+      // Without descriptors accept() fails even when nobody waits.
+      pollfd waiting{listener_.get(), POLLIN, 0};
+      if (poll(&waiting, 1, 0) != 1) return;
+      if (unproven_.empty()) return refuse_one();
+      close(*unproven_.begin());
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }

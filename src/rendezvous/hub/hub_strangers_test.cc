@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "coordinator_testing.h"
@@ -151,6 +152,52 @@ TEST_F(HubStrangersTest, TheOldestUnprovenGoesWhenThereAreTooMany) {
   until([&] { return closed(first); });
   EXPECT_FALSE(closed(second));
   EXPECT_FALSE(closed(third));
+}
+
+// The soft limit of open files while it lives.
+class OpenFiles {
+ public:
+  explicit OpenFiles(rlim_t limit) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit less{limit, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
+  }
+  ~OpenFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  OpenFiles(const OpenFiles&) = delete;
+  OpenFiles& operator=(const OpenFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(HubStrangersTest, StrangersHaveHalfOfTheDescriptors) {
+  {
+    const OpenFiles few(40);
+    open();
+  }
+  std::vector<io::Fd> strangers;
+  for (int i = 0; i < 20; ++i)
+    strangers.push_back(knock(""));
+  until([&] { return server->counts().accepted == 20; });
+  EXPECT_FALSE(closed(strangers.front()));
+  strangers.push_back(knock(""));
+  until([&] { return closed(strangers.front()); });
+}
+
+TEST_F(HubStrangersTest, WithoutDescriptorsTheOldestStrangerGoesAndAnAgentComesIn) {
+  open();
+  std::vector<io::Fd> strangers;
+  for (int i = 0; i < 40; ++i)
+    strangers.push_back(knock(""));
+  std::string bytes(kPreamble);
+  Hello hello;
+  hello.run_id = "job";
+  put_frame(bytes, hello);
+  const io::Fd agent = knock(bytes);
+  const OpenFiles few(static_cast<rlim_t>(agent.get()) + 8);
+  until([&] { return server->counts().guests == 1; });
+  until([&] { return closed(strangers.front()); });
+  EXPECT_FALSE(closed(agent));
 }
 
 TEST_F(HubStrangersTest, AnotherVersionHearsItOnBothSides) {
