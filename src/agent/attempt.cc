@@ -249,11 +249,9 @@ void NodeAgent::on_worker_end(Worker& worker) {
     apply(group_.on({EventKind::worker_ok}));
   } else {
     on_failure(worker, *end);
+    backoff_.ended(io::Clock::now());
     apply(group_.on({EventKind::worker_failed}));
   }
-  on_failure(worker, *end);
-  backoff_.ended(io::Clock::now());
-  apply(group_.on({EventKind::worker_failed}));
   if (group_.live() == 0) history_.workers_ended(unix_ms());
 }
 

@@ -29,6 +29,8 @@ const char* outcome_word(Outcome outcome) {
   switch (outcome) {
     case Outcome::succeeded:
       return "succeeded";
+    case Outcome::spare:
+      return "spare";
     case Outcome::failed:
     case Outcome::peer_failed:
       return "failed";
@@ -167,6 +169,7 @@ void NodeAgent::report(const std::string& outcome) {
       if (attempts_ > 0) log::error("{}", report.event);
       break;
     case Outcome::succeeded:
+    case Outcome::spare:
     case Outcome::signaled_early:
       break;
   }
@@ -197,7 +200,7 @@ FailureReport NodeAgent::job_report(const std::string& outcome) const {
   report.title = config_.entrypoint;
   report.run_id = config_.run_id;
   report.outcome = outcome;
-  if (group_.outcome() == Outcome::succeeded) return report;
+  if (group_.outcome() == Outcome::succeeded || group_.outcome() == Outcome::spare) return report;
   report.event = ending_event();
   // The job ended because there was no next attempt, whatever the last one came to.
   report.event_counts =
@@ -234,6 +237,7 @@ std::string NodeAgent::ending_event() const {
     case Outcome::no_rendezvous:
       return whole(*rendezvous_error_);
     case Outcome::succeeded:
+    case Outcome::spare:
       return {};
     case Outcome::failed:
     case Outcome::peer_failed:
@@ -283,6 +287,7 @@ void NodeAgent::copy_error_file_to_parent() const {
 int NodeAgent::exit_code() const {
   switch (group_.outcome()) {
     case Outcome::succeeded:
+    case Outcome::spare:
       return 0;
     case Outcome::signaled_early:
       return 128 + ending_signal();

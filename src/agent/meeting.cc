@@ -50,13 +50,20 @@ void NodeAgent::joined(Result<std::optional<Round>> outcome) {
   if (group_.state() != State::joining) return;  // a signal came first
   if (!outcome) return no_rendezvous(std::move(outcome).error());
   if (!*outcome) {
-    log::info("the job has ended; this node was a spare and had nothing to do");
+    if (attempts_ == 0)
+      log::warning("the job has ended; this node was a spare and was never used: nothing ran here");
+    else
+      log::info("the job has ended; this node was a spare in the end");
     return apply(group_.on({EventKind::spare_over}));
   }
   counted_ = (*outcome)->restarts != round_.restarts;
   round_ = **outcome;
   if (const Status sane = rendezvous::check_ranks(round_, config_.nproc); !sane)
     return no_rendezvous(sane.error());
+  for (const std::string& note : round_.notes)
+    if (std::find(said_.begin(), said_.end(), note) == said_.end())
+      log::warning("{}", printable(note, kMostWords));
+  said_ = round_.notes;
   if (round_.group_world_size > 1)
     log::info("round {}: node {} of {}, ranks {} to {} of {}, workers meet at {}:{}", round_.number,
               round_.group_rank, round_.group_world_size, round_.base_rank,
@@ -194,7 +201,8 @@ void NodeAgent::leave_rendezvous() {
   tell_outcome();
   if (!rendezvous_open_) return finish_output();
   auto how = rendezvous::Departure::failed;
-  if (group_.outcome() == Outcome::succeeded) how = rendezvous::Departure::succeeded;
+  if (group_.outcome() == Outcome::succeeded || group_.outcome() == Outcome::spare)
+    how = rendezvous::Departure::succeeded;
   if (group_.outcome() == Outcome::signaled || group_.outcome() == Outcome::signaled_early)
     how = rendezvous::Departure::stopped;
   departed_ = false;

@@ -134,6 +134,11 @@ Status NodeAgent::prepare() {
   offer.host = node_name_;
   if (config_.node_rank_given) offer.node_rank = config_.node_rank;
   offer.max_restarts = config_.max_restarts;
+  offer.replacement = config_.replacement;
+  offer.launched = {.name = rendezvous::launched_name(config_.entrypoint),
+                    .arguments = config_.entrypoint_arguments,
+                    .any = config_.conf.text("entrypoint") == "any",
+                    .version = LOCKSTEP_VERSION};
   rendezvous_ = launch::make_backend(loop_, config_, std::move(offer),
                                      [this](const std::string& addr) { return offer_store(addr); });
   rendezvous_->on_interruption(

@@ -158,9 +158,10 @@ class NodeAgent {
   std::vector<std::vector<int>> cpu_binding_;  // by local rank
 
   Round round_;
-  bool counted_ = false;     // as a restart: this round and not only a node that came or went
-  int attempts_ = 0;         // rounds in which workers were started here
-  std::string why_stopped_;  // what ended the round, other than a worker's failure here
+  std::vector<std::string> said_;  // notes of the last round
+  bool counted_ = false;           // as a restart: this round and not only a node that came or went
+  int attempts_ = 0;               // rounds in which workers were started here
+  std::string why_stopped_;        // what ended the round, other than a worker's failure here
   io::Timer waiting_timer_;
   io::Timer barrier_timer_;
   io::TimePoint waiting_since_;

@@ -88,7 +88,7 @@ WorkerGroup::Actions WorkerGroup::on_joining(Event event) {
     case EventKind::join_failed:
       return finish(Outcome::no_rendezvous);
     case EventKind::spare_over:
-      return finish(Outcome::succeeded);
+      return finish(started_ ? Outcome::succeeded : Outcome::spare);
     case EventKind::end:
       return finish(Outcome::peer_failed);
     case EventKind::stop_signal:

@@ -59,6 +59,7 @@ enum class Cause {
 
 enum class Outcome {
   succeeded,
+  spare,        // the job has ended, and this node never had a part in it
   failed,       // a worker failed and no restart was left
   peer_failed,  // ... on another node
   no_rendezvous,

@@ -201,7 +201,14 @@ TEST(WorkerGroup, JoiningCanFailOrBeStopped) {
   WorkerGroup spare(1, 0);
   spare.on({K::begin});
   spare.on({K::spare_over});
-  EXPECT_EQ(spare.outcome(), Outcome::succeeded);
+  EXPECT_EQ(spare.outcome(), Outcome::spare);
+  // One that had a part in it before is none.
+  WorkerGroup late(1, 0);
+  begin(late);
+  late.on({K::rejoin});
+  late.on({K::worker_failed});
+  late.on({K::spare_over});
+  EXPECT_EQ(late.outcome(), Outcome::succeeded);
 }
 
 // The collective breaks before the dead node is missed.

@@ -63,6 +63,7 @@ launch::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
   raw.no_python = parsed.has("no-python");
   raw.run_path = parsed.has("run-path");
   raw.max_restarts = integer(parsed, "max-restarts").value_or(raw.max_restarts);
+  raw.no_replacement = parsed.has("no-replacement");
   if (const auto text = parsed.text("monitor-interval"))
     raw.monitor_interval = python_float(*text).value_or(raw.monitor_interval);
   if (const auto text = parsed.text("restart-backoff"))

@@ -132,8 +132,8 @@ Group command() {
           }};
 }
 
-Group supervision() {
-  return {"Failure, restart, stop",
+Group restarts() {
+  return {"Restarts",
           {
               {.name = "max-restarts",
                .kind = Kind::integer,
@@ -148,6 +148,16 @@ Group supervision() {
                        "up to this; the first one does not wait; 0: none does",
                .shown_default = "30",
                .own = true},
+              {.name = "no-replacement",
+               .kind = Kind::flag,
+               .help = "no other node takes a lost one's place, the job ends",
+               .own = true},
+          }};
+}
+
+Group supervision() {
+  return {"Failure and stop",
+          {
               {.name = "monitor-interval",
                .kind = Kind::number,
                .metavar = "SECONDS",
@@ -316,7 +326,8 @@ Table make_run_table(std::string_view program) {
           kRunSummary,
           kRunEpilog,
           true,
-          {topology(), rendezvous(), command(), supervision(), logs(), placement(), other()}};
+          {topology(), rendezvous(), command(), restarts(), supervision(), logs(), placement(),
+           other()}};
 }
 
 Table make_launch_table() {

@@ -20,6 +20,10 @@ namespace lockstep::launch {
 
 struct LaunchConfig;
 
+// Every backend's: whether nodes of one role may launch programs of different names.
+inline constexpr ConfKey kEntrypointKey = {
+    .name = "entrypoint", .type = ConfKey::Type::choice, .choices = {"same", "any"}};
+
 // What a backend is made from, beside its settings in the configuration.
 struct BackendParts {
   io::Loop& loop;

@@ -97,6 +97,7 @@ Status apply_command(const RawOptions& raw, const Facts& facts, LaunchConfig& co
   LOCKSTEP_TRY(check_flags(raw));
   LOCKSTEP_TRY_ASSIGN(config.command, program_and_flags(raw, facts, config.nproc));
   config.entrypoint = raw.script;
+  config.entrypoint_arguments = static_cast<int>(raw.script_args.size());
   if (raw.legacy_launch)
     config.warnings.push_back(
         "lockstep launch stands in for torch.distributed.launch, which is deprecated: use lockstep "

@@ -102,12 +102,14 @@ struct LaunchConfig {
   std::vector<std::string> command;
   bool substitute = true;  // python string.Template on arguments (not argv[0])
   std::string entrypoint;  // file name for the report's title: script, module, or executable
+  int entrypoint_arguments = 0;
   LocalRankArgument local_rank_argument = LocalRankArgument::none;
   std::size_t local_rank_argument_at = 0;  // index in command where it is inserted
 
   // Supervision
   int max_restarts = 0;
   std::chrono::milliseconds restart_backoff{30000};  // the longest pause before one; 0: none
+  bool replacement = true;  // with restarts left another node may take a lost one's place
   std::chrono::duration<double> monitor_interval{0.1};
   std::vector<int> signals;    // that end the job, in the order given
   std::string signals_text;    // as given: TORCHELASTIC_SIGNALS_TO_HANDLE

@@ -40,6 +40,7 @@ struct RawOptions {
 
   std::int64_t max_restarts = 0;
   double restart_backoff = 30;
+  bool no_replacement = false;
   double monitor_interval = 0.1;
   std::optional<std::string> signals_to_handle;
   std::optional<std::int64_t> shutdown_timeout;

@@ -112,6 +112,7 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
                 "0 restarts at once, always");
   config.restart_backoff = std::chrono::round<std::chrono::milliseconds>(
       std::chrono::duration<double>(raw.restart_backoff));
+  config.replacement = !raw.no_replacement;
   // torchrun dies of an assertion for nan and, with its workers running, of an overflow for inf.
   if (!(raw.monitor_interval > 0) || std::isinf(raw.monitor_interval))
     return fail(Errc::invalid_input,

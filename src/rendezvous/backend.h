@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "rendezvous/launched.h"
 #include "rendezvous/round.h"
 
 #include <chrono>
@@ -23,6 +24,8 @@ struct NodeOffer {
   std::string host;              // its name for people: host::node_name()
   std::optional<int> node_rank;  // --node-rank, where given
   int max_restarts = 0;
+  bool replacement = true;  // of a lost node is waited for
+  Launched launched;
 };
 
 struct StorePlace {

@@ -1,6 +1,7 @@
 // Texts and the steps of the exchange; see the header.
 #include "rendezvous/rank_exchange.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "codec/json.h"
 
@@ -15,6 +16,8 @@ namespace lockstep::rendezvous {
 namespace {
 
 using nlohmann::json;
+constexpr std::size_t kMostName = 256;
+constexpr std::size_t kMostWords = 2000;
 constexpr std::int64_t kMostRounds = 10'000;  // to look back
 constexpr std::size_t kMostBytes = 64U << 10;
 constexpr std::int64_t kMostWorkers = 1 << 20;  // of a node
@@ -42,6 +45,30 @@ std::string lockstep_key(const RoundResult& round) {
   return round.prefix + "lockstep/round";
 }
 
+std::string told_key(const std::string& prefix) {
+  return prefix + "lockstep/launches";
+}
+std::string turned_away_key(const std::string& prefix) {
+  return prefix + "lockstep/turned_away";
+}
+
+// Nonsense is as if nothing had been said.
+void read_launched(const json& value, RoleInfo& info) {
+  if (!value.is_array() || value.size() != 4 || !value[0].is_string() ||
+      !is_count(value[1], INT32_MAX) || !value[2].is_boolean() || !value[3].is_string())
+    return;
+  info.launched = {value[0].get<std::string>().substr(0, kMostName), value[1].get<int>(),
+                   value[2].get<bool>(), value[3].get<std::string>().substr(0, kMostName)};
+}
+
+NodeFacts facts_of(const RoleInfo& info) {
+  return {.called = info.host.empty() ? fmt::format("node rank {}", info.rank) : info.host,
+          .role = info.role,
+          .launched = info.launched,
+          .local_world_size = static_cast<int>(info.local_world_size),
+          .max_restarts = info.max_restarts};
+}
+
 }  // namespace
 
 std::string encode_role_info(const RoleInfo& info) {
@@ -51,6 +78,13 @@ std::string encode_role_info(const RoleInfo& info) {
     ours += fmt::format(R"(, "lockstep_nodes": {})", codec::print_json(json(info.nodes_asked)));
   if (info.max_restarts)
     ours += fmt::format(R"(, "lockstep_max_restarts": {})", *info.max_restarts);
+  const auto quoted = [](const std::string& text) {
+    return codec::print_json(json(text), codec::JsonText::ascii);
+  };
+  if (!info.launched.name.empty() || info.launched.any)
+    ours += fmt::format(R"(, "lockstep_launches": [{}, {}, {}, {}])", quoted(info.launched.name),
+                        info.launched.arguments, info.launched.any, quoted(info.launched.version));
+  if (!info.host.empty()) ours += fmt::format(R"(, "lockstep_host": {})", quoted(info.host));
   return fmt::format(R"({{"role": {}, "rank": {}, "local_world_size": {}{}}})",
                      codec::print_json(json(info.role), codec::JsonText::ascii), info.rank,
                      info.local_world_size, ours);
@@ -74,6 +108,9 @@ Result<RoleInfo> decode_role_info(std::string_view text) {
     info.max_restarts = at->get<int>();
   if (const auto at = value.find("lockstep_nodes"); at != value.end() && at->is_string())
     info.nodes_asked = printable(at->get<std::string>().substr(0, 64));
+  if (const auto at = value.find("lockstep_launches"); at != value.end()) read_launched(*at, info);
+  if (const auto at = value.find("lockstep_host"); at != value.end() && at->is_string())
+    info.host = printable(at->get<std::string>().substr(0, kMostName));
   return info;
 }
 
@@ -123,6 +160,7 @@ std::string encode_lockstep(const Assignment& made) {
   for (std::size_t rank = 0; rank < made.ours.size(); ++rank)
     if (!made.ours[rank]) strangers.push_back(rank);
   return codec::print_json(json{{"max_restarts", made.max_restarts},
+                                {"notes", made.notes},
                                 {"restarts", made.restarts},
                                 {"strangers", std::move(strangers)}});
 }
@@ -137,6 +175,10 @@ void decode_lockstep(std::string_view text, Assignment& made) {
   made.restarts = std::max(made.restarts, value["restarts"].get<int>());
   if (const auto at = value.find("max_restarts"); at != value.end() && is_count(*at, INT32_MAX))
     made.max_restarts = at->get<int>();
+  if (const auto at = value.find("notes"); at != value.end() && at->is_array())
+    for (const json& note : *at)
+      if (note.is_string() && made.notes.size() < kMostNotes)
+        made.notes.push_back(printable(note.get<std::string>(), kMostWords));
   made.ours.assign(made.ours.size(), true);
   for (const json& rank : value["strangers"])
     if (is_count(rank, kMostWorkers) && rank.get<std::size_t>() < made.ours.size())
@@ -144,6 +186,85 @@ void decode_lockstep(std::string_view text, Assignment& made) {
 }
 
 }  // namespace
+
+// --- what the nodes launch ---
+
+namespace {
+
+// The first of each role stands for it.
+std::optional<Error> first_other_of(const std::vector<RoleInfo>& infos, const std::string& run_id) {
+  std::map<std::string_view, const RoleInfo*> firsts;
+  for (const RoleInfo& info : infos) {
+    if (info.launched.name.empty() || info.launched.any) continue;
+    const auto [first, fresh] = firsts.try_emplace(info.role, &info);
+    if (fresh || first->second->launched.name == info.launched.name) continue;
+    return other_program(facts_of(info), facts_of(*first->second), run_id);
+  }
+  return std::nullopt;
+}
+
+std::string first_of_each_role(const std::vector<RoleInfo>& infos) {
+  std::map<std::string_view, const RoleInfo*> firsts;
+  for (const RoleInfo& info : infos)
+    if (!info.launched.name.empty() && !info.launched.any) firsts.try_emplace(info.role, &info);
+  json told = json::array();
+  for (const auto& [role, info] : firsts)
+    told.push_back(encode_role_info(*info));
+  return codec::print_json(told);
+}
+
+std::vector<std::string> notes_of(const std::vector<RoleInfo>& infos) {
+  std::vector<NodeFacts> nodes;
+  nodes.reserve(infos.size());
+  for (const RoleInfo& info : infos)
+    nodes.push_back(facts_of(info));
+  return differences(nodes);
+}
+
+// From rank 0, in the place of ranks.
+std::optional<Error> decode_refusal(std::string_view text) {
+  const json value = parse(text);
+  if (!value.is_object() || !value.contains("message") || !value["message"].is_string())
+    return std::nullopt;
+  Error error{
+      Errc::invalid_input, printable(value["message"].get<std::string>(), kMostWords), {}, 0};
+  if (value.contains("hint") && value["hint"].is_string())
+    error.hint = printable(value["hint"].get<std::string>(), kMostWords);
+  return error;
+}
+
+std::optional<Error> compare(std::string_view told, const RoleInfo& own,
+                             const std::string& run_id) {
+  const json value = parse(told);
+  if (!value.is_array()) return std::nullopt;
+  for (const json& text : value) {
+    if (!text.is_string()) continue;
+    const auto info = decode_role_info(text.get<std::string>());
+    if (!info) continue;
+    if (auto differs = other_program(facts_of(own), facts_of(*info), run_id)) return differs;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void compare_with_round(KeyValue& keys, const std::string& prefix, const RoleInfo& own,
+                        const std::string& run_id, std::function<void(Status)> done) {
+  keys.probe(told_key(prefix), [&keys, prefix, own, run_id, done = std::move(done)](
+                                   const Result<std::optional<std::string>>& told) {
+    if (!told || !*told) return done({});
+    const auto differs = compare(**told, own, run_id);
+    if (!differs) return done({});
+    keys.set(turned_away_key(prefix), differs->message,
+             [differs, done](const Result<void>&) { done(tl::make_unexpected(*differs)); });
+  });
+}
+
+std::unique_ptr<KeyValue::Watch> watch_turned_away(KeyValue& keys, const std::string& prefix) {
+  return keys.watch(turned_away_key(prefix), [](const std::string& text) {
+    log::warning("{}: it was turned away", printable(text, kMostWords));
+  });
+}
 
 // --- the driver ---
 
@@ -156,6 +277,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
   void start();
   void collect();
   void hand_out(const std::vector<std::string>& texts);
+  void refuse(const std::vector<RoleInfo>& infos, Error error);
   void fetch();
   void fetch_from_stranger();
   void find_store(const std::string& ranks, std::int64_t round);
@@ -206,6 +328,7 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
       return failed(std::move(info).error().within(fmt::format("node rank {}", infos.size())));
     infos.push_back(std::move(*info));
   }
+  if (auto differs = first_other_of(infos, in.run_id)) return refuse(infos, std::move(*differs));
   auto made_ranks = assign_ranks(infos);
   if (!made_ranks) return failed(std::move(made_ranks).error());
   const std::vector<AssignedRanks> assigned = std::move(*made_ranks);
@@ -222,8 +345,10 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
     made.ours.push_back(info.restarts.has_value());
     made.nodes_asked.push_back(info.nodes_asked);
   }
+  made.notes = notes_of(infos);
   // Before the ranks: whoever has those can look this up without waiting.
-  KeyValue::Entries entries{{lockstep_key(in.round), encode_lockstep(made)}};
+  KeyValue::Entries entries{{lockstep_key(in.round), encode_lockstep(made)},
+                            {told_key(in.round.prefix), first_of_each_role(infos)}};
   for (std::size_t rank = 0; rank < assigned.size(); ++rank)
     entries.emplace_back(ranks_key(in.round, rank), encode_assigned_ranks(assigned[rank]));
   keys.multi_set(entries,
@@ -231,6 +356,17 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
                    if (!written) return self->failed(std::move(written).error());
                    self->finish(std::move(made));
                  });
+}
+
+// A program that the others do not launch: no ranks, but the reason, for every agent of ours.
+void Exchange::refuse(const std::vector<RoleInfo>& infos, Error error) {
+  KeyValue::Entries entries;
+  const std::string text =
+      codec::print_json(json{{"message", error.message}, {"hint", error.hint}});
+  for (std::size_t rank = 1; rank < infos.size(); ++rank)
+    if (infos[rank].restarts) entries.emplace_back(ranks_key(in.round, rank), text);
+  keys.multi_set(entries, [self = shared_from_this(), error = std::move(error)](
+                              const Result<void>&) { self->finish(tl::make_unexpected(error)); });
 }
 
 void Exchange::fetch() {
@@ -279,6 +415,8 @@ void Exchange::find_store(const std::string& ranks, std::int64_t round) {
 }
 
 void Exchange::understand(const std::vector<std::string>& texts) {
+  if (auto refused = decode_refusal(texts.at(0)))
+    return finish(tl::make_unexpected(std::move(*refused)));
   auto ranks = decode_assigned_ranks(texts.at(0));
   if (!ranks) return failed(std::move(ranks).error());
   Assignment made;

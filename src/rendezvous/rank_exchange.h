@@ -27,6 +27,8 @@ struct RoleInfo {
   std::optional<int> restarts = {};
   std::string nodes_asked = {};  // --nnodes; empty: unknown
   std::optional<int> max_restarts = {};
+  Launched launched = {};
+  std::string host = {};  // the node's name for people
   bool operator==(const RoleInfo&) const = default;
 };
 std::string encode_role_info(const RoleInfo& info);
@@ -49,14 +51,23 @@ Result<std::vector<AssignedRanks>> assign_ranks(std::span<const RoleInfo> infos)
 struct Assignment {
   StorePlace workers;
   AssignedRanks ranks;
-  int restarts = 0;              // the most that any of the agents knows of
-  int max_restarts = INT32_MAX;  // the lowest, where all are Lockstep's and say it
-  std::vector<bool> ours;        // by rank: the node has a Lockstep agent, as rank 0 knows
+  int restarts = 0;                     // the most that any of the agents knows of
+  int max_restarts = INT32_MAX;         // the lowest, where all are Lockstep's and say it
+  std::vector<bool> ours;               // by rank: the node has a Lockstep agent, as rank 0 knows
+  std::vector<std::string> notes = {};  // what the nodes differ in, for people
   std::vector<std::string> nodes_asked = {};  // rank 0 only: by rank, what they were started with
 };
 
+// What a node launches is compared with what the round of that prefix does, if there is one: for
+// one that comes later. Calls back with the error that says who launches what.
+void compare_with_round(KeyValue& keys, const std::string& prefix, const RoleInfo& own,
+                        const std::string& run_id, std::function<void(Status)> done);
+// Rank 0 hears of those who were turned away so.
+std::unique_ptr<KeyValue::Watch> watch_turned_away(KeyValue& keys, const std::string& prefix);
+
 struct RankExchange {
   RoundResult round;
+  std::string run_id = {};                     // for messages
   RoleInfo own;                                // its rank is the round's
   std::optional<StorePlace> offered;           // by rank 0: its own; others: nothing
   std::optional<StorePlace> known_store = {};  // static: nobody needs to be told

@@ -136,6 +136,73 @@ TEST_F(ExchangeTest, NonsenseAndSilence) {
   EXPECT_EQ(silent->error().code, Errc::timeout);
 }
 
+RoleInfo launching(std::string program, std::string host) {
+  RoleInfo info;
+  info.restarts = 0;
+  info.max_restarts = 2;
+  info.launched = {std::move(program), 1, false, "1.0"};
+  info.host = std::move(host);
+  return info;
+}
+
+TEST(RankTexts, WhatIsLaunchedComesBack) {
+  const RoleInfo info = launching("tr\"ain.py", "trn-1");
+  EXPECT_EQ(decode_role_info(encode_role_info(info)).value(), info);
+  const std::string start =
+      R"({"role": "a", "rank": 0, "local_world_size": 1, "lockstep_launches": )";
+  for (const char* bad : {"1}", "[]}", R"(["a", -1, false, "1"]})", R"([1, 1, false, "1"]})"})
+    EXPECT_TRUE(decode_role_info(start + bad).value().launched.name.empty()) << bad;
+}
+
+TEST_F(ExchangeTest, AnotherProgramIsNamedToAllAgentsOfOurs) {
+  std::optional<Result<Assignment>> got[2];
+  for (const std::size_t rank : {1U, 0U}) {
+    RankExchange exchange{.round = round(rank, 2),
+                          .run_id = "job",
+                          .own = rank == 0 ? launching("train.py", "a") : launching("eval.py", "b"),
+                          .offered = {}};
+    if (rank == 0) exchange.offered = StorePlace{"10.0.0.1", 4711};
+    exchange_ranks(*clients[rank], exchange,
+                   [&got, rank](Result<Assignment> made) { got[rank] = std::move(made); });
+  }
+  until([&] { return got[0] && got[1]; });
+  for (const auto& made : got) {
+    ASSERT_FALSE(*made);
+    EXPECT_EQ(made->error().message,
+              "b launches eval.py, a launches train.py, both as role 'default' of the job 'job'");
+    EXPECT_FALSE(made->error().hint.empty());
+  }
+}
+
+TEST_F(ExchangeTest, OneThatComesLaterComparesItselfAndDifferencesAreTold) {
+  std::optional<Result<Assignment>> got[2];
+  for (const std::size_t rank : {1U, 0U}) {
+    RankExchange exchange{.round = round(rank, 2),
+                          .run_id = "job",
+                          .own = launching("train.py", rank == 0 ? "a" : "b"),
+                          .offered = {}};
+    if (rank == 0) exchange.offered = StorePlace{"10.0.0.1", 4711};
+    if (rank == 1) exchange.own.launched.arguments = 2;
+    exchange_ranks(*clients[rank], exchange,
+                   [&got, rank](Result<Assignment> made) { got[rank] = std::move(made); });
+  }
+  until([&] { return got[0] && got[1]; });
+  for (const auto& made : got)
+    EXPECT_EQ((*made)->notes, (std::vector<std::string>{
+                                  "train.py is launched with different numbers of arguments: 1 "
+                                  "(a), 2 (b)"}));
+  for (const bool same : {true, false}) {
+    std::optional<Status> compared;
+    compare_with_round(*clients[2], "p.4/", launching(same ? "train.py" : "eval.py", "c"), "job",
+                       [&](Status outcome) { compared = std::move(outcome); });
+    until([&] { return compared.has_value(); });
+    ASSERT_EQ(compared->has_value(), same);
+  }
+  until([&] { return server->engine().get("/p.4/lockstep/turned_away").has_value(); });
+  EXPECT_EQ(server->engine().get("/p.4/lockstep/turned_away"),
+            "c launches eval.py, a launches train.py, both as role 'default' of the job 'job'");
+}
+
 TEST_F(ExchangeTest, ExitBarrier) {
   std::optional<Result<void>> ended[3];
   const auto enter = [&](std::size_t rank, milliseconds timeout) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lockstep::rendezvous {
 
@@ -21,6 +22,7 @@ struct Round {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;
   bool use_agent_store = true;  // workers are clients of the store at master_addr:master_port
+  std::vector<std::string> notes = {};  // differences between its nodes, for people
 };
 
 // Another node has made it: whether `workers` of this one have ranks in it.

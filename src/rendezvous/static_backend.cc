@@ -198,12 +198,15 @@ void StaticBackend::join(Done<std::optional<Round>> done) {
                                   .world = static_cast<std::size_t>(settings_.nodes),
                                   .nodes = {},
                                   .prefix = prefix(rounds_)},
+                        .run_id = settings_.run_id,
                         .own = {.role = settings_.offer.role,
                                 .rank = 0,
                                 .local_world_size = settings_.offer.local_world_size,
                                 .restarts = restarts_,
                                 .nodes_asked = {},
-                                .max_restarts = settings_.offer.max_restarts},
+                                .max_restarts = settings_.offer.max_restarts,
+                                .launched = settings_.offer.launched,
+                                .host = settings_.offer.host},
                         .offered = {},
                         .known_store = settings_.master,
                         .timeout = settings_.timeout};
@@ -274,7 +277,8 @@ void StaticBackend::begin_round(const Assignment& made) {
                  .role_world_size = static_cast<int>(made.ranks.role_world_size),
                  .master_addr = settings_.master.addr,
                  .master_port = settings_.master.port,
-                 .use_agent_store = true});
+                 .use_agent_store = true,
+                 .notes = made.notes});
 }
 
 void StaticBackend::on_failure(const FailureRecord& record) {

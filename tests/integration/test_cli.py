@@ -277,8 +277,8 @@ OPTIONS = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf 
 monitor-interval start-method event-log-handler role module no-python run-path log-dir redirects tee
 log-line-prefix-template local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters node-rank
 master-addr master-port local-addr logs-specs numa-binding signals-to-handle shutdown-timeout
-virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file explain
-restart-backoff""".split()
+virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file
+no-replacement explain restart-backoff""".split()
 
 
 def test_help_names_every_option():

@@ -172,7 +172,7 @@ def test_a_host_that_vanished_is_left_out_and_comes_back_after_a_boot(job, hosts
 def test_a_fixed_job_that_lost_a_host_ends_with_its_name(job, hosts, backend):
     a, b, c = hosts(3)
     job = job(backend, "3")
-    job.start(a, b, c)
+    job.start(a, b, c, options=("--no-replacement",))
     job.goes_on_with(a, b, c)
     c.vanish()
     for host in (a, b):

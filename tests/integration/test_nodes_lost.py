@@ -87,11 +87,11 @@ fi"""
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
 def test_heartbeats_go_on_while_a_leftover_cannot_be_killed(static):
-    node0 = static.node(0, "--max-restarts", 1, settings=QUICK, actions=(SHOW, "%0", "pause"))
+    node0 = static.node(0, "--max-restarts", 1, settings=QUICK + ",entrypoint=any", actions=(SHOW, "%0", "pause"))
     listening(static.port)
     bound = ("setpriv", "--bounding-set=-kill", "--inh-caps=-kill")
-    node1 = static.lockstep.start(*static.command(1, "--max-restarts", 1, settings=QUICK), "--no-python", "/bin/sh", "-c",
-                                  LEAVE_BEHIND, program=(*bound, BUILD / "lockstep", "run"))
+    node1 = static.lockstep.start(*static.command(1, "--max-restarts", 1, settings=QUICK + ",entrypoint=any"),
+                                  "--no-python", "/bin/sh", "-c", LEAVE_BEHIND, program=(*bound, BUILD / "lockstep", "run"))
     starts(node0, 1)
     (left,) = until(lambda: [pid for pid, comm in node1.living().items() if comm == "sleep"], what="a leftover")
     until(lambda: not any(comm == "sh" for comm in node1.living().values()), what="node 1 sweeps")

@@ -16,6 +16,7 @@ inline constexpr std::array kDynamicKeys = {
     ConfKey{.name = "read_timeout", .otherwise = 60},
     ConfKey{.name = "heartbeat_timeout", .otherwise = 5},
     ConfKey{.name = "keep_alive_interval", .otherwise = 5},
+    kEntrypointKey,
     ConfKey{.name = "keep_alive_max_attempt", .otherwise = 3},
 };
 

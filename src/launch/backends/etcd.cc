@@ -19,6 +19,7 @@ constexpr std::array kKeys = {
     ConfKey{
         .name = "etcd_prefix", .type = ConfKey::Type::text, .text_otherwise = "/torchelastic/p2p"},
     kProtocolKey,
+    kEntrypointKey,
     ConfKey{.name = "cert", .type = ConfKey::Type::file},
     ConfKey{.name = "key", .type = ConfKey::Type::file},
     ConfKey{.name = "cacert", .type = ConfKey::Type::file},

@@ -15,6 +15,7 @@ inline constexpr std::array kHubKeys = {
     ConfKey{.name = "read_timeout", .otherwise = 600},
     ConfKey{.name = "heartbeat_timeout", .otherwise = 5},
     ConfKey{.name = "keep_alive_interval", .otherwise = 1},
+    kEntrypointKey,
     ConfKey{.name = "keep_alive_max_attempt", .otherwise = 5},
 };
 

@@ -15,6 +15,7 @@ constexpr std::array kOrders = {RankOrder::node_rank};
 constexpr std::array kKeys = {
     ConfKey{.name = "timeout", .otherwise = 900, .least = 0},
     ConfKey{.name = "keep_alive_interval", .otherwise = 5},
+    kEntrypointKey,
     ConfKey{.name = "keep_alive_max_attempt", .otherwise = 3},
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "rendezvous/dynamic/state_codec.h"
 #include "rendezvous/exit_barrier.h"
 
 #include <fmt/core.h>
@@ -47,6 +48,7 @@ DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> pla
 }
 
 DynamicBackend::~DynamicBackend() {
+  turned_away_.reset();
   board_.reset();
   driver_.reset();
 }
@@ -62,8 +64,34 @@ void DynamicBackend::open(Done<void> done) {
     place_->announce(driver_->self());
     place_->on_guest_lost([this](const std::string& node) { driver_->guest_lost(node); });
     driver_->on_watched([this](const RendezvousState& state) { on_watched(state); });
-    done({});
+    compare_launches(done);
   });
+}
+
+// With the round that is under way: this node may be a stranger in it. Where none is the ranks
+// tell.
+void DynamicBackend::compare_launches(const Done<void>& done) {
+  const std::weak_ptr<const bool> life = life_;
+  place_->state().read([this, life, done](const Result<StateStore::Stored>& stored) {
+    if (life.expired()) return;
+    const auto state =
+        stored && stored->text != kNoState ? decode_state(stored->text) : Result<RendezvousState>{};
+    if (!state || !state->complete || state->closed) return done({});
+    compare_with_round(place_->keys(), round_prefix(settings_.run_id, state->round), own_info(),
+                       settings_.run_id, done);
+  });
+}
+
+RoleInfo DynamicBackend::own_info() const {
+  RoleInfo info;
+  info.role = settings_.offer.role;
+  info.local_world_size = settings_.offer.local_world_size;
+  info.restarts = restarts_;
+  info.nodes_asked = asked_;
+  info.max_restarts = settings_.offer.max_restarts;
+  info.launched = settings_.offer.launched;
+  info.host = settings_.offer.host;
+  return info;
 }
 
 void DynamicBackend::join(Done<std::optional<Round>> done) {
@@ -71,6 +99,7 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   in_barrier_ = false;
   barrier_done_ = nullptr;
   agreeing_ = nullptr;
+  turned_away_.reset();
   board_.reset();
   if (driver_) place_->keys().forget_waits();
   if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
@@ -91,11 +120,8 @@ void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& 
   all_ours_ = std::all_of(round_.nodes.begin(), round_.nodes.end(),
                           [](const Node& node) { return badge_of(node).has_value(); });
   RankExchange exchange{.round = round_, .own = {}, .offered = {}};
-  exchange.own.role = settings_.offer.role;
-  exchange.own.local_world_size = settings_.offer.local_world_size;
-  exchange.own.restarts = restarts_;
-  exchange.own.max_restarts = settings_.offer.max_restarts;
-  exchange.own.nodes_asked = asked_;
+  exchange.own = own_info();
+  exchange.run_id = settings_.run_id;
   exchange.prefix_of = [id = settings_.run_id](std::int64_t number) {
     return round_prefix(id, number);
   };
@@ -125,6 +151,9 @@ void DynamicBackend::void_round(const std::string& why) {
 
 void DynamicBackend::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
   restarts_ = made.restarts;
+  max_restarts_ = std::min(made.max_restarts, settings_.offer.max_restarts);
+  to_replace_.clear();
+  if (round_.rank == 0) turned_away_ = watch_turned_away(place_->keys(), round_.prefix);
   looks_at_too_few_ = 0;
   warn_of_other_settings(made);
   std::vector<bool> ours;
@@ -136,6 +165,7 @@ void DynamicBackend::begin_round(const Assignment& made, const Done<std::optiona
   in_round_ = true;
   board_->on_failure([this](const FailureRecord& record) {
     restarts_ = std::max(restarts_, record.restarts);
+    if (record.gone && !record.final) to_replace_ = record.line;
     interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin,
               told_line(record, static_cast<int>(round_.rank)));
   });
@@ -150,7 +180,8 @@ void DynamicBackend::begin_round(const Assignment& made, const Done<std::optiona
              .role_world_size = static_cast<int>(made.ranks.role_world_size),
              .master_addr = made.workers.addr,
              .master_port = made.workers.port,
-             .use_agent_store = true});
+             .use_agent_store = true,
+             .notes = made.notes});
 }
 
 void DynamicBackend::interrupt(Interruption::Kind kind, std::string why) {
@@ -207,9 +238,24 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   if (left >= settings_.dynamic.min_nodes) return miss(state, Interruption::Kind::rejoin, why);
   // A survivor that joins again is in no list for a moment.
   if (++looks_at_too_few_ < kLooksToBeSure) return;
+  if (awaits_replacement()) {
+    to_replace_ = why;
+    if (in_round_) ++restarts_;
+    return miss(
+        state, Interruption::Kind::rejoin,
+        fmt::format(
+            "{}; restart {} of {}, and up to {} s for another node to take its place", why,
+            restarts_, max_restarts_,
+            std::chrono::ceil<std::chrono::seconds>(settings_.dynamic.join_timeout).count()));
+  }
   miss(state, Interruption::Kind::end,
        fmt::format("{}, and {} of at least {} nodes are left", why, left,
                    settings_.dynamic.min_nodes));
+}
+
+// Of a lost node, when too few are left: by any new one of this run id. It costs a restart.
+bool DynamicBackend::awaits_replacement() const {
+  return settings_.offer.replacement && restarts_ < max_restarts_;
 }
 
 // Who hears of it sees only nodes that wait to join again: it is told which one is missing.
@@ -289,6 +335,7 @@ void DynamicBackend::tell_stop() {
 // A host that is about to go waits for its guests.
 void DynamicBackend::part() {
   if (leaving_ || place_->hosts()) return;
+  turned_away_.reset();
   board_.reset();
   driver_.reset();
   place_->part();
@@ -321,6 +368,7 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   if (how == Departure::failed && driver_ && driver_->unheard()) how = Departure::stopped;
   const bool runs = std::exchange(in_round_, false);
   const bool had_round = board_ != nullptr;
+  turned_away_.reset();  // its connection is no guest's, whom a host would wait for
   leaving_ = true;
   agreeing_ = nullptr;
   in_barrier_ = false;
@@ -350,11 +398,13 @@ void DynamicBackend::say_goodbye(Departure how) {
   // Who fails in a round of which it told nothing could not begin it; nor will there be another.
   const bool failed = how == Departure::failed;
   // The host takes with it what the others meet at.
-  const bool final = failed || place_->hosts() || listed < settings_.dynamic.min_nodes + 1;
+  const bool too_few = listed < settings_.dynamic.min_nodes + 1;
+  const bool replaced = too_few && awaits_replacement();
+  const bool final = failed || place_->hosts() || (too_few && !replaced);
   board_->tell({static_cast<int>(round_.rank),
                 fmt::format("{} has left: it {}", place_->node_address(),
                             failed ? "could not start its workers" : "was told to stop"),
-                final, restarts_, true});
+                final, restarts_ + (replaced && !final ? 1 : 0), true});
 }
 
 // Others may still have to hear that all is over: a host that goes takes the answers with it.
@@ -402,8 +452,10 @@ std::string DynamicBackend::waiting_for() const {
   const bool enough = names.size() >= settings_.dynamic.max_nodes && !state.complete;
   const std::string strangers = place_->strangers();
   return fmt::format(
-      "{} of {} nodes have joined '{}' at {}{}{}{}{}{}", names.size(), range, settings_.run_id,
+      "{} of {} nodes have joined '{}' at {}{}{}{}{}{}{}", names.size(), range, settings_.run_id,
       place_->describe(), names.empty() ? "" : ": ", names_of(names),
+      to_replace_.empty() ? ""
+                          : "; a new node may take the place of one that was lost: " + to_replace_,
       enough ? "; all that this node waits for, so another one's --nnodes is larger" : "",
       strangers.empty() ? "" : "; ", strangers);
 }

@@ -44,6 +44,9 @@ class DynamicBackend : public Backend {
   std::string waiting_for() const override;
 
  private:
+  void compare_launches(const Done<void>& done);
+  RoleInfo own_info() const;
+  bool awaits_replacement() const;
   void agree(RoundResult round, const Done<std::optional<Round>>& done);
   void fail_join(const Error& error, const Done<std::optional<Round>>& done);
   void void_round(const std::string& why);
@@ -69,6 +72,9 @@ class DynamicBackend : public Backend {
   std::unique_ptr<RoundBoard> board_;
   RoundResult round_;
   int restarts_ = 0;
+  int max_restarts_ = 0;    // of the round: the lowest
+  std::string to_replace_;  // whose place is free: "b is gone (...)"
+  std::unique_ptr<KeyValue::Watch> turned_away_;
   bool leaving_ = false;
   bool in_round_ = false;                    // and not interrupted yet
   SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly

@@ -85,6 +85,9 @@ void EtcdLegacy::agree(const LegacyState& state, const Done<std::optional<Round>
   exchange.own.local_world_size = settings_.offer.local_world_size;
   exchange.own.restarts = restarts_;
   exchange.own.max_restarts = settings_.offer.max_restarts;
+  exchange.own.launched = settings_.offer.launched;
+  exchange.own.host = settings_.offer.host;
+  exchange.run_id = settings_.run_id;
   exchange.timeout = settings_.read_timeout;
   if (driver_->rank() == 0) {
     auto place = offer_place();
@@ -119,6 +122,7 @@ void EtcdLegacy::void_round(const std::string& why) {
 
 void EtcdLegacy::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
   restarts_ = made.restarts;
+  max_restarts_ = std::min(made.max_restarts, settings_.offer.max_restarts);
   std::vector<bool> ours(round_->participants, false);
   for (const auto& [rank, agent] : round_->agents)
     ours[rank] = true;
@@ -140,7 +144,8 @@ void EtcdLegacy::begin_round(const Assignment& made, const Done<std::optional<Ro
              .role_world_size = static_cast<int>(made.ranks.role_world_size),
              .master_addr = made.workers.addr,
              .master_port = made.workers.port,
-             .use_agent_store = round_->all_ours()});
+             .use_agent_store = round_->all_ours(),
+             .notes = made.notes});
 }
 
 void EtcdLegacy::interrupt(Interruption::Kind kind, std::string why) {
@@ -188,6 +193,14 @@ void EtcdLegacy::on_gone(const std::vector<std::size_t>& gone, bool closed) {
   if (closed) return interrupt(Interruption::Kind::end, why + ", and the rendezvous is closed");
   const std::size_t left = round_->participants - std::min(gone.size(), round_->participants);
   if (left >= settings_.rules.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
+  if (round_->all_ours() && settings_.offer.replacement && restarts_ < max_restarts_) {
+    if (in_round_) ++restarts_;
+    return interrupt(
+        Interruption::Kind::rejoin,
+        fmt::format("{}; restart {} of {}, and up to {} s for another node to take its place", why,
+                    restarts_, max_restarts_,
+                    std::chrono::ceil<std::chrono::seconds>(settings_.rules.join_timeout).count()));
+  }
   interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
                                                  left, settings_.rules.min_nodes));
 }

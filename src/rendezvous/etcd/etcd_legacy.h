@@ -66,6 +66,7 @@ class EtcdLegacy : public Backend {
   std::unique_ptr<RoundBoard> board_;
   std::optional<LegacyState> round_;
   int restarts_ = 0;
+  int max_restarts_ = 0;   // of the round: the lowest
   bool in_round_ = false;  // and not interrupted yet
   Done<std::optional<Round>> agreeing_;
   bool in_barrier_ = false;

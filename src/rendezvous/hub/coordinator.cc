@@ -122,6 +122,7 @@ bool Coordinator::fits(const Member& member, const Join& join) {
     turn_away(member, text, "give every node the same --nnodes");
     return false;
   }
+  if (!launches_the_same(member, join)) return false;
   if (join.node_rank < 0) return true;
   for (const auto& [peer, other] : members_) {
     if (&other == &member || other.stage == Stage::idle) continue;
@@ -131,6 +132,27 @@ bool Coordinator::fits(const Member& member, const Join& join) {
                     other.called(), other.offer.address, join.host, join.address);
     turn_away(member, text, "give every node a --node-rank of its own");
     return false;
+  }
+  return true;
+}
+
+// Who is here already decides what the job launches. A node that was in a round before knows better
+// than one that was not: after a takeover a stranger may have come first.
+bool Coordinator::launches_the_same(const Member& member, const Join& join) {
+  for (auto& [peer, other] : members_) {
+    if (&other == &member || other.stage == Stage::idle || other.returning) continue;
+    const Launched& theirs = other.offer.launched;
+    if (other.offer.role != join.role || theirs.any || theirs.name.empty()) continue;
+    // It has been compared with all others, or they with it.
+    if (theirs.name == join.launched.name) return true;
+    const auto differs = other_program(facts_of(join), facts_of(other.offer), settings_.run_id);
+    if (!differs) return true;
+    const bool stranger = other.stage == Stage::joined && other.offer.last_round < 0;
+    if (!stranger || join.last_round < 0) {
+      turn_away(member, differs->message, differs->hint);
+      return false;
+    }
+    refuse(other, Why::settings, differs->message, differs->hint);
   }
   return true;
 }
@@ -193,6 +215,7 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
     return give_up_round(text);
   }
   ++restarts_;
+  current_->paid = true;
   write_down();
   interrupt(false, failed.line, member.peer);
   consider(now);
@@ -250,11 +273,41 @@ void Coordinator::lose(PeerId peer, const std::string& why, Time now) {
 
 void Coordinator::missing_from_round(const std::string& why) {
   if (viable() >= settings_.min_nodes) return interrupt(false, why, 0);
+  if (awaits_replacement(why)) return;
   const std::string text =
       fmt::format("{}; {} {} left of at least {}", why, viable(),
                   viable() == 1 ? "node is" : "nodes are", settings_.min_nodes);
   interrupt(true, text, 0);
   give_up_round(text);
+}
+
+// With a restart left too few nodes are not the end: the next one of this run id takes the place.
+// All that are lost before there is a new round cost one restart together, as does a worker's
+// failure that comes with them.
+bool Coordinator::awaits_replacement(const std::string& why) {
+  if (!current_ || !current_->replacement || !current_->finished_and_gone.empty()) return false;
+  if (!current_->paid && restarts_ >= current_->lowest_max_restarts) return false;
+  // Nobody would wait.
+  if (count(Stage::joined) + count(Stage::placed) + count(Stage::finished) == 0) return false;
+  if (!std::exchange(current_->paid, true)) {
+    ++restarts_;
+    write_down();
+  }
+  current_->lost.push_back(why);
+  interrupt(false,
+            fmt::format("{}; restart {} of {}, and up to {} s for another node to take its place",
+                        why, restarts_, current_->lowest_max_restarts,
+                        std::chrono::ceil<std::chrono::seconds>(replacement_time()).count()),
+            0);
+  return true;
+}
+
+// What the most patient of those who are left allows.
+Ms Coordinator::replacement_time() const {
+  std::uint32_t most = 0;
+  for (const auto& [peer, member] : members_)
+    if (member.rank >= 0) most = std::max(most, member.offer.join_timeout_ms);
+  return Ms(most);
 }
 
 // --- the end ---

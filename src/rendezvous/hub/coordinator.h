@@ -131,7 +131,10 @@ class Coordinator {
     std::size_t size = 0;
     std::vector<int> finished_and_gone;  // ranks
     int lowest_max_restarts = 0;
+    bool replacement = true;  // of lost nodes: all want it
     bool interrupted = false;
+    bool paid = false;                   // its end has cost a restart
+    std::vector<std::string> lost = {};  // whose places nobody has taken: "b is gone: ..."
     bool adopted = false;                // of another coordinator
     std::optional<Time> adopting_since;  // not all of its nodes have come over yet
     std::optional<int> first_failed;     // rank
@@ -147,6 +150,7 @@ class Coordinator {
   bool keep_offered_place(PeerId gone, PeerId peer, Time now);
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
+  bool launches_the_same(const Member& member, const Join& join);
   void turn_away(const Member& member, const std::string& text, const std::string& hint);
   void on_failed(Member& member, const Failed& failed, Time now);
   void on_finish(Member& member, const Finish& finish);
@@ -155,6 +159,8 @@ class Coordinator {
   void remove(PeerId peer, const std::string& why, Time now);
   void expect_back(const Member& member, Time now);
   void missing_from_round(const std::string& why);
+  bool awaits_replacement(const std::string& why);
+  Ms replacement_time() const;
   void interrupt(bool end, const std::string& why, PeerId except);
   void end_job(Outcome outcome, const std::string& why);
   void spend_job(Outcome outcome, const std::string& why);
@@ -194,6 +200,7 @@ class Coordinator {
   void on_report(Member& member, TellReport tell, Time now);
   bool all_reported() const;
   void push_reports();
+  std::string wanted() const;
   std::string barrier_status() const;
   std::string names(std::initializer_list<Stage> stages, bool of_round) const;
   void send(PeerId to, const Frame& frame, bool close = false);

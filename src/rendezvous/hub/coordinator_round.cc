@@ -190,10 +190,12 @@ void Coordinator::place(const StoreOffer& offer) {
   const Proposal proposal = std::move(*proposal_);
   proposal_.reset();
   std::vector<RoleInfo> infos;
+  std::vector<NodeFacts> nodes;
   infos.reserve(proposal.ranks.size());
   for (const PeerId peer : proposal.ranks) {
     const Join& join = members_.at(peer).offer;
     infos.push_back({join.role, 0, join.local_world_size});
+    nodes.push_back(facts_of(join));
   }
   const auto made_ranks = assign_ranks(infos);
   if (!made_ranks) return give_up_round(made_ranks.error().message);
@@ -206,10 +208,13 @@ void Coordinator::place(const StoreOffer& offer) {
   current_->number = proposal.number;
   current_->size = ranked_ = infos.size();
   current_->lowest_max_restarts = INT32_MAX;
-  for (const PeerId peer : proposal.ranks)
-    current_->lowest_max_restarts =
-        std::min(current_->lowest_max_restarts, members_.at(peer).offer.max_restarts);
+  for (const PeerId peer : proposal.ranks) {
+    const Join& join = members_.at(peer).offer;
+    current_->lowest_max_restarts = std::min(current_->lowest_max_restarts, join.max_restarts);
+    current_->replacement = current_->replacement && join.replacement;
+  }
   reports_.clear();
+  const std::vector<std::string> notes = differences(nodes);
   for (std::size_t i = 0; i < infos.size(); ++i) {
     Member& member = members_.at(proposal.ranks[i]);
     member.rank = static_cast<int>(i);
@@ -226,7 +231,8 @@ void Coordinator::place(const StoreOffer& offer) {
                               .role_world_size = static_cast<int>(ranks[i].role_world_size),
                               .master_addr = offer.addr,
                               .master_port = offer.port,
-                              .use_agent_store = true}});
+                              .use_agent_store = true,
+                              .notes = notes}});
   }
 }
 

@@ -46,6 +46,7 @@ void Coordinator::adopt(const Join& offer, Time now) {
   seats_.assign(current_->size, Nonce{});
   // A failed worker had ended it already, or somebody has come who does not hold it any more.
   current_->interrupted = settings_.restarts > offer.restarts;
+  current_->paid = current_->interrupted;
   for (auto& [peer, member] : members_) {
     if (member.stage != Stage::joined || !of_adopted_round(member.offer)) continue;
     take_seat(member, member.offer);
@@ -88,6 +89,7 @@ bool Coordinator::take_back(Member& member) {
     return false;
   }
   current_->lowest_max_restarts = std::min(current_->lowest_max_restarts, offer.max_restarts);
+  current_->replacement = current_->replacement && offer.replacement;
   set_stage(member, finished ? Stage::finished : Stage::placed);
   check_all_finished();
   return true;

@@ -151,12 +151,32 @@ std::string Coordinator::status() const {
   const std::string who = joined == 0 ? "" : " (" + names({Stage::joined}, false) + ")";
   if (joined < settings_.min_nodes) {
     const std::size_t missing = settings_.min_nodes - joined;
-    return fmt::format("{} of {}{} nodes have joined{}, {} missing", joined,
+    return fmt::format("{} of {}{} nodes have joined{}, {} missing{}", joined,
                        settings_.min_nodes < settings_.max_nodes ? "at least " : "",
-                       settings_.min_nodes, who, missing);
+                       settings_.min_nodes, who, missing, wanted());
   }
   return fmt::format("{} nodes have joined{}, last call for up to {}", joined, who,
                      settings_.max_nodes);
+}
+
+// In whose place somebody is waited for, and how much longer.
+std::string Coordinator::wanted() const {
+  if (!current_ || current_->lost.empty()) return {};
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> some = current_->lost;
+  some.resize(std::min(some.size(), kMost));
+  std::string text = ": a new node may take the place of one that was lost (" + join(some, "; ");
+  if (current_->lost.size() > kMost)
+    text += fmt::format("; and {} more", current_->lost.size() - kMost);
+  text += ")";
+  Ms left{0};
+  for (const auto& [peer, member] : members_) {
+    if (member.stage != Stage::joined) continue;
+    const auto until =
+        std::max(member.joined_at, forming_since_) + Ms(member.offer.join_timeout_ms);
+    left = std::max(left, std::chrono::duration_cast<Ms>(until - last_tick_));
+  }
+  return text + fmt::format(" for another {:.0f} s", seconds(left));
 }
 
 std::string Coordinator::present() const {

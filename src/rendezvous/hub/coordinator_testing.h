@@ -54,6 +54,7 @@ class CoordinatorFixture {
     agent.offer.min_nodes = static_cast<std::uint32_t>(settings.min_nodes);
     agent.offer.max_nodes = static_cast<std::uint32_t>(settings.max_nodes);
     agent.offer.max_restarts = 3;
+    agent.offer.replacement = replacement;
     by_peer[agent.peer] = &agent;
     hub->arrive(agent.peer, agent.id, name, now);
     deliver();
@@ -138,6 +139,7 @@ class CoordinatorFixture {
   PeerId last_peer = 0;
   Status last_taken;
   bool mute_store = false;
+  bool replacement = false;  // of those who arrive from now on
   std::string store_error;
 };
 

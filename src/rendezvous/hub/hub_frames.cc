@@ -77,6 +77,11 @@ void fields(Io& io, F& f) {
   io.within(f.last_nodes, 0, kMost32);
   io.within(f.restarts, 0, kMost32);
   io.choice(f.holds, Join::Holds::finished);
+  io.line(f.launched.name, kMaxName);
+  io.within(f.launched.arguments, 0, kMost32);
+  io.flag(f.launched.any);
+  io.line(f.launched.version, kMaxName);
+  io.flag(f.replacement);
 }
 template <class Io, Is<StoreWanted> F>
 void fields(Io& io, F& f) {
@@ -104,6 +109,7 @@ void fields(Io& io, F& f) {
   io.within(round.master_port, 0, 65535);
   io.flag(round.use_agent_store);
   io.within(round.max_restarts, 0, kMost32);
+  io.list(round.notes, kMostNotes, [](auto& each, auto& note) { each.line(note, kMaxLine); });
 }
 template <class Io, Is<Failed> F>
 void fields(Io& io, F& f) {
@@ -167,6 +173,14 @@ std::string run_id_on_the_wire(const std::string& run_id) {
   hello.run_id = run_id;
   const auto read = parse_frame(std::string_view(frame_bytes(hello)).substr(4));
   return std::get<Hello>(*read).run_id;
+}
+
+NodeFacts facts_of(const Join& join) {
+  return {.called = join.host,
+          .role = join.role,
+          .launched = join.launched,
+          .local_world_size = join.local_world_size,
+          .max_restarts = join.max_restarts};
 }
 
 std::string_view frame_name(const Frame& frame) {

@@ -3,6 +3,7 @@
 // bounded.
 #pragma once
 
+#include "rendezvous/launched.h"
 #include "rendezvous/round.h"
 
 #include <array>
@@ -97,8 +98,11 @@ struct Join {  // agent
   std::int32_t last_nodes = 0;
   std::int32_t restarts = 0;
   Holds holds = Holds::nothing;
+  Launched launched = {};
+  bool replacement = true;  // --no-replacement: a lost node's place is for nobody else
   bool operator==(const Join&) const = default;
 };
+NodeFacts facts_of(const Join& join);
 struct StoreWanted {  // hub, to rank 0: open the workers' store
   std::int64_t round = 0;
   bool operator==(const StoreWanted&) const = default;

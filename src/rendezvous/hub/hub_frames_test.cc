@@ -26,12 +26,15 @@ std::vector<Frame> samples() {
   join.last_round = 4;
   join.last_rank = 7;
   join.last_nodes = 9;
+  join.launched = {"train.py", 3, true, "1.0"};
+  join.replacement = false;
   Placed placed;
   placed.round.number = 5;
   placed.round.world_size = 64;
   placed.round.max_restarts = 3;
   placed.round.master_addr = "10.0.0.1";
   placed.round.master_port = 29500;
+  placed.round.notes = {"one", "two"};
   return {hello,
           Challenge{{5}},
           Proof{{6}},

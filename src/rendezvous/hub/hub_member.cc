@@ -46,6 +46,8 @@ void HubMember::send_join(Join::Holds holds) {
   join.address = address_;
   join.node_rank = offer.node_rank.value_or(-1);
   join.max_restarts = offer.max_restarts;
+  join.launched = offer.launched;
+  join.replacement = offer.replacement;
   join.min_nodes = static_cast<std::uint32_t>(settings_.min_nodes);
   join.max_nodes = static_cast<std::uint32_t>(settings_.max_nodes);
   join.join_timeout_ms =
