@@ -5,9 +5,11 @@
 #include "cli/run_options.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 
 namespace lockstep::cli {
@@ -28,12 +30,20 @@ std::string overview() {
          "Through a link named torchrun this program is 'lockstep run'.\n";
 }
 
+// A script or an option: what comes first where the "run" was left out.
+bool is_for_run(const std::string& given) {
+  struct stat info {};
+  return given.ends_with(".py") || given.starts_with('-') ||
+         (stat(given.c_str(), &info) == 0 && S_ISREG(info.st_mode));
+}
+
 int unknown_command(const std::string& given) {
   std::vector<std::string> names;
   for (const Subcommand& command : subcommands())
     names.emplace_back(command.name);
   Error error{Errc::invalid_input, "unknown command '" + printable(given, 60) + "'", {}, 0};
-  const auto meant = did_you_mean(given, names);
+  std::optional<std::string> meant = did_you_mean(given, names);
+  if (is_for_run(given) && (!meant || given.ends_with(".py"))) meant = "run " + printable(given);
   error.hint =
       meant ? "did you mean 'lockstep " + *meant + "'?" : "the commands are: " + join(names, ", ");
   print_error("lockstep", error);

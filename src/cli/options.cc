@@ -3,6 +3,7 @@
 #include "cli/options.h"
 
 #include "base/text.h"
+#include "cli/meant.h"
 
 #include <fmt/core.h>
 
@@ -282,13 +283,11 @@ Parser::Step Parser::read_env_values() {
 
 Failed Parser::unknown_option() const {
   const std::string name = folded(unknown_->substr(0, unknown_->find('=')));
-  std::vector<std::string> names;
-  for (const Option* option : options_)
-    names.push_back(fmt::format("--{}", option->name));
+  const std::size_t start = name.find_first_not_of('-');
   std::string hint;
-  if (name.starts_with("-")) {
-    if (const auto meant = did_you_mean(name, names))
-      hint = fmt::format("did you mean {}?", *meant);
+  if (start != 0 && start != std::string::npos) {
+    if (const auto meant = meant_option(table_, std::string_view(name).substr(start)))
+      hint = fmt::format("did you mean --{}?", *meant);
   }
   return refuse(fmt::format("unrecognized arguments: {}", printable(*unknown_)), hint);
 }

@@ -158,7 +158,12 @@ TEST(Options, RefusesWithTwo) {
 TEST(Options, HintsAtWhatWasMeant) {
   EXPECT_EQ(parse({"--nnode-s", "1", "T"}).error().error.hint, "did you mean --nnodes?");
   EXPECT_EQ(parse({"--nproc_pernode=1", "T"}).error().error.hint, "did you mean --nproc-per-node?");
+  EXPECT_EQ(parse({"--nprocs", "4", "T"}).error().error.hint, "did you mean --nproc-per-node?");
+  EXPECT_EQ(parse({"-np", "4", "T"}).error().error.hint, "did you mean --nproc-per-node?");
+  EXPECT_EQ(parse({"--backend=c10d", "T"}).error().error.hint, "did you mean --rdzv-backend?");
+  EXPECT_EQ(parse({"--endpoint", "a", "T"}).error().error.hint, "did you mean --rdzv-endpoint?");
   EXPECT_EQ(parse({"--xyzzy-and-more", "T"}).error().error.hint, "");
+  EXPECT_EQ(parse({"--backend", "x"}, {}, store_table()).error().error.hint, "");
 }
 
 TEST(Options, EnvironmentReplacesDefaults) {

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/explain.h"
+#include "cli/meant.h"
 #include "cli/run_options.h"
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
@@ -12,10 +13,12 @@
 
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -37,6 +40,15 @@ const Table& table_for(RunAs as) {
 std::optional<std::string> variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::vector<std::string> variable_names() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
 }
 
 int print_completion(std::string_view program, std::string_view shell) {
@@ -70,6 +82,8 @@ int launch(std::string_view program, const Parsed& parsed, RunAs as) {
     print_error(program, config.error());
     return kFailed;
   }
+  for (const std::string& warning : mistyped_variables(table_for(as), variable_names()))
+    log::warning("{}", warning);
   for (const std::string& warning : config->warnings)
     log::warning("{}", warning);
   if (parsed.has("explain")) {

@@ -19,9 +19,9 @@ std::string_view leading_name(std::string_view text) {
   return text.substr(0, size);
 }
 
-}  // namespace
-
-std::string substitute(std::string_view text, const TemplateNames& names) {
+// unknown: gets the names that are not among `names`, unless it is nullptr.
+std::string fill(std::string_view text, const TemplateNames& names,
+                 std::vector<std::string>* unknown) {
   std::string out;
   out.reserve(text.size());
   while (true) {
@@ -43,10 +43,23 @@ std::string substitute(std::string_view text, const TemplateNames& names) {
       out += found->second;
       text.remove_prefix(size);
     } else {
+      if (whole && unknown != nullptr) unknown->emplace_back(name);
       out += '$';
       text.remove_prefix(1);
     }
   }
+}
+
+}  // namespace
+
+std::string substitute(std::string_view text, const TemplateNames& names) {
+  return fill(text, names, nullptr);
+}
+
+std::vector<std::string> unknown_names(std::string_view text, const TemplateNames& names) {
+  std::vector<std::string> unknown;
+  fill(text, names, &unknown);
+  return unknown;
 }
 
 }  // namespace lockstep::codec

@@ -6,11 +6,14 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::codec {
 
 using TemplateNames = std::map<std::string, std::string, std::less<>>;
 
 std::string substitute(std::string_view text, const TemplateNames& names);
+// The names in it that are not among these.
+std::vector<std::string> unknown_names(std::string_view text, const TemplateNames& names);
 
 }  // namespace lockstep::codec

@@ -47,5 +47,10 @@ TEST(PythonTemplate, ValuesAreNotSubstitutedAgain) {
   EXPECT_EQ(substitute("$a$b", {{"a", "$b"}, {"b", "x"}}), "$bx");
 }
 
+TEST(PythonTemplate, TellsUnknownNames) {
+  EXPECT_EQ(unknown_names("$a ${b} $$c ${d $ ${} $1 $b", {{"a", "1"}}),
+            (std::vector<std::string>{"b", "b"}));
+}
+
 }  // namespace
 }  // namespace lockstep::codec

@@ -284,5 +284,40 @@ TEST(LaunchConfig, OmpThreadsOnlyForSeveralWorkersAndWhenUnset) {
   EXPECT_TRUE(config->warnings.empty());
 }
 
+TEST(LaunchConfig, WarnsOfUnknownMacros) {
+  const auto config = make([](RawOptions& raw) {
+    raw.log_line_prefix_template = "${role_name}|${localrank}|$$x|${rank}";
+  });
+  EXPECT_EQ(config->warnings,
+            (Words{"${localrank} in the log line prefix template is not known and stays as it is: "
+                   "the macros are ${role_name}, ${local_rank}, ${rank}, ${hostname}"}));
+  Machine machine;
+  machine.env["TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"] = "${role_name} $hostname $local_rank:";
+  EXPECT_EQ(make(unchanged, machine)->warnings, Words{});
+}
+
+TEST(LaunchConfig, WarnsOfAFilterThatMatchesNobody) {
+  const auto warnings = [](const char* nnodes, const char* nproc, const char* filter) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.nnodes = nnodes;
+    raw.nproc_per_node = nproc;
+    raw.local_ranks_filter = filter;
+    raw.rdzv_endpoint = "host:1";
+    Machine machine;
+    machine.env["OMP_NUM_THREADS"] = "1";
+    const auto config = make_launch_config(raw, machine.facts());
+    return config ? config->warnings : Words{config.error().message};
+  };
+  const std::string nobody =
+      "--local-ranks-filter matches no worker of this node, so the console shows none: ";
+  EXPECT_EQ(warnings("1", "4", "4,-1"), Words{nobody + "its local ranks are 0 to 3"});
+  EXPECT_EQ(warnings("1", "1", "rank:1"), Words{nobody + "its only local rank is 0"});
+  EXPECT_EQ(warnings("2", "2", "2"), Words{nobody + "its local ranks are 0 to 1"});
+  EXPECT_EQ(warnings("1", "4", "7,3"), Words{});
+  EXPECT_EQ(warnings("1", "4", "rank:3"), Words{});
+  EXPECT_EQ(warnings("2", "2", "rank:3"), Words{});  // may be another node's
+}
+
 }  // namespace
 }  // namespace lockstep::launch

@@ -1,8 +1,11 @@
 // Where output goes, what stands before its lines, and which lines are shown or copied.
 #include "base/text.h"
+#include "codec/python_template.h"
 #include "launch/rules.h"
 
 #include <fmt/core.h>
+
+#include <algorithm>
 
 namespace lockstep::launch {
 namespace {
@@ -69,6 +72,32 @@ Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
   return env && !env->empty() ? *env : std::string(kTorchrunPrefix);
 }
 
+// torchrun leaves unknown macros as they are, too, without a word.
+void warn_of_macros(LaunchConfig& config) {
+  const codec::TemplateNames known = {
+      {"role_name", {}}, {"local_rank", {}}, {"rank", {}}, {"hostname", {}}};
+  const auto unknown = codec::unknown_names(config.logs.prefix_template, known);
+  if (unknown.empty()) return;
+  config.warnings.push_back(
+      fmt::format("${{{}}} in the log line prefix template is not known and stays as it is: the "
+                  "macros are ${{role_name}}, ${{local_rank}}, ${{rank}}, ${{hostname}}",
+                  printable(unknown.front())));
+}
+
+// Where nobody's output will be shown. Global ranks are known beforehand on an only node.
+void warn_of_filter(LaunchConfig& config) {
+  const auto& filter = config.logs.filter;
+  if (!filter || (config.max_nodes > 1 && !filter->global_ranks.empty())) return;
+  const auto here = [&config](int rank) { return rank >= 0 && rank < config.nproc; };
+  if (std::any_of(filter->local_ranks.begin(), filter->local_ranks.end(), here) ||
+      std::any_of(filter->global_ranks.begin(), filter->global_ranks.end(), here))
+    return;
+  config.warnings.push_back(fmt::format(
+      "--local-ranks-filter matches no worker of this node, so the console shows none: {}",
+      config.nproc == 1 ? "its only local rank is 0"
+                        : fmt::format("its local ranks are 0 to {}", config.nproc - 1)));
+}
+
 }  // namespace
 
 Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
@@ -92,7 +121,9 @@ Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& confi
   if (!tee) return tl::make_unexpected(std::move(tee).error().within("--tee"));
   config.logs.tee = *std::move(tee);
   LOCKSTEP_TRY_ASSIGN(config.logs.prefix_template, prefix_template(raw, facts));
+  warn_of_macros(config);
   LOCKSTEP_TRY_ASSIGN(config.logs.filter, ranks_filter(raw.local_ranks_filter));
+  warn_of_filter(config);
   config.logs.duplicate_stdout_filters = line_filters(raw.duplicate_stdout_filters);
   config.logs.duplicate_stderr_filters = line_filters(raw.duplicate_stderr_filters);
   return {};

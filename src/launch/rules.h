@@ -31,7 +31,7 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
 Status apply_placement(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // after workers
 Status apply_logs(const RawOptions& raw, const Facts& facts,
-                  LaunchConfig& config);  // after rendezvous
+                  LaunchConfig& config);  // after rendezvous and workers
 Status apply_command(const RawOptions& raw, const Facts& facts,
                      LaunchConfig& config);  // after workers
 

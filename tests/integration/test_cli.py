@@ -133,7 +133,8 @@ def test_usage_errors(lockstep, args, words):
 
 @pytest.mark.parametrize("typed, meant", [
     ("--nnode-s", "--nnodes"), ("--nproc-pre-node", "--nproc-per-node"), ("--max-restart5", "--max-restarts"),
-    ("--standalnoe", "--standalone"), ("--isolatoin", "--isolation")])
+    ("--standalnoe", "--standalone"), ("--isolatoin", "--isolation"), ("--nprocs", "--nproc-per-node"),
+    ("--backend", "--rdzv-backend")])
 def test_did_you_mean(lockstep, typed, meant):
     one_line(lockstep.run(typed, "1", TOUCH), 2, "did you mean", meant)
 
@@ -142,6 +143,18 @@ def test_did_you_mean_a_subcommand(lockstep):
     ended = lockstep.run("rnu", program=[BINARY])
     assert ended.rc == 2
     assert "run" in ended.err
+
+
+def test_a_script_where_the_command_belongs(lockstep):
+    for typed in ("train.py", str(TOUCH), "--nnodes"):
+        one_line(lockstep.run(typed, program=[BINARY]), 2, f"did you mean 'lockstep run {typed}'?")
+
+
+def test_a_variable_near_one_that_is_read(lockstep):
+    ended = touch(lockstep, TOUCH, env={"PET_NPROCS": "2", "PET_NAME": "x"})
+    assert ended.rc == 0 and len(touched(lockstep)) == 1, str(ended)
+    assert "the environment variable PET_NPROCS is not read: did you mean PET_NPROC_PER_NODE?" in ended.err
+    assert "PET_NAME" not in ended.err
 
 
 def test_module(lockstep):

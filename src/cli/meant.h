@@ -1,0 +1,23 @@
+// What was meant by names that nothing here has: those of other launchers, and near misses.
+#pragma once
+
+#include "cli/options.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cli {
+
+// The long name of the option that `name` is likely to stand for. Both are without leading dashes,
+// and `name` has dashes in place of underscores.
+std::optional<std::string> meant_option(const Table& table, std::string_view name);
+
+// One warning for each PET_ variable that no option reads although its name is near one that is
+// read. Others stay unmentioned, as with torchrun.
+std::vector<std::string> mistyped_variables(const Table& table,
+                                            std::span<const std::string> variables);
+
+}  // namespace lockstep::cli
