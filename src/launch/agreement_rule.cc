@@ -31,7 +31,9 @@ Status check_order(const LaunchConfig& config) {
     return fail(Errc::invalid_input,
                 fmt::format("--rank-order: with the {} backend ranks are given by {}, as "
                             "torchrun's agents do",
-                            config.backend->name, order_name(orders.front())),
+                            config.backend->name,
+                            orders.front() == RankOrder::node_rank ? "--node-rank"
+                                                                   : order_name(orders.front())),
                 fmt::format("leave it out, or use --rdzv-backend {}", lockstep_backend().name));
   if (config.rank_order == RankOrder::node_rank && !config.node_rank_given)
     return fail(Errc::invalid_input, "--rank-order node-rank: there is no --node-rank");

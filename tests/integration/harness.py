@@ -137,6 +137,11 @@ class Run:
     def signal(self, number, pid=None):
         os.kill(pid or self.pid, number)
 
+    def signal_again(self, number):
+        """A TERM or INT that counts as the second one: those that come within 300 ms are meant once."""
+        time.sleep(0.35)
+        self.signal(number)
+
     def wait(self, timeout=20.0):
         try:
             rc = self.process.wait(timeout)

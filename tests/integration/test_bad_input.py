@@ -190,7 +190,7 @@ def over(backend, endpoint=None, conf=None):
     (over("c10d", "h", "is_host=perhaps"), ["is_host", "perhaps"]),
     (over("lockstep", "h", "is_host=perhaps"), ["is_host", "perhaps"]),
     (over("etcd3", "h", "lease_ttl=soon"), ["lease_ttl", "integer"]),
-    (over("etcd3", "h", "lease_ttl=0"), ["lease_ttl", "positive"]),
+    (over("etcd3", "h", "lease_ttl=0"), ["lease_ttl", "between 2 and 3600"]),
     (over("c10d", None, "store_type=file"), ["file that all nodes see"]),
     (over("c10d", "/nowhere/at/all", "store_type=file"), ["/nowhere/at/"]),
     (over("etcd-v2", "h", "protocol=gopher"), ["protocol", "gopher"]),

@@ -100,7 +100,7 @@ def test_a_node_that_is_told_to_stop_tells_at_once(meeting, go, leads):
     for run in runs:
         assert starts(run, 2, 8)[1]["WORLD_SIZE"] == "2"
     assert told.living()
-    told.signal(signal.SIGINT)
+    told.signal_again(signal.SIGINT)
     ends(told, rc=1)
     go.touch()
     ends(*runs)
