@@ -198,6 +198,19 @@ def test_another_run_id(lockstep, backend):
         refused_with(guest, "looks for the rendezvous 'another', but this is another one", "--rdzv-id")
 
 
+# Of localhost's two addresses only one is served: the other one's refusal is not what is told.
+def test_another_run_id_at_a_name_of_two_addresses(lockstep):
+    job = Job(lockstep, "lockstep")
+    job.endpoint = f"localhost:{job.port}"
+    job.node(0)
+    listening(job.port)
+    job.id = "another"
+    ended = job.node(1).wait(15)
+    assert ended.rc == 1 and "waiting for 5 s: the rendezvous 'another' at localhost:" in ended.err, str(ended)
+    assert "looks for the rendezvous 'another', but this is another one" in ended.err.splitlines()[0], str(ended)
+    assert "Connection refused" not in ended.err, str(ended)
+
+
 # It listens on itself, so it would wait there for nodes that come to another.
 def test_node_rank_is_forgotten(lockstep, hosts):
     job = ("--nnodes", 2, "--master-addr", "node0", "--master-port", 29400)

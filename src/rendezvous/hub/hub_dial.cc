@@ -80,6 +80,7 @@ std::string HubDial::trouble() const {
 
 void HubDial::attempt() {
   next_ = 0;
+  other_job_before_ = std::exchange(other_job_, false);
   if (auto known = io::resolve_numeric(settings_.host, settings_.port)) {
     addresses_ = std::move(known->addresses);
     return try_address();
@@ -143,7 +144,8 @@ void HubDial::next_address(Error error) {
   const bool refused = error.sys == ECONNREFUSED || error.sys == ECONNRESET;
   if (!refused) refused_since_.reset();
   if (refused && !refused_since_) refused_since_ = now;
-  last_ = std::move(error);
+  // Another address of the same name at which nobody listens says less than a hub that answers.
+  if (!refused || !(other_job_ || other_job_before_)) last_ = std::move(error);
   drop();
   try_address();
 }
@@ -236,6 +238,7 @@ void HubDial::on_refusal(const Refusal& refusal) {
   Error error = refusal_error(refusal).within(what());
   const auto now = io::Clock::now();
   if (refusal.why != Why::run_id) return give_up(std::move(error));
+  other_job_ = true;
   if (!other_job_since_) other_job_since_ = now;
   if (now - *other_job_since_ >= kOtherJobPatience) return give_up(std::move(error));
   next_address(std::move(error));

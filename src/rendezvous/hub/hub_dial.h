@@ -82,6 +82,8 @@ class HubDial {
   io::TimePoint until_;
   std::optional<io::TimePoint> refused_since_;
   std::optional<io::TimePoint> other_job_since_;
+  bool other_job_ = false;         // met in this attempt
+  bool other_job_before_ = false;  // in the one before it
   std::chrono::milliseconds pause_;
   std::optional<Error> last_;
   std::string doing_;
