@@ -53,6 +53,8 @@ class KeyValue {
   class Watch {
    public:
     virtual ~Watch() = default;
+    // The key exists. Known before its value is, and also where that is lost with the store.
+    virtual bool there() const { return false; }
   };
   // Calls with the key's value once it exists; never with an error (a lost store is told
   // elsewhere).

@@ -14,6 +14,8 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t kMostBytes = 256U << 10;
 constexpr std::size_t kMostLine = 512;
+// Where the first failure would stand, once there can be none.
+constexpr std::string_view kNoFailure = "none";
 constexpr int kMostRestarts = 1 << 20;
 
 json parse(std::string_view text) {
@@ -80,6 +82,7 @@ std::string RoundBoard::key(std::string_view name) const {
 void RoundBoard::on_failure(std::function<void(const FailureRecord&)> fn) {
   on_failure_ = std::move(fn);
   alarm_ = keys_.watch(key("failure"), [this](const std::string& text) {
+    concluded_ = text == kNoFailure;
     const auto record = decode_failure(text);
     if (!record) return;
     first_ = *record;
@@ -107,6 +110,16 @@ void RoundBoard::note_first(const Result<std::string>& text) {
   if (text)
     if (auto record = decode_failure(*text)) first_ = std::move(*record);
   if (all_came_) collect();
+}
+
+void RoundBoard::conclude(std::function<void(const std::optional<FailureRecord>&)> done) {
+  const std::weak_ptr<const bool> life = life_;
+  keys_.put_if_absent(
+      key("failure"), kNoFailure, [life, done = std::move(done)](const Result<std::string>& first) {
+        if (life.expired()) return;
+        const auto record = first ? decode_failure(*first) : fail(Errc::corrupt, "");
+        done(record ? std::optional(*record) : std::nullopt);
+      });
 }
 
 void RoundBoard::miss(int rank) {

@@ -40,6 +40,11 @@ class RoundBoard {
   void on_failure(std::function<void(const FailureRecord&)> fn);
   // Counts unless another node was first. done may be empty.
   void tell(const FailureRecord& record, KeyValue::Done<std::string> done = nullptr);
+  // A failure was told, by whomever; what it was may be lost with the store.
+  bool alarmed() const { return alarm_ && alarm_->there() && !concluded_; }
+  // All nodes are done. The store decides, for all of them alike, whether that or a failure came
+  // first: nullopt, all ended well, also where the store does not say.
+  void conclude(std::function<void(const std::optional<FailureRecord>&)> done);
   // The node is gone: its report is not waited for.
   void miss(int rank);
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
@@ -61,7 +66,8 @@ class RoundBoard {
   std::optional<FailureRecord> first_;
   std::optional<FailureRecord> told_;
 
-  bool telling_ = false;  // the store has not answered yet whose failure came first
+  bool concluded_ = false;  // that there is no failure
+  bool telling_ = false;    // the store has not answered yet whose failure came first
   bool all_came_ = false;
   std::vector<int> asked_;
   std::size_t answered_ = 0;

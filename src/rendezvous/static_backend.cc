@@ -190,6 +190,8 @@ std::string StaticBackend::prefix(std::int64_t round) const {
 void StaticBackend::join(Done<std::optional<Round>> done) {
   in_round_ = false;
   in_barrier_ = false;
+  all_came_ = false;
+  barrier_done_ = nullptr;
   board_.reset();
   keys_->forget_waits();
   if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
@@ -345,12 +347,26 @@ void StaticBackend::lose(Error error, bool silent) {
                               settings_.master.addr, settings_.master.port, error.message);
   lost_ = std::move(error);
   heart_.cancel();
-  // As in the dynamic backend: the last words of a host that was told to stop come first. In the
-  // barrier a closed connection may be the job's good end.
-  loss_.start(kLastWords, [this, silent] {
-    if (join_done_) return end_join(tl::make_unexpected(*lost_));
-    if (silent || !in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
-  });
+  // As in the dynamic backend: the last words of a host that was told to stop come first. All that
+  // came while this process was frozen is read in the turn that found the loss, so before this.
+  loss_.start(kLastWords, [this, silent] { decide_after_loss(silent); });
+}
+
+void StaticBackend::decide_after_loss(bool silent) {
+  if (join_done_) return end_join(tl::make_unexpected(*lost_));
+  if (all_came_) return end_barrier({});
+  if (board_ && board_->alarmed())
+    return interrupt(Interruption::Kind::end,
+                     lost_->message + "; before that another node told of a failure");
+  // In the barrier a closed connection may be the job's good end.
+  if (in_barrier_ && !silent) return end_barrier(tl::make_unexpected(*lost_));
+  // A host that was only frozen reads it when it wakes, so it does not end well either.
+  if (silent && in_round_)
+    board_->tell({settings_.node_rank,
+                  fmt::format("node {} ({}) has given up: {}", settings_.node_rank,
+                              settings_.offer.host, lost_->message),
+                  true, restarts_, true});
+  interrupt(Interruption::Kind::end, lost_->message);
 }
 
 void StaticBackend::tell_failure(const std::string& line, bool final) {
@@ -376,22 +392,40 @@ void StaticBackend::tell_stop() {
 }
 
 void StaticBackend::finish(Done<void> done) {
-  if (settings_.exit_barrier_timeout.count() == 0 || lost_)
+  if (settings_.exit_barrier_timeout.count() == 0)
     return turn_.start({}, [done = std::move(done)] { done({}); });
+  if (lost_) return;  // decide_after_loss() interrupts the round
   in_barrier_ = true;
+  barrier_done_ = std::move(done);
   const RoundResult round{.round = rounds_ - 1,
                           .rank = static_cast<std::size_t>(settings_.node_rank),
                           .world = static_cast<std::size_t>(settings_.nodes),
                           .nodes = {},
                           .prefix = prefix(rounds_ - 1)};
   const std::weak_ptr<const bool> life = life_;
-  enter_exit_barrier(
-      *keys_, round, settings_.exit_barrier_timeout,
-      [this, life, number = rounds_, done = std::move(done)](const Result<void>& all) {
-        if (life.expired() || !in_barrier_ || rounds_ != number) return;
-        in_round_ = false;
-        done(all);
-      });
+  enter_exit_barrier(*keys_, round, settings_.exit_barrier_timeout,
+                     [this, life, number = rounds_](const Result<void>& all) {
+                       if (life.expired() || !in_barrier_ || rounds_ != number) return;
+                       if (all && all_ours_) return all_came();
+                       // Where the store is lost, decide_after_loss() knows whether that is a good
+                       // end.
+                       if (all || all.error().code == Errc::timeout) end_barrier(all);
+                     });
+}
+
+// The other nodes may have given this one up while it did not run, or it them. Whether the job has
+// ended well is decided in the store, once for all nodes.
+void StaticBackend::all_came() {
+  all_came_ = true;
+  board_->conclude([this](const std::optional<FailureRecord>& failure) {
+    if (failure) return on_failure(*failure);
+    end_barrier({});
+  });
+}
+
+void StaticBackend::end_barrier(Result<void> all) {
+  if (!std::exchange(in_round_, false)) return;  // interrupted before
+  if (const auto done = std::exchange(barrier_done_, nullptr)) done(std::move(all));
 }
 
 void StaticBackend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
@@ -422,7 +456,9 @@ void StaticBackend::leave(Departure how, Done<void> done) {
   if (!hosts())
     return keys_->set(alive_key(settings_.node_rank), kLeft,
                       [this](const Result<void>&) { go_or_await_guests(); });
-  go_or_await_guests();
+  // The store goes with its host, and answers in order: all that was told before is there then.
+  keys_->add(alive_key(settings_.node_rank), 0,
+             [this](const Result<std::int64_t>&) { go_or_await_guests(); });
 }
 
 void StaticBackend::go_or_await_guests() {

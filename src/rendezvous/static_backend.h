@@ -76,6 +76,9 @@ class StaticBackend : public Backend {
   void on_failure(const FailureRecord& record);
   void interrupt(Interruption::Kind kind, std::string why);
   void lose(Error error, bool silent);
+  void decide_after_loss(bool silent);
+  void all_came();
+  void end_barrier(Result<void> all);
   void go_or_await_guests();
   void await_guests(Done<void> done);
 
@@ -89,12 +92,14 @@ class StaticBackend : public Backend {
   std::unique_ptr<RoundBoard> board_;
   Done<void> open_done_;
   Done<std::optional<Round>> join_done_;
+  Done<void> barrier_done_;
   io::TimePoint deadline_;
   std::int64_t rounds_ = 0;
   int restarts_ = 0;
   bool all_ours_ = false;
   bool in_round_ = false;
   bool in_barrier_ = false;
+  bool all_came_ = false;  // to the barrier
   bool opened_ = false;
   bool told_over_ = false;
   Pulses pulses_;

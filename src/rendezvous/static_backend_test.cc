@@ -62,6 +62,10 @@ class StaticBackendTest : public ::testing::Test {
       run_once();
     ASSERT_TRUE(fact());
   }
+  void run_for(io::Duration time) {
+    const auto end = io::Clock::now() + time;
+    until([&] { return io::Clock::now() >= end; });
+  }
   void run_once() {
     loop.run_once();
     if (!frozen) other_loop.run_once();
@@ -164,6 +168,53 @@ TEST_F(StaticBackendTest, AFrozenHostIsMissedInTheBarrierAndBetweenTwoRounds) {
   join(b);
   until([&] { return b.joined.has_value(); });
   EXPECT_FALSE(*b.joined);
+}
+
+// Its workers have ended well meanwhile, or had before; the others have ended as failed.
+TEST_F(StaticBackendTest, AFrozenGuestEndsAsTheOthersDid) {
+  for (const bool in_barrier : {false, true}) {
+    frozen = false;
+    port = io::open_listener("127.0.0.1", 0, 1).value().port;
+    Agent& a = open(0);
+    Agent& b = open(1, other_loop);
+    meet(a, b);
+    run_for(4 * settings.heartbeat_interval);  // it has begun to listen for failures
+    bool done = false;
+    const auto finish = [&] { b.backend->finish([&](const Result<void>&) { done = true; }); };
+    if (in_barrier) finish();
+    frozen = true;
+    until([&] { return a.interrupted.has_value(); });
+    leave(a, Departure::failed);
+    until([&] { return a.left.has_value(); });
+    a.backend.reset();
+    frozen = false;
+    if (!in_barrier) finish();
+    until([&] { return b.interrupted || done; });
+    EXPECT_FALSE(done);
+    ASSERT_TRUE(b.interrupted);
+    EXPECT_EQ(b.interrupted->kind, Interruption::Kind::end);
+  }
+}
+
+TEST_F(StaticBackendTest, AFrozenHostEndsAsTheGuestsDid) {
+  Agent& a = open(0, other_loop);
+  Agent& b = open(1);
+  meet(a, b);
+  b.backend->finish([](const Result<void>&) {});
+  frozen = true;
+  until([&] { return b.interrupted.has_value(); });
+  leave(b, Departure::failed);
+  until([&] { return b.left.has_value(); });
+  b.backend.reset();
+  frozen = false;
+  bool done = false;
+  a.backend->finish([&](const Result<void>&) { done = true; });
+  until([&] { return a.interrupted || done; });
+  EXPECT_FALSE(done);
+  ASSERT_TRUE(a.interrupted);
+  EXPECT_EQ(a.interrupted->kind, Interruption::Kind::end);
+  EXPECT_TRUE(a.interrupted->why.starts_with("node 1 (n1) has given up: the store of node rank 0"))
+      << a.interrupted->why;
 }
 
 // It wakes up with everybody's heartbeats still unread.

@@ -126,6 +126,19 @@ def test_the_host_of_the_store_is_frozen(static):
     assert "node 1" in ended.err, str(ended)
 
 
+# Whichever is frozen until the other has given it up: the job failed, also for the one whose workers ended well meanwhile.
+@pytest.mark.parametrize("frozen", [1])
+def test_a_frozen_node_ends_as_the_other_did(static, frozen):
+    go = static.lockstep.folder / "go"
+    runs = held(static, 2, settings=QUICK, actions=(f"wait={go}",))
+    agent = runs[frozen].agent()
+    runs[frozen].signal(signal.SIGSTOP, agent)
+    go.touch()  # the workers of both end well
+    (ended,) = ends(runs[1 - frozen], rc=1, timeout=15)
+    runs[frozen].signal(signal.SIGCONT, agent)
+    ends(runs[frozen], rc=1, timeout=15)
+
+
 # The host says at once that the job has failed; the other one can't end well by itself.
 def test_a_frozen_guest_learns_that_it_was_given_up(job):
     runs = held(job, 2, settings=QUICK)

@@ -33,16 +33,28 @@ class TcpWatch : public KeyValue::Watch {
            std::function<void(std::string)> done)
       : client_(loop, options), done_(std::move(done)) {
     client_.connect(nullptr);
-    client_.get(
-        key,
+    client_.wait(
+        {key},
+        [this, key](const Result<void>& exists) {
+          there_ = exists.has_value();
+          if (there_) read(key);
+        },
+        kNoEnd);
+  }
+  bool there() const override { return there_; }
+
+ private:
+  void read(const std::string& key) {
+    client_.compare_set(
+        key, kProbe, kProbe,
         [this](Result<std::string> value) {
           if (value) std::exchange(done_, nullptr)(std::move(*value));
         },
         kNoEnd);
   }
 
- private:
   store::AsyncClient client_;
+  bool there_ = false;
   std::function<void(std::string)> done_;
 };
 
