@@ -4,10 +4,12 @@
 
 #include "base/text.h"
 #include "cli/run_options.h"
+#include "launch/backend_row.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 namespace lockstep::cli {
 namespace {
@@ -23,6 +25,19 @@ std::vector<const Option*> options_of(const Table& table) {
 
 std::vector<std::string> texts(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
+}
+
+// What may stand behind the option; empty: the shell offers files. Words with "=" at their end are
+// beginnings.
+std::vector<std::string> values_of(const Option& option) {
+  if (option.name == "rdzv-backend") return texts(launch::backend_names());
+  if (option.name != "rdzv-conf") return texts(option.choices);
+  std::set<std::string> keys;
+  for (const launch::BackendRow* backend : launch::backends()) {
+    for (const launch::ConfKey& key : backend->keys)
+      keys.insert(fmt::format("{}=", key.name));
+  }
+  return {keys.begin(), keys.end()};
 }
 
 std::string subcommand_names() {
@@ -47,9 +62,9 @@ std::string bash_case(const Subcommand& command) {
     names += fmt::format("{}{}", names.empty() ? "" : " ", spellings(*option, " "));
     if (option->kind == Kind::flag) continue;
     takes_value += fmt::format("{}{}", takes_value.empty() ? "" : "|", spellings(*option, "|"));
-    if (!option->choices.empty())
-      choices += fmt::format("        {}) words='{}' ;;\n", spellings(*option, "|"),
-                             join(texts(option->choices), " "));
+    if (const auto values = values_of(*option); !values.empty())
+      choices +=
+          fmt::format("        {}) words='{}' ;;\n", spellings(*option, "|"), join(values, " "));
   }
   return fmt::format(
       "    {0})\n"
@@ -90,6 +105,7 @@ std::string bash() {
   return out +
          "  esac\n"
          "  [[ -n $words ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+         "  [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n"
          "}\n"
          "complete -o default -F _lockstep lockstep torchrun\n";
 }
@@ -109,9 +125,12 @@ std::string zsh_rows(const Table& table) {
   const auto row = [&out](const std::string& name, const Option& option) {
     std::string value;
     if (option.kind != Kind::flag) {
-      const std::string choices = join(texts(option.choices), " ");
+      const std::string values = join(values_of(option), " ");
+      const bool beginnings = values.ends_with('=');
       value = fmt::format(":{}:{}", zsh_text(option.metavar),
-                          choices.empty() ? "_files" : fmt::format("({})", choices));
+                          values.empty() ? "_files"
+                          : beginnings   ? fmt::format("compadd -S \"\" - {}", values)
+                                         : fmt::format("({})", values));
     }
     out += fmt::format("        '*{}[{}]{}' \\\n", name, zsh_text(option.help), value);
   };
@@ -170,8 +189,8 @@ std::string fish_rows(std::string_view start, const Table& table) {
   for (const Option* option : options_of(table)) {
     out += fmt::format("{} -l {}", start, option->name);
     if (option->letter != 0) out += fmt::format(" -s {}", option->letter);
-    if (!option->choices.empty()) {
-      out += fmt::format(" -x -a '{}'", join(texts(option->choices), " "));
+    if (const auto values = values_of(*option); !values.empty()) {
+      out += fmt::format(" -x -a '{}'", join(values, " "));
     } else if (option->kind != Kind::flag) {
       out += " -r";
     }

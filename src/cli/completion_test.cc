@@ -10,8 +10,8 @@ TEST(Completion, NamesOptionsChoicesAndSubcommands) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const auto script = completion_script(shell);
     ASSERT_TRUE(script) << shell;
-    for (const char* word :
-         {"nproc-per-node", "forkserver", "launch", "store", "version", "torchrun"})
+    for (const char* word : {"nproc-per-node", "forkserver", "launch", "store", "version",
+                             "torchrun", "c10d", "join_timeout="})
       EXPECT_NE(script->find(word), std::string::npos) << shell << " " << word;
   }
 }

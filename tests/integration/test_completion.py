@@ -15,6 +15,8 @@ CASES = [
     ("lockstep store --p", {"--port", "--print-stats"}),
     ("torchrun --sta", {"--standalone", "--start-method"}),
     ("torchrun --nnodes 1 -m --isol", {"--isolation"}),
+    ("torchrun --rdzv-backend etcd", {"etcd", "etcd-v2", "etcd3"}),
+    ("lockstep run --rdzv-conf keep_alive_", {"keep_alive_interval=", "keep_alive_max_attempt="}),
 ]
 
 BASH = """
@@ -58,6 +60,24 @@ def test_fish(line, expected, tmp_path):
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
 def test_zsh_reads_it(tmp_path):
     output_of("zsh", "-n", script_for("zsh", tmp_path))
+
+
+# A terminal of its own, as zsh completes nowhere else.
+ZSH = """
+zmodload zsh/zpty; zpty z zsh -f -i
+zpty -w z "PS1=; autoload -U compinit; compinit -u -D; source $1"
+zpty -w z "echo re''ady"; zpty -r z seen '*ready*'
+zpty -w -n z "$2"$'\\t'; zpty -w z ''
+zpty -r z seen "*$3*" && echo found
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
+@pytest.mark.parametrize("line, expected", [
+    ("torchrun --rdzv-backend sta", "--rdzv-backend static"), ("lockstep run --rdzv-conf is_h", "--rdzv-conf is_host="),
+    ("torchrun --standal", "--standalone")])
+def test_zsh(line, expected, tmp_path):
+    assert output_of("zsh", "-f", "-c", ZSH, "zsh", script_for("zsh", tmp_path), line, expected) == ["found"]
 
 
 def test_tcsh_is_refused():
