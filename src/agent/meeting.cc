@@ -58,6 +58,14 @@ void NodeAgent::joined(Result<std::optional<Round>> outcome) {
   }
   counted_ = (*outcome)->restarts != round_.restarts;
   round_ = **outcome;
+  // Whoever has read of waiting reads of its end.
+  if (!explained_.empty())
+    log::warning(
+        "waited for {} s: {}",
+        std::chrono::round<std::chrono::seconds>(io::Clock::now() - waiting_since_).count(),
+        config_.min_nodes == config_.max_nodes
+            ? fmt::format("all {} nodes are here", round_.group_world_size)
+            : fmt::format("{} nodes are here", round_.group_world_size));
   if (const Status sane = rendezvous::check_ranks(round_, config_.nproc); !sane)
     return no_rendezvous(sane.error());
   for (const std::string& note : round_.notes)
@@ -159,7 +167,12 @@ void NodeAgent::explain_again(io::Duration pause) {
   waiting_timer_.start(pause, [this, pause] {
     const auto waited = std::chrono::round<std::chrono::seconds>(io::Clock::now() - waiting_since_);
     std::string text = printable(rendezvous_->waiting_for(), kMostWords);
-    if (!text.empty()) log::warning("waiting for {} s: {}", waited.count(), text);
+    if (!text.empty()) {
+      const auto until = rendezvous_->gives_up_at().value_or(io::TimePoint::min());
+      const auto left = std::chrono::round<std::chrono::seconds>(until - io::Clock::now());
+      log::warning("waiting for {} s: {}{}", waited.count(), text,
+                   until > io::Clock::now() ? fmt::format("; gives up in {} s", left.count()) : "");
+    }
     const bool news = text != explained_;
     explained_ = std::move(text);
     const bool patient = waited > std::chrono::minutes(10);

@@ -10,6 +10,7 @@ Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& fact
     config.origins[name] = {variable.empty() ? Origin::Kind::option : Origin::Kind::variable,
                             variable};
   LOCKSTEP_TRY_ASSIGN(const auto placement, apply_nodes(raw, facts, config));
+  if (placement) config.scheduler_hosts = placement->hosts;
   LOCKSTEP_TRY(apply_rendezvous(raw, facts, placement, config));
   LOCKSTEP_TRY(apply_agreement(raw, facts, config));
   LOCKSTEP_TRY(apply_workers(raw, facts, config));

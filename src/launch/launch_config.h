@@ -132,6 +132,8 @@ struct LaunchConfig {
 
   LogConfig logs;
 
+  std::vector<std::string>
+      scheduler_hosts;    // all nodes' names, as the scheduler has them, if known
   std::string scheduler;  // that some of it was taken from: "Slurm", or empty
   // By long option name; not there: the default. For people (--explain).
   std::map<std::string, Origin, std::less<>> origins;

@@ -42,13 +42,21 @@ int derived_port(std::int64_t job, std::int64_t step) {
   return static_cast<int>(20000 + (job % kPorts + 4001 * (step % kPorts)) % kPorts);
 }
 
-// The first of the nodes, if the list names as many as there are.
-std::string first_host(const Facts& facts, const char* name, int nodes) {
+// The nodes' names, if the list has as many as there are.
+std::vector<std::string> hosts_in(const Facts& facts, const char* name, int nodes) {
   const auto list = facts.env(name);
   if (!list) return {};
   const auto hosts = codec::expand_nodelist(*list);
   if (!hosts || hosts->size() != static_cast<std::size_t>(nodes)) return {};
-  return hosts->front();
+  return *hosts;
+}
+
+bool take_hosts(const Facts& facts, const char* name, Placement& found) {
+  found.hosts = hosts_in(facts, name, found.nodes);
+  found.host_from = name;
+  if (found.hosts.empty()) return false;
+  found.host = found.hosts.front();
+  return true;
 }
 
 std::optional<std::int64_t> slurm_job(const Facts& facts) {
@@ -71,9 +79,7 @@ std::optional<std::int64_t> slurm_step(const Facts& facts) {
 void place_slurm_endpoint(const Facts& facts, std::int64_t step, Placement& found) {
   const auto job = slurm_job(facts);
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
-    found.host = first_host(facts, name, found.nodes);
-    found.host_from = name;
-    if (!found.host.empty()) break;
+    if (take_hosts(facts, name, found)) break;
   }
   found.port = job ? derived_port(*job, step) : kDefaultPort;
   if (!job) return;
@@ -129,8 +135,7 @@ Result<std::optional<Placement>> read_ranks(const Facts& facts, std::string sche
 
 // mpirun inside a Slurm job over all of its nodes: its first one takes part.
 void borrow_slurm_host(const Facts& facts, Placement& found) {
-  found.host = first_host(facts, "SLURM_JOB_NODELIST", found.nodes);
-  found.host_from = "SLURM_JOB_NODELIST";
+  take_hosts(facts, "SLURM_JOB_NODELIST", found);
   const auto job = slurm_job(facts);
   found.port = job ? derived_port(*job, 0) : kDefaultPort;
 }

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::launch {
 
@@ -17,9 +18,10 @@ struct Placement {
   int nodes = 1;
   bool one_task_per_node = true;
   int node_rank = 0;
-  std::string host;    // that takes part on every node's list alike; empty: not known
-  int port = 0;        // the same on every node
-  std::string run_id;  // empty: none
+  std::vector<std::string> hosts;  // all nodes' names; empty: not known
+  std::string host;                // that takes part on every node's list alike; empty: not known
+  int port = 0;                    // the same on every node
+  std::string run_id;              // empty: none
 
   std::string nodes_from;  // the variables
   std::string node_rank_from;

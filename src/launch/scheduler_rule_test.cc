@@ -72,6 +72,7 @@ TEST(Scheduler, ATaskOfAStepKnowsItsNodes) {
   EXPECT_EQ(config->run_id, "123.0");
   EXPECT_EQ(config->job_name, "");
   EXPECT_EQ(config->scheduler, "Slurm");
+  EXPECT_EQ(config->scheduler_hosts, (Words{"n1", "n3"}));
   EXPECT_EQ(warnings(*config),
             "taken from Slurm (step 123.0): --nnodes 2 (SLURM_STEP_NUM_NODES), --node-rank 1 "
             "(SLURM_NODEID), --rdzv-endpoint n1:20123 (SLURM_STEP_NODELIST), --rdzv-id 123.0 "

@@ -97,6 +97,9 @@ class Backend {
   // For those who wait and wonder: who is there, who is missing, what was tried. One line, may be
   // empty.
   virtual std::string waiting_for() const = 0;
+  // When open() or join() fails if nothing changes. nullopt: not known, or this node waits as long
+  // as it takes.
+  virtual std::optional<std::chrono::steady_clock::time_point> gives_up_at() const { return {}; }
 
  protected:
   std::function<void(const Interruption&)> on_interruption_;

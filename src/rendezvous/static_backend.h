@@ -48,6 +48,9 @@ class StaticBackend : public Backend {
                         std::function<void(std::vector<NodeReport>)> done) override;
   void leave(Departure how, Done<void> done) override;
   std::string waiting_for() const override;
+  std::optional<io::TimePoint> gives_up_at() const override {
+    return open_done_ ? std::optional(deadline_) : std::nullopt;
+  }
 
  private:
   bool hosts() const { return settings_.node_rank == 0; }

@@ -106,6 +106,31 @@ def test_what_cannot_be_reached(lockstep, backend):
     dropped.close()
 
 
+@pytest.mark.parametrize("backend", ["c10d", "lockstep", "static"])
+def test_the_deadline_and_the_end_of_waiting(lockstep, backend):
+    job, alone = Job(lockstep, backend), Job(lockstep, backend)
+    setting = "timeout" if backend == "static" else "join_timeout"
+    first = job.node(0, settings=f"{setting}=300")
+    guest = alone.node(1, settings=f"{setting}=300,read_timeout=200", **({} if backend == "static" else {"host": False}))
+    says(first, "1 of 2 nodes have ", "; gives up in 29")
+    if backend != "c10d":  # which reaches its store first, and has another limit for that
+        says(guest, "; gives up in 29" if backend == "static" else "; gives up in 19")
+    assert "are here" not in first.err()
+    last = job.node(1, settings=f"{setting}=300")
+    for run in (first, last):
+        until(lambda run=run: run.process.poll() is not None, 20, "the end of the job")
+    assert " s: all 2 nodes are here" in first.err(), first.err()
+    assert "are here" not in last.err(), last.err()
+
+
+def test_slurm_names_the_missing(lockstep):
+    job, name = Job(lockstep, "lockstep"), socket.gethostname()
+    slurm = {"SLURM_JOB_ID": 123, "SLURM_NNODES": 3, "SLURM_STEP_ID": 0, "SLURM_STEP_NUM_NODES": 3, "SLURM_STEP_NUM_TASKS": 3,
+             "SLURM_STEP_NODELIST": f"{name},absent[7-8]", "SLURM_PROCID": 0, "SLURM_NODEID": 0}
+    run = lockstep.start_worker("--rdzv-endpoint", f"127.0.0.1:{job.port}", actions=(SHOW,), env=slurm)
+    says(run, "1 of 3 nodes have joined (", "), 2 missing (absent7, absent8)")
+
+
 # The smaller of both bounds the way to the host. (torchrun has read_timeout alone for it.)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("settings", ["join_timeout=2", "join_timeout=9,read_timeout=2"])

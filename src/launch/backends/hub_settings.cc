@@ -15,6 +15,7 @@ rendezvous::HubSettings hub_settings(const LaunchConfig& config, BackendParts pa
   settings.min_nodes = static_cast<std::size_t>(config.min_nodes);
   settings.max_nodes = static_cast<std::size_t>(config.max_nodes);
   settings.order = config.rank_order;
+  settings.expected = config.scheduler_hosts;
   settings.offer = std::move(parts.offer);
   settings.offer_store = std::move(parts.offer_store);
   settings.join_timeout = config.conf.seconds("join_timeout");

@@ -103,6 +103,7 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   board_.reset();
   if (driver_) place_->keys().forget_waits();
   if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
+  join_until_ = io::Clock::now() + settings_.dynamic.join_timeout;
   driver_->join([this, done = std::move(done)](Result<std::optional<RoundResult>> joined) {
     if (!joined) return fail_join(joined.error(), done);
     if (!*joined) return done(std::nullopt);
@@ -426,6 +427,13 @@ std::string DynamicBackend::staying_for() const {
   return fmt::format(
       "this node stays until the others have left, as it hosts the store: {} connection{} open",
       guests, guests == 1 ? " is" : "s are");
+}
+
+// A spare's time begins when it is none any more: what its driver counts is not told again here.
+std::optional<io::TimePoint> DynamicBackend::gives_up_at() const {
+  const bool joining = driver_ && join_until_ != io::TimePoint{} && !in_round_ && !in_barrier_;
+  if (!joining || driver_->last_state().redundancy_list.contains(driver_->self())) return {};
+  return join_until_;
 }
 
 std::string DynamicBackend::waiting_for() const {

@@ -42,6 +42,7 @@ class DynamicBackend : public Backend {
   void leave(Departure how, Done<void> done) override;
   std::string staying_for() const override;
   std::string waiting_for() const override;
+  std::optional<io::TimePoint> gives_up_at() const override;
 
  private:
   void compare_launches(const Done<void>& done);
@@ -89,6 +90,7 @@ class DynamicBackend : public Backend {
   io::Timer turn_;
   io::Timer loss_;
   io::TimePoint leave_deadline_;
+  io::TimePoint join_until_{};  // unless this node is a spare
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 

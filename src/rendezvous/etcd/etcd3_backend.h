@@ -44,6 +44,7 @@ class Etcd3Backend : public Backend {
   void leave(Departure how, Done<void> done) override;
   std::string staying_for() const override;
   std::string waiting_for() const override;
+  std::optional<io::TimePoint> gives_up_at() const override { return member_.gives_up_at(); }
 
  private:
   void campaign(std::chrono::milliseconds patience);

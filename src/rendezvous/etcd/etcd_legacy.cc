@@ -246,6 +246,11 @@ void EtcdLegacy::leave(Departure how, Done<void> done) {
   driver_->close(std::move(done));
 }
 
+std::optional<io::TimePoint> EtcdLegacy::gives_up_at() const {
+  if (!driver_ || in_round_ || in_barrier_ || driver_->spare()) return {};
+  return driver_->deadline();
+}
+
 std::string EtcdLegacy::waiting_for() const {
   if (!etcd_) return "etcd";
   const std::string trouble = etcd_->trouble().empty() ? "" : " (" + etcd_->trouble() + ")";

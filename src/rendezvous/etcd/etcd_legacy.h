@@ -43,6 +43,7 @@ class EtcdLegacy : public Backend {
                         std::function<void(std::vector<NodeReport>)> done) override;
   void leave(Departure how, Done<void> done) override;
   std::string waiting_for() const override;
+  std::optional<io::TimePoint> gives_up_at() const override;
 
  private:
   Status open_now();

@@ -59,6 +59,7 @@ class EtcdLegacyDriver {
   std::string round_folder() const { return member_.folder_of(member_.version()); }
   const std::optional<LegacyState>& last_seen() const { return seen_; }
   bool spare() const { return member_.spare(); }
+  io::TimePoint deadline() const { return member_.deadline(); }  // of a join under way
 
  private:
   using Ms = std::chrono::milliseconds;

@@ -37,6 +37,8 @@ struct CoordinatorSettings {
   Ms return_grace{10'000};  // for an agent that said it would come back on a new connection
   Ms store_timeout{30'000};
   RankOrder order = RankOrder::host;
+  std::vector<std::string>
+      expected;  // host names of all nodes, as the scheduler has them, if known
   // After another coordinator: what it had come to. Nodes that knew it and have not come over are
   // waited for only so long.
   std::int64_t first_round = 0;
@@ -200,6 +202,7 @@ class Coordinator {
   void on_report(Member& member, TellReport tell, Time now);
   bool all_reported() const;
   void push_reports();
+  std::string absent(std::size_t count) const;
   std::string wanted() const;
   std::string barrier_status() const;
   std::string names(std::initializer_list<Stage> stages, bool of_round) const;

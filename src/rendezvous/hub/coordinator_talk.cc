@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 namespace lockstep::rendezvous::hub {
 namespace {
@@ -136,8 +137,8 @@ std::string Coordinator::status() const {
     return fmt::format("{} opens the workers' store for {} nodes",
                        members_.at(proposal_->ranks.front()).called(), proposal_->ranks.size());
   if (running())
-    return fmt::format("round {} runs with {} nodes ({}), this one is a spare", current_->number,
-                       current_->size, names({Stage::placed, Stage::finished}, true));
+    return fmt::format("round {} runs with {} nodes ({}){}", current_->number, current_->size,
+                       names({Stage::placed, Stage::finished}, true), kSpareStatus);
   if (awaits_rejoin()) {
     std::vector<std::string> awaited;
     for (const Stage stage : {Stage::placed, Stage::finished}) {
@@ -151,9 +152,9 @@ std::string Coordinator::status() const {
   const std::string who = joined == 0 ? "" : " (" + names({Stage::joined}, false) + ")";
   if (joined < settings_.min_nodes) {
     const std::size_t missing = settings_.min_nodes - joined;
-    return fmt::format("{} of {}{} nodes have joined{}, {} missing{}", joined,
+    return fmt::format("{} of {}{} nodes have joined{}, {} missing{}{}", joined,
                        settings_.min_nodes < settings_.max_nodes ? "at least " : "",
-                       settings_.min_nodes, who, missing, wanted());
+                       settings_.min_nodes, who, missing, absent(missing), wanted());
   }
   return fmt::format("{} nodes have joined{}, last call for up to {}", joined, who,
                      settings_.max_nodes);
@@ -177,6 +178,24 @@ std::string Coordinator::wanted() const {
     left = std::max(left, std::chrono::duration_cast<Ms>(until - last_tick_));
   }
   return text + fmt::format(" for another {:.0f} s", seconds(left));
+}
+
+// " (n3, n4)": which ones are missing, if the scheduler's names are what the nodes call themselves.
+std::string Coordinator::absent(std::size_t count) const {
+  const auto label = [](const std::string& name) { return name.substr(0, name.find('.')); };
+  std::set<std::string> here;
+  for (const auto& [peer, member] : members_) {
+    if (member.stage == Stage::joined) here.insert(label(member.offer.host));
+  }
+  std::vector<std::string> missing;
+  for (const std::string& name : settings_.expected) {
+    if (!here.contains(label(name))) missing.push_back(name);
+  }
+  if (missing.size() != count) return {};
+  constexpr std::size_t kMost = 8;
+  missing.resize(std::min(count, kMost));
+  return fmt::format(" ({}{})", join(missing, ", "),
+                     count > kMost ? fmt::format(" and {} more", count - kMost) : "");
 }
 
 std::string Coordinator::present() const {

@@ -515,5 +515,28 @@ TEST(Coordinator, FramesOutOfPlaceDoNoHarm) {
   EXPECT_EQ(f.rank("b"), 1);
 }
 
+TEST(Coordinator, NamesWhoIsMissingWhereTheNamesAreKnown) {
+  auto settings = nodes(3, 3);
+  settings.expected = {"a", "b", "c.cluster"};
+  Fixture f(settings);
+  f.join("a.domain");
+  f.pass(1100ms);
+  EXPECT_EQ(f.agents["a.domain"].status,
+            "1 of 3 nodes have joined (a.domain), 2 missing (b, c.cluster)");
+  f.join("c");
+  f.pass(1100ms);
+  EXPECT_EQ(f.agents["c"].status, "2 of 3 nodes have joined (a.domain, c), 1 missing (b)");
+}
+
+// The scheduler's names need not be the machines' own.
+TEST(Coordinator, NamesNobodyWhereTheNamesDoNotFit) {
+  auto settings = nodes(2, 2);
+  settings.expected = {"n1", "n2"};
+  Fixture f(settings);
+  f.join("a");
+  f.pass(1100ms);
+  EXPECT_EQ(f.agents["a"].status, "1 of 2 nodes have joined (a), 1 missing");
+}
+
 }  // namespace
 }  // namespace lockstep::rendezvous::hub

@@ -38,6 +38,7 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
   rules.dead = given.keep_alive_interval * given.keep_alive_max_attempt;
   rules.return_grace = rules.dead * 2;
   rules.order = given.order;
+  rules.expected = given.expected;
   return settings;
 }
 

@@ -27,6 +27,7 @@ struct HubSettings {
   std::size_t min_nodes = 1;
   std::size_t max_nodes = 1;
   RankOrder order = RankOrder::host;
+  std::vector<std::string> expected = {};  // as in CoordinatorSettings
   NodeOffer offer;
   OfferStore offer_store;
   // --rdzv-conf; the host's heartbeat and last call count.
@@ -58,6 +59,7 @@ class HubBackend final : public Backend {
   void leave(Departure how, Done<void> done) override;
   std::string staying_for() const override;
   std::string waiting_for() const override;
+  std::optional<io::TimePoint> gives_up_at() const override { return member_.gives_up_at(); }
 
   bool hosts() const { return server_ != nullptr; }
   int port() const { return settings_.endpoint.port; }

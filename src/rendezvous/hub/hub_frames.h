@@ -167,6 +167,9 @@ struct Leave {  // agent
 struct Left {  // hub: that has been noted
   bool operator==(const Left&) const = default;
 };
+// How the status ends that a spare hears: its patience has no end.
+inline constexpr std::string_view kSpareStatus = ", this one is a spare";
+
 struct Beat {          // both, once per heartbeat_ms
   std::string status;  // hub, to those who wait: what is being waited for; else empty
   bool operator==(const Beat&) const = default;

@@ -27,6 +27,7 @@ void HubMember::join(Done<std::optional<Round>> done) {
   in_round_ = false;
   interrupted_ = false;
   status_.clear();
+  join_until_ = io::Clock::now() + time_to_join();
   if (stream_) return send_join();
   const milliseconds allowed = time_to_join();
   if (!dial_) dial(allowed, settings_.lost_patience);
@@ -165,6 +166,9 @@ void HubMember::end_leave() {
 void HubMember::on_frame(Frame frame) {
   if (const auto* beat = std::get_if<Beat>(&frame)) {
     status_ = beat->status;
+    const bool spare = status_.ends_with(kSpareStatus);
+    if (spare) join_until_.reset();
+    if (!spare && !join_until_) join_until_ = io::Clock::now() + time_to_join();
     return;
   }
   ++messages_;
@@ -214,6 +218,10 @@ std::string HubMember::waiting_for() const {
   if (finish_done_) return status_.empty() ? "the workers of other nodes to end" : status_;
   if (reports_done_) return "reports of the other nodes";
   return {};
+}
+
+std::optional<io::TimePoint> HubMember::gives_up_at() const {
+  return connect_done_ || join_done_ ? join_until_ : std::nullopt;
 }
 
 }  // namespace lockstep::rendezvous::hub

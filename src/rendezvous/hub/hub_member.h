@@ -75,6 +75,8 @@ class HubMember {
                         std::function<void(std::vector<NodeReport>)> done);
   void leave(Departure how, Done<void> done);
   std::string waiting_for() const;
+  // The end of connect() or join() under way; nullopt for a spare.
+  std::optional<io::TimePoint> gives_up_at() const;
 
   // Frames in both directions since the beginning, heartbeats left out.
   std::uint64_t messages() const { return messages_; }
@@ -138,6 +140,7 @@ class HubMember {
   bool interrupted_ = false;
   std::optional<Failed> failure_;             // of the last round
   std::string status_;                        // the hub's words on what it waits for
+  std::optional<io::TimePoint> join_until_;   // or connect(); none for a spare
   std::optional<io::TimePoint> first_until_;  // for the way into the first round
   std::uint64_t messages_ = 0;
 

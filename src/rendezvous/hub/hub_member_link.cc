@@ -46,6 +46,7 @@ void HubMember::connect(const std::string& host, int port, Done<void> done) {
   down_since_ = io::Clock::now();
   begin();
   const milliseconds patience = std::min(settings_.connect_timeout, time_to_join());
+  join_until_ = io::Clock::now() + patience;
   dial(patience, patience);
 }
 
