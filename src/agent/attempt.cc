@@ -1,5 +1,6 @@
 // NodeAgent, the middle: attempts. Carries out the table's actions and reports what happens back.
 #include "agent/clock_ms.h"
+#include "agent/full_disk.h"
 #include "agent/node_agent.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -195,7 +196,8 @@ logs::CapturePlan NodeAgent::capture_plan(const WorkerSpec& spec,
                                          {{"role_name", config_.role},
                                           {"local_rank", std::to_string(spec.local_rank)},
                                           {"rank", std::to_string(spec.rank)},
-                                          {"hostname", host_name_}});
+                                          {"hostname", host_name_},
+                                          {"time", std::string(1, logs::LinePrefix::kTime)}});
   return logs::plan_capture(capture_rules_, attempt_dir_ ? &*attempt_dir_ : nullptr, filtered,
                             spec.local_rank, spec.rank, std::move(prefix));
 }
@@ -277,6 +279,8 @@ void NodeAgent::on_failure(const Worker& worker, const proc::Exit& end) {
       note && !failure.after_stop)
     failure.notes.push_back(std::move(*note));
   if (end.core_dumped) failure.notes.emplace_back("core dumped");
+  if (attempt_dir_ && !failure.after_stop)
+    if (auto note = full_disk_note(attempt_dir_->path)) failure.notes.push_back(std::move(*note));
   if (!failure.after_stop) {
     ++failures_total_;
     log::error("{}", failed_line(failure, config_.command.at(0)));

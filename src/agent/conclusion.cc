@@ -130,11 +130,14 @@ void NodeAgent::sweep_on() {
   (this->*after_sweep_)();
 }
 
-// Not one worker ever ran: bad input leaves no directory behind.
+// Not one worker ever ran: bad input leaves no directory behind. Neither does a job that wrote no
+// file, where the directory is of our choice.
 void NodeAgent::remove_unused_logs() const {
   const bool ran = std::any_of(workers_.begin(), workers_.end(),
                                [](const Worker& w) { return w.child.has_value(); });
-  if (run_dir_ && !ran && attempts_ <= 1) run_dir_->remove_unused();
+  if (!run_dir_) return;
+  if (!ran && attempts_ <= 1) return run_dir_->remove_unused();
+  if (!config_.logs.base_dir) run_dir_->remove_empty();
 }
 
 void NodeAgent::name_the_unkillable() const {

@@ -48,6 +48,7 @@ logs::CaptureRules capture_rules_of(const launch::LogConfig& config) {
   logs::CaptureRules rules;
   rules.redirects = config.redirects;
   rules.tee = config.tee;
+  rules.max_log_size = config.max_size;
   rules.duplicate_stdout_filters = config.duplicate_stdout_filters;
   rules.duplicate_stderr_filters = config.duplicate_stderr_filters;
   if (config.filter)

@@ -18,6 +18,7 @@
 #include "logs/capture.h"
 #include "logs/capture_plan.h"
 #include "logs/console.h"
+#include "logs/line_prefix.h"
 #include "logs/log_dir.h"
 #include "proc/containment.h"
 #include "proc/spawn.h"

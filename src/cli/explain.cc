@@ -145,6 +145,9 @@ std::string explain_text(const LaunchConfig& config) {
        fmt::format("{} s", std::chrono::duration<double>(config.restart_backoff).count()),
        from("restart-backoff")});
   rows.push_back({"log directory", log_dir(config), from("log-dir")});
+  const std::uint64_t most = config.logs.max_size;
+  rows.push_back({"log file size", most == 0 ? "no limit" : fmt::format("{} bytes", most),
+                  from("log-max-size")});
   std::size_t first = 0;
   std::size_t second = 0;
   for (Row& row : rows) {

@@ -50,6 +50,7 @@ TEST(Explain, SaysWhereEachValueComesFrom) {
       {"endpoint", " n1:20001 ", "  default"},
       {"token", " given ", "  option --rdzv-token-file"},
       {"restarts", " 0 ", "  environment variable PET_MAX_RESTARTS"},
+      {"log file size", " no limit ", "  default"},
       {"restart backoff", " 30 s ", "  default"},
       {"command", "/bin/echo 'a b'", ""},
   };

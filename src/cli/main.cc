@@ -37,6 +37,11 @@ bool is_for_run(const std::string& given) {
          (stat(given.c_str(), &info) == 0 && S_ISREG(info.st_mode));
 }
 
+int print_version() {
+  std::puts("lockstep " LOCKSTEP_VERSION);
+  return 0;
+}
+
 int unknown_command(const std::string& given) {
   std::vector<std::string> names;
   for (const Subcommand& command : subcommands())
@@ -69,10 +74,7 @@ int dispatch(const std::string& program, Args args) {
   if (command == "run") return run_command(args, RunAs::run);
   if (command == "launch") return run_command(args, RunAs::launch);
   if (command == "store") return store_command(args);
-  if (command == "--version" || command == "version") {
-    std::puts("lockstep " LOCKSTEP_VERSION);
-    return 0;
-  }
+  if (command == "--version" || command == "version") return print_version();
   if (command == "--help" || command == "-h" || command == "help") {
     if (!args.empty() && command == "help") return dispatch(program, {args.front(), "--help"});
     std::fputs(overview().c_str(), stdout);
@@ -92,6 +94,7 @@ std::optional<int> settled(const Table& table, const ParseResult& parsed) {
     std::fputs(help_text(table).c_str(), stdout);
     return 0;
   }
+  if (parsed->ended_by == "version") return print_version();
   return std::nullopt;
 }
 

@@ -25,6 +25,7 @@ void assign_logs(launch::RawOptions& raw, const Parsed& parsed) {
   assign(raw.local_ranks_filter, parsed, "local-ranks-filter");
   assign(raw.duplicate_stdout_filters, parsed, "duplicate-stdout-filters");
   assign(raw.duplicate_stderr_filters, parsed, "duplicate-stderr-filters");
+  raw.log_max_size = parsed.text("log-max-size");
   raw.logs_specs = parsed.text("logs-specs");
 }
 

@@ -244,14 +244,21 @@ Group logs() {
           {.name = "log-line-prefix-template",
            .kind = Kind::text,
            .metavar = "TEXT",
-           .help = "prefix of tee'd lines: ${role_name}, ${local_rank}, ${rank}, ${hostname}",
+           .help =
+               "prefix of tee'd lines: ${role_name}, ${local_rank}, ${rank}, ${hostname}, ${time}",
            .env = "PET_LOG_LINE_PREFIX_TEMPLATE"},
           {.name = "log-prefix",
            .kind = Kind::text,
            .metavar = "STYLE",
-           .help = "prefix of tee'd lines, [default0]: or [default 0]",
+           .help = "[default0]: or [default 0], or the latter after the time",
            .shown_default = "torchrun",
-           .choices = {"torchrun", "readable"},
+           .choices = {"torchrun", "readable", "time"},
+           .own = true},
+          {.name = "log-max-size",
+           .kind = Kind::text,
+           .metavar = "SIZE",
+           .help = "as 100M: where stdout.log becomes stdout.log.1 and so on; 5 are kept",
+           .shown_default = "no limit",
            .own = true},
           {.name = "local-ranks-filter",
            .kind = Kind::text,
@@ -295,6 +302,7 @@ Group other() {
   return {"Other",
           {
               {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+              {.name = "version", .help = "the version", .own = true, .ends_parsing = true},
               {.name = "explain",
                .help = "print every value and where it comes from; start nothing",
                .own = true},
@@ -376,6 +384,7 @@ Table make_store_table() {
                  .help = "largest value taken from a client",
                  .shown_default = "268435456"},
                 {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+                {.name = "version", .help = "the version", .ends_parsing = true},
             }}}};
 }
 

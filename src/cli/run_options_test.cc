@@ -113,6 +113,7 @@ TEST(RawOptions, EveryTextReachesItsField) {
        [](const launch::RawOptions& raw) { return raw.duplicate_stdout_filters; }},
       {"duplicate-stderr-filters",
        [](const launch::RawOptions& raw) { return raw.duplicate_stderr_filters; }},
+      {"log-max-size", [](const launch::RawOptions& raw) { return *raw.log_max_size; }},
       {"logs-specs", [](const launch::RawOptions& raw) { return *raw.logs_specs; }},
   };
   for (const auto& row : rows) {

@@ -148,6 +148,12 @@ TEST(LaunchConfig, LogPrefix) {
   Machine machine;
   EXPECT_EQ(make(unchanged)->logs.prefix_template, "[${role_name}${local_rank}]:");
   EXPECT_EQ(make(readable)->logs.prefix_template, "[${role_name} ${local_rank}] ");
+  EXPECT_EQ(make(unchanged)->logs.max_size, 0U);
+  EXPECT_EQ(make([](RawOptions& raw) { raw.log_max_size = "4096"; })->logs.max_size, 4096U);
+  EXPECT_EQ(make([](RawOptions& raw) { raw.log_max_size = "1k"; })->logs.max_size, 1024U);
+  EXPECT_EQ(make([](RawOptions& raw) { raw.log_max_size = "3G"; })->logs.max_size, 3ULL << 30);
+  EXPECT_EQ(make([](RawOptions& raw) { raw.log_prefix = "time"; })->logs.prefix_template,
+            "${time} [${role_name} ${local_rank}] ");
   machine.env["TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"] = "env";
   EXPECT_EQ(make(unchanged, machine)->logs.prefix_template, "env");
   EXPECT_EQ(make(readable, machine)->logs.prefix_template, "[${role_name} ${local_rank}] ");

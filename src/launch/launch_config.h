@@ -10,6 +10,7 @@
 #include "rendezvous/rank_order.h"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -67,6 +68,7 @@ struct LogConfig {
   std::optional<Filter> filter;
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
+  std::uint64_t max_size = 0;  // --log-max-size; 0: files grow for ever
 };
 
 struct LaunchConfig {

@@ -43,6 +43,11 @@ TEST(LaunchConfig, Refuses) {
        "--restart-backoff must be between 0 and 86400 seconds, got -1"},
       {[](RawOptions& raw) { raw.restart_backoff = NAN; }, "got nan"},
       {[](RawOptions& raw) { raw.restart_backoff = INFINITY; }, "got inf"},
+      {[](RawOptions& raw) { raw.log_max_size = "1023"; }, "at least 1K, got 1023"},
+      {[](RawOptions& raw) { raw.log_max_size = "M"; }, "--log-max-size is a number of bytes"},
+      {[](RawOptions& raw) { raw.log_max_size = "-1M"; }, "--log-max-size is a number of bytes"},
+      {[](RawOptions& raw) { raw.log_max_size = "9999999999G"; }, "--log-max-size is a number"},
+      {[](RawOptions& raw) { raw.log_max_size = "1.5G"; }, "--log-max-size is a number of bytes"},
       {[](RawOptions& raw) { raw.redirects = "4"; }, "4 does not match: <^[0123]$>"},
       {[](RawOptions& raw) { raw.tee = "0:9"; }, "0:9 does not match: <^[0123]$>"},
       {[](RawOptions& raw) { raw.local_ranks_filter = "x"; }, "comma-separated list of integers"},
@@ -290,7 +295,7 @@ TEST(LaunchConfig, WarnsOfUnknownMacros) {
   });
   EXPECT_EQ(config->warnings,
             (Words{"${localrank} in the log line prefix template is not known and stays as it is: "
-                   "the macros are ${role_name}, ${local_rank}, ${rank}, ${hostname}"}));
+                   "the macros are ${role_name}, ${local_rank}, ${rank}, ${hostname}, ${time}"}));
   Machine machine;
   machine.env["TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"] = "${role_name} $hostname $local_rank:";
   EXPECT_EQ(make(unchanged, machine)->warnings, Words{});

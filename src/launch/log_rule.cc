@@ -6,12 +6,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace lockstep::launch {
 namespace {
 
 constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
 constexpr std::string_view kReadablePrefix = "[${role_name} ${local_rank}] ";
+constexpr std::string_view kTimePrefix = "${time} [${role_name} ${local_rank}] ";
 
 Status apply_log_dir(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   if (!raw.log_dir || raw.log_dir->empty()) return {};
@@ -61,12 +63,35 @@ std::vector<std::string> line_filters(std::string_view text) {
   return filters;
 }
 
+// "100M": units of 1024, as logrotate has them.
+Result<std::uint64_t> max_size(const std::string& text) {
+  constexpr std::uint64_t kLeast = 1024;
+  std::string_view number = strip(text);
+  int shift = 0;
+  if (!number.empty()) {
+    constexpr std::string_view kUnits = "KMGT";
+    const char unit = static_cast<char>(number.back() & ~0x20);  // either case
+    const std::size_t at = kUnits.find(unit);
+    if (at != kUnits.npos) shift = 10 * static_cast<int>(at + 1);
+    if (shift != 0) number.remove_suffix(1);
+  }
+  const auto count = parse_int(number);
+  if (!count || *count < 1 || *count > (INT64_MAX >> shift) ||
+      (static_cast<std::uint64_t>(*count) << shift) < kLeast)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("--log-max-size is a number of bytes, at least 1K, got {}", printable(text)),
+        "as 100M or 2G");
+  return static_cast<std::uint64_t>(*count) << shift;
+}
+
 Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
   if (!raw.log_line_prefix_template.empty()) return raw.log_line_prefix_template;
   if (raw.log_prefix == "readable") return std::string(kReadablePrefix);
+  if (raw.log_prefix == "time") return std::string(kTimePrefix);
   if (raw.log_prefix != "torchrun")
     return fail(Errc::invalid_input,
-                fmt::format("--log-prefix is one of torchrun, readable, got {}",
+                fmt::format("--log-prefix is one of torchrun, readable, time, got {}",
                             printable(raw.log_prefix)));
   const auto env = facts.env("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
   return env && !env->empty() ? *env : std::string(kTorchrunPrefix);
@@ -75,12 +100,12 @@ Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
 // torchrun leaves unknown macros as they are, too, without a word.
 void warn_of_macros(LaunchConfig& config) {
   const codec::TemplateNames known = {
-      {"role_name", {}}, {"local_rank", {}}, {"rank", {}}, {"hostname", {}}};
+      {"role_name", {}}, {"local_rank", {}}, {"rank", {}}, {"hostname", {}}, {"time", {}}};
   const auto unknown = codec::unknown_names(config.logs.prefix_template, known);
   if (unknown.empty()) return;
   config.warnings.push_back(
       fmt::format("${{{}}} in the log line prefix template is not known and stays as it is: the "
-                  "macros are ${{role_name}}, ${{local_rank}}, ${{rank}}, ${{hostname}}",
+                  "macros are ${{role_name}}, ${{local_rank}}, ${{rank}}, ${{hostname}}, ${{time}}",
                   printable(unknown.front())));
 }
 
@@ -124,6 +149,9 @@ Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& confi
   warn_of_macros(config);
   LOCKSTEP_TRY_ASSIGN(config.logs.filter, ranks_filter(raw.local_ranks_filter));
   warn_of_filter(config);
+  if (raw.log_max_size) {
+    LOCKSTEP_TRY_ASSIGN(config.logs.max_size, max_size(*raw.log_max_size));
+  }
   config.logs.duplicate_stdout_filters = line_filters(raw.duplicate_stdout_filters);
   config.logs.duplicate_stderr_filters = line_filters(raw.duplicate_stderr_filters);
   return {};

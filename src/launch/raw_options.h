@@ -62,6 +62,7 @@ struct RawOptions {
   std::string duplicate_stdout_filters;
   std::string duplicate_stderr_filters;
   std::optional<std::string> logs_specs;
+  std::optional<std::string> log_max_size;
 
   // `lockstep launch` only: whether and how the script gets its local rank as an argument.
   bool legacy_launch = false;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 namespace lockstep::logs {
@@ -74,6 +75,7 @@ Status Capture::open_side(io::Loop& loop, Console& console, Stream stream,
     case Route::inherit:
       return {};
     case Route::file: {
+      if (side.plan.max_size != 0) break;
       LOCKSTEP_TRY_ASSIGN(side.child, open_log_file(side.plan.path));
       return {};
     }
@@ -104,16 +106,18 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   }
   if (!parts.input) {
     LOCKSTEP_TRY_ASSIGN(io::Pipe pipe, io::make_pipe());
-    if (side.plan.route == Route::tee) (void)fcntl(pipe.read.get(), F_SETPIPE_SZ, kPipeSize);
+    if (!side.plan.path.empty()) (void)fcntl(pipe.read.get(), F_SETPIPE_SZ, kPipeSize);
     parts.input = std::move(pipe.read);
     side.child = std::move(pipe.write);
   }
+  if (!side.plan.path.empty()) {
+    LOCKSTEP_TRY_ASSIGN(parts.file, LogFile::open(side.plan.path, side.plan.max_size));
+  }
   if (side.plan.route == Route::tee) {
-    parts.tagger.emplace(prefix);
-    if (!side.plan.path.empty()) {
-      LOCKSTEP_TRY_ASSIGN(parts.file, LogFile::open(side.plan.path));
-    }
-    if (side.plan.filtered) parts.filter.emplace(prefix, side.plan.filters);
+    parts.prefix = LinePrefix(prefix);
+    const std::string now = parts.prefix.at(std::chrono::system_clock::now());
+    parts.tagger.emplace(now);
+    if (side.plan.filtered) parts.filter.emplace(now, side.plan.filters);
     parts.filtered = side.plan.filtered;
   } else if (side.plan.route == Route::passthrough) {
     parts.tagger.emplace("");
@@ -148,7 +152,7 @@ void Capture::drain_now() {
 
 std::string Capture::stderr_tail(std::size_t lines) const {
   if (err_.reader) return err_.reader->tail(lines);
-  if (err_.plan.route != Route::file) return {};
+  if (err_.plan.route != Route::file) return {};  // the worker writes it by itself
   bool cut = false;
   const std::string bytes = last_of_file(err_.plan.path, cut);
   return tail_text(bytes, lines, cut);

@@ -22,10 +22,10 @@ Route route_of(bool redirected, bool teed, bool shown, bool has_dir, bool keep_t
 Result<FilteredFiles> open_filtered_files(const CaptureRules& rules, const AttemptDir& dir) {
   FilteredFiles files;
   if (!rules.duplicate_stdout_filters.empty()) {
-    LOCKSTEP_TRY_ASSIGN(files.out, LogFile::open(dir.filtered_stdout()));
+    LOCKSTEP_TRY_ASSIGN(files.out, LogFile::open(dir.filtered_stdout(), rules.max_log_size));
   }
   if (!rules.duplicate_stderr_filters.empty()) {
-    LOCKSTEP_TRY_ASSIGN(files.err, LogFile::open(dir.filtered_stderr()));
+    LOCKSTEP_TRY_ASSIGN(files.err, LogFile::open(dir.filtered_stderr(), rules.max_log_size));
   }
   return files;
 }
@@ -46,6 +46,7 @@ CapturePlan plan_capture(const CaptureRules& rules, const AttemptDir* dir,
                             const std::vector<std::string>& filters,
                             const std::shared_ptr<LogFile>& file) {
     if (stream.route == Route::tee || stream.route == Route::file) stream.path = std::move(path);
+    if (!stream.path.empty()) stream.max_size = rules.max_log_size;
     if (stream.route != Route::tee || !file) return;
     stream.filters = filters;
     stream.filtered = file;

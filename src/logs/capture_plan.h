@@ -5,6 +5,7 @@
 #include "logs/log_dir.h"
 #include "logs/std_spec.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,7 +18,7 @@ class LogFile;
 
 enum class Route {
   inherit,      // the worker writes to the agent's own descriptor
-  file,         // to the file alone
+  file,         // to the file alone: by itself, or through the agent where the file is rotated
   tee,          // to the file, if there is one, and line by line with the prefix to the console
   passthrough,  // to the console as it comes, the last of it kept for a failure report
   keep,         // shown nowhere, the last of it kept
@@ -30,6 +31,7 @@ struct StreamPlan {
   // Tee'd lines that contain any of these are copied, prefix included, to `filtered`.
   std::vector<std::string> filters;
   std::shared_ptr<LogFile> filtered;
+  std::uint64_t max_size = 0;  // of the file, before it is rotated; 0: never
 };
 
 struct CapturePlan {
@@ -50,6 +52,7 @@ struct CaptureRules {
   bool keep_stderr_tail = true;
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
+  std::uint64_t max_log_size = 0;
 };
 
 // The filtered_*.log of one attempt, opened where filters are given (torchrun leaves an empty file

@@ -1,7 +1,9 @@
 #include "logs/capture.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "logs/capture_fixture.h"
+#include "logs/line_prefix.h"
 #include "logs/log_file.h"
 #include "logs/pty.h"
 
@@ -197,6 +199,29 @@ TEST_F(CaptureTest, DuplicateFiltersCopyLinesWithTheirPrefix) {
   capture->close_child_ends();
   EXPECT_TRUE(turn_until([&] { return capture->drained(); }));
   EXPECT_EQ(logged("filtered_stdout.log"), "[default0]:loss 1\n[default0]:the loss");
+}
+
+TEST_F(CaptureTest, ATimeInThePrefixIsThatOfEachRead) {
+  CapturePlan plan = tee_plan();
+  plan.prefix = std::string(1, LinePrefix::kTime) + " [d0] ";
+  plan.out.filters = {"loss"};
+  plan.out.filtered = std::move(*LogFile::open(dir_ + "/filtered_stdout.log"));
+  auto capture = open(plan);
+  put(capture->child_stdout_fd(), "loss 1\n");
+  EXPECT_TRUE(turn_until([&] { return logged() == "loss 1\n"; }));
+  std::this_thread::sleep_for(milliseconds(3));
+  put(capture->child_stdout_fd(), "loss 2");
+  capture->close_child_ends();
+  EXPECT_TRUE(turn_until([&] { return capture->drained(); }));
+  constexpr std::size_t kTimeSize = std::string_view("2026-11-22 01:40:24.123").size();
+  for (const std::string& text : {there(out_.read.get()), logged("filtered_stdout.log")}) {
+    const auto lines = split(text, '\n');
+    ASSERT_EQ(lines.size(), 2U) << text;
+    ASSERT_GT(std::min(lines[0].size(), lines[1].size()), kTimeSize) << text;
+    EXPECT_EQ(lines[0].substr(kTimeSize), " [d0] loss 1");
+    EXPECT_EQ(lines[1].substr(kTimeSize), " [d0] loss 2");
+    EXPECT_LT(lines[0].substr(0, kTimeSize), lines[1].substr(0, kTimeSize));
+  }
 }
 
 TEST_F(CaptureTest, AFileThatCannotBeOpenedIsAnError) {

@@ -20,6 +20,9 @@ class LineTagger {
 
   explicit LineTagger(std::string prefix) : prefix_(std::move(prefix)) {}
 
+  // Of the lines that begin from now on.
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+
   // Whether feed(chunk) would append anything.
   bool ready(std::string_view chunk) const;
   void feed(std::string_view chunk, ByteQueue& to);

@@ -165,6 +165,24 @@ Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::strin
 void RunDir::remove_unused() const {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  remove_parents();
+}
+
+void RunDir::remove_empty() const {
+  std::error_code error;
+  std::vector<std::string> folders = {path_};
+  for (auto entry = std::filesystem::recursive_directory_iterator(path_, error);
+       !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
+    if (!entry->is_directory(error) || entry->is_symlink(error)) return;
+    folders.push_back(entry->path());
+  }
+  if (error) return;
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder)
+    rmdir(folder->c_str());  // fails where a file has come meanwhile
+  remove_parents();
+}
+
+void RunDir::remove_parents() const {
   for (auto path = made_.rbegin(); path != made_.rend(); ++path)
     rmdir(path->c_str());  // others may have put something there
 }

@@ -36,10 +36,14 @@ class RunDir {
 
   // Nothing was ever run: takes back all that create_run_dir() made, the parents too.
   void remove_unused() const;
+  // The same at the end of a job, if there is no file in it.
+  void remove_empty() const;
 
  private:
   friend Result<RunDir> create_run_dir(const std::optional<std::string>& base,
                                        std::string_view run_id);
+  void remove_parents() const;
+
   std::string path_;
   io::Fd dir_;
   std::vector<std::string> made_;  // parents that were not there before, outermost first

@@ -82,6 +82,23 @@ TEST_F(LogDir, TheCheckCreatesNothing) {
   EXPECT_EQ(entries(), 0u);
 }
 
+TEST_F(LogDir, ARunThatWroteNoFileLeavesNoDirectory) {
+  const auto run = create_run_dir(root_ + "/a/b", "x");
+  ASSERT_TRUE(run);
+  ASSERT_TRUE(run->create_attempt(0, 2) && run->create_attempt(1, 2));
+  const std::string file = run->path() + "/attempt_1/1/error.json";
+  std::ofstream(file).flush();
+  run->remove_empty();
+  EXPECT_TRUE(fs::exists(file) && fs::exists(run->path() + "/attempt_0/0"));
+  fs::remove(file);
+  fs::create_symlink("/", file);
+  run->remove_empty();
+  EXPECT_TRUE(fs::is_symlink(file)) << "a link is a file, and is not followed";
+  fs::remove(file);
+  run->remove_empty();
+  EXPECT_EQ(entries(), 0u);
+}
+
 TEST_F(LogDir, AFileInTheWayIsNamed) {
   const std::string file = root_ + "/file";
   std::ofstream(file) << "x";

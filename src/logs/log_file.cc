@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace lockstep::logs {
@@ -19,9 +21,18 @@ Result<io::Fd> open_log_file(const std::string& path) {
   return fd;
 }
 
-Result<std::unique_ptr<LogFile>> LogFile::open(const std::string& path) {
+std::size_t part_that_fits(std::string_view bytes, std::size_t room, std::size_t most) {
+  if (bytes.size() <= room) return bytes.size();
+  const std::size_t last = room == 0 ? bytes.npos : bytes.rfind('\n', room - 1);
+  if (last != bytes.npos) return last + 1;
+  bytes = bytes.substr(0, most);
+  const std::size_t end = bytes.find('\n', room);
+  return end == bytes.npos ? bytes.size() : end + 1;
+}
+
+Result<std::unique_ptr<LogFile>> LogFile::open(const std::string& path, std::uint64_t max_size) {
   LOCKSTEP_TRY_ASSIGN(io::Fd fd, open_log_file(path));
-  return std::unique_ptr<LogFile>(new LogFile(path, std::move(fd)));
+  return std::unique_ptr<LogFile>(new LogFile(path, std::move(fd), max_size));
 }
 
 LogFile::~LogFile() {
@@ -29,9 +40,46 @@ LogFile::~LogFile() {
 }
 
 void LogFile::write(std::string_view bytes) {
+  while (max_size_ != 0 && size_ + bytes.size() > max_size_) {
+    const std::uint64_t room = max_size_ > size_ ? max_size_ - size_ : 0;
+    const std::uint64_t longest = max_size_ + kLongestLine;
+    const bool begun = mid_line_ || size_ == 0;
+    const std::size_t part =
+        part_that_fits(bytes, room, begun && longest > size_ ? longest - size_ : 0);
+    append(bytes.substr(0, part));
+    bytes.remove_prefix(part);
+    if (bytes.empty()) return;
+    rotate();
+  }
+  append(bytes);
+}
+
+// Nobody but the agent writes here, so a rename loses nothing. The worker's directory is its own
+// user's, who could write to any file in it anyhow.
+void LogFile::rotate() {
+  const auto older = [this](int number) { return fmt::format("{}.{}", path_, number); };
+  for (int number = kOlder; number > 1; --number)
+    ::rename(older(number - 1).c_str(), older(number).c_str());  // there may be none yet
+  auto next = ::rename(path_.c_str(), older(1).c_str()) == 0
+                  ? open_log_file(path_)
+                  : Result<io::Fd>(fail_sys("rename it", errno));
+  size_ = 0;
+  mid_line_ = false;
+  if (next) {
+    fd_ = std::move(*next);
+    return;
+  }
+  log::warning("{} cannot be rotated and grows on: {}", path_, next.error().message);
+  max_size_ = 0;
+}
+
+void LogFile::append(std::string_view bytes) {
+  if (bytes.empty()) return;
+  mid_line_ = bytes.back() != '\n';
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd_.get(), bytes.data(), bytes.size());
     if (put > 0) {
+      size_ += static_cast<std::uint64_t>(put);
       bytes.remove_prefix(static_cast<std::size_t>(put));
       continue;
     }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/fd.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,9 +17,21 @@ namespace lockstep::logs {
 // not get a hole.
 Result<io::Fd> open_log_file(const std::string& path);
 
+// How much of `bytes` still goes into a file with `room` bytes left: whole lines. Where the first
+// line alone does not fit, it may go beyond the room, up to `most` bytes; 0: it waits for the next
+// file.
+std::size_t part_that_fits(std::string_view bytes, std::size_t room, std::size_t most);
+
+// How far a line that has begun in a file may go beyond its limit before it is cut.
+inline constexpr std::size_t kLongestLine = 64 << 10;
+
 class LogFile {
  public:
-  static Result<std::unique_ptr<LogFile>> open(const std::string& path);
+  // A full file becomes PATH.1, the one that was PATH.1 becomes PATH.2 ...; so many are kept.
+  static constexpr int kOlder = 5;
+
+  // max_size: 0: it grows for ever.
+  static Result<std::unique_ptr<LogFile>> open(const std::string& path, std::uint64_t max_size = 0);
   ~LogFile();  // says how much was lost
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
@@ -27,10 +40,16 @@ class LogFile {
   std::uint64_t lost() const { return lost_; }
 
  private:
-  LogFile(std::string path, io::Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  LogFile(std::string path, io::Fd fd, std::uint64_t max_size)
+      : path_(std::move(path)), fd_(std::move(fd)), max_size_(max_size) {}
+  void append(std::string_view bytes);
+  void rotate();
 
   std::string path_;
   io::Fd fd_;
+  std::uint64_t max_size_;
+  std::uint64_t size_ = 0;
+  bool mid_line_ = false;
   std::uint64_t lost_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace lockstep::logs {
@@ -75,7 +76,16 @@ void StreamReader::take_now() {
   release_held();
 }
 
+// Lines that come in one read have one time.
+void StreamReader::stamp() {
+  if (!parts_.prefix.timed()) return;
+  std::string prefix = parts_.prefix.at(std::chrono::system_clock::now());
+  if (parts_.filter) parts_.filter->set_prefix(prefix);
+  if (parts_.tagger) parts_.tagger->set_prefix(std::move(prefix));
+}
+
 void StreamReader::take(std::string_view bytes) {
+  stamp();
   if (parts_.file) parts_.file->write(bytes);
   if (parts_.keep_tail) tail_.append(bytes);
   if (parts_.filter) {
@@ -114,6 +124,7 @@ void StreamReader::on_held_long() {
 
 void StreamReader::release_held() {
   if (!parts_.tagger || !parts_.tagger->holds()) return;
+  stamp();
   LineTagger& tagger = *parts_.tagger;
   const bool takes_over = !tagger.prefixed() && tagger.first({}) == '\r';
   tagger.flush(console_.begin(parts_.stream, *this, takes_over));
@@ -124,6 +135,7 @@ void StreamReader::finish() {
   watch_.reset();
   timer_.cancel();
   release_held();
+  stamp();
   if (parts_.filter) {
     ByteQueue picked;
     parts_.filter->finish(picked);

@@ -6,6 +6,7 @@
 #include "io/loop.h"
 #include "logs/console.h"
 #include "logs/line_filter.h"
+#include "logs/line_prefix.h"
 #include "logs/line_tagger.h"
 #include "logs/log_file.h"
 #include "logs/tail_ring.h"
@@ -25,6 +26,7 @@ class StreamReader final : public ConsoleSource {
     Stream stream = Stream::out;
     io::Fd input;  // pipe or pty master
     std::unique_ptr<LogFile> file;
+    LinePrefix prefix;                 // of tagger and filter
     std::optional<LineTagger> tagger;  // nullopt: not shown
     std::optional<LineFilter> filter;
     std::shared_ptr<LogFile> filtered;
@@ -55,6 +57,7 @@ class StreamReader final : public ConsoleSource {
   Found read_once(std::size_t& left);
   void on_readable();
   void take(std::string_view bytes);
+  void stamp();
   void show(std::string_view bytes);
   void release_held();
   void on_held_long();

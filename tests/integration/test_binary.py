@@ -25,9 +25,9 @@ def test_runs_in_a_folder_with_nothing_in_it(tmp_path):
     """No /tmp, no /proc, nothing but the binary and a worker: logs go to the current folder."""
     shutil.copy(BINARY, tmp_path / "lockstep")
     shutil.copy(WORKER, tmp_path / "worker")
-    ended = subprocess.run(["chroot", tmp_path, "/lockstep", "run", "--no-python", "/worker", "out=hello\\n"],
+    ended = subprocess.run(["chroot", tmp_path, "/lockstep", "run", "-t", "1", "--no-python", "/worker", "out=hello\\n"],
                            capture_output=True, text=True, timeout=20)
-    assert (ended.returncode, ended.stdout) == (0, "hello\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "[default0]:hello\n"), ended.stderr
     assert any(name.startswith("torchelastic_") for name in os.listdir(tmp_path))
 
 

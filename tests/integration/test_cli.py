@@ -103,6 +103,7 @@ def test_nproc_auto_without_gpus_is_cpus(lockstep):
     (["--nnodes", "1:2"], ["2 nodes", "place to meet"]),
     (["--standalone", "--nnodes", "2"], ["--standalone", "one node"]),
     (["--exit-barrier-timeout", "-1"], ["exit_barrier_timeout", "-1"]),
+    (["--log-max-size", "some"], ["--log-max-size", "some"]),
     (["--restart-backoff", "-1"], ["--restart-backoff", "-1"]),
 ])
 def test_values_that_are_refused(lockstep, args, words):
@@ -280,8 +281,10 @@ def test_a_link_named_torchrun_is_run(lockstep):
     assert lockstep.run("--bogus", program=[link]).err.startswith("torchrun: error: ")
 
 
-def test_version():
-    ended = subprocess.run([BINARY, "--version"], capture_output=True, text=True)
+@pytest.mark.parametrize("words", [["--version"], ["version"], ["run", "--version"], ["launch", "--version"],
+                                   ["store", "--version"], ["run", "--nnodes", "2", "--version", "script.py"]])
+def test_version(words):
+    ended = subprocess.run([BINARY, *words], capture_output=True, text=True)
     assert ended.returncode == 0
     assert re.fullmatch(r"lockstep \d+\.\d+\.\d+.*\n", ended.stdout)
 
@@ -291,7 +294,7 @@ monitor-interval start-method event-log-handler role module no-python run-path l
 log-line-prefix-template local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters node-rank
 master-addr master-port local-addr logs-specs numa-binding signals-to-handle shutdown-timeout
 virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file
-no-replacement explain restart-backoff""".split()
+no-replacement explain restart-backoff version log-max-size""".split()
 
 
 def test_help_names_every_option():

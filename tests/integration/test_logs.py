@@ -33,11 +33,38 @@ def test_layout_without_any_option(lockstep):
 
 def test_default_place_is_the_temporary_directory(lockstep):
     lockstep.run_worker(actions=[f"env={lockstep.facts}"])
-    made = list(lockstep.temp.iterdir())
     error_file = lockstep.worker_env()["TORCHELASTIC_ERROR_FILE"]
     assert re.search(r"/torchelastic_[a-z0-9_]{8}/[^/]+/attempt_0/0/error\.json$", error_file)
-    if made:
-        assert [p.name for p in made] == [error_file.split("/")[-5]]
+    assert error_file.startswith(f"{lockstep.temp}/")
+
+
+@pytest.mark.parametrize("args, actions", [(["-r", "1"], ["exit=0"]), ([], ["error={}", "exit=1"])])
+def test_a_job_that_wrote_a_file_keeps_its_directory(lockstep, args, actions):
+    lockstep.run_worker(*args, "--nproc-per-node", 2, actions=["@1", *actions])
+    (made,) = lockstep.temp.iterdir()
+    assert any(path.is_file() for path in made.rglob("*"))
+    assert len(list(made.glob("*/attempt_0/[01]"))) == 2
+
+
+@pytest.mark.parametrize("actions", [["exit=0"], ["exit=1"]])
+def test_a_job_that_wrote_no_file_leaves_no_directory(lockstep, actions):
+    lockstep.run_worker("--max-restarts", 1, actions=actions)
+    assert list(lockstep.temp.iterdir()) == []
+    lockstep.run_worker("--log-dir", lockstep.logs, actions=actions)
+    assert list(lockstep.logs.glob("*/attempt_0/0")), "where the place was given it stays"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts a file system")
+def test_a_full_disk_is_named_where_the_worker_could_not_say_so(lockstep):
+    """-r 3: its last words went to the disk that is full."""
+    lockstep.logs.mkdir()
+    script = "import sys\nwhile True: print('x' * 100000, flush=True)"
+    ended = lockstep.run("-r", 3, "--log-dir", lockstep.logs, "--no-python", PYTHON, "-c", script, program=[
+        "unshare", "--mount", "--propagation", "private", "sh", "-c",
+        f"mount -t tmpfs -o size=1m none {lockstep.logs} && exec {BINARY} run \"$@\"", "sh"])
+    assert ended.rc == 1
+    assert f"the disk of the log directory {lockstep.logs}" in ended.err, str(ended)
+    assert "is full: no space is left" in ended.err, str(ended)
 
 
 def test_run_id_names_the_directory(lockstep):
@@ -97,6 +124,20 @@ def test_role_is_in_the_prefix(lockstep):
 def test_prefix_template(lockstep, args, env):
     ended = lockstep.run_worker("-t", 1, *args, env=env, actions=["out=x\\n"])
     assert ended.out == f"{socket.gethostname()}:0/0 default ${{what}}> x\n"
+
+
+def test_prefix_with_the_time(lockstep):
+    stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}"
+    ended = lockstep.run_worker("-t", 1, "--log-prefix", "time", "--duplicate-stdout-filters", "two", "--log-dir", lockstep.logs,
+                                actions=["out=one\\n", "sleep=50", "out=two\\n"], env={"TZ": "UTC"})
+    lines = ended.out.splitlines()
+    assert [re.fullmatch(rf"({stamp}) \[default 0\] (\w+)", line)[2] for line in lines] == ["one", "two"]
+    assert lines == sorted(lines) and lines[0][:23] != lines[1][:23]
+    now = time.strftime("%Y-%m-%d %H:", time.gmtime())
+    assert ended.out.startswith(now) or time.gmtime().tm_min < 2
+    assert re.fullmatch(rf"{stamp} \[default 0\] two\n", files(lockstep)["filtered_stdout.log"].decode())
+    ended = lockstep.run_worker("-t", 1, "--log-line-prefix-template", "${rank}@${time}: $${time} ", actions=["out=x\\n"])
+    assert re.fullmatch(rf"0@{stamp}: \$\{{time\}} x\n", ended.out), ended.out
 
 
 def test_prefix_for_people_only_when_asked(lockstep):
@@ -281,6 +322,21 @@ def test_a_limit_on_file_size_is_survived(lockstep):
     ended = run.wait()
     assert (ended.rc, seen) == (0, 100000), str(ended)[:2000]
     assert (lockstep.attempt(0) / "0/stdout.log").stat().st_size <= 100000
+
+
+@pytest.mark.parametrize("how", ["-r", "-t"])
+def test_log_files_of_a_limited_size(lockstep, how):
+    ended = lockstep.run_worker(how, 3, "--log-max-size", "4K", "--log-dir", lockstep.logs,
+                                actions=["lines=3000", "err=words\\n", "exit=1"])
+    assert ended.rc == 1
+    found = files(lockstep)
+    names = ["0/stdout.log", *(f"0/stdout.log.{n}" for n in range(1, 6))]
+    assert sorted(found) == sorted([*names, "0/stderr.log"])
+    assert all(len(found[name]) <= 4096 for name in names) and min(len(found[name]) for name in names[1:]) > 4000
+    kept = b"".join(found[name] for name in reversed(names)).decode().splitlines()
+    assert kept == [f"line {n}" for n in range(3000 - len(kept), 3000)], kept[:2]
+    assert ended.out == ("" if how == "-r" else "".join(f"[default0]:line {n}\n" for n in range(3000)))
+    assert "words" in ended.err, "the tail of stderr is in the report"
 
 
 def test_two_workers_lines_are_not_mixed(lockstep):
