@@ -5,11 +5,12 @@
 Faults come at random: a worker killed, an agent killed (alone, or with its guardian), an agent stopped for a while,
 a host's link cut for a while. Meanwhile a scheduler does what schedulers do: where an agent ended without success,
 it starts a new one a little later. The plan is a function of the seed alone. At the end the training is told to
-finish, and then: its steps are all there exactly once in order, never were two workers alive with the same round
-and rank, all agents ended with success, and no process is left on any host.
+finish, all agents must end with success, and no process may be left on any host. Everything is recorded, and
+chaos_oracle.py judges the record.
 """
 import argparse
 import dataclasses
+import fcntl
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ import tempfile
 import time
 import uuid
 
+import chaos_oracle
 from harness import SCRIPTS, Lockstep
 from hosts import Hosts
 
@@ -28,6 +30,11 @@ KINDS = ("worker kill", "agent kill", "agent stop", "link cut")
 # What a user would set who wants faults noticed in seconds.
 CONF = dict.fromkeys(["c10d", "lockstep"], "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=1")
 CONF["static"] = "keep_alive_interval=1,keep_alive_max_attempt=3"
+# How long a node takes to notice that the rendezvous is gone where nobody tells it (docs/protocols): TCP's own probes
+# of the c10d store; three silent heartbeats and then three seconds of refusals for the hub.
+DETECTION = {"lockstep": 6.0}
+DETECTION_BY_TCP = 20.0
+MAX_RESTARTS = 100000
 STUCK = 60.0
 
 
@@ -66,7 +73,8 @@ class Training:
 
     def __init__(self, folder):
         self.folder = folder
-        for name in ("steps", "drafts", "locks"):
+        self.gone = {}  # life -> when it was first seen to be over
+        for name in ("steps", "drafts", "lives"):
             (folder / name).mkdir(parents=True)
 
     def last(self):
@@ -86,21 +94,27 @@ class Training:
         found = [self.step(entry.name) for entry in os.scandir(self.folder / "steps")]
         return sorted(found, key=lambda step: step["step"])
 
+    def workers(self):
+        """What each said of itself when it started; until when it lived, look_for_the_dead() knows."""
+        return [{**line, "gone": self.gone.get(line["life"])} for line in self.lines("events") if line["what"] == "start"]
+
     def broken_rules(self):
-        """What is wrong with what was done; empty when all is well."""
-        wrong = [str(line) for line in self.lines("violations")]
-        steps = self.steps()
-        if [step["step"] for step in steps] != list(range(1, len(steps) + 1)):
-            wrong.append(f"steps are missing: {[step['step'] for step in steps]}")
-        for before, after in zip(steps, steps[1:]):
-            if before["at"] >= after["at"]:
-                wrong.append(f"out of order: {before} {after}")
-        for step in steps:
-            if sorted(map(int, step["done_by"])) != list(range(step["world"])):
-                wrong.append(f"not done by all: {step}")
-        if [step["step"] for step in steps if step["final"]] != [len(steps)]:
-            wrong.append("the last step, and it alone, should be final")
-        return wrong
+        """For a job of which only the workers' side is recorded."""
+        self.look_for_the_dead(time.monotonic())
+        facts = chaos_oracle.Facts(max_restarts=MAX_RESTARTS, workers=self.workers(), steps=self.steps(),
+                                   violations=self.lines("violations"))
+        return chaos_oracle.judge(facts, chaos_oracle.OF_WORKERS)
+
+    def look_for_the_dead(self, now):
+        for entry in os.scandir(self.folder / "lives"):
+            if entry.name in self.gone:
+                continue
+            with open(entry.path) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    self.gone[entry.name] = now
+                except BlockingIOError:
+                    pass  # it lives
 
 
 class Node:
@@ -149,22 +163,26 @@ class Chaos:
         self.hosts = hosts
         self.training = Training(hosts.lockstep.folder / "training")
         self.began = time.monotonic()
-        self.nodes = [Node(host, self.start) for host in hosts(count)]
         self.ends = []  # (when, what is said, what is done): heals and thaws
         self.wrong = []
+        self.facts = chaos_oracle.Facts(nodes=count, min_nodes=min_nodes, max_restarts=MAX_RESTARTS,
+                                        detection=DETECTION.get(backend, DETECTION_BY_TCP))
+        self.nodes = [Node(host, self.start) for host in hosts(count)]
+        self.look_at = 0.0
         self.step, self.step_at, self.longest = 0, time.monotonic(), (0.0, 0)
         self.starts = count
 
     def say(self, text):
         self.say_to(f"{time.monotonic() - self.began:7.2f} s  step {self.step:5d}  {text}", flush=True)
 
-    def start(self, host):
+    def start(self, host, **env):
         token = uuid.uuid4().hex
+        self.facts.agents.append({"agent": f"err.{token}", "host": host.name, "at": time.monotonic(), "ended": None, "rc": None})
         return host.start("--nnodes", f"{self.min_nodes}:{len(self.hosts.all)}", "--nproc-per-node", 1, "--max-restarts",
-                          100000, "--restart-backoff", 0, "--rdzv-backend", self.backend, "--rdzv-endpoint",
+                          MAX_RESTARTS, "--restart-backoff", 0, "--rdzv-backend", self.backend, "--rdzv-endpoint",
                           "node0:29400", "--rdzv-id", f"chaos-{self.seed}", "--rdzv-conf", self.conf, SCRIPTS / "toy_training.py",
                           self.training.folder, self.step_ms, token=token,
-                          env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO"})
+                          env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **env})
 
     # --- what goes on all the time
 
@@ -176,6 +194,9 @@ class Chaos:
             end[2]()
         for node in self.nodes:
             self.schedule(node, now)
+        if now >= self.look_at:
+            self.training.look_for_the_dead(now)
+            self.look_at = now + 0.1
         last = self.training.last()
         if last != self.step:
             self.longest = max(self.longest, (now - self.step_at, last))
@@ -194,19 +215,23 @@ class Chaos:
         rc = node.run.process.poll()
         if rc is None:
             return
+        record = self.record(node)
+        if record["rc"] is None:
+            record.update(ended=now, rc=rc)
         if rc == 0 and self.finishing():
             if not node.succeeded:
                 self.say(f"     {node.host}: success")
             node.succeeded = True
             return
-        if rc == 0:
-            self.wrong.append(f"the agent on {node.host} ended with success long before the job did")
         last = [line for line in node.run.err().splitlines() if line.strip()][-1:]
         text = f"agent ended ({rc}): {' '.join(last)[:160]}"
         if text != node.said:
             node.said = text
             self.say(f"     {node.host}: {text}")
         node.again_at = now + self.chance.uniform(0.2, 1.0)
+
+    def record(self, node):
+        return next(agent for agent in reversed(self.facts.agents) if agent["agent"] == f"err.{node.run.token}")
 
     def finishing(self):
         return (self.training.folder / "finish").exists()
@@ -244,16 +269,22 @@ class Chaos:
             for pid in node.workers()[:1]:
                 send(pid, signal.SIGKILL)
         elif fault.kind == "agent kill":
+            self.troubled_by(node, fault, now, now)
+            self.facts.signals.append({"agent": self.record(node)["agent"], "signal": signal.SIGKILL, "at": now})
             for pid in (guardian, agent) if fault.both else (agent,):
                 send(pid, signal.SIGKILL)
         elif fault.kind == "agent stop":
             send(agent, signal.SIGSTOP)
-            node.trouble_ends = now + fault.seconds
+            self.troubled_by(node, fault, now, now + fault.seconds)
             self.ends.append((node.trouble_ends, f"     {node.host}: agent goes on", lambda: send(agent, signal.SIGCONT)))
         else:
             node.host.cut()
-            node.trouble_ends = now + fault.seconds
+            self.troubled_by(node, fault, now, now + fault.seconds)
             self.ends.append((node.trouble_ends, f"     {node.host}: link is back", node.host.heal))
+
+    def troubled_by(self, node, fault, now, until):
+        node.trouble_ends = until
+        self.facts.troubles.append({"host": node.host.name, "kind": fault.kind, "at": now, "until": until})
 
     # --- the whole of it
 
@@ -269,22 +300,29 @@ class Chaos:
                 self.inflict(number, fault)
             self.wait(lambda: not self.ends, STUCK, "all faults are over")
             self.wait(self.all_at_work, STUCK, "a step done by all after the last fault")
+            self.facts.finish = time.monotonic()
             self.training.finish()
             self.say("finish")
             self.wait(self.all_succeeded, STUCK, "success everywhere")
         except Stuck as error:
             self.wrong.append(str(error))
-        self.wrong += self.training.broken_rules()
         try:
             self.hosts.none_left()
         except AssertionError as error:
             self.wrong.append(str(error))
+        self.wrong += chaos_oracle.judge(self.all_facts())
         rounds = {(step["round"], step["master"]) for step in self.training.steps()}
         self.say(f"{self.training.last()} steps in {len(rounds)} rounds, {self.starts} agents started, longest time "
                  f"without a step {self.longest[0]:.2f} s (before step {self.longest[1]}), {len(self.wrong)} things wrong")
         for line in self.wrong:
             self.say(f"WRONG {line}")
         return self.wrong
+
+    def all_facts(self):
+        now = time.monotonic()
+        self.training.look_for_the_dead(now)
+        return dataclasses.replace(self.facts, over=now, workers=self.training.workers(), steps=self.training.steps(),
+                                   violations=self.training.lines("violations"))
 
     def all_at_work(self):
         """Who is not in the last round would come to a job that is over."""
@@ -318,6 +356,7 @@ def main():
                       backend=given.backend, longest_cut=given.longest_cut, conf=given.rdzv_conf)
         wrong = chaos.run()
         (folder / "agents.log").write_text(chaos.logs())
+        (folder / "facts.json").write_text(json.dumps(dataclasses.asdict(chaos.all_facts())))
     finally:
         hosts.close()
         hosts.lockstep.close()

@@ -1,10 +1,14 @@
 """Chaos in small, as often as CI runs; 200 faults by hand: chaos.py --faults 200 [--seed N]. Replay with the seed."""
 import json
 import os
+import re
+import signal
+import time
 
 import pytest
 
 from chaos import Chaos, Training, make_plan
+from chaos_oracle import Facts, judge
 from harness import SCRIPTS, until
 
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -22,37 +26,39 @@ def test_the_seed_is_the_plan():
     assert make_plan(7, 50, 8, 20) == make_plan(7, 200, 8, 20)[:50]
 
 
-def put_steps(training, *steps, **changes):
-    for number in steps:
-        step = {"at": number, "step": number, "world": 2, "final": number == steps[-1], "done_by": {"0": "a", "1": "b"}, **changes}
-        (training.folder / f"steps/{number}").write_text(json.dumps(step))
+class Broken(Chaos):
+    """Its one fault is not of the plan: an agent crashes. A step is lost, and a worker of node2 lies."""
+
+    def start(self, host, **env):
+        return super().start(host, **env, **({"TOY_LIES": json.dumps({"restarts": 7})} if host.name == "node2" else {}))
+
+    def inflict(self, number, fault):
+        self.progress("a step of the job")
+        os.kill(self.nodes[1].agent()[0], signal.SIGSEGV)
+        self.wait(lambda: self.facts.agents[1]["rc"] is not None, 30, "the end of the agent that crashed")
+        (self.training.folder / "steps/1").unlink()
 
 
-# Each rule can be broken.
-def test_the_record_of_a_good_training_is_good(tmp_path):
-    training = Training(tmp_path)
-    put_steps(training, 1, 2, 3)
-    assert training.broken_rules() == []
-    assert training.last() == 3
-
-
-@pytest.mark.parametrize("steps, changes, what", [
-    ((1, 3), {}, "missing"), ((1, 2), {"at": 5}, "out of order"), ((1, 2), {"world": 3}, "not done by all"),
-    ((1, 2), {"final": False}, "final")])
-def test_a_broken_rule_is_found(tmp_path, steps, changes, what):
-    training = Training(tmp_path)
-    put_steps(training, *steps, **changes)
-    assert any(what in line for line in training.broken_rules())
+def test_a_job_that_is_really_broken_is_seen_to_be(hosts):
+    wrong = Broken(hosts, seed=SEED, faults=1, count=3, min_nodes=2).run()
+    crash = [line for line in wrong if "the agent on node1 ended with 139 (SIGSEGV)" in line]
+    step = [line for line in wrong if line == "steps are missing: [1]"]
+    lies = [line for line in wrong if re.match(r"several restart counts in round \d+: \[[0-6], 7\]$", line)]
+    assert len(crash) == len(step) == 1 and lies and len(wrong) == 2 + len(lies), wrong
 
 
 def test_two_jobs_in_one_folder_break_the_rules(lockstep):
-    """Two lives with the same round and rank at the same time, and steps that both would commit."""
+    """Workers of the same round and rank at the same time, though no store was replaced; steps that both would commit."""
     training = Training(lockstep.folder / "training")
-    (lockstep.folder / "log").write_text("round 0: node 0 of 1\n")
-    runs = [lockstep.start("--standalone", SCRIPTS / "toy_training.py", training.folder, 5,
-                           env={"TOY_AGENT_LOG": lockstep.folder / "log"}) for _ in range(2)]
-    until(lambda: {line["what"] for line in training.lines("violations")} ==
-          {"two alive with the same round and rank", "a step committed twice"})
+    runs = []
+    for name in ("one", "two"):
+        (lockstep.folder / name).write_text("round 0: node 0 of 1\n")
+        runs.append(lockstep.start("--standalone", SCRIPTS / "toy_training.py", training.folder, 5,
+                                   env={"TOY_AGENT_LOG": lockstep.folder / name}))
+    until(lambda: any(line["what"] == "a step committed twice" for line in training.lines("violations")))
+    assert sum(len(worker["beside"]) for worker in training.workers()) in (1, 2)
     training.finish()
     assert sorted(run.wait().rc for run in runs) == [0, 1]
-    assert len(training.broken_rules()) == 2
+    training.look_for_the_dead(time.monotonic())
+    wrong = judge(Facts(workers=training.workers(), steps=training.steps(), violations=training.lines("violations")))
+    assert len(wrong) == 2 and "a step committed twice" in wrong[0] and "two jobs at once" in wrong[1], wrong

@@ -4,8 +4,9 @@
 
 FOLDER is shared by all hosts. Step n is committed, as FOLDER/steps/<n>, by rank 0 once every rank of its world
 has said over TCP that it has done step n; a new world goes on behind the last committed step. The job ends after
-a step that was done when FOLDER/finish was there. Who finds a rule broken writes a line to FOLDER/violations:
-two workers alive with the same round and rank (a lock is held for life), a step that is committed twice.
+a step that was done when FOLDER/finish was there. Who finds a rule broken writes a line to FOLDER/violations: a
+step that is committed twice, two of one rank at one store. What needs the whole picture is left to whoever reads
+FOLDER/events: a worker's first line says who was alive with the same round and rank (a lock is held for life).
 """
 import fcntl
 import json
@@ -34,8 +35,12 @@ def current_round():
 
 
 ROUND = current_round()
+AGENT = pathlib.Path(os.environ["TOY_AGENT_LOG"]).name
+PLACE = f"round_{ROUND}.rank_{RANK}."
 WHO = {"round": ROUND, "rank": RANK, "world": WORLD, "master": f"{MASTER[0]}:{MASTER[1]}", "host": socket.gethostname(),
-       "pid": os.getpid(), "restarts": int(os.environ["TORCHELASTIC_RESTART_COUNT"])}
+       "pid": os.getpid(), "restarts": int(os.environ["TORCHELASTIC_RESTART_COUNT"]), "agent": AGENT,
+       "life": f"{PLACE}{AGENT}.{os.getpid()}"}
+WHO.update(json.loads(os.environ.get("TOY_LIES", "{}")))  # for tests of those who read the records
 
 
 def append(name, **more):
@@ -45,19 +50,26 @@ def append(name, **more):
     os.close(fd)
 
 
-def be_the_only_one():
-    """Held until this process is gone, however it goes; all hosts share a kernel."""
-    file = open(FOLDER / f"locks/round_{ROUND}.rank_{RANK}", "a+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        append("violations", what="two alive with the same round and rank", other=file.read())
-        return file
-    file.truncate(0)
-    file.write(json.dumps(WHO))
-    file.flush()
-    return file
+def live():
+    """A locked file until this process is gone, however it goes (all hosts share a kernel); whose are locked beside it.
+
+    It has its name only when it is locked, and others are looked at after that: of two, at least one sees the other.
+    """
+    draft = FOLDER / f"drafts/life.{WHO['life']}"
+    file = open(draft, "w")
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    draft.rename(FOLDER / f"lives/{WHO['life']}")
+    names = [entry.name for entry in os.scandir(FOLDER / "lives") if entry.name.startswith(PLACE)]
+    return file, [name for name in names if name != WHO["life"] and is_alive(name)]
+
+
+def is_alive(life):
+    with open(FOLDER / f"lives/{life}") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
 
 
 def last_step():
@@ -167,7 +179,7 @@ def follow():
         line.put([step + 1, WHO["host"]])
 
 
-lock = be_the_only_one()
-append("events", what="start")
+lock, beside = live()
+append("events", what="start", beside=beside)
 lead() if RANK == 0 else follow()
 append("events", what="end")
