@@ -237,14 +237,14 @@ def test_a_rendezvous_beside_torchrun(lockstep, tmp_path, first):
     one = ours() if first == "ours" else torchrun()
     until(lambda: path.exists() and b"torch.rendezvous.job" in path.read_bytes(), 30)
     runs = [one, torchrun() if first == "ours" else ours()]
-    peer, mine = runs[::-1] if first == "ours" else runs
+    theirs, mine = runs[::-1] if first == "ours" else runs
     for run in runs:
         ended = run.wait(60)
         assert ended.rc == 0, str(ended)
     said = {event["event"]: event for event in map(json.loads, mine.out().splitlines())}
     round = said["round"]
     assert (round["group_rank"], round["base_rank"], round["world_size"], round["master_addr"]) == (1, 2, 3, "127.0.0.1")
-    shown = sorted(line.split()[1:] for line in peer.out().splitlines() if line.startswith("ENV"))
+    shown = sorted(line.split()[1:] for line in theirs.out().splitlines() if line.startswith("ENV"))
     assert shown == [[rank, "3", str(round["master_port"])] for rank in "01"]
     assert said["barrier"]["ok"] and said["left"]["ok"]
     assert path.exists()

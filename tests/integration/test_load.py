@@ -131,7 +131,7 @@ attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 if attempt == 0 and os.environ["RANK"] == "0":
     with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
         file.write('{"message":{"message":"the reason","extraInfo":{"py_callstack":"Traceback: the reason"}')
-        for i in range(110_000):
+        for i in range(95_000):
             file.write(',"%d":0' % i)
         file.write('}}')
     assert os.path.getsize(file.name) <= 1 << 20
