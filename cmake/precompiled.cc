@@ -1,0 +1,1 @@
+// Something for CMake to compile beside the precompiled headers.
