@@ -15,6 +15,6 @@ function(lockstep_room name)
     target_link_libraries(${name}_test PRIVATE lockstep_${name} GTest::gtest GTest::gtest_main)
     lockstep_precompiled(${name}_test tests)
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
-                         PROPERTIES LABELS unit TIMEOUT 60)
+                         PROPERTIES LABELS unit TIMEOUT 300)
   endif()
 endfunction()

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -19,7 +20,7 @@ std::string ranges(const std::vector<int>& ranks) {
   for (std::size_t i = 0; i < ranks.size(); ++count) {
     if (count == kMostRanges) return text + ", ...";
     std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] - 1 == ranks[last])
+    while (last + 1 < ranks.size() && std::int64_t{ranks[last + 1]} - 1 == ranks[last])
       ++last;
     if (i > 0) text += ", ";
     text += last == i ? std::to_string(ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]);
