@@ -64,7 +64,9 @@ void NodeAgent::apply(const Action& action) {
       stopping_timer_.cancel();
       return grace_.cancel();
     case ActionKind::finish:
-      return next_stage(&NodeAgent::begin_conclusion, io::Duration::zero());
+      sweep_.cancel();
+      // Not at once: this may be a callback of what the end releases.
+      return stage_timer_.start({}, [this] { begin_conclusion(); });
   }
 }
 
@@ -317,9 +319,9 @@ void NodeAgent::on_signal(int signal) {
   auto meaning = StopRequests::Meaning::stop;
   if (signal == SIGTERM || signal == SIGINT) meaning = stop_requests_.on_request(io::Clock::now());
   if (meaning == StopRequests::Meaning::same) return;
-  if (group_.state() == State::finished) return hurry();
+  if (group_.state() == State::finished) return conclude(Conclusion::Event::hurry);
   if (meaning == StopRequests::Meaning::urgent) {
-    no_patience_ = true;
+    conclude(Conclusion::Event::no_patience);
     return apply(group_.on({EventKind::urgent, signal}));
   }
   log::warning("received {}, {}", proc::signal_name(signal),
@@ -335,8 +337,8 @@ void NodeAgent::on_signal(int signal) {
 void NodeAgent::on_guardian_gone() {
   guardian_watch_.reset();
   log::error("the guardian was killed; ending the job");
-  no_patience_ = true;
-  if (group_.state() == State::finished) return hurry();
+  conclude(Conclusion::Event::no_patience);
+  if (group_.state() == State::finished) return;
   history_.attempt_ends(AttemptEnd::signal, "the guardian on " + node_name_ + " was killed");
   apply(group_.on({EventKind::urgent, SIGKILL}));
 }

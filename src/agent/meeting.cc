@@ -18,17 +18,15 @@ constexpr std::chrono::seconds kExplainFirst{5};
 constexpr std::chrono::seconds kExplainEvery{10};
 constexpr std::chrono::seconds kExplainStaying{1};
 constexpr std::chrono::seconds kExplainSeldom{300};  // nothing new: a spare may wait for days
-// For the other nodes' reports: what they have to say is small and known.
-constexpr std::chrono::seconds kReportTime{3};
-constexpr std::chrono::milliseconds kDeparturePause{100};
-constexpr std::size_t kMostWords = 2000;  // of what other nodes say, or are called
+constexpr std::size_t kMostWords = 2000;             // of what other nodes say, or are called
 
 }  // namespace
 
 void NodeAgent::join() {
   barrier_timer_.cancel();
   pause_.cancel();
-  attempts_ > 0 ? sweep_leftovers(&NodeAgent::join_round) : join_round();
+  if (attempts_ == 0) return join_round();
+  sweep_.start(Conclusion::kKillLimit, [this] { join_round(); });
 }
 
 void NodeAgent::join_round() {
@@ -182,52 +180,28 @@ void NodeAgent::explain_again(io::Duration pause) {
 }
 
 // Everybody's failures on every node, then the end.
-void NodeAgent::await_reports() {
-  waiting_timer_.cancel();
-  barrier_timer_.cancel();
-  const bool failed =
-      group_.outcome() == Outcome::failed || group_.outcome() == Outcome::peer_failed;
-  if (!failed || !rendezvous_open_ || round_.group_world_size == 1) return leave_rendezvous();
-  stage_deadline_ = io::Clock::now() + 2 * kReportTime;
-  reports_over_ = false;
+void NodeAgent::exchange_reports(io::Duration limit) {
   rendezvous_->exchange_reports(
-      {node_name_, round_.group_rank, failures_json(job_report("failed"))}, kReportTime,
+      {node_name_, round_.group_rank, failures_json(own_report(job_end()))},
+      std::chrono::duration_cast<std::chrono::milliseconds>(limit),
       [this](std::vector<rendezvous::NodeReport> reports) {
-        if (std::exchange(reports_over_, true)) return;
+        if (conclusion_.stage() != Conclusion::Stage::exchanging_reports) return;
         reports_ = std::move(reports);
-        next_stage(&NodeAgent::leave_rendezvous, io::Duration::zero());
+        conclude_soon(Conclusion::Event::reports_came);
       });
-  await_reports_end();
-}
-
-void NodeAgent::await_reports_end() {
-  if (reports_over_) return;
-  if (hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) {
-    reports_over_ = true;
-    return leave_rendezvous();
-  }
-  next_stage(&NodeAgent::await_reports_end, kDeparturePause);
 }
 
 void NodeAgent::leave_rendezvous() {
-  hurry_ = false;
-  tell_outcome();
-  if (!rendezvous_open_) return finish_output();
   auto how = rendezvous::Departure::failed;
   if (group_.outcome() == Outcome::succeeded || group_.outcome() == Outcome::spare)
     how = rendezvous::Departure::succeeded;
   if (group_.outcome() == Outcome::signaled || group_.outcome() == Outcome::signaled_early)
     how = rendezvous::Departure::stopped;
-  departed_ = false;
-  departure_news_ = io::Clock::now() + kExplainFirst;
-  stage_deadline_ = io::Clock::now() + config_.leave_timeout;
   rendezvous_->leave(how, [this](const Result<void>& left) {
     if (!left) log::debug("leaving the rendezvous: {}", left.error().message);
-    departed_ = true;
-    if (stage_ == &NodeAgent::await_departure) next_stage(stage_, io::Duration::zero());
+    conclude_soon(Conclusion::Event::departed);
   });
   explain_staying(kExplainStaying);
-  await_departure();
 }
 
 // Whoever has done its own part and still does not go says why.
@@ -237,21 +211,6 @@ void NodeAgent::explain_staying(io::Duration pause) {
     if (!text.empty()) log::warning("{}", text);
     explain_staying(kExplainEvery);
   });
-}
-
-void NodeAgent::await_departure() {
-  if (departed_ || hurry_ || no_patience_ || io::Clock::now() >= stage_deadline_) {
-    hurry_ = false;
-    waiting_timer_.cancel();
-    return finish_output();
-  }
-  if (departure_news_ && io::Clock::now() >= *departure_news_) {
-    departure_news_.reset();
-    log::warning(
-        "waiting up to {} s for the other nodes to hear that the job has ended here",
-        std::chrono::ceil<std::chrono::seconds>(stage_deadline_ - io::Clock::now()).count());
-  }
-  next_stage(&NodeAgent::await_departure, kDeparturePause);
 }
 
 }  // namespace lockstep::agent

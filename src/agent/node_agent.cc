@@ -99,7 +99,10 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
       oom_(OomCounter::find("")),
       waiting_timer_(loop_),
       barrier_timer_(loop_),
-      stage_timer_(loop_) {
+      conclusion_({.shutdown = config.shutdown_timeout, .leave = config.leave_timeout}),
+      stage_timer_(loop_),
+      stage_poll_(loop_),
+      sweep_(loop_, containment_) {
   environment_.erase("LOCKSTEP_RDZV_TOKEN");  // the agents' own
 }
 
@@ -112,9 +115,9 @@ Result<int> NodeAgent::run() {
   }
   signals_->poll();  // a signal that came before now ends the job before anything is started
   if (group_.state() == State::waiting) apply(group_.on({EventKind::begin}));
-  loop_.run();  // until await_console() stops it
+  loop_.run();  // until the end of the job stops it
   if (rendezvous_error_ && attempts_ == 0) return Failure(*rendezvous_error_);
-  return exit_code();
+  return exit_code_;
 }
 
 Status NodeAgent::prepare() {

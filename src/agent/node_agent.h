@@ -3,9 +3,12 @@
 #pragma once
 
 #include "agent/clock_ms.h"
+#include "agent/conclusion.h"
 #include "agent/cpu_binding.h"
 #include "agent/failure_report.h"
+#include "agent/job_end.h"
 #include "agent/job_history.h"
+#include "agent/leftover_sweep.h"
 #include "agent/oom.h"
 #include "agent/restart_backoff.h"
 #include "agent/signal_source.h"
@@ -73,10 +76,8 @@ class NodeAgent {
   void explain_waiting();
   void explain_staying(io::Duration pause);
   void explain_again(io::Duration pause);
-  void await_reports();
-  void await_reports_end();
+  void exchange_reports(io::Duration limit);
   void leave_rendezvous();
-  void await_departure();
 
   // Attempts (attempt.cc)
   void apply(const std::vector<Action>& actions);
@@ -98,28 +99,18 @@ class NodeAgent {
   void on_guardian_gone();
   void reap_orphans() const;
 
-  // The end (conclusion.cc)
+  // The end (end_of_job.cc)
   void begin_conclusion();
-  void await_leftovers();
-  void leftovers_ended();
+  void conclude(Conclusion::Event event);
+  void conclude_soon(Conclusion::Event event);
+  void stop_waiting_in_stage();
+  void carry_out(const Conclusion::Actions& actions);
+  void carry_out(const Conclusion::Action& action);
+  JobEnd job_end() const;
   void tell_outcome();
-  void finish_output();
-  void await_console();
-  void next_stage(void (NodeAgent::*stage)(), io::Duration after);
-  void hurry();  // somebody wants the end of it now
-  void sweep_leftovers(void (NodeAgent::*then)());
-  void sweep_on();
+  void close();
   void name_the_unkillable() const;
   void remove_unused_logs() const;
-  void report(const std::string& outcome);
-  void say_last_line(const std::string& outcome) const;
-  std::string ending_event() const;
-  FailureReport job_report(const std::string& outcome) const;
-  void print_failures(const FailureReport& report);
-  bool shows_colour(int fd) const;
-  void copy_error_file_to_parent() const;
-  int ending_signal() const;
-  int exit_code() const;
 
   // Views (node_status.cc)
   void emit(const std::string& state, const Worker* worker, std::optional<double> duration_ms = {});
@@ -169,9 +160,6 @@ class NodeAgent {
   std::string explained_;
   std::vector<rendezvous::NodeReport> reports_;  // of all nodes
   std::optional<Error> rendezvous_error_;
-  bool reports_over_ = false;
-  bool departed_ = false;
-  std::optional<io::TimePoint> departure_news_;  // when to say that it takes long
   std::optional<logs::AttemptDir> attempt_dir_;
   std::vector<Worker> workers_;
   std::vector<WorkerFailure> failures_;
@@ -183,13 +171,12 @@ class NodeAgent {
   int unlisted_signal_ = 0;  // the job was ended by one that the user left to its default action
   std::int64_t failures_total_ = 0;
 
+  Conclusion conclusion_;
   io::Timer stage_timer_;
-  void (NodeAgent::*stage_)() = nullptr;
-  io::TimePoint stage_deadline_;
-  void (NodeAgent::*after_sweep_)() = nullptr;
-  std::size_t left_behind_ = 0;
-  bool hurry_ = false;        // the stage under way is to end now
-  bool no_patience_ = false;  // asked twice, or the guardian is gone: wait for nothing any more
+  io::Timer stage_poll_;
+  LeftoverSweep sweep_;
+  std::vector<pid_t> left_behind_;
+  int exit_code_ = 1;
 };
 
 }  // namespace lockstep::agent

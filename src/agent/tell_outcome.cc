@@ -1,0 +1,103 @@
+#include "agent/tell_outcome.h"
+
+#include "agent/error_file.h"
+#include "agent/report_json.h"
+#include "base/log.h"
+#include "io/replace_file.h"
+#include "proc/signals.h"
+
+#include <unistd.h>
+
+#include <string>
+
+namespace lockstep::agent {
+namespace {
+
+std::string variable(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
+}
+
+// On a terminal, unless the user or the terminal wants none (no-color.org).
+bool shows_colour(int fd, const Environment& environment) {
+  return isatty(fd) == 1 && variable(environment, "NO_COLOR").empty() &&
+         variable(environment, "TERM") != "dumb";
+}
+
+void print_failures(const FailureReport& report, const TellingPlaces& places) {
+  if (report.failures.empty() && root_event(report) == nullptr) return;
+  const std::string title = root_cause(report) ? std::string(kChildFailedError) + "\n" : "";
+  ReportStyle style;
+  style.all = places.config.report_tails == launch::ReportTails::all;
+  style.colour = shows_colour(places.console.fd(logs::Stream::err), places.environment);
+  places.console.write(logs::Stream::err, title + format_report(report, style) + "\n");
+}
+
+// A launcher that started this one as its worker reads its failure there.
+void copy_error_file_to_parent(const FailureReport& own, const Environment& environment) {
+  const std::string parent = variable(environment, "TORCHELASTIC_ERROR_FILE");
+  const auto root = root_cause(own);
+  if (parent.empty() || !root || !own.failures[*root].error) return;
+  const WorkerFailure& failure = own.failures[*root];
+  if (const Status written =
+          write_error_file(parent, with_error_code(*failure.error, failure.exit_code));
+      !written)
+    log::error("{}", written.error().message);
+}
+
+void say_last_line(const JobHistory& history, const std::string& outcome,
+                   const TellingPlaces& places) {
+  if (!is_worth_a_line(history)) return;
+  const auto given = [](const logs::StdSpec& spec) {
+    return spec.every != logs::Std::none || !spec.by_rank.empty();
+  };
+  std::string logs = "none (--log-dir /dev/null)";
+  if (places.run_dir != nullptr) {
+    logs = places.run_dir->path();
+    if (!given(places.config.logs.redirects) && !given(places.config.logs.tee))
+      logs += " (error files only; -r 3 or -t 3 keeps output)";
+  }
+  log::warning("{}", last_line(history, outcome, logs));
+}
+
+void say_why(const JobEnd& end, const FailureReport& own, const FailureReport& whole,
+             const JobHistory& history, const TellingPlaces& places) {
+  switch (end.outcome) {
+    case Outcome::peer_failed:
+      log::error("the job has failed: {}", end.why_stopped);
+      [[fallthrough]];
+    case Outcome::failed:
+      copy_error_file_to_parent(own, places.environment);
+      return print_failures(whole, places);
+    case Outcome::signaled:
+      // A crash, peers that hang in their collective, the scheduler's TERM: the crash is the story.
+      if (root_cause(whole)) print_failures(whole, places);
+      return log::error("ended by {}; all workers are stopped", proc::signal_name(end.signal));
+    case Outcome::spawn_failed:
+      return log::error("{}", whole.event);
+    case Outcome::no_rendezvous:
+      // Without any attempt the error ends the program, which prints it.
+      if (history.attempts_total() > 0) log::error("{}", whole.event);
+      return;
+    case Outcome::succeeded:
+    case Outcome::spare:
+    case Outcome::signaled_early:
+      return;
+  }
+}
+
+}  // namespace
+
+void tell_outcome(const JobEnd& end, const FailureReport& own, const FailureReport& whole,
+                  const JobHistory& history, const TellingPlaces& places) {
+  const launch::LaunchConfig& config = places.config;
+  say_why(end, own, whole, history, places);
+  say_last_line(history, whole.outcome, places);
+  if (!config.report_file) return;
+  const JobFacts facts{end.node, places.run_dir != nullptr ? places.run_dir->path() : "",
+                       config.max_restarts};
+  const Status written = io::replace_file(*config.report_file, report_json(whole, history, facts));
+  if (!written) log::error("--report: {}", written.error().message);
+}
+
+}  // namespace lockstep::agent

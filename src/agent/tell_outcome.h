@@ -1,0 +1,26 @@
+// Says how the job ended: the failure report on the console, one last line, the error file that a
+// launcher above this one asked for, and --report.
+#pragma once
+
+#include "agent/failure_report.h"
+#include "agent/job_end.h"
+#include "agent/job_history.h"
+#include "agent/worker_spec.h"
+#include "launch/launch_config.h"
+#include "logs/console.h"
+#include "logs/log_dir.h"
+
+namespace lockstep::agent {
+
+struct TellingPlaces {
+  const launch::LaunchConfig& config;
+  const Environment& environment;
+  logs::Console& console;
+  const logs::RunDir* run_dir;  // nullptr: none
+};
+
+// own: of this node's failures; whole: of those that all nodes have exchanged.
+void tell_outcome(const JobEnd& end, const FailureReport& own, const FailureReport& whole,
+                  const JobHistory& history, const TellingPlaces& places);
+
+}  // namespace lockstep::agent
