@@ -4,7 +4,9 @@ and that no file grows past what one sitting can read.
 
 A room may include rooms on floors below its own; a room on its own floor, or none at all above, only
 where its CMakeLists.txt names it in DEPS. Every room that is included must be in DEPS or be reached
-through them. JSON goes through codec/json.h, whose limits hold for all that a peer may send.
+through them, and every room in DEPS must be included. A folder of a room that calls lockstep_room()
+itself is a room of its own on the same floor: rendezvous/hub is rendezvous_hub, a namespace
+lockstep::rendezvous::hub. JSON goes through codec/json.h, whose limits hold for all that a peer may send.
 """
 import pathlib
 import re
@@ -20,29 +22,34 @@ FLOORS = {
     6: "cluster",
     7: "cli",
 }
-FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
+TOP_FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
 MAX_LINES = 800
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_0-9]+)/', re.M)
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_0-9/]+)/[a-z_0-9]+\.h"', re.M)
+NAMESPACE = re.compile(r"^namespace (lockstep(?:::\w+)*) \{", re.M)
 JSON_DOOR = ("src/codec/json.h", "src/codec/json.cc")
 # nlohmann's own ways in and out.
 JSON_DIRECT = re.compile(r"<nlohmann/|\b\w*[jJ]son::(?:parse|sax_parse|accept|from_\w+)\b|\.dump\(")
 CALL = re.compile(r"\b(lockstep_room|target_link_libraries)\((.*?)\)", re.S)
 
 
-def declared_deps(cmake_text):
+def floor_of(room):
+    """Of a room, or of a part of one (rendezvous_hub); None: it is no room."""
+    return TOP_FLOOR_OF.get(room, TOP_FLOOR_OF.get(room.partition("_")[0]))
+
+
+def declared_deps(cmake_text, rooms):
     """The rooms that one CMakeLists.txt names: DEPS of lockstep_room(), libraries linked by hand."""
-    found = set()
+    deps, linked = set(), set()
     for call, body in CALL.findall(re.sub(r"#.*", "", cmake_text)):
         words, reading = body.split()[1:], False
         for word in words:
             if call == "target_link_libraries":
-                library = word.removeprefix("lockstep_")
-                found |= {library} & FLOOR_OF.keys()
+                linked |= {word.removeprefix("lockstep_")} & rooms
             elif word.isupper():
                 reading = word == "DEPS"
             elif reading:
-                found.add(word)
-    return found
+                deps.add(word)
+    return deps, linked
 
 
 def reachable(room, deps):
@@ -57,16 +64,22 @@ def reachable(room, deps):
 
 def check_deps(deps):
     for room, names in deps.items():
-        if room not in FLOOR_OF:
-            yield f"src/{room}: no floor is known for it"
+        if floor_of(room) is None:
+            yield f"{room}: no floor is known for it"
             continue
         for dep in sorted(names):
-            if dep not in FLOOR_OF:
-                yield f"src/{room}/CMakeLists.txt: DEPS names {dep}, which is no room"
-            elif FLOOR_OF[dep] > FLOOR_OF[room]:
-                yield f"src/{room}/CMakeLists.txt: DEPS names {dep}, a floor above"
+            if dep not in deps:
+                yield f"{room}: DEPS names {dep}, which is no room"
+            elif floor_of(dep) > floor_of(room):
+                yield f"{room}: DEPS names {dep}, a floor above"
         if room in reachable(room, deps):
-            yield f"src/{room}/CMakeLists.txt: {room} depends on itself"
+            yield f"{room}: it depends on itself"
+
+
+def included_rooms(text, rooms):
+    found = {folder.replace("/", "_") for folder in INCLUDE.findall(text)}
+    # A folder that is no room of its own (launch/backends) belongs to the room above it.
+    return {room if room in rooms else room.partition("_")[0] for room in found} & rooms
 
 
 def check_file(path, room, text, deps):
@@ -76,25 +89,53 @@ def check_file(path, room, text, deps):
     if path.as_posix() not in JSON_DOOR and not path.stem.endswith("_test"):
         for direct in sorted(set(JSON_DIRECT.findall(text))):
             yield f"{path}: '{direct}' goes past codec/json.h"
-    allowed = reachable(room, deps) | {room}
-    for other in sorted(set(INCLUDE.findall(text))):
-        if other not in FLOOR_OF or other in allowed:
-            continue
-        where = "above" if FLOOR_OF[other] > FLOOR_OF[room] else "not among its DEPS"
-        yield f"{path}: includes {other}/, {where}"
+    for other in sorted(included_rooms(text, deps.keys()) - reachable(room, deps) - {room}):
+        where = "above" if floor_of(other) > floor_of(room) else "not among its DEPS"
+        yield f"{path}: includes {other}, {where}"
+    top, _, part = room.partition("_")
+    own = f"lockstep::{top}::{part}" if part else ""
+    for namespace in NAMESPACE.findall(text) if own else []:
+        if namespace != own and not namespace.startswith(own + "::"):
+            yield f"{path}: {namespace} is another room's namespace, this one's is {own}"
+
+
+def find_rooms(source):
+    """Folder of each room, by the room's name."""
+    rooms = {}
+    for cmake in sorted(source.rglob("CMakeLists.txt")):
+        if "lockstep_room(" in cmake.read_text():
+            rooms["_".join(cmake.parent.relative_to(source).parts)] = cmake.parent
+    return rooms
+
+
+def room_of(path, source, rooms):
+    parts = path.relative_to(source).parts[:-1]
+    while parts and "_".join(parts) not in rooms:
+        parts = parts[:-1]
+    return "_".join(parts)
 
 
 def check(source):
-    deps = {}
-    for cmake in sorted(source.glob("*/CMakeLists.txt")):
-        deps[cmake.parent.name] = declared_deps(cmake.read_text()) - {cmake.parent.name}
+    rooms = find_rooms(source)
+    deps, linked = {}, {}
+    for room, folder in rooms.items():
+        named, by_hand = declared_deps((folder / "CMakeLists.txt").read_text(), rooms.keys())
+        linked[room] = named
+        deps[room] = (named | by_hand) - {room}
     yield from check_deps(deps)
+    used = {room: set() for room in rooms}
     for path in sorted(source.rglob("*")):
         if path.suffix not in (".cc", ".h", ".c"):
             continue
-        room = path.relative_to(source).parts[0]
-        if room in FLOOR_OF:
-            yield from check_file(path.relative_to(source.parent), room, path.read_text(), deps)
+        room = room_of(path, source, rooms)
+        if not room:
+            continue
+        text = path.read_text()
+        used[room] |= included_rooms(text, rooms.keys())
+        yield from check_file(path.relative_to(source.parent), room, text, deps)
+    for room, named in linked.items():
+        for dep in sorted(named - used[room]):
+            yield f"{room}: DEPS names {dep}, which nothing in it includes"
 
 
 def main():

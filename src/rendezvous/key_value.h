@@ -62,24 +62,4 @@ class KeyValue {
                                        std::function<void(std::string)> done) = 0;
 };
 
-// Where the shared state of a dynamic rendezvous stands. The token names one version of it and is
-// the store's own affair.
-class StateStore {
- public:
-  template <class T>
-  using Done = std::function<void(Result<T>)>;
-  struct Stored {
-    std::string text;  // base64, as encode_state() makes it; kNoState: none yet
-    std::string token;
-    bool written = false;  // of write(): this is what we wrote
-  };
-
-  virtual ~StateStore() = default;
-
-  virtual void read(Done<Stored> done) = 0;
-  // Puts `text` in the place of the version `before`; if that is no longer the one there, the
-  // answer is what is there instead.
-  virtual void write(const Stored& before, const std::string& text, Done<Stored> done) = 0;
-};
-
 }  // namespace lockstep::rendezvous

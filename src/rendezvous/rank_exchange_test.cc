@@ -1,8 +1,8 @@
 #include "rendezvous/rank_exchange.h"
 
 #include "io/loop.h"
-#include "rendezvous/dynamic/tcp_key_value.h"
 #include "rendezvous/exit_barrier.h"
+#include "rendezvous/tcp_key_value.h"
 #include "store/server.h"
 
 #include <gtest/gtest.h>

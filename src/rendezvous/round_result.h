@@ -1,7 +1,7 @@
 // What a finished rendezvous gives its agents. Immutable.
 #pragma once
 
-#include "rendezvous/dynamic/state.h"
+#include "rendezvous/node.h"
 
 #include <cstdint>
 #include <string>

@@ -6,10 +6,10 @@
 #include "agent/file_timer.h"
 #include "base/error.h"
 #include "codec/json.h"
-#include "rendezvous/etcd/etcd3_codec.h"
-#include "rendezvous/etcd/etcd3_facts.h"
 #include "rendezvous/etcd/etcd_legacy_state.h"
 #include "rendezvous/etcd/etcd_v2_codec.h"
+#include "rendezvous/etcd3/etcd3_codec.h"
+#include "rendezvous/etcd3/etcd3_facts.h"
 #include "rendezvous/rank_exchange.h"
 #include "rendezvous/round_board.h"
 
@@ -51,9 +51,10 @@ void check_door(std::string_view bytes) {
 }
 
 void check_legacy(std::string_view bytes) {
-  const auto state = rendezvous::decode_legacy_state(bytes);
+  const auto state = rendezvous::etcd::decode_legacy_state(bytes);
   if (!state) return;
-  const auto again = rendezvous::decode_legacy_state(rendezvous::encode_legacy_state(*state));
+  const auto again =
+      rendezvous::etcd::decode_legacy_state(rendezvous::etcd::encode_legacy_state(*state));
   LOCKSTEP_CHECK(again.has_value() && again->status == state->status);
   LOCKSTEP_CHECK(again->rest == state->rest);
 }
@@ -67,17 +68,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   LOCKSTEP_CHECK(record.text.size() <= agent::kErrorTextLimit);
   LOCKSTEP_CHECK(!codec::parse_json(agent::with_error_code(record, 3)).is_discarded());
   (void)agent::parse_failures(bytes);
-  (void)rendezvous::parse_etcd3_reply(bytes);
-  (void)rendezvous::parse_etcd3_watch(bytes);
-  (void)rendezvous::parse_etcd3_refusal(bytes);
-  (void)rendezvous::parse_etcd3_facts(bytes);
+  (void)rendezvous::etcd3::parse_etcd3_reply(bytes);
+  (void)rendezvous::etcd3::parse_etcd3_watch(bytes);
+  (void)rendezvous::etcd3::parse_etcd3_refusal(bytes);
+  (void)rendezvous::etcd3::parse_etcd3_facts(bytes);
   (void)rendezvous::decode_role_info(bytes);
   (void)rendezvous::decode_assigned_ranks(bytes);
   (void)rendezvous::decode_failure(bytes);
   http::Answer answer;
   answer.head.status = 200;
   answer.body = bytes;
-  (void)rendezvous::parse_v2_reply(answer);
+  (void)rendezvous::etcd::parse_v2_reply(answer);
   agent::FileTimerTable timers;
   timers.feed(bytes);
   timers.feed("\n");

@@ -47,15 +47,15 @@ void check_pickle(std::string_view bytes) {
 void check_state(std::string_view bytes) {
   const std::string text = codec::base64_encode(bytes);
   LOCKSTEP_CHECK(codec::base64_decode(text).value() == bytes);
-  const auto state = rendezvous::decode_state(text);
+  const auto state = rendezvous::dynamic::decode_state(text);
   if (!state) return;
-  const auto written = rendezvous::encode_state(*state);
+  const auto written = rendezvous::dynamic::encode_state(*state);
   LOCKSTEP_CHECK(written.has_value());
-  const auto again = rendezvous::decode_state(*written);
+  const auto again = rendezvous::dynamic::decode_state(*written);
   LOCKSTEP_CHECK(again.has_value());
   LOCKSTEP_CHECK(again->participants == state->participants);
   LOCKSTEP_CHECK(again->last_heartbeats == state->last_heartbeats);
-  LOCKSTEP_CHECK(rendezvous::encode_state(*again).value() == *written);
+  LOCKSTEP_CHECK(rendezvous::dynamic::encode_state(*again).value() == *written);
 }
 }  // namespace
 

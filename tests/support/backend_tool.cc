@@ -72,21 +72,22 @@ class Tool {
       return StorePlace{addr, workers_->port()};
     };
     if (kind_ == "file") {
-      DynamicBackendSettings settings{.run_id = flag("id", "none"), .dynamic = {}, .offer = offer};
+      dynamic::DynamicBackendSettings settings{
+          .run_id = flag("id", "none"), .dynamic = {}, .offer = offer};
       settings.dynamic.min_nodes = min;
       settings.dynamic.max_nodes = max;
       if (last_call) settings.dynamic.last_call_timeout = seconds(*last_call);
       if (timeout) settings.dynamic.join_timeout = seconds(*timeout);
-      backend_ = std::make_unique<DynamicBackend>(
+      backend_ = std::make_unique<dynamic::DynamicBackend>(
           loop_,
-          std::make_unique<FilePlace>(loop_,
-                                      FilePlaceSettings{.path = flag("endpoint", ""),
-                                                        .run_id = settings.run_id,
-                                                        .local_addr = flag("local-addr", "")}),
+          std::make_unique<dynamic::FilePlace>(
+              loop_, dynamic::FilePlaceSettings{.path = flag("endpoint", ""),
+                                                .run_id = settings.run_id,
+                                                .local_addr = flag("local-addr", "")}),
           settings, offer_store);
       return {};
     }
-    EtcdLegacySettings settings{.access = {}, .run_id = flag("id", "none"), .offer = offer};
+    etcd::EtcdLegacySettings settings{.access = {}, .run_id = flag("id", "none"), .offer = offer};
     LOCKSTEP_TRY_ASSIGN(settings.access, access_of("etcd", flag("endpoint", ""), flag("conf", "")));
     settings.local_addr = flag("local-addr", "");
     settings.rules.min_nodes = min;
@@ -94,7 +95,7 @@ class Tool {
     if (last_call) settings.rules.last_call_timeout = seconds(*last_call);
     if (timeout) settings.rules.join_timeout = seconds(*timeout);
     if (conf.contains("etcd_prefix")) settings.prefix = conf.at("etcd_prefix");
-    backend_ = std::make_unique<EtcdLegacy>(loop_, std::move(settings), offer_store);
+    backend_ = std::make_unique<etcd::EtcdLegacy>(loop_, std::move(settings), offer_store);
     return {};
   }
 

@@ -10,8 +10,8 @@
 
 namespace lockstep::rendezvous {
 
-inline Result<EtcdAccess> access_of(const std::string& backend, const std::string& endpoint,
-                                    const std::string& conf) {
+inline Result<etcd::EtcdAccess> access_of(const std::string& backend, const std::string& endpoint,
+                                          const std::string& conf) {
   launch::RawOptions raw;
   raw.nnodes = "2";
   raw.rdzv_backend = backend;
@@ -20,7 +20,7 @@ inline Result<EtcdAccess> access_of(const std::string& backend, const std::strin
   raw.script = "/bin/true";
   raw.no_python = true;
   LOCKSTEP_TRY_ASSIGN(const auto config, launch::make_launch_config(raw, launch::machine_facts()));
-  EtcdAccess access = launch::etcd_access(
+  etcd::EtcdAccess access = launch::etcd_access(
       config, backend == "etcd" ? launch::TlsKeyNames{"cert", "key", "cacert"}
                                 : launch::TlsKeyNames{"ssl_cert", "ssl_cert_key", "ca_cert"});
   if (config.conf.given("user")) {

@@ -3,8 +3,8 @@
 //   etcd_tool ENDPOINTS CONF RUN_ID
 #include "base/text.h"
 #include "io/fd.h"
-#include "rendezvous/etcd/etcd3_election.h"
 #include "rendezvous/etcd/etcd_v2.h"
+#include "rendezvous/etcd3/etcd3_election.h"
 
 #include <nlohmann/json.hpp>
 
@@ -35,23 +35,23 @@ Json error_json(const Error& error) {
           {"timeout", error.code == Errc::timeout}};
 }
 
-Json facts_json(const std::optional<Etcd3Facts>& facts) {
+Json facts_json(const std::optional<etcd3::Etcd3Facts>& facts) {
   if (!facts) return nullptr;
   return {{"round", facts->round}, {"restarts", facts->restarts}, {"closed", facts->closed}};
 }
 
 class Tool {
  public:
-  Tool(io::Loop& loop, EtcdAccess access, std::string run_id)
+  Tool(io::Loop& loop, etcd::EtcdAccess access, std::string run_id)
       : loop_(loop), access_(std::move(access)), run_id_(std::move(run_id)), input_(loop, 0) {
     input_.start(io::kReadable, [this](int) { read(); });
   }
 
   Status open() {
-    LOCKSTEP_TRY_ASSIGN(v2_, EtcdTransport::make(loop_, access_));
-    LOCKSTEP_TRY_ASSIGN(v3_, Etcd3Client::make(loop_, access_));
-    state_ = std::make_unique<EtcdV2State>(*v2_, run_id_);
-    store_ = std::make_unique<EtcdV2Store>(*v2_);
+    LOCKSTEP_TRY_ASSIGN(v2_, etcd::EtcdTransport::make(loop_, access_));
+    LOCKSTEP_TRY_ASSIGN(v3_, etcd3::Etcd3Client::make(loop_, access_));
+    state_ = std::make_unique<etcd::EtcdV2State>(*v2_, run_id_);
+    store_ = std::make_unique<etcd::EtcdV2Store>(*v2_);
     return {};
   }
 
@@ -89,7 +89,7 @@ class Tool {
     };
   }
   auto stored(const Json& command) {
-    return [id = command.at("id")](Result<StateStore::Stored> result) {
+    return [id = command.at("id")](Result<dynamic::StateStore::Stored> result) {
       if (!result) {
         Json json = error_json(result.error());
         json["id"] = id;
@@ -102,7 +102,7 @@ class Tool {
     };
   }
   auto reply(const Json& command) {
-    return [id = command.at("id")](Result<Etcd3Reply> result) {
+    return [id = command.at("id")](Result<etcd3::Etcd3Reply> result) {
       if (!result) {
         Json json = error_json(result.error());
         json["id"] = id;
@@ -161,7 +161,7 @@ class Tool {
 
   bool client_op(const std::string& op, const Json& c) {
     const std::string key = c.value("key", "");
-    const std::string end = c.value("prefix", false) ? etcd3_prefix_end(key) : "";
+    const std::string end = c.value("prefix", false) ? etcd3::etcd3_prefix_end(key) : "";
     const std::int64_t lease = c.value("lease", std::int64_t{0});
     if (op == "put") {
       v3_->put(key, c.at("value").get<std::string>(), lease, reply(c));
@@ -178,11 +178,11 @@ class Tool {
     } else if (op == "compact") {
       v3_->compact(c.at("revision"), reply(c));
     } else if (op == "swap") {  // value to another, if mod_revision and value are as told
-      Etcd3Txn txn;
-      txn.compare = {{Etcd3Compare::What::mod_revision, key, c.at("mod"), {}},
-                     {Etcd3Compare::What::value, key, 0, c.at("before")}};
-      txn.success = {{Etcd3Op::Kind::put, key, c.at("value"), lease}};
-      txn.failure = {{Etcd3Op::Kind::remove, key, "", 0}};
+      etcd3::Etcd3Txn txn;
+      txn.compare = {{etcd3::Etcd3Compare::What::mod_revision, key, c.at("mod"), {}},
+                     {etcd3::Etcd3Compare::What::value, key, 0, c.at("before")}};
+      txn.success = {{etcd3::Etcd3Op::Kind::put, key, c.at("value"), lease}};
+      txn.failure = {{etcd3::Etcd3Op::Kind::remove, key, "", 0}};
       v3_->txn(txn, false, reply(c));
     } else if (op == "watch") {
       watch(key, end, c.at("from"));
@@ -193,8 +193,8 @@ class Tool {
   }
 
   void watch(const std::string& key, const std::string& end, std::int64_t from) {
-    Etcd3Watch::Handlers handlers;
-    handlers.events = [](const std::vector<Etcd3Event>& events) {
+    etcd3::Etcd3Watch::Handlers handlers;
+    handlers.events = [](const std::vector<etcd3::Etcd3Event>& events) {
       for (const auto& event : events)
         say({{"event", event.deleted ? "deleted" : "put"},
              {"key", event.kv.key},
@@ -205,7 +205,7 @@ class Tool {
     handlers.trouble = [](const Error& error) {
       say({{"event", "trouble"}, {"error", error.message}});
     };
-    watch_ = std::make_unique<Etcd3Watch>(*v3_, key, end, from, std::move(handlers));
+    watch_ = std::make_unique<etcd3::Etcd3Watch>(*v3_, key, end, from, std::move(handlers));
   }
 
   bool election_op(const std::string& op, const Json& c) {
@@ -216,7 +216,7 @@ class Tool {
     } else if (op == "store_facts") {
       election_->store_facts({c.at("round"), c.at("restarts"), c.at("closed"), ""}, done(c));
     } else if (op == "load_facts") {
-      election_->load_facts([id = c.at("id")](Result<std::optional<Etcd3Facts>> facts) {
+      election_->load_facts([id = c.at("id")](Result<std::optional<etcd3::Etcd3Facts>> facts) {
         Json json = facts ? Json{{"value", facts_json(*facts)}} : error_json(facts.error());
         json["id"] = id;
         say(json);
@@ -230,12 +230,12 @@ class Tool {
   }
 
   void elect(const Json& c) {
-    Etcd3Election::Handlers handlers;
+    etcd3::Etcd3Election::Handlers handlers;
     handlers.on_leader = [](const std::optional<StorePlace>& place) {
       say({{"event", "leader"},
            {"place", place ? Json(place->addr + ":" + std::to_string(place->port)) : Json()}});
     };
-    handlers.on_elected = [](const std::optional<Etcd3Facts>& facts) {
+    handlers.on_elected = [](const std::optional<etcd3::Etcd3Facts>& facts) {
       say({{"event", "elected"}, {"facts", facts_json(facts)}});
     };
     handlers.on_deposed = [] { say({{"event", "deposed"}}); };
@@ -248,9 +248,9 @@ class Tool {
       json["event"] = "lost";
       say(json);
     };
-    election_ = std::make_unique<Etcd3Election>(
-        *v3_, Etcd3ElectionSettings{run_id_, c.value("ttl", 3)}, std::move(handlers));
-    election_->start([id = c.at("id")](Result<std::optional<Etcd3Facts>> facts) {
+    election_ = std::make_unique<etcd3::Etcd3Election>(
+        *v3_, etcd3::Etcd3ElectionSettings{run_id_, c.value("ttl", 3)}, std::move(handlers));
+    election_->start([id = c.at("id")](Result<std::optional<etcd3::Etcd3Facts>> facts) {
       Json json = facts ? Json{{"value", facts_json(*facts)}} : error_json(facts.error());
       json["id"] = id;
       say(json);
@@ -258,17 +258,17 @@ class Tool {
   }
 
   io::Loop& loop_;
-  EtcdAccess access_;
+  etcd::EtcdAccess access_;
   std::string run_id_;
   io::Watch input_;
   std::string text_;
-  std::unique_ptr<EtcdTransport> v2_;
-  std::unique_ptr<Etcd3Client> v3_;
-  std::unique_ptr<EtcdV2State> state_;
-  std::unique_ptr<EtcdV2Store> store_;
+  std::unique_ptr<etcd::EtcdTransport> v2_;
+  std::unique_ptr<etcd3::Etcd3Client> v3_;
+  std::unique_ptr<etcd::EtcdV2State> state_;
+  std::unique_ptr<etcd::EtcdV2Store> store_;
   std::unique_ptr<KeyValue::Watch> kv_watch_;
-  std::unique_ptr<Etcd3Watch> watch_;
-  std::unique_ptr<Etcd3Election> election_;
+  std::unique_ptr<etcd3::Etcd3Watch> watch_;
+  std::unique_ptr<etcd3::Etcd3Election> election_;
 };
 
 int run(const std::string& endpoints, const std::string& conf_text, const std::string& run_id) {

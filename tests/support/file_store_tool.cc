@@ -7,7 +7,7 @@
 // What fails is {"error": text}.
 #include "base/text.h"
 #include "rendezvous/dynamic/file_state.h"
-#include "rendezvous/dynamic/file_store.h"
+#include "rendezvous/file_store/file_store.h"
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,8 @@ using nlohmann::json;
 
 class Tool {
  public:
-  explicit Tool(std::string path) : store_(FileStore::open(loop_, {.path = std::move(path)})) {}
+  explicit Tool(std::string path)
+      : store_(file_store::FileStore::open(loop_, {.path = std::move(path)})) {}
 
   json carry_out(const json& line) {
     if (!store_) return {{"error", store_.error().message}};
@@ -47,7 +48,7 @@ class Tool {
   }
 
  private:
-  FileStore& store() { return **store_; }
+  file_store::FileStore& store() { return **store_; }
 
   template <class T, class Call>
   json ask(Call call) {
@@ -66,7 +67,7 @@ class Tool {
     if (value && !*value) return nullptr;
     return value ? json(**value) : json{{"error", value.error().message}};
   }
-  static json told(const Result<StateStore::Stored>& stored) {
+  static json told(const Result<dynamic::StateStore::Stored>& stored) {
     if (!stored) return {{"error", stored.error().message}};
     return {{"text", stored->text}, {"written", stored->written}};
   }
@@ -99,8 +100,8 @@ class Tool {
   }
   json state(const std::string& op, const std::string& run_id, const json& line) {
     if (!state_) state_.emplace(store(), run_id);
-    return ask<StateStore::Stored>([&](auto done) {
-      const auto keep = [this, done](const Result<StateStore::Stored>& stored) {
+    return ask<dynamic::StateStore::Stored>([&](auto done) {
+      const auto keep = [this, done](const Result<dynamic::StateStore::Stored>& stored) {
         if (stored) known_ = *stored;
         done(stored);
       };
@@ -110,9 +111,9 @@ class Tool {
   }
 
   io::Loop loop_;
-  Result<std::unique_ptr<FileStore>> store_;
-  std::optional<FileState> state_;
-  StateStore::Stored known_;
+  Result<std::unique_ptr<file_store::FileStore>> store_;
+  std::optional<dynamic::FileState> state_;
+  dynamic::StateStore::Stored known_;
 };
 
 }  // namespace

@@ -17,10 +17,10 @@ using namespace lockstep;              // NOLINT
 using namespace lockstep::rendezvous;  // NOLINT
 using nlohmann::json;
 
-UtcTime time_of(const json& micros) {
-  return UtcTime(std::chrono::microseconds(micros.get<std::int64_t>()));
+dynamic::UtcTime time_of(const json& micros) {
+  return dynamic::UtcTime(std::chrono::microseconds(micros.get<std::int64_t>()));
 }
-std::int64_t micros(UtcTime time) {
+std::int64_t micros(dynamic::UtcTime time) {
   return time.time_since_epoch().count();
 }
 Node node_of(const json& parts) {
@@ -30,7 +30,7 @@ json to_json(const Node& node) {
   return {node.addr, node.pid, node.local_id};
 }
 
-json to_json(const RendezvousState& state) {
+json to_json(const dynamic::RendezvousState& state) {
   json made = {{"round", state.round}, {"complete", state.complete}, {"closed", state.closed}};
   made["deadline"] = state.deadline ? json(micros(*state.deadline)) : json();
   for (const char* list :
@@ -50,8 +50,8 @@ json to_json(const RendezvousState& state) {
   return made;
 }
 
-RendezvousState state_of(const json& from) {
-  RendezvousState state;
+dynamic::RendezvousState state_of(const json& from) {
+  dynamic::RendezvousState state;
   state.round = from.at("round");
   state.complete = from.at("complete");
   state.closed = from.at("closed");
@@ -65,41 +65,41 @@ RendezvousState state_of(const json& from) {
   for (const json& item : from.at("last_heartbeats"))
     state.last_heartbeats[node_of(item.at(0))] = time_of(item.at(1));
   if (from.contains("completion"))
-    state.completion = Completion{from["completion"].at(0), from["completion"].at(1)};
+    state.completion = dynamic::Completion{from["completion"].at(0), from["completion"].at(1)};
   return state;
 }
 
 Result<std::string> step(const json& asked) {
-  LOCKSTEP_TRY_ASSIGN(const RendezvousState stored,
-                      decode_state(asked.at("state").get<std::string>()));
-  DynamicSettings settings;
+  LOCKSTEP_TRY_ASSIGN(const dynamic::RendezvousState stored,
+                      dynamic::decode_state(asked.at("state").get<std::string>()));
+  dynamic::DynamicSettings settings;
   settings.min_nodes = asked.at("min");
   settings.max_nodes = asked.at("max");
   settings.exact = true;
   const std::string name = asked.at("op");
-  const Op op = name == "join"    ? Op::join
-                : name == "leave" ? Op::leave
-                : name == "close" ? Op::close
-                                  : Op::keep_alive;
-  const Period allowed = op == Op::close        ? settings.close_timeout
-                         : op == Op::keep_alive ? settings.heartbeat_timeout
-                                                : settings.join_timeout;
-  const Now now{time_of(asked.at("now")), SteadyTime(std::chrono::hours(24))};
-  const Period left(asked.at("time_left").get<std::int64_t>());
-  DynamicMember member(node_of(asked.at("node")), settings);
+  const dynamic::Op op = name == "join"    ? dynamic::Op::join
+                         : name == "leave" ? dynamic::Op::leave
+                         : name == "close" ? dynamic::Op::close
+                                           : dynamic::Op::keep_alive;
+  const dynamic::Period allowed = op == dynamic::Op::close        ? settings.close_timeout
+                                  : op == dynamic::Op::keep_alive ? settings.heartbeat_timeout
+                                                                  : settings.join_timeout;
+  const dynamic::Now now{time_of(asked.at("now")), dynamic::SteadyTime(std::chrono::hours(24))};
+  const dynamic::Period left(asked.at("time_left").get<std::int64_t>());
+  dynamic::DynamicMember member(node_of(asked.at("node")), settings);
   member.begin(op, {now.wall, now.steady + left - allowed});
-  if (op == Op::join) (void)member.next({}, now);  // past leaving the round before
-  const Step next = member.next(stored, now);
+  if (op == dynamic::Op::join) (void)member.next({}, now);  // past leaving the round before
+  const dynamic::Step next = member.next(stored, now);
   constexpr const char* kKinds[] = {"done",      "write",  "wait",
                                     "timed_out", "closed", "graceful_exit"};
   return json{{"kind", kKinds[static_cast<int>(next.kind)]}, {"state", to_json(next.state)}}.dump();
 }
 
 Result<std::string> answer(const std::string& mode, const std::string& line) {
-  if (mode == "encode") return encode_state(state_of(json::parse(line)));
+  if (mode == "encode") return dynamic::encode_state(state_of(json::parse(line)));
   if (mode == "step") return step(json::parse(line));
-  LOCKSTEP_TRY_ASSIGN(const RendezvousState state, decode_state(line));
-  return mode == "decode" ? to_json(state).dump() : encode_state(state);
+  LOCKSTEP_TRY_ASSIGN(const dynamic::RendezvousState state, dynamic::decode_state(line));
+  return mode == "decode" ? to_json(state).dump() : dynamic::encode_state(state);
 }
 }  // namespace
 

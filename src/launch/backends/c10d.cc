@@ -25,17 +25,18 @@ bool meets_in_file(const ConfValues& conf) {
 
 std::unique_ptr<rendezvous::Backend> make_over_file(const LaunchConfig& config,
                                                     BackendParts parts) {
-  rendezvous::FilePlaceSettings settings{.path = config.rdzv_endpoint,
-                                         .run_id = config.run_id,
-                                         .local_addr = config.local_addr,
-                                         .read_timeout = config.conf.seconds("read_timeout")};
-  auto place = std::make_unique<rendezvous::FilePlace>(parts.loop, std::move(settings));
+  rendezvous::dynamic::FilePlaceSettings settings{
+      .path = config.rdzv_endpoint,
+      .run_id = config.run_id,
+      .local_addr = config.local_addr,
+      .read_timeout = config.conf.seconds("read_timeout")};
+  auto place = std::make_unique<rendezvous::dynamic::FilePlace>(parts.loop, std::move(settings));
   return make_dynamic(config, std::move(place), std::move(parts));
 }
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
   if (meets_in_file(config.conf)) return make_over_file(config, std::move(parts));
-  rendezvous::C10dPlaceSettings settings;
+  rendezvous::dynamic::C10dPlaceSettings settings;
   settings.endpoint = config.rdzv_endpoints.at(0);
   settings.run_id = config.run_id;
   settings.is_host = config.conf.flag("is_host");
@@ -45,7 +46,7 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   // waiting.
   settings.connect_timeout =
       std::min(config.conf.seconds("read_timeout"), config.conf.seconds("join_timeout"));
-  auto place = std::make_unique<rendezvous::C10dPlace>(parts.loop, std::move(settings));
+  auto place = std::make_unique<rendezvous::dynamic::C10dPlace>(parts.loop, std::move(settings));
   return make_dynamic(config, std::move(place), std::move(parts));
 }
 

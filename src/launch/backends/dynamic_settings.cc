@@ -7,8 +7,8 @@
 namespace lockstep::launch {
 namespace {
 
-rendezvous::DynamicSettings dynamic_settings(const LaunchConfig& config) {
-  rendezvous::DynamicSettings dynamic;
+rendezvous::dynamic::DynamicSettings dynamic_settings(const LaunchConfig& config) {
+  rendezvous::dynamic::DynamicSettings dynamic;
   dynamic.min_nodes = static_cast<std::size_t>(config.min_nodes);
   dynamic.max_nodes = static_cast<std::size_t>(config.max_nodes);
   dynamic.join_timeout = config.conf.seconds("join_timeout");
@@ -23,16 +23,16 @@ rendezvous::DynamicSettings dynamic_settings(const LaunchConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<rendezvous::Backend> make_dynamic(const LaunchConfig& config,
-                                                  std::unique_ptr<rendezvous::MeetingPlace> place,
-                                                  BackendParts parts) {
-  rendezvous::DynamicBackendSettings settings;
+std::unique_ptr<rendezvous::Backend> make_dynamic(
+    const LaunchConfig& config, std::unique_ptr<rendezvous::dynamic::MeetingPlace> place,
+    BackendParts parts) {
+  rendezvous::dynamic::DynamicBackendSettings settings;
   settings.run_id = config.run_id;
   settings.dynamic = dynamic_settings(config);
   settings.read_timeout = config.conf.seconds("read_timeout");
   settings.exit_barrier_timeout = config.exit_barrier_timeout;
   settings.offer = std::move(parts.offer);
-  return std::make_unique<rendezvous::DynamicBackend>(
+  return std::make_unique<rendezvous::dynamic::DynamicBackend>(
       parts.loop, std::move(place), std::move(settings), std::move(parts.offer_store));
 }
 

@@ -23,8 +23,8 @@ inline constexpr std::array kDynamicKeys = {
 inline constexpr std::array kDynamicOrders = {
     rendezvous::RankOrder::address, rendezvous::RankOrder::host, rendezvous::RankOrder::node_rank};
 
-std::unique_ptr<rendezvous::Backend> make_dynamic(const LaunchConfig& config,
-                                                  std::unique_ptr<rendezvous::MeetingPlace> place,
-                                                  BackendParts parts);
+std::unique_ptr<rendezvous::Backend> make_dynamic(
+    const LaunchConfig& config, std::unique_ptr<rendezvous::dynamic::MeetingPlace> place,
+    BackendParts parts);
 
 }  // namespace lockstep::launch

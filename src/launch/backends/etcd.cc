@@ -26,7 +26,7 @@ constexpr std::array kKeys = {
 };
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
-  rendezvous::EtcdLegacySettings settings;
+  rendezvous::etcd::EtcdLegacySettings settings;
   settings.access = etcd_access(config, {"cert", "key", "cacert"});
   settings.prefix = config.conf.text("etcd_prefix");
   settings.run_id = config.run_id;
@@ -38,8 +38,8 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   settings.exit_barrier_timeout = config.exit_barrier_timeout;
   settings.local_addr = config.local_addr;
   settings.offer = std::move(parts.offer);
-  return std::make_unique<rendezvous::EtcdLegacy>(parts.loop, std::move(settings),
-                                                  std::move(parts.offer_store));
+  return std::make_unique<rendezvous::etcd::EtcdLegacy>(parts.loop, std::move(settings),
+                                                        std::move(parts.offer_store));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "launch/backends/hub_settings.h"
 #include "launch/backends/rows.h"
 #include "launch/launch_config.h"
-#include "rendezvous/etcd/etcd3_backend.h"
+#include "rendezvous/etcd3/etcd3_backend.h"
 
 #include <utility>
 
@@ -30,13 +30,13 @@ Status check(const ConfValues& conf) {
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
   io::Loop& loop = parts.loop;
-  rendezvous::Etcd3Settings settings;
+  rendezvous::etcd3::Etcd3Settings settings;
   settings.access = etcd_access(config, {"ssl_cert", "ssl_cert_key", "ca_cert"});
   settings.access.user = config.conf.text("user");
   settings.access.password = config.conf.text("password_file");
   settings.lease_ttl = static_cast<int>(config.conf.number("lease_ttl"));
   settings.hub = hub_settings(config, std::move(parts));
-  return std::make_unique<rendezvous::Etcd3Backend>(loop, std::move(settings));
+  return std::make_unique<rendezvous::etcd3::Etcd3Backend>(loop, std::move(settings));
 }
 
 }  // namespace

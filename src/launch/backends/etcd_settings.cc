@@ -6,9 +6,9 @@
 
 namespace lockstep::launch {
 
-rendezvous::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKeyNames& names) {
+rendezvous::etcd::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKeyNames& names) {
   constexpr std::chrono::seconds kDay{86'400};
-  rendezvous::EtcdAccess access;
+  rendezvous::etcd::EtcdAccess access;
   access.endpoints = config.rdzv_endpoints;
   access.https = config.rdzv_https.value_or(config.conf.text("protocol") == "https");
   access.tls.cert_file = config.conf.text(names.cert);

@@ -20,6 +20,6 @@ struct TlsKeyNames {
   std::string_view ca;
 };
 
-rendezvous::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKeyNames& names);
+rendezvous::etcd::EtcdAccess etcd_access(const LaunchConfig& config, const TlsKeyNames& names);
 
 }  // namespace lockstep::launch

@@ -17,11 +17,11 @@ constexpr auto kKeys = concat(
                              ConfKey{.name = "ca_cert", .type = ConfKey::Type::file}});
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
-  rendezvous::EtcdV2PlaceSettings settings;
+  rendezvous::etcd::EtcdV2PlaceSettings settings;
   settings.access = etcd_access(config, {"ssl_cert", "ssl_cert_key", "ca_cert"});
   settings.run_id = config.run_id;
   settings.local_addr = config.local_addr;
-  auto place = std::make_unique<rendezvous::EtcdV2Place>(parts.loop, std::move(settings));
+  auto place = std::make_unique<rendezvous::etcd::EtcdV2Place>(parts.loop, std::move(settings));
   return make_dynamic(config, std::move(place), std::move(parts));
 }
 

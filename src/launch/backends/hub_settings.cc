@@ -7,8 +7,8 @@
 
 namespace lockstep::launch {
 
-rendezvous::HubSettings hub_settings(const LaunchConfig& config, BackendParts parts) {
-  rendezvous::HubSettings settings;
+rendezvous::hub::HubSettings hub_settings(const LaunchConfig& config, BackendParts parts) {
+  rendezvous::hub::HubSettings settings;
   settings.run_id = config.run_id;
   settings.local_addr = config.local_addr;
   settings.token = config.rdzv_token;

@@ -23,6 +23,6 @@ inline constexpr std::array kHubOrders = {
     rendezvous::RankOrder::host, rendezvous::RankOrder::node_rank, rendezvous::RankOrder::address};
 
 // All but the endpoint and whether this node is the host.
-rendezvous::HubSettings hub_settings(const LaunchConfig& config, BackendParts parts);
+rendezvous::hub::HubSettings hub_settings(const LaunchConfig& config, BackendParts parts);
 
 }  // namespace lockstep::launch

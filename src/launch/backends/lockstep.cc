@@ -14,10 +14,10 @@ constexpr auto kKeys =
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
   io::Loop& loop = parts.loop;
-  rendezvous::HubSettings settings = hub_settings(config, std::move(parts));
+  rendezvous::hub::HubSettings settings = hub_settings(config, std::move(parts));
   settings.endpoint = config.rdzv_endpoints.at(0);
   settings.is_host = config.conf.flag("is_host");
-  return std::make_unique<rendezvous::HubBackend>(loop, std::move(settings));
+  return std::make_unique<rendezvous::hub::HubBackend>(loop, std::move(settings));
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
 constinit const BackendRow kLockstep = {
     .name = "lockstep",
     .summary = "our own, at a hub that one of the agents hosts; a token may protect it",
-    .default_port = rendezvous::kHubPort,
+    .default_port = rendezvous::hub::kHubPort,
     .takes_token = true,
     .orders = kHubOrders,
     .keys = kKeys,

@@ -1,7 +1,7 @@
 // The row of `static`: torchrun's fixed nodes around --master-addr.
 #include "launch/backends/rows.h"
 #include "launch/launch_config.h"
-#include "rendezvous/static_backend.h"
+#include "rendezvous/static_backend/static_backend.h"
 
 #include <array>
 #include <utility>
@@ -20,7 +20,7 @@ constexpr std::array kKeys = {
 };
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
-  rendezvous::StaticSettings settings;
+  rendezvous::static_backend::StaticSettings settings;
   settings.master = {config.master_addr, config.master_port};
   settings.run_id = config.run_id;
   settings.node_rank = config.node_rank;
@@ -31,7 +31,8 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   settings.heartbeat_interval = config.conf.seconds("keep_alive_interval");
   settings.heartbeat_attempts = static_cast<int>(config.conf.number("keep_alive_max_attempt"));
   settings.offer = std::move(parts.offer);
-  return std::make_unique<rendezvous::StaticBackend>(parts.loop, std::move(settings));
+  return std::make_unique<rendezvous::static_backend::StaticBackend>(parts.loop,
+                                                                     std::move(settings));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 
 // A node of this state, by its address.
@@ -191,4 +191,4 @@ std::string C10dPlace::describe() const {
                      keys_->attempt_text(), host_reason());
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -5,9 +5,9 @@
 #include "codec/rdzv_endpoint.h"
 #include "io/loop.h"
 #include "rendezvous/dynamic/meeting_place.h"
-#include "rendezvous/dynamic/tcp_key_value.h"
 #include "rendezvous/dynamic/text_state.h"
 #include "rendezvous/host_finder.h"
+#include "rendezvous/tcp_key_value.h"
 #include "store/server.h"
 
 #include <chrono>
@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 struct C10dPlaceSettings {
   codec::RdzvEndpoint endpoint;
@@ -71,4 +71,4 @@ class C10dPlace : public MeetingPlace {
   std::function<void(Result<void>)> open_done_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWords{20};
@@ -468,4 +468,4 @@ std::string DynamicBackend::waiting_for() const {
       strangers.empty() ? "" : "; ", strangers);
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 struct DynamicBackendSettings {
   std::string run_id;
@@ -94,4 +94,4 @@ class DynamicBackend : public Backend {
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

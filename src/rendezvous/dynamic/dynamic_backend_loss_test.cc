@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 using namespace testing;  // NOLINT
@@ -168,4 +168,4 @@ TEST_F(DynamicBackendTest, AGuestInARoundHearsOfTheLostStore) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

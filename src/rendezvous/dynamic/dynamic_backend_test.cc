@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 using namespace testing;  // NOLINT
@@ -325,4 +325,4 @@ TEST_F(DynamicBackendTest, ATakenPortIsFinalForADeclaredHost) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -9,7 +9,7 @@
 
 #include <deque>
 
-namespace lockstep::rendezvous::testing {
+namespace lockstep::rendezvous::dynamic::testing {
 using namespace std::chrono_literals;
 
 // A c10d place whose state is not to be had while `silent`.
@@ -100,4 +100,4 @@ class DynamicBackendTest : public ::testing::Test {
   std::deque<Agent> agents;
 };
 
-}  // namespace lockstep::rendezvous::testing
+}  // namespace lockstep::rendezvous::dynamic::testing

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 
 // What others may be waiting for. Who has come so far is not: a thousand nodes that join one after
@@ -252,4 +252,4 @@ void DynamicDriver::fail_round(Done<void> done) {
   run_simple(Op::fail, "closing", std::move(done));
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/state_store.h"
 #include "rendezvous/key_value.h"
 #include "rendezvous/round_result.h"
 
@@ -18,7 +19,7 @@
 #include <set>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 // Before every key of a round.
 std::string round_prefix(const std::string& run_id, std::int64_t round);
@@ -104,4 +105,4 @@ class DynamicDriver {
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 
 using Kind = Step::Kind;
@@ -298,4 +298,4 @@ bool takes_part(const RendezvousState& state, const Node& node) {
          state.redundancy_list.contains(node);
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -33,7 +33,7 @@
 #include <optional>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 using Period = std::chrono::microseconds;
@@ -176,4 +176,4 @@ RoundPlace place_of(const RendezvousState& state, const Node& self);
 // join again to be heard of.
 bool takes_part(const RendezvousState& state, const Node& node);
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -16,7 +16,7 @@
 #include <queue>
 #include <random>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 
@@ -293,4 +293,4 @@ TEST(DynamicStateSimulation, FiftyAgentsComeTogether) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

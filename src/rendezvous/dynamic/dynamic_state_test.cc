@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 using namespace testing;  // NOLINT
@@ -345,4 +345,4 @@ TEST_P(DynamicState, SilentNodesAreDroppedFromAllLists) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <set>
 
-namespace lockstep::rendezvous::testing {
+namespace lockstep::rendezvous::dynamic::testing {
 using namespace std::chrono_literals;
 
 inline const Node kA{"10.0.0.1", 7, 0};
@@ -64,4 +64,4 @@ class DynamicState : public ::testing::TestWithParam<bool> {
   DynamicSettings settings_;
 };
 
-}  // namespace lockstep::rendezvous::testing
+}  // namespace lockstep::rendezvous::dynamic::testing

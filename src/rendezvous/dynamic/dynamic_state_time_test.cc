@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 using namespace testing;  // NOLINT
@@ -136,4 +136,4 @@ TEST_P(DynamicStateObserved, ACompletionOfAnEarlierRoundDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

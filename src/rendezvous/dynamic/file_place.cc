@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 FilePlace::FilePlace(io::Loop& loop, FilePlaceSettings settings)
     : loop_(loop), settings_(std::move(settings)), turn_(loop) {}
@@ -21,8 +21,9 @@ void FilePlace::open(std::function<void(Result<void>)> done) {
 }
 
 Status FilePlace::open_now() {
-  LOCKSTEP_TRY_ASSIGN(
-      store_, FileStore::open(loop_, {.path = settings_.path, .timeout = settings_.read_timeout}));
+  LOCKSTEP_TRY_ASSIGN(store_,
+                      file_store::FileStore::open(
+                          loop_, {.path = settings_.path, .timeout = settings_.read_timeout}));
   store_->on_loss([this](const Error& error) {
     if (on_lost_) on_lost_(error);
   });
@@ -41,4 +42,4 @@ std::string FilePlace::describe() const {
   return "the file " + (store_ ? store_->path() : settings_.path);
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

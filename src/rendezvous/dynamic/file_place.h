@@ -4,15 +4,15 @@
 
 #include "io/loop.h"
 #include "rendezvous/dynamic/file_state.h"
-#include "rendezvous/dynamic/file_store.h"
 #include "rendezvous/dynamic/meeting_place.h"
+#include "rendezvous/file_store/file_store.h"
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 struct FilePlaceSettings {
   std::string path;  // the endpoint as given; empty: a temporary file, for one node
@@ -37,9 +37,9 @@ class FilePlace : public MeetingPlace {
   io::Loop& loop_;
   FilePlaceSettings settings_;
   std::string node_address_;
-  std::unique_ptr<FileStore> store_;
+  std::unique_ptr<file_store::FileStore> store_;
   std::unique_ptr<FileState> state_;  // after store_: goes first
   io::Timer turn_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -12,7 +12,7 @@
 #include <deque>
 #include <filesystem>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 
@@ -125,4 +125,4 @@ TEST_F(FilePlaceTest, AForeignFileFailsTheOpening) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 
 Failure vanished(const std::string& path) {
@@ -13,7 +13,7 @@ Failure vanished(const std::string& path) {
 
 }  // namespace
 
-FileState::FileState(FileStore& store, std::string_view run_id)
+FileState::FileState(file_store::FileStore& store, std::string_view run_id)
     : store_(store), key_("torch.rendezvous." + std::string(run_id)) {}
 
 void FileState::read(Done<Stored> done) {
@@ -48,4 +48,4 @@ void FileState::write(const Stored& before, const std::string& text, Done<Stored
                      });
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

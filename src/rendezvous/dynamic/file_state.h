@@ -2,26 +2,26 @@
 // --rdzv-conf store_type=file have it.
 #pragma once
 
-#include "rendezvous/dynamic/file_store.h"
-#include "rendezvous/key_value.h"
+#include "rendezvous/dynamic/state_store.h"
+#include "rendezvous/file_store/file_store.h"
 
 #include <memory>
 #include <string>
 #include <string_view>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 class FileState final : public StateStore {
  public:
-  FileState(FileStore& store, std::string_view run_id);
+  FileState(file_store::FileStore& store, std::string_view run_id);
 
   void read(Done<Stored> done) override;
   void write(const Stored& before, const std::string& text, Done<Stored> done) override;
 
  private:
-  FileStore& store_;
+  file_store::FileStore& store_;
   std::string key_;
   std::shared_ptr<bool> seen_ = std::make_shared<bool>(false);  // the key was there; our life, too
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "rendezvous/dynamic/state.h"
+#include "rendezvous/dynamic/state_store.h"
 #include "rendezvous/key_value.h"
 
 #include <cstddef>
 #include <functional>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 class MeetingPlace {
  public:
@@ -49,4 +50,4 @@ class MeetingPlace {
   std::function<void(const std::string&)> on_guest_lost_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

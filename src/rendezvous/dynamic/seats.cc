@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 
 bool all_ours(const std::map<Node, std::int64_t>& participants) {
@@ -50,4 +50,4 @@ void assign_seats(std::map<Node, std::int64_t>& participants, RankOrder rule) {
   }
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 
 Node ours(const std::string& addr, const Badge& badge = {}) {
@@ -55,4 +55,4 @@ TEST(Seats, BesideTorchrunItIsTheAddressAlone) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

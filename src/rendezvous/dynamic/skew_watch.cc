@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, const Node& self,
                                                UtcTime now) {
@@ -29,4 +29,4 @@ std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, con
   return found;
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

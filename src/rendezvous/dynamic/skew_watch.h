@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 class SkewWatch {
  public:
@@ -30,4 +30,4 @@ class SkewWatch {
   std::set<Node> told_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

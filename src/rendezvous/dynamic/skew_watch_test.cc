@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 
@@ -71,4 +71,4 @@ TEST(SkewWatch, NearIsGoodEnough) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -10,7 +10,7 @@
 #include <array>
 #include <chrono>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using codec::Pickled;
 using codec::PickleGlobal;
@@ -330,32 +330,6 @@ Result<std::vector<Pickled>> attributes(const RendezvousState& state) {
 
 }  // namespace
 
-std::string to_text(const Node& node) {
-  return fmt::format("{}_{}_{}", node.addr, node.pid, node.local_id);
-}
-
-namespace {
-constexpr std::int64_t kBadge = 0x4C530000;  // "LS"
-constexpr std::int64_t kHost = 0x8000;
-constexpr std::int64_t kMostRank = 0x7FFD;
-}  // namespace
-
-std::int64_t local_id_of(const Badge& badge) {
-  std::int64_t id = kBadge | (badge.host ? kHost : 0);
-  if (badge.node_rank && *badge.node_rank >= 0 && *badge.node_rank <= kMostRank)
-    id |= *badge.node_rank + 1;
-  return id;
-}
-
-std::optional<Badge> badge_of(const Node& node) {
-  if ((node.local_id & ~std::int64_t{0xFFFF}) != kBadge) return std::nullopt;
-  Badge badge;
-  badge.host = (node.local_id & kHost) != 0;
-  const auto rank = static_cast<int>(node.local_id & 0x7FFF);
-  if (rank > 0) badge.node_rank = rank - 1;
-  return badge;
-}
-
 Result<RendezvousState> decode_state(std::string_view base64) {
   const std::array<PickleGlobal, 5> allowed = {state_class(), node_class(), kDatetime, kTimezone,
                                                kTimedelta};
@@ -375,4 +349,4 @@ Result<std::string> encode_state(const RendezvousState& state) {
   return codec::base64_encode(*bytes);
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 // Stands where no state has been written yet.
 inline constexpr std::string_view kNoState = "Y2FuaW1hZGFt";
@@ -23,4 +23,4 @@ Result<RendezvousState> decode_state(std::string_view base64);
 // UTF-8, a time outside the years 1 to 9999, a state beyond 8,000 nodes or so).
 Result<std::string> encode_state(const RendezvousState& state);
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -242,4 +242,4 @@ TEST(StateCodec, NodesAreOrderedByCodePoint) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "rendezvous/dynamic/state_codec.h"
-#include "rendezvous/key_value.h"
+#include "rendezvous/dynamic/state_store.h"
 
 #include <string>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::dynamic {
 
 template <class Store>
 class TextState : public StateStore {
@@ -49,4 +49,4 @@ class TextState : public StateStore {
   std::string key_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::dynamic

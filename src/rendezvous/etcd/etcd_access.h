@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 struct EtcdAccess {
   std::vector<codec::RdzvEndpoint> endpoints;  // at least one
@@ -20,4 +20,4 @@ struct EtcdAccess {
   std::chrono::milliseconds attempt_timeout{2'000};  // of one endpoint's answer
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

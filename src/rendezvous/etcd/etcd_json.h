@@ -4,8 +4,8 @@
 
 #include "codec/json.h"
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 inline constexpr codec::JsonLimits kEtcdJson{.bytes = 16U << 20, .values = 512U << 10};
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

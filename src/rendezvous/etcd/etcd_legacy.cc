@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using Status_ = LegacyState::Status;
@@ -276,4 +276,4 @@ std::string EtcdLegacy::waiting_for() const {
                      settings_.run_id, place);
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 struct EtcdLegacySettings {
   EtcdAccess access;
@@ -75,4 +75,4 @@ class EtcdLegacy : public Backend {
   std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

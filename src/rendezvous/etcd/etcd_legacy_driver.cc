@@ -9,7 +9,7 @@
 #include <random>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using Kind = LegacyStep::Kind;
@@ -372,4 +372,4 @@ void EtcdLegacyDriver::close(Done<void> done) {
       });
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

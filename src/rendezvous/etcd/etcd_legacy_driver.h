@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 struct LegacySettings {
   std::string prefix = "/torchelastic/p2p";
@@ -128,4 +128,4 @@ class EtcdLegacyDriver {
 // Keys of a listed folder.
 Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer);
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using Kind = LegacyStep::Kind;
@@ -203,4 +203,4 @@ std::vector<std::size_t> missing_leases(const LegacyState& state,
   return missing;
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 struct LegacyRules {
   std::size_t min_nodes = 1;
@@ -109,4 +109,4 @@ class LegacyMember {
 std::vector<std::size_t> missing_leases(const LegacyState& state,
                                         const std::vector<std::string>& keys);
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <deque>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 using namespace std::chrono_literals;
 using Kind = LegacyStep::Kind;
@@ -285,4 +285,4 @@ TEST(EtcdLegacyLeases, MissingOnesByRank) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using nlohmann::json;
@@ -120,4 +120,4 @@ std::string encode_legacy_state(const LegacyState& state) {
   return codec::print_json(object, codec::JsonText::ascii);
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 struct LegacyState {
   enum class Status { setup, joinable, frozen, final, closed };
@@ -36,4 +36,4 @@ struct LegacyState {
 Result<LegacyState> decode_legacy_state(std::string_view json);
 std::string encode_legacy_state(const LegacyState& state);
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

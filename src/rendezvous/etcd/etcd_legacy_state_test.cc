@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 using Status = LegacyState::Status;
 
@@ -89,4 +89,4 @@ TEST(EtcdLegacyState, OurOwnNotesMayBeAnything) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using nlohmann::json;
@@ -92,4 +92,4 @@ void EtcdLegacyDriver::missed(const Error& error) {
   if (const auto tell = on_outage_) tell(error);
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using std::chrono::milliseconds;
@@ -185,4 +185,4 @@ void EtcdTransport::finish(std::uint64_t id, Result<http::Answer> result) {
   node.mapped()->done(std::move(result));
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 class EtcdTransport {
  public:
@@ -74,4 +74,4 @@ class EtcdTransport {
   std::function<void()> on_move_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

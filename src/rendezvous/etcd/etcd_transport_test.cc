@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using http::testing::ScriptedServer;
@@ -141,4 +141,4 @@ TEST_F(Transport, MayGoInTheMiddle) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -6,14 +6,14 @@
 
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 constexpr std::string_view kPrefix = "/torch/elastic/rendezvous/";
 constexpr std::string_view kTtl = "7200";  // seconds, as torchrun has it
 
-StateStore::Stored stored(const V2Reply& reply, bool written) {
-  if (reply.error == kV2NoKey) return {std::string(kNoState), "", false};
+dynamic::StateStore::Stored stored(const V2Reply& reply, bool written) {
+  if (reply.error == kV2NoKey) return {std::string(dynamic::kNoState), "", false};
   return {reply.value, std::to_string(reply.modified), written};
 }
 
@@ -69,4 +69,4 @@ void EtcdV2State::write(const Stored& before, const std::string& text, Done<Stor
   });
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -3,6 +3,7 @@
 // EtcdStore have them.
 #pragma once
 
+#include "rendezvous/dynamic/state_store.h"
 #include "rendezvous/etcd/etcd_transport.h"
 #include "rendezvous/etcd/etcd_v2_codec.h"
 #include "rendezvous/key_value.h"
@@ -16,11 +17,11 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 // The key RUN_ID under /torch/elastic/rendezvous/, gone two hours after the last write. The token
 // is etcd's modifiedIndex.
-class EtcdV2State : public StateStore {
+class EtcdV2State : public dynamic::StateStore {
  public:
   // The transport must outlive it.
   EtcdV2State(EtcdTransport& etcd, const std::string& run_id);
@@ -62,4 +63,4 @@ class EtcdV2Store : public KeyValue {
   std::shared_ptr<Core> core_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using Json = nlohmann::json;
@@ -101,4 +101,4 @@ Result<V2Reply> parse_v2_reply(const http::Answer& answer) {
   return reply;
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

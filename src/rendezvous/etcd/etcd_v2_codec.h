@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 // "/v2/keys/..." of a key that begins with "/"; what can't stand in a URL is coded.
 std::string v2_target(std::string_view key);
@@ -39,4 +39,4 @@ struct V2Reply {
 // An Error where it is no reply that the API makes, or one that no caller here expects.
 Result<V2Reply> parse_v2_reply(const http::Answer& answer);
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

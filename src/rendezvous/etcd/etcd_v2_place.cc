@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 EtcdV2Place::EtcdV2Place(io::Loop& loop, EtcdV2PlaceSettings settings)
     : loop_(loop), settings_(std::move(settings)), turn_(loop) {}
@@ -18,7 +18,7 @@ void EtcdV2Place::open(std::function<void(Result<void>)> done) {
     state_ = std::make_unique<EtcdV2State>(*etcd_, settings_.run_id);
     node_address_ = address_beside(settings_.access.endpoints.front(), settings_.local_addr);
     // Also shows whether etcd is there, and has its v2 API.
-    state_->read([this, done](const Result<StateStore::Stored>& state) {
+    state_->read([this, done](const Result<dynamic::StateStore::Stored>& state) {
       if (state) return done({});
       done(tl::make_unexpected(Error(state.error()).within("etcd at " + etcd_->endpoints())));
     });
@@ -31,4 +31,4 @@ std::string EtcdV2Place::describe() const {
   return etcd_->trouble().empty() ? place : place + " (" + etcd_->trouble() + ")";
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 
 struct EtcdV2PlaceSettings {
   EtcdAccess access;
@@ -19,13 +19,13 @@ struct EtcdV2PlaceSettings {
   std::optional<std::string> local_addr = {};
 };
 
-class EtcdV2Place : public MeetingPlace {
+class EtcdV2Place : public dynamic::MeetingPlace {
  public:
   EtcdV2Place(io::Loop& loop, EtcdV2PlaceSettings settings);
 
   void open(std::function<void(Result<void>)> done) override;
   KeyValue& keys() override { return *keys_; }
-  StateStore& state() override { return *state_; }
+  dynamic::StateStore& state() override { return *state_; }
   std::string node_address() const override { return node_address_; }
   std::string describe() const override;
 
@@ -39,4 +39,4 @@ class EtcdV2Place : public MeetingPlace {
   io::Timer turn_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

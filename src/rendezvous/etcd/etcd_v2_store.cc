@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::etcd {
 namespace {
 
 using std::chrono::milliseconds;
@@ -356,4 +356,4 @@ void EtcdV2Store::forget_waits() {
   std::erase_if(core_->waits, [](const auto& entry) { return entry.second->timeout.has_value(); });
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::etcd

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::hub {
 hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent) {
   return {.run_id = settings.run_id,
           .token = settings.token,
@@ -215,4 +215,4 @@ std::string HubBackend::why_not_host() const {
   return taken.message;
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::hub

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::hub {
 
 inline constexpr int kHubPort = 29400;  // where the endpoint names none
 
@@ -91,4 +91,4 @@ class HubBackend final : public Backend {
   Done<void> open_done_;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::hub

@@ -9,7 +9,7 @@
 
 #include <deque>
 
-namespace lockstep::rendezvous {
+namespace lockstep::rendezvous::hub {
 namespace {
 using namespace std::chrono_literals;
 using Kind = Interruption::Kind;
@@ -490,4 +490,4 @@ TEST_F(HubBackendTest, ACutLinkInterruptsBothSidesAndHeals) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,370 @@
+#include "rendezvous/etcd3/etcd3_backend.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "io/connect.h"
+#include "rendezvous/closed_hint.h"
+#include "rendezvous/host_finder.h"
+#include "rendezvous/hub/hub_auth.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::etcd3 {
+namespace {
+
+constexpr std::chrono::milliseconds kPermitRetry(200);
+constexpr std::chrono::seconds kClosingPatience(2);
+
+// Whoever leads next is worth waiting for as long as for the nodes themselves.
+hub::HubMemberSettings patient(hub::HubMemberSettings settings) {
+  settings.lost_patience = settings.join_timeout;
+  return settings;
+}
+
+std::string failed_job(const std::string& why) {
+  return why.empty() ? "the job has failed" : "the job has failed: " + why;
+}
+
+}  // namespace
+
+Etcd3Backend::Etcd3Backend(io::Loop& loop, Etcd3Settings settings)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      agent_(hub::random_nonce()),
+      member_(loop, patient(hub::member_settings(settings_.hub, agent_))),
+      turn_(loop),
+      again_(loop) {
+  member_.on_interruption([this](const Interruption& interruption) { interrupt(interruption); });
+}
+
+Etcd3Backend::~Etcd3Backend() {
+  election_.reset();
+}
+
+// --- opening: etcd, then whoever leads ---
+
+void Etcd3Backend::open(Done<void> done) {
+  open_done_ = std::move(done);
+  member_.begin();
+  turn_.start({}, [this] {
+    auto client = Etcd3Client::make(loop_, settings_.access);
+    if (!client) return fail_open(std::move(client).error());
+    client_ = std::move(*client);
+    member_.set_address(
+        address_beside(settings_.access.endpoints.front(), settings_.hub.local_addr));
+    campaign({});
+  });
+}
+
+void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
+  Etcd3Election::Handlers handlers;
+  handlers.on_leader = [this](const std::optional<StorePlace>& place) { on_leader(place); };
+  handlers.on_elected = [this](const std::optional<Etcd3Facts>& facts) { on_elected(facts); };
+  handlers.on_closed = [this](const Etcd3Facts& facts) { on_closed(facts); };
+  handlers.on_deposed = [this] { on_deposed(); };
+  handlers.on_unsure = [](const Error& error) {
+    log::warning("etcd does not answer; the job goes on as long as its lease: {}", error.message);
+  };
+  handlers.on_sure = [] { log::warning("etcd answers again"); };
+  handlers.on_lost = [this](const Error& error) { on_lost(error); };
+  election_ =
+      std::make_unique<Etcd3Election>(*client_,
+                                      Etcd3ElectionSettings{.run_id = settings_.hub.run_id,
+                                                            .lease_ttl = settings_.lease_ttl,
+                                                            .start_patience = patience},
+                                      std::move(handlers));
+  election_->start([this](Result<std::optional<Etcd3Facts>> facts) { started(std::move(facts)); });
+}
+
+void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
+  if (!facts && lost_) return give_up(*lost_);  // no better the second time
+  if (!facts) return fail_open(std::move(facts).error());
+  lost_.reset();
+  if (*facts) remember(**facts);
+  if (!facts_.closed) return;
+  if (open_done_) return fail_open(closed_error());
+  on_closed(facts_);
+}
+
+Error Etcd3Backend::closed_error() const {
+  const std::string why = facts_.why.empty() ? std::string() : ": " + facts_.why;
+  return {Errc::canceled, fmt::format("the rendezvous '{}' is closed{}", settings_.hub.run_id, why),
+          closed_hint(settings_.hub.run_id), 0};
+}
+
+// The leader could tell etcd, and not everybody here.
+void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
+  remember(facts);
+  if (leaving_) return;
+  if (finish_done_ && facts_.good) return end_finish({});
+  if (const auto done = std::exchange(join_done_, nullptr)) {
+    const bool spare = !member_.had_round() && facts_.round >= 0;
+    if (spare) return done(std::optional<Round>());
+    return done(tl::make_unexpected(closed_error()));
+  }
+  interrupt({Interruption::Kind::end, facts_.why});
+}
+
+void Etcd3Backend::fail_open(Error error) {
+  election_.reset();
+  opened(tl::make_unexpected(std::move(error)));
+}
+
+void Etcd3Backend::opened(Result<void> outcome) {
+  if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
+}
+
+void Etcd3Backend::on_leader(const std::optional<StorePlace>& place) {
+  leader_ = place;
+  if (!place || leaving_) return;
+  tell_change(*place);
+  // Our own hub is reached without leaving the machine.
+  const std::string host = server_ && server_->port() == place->port ? "127.0.0.1" : place->addr;
+  if (reached_) return member_.move_to(host, place->port);
+  reached_ = true;
+  member_.connect(host, place->port, [this](Result<void> outcome) { opened(std::move(outcome)); });
+}
+
+void Etcd3Backend::tell_change(const StorePlace& place) {
+  const auto before = std::exchange(last_leader_, place);
+  if (!before || *before == place) return;
+  const bool own = server_ && server_->port() == place.port;
+  log::warning("{} leads the rendezvous now: {}, which led it, is gone or has lost its lease",
+               own ? "this node" : printable(io::place_text(place.addr, place.port)),
+               printable(io::place_text(before->addr, before->port)));
+}
+
+void Etcd3Backend::on_elected(const std::optional<Etcd3Facts>& facts) {
+  if (facts) remember(*facts);
+  if (leaving_ || facts_.closed) return;
+  auto server = hub::HubServer::open(loop_, server_settings());
+  if (!server) return give_up(server.error());
+  server_ = std::move(*server);
+  election_->publish({member_.address(), server_->port()}, [](const Result<void>& published) {
+    if (!published) log::debug("publish the rendezvous: {}", published.error().message);
+  });
+}
+
+hub::HubServerSettings Etcd3Backend::server_settings() {
+  hub::HubServerSettings settings = hub::hub_server_settings(settings_.hub, agent_);
+  settings.listen = "";  // 127.0.0.1 must reach it as well as the address that is published
+  settings.port = 0;
+  settings.coordinator.first_round = facts_.round + 1;
+  settings.coordinator.restarts = facts_.restarts;
+  settings.coordinator.takeover = facts_.round >= 0;
+  settings.coordinator.last_lead = facts_.lead;
+  settings.coordinator.last_finished = facts_.finished;
+  if (last_leader_) settings.coordinator.last_lead_called = last_leader_->addr;
+  settings.coordinator.fenced = true;
+  settings.permit = [this](const hub::PermitRequest& request, std::function<void(Status)> answer) {
+    write_down(request);
+    permit(std::move(answer));
+  };
+  return settings;
+}
+
+// The round's number is taken in etcd, if this node still leads; if not, the election tells.
+void Etcd3Backend::permit(std::function<void(Status)> answer) {
+  election_->store_facts(facts_, [this, answer = std::move(answer)](Result<void> stored) {
+    if (stored) return answer({});
+    const Errc code = stored.error().code;
+    if (code == Errc::canceled || !server_ || leaving_) return;
+    if (code != Errc::unavailable && code != Errc::timeout) return answer(std::move(stored));
+    again_.start(kPermitRetry, [this, answer] { permit(answer); });  // until the lease is lost
+  });
+}
+
+// The later ones; but the end of the job is final.
+void Etcd3Backend::remember(const Etcd3Facts& facts) {
+  const Etcd3Facts before = facts_;
+  const auto age = [](const Etcd3Facts& of) { return std::pair(of.round, of.restarts); };
+  if (age(facts) >= age(before)) facts_ = facts;
+  const Etcd3Facts& last = facts.closed ? facts : before;
+  if (!last.closed) return;
+  facts_.closed = true;
+  facts_.good = last.good;
+  facts_.why = last.why;
+}
+
+void Etcd3Backend::write_down(const hub::PermitRequest& request) {
+  using End = hub::PermitRequest::End;
+  Etcd3Facts facts;
+  facts.round = request.round;
+  facts.restarts = request.restarts;
+  facts.lead = request.lead;
+  facts.finished = request.finished;
+  facts.closed = request.end != End::none;
+  facts.good = request.end == End::succeeded;
+  if (facts.closed) facts.why = facts.good ? "the job is done" : failed_job(request.why);
+  remember(facts);
+}
+
+void Etcd3Backend::on_deposed() {
+  server_.reset();
+  if (told_left_) return end_lead();
+  if (!leaving_) log::warning("another node leads the rendezvous now");
+}
+
+// The lease is gone, and with it every claim to lead. Where etcd is there (this node was frozen or
+// cut off) it asks for a new lease; where it is not the job ends: nobody could lead.
+void Etcd3Backend::on_lost(const Error& error) {
+  const bool led = server_ != nullptr;
+  server_.reset();
+  lost_ = error;
+  if (told_left_) return end_lead();
+  if (leaving_) return;
+  again_.start({}, [this] { campaign(std::chrono::seconds(settings_.lease_ttl)); });
+  log::warning("{}; this node asks for a new lease", error.message);
+  if (led && !join_done_ && !finish_done_)
+    interrupt({Interruption::Kind::rejoin, "this node led the rendezvous and lost its lease"});
+}
+
+void Etcd3Backend::interrupt(const Interruption& interruption) {
+  const bool end = interruption.kind == Interruption::Kind::end;
+  if (std::exchange(interrupted_, true) && !end) return;  // told already, by the hub or by etcd
+  finish_done_ = nullptr;
+  if (const auto tell = on_interruption_) tell(interruption);
+}
+
+void Etcd3Backend::give_up(Error error) {
+  again_.cancel();
+  election_.reset();
+  server_.reset();
+  lost_ = std::move(error);
+  if (told_left_) return end_lead();
+  if (open_done_) return opened(tl::make_unexpected(*lost_));
+  if (const auto done = std::exchange(join_done_, nullptr))
+    return done(tl::make_unexpected(*lost_));
+  if (finish_done_) return end_finish(tl::make_unexpected(*lost_));
+  if (!leaving_) interrupt({Interruption::Kind::end, lost_->message});
+}
+
+// --- as a member ---
+
+void Etcd3Backend::join(Done<std::optional<Round>> done) {
+  if (!election_ && lost_)
+    return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
+  join_done_ = std::move(done);
+  finish_done_ = nullptr;
+  interrupted_ = false;
+  member_.join([this](Result<std::optional<Round>> joined) {
+    if (const auto tell = std::exchange(join_done_, nullptr)) tell(std::move(joined));
+  });
+}
+
+void Etcd3Backend::tell_failure(const std::string& line, bool final) {
+  member_.tell_failure(line, final);
+  if (final && member_.failure() && election_ && !server_) close_round(*member_.failure());
+}
+
+// The leader may be gone before it does anything about a failure that is final.
+void Etcd3Backend::close_round(const hub::Failed& failed) {
+  closing_ = true;
+  election_->close_round(failed.round, failed_job(failed.line), [this](const Result<void>&) {
+    closing_ = false;
+    if (told_left_ && !server_) turn_.start({}, [this] { end_lead(); });
+  });
+}
+void Etcd3Backend::finish(Done<void> done) {
+  finish_done_ = std::move(done);
+  if (!election_ && lost_)
+    return turn_.start({}, [this] { end_finish(tl::make_unexpected(*lost_)); });
+  member_.finish([this](Result<void> outcome) { end_finish(std::move(outcome)); });
+}
+
+void Etcd3Backend::end_finish(Result<void> outcome) {
+  if (const auto done = std::exchange(finish_done_, nullptr)) done(std::move(outcome));
+}
+
+void Etcd3Backend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                                    std::function<void(std::vector<NodeReport>)> done) {
+  member_.exchange_reports(own, timeout, std::move(done));
+}
+
+// --- the end ---
+
+// As in leave(), which follows when the workers have ended; meanwhile this node must not be
+// elected.
+void Etcd3Backend::tell_stop() {
+  if (!election_ || leaving_) return;
+  leaving_ = true;
+  again_.cancel();
+  server_.reset();
+  member_.tell_stop();
+  election_->resign([](const Result<void>&) {});
+}
+
+void Etcd3Backend::leave(Departure how, Done<void> done) {
+  leaving_ = true;
+  join_done_ = nullptr;
+  finish_done_ = nullptr;
+  again_.cancel();
+  leave_done_ = std::move(done);
+  if (!election_) return turn_.start({}, [this] { end_lead(); });
+  // The others go on with another leader: they are not told to stop. Nor does a node end the job
+  // that was out of patience before it had a place.
+  const bool had_no_place = how == Departure::failed && !member_.in_round();
+  if (server_ && (how == Departure::stopped || (had_no_place && !server_->coordinator().over()))) {
+    server_.reset();
+    return turn_.start({}, [this] { end_lead(); });
+  }
+  member_.leave(how, [this, how](const Result<void>&) {
+    turn_.start({}, [this, how] { leave_as_leader(how); });
+  });
+}
+
+// The run id is spent, whoever leads next. It ends at once if the lead is lost over it.
+void Etcd3Backend::leave_as_leader(Departure how) {
+  if (!server_ && !closing_) return end_lead();
+  told_left_ = true;
+  if (!server_) return turn_.start(kClosingPatience, [this] { end_lead(); });
+  turn_.start(settings_.hub.close_timeout, [this] { end_lead(); });
+  if (!facts_.closed) {
+    facts_.closed = true;
+    facts_.good = how != Departure::failed;
+    facts_.why = facts_.good ? "the job is done" : "the job has failed";
+  }
+  const std::weak_ptr<const bool> life = life_;
+  election_->store_facts(facts_, [this, life](const Result<void>&) {
+    if (life.expired() || !server_) return;
+    // Not from inside the server.
+    server_->when_empty([this] { turn_.start({}, [this] { end_lead(); }); });
+  });
+}
+
+// Once: what is left of the lead, and of the lease.
+void Etcd3Backend::end_lead() {
+  turn_.cancel();
+  again_.cancel();
+  told_left_ = false;
+  server_.reset();
+  const auto done = std::exchange(leave_done_, nullptr);
+  if (!done) return;
+  if (!election_ || lost_)
+    return loop_.post([life = std::weak_ptr<const bool>(life_), done] {
+      if (!life.expired()) done({});
+    });
+  const std::weak_ptr<const bool> life = life_;
+  election_->resign([life, done](const Result<void>&) {
+    if (!life.expired()) done({});
+  });
+}
+
+std::string Etcd3Backend::staying_for() const {
+  return server_ ? server_->staying_for() : std::string();
+}
+
+std::string Etcd3Backend::waiting_for() const {
+  if (!client_) return "etcd";
+  const std::string place = "etcd at " + client_->endpoints();
+  if (election_ && (leader_ || server_)) return member_.waiting_for();
+  const std::string& trouble = client_->transport().trouble();
+  if (!trouble.empty()) return fmt::format("{} ({})", place, trouble);
+  return fmt::format("{}: nobody leads the rendezvous '{}' yet", place, settings_.hub.run_id);
+  return member_.waiting_for();
+}
+
+}  // namespace lockstep::rendezvous::etcd3

@@ -1,0 +1,97 @@
+// The `etcd3` backend: the lockstep rendezvous, whose host is not given but elected through etcd.
+// Any node can take over: when the leader's lease is gone another one opens a hub, and all the rest
+// move there. The workers' traffic never touches etcd.
+//
+// Before a round is placed its number is written to etcd, and only while this node leads: a leader
+// that was frozen or cut off places nothing, and no round number is given twice. A node that loses
+// its lease, but not etcd, stands again. Who takes over reads there which nodes had finished and
+// would never say so again, and whether the job is over.
+#pragma once
+
+#include "io/loop.h"
+#include "rendezvous/backend.h"
+#include "rendezvous/etcd/etcd_access.h"
+#include "rendezvous/etcd3/etcd3_client.h"
+#include "rendezvous/etcd3/etcd3_election.h"
+#include "rendezvous/hub/hub_backend.h"
+#include "rendezvous/hub/hub_member.h"
+#include "rendezvous/hub/hub_server.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lockstep::rendezvous::etcd3 {
+
+struct Etcd3Settings {
+  etcd::EtcdAccess access;
+  int lease_ttl = 3;     // seconds
+  hub::HubSettings hub;  // its endpoint and is_host do not count
+};
+
+class Etcd3Backend : public Backend {
+ public:
+  Etcd3Backend(io::Loop& loop, Etcd3Settings settings);
+  ~Etcd3Backend() override;
+
+  void open(Done<void> done) override;
+  void join(Done<std::optional<Round>> done) override;
+  void tell_failure(const std::string& line, bool final) override;
+  void tell_stop() override;
+  void finish(Done<void> done) override;
+  void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                        std::function<void(std::vector<NodeReport>)> done) override;
+  void leave(Departure how, Done<void> done) override;
+  std::string staying_for() const override;
+  std::string waiting_for() const override;
+  std::optional<io::TimePoint> gives_up_at() const override { return member_.gives_up_at(); }
+
+ private:
+  void campaign(std::chrono::milliseconds patience);
+  hub::HubServerSettings server_settings();
+  void permit(std::function<void(Status)> answer);
+  void interrupt(const Interruption& interruption);
+  void started(Result<std::optional<Etcd3Facts>> facts);
+  void on_leader(const std::optional<StorePlace>& place);
+  void tell_change(const StorePlace& place);
+  void on_elected(const std::optional<Etcd3Facts>& facts);
+  void on_closed(const Etcd3Facts& facts);
+  void on_deposed();
+  void on_lost(const Error& error);
+  void give_up(Error error);
+  void fail_open(Error error);
+  void opened(Result<void> outcome);
+  void remember(const Etcd3Facts& facts);
+  void write_down(const hub::PermitRequest& request);
+  Error closed_error() const;
+  void end_finish(Result<void> outcome);
+  void close_round(const hub::Failed& failed);
+  void leave_as_leader(Departure how);
+  void end_lead();
+
+  io::Loop& loop_;
+  Etcd3Settings settings_;
+  hub::Nonce agent_;
+  std::unique_ptr<Etcd3Client> client_;
+  std::unique_ptr<Etcd3Election> election_;  // after client_: goes first
+  std::unique_ptr<hub::HubServer> server_;
+  hub::HubMember member_;
+  Etcd3Facts facts_;
+  std::optional<StorePlace> leader_;
+  std::optional<StorePlace> last_leader_;  // also while nobody leads
+  bool reached_ = false;                   // member_.connect() was called
+  bool leaving_ = false;
+  bool told_left_ = false;
+  bool closing_ = false;     // a final failure is being written to etcd
+  bool interrupted_ = true;  // until a join()
+  std::optional<Error> lost_;
+  Done<void> open_done_;
+  Done<std::optional<Round>> join_done_;
+  Done<void> finish_done_;
+  Done<void> leave_done_;
+  io::Timer turn_;
+  io::Timer again_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::rendezvous::etcd3

@@ -1,0 +1,262 @@
+// The etcd3 backend and an etcd that refuses, lies, forgets and answers late. With real ones:
+// tests/integration/test_etcd3*.py.
+#include "rendezvous/etcd3/etcd3_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "etcd3_fake.h"
+
+namespace lockstep::rendezvous::etcd3 {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::FakeEtcd;
+using Say = FakeEtcd::Say;
+constexpr const char* kLeader = "/lockstep/rendezvous/job/leader";
+constexpr const char* kFacts = "/lockstep/rendezvous/job/facts";
+
+struct Agent {
+  std::unique_ptr<Etcd3Backend> backend;
+  std::optional<Result<void>> opened;
+  std::optional<Result<std::optional<Round>>> joined;
+  std::vector<Interruption> interruptions;
+
+  bool placed() const { return joined && joined->has_value() && joined->value().has_value(); }
+  const Round& round() const { return **joined.value(); }
+  std::string open_error() const { return !opened || *opened ? "-" : opened->error().message; }
+};
+
+class Etcd3BackendTest : public ::testing::Test {
+ protected:
+  Etcd3BackendTest() : etcd(loop) {
+    settings.access.endpoints = {{"127.0.0.1", etcd.port()}};
+    settings.access.timeout = 600ms;
+    settings.access.attempt_timeout = 200ms;
+    hub::HubSettings& hub = settings.hub;
+    hub.run_id = "job";
+    hub.min_nodes = hub.max_nodes = 2;
+    hub.connect_timeout = hub.join_timeout = 10s;
+    hub.last_call_timeout = 50ms;
+    hub.keep_alive_interval = 40ms;
+    hub.local_addr = "127.0.0.1";
+    hub.offer.max_restarts = 3;
+  }
+  ~Etcd3BackendTest() override { agents.clear(); }
+
+  Agent& start(const std::string& name) {
+    Agent& agent = agents.emplace_back();
+    settings.hub.offer.host = name;
+    settings.hub.offer_store = [](const std::string& addr) { return StorePlace{addr, 7000}; };
+    agent.backend = std::make_unique<Etcd3Backend>(loop, settings);
+    agent.backend->on_interruption(
+        [&agent](const Interruption& what) { agent.interruptions.push_back(what); });
+    agent.backend->open([&agent](Result<void> done) { agent.opened = std::move(done); });
+    return agent;
+  }
+  Agent& open(const std::string& name) {
+    Agent& agent = start(name);
+    until([&] { return agent.opened.has_value(); });
+    EXPECT_EQ(agent.open_error(), "-");
+    return agent;
+  }
+  Agent& refused(const std::string& name) {
+    Agent& agent = start(name);
+    until([&] { return agent.opened.has_value(); });
+    return agent;
+  }
+  static void join(Agent& agent) {
+    agent.joined.reset();
+    agent.backend->join([&agent](auto result) { agent.joined = std::move(result); });
+  }
+  void until(const std::function<bool()>& fact) {
+    const auto limit = io::Clock::now() + 5s;
+    while (!fact() && io::Clock::now() < limit)
+      loop.run_once();
+    ASSERT_TRUE(fact());
+  }
+  void pass(io::Duration time) {
+    const auto limit = io::Clock::now() + time;
+    while (io::Clock::now() < limit)
+      loop.run_once();
+  }
+  // One round of both, of the same number.
+  void expect_a_round(Agent& a, Agent& b) {
+    until([&] { return a.placed() && b.placed(); });
+    EXPECT_EQ(a.round().number, b.round().number);
+    EXPECT_NE(a.round().group_rank, b.round().group_rank);
+  }
+
+  io::Loop loop;
+  FakeEtcd etcd;
+  Etcd3Settings settings;
+  std::deque<Agent> agents;
+};
+
+TEST_F(Etcd3BackendTest, TwoMeet) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+  EXPECT_NE(etcd.value(kFacts).find(R"("round":0)"), std::string::npos) << etcd.value(kFacts);
+}
+
+TEST_F(Etcd3BackendTest, ALeaseThatIsRefusedOrNone) {
+  const struct {
+    Say said;
+    const char* words;
+  } rows[] = {
+      {FakeEtcd::reply(429, R"({"code":8,"message":"too many requests"})"), "too many requests"},
+      {FakeEtcd::reply(200, R"({"ID":"0","TTL":"0"})"), "grants a lease that is none"},
+      {FakeEtcd::reply(200, "{\"ID\":"), "etcd at"},
+      {FakeEtcd::reply(200, "<html>"), "etcd at"},
+      {FakeEtcd::silence(), "no answer within 200 ms"},
+  };
+  for (const auto& row : rows) {
+    etcd.set_fault([&](const std::string& path, const auto&) -> std::optional<Say> {
+      if (path == "/v3/lease/grant") return row.said;
+      return {};
+    });
+    EXPECT_NE(refused("a").open_error().find(row.words), std::string::npos)
+        << agents.back().open_error();
+  }
+}
+
+TEST_F(Etcd3BackendTest, NonsenseInAnswersAndFactsIsNamed) {
+  etcd.put(kFacts, "{\"round\":\"many\"}");
+  EXPECT_NE(refused("a").open_error().find("make no sense: {\"round\":\"many\"}"),
+            std::string::npos)
+      << agents.back().open_error();
+  for (const char* said : {"", "[]", R"({"succeeded":true})", R"({"responses":[1]})"}) {
+    etcd.set_fault([&](const std::string& path, const auto&) -> std::optional<Say> {
+      if (path == "/v3/kv/txn") return FakeEtcd::reply(200, said);
+      return {};
+    });
+    EXPECT_NE(refused("a").open_error(), "-") << said;
+  }
+}
+
+// The watch hung, what it missed is compacted: a look at the key shows that nobody leads.
+TEST_F(Etcd3BackendTest, AWatchThatLostItsPastLooksAgain) {
+  settings.hub.min_nodes = 1;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  const std::string before = etcd.value(kLeader);
+  etcd.mute_watches(true);
+  a.backend.reset();
+  etcd.expire(kLeader);
+  pass(100ms);
+  EXPECT_EQ(etcd.value(kLeader), "");
+  etcd.mute_watches(false);
+  etcd.watches_say(R"({"result":{"canceled":true,"compact_revision":"900"}})");
+  until([&] { return !etcd.value(kLeader).empty() && etcd.value(kLeader) != before; });
+  join(b);
+  until([&] { return b.placed(); });
+}
+
+TEST_F(Etcd3BackendTest, NonsenseFromAWatchIsNoEnd) {
+  settings.hub.min_nodes = 1;
+  Agent& a = open("a");
+  Agent& b = open("b");
+  for (const char* line : {"<html>", R"({"result":{"events":[1]}})", R"({"error":{"code":14}})"}) {
+    etcd.watches_say(line);
+    pass(60ms);
+  }
+  a.backend.reset();
+  etcd.expire(kLeader);
+  join(b);
+  until([&] { return b.placed(); });
+}
+
+// The leader asks to place a round, and hears that it may when it leads no more.
+TEST_F(Etcd3BackendTest, APermissionAfterTheLeaseIsForNothing) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  bool asked = false;
+  etcd.set_fault([&](const std::string& path, const FakeEtcd::Json& body) -> std::optional<Say> {
+    const bool places =
+        path == "/v3/kv/txn" && body.dump().find("\"request_range\"") == std::string::npos;
+    if (!places || etcd.value(kLeader).empty()) return {};
+    asked = true;
+    return FakeEtcd::silence();
+  });
+  join(a);
+  join(b);
+  until([&] { return asked; });
+  etcd.expire(kLeader);
+  etcd.set_fault(nullptr);
+  etcd.say(FakeEtcd::reply(200, R"({"succeeded":true,"responses":[{"response_put":{}}]})"),
+           "POST /v3/kv/txn");
+  expect_a_round(a, b);
+  EXPECT_TRUE(a.interruptions.empty());
+  EXPECT_TRUE(b.interruptions.empty());
+}
+
+// One node's patience is its own: the others have another leader, and are no spares.
+TEST_F(Etcd3BackendTest, ALeaderOutOfPatienceLeavesTheOthersToWait) {
+  settings.hub.min_nodes = settings.hub.max_nodes = 3;
+  settings.hub.join_timeout = 1500ms;
+  Agent& a = open("a");
+  settings.hub.join_timeout = 10s;
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  until([&] { return a.joined.has_value(); });
+  EXPECT_FALSE(*a.joined);
+  bool left = false;
+  a.backend->leave(Departure::failed, [&](const Result<void>&) { left = true; });
+  until([&] { return left; });
+  Agent& c = open("c");
+  Agent& d = open("d");
+  join(c);
+  join(d);
+  expect_a_round(b, c);
+  EXPECT_EQ(b.round().group_world_size, 3);
+}
+
+// etcd knows nothing of the lease any more: whoever led stands again.
+TEST_F(Etcd3BackendTest, ALeaseThatEtcdHasForgotten) {
+  etcd.lease_ttl = 1;
+  Agent& a = open("a");
+  const std::string before = etcd.value(kLeader);
+  etcd.mute_watches(true);
+  etcd.expire(kLeader);
+  until([&] { return !etcd.value(kLeader).empty() && etcd.value(kLeader) != before; });
+  etcd.mute_watches(false);
+  Agent& b = open("b");
+  join(a);
+  join(b);
+  expect_a_round(a, b);
+}
+
+// A node of a job that is over, as somebody wrote down in the moment in which nobody led.
+TEST_F(Etcd3BackendTest, AnEndThatTheLeaderDidNotTell) {
+  for (const bool good : {true, false}) {
+    settings.hub.min_nodes = 1;
+    settings.hub.run_id = good ? "good" : "bad";
+    const std::string folder = "/lockstep/rendezvous/" + settings.hub.run_id;
+    Agent& a = open("a");
+    Agent& b = open("b");
+    join(a);
+    join(b);
+    expect_a_round(a, b);
+    std::optional<Result<void>> finished;
+    b.backend->finish([&](Result<void> outcome) { finished = std::move(outcome); });
+    etcd.put(folder + "/facts", R"({"round":0,"restarts":0,"closed":true,"why":"so","good":)" +
+                                    std::string(good ? "true}" : "false}"));
+    a.backend.reset();
+    etcd.expire(folder + "/leader");
+    until([&] { return finished || !b.interruptions.empty(); });
+    EXPECT_EQ(finished && finished->has_value(), good);
+    const bool told = b.interruptions.size() == 1 &&
+                      b.interruptions[0].kind == Interruption::Kind::end &&
+                      b.interruptions[0].why == "so";
+    EXPECT_NE(told, good);
+    agents.clear();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::etcd3

@@ -1,0 +1,129 @@
+// Who leads a job, by etcd: every candidate has a lease and keeps it alive; the one whose
+// transaction creates the key
+//   /lockstep/rendezvous/RUN_ID/leader
+// leads, and writes "ADDR:PORT" into it once it can be reached there. The key goes with its lease;
+// all others see that and try again. One key for all, not one a candidate: a node that joins or
+// goes costs the others nothing. The job's facts are in .../facts beside it; they are written only
+// while the leader's key is still the one that this leader made (its create_revision), so a leader
+// that was cut off can't undo its successor's word. They are kept for a day after the last leader.
+//
+// No callback runs inside the call that asks; any callback may destroy the election.
+#pragma once
+
+#include "base/error.h"
+#include "io/loop.h"
+#include "rendezvous/backend.h"
+#include "rendezvous/etcd3/etcd3_client.h"
+#include "rendezvous/etcd3/etcd3_facts.h"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace lockstep::rendezvous::etcd3 {
+
+struct Etcd3ElectionSettings {
+  std::string run_id;
+  int lease_ttl = 3;  // seconds; etcd may grant more, not less than 2 by its default settings
+  std::string prefix = "/lockstep/rendezvous/";
+  std::chrono::milliseconds start_patience{0};  // 0: the client's
+};
+
+class Etcd3Election {
+ public:
+  template <class T>
+  using Done = std::function<void(Result<T>)>;
+
+  struct Handlers {
+    // Who leads now and where, or that nobody does (yet, or not known where). Also of ourselves.
+    std::function<void(const std::optional<StorePlace>&)> on_leader;
+    // We lead: open the place to meet, then publish() it. The facts are those of our predecessors.
+    std::function<void(const std::optional<Etcd3Facts>&)> on_elected;
+    // The leader is gone, and the job over: what it wrote down.
+    std::function<void(const Etcd3Facts&)> on_closed;
+    // We led and do no longer; the election goes on.
+    std::function<void()> on_deposed;
+    // etcd has not answered for a third of the lease; all goes on. And: it has again.
+    std::function<void(const Error&)> on_unsure;
+    std::function<void()> on_sure;
+    // Our lease has run out, or must be taken for it: whoever leads, it is not us. The end of this
+    // election; nothing is called after it.
+    std::function<void(const Error&)> on_lost;
+  };
+
+  // The client must outlive it.
+  Etcd3Election(Etcd3Client& client, Etcd3ElectionSettings settings, Handlers handlers);
+  ~Etcd3Election();
+  Etcd3Election(const Etcd3Election&) = delete;
+  Etcd3Election& operator=(const Etcd3Election&) = delete;
+
+  // Once, before all else. Comes back with the job's facts when etcd has been reached and it is
+  // known who leads; on_leader, on_elected come after it.
+  void start(Done<std::optional<Etcd3Facts>> done);
+  bool leads() const { return led_revision_ != 0; }
+  // The leader's: where it can be reached. Errc::canceled: it leads no longer.
+  void publish(const StorePlace& place, const Done<void>& done);
+  void store_facts(const Etcd3Facts& facts, Done<void> done);
+  // Anybody's, whoever leads: the job has failed in this round, if that is still the last one.
+  void close_round(std::int64_t round, const std::string& why, Done<void> done);
+  void load_facts(Done<std::optional<Etcd3Facts>> done);
+  // Gives up candidacy and lead at once, so that nobody waits for the lease; nothing but `done` is
+  // called after it.
+  void resign(Done<void> done);
+
+ private:
+  void granted(const Etcd3Reply& lease, io::TimePoint asked);
+  void keep_alive();
+  void kept_alive(Result<Etcd3Reply> reply, io::TimePoint asked);
+  void note_sleep();
+  bool asleep() const;
+  Error lease_lost(const std::string& why) const;
+  std::string overslept() const;
+  void campaign();
+  void campaigned(Result<Etcd3Reply> reply);
+  void look_again();
+  void watch(std::int64_t from);
+  void on_events(const std::vector<Etcd3Event>& events);
+  void show(const std::string& value);
+  bool depose();  // false: the election is gone
+  void lose(const Error& error);
+  void fenced_put(const std::string& key, const std::string& value, std::int64_t lease,
+                  const Done<void>& done);
+  void close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, Done<void> done);
+  void put_facts(std::string text, Done<void> done);
+  void put_next_facts();
+  void facts_put(Status outcome);
+  void refresh_facts();
+  Error within(Error error) const;
+
+  Etcd3Client& client_;
+  Etcd3ElectionSettings settings_;
+  Handlers handlers_;
+  std::string leader_key_;
+  std::string facts_key_;
+  Done<std::optional<Etcd3Facts>> start_done_;
+  std::int64_t lease_ = 0;
+  std::int64_t facts_lease_ = 0;
+  std::chrono::seconds ttl_{0};
+  io::TimePoint lease_until_{};
+  io::TimePoint facts_refreshed_{};
+  io::TimePoint tick_due_{};
+  std::chrono::milliseconds slept_{0};  // since the last answer to a keepalive
+  bool unsure_ = false;
+  bool over_ = false;
+  std::int64_t led_revision_ = 0;  // create_revision of our key; 0: we don't lead
+  std::optional<std::string> shown_;
+  std::deque<std::pair<std::string, Done<void>>> facts_queue_;  // in order; the first is under way
+  io::Timer tick_;  // to the next keepalive, or to unsure while one is under way
+  io::Timer lease_end_;
+  io::Timer retry_;
+  std::unique_ptr<Etcd3Watch> watch_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::rendezvous::etcd3

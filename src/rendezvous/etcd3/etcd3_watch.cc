@@ -1,0 +1,125 @@
+// The watch as a stream of lines, and what is done when it breaks.
+#include "rendezvous/etcd3/etcd3_client.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::etcd3 {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kFirstPause(20);
+constexpr milliseconds kLongestPause(500);
+constexpr milliseconds kPatience(2000);  // for the first word of a stream
+constexpr std::size_t kLongestLine = 16 << 20;
+
+}  // namespace
+
+Etcd3Watch::Etcd3Watch(Etcd3Client& client, std::string key, std::string range_end,
+                       std::int64_t from_revision, Handlers handlers)
+    : client_(client),
+      key_(std::move(key)),
+      range_end_(std::move(range_end)),
+      next_(from_revision),
+      handlers_(std::move(handlers)),
+      retry_(client.transport().loop()),
+      pause_(kFirstPause) {
+  client_.watches_.insert(this);
+  retry_.start({}, [this] { open(); });
+}
+
+Etcd3Watch::~Etcd3Watch() {
+  client_.watches_.erase(this);
+}
+
+void Etcd3Watch::open() {
+  const std::weak_ptr<const bool> life = life_;
+  client_.with_token([this, life](const Status& ready) {
+    if (life.expired()) return;
+    if (!ready) return again(ready.error());
+    line_.clear();
+    status_ = 0;
+    token_ = client_.token_;
+    http::Call call = client_.make_call("/watch", etcd3_watch(key_, range_end_, next_));
+    // A member that the others can't reach ends its watches rather than keep silent.
+    call.fields.push_back({"Grpc-Metadata-hasleader", "true"});
+    call.timeout = kPatience;
+    endpoint_ = &client_.transport().endpoint();
+    stream_ = endpoint_->stream(
+        std::move(call), {[this](const http::ResponseHead& head) { status_ = head.status; },
+                          [this](std::string_view bytes) { on_bytes(bytes); },
+                          [this](Status why) {
+                            if (!why) return again(why.error());
+                            if (line_.empty())
+                              return again(Error{Errc::unavailable,
+                                                 fmt::format("etcd at {}: it has ended a watch",
+                                                             endpoint_->origin().text()),
+                                                 {},
+                                                 0});
+                            take(line_);  // a refusal needs no end of line
+                          }});
+  });
+}
+
+void Etcd3Watch::moved() {
+  if (!stream_ || endpoint_ == &client_.transport().endpoint()) return;
+  stream_.reset();
+  retry_.start({}, [this] { open(); });
+}
+
+void Etcd3Watch::on_bytes(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t newline = bytes.find('\n');
+    line_ += bytes.substr(0, newline);
+    bytes.remove_prefix(std::min(newline, bytes.size() - 1) + 1);
+    if (line_.size() > kLongestLine)
+      return again(Error{Errc::corrupt, "etcd: a watch's line is larger than 16 MiB", {}, 0});
+    if (newline == std::string_view::npos) return;
+    const std::string line = std::exchange(line_, {});
+    if (!take(line)) return;
+  }
+}
+
+bool Etcd3Watch::take(std::string_view line) {
+  const std::string what = fmt::format("etcd at {}: /v3/watch", endpoint_->origin().text());
+  auto reply = parse_etcd3_watch(line);
+  if (!reply) {
+    again(std::move(reply).error().within(what));
+    return false;
+  }
+  const std::weak_ptr<const bool> life = life_;
+  if (!reply->events.empty()) {
+    for (const Etcd3Event& event : reply->events)
+      next_ = std::max(next_, event.kv.mod_revision + 1);
+    if (const auto call = handlers_.events) call(reply->events);
+    if (life.expired()) return false;
+  }
+  if (!reply->canceled) {
+    pause_ = kFirstPause;
+    return true;
+  }
+  if (reply->compact_revision > 0) {
+    next_ = std::max(next_, reply->compact_revision);
+    stream_.reset();
+    retry_.start({}, [this] { open(); });
+    if (const auto call = handlers_.gap) call(next_);
+    return false;
+  }
+  client_.token_refused(token_);  // perhaps; a new one costs little
+  again(Error{
+      Errc::unavailable, fmt::format("{}: HTTP {}: {}", what, status_, reply->reason), {}, 0});
+  return false;
+}
+
+void Etcd3Watch::again(const Error& error) {
+  stream_.reset();
+  const http::Client* endpoint = std::exchange(endpoint_, nullptr);
+  retry_.start(pause_, [this] { open(); });
+  pause_ = std::min(pause_ * 3 / 2, kLongestPause);
+  if (endpoint != nullptr) client_.transport().leave(*endpoint);
+  if (const auto call = handlers_.trouble) call(error);
+}
+
+}  // namespace lockstep::rendezvous::etcd3

@@ -1,0 +1,248 @@
+// The looks at the file: take the lock if it is free, read what is new, carry out what was asked,
+// let go, then answer. In between a timer.
+#include "base/log.h"
+#include "base/text.h"
+#include "rendezvous/file_store/file_store.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::file_store {
+namespace {
+
+constexpr std::size_t kPieceBytes = 256U << 10;
+constexpr std::uint64_t kTurnBytes = 8U << 20;  // then the loop's other work has its turn
+// Others who wait for the lock sleep in the kernel and are woken for it; a lock that is passed from
+// hand to hand is free for some microseconds only.
+constexpr std::chrono::microseconds kLockSpin{50};
+constexpr int kQuickRefusals =
+    100;  // after so many of them in a row we ask for the lock less often
+
+}  // namespace
+
+void FileStore::soon() {
+  timer_.start({}, [this] { visit(); });
+}
+
+void FileStore::visit() {
+  std::vector<Answer> answers;
+  Result<Look> outcome = lost_ ? tl::make_unexpected(*lost_) : look(answers);
+  if (!outcome) {
+    // After the answers to what was done before.
+    answers.emplace_back([this, error = std::move(outcome).error()] { lose(error); });
+    return deliver(answers);
+  }
+  expire(answers);
+  schedule(*outcome);
+  deliver(answers);
+}
+
+Result<FileStore::Look> FileStore::look(std::vector<Answer>& answers) {
+  auto file = FileVisit::open(options_.path);
+  if (!file) {
+    last_error_ = file.error();
+    const Errc code = file.error().code;
+    if (code != Errc::not_found && code != Errc::denied && code != Errc::invalid_input)
+      return Look::later;
+    return tl::make_unexpected(std::move(file).error());
+  }
+  if (file->identity() != identity_)
+    return fail(Errc::unavailable, "another file has taken its place");
+  Look outcome = Look::done;
+  if (!requests_.empty() || file->size() != reader_.taken()) {
+    LOCKSTEP_TRY_ASSIGN(outcome, work(*file, answers));
+  }
+  // Not on what may be old, nor before what was asked earlier.
+  if (outcome == Look::done) meet(answers);
+  return outcome;
+}
+
+Result<FileStore::Look> FileStore::work(FileVisit& file, std::vector<Answer>& answers) {
+  const bool writes = std::any_of(requests_.begin(), requests_.end(),
+                                  [](const Request& request) { return request.writes; });
+  auto locked = lock(file, writes);
+  if (!locked) {
+    last_error_ = std::move(locked).error();
+    return Look::later;
+  }
+  if (!*locked) return Look::locked;
+  refusals_ = 0;
+  last_error_.reset();
+  if (file.size() < reader_.taken()) return fail(Errc::corrupt, "somebody has shortened it");
+  LOCKSTEP_TRY_ASSIGN(const bool all, catch_up(file));
+  if (!all) return Look::again_soon;
+  if (writes) {
+    LOCKSTEP_TRY_ASSIGN(const bool appendable, whole(file));
+    if (!appendable) return Look::later;
+  }
+  for (; !requests_.empty(); requests_.pop_front())
+    answers.push_back(requests_.front().act(file));
+  return Look::done;
+}
+
+Result<bool> FileStore::lock(FileVisit& file, bool exclusive) const {
+  const auto end = io::Clock::now() + kLockSpin;
+  while (true) {
+    LOCKSTEP_TRY_ASSIGN(const bool mine, file.try_lock(exclusive));
+    if (mine) return true;
+    if (io::Clock::now() >= end) return false;
+  }
+}
+
+// false: there is more, for another turn. What is read is known to be whole only up to the last
+// record that is.
+Result<bool> FileStore::catch_up(const FileVisit& file) {
+  const std::uint64_t start = reader_.taken();
+  std::uint64_t at = start;
+  reader_.drop_rest();
+  while (at < file.size()) {
+    if (at - start >= kTurnBytes && reader_.taken() > start) return false;
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, file.size() - at));
+    LOCKSTEP_TRY_ASSIGN(const std::string piece, file.read_at(at, count));
+    if (piece.empty()) break;
+    LOCKSTEP_TRY(reader_.feed(piece));
+    at += piece.size();
+  }
+  return true;
+}
+
+// Whether the file ends with a whole record, so that another can follow. Half a one under the lock
+// is that of a writer who died, or of one whose locks don't reach us: only that one goes on.
+Result<bool> FileStore::whole(FileVisit& file) {
+  const auto now = io::Clock::now();
+  if (file.size() == reader_.taken()) {
+    torn_size_ = 0;
+    return true;
+  }
+  if (torn_size_ != file.size()) {
+    torn_size_ = file.size();
+    torn_since_ = now;
+  }
+  if (now - torn_since_ < options_.torn_after) return false;
+  if (reader_.taken() == 0) return fail(Errc::corrupt, "it has no whole record");
+  log::warning("{}: cutting off {} bytes of a record that its writer did not finish", options_.path,
+               file.size() - reader_.taken());
+  torn_size_ = 0;
+  reader_.drop_rest();
+  LOCKSTEP_TRY(file.truncate(reader_.taken()));
+  return true;
+}
+
+// Those whose keys are all there.
+void FileStore::meet(std::vector<Answer>& answers) {
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    Keys values;
+    values.reserve(at->keys.size());
+    for (const auto& key : at->keys) {
+      const std::string* const value = find(key);
+      if (value == nullptr) break;
+      values.push_back(*value);
+    }
+    if (values.size() < at->keys.size()) {
+      ++at;
+      continue;
+    }
+    answers.push_back(answer_of(*at, std::move(values)));
+    at = waiting_.erase(at);
+  }
+  std::erase_if(watched_, [&](const std::weak_ptr<Watched>& weak) {
+    const auto entry = weak.lock();
+    if (!entry) return true;
+    const std::string* const value = find(entry->key);
+    if (value == nullptr) return false;
+    answers.emplace_back([weak, value = *value] {
+      if (const auto still = weak.lock()) std::exchange(still->done, nullptr)(value);
+    });
+    return true;
+  });
+}
+
+// Unless it is taken back meanwhile.
+FileStore::Answer FileStore::answer_of(Waiting& waiting, Result<Keys> result) const {
+  return
+      [this, forgotten = forgotten_, done = std::move(waiting.done), result = std::move(result)] {
+        if (forgotten == forgotten_) done(result);
+      };
+}
+
+void FileStore::expire(std::vector<Answer>& answers) {
+  const auto now = io::Clock::now();
+  while (!requests_.empty() && requests_.front().deadline <= now) {
+    answers.emplace_back(
+        [fail = std::move(requests_.front().fail), error = trouble()] { fail(error); });
+    requests_.pop_front();
+  }
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    if (at->deadline > now) {
+      ++at;
+      continue;
+    }
+    Error error{Errc::timeout,
+                fmt::format("wait timeout after {}ms, keys: {}", at->timeout.count(),
+                            printable(join(at->keys, ", "))),
+                {},
+                0};
+    if (last_error_ || refusals_ > 0) error.message += fmt::format(" ({})", trouble().message);
+    answers.push_back(answer_of(*at, tl::make_unexpected(std::move(error))));
+    at = waiting_.erase(at);
+  }
+}
+
+// Why nothing was done in time.
+Error FileStore::trouble() const {
+  if (last_error_) return Error(*last_error_).within(options_.path);
+  if (torn_size_ != 0)
+    return {
+        Errc::timeout, fmt::format("{}: a record at its end is not whole", options_.path), {}, 0};
+  return {Errc::timeout,
+          fmt::format("the lock of {} did not become free in {} ms", options_.path,
+                      options_.timeout.count()),
+          "a process that is stopped may hold it: see lslocks", 0};
+}
+
+void FileStore::schedule(Look outcome) {
+  const bool idle = requests_.empty() && waiting_.empty() && watched_.empty();
+  io::Duration pause = options_.poll;
+  switch (outcome) {
+    case Look::again_soon:
+      pause = {};
+      break;
+    case Look::locked:
+      if (++refusals_ < kQuickRefusals) pause = std::chrono::milliseconds(1);
+      break;
+    case Look::done:
+    case Look::later:
+      break;
+  }
+  if (!idle) timer_.start(pause, [this] { visit(); });
+}
+
+void FileStore::deliver(const std::vector<Answer>& answers) {
+  const std::weak_ptr<const bool> life = life_;
+  for (const auto& answer : answers) {
+    answer();
+    if (life.expired()) return;
+  }
+}
+
+void FileStore::lose(Error error) {
+  timer_.cancel();
+  const bool first = !lost_;
+  if (first) {
+    lost_ = std::move(error).within(fmt::format("the rendezvous file '{}'", options_.path));
+  }
+  std::vector<Answer> answers;
+  answers.reserve(requests_.size() + waiting_.size() + 1);
+  for (auto& request : std::exchange(requests_, {}))
+    answers.emplace_back([fail = std::move(request.fail), error = *lost_] { fail(error); });
+  for (auto& waiting : std::exchange(waiting_, {}))
+    answers.push_back(answer_of(waiting, tl::make_unexpected(*lost_)));
+  watched_.clear();
+  if (first && on_loss_) answers.emplace_back([tell = on_loss_, error = *lost_] { tell(error); });
+  deliver(answers);
+}
+
+}  // namespace lockstep::rendezvous::file_store
