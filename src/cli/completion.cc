@@ -1,9 +1,9 @@
-// Each script finds the subcommand (torchrun has none), offers its options until the script's name,
-// and files after it.
+// Each script follows the words to the subcommand (behind a link such as torchrun there is none),
+// and offers subcommands on the way, the subcommand's options until the script's name, and files
+// after it.
 #include "cli/completion.h"
 
 #include "base/text.h"
-#include "cli/run_options.h"
 #include "launch/backend_row.h"
 
 #include <fmt/core.h>
@@ -40,11 +40,46 @@ std::vector<std::string> values_of(const Option& option) {
   return {keys.begin(), keys.end()};
 }
 
-std::string subcommand_names() {
+// A quoted path, "cluster add", is one word of a shell's case.
+std::string case_word(std::string_view path) {
+  return path.empty() || path.find(' ') != path.npos ? fmt::format("'{}'", path)
+                                                     : std::string(path);
+}
+
+std::string names_below(const Subcommand& parent) {
   std::vector<std::string> names;
-  for (const Subcommand& command : subcommands())
-    names.emplace_back(command.name);
+  for (const Subcommand* row : parent.rows) {
+    if (row->listed) names.emplace_back(row->name);
+  }
   return join(names, " ");
+}
+
+// The shell's case of a link; word: the program's own first word.
+std::string link_case(const Program& program, std::string_view word) {
+  std::vector<std::string> names;
+  for (const Subcommand* row : program.links)
+    names.emplace_back(row->name);
+  if (names.empty()) return {};
+  return fmt::format("    {0}) command={1} ;;\n", join(names, "|"), word);
+}
+
+// What is completed: the program and its links.
+std::string commands(const Program& program) {
+  std::vector<std::string> names{std::string(program.root.name)};
+  for (const Subcommand* row : program.links)
+    names.emplace_back(row->name);
+  return join(names, " ");
+}
+
+// The listed rows that take options, and the links, each under its own name.
+std::vector<Node> with_options(const Program& program) {
+  std::vector<Node> out;
+  for (Node& node : listed_rows(program)) {
+    if (node.row->table != nullptr) out.push_back(std::move(node));
+  }
+  for (const Subcommand* row : program.links)
+    out.push_back({std::string(row->name), row});
+  return out;
 }
 
 // --name, and -x where there is one, joined for a shell pattern or word list.
@@ -54,11 +89,11 @@ std::string spellings(const Option& option, std::string_view separator) {
   return out;
 }
 
-std::string bash_case(const Subcommand& command) {
+std::string bash_case(std::string_view path, const Table& table) {
   std::string names;
   std::string takes_value;
   std::string choices;
-  for (const Option* option : options_of(*command.table)) {
+  for (const Option* option : options_of(table)) {
     names += fmt::format("{}{}", names.empty() ? "" : " ", spellings(*option, " "));
     if (option->kind == Kind::flag) continue;
     takes_value += fmt::format("{}{}", takes_value.empty() ? "" : "|", spellings(*option, "|"));
@@ -81,33 +116,46 @@ std::string bash_case(const Subcommand& command) {
       "        {2}) ;;\n"
       "        *) [[ $cur == -* ]] && words=$options ;;\n"
       "      esac ;;\n",
-      command.name, names, takes_value, choices);
+      case_word(path), names, takes_value, choices);
 }
 
-std::string bash() {
+std::string bash(const Program& program) {
   std::string out = fmt::format(
-      "# bash completion for lockstep and torchrun\n"
+      "# bash completion for {1}\n"
       "_lockstep() {{\n"
-      "  local cur=${{COMP_WORDS[COMP_CWORD]}} command=run i=1 words= options=\n"
+      "  local cur=${{COMP_WORDS[COMP_CWORD]}} command= i=1 words= options=\n"
       "  COMPREPLY=()\n"
-      "  if [[ ${{COMP_WORDS[0]##*/}} != torchrun ]]; then\n"
-      "    if ((COMP_CWORD == 1)); then\n"
-      "      COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n"
-      "      return\n"
-      "    fi\n"
-      "    command=${{COMP_WORDS[1]}} i=2\n"
-      "  fi\n"
-      "  case $command in\n",
-      subcommand_names());
-  for (const Subcommand& command : subcommands()) {
-    if (command.table != nullptr) out += bash_case(command);
+      "  case ${{COMP_WORDS[0]##*/}} in\n"
+      "{0}"
+      "    *) while :; do\n"
+      "      case $command in\n",
+      link_case(program, "${COMP_WORDS[0]##*/}"), commands(program));
+  for (const Node& node : listed_rows(program)) {
+    if (!node.row->rows.empty())
+      out +=
+          fmt::format("        {}) words='{}' ;;\n", case_word(node.path), names_below(*node.row));
   }
-  return out +
-         "  esac\n"
-         "  [[ -n $words ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-         "  [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n"
-         "}\n"
-         "complete -o default -F _lockstep lockstep torchrun\n";
+  out +=
+      "        *) words=; break ;;\n"
+      "      esac\n"
+      "      if ((COMP_CWORD == i)); then\n"
+      "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+      "        return\n"
+      "      fi\n"
+      "      command=${command:+$command }${COMP_WORDS[i]}\n"
+      "      ((i += 1))\n"
+      "    done ;;\n"
+      "  esac\n"
+      "  case $command in\n";
+  for (const Node& node : with_options(program))
+    out += bash_case(node.path, node.row->table());
+  return out + fmt::format(
+                   "  esac\n"
+                   "  [[ -n $words ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                   "  [[ ${{COMPREPLY[0]-}} == *= ]] && compopt -o nospace 2>/dev/null\n"
+                   "}}\n"
+                   "complete -o default -F _lockstep {}\n",
+                   commands(program));
 }
 
 // For single quotes inside zsh's _arguments: no quote, no bracket, no colon.
@@ -141,40 +189,50 @@ std::string zsh_rows(const Table& table) {
     if (option->letter != 0) row(fmt::format("-{}{}", option->letter, flag ? "" : "+"), *option);
   }
   if (table.takes_script) out += "        '(-)1:script:_files' '*::script argument:_files'\n";
-  if (!table.takes_script) out += "        '(-)*::'\n";
   return out;
 }
 
-std::string zsh() {
-  std::string out =
-      "#compdef lockstep torchrun\n"
-      "_lockstep() {\n"
-      "  local command=run\n"
-      "  if [[ ${words[1]:t} != torchrun ]]; then\n"
-      "    if ((CURRENT == 2)); then\n"
-      "      local -a commands=(\n";
-  for (const Subcommand& command : subcommands())
-    out += fmt::format("        '{}:{}'\n", command.name, zsh_text(command.summary));
-  out +=
-      "      )\n"
-      "      _describe command commands\n"
-      "      return\n"
-      "    fi\n"
-      "    command=${words[2]}\n"
-      "    shift words\n"
-      "    ((CURRENT--))\n"
-      "  fi\n"
-      "  case $command in\n";
-  for (const Subcommand& command : subcommands()) {
-    if (command.table == nullptr) continue;
-    out += fmt::format("    {})\n      _arguments -A '-*' \\\n{}      ;;\n", command.name,
-                       zsh_rows(*command.table));
+std::string zsh(const Program& program) {
+  std::string out = fmt::format(
+      "#compdef {1}\n"
+      "_lockstep() {{\n"
+      "  local command=\n"
+      "  local -a commands\n"
+      "  case ${{words[1]:t}} in\n"
+      "{0}"
+      "    *) while :; do\n"
+      "      case $command in\n",
+      link_case(program, "${words[1]:t}"), commands(program));
+  for (const Node& node : listed_rows(program)) {
+    if (node.row->rows.empty()) continue;
+    out += fmt::format("        {}) commands=(\n", case_word(node.path));
+    for (const Subcommand* row : node.row->rows) {
+      if (row->listed) out += fmt::format("          '{}:{}'\n", row->name, zsh_text(row->summary));
+    }
+    out += "        ) ;;\n";
   }
-  return out +
-         "  esac\n"
-         "}\n"
-         "if [[ $funcstack[1] == _lockstep ]]; then _lockstep \"$@\"; "
-         "else compdef _lockstep lockstep torchrun; fi\n";
+  out +=
+      "        *) break ;;\n"
+      "      esac\n"
+      "      if ((CURRENT == 2)); then\n"
+      "        _describe command commands\n"
+      "        return\n"
+      "      fi\n"
+      "      command=${command:+$command }${words[2]}\n"
+      "      shift words\n"
+      "      ((CURRENT--))\n"
+      "    done ;;\n"
+      "  esac\n"
+      "  case $command in\n";
+  for (const Node& node : with_options(program))
+    out += fmt::format("    {})\n      _arguments -A '-*' \\\n{}      ;;\n", case_word(node.path),
+                       zsh_rows(node.row->table()));
+  return out + fmt::format(
+                   "  esac\n"
+                   "}}\n"
+                   "if [[ $funcstack[1] == _lockstep ]]; then _lockstep \"$@\"; "
+                   "else compdef _lockstep {}; fi\n",
+                   commands(program));
 }
 
 std::string fish_quoted(std::string_view text) {
@@ -199,26 +257,45 @@ std::string fish_rows(std::string_view start, const Table& table) {
   return out;
 }
 
-std::string fish() {
-  std::string out = "# fish completion for lockstep and torchrun\n";
-  for (const Subcommand& command : subcommands())
-    out += fmt::format("complete -c lockstep -n __fish_use_subcommand -f -a {} -d {}\n",
-                       command.name, fish_quoted(command.summary));
-  for (const Subcommand& command : subcommands()) {
-    if (command.table == nullptr) continue;
-    out += fish_rows(
-        fmt::format("complete -c lockstep -n '__fish_seen_subcommand_from {}'", command.name),
-        *command.table);
+// __lockstep_at PATH...: the words begin with these; __lockstep_next PATH...: the next one follows
+// them.
+constexpr std::string_view kFishFunctions =
+    "function __lockstep_at\n"
+    "  set -l words (commandline -opc)\n"
+    "  string match -q -- \"$argv *\" \"$words[2..] \"\n"
+    "end\n"
+    "function __lockstep_next\n"
+    "  set -l words (commandline -opc)\n"
+    "  test \"$words[2..]\" = \"$argv\"\n"
+    "end\n";
+
+std::string fish(const Program& program) {
+  const std::string_view name = program.root.name;
+  std::string out = fmt::format("# fish completion for {}\n{}", commands(program), kFishFunctions);
+  const std::vector<Node> nodes = listed_rows(program);
+  for (const Node& node : nodes) {
+    for (const Subcommand* row : node.row->rows) {
+      if (row->listed)
+        out += fmt::format("complete -c {} -n '__lockstep_next {}' -f -a {} -d {}\n", name,
+                           node.path, row->name, fish_quoted(row->summary));
+    }
   }
-  return out + fish_rows("complete -c torchrun", torchrun_table());
+  for (const Node& node : nodes) {
+    if (node.row->table != nullptr)
+      out += fish_rows(fmt::format("complete -c {} -n '__lockstep_at {}'", name, node.path),
+                       node.row->table());
+  }
+  for (const Subcommand* row : program.links)
+    out += fish_rows(fmt::format("complete -c {}", row->name), row->table());
+  return out;
 }
 
 }  // namespace
 
-Result<std::string> completion_script(std::string_view shell) {
-  if (shell == "bash") return bash();
-  if (shell == "zsh") return zsh();
-  if (shell == "fish") return fish();
+Result<std::string> completion_script(const Program& program, std::string_view shell) {
+  if (shell == "bash") return bash(program);
+  if (shell == "zsh") return zsh(program);
+  if (shell == "fish") return fish(program);
   return fail(Errc::invalid_input,
               fmt::format("completion for {} is not offered", printable(shell)),
               "use bash, zsh or fish");

@@ -1,6 +1,9 @@
 // The scripts say the right words; tests/integration/test_completion.py runs them in real shells.
 #include "cli/completion.h"
 
+#include "cli/commands.h"
+#include "cli/program_testing.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::cli {
@@ -8,7 +11,7 @@ namespace {
 
 TEST(Completion, NamesOptionsChoicesAndSubcommands) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
-    const auto script = completion_script(shell);
+    const auto script = completion_script(lockstep_program(), shell);
     ASSERT_TRUE(script) << shell;
     for (const char* word : {"nproc-per-node", "forkserver", "launch", "store", "version",
                              "torchrun", "c10d", "join_timeout="})
@@ -16,8 +19,18 @@ TEST(Completion, NamesOptionsChoicesAndSubcommands) {
   }
 }
 
+TEST(Completion, RowsInRowsAreNamedAndHiddenOnesAreNot) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const auto script = completion_script(sample::kProgram, shell);
+    ASSERT_TRUE(script) << shell;
+    for (const char* word : {"cluster", "add", "list", "shape", "square", "alias", "how-far"})
+      EXPECT_NE(script->find(word), std::string::npos) << shell << " " << word;
+    EXPECT_EQ(script->find("secret"), std::string::npos) << shell;
+  }
+}
+
 TEST(Completion, TcshIsNotOffered) {
-  const auto script = completion_script("tcsh");
+  const auto script = completion_script(lockstep_program(), "tcsh");
   ASSERT_FALSE(script);
   EXPECT_NE(script.error().message.find("tcsh"), std::string::npos);
 }

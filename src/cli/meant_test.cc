@@ -1,6 +1,7 @@
 #include "cli/meant.h"
 
 #include "cli/run_options.h"
+#include "cli/store_options.h"
 
 #include <gtest/gtest.h>
 

@@ -31,18 +31,29 @@ std::string choices(const Option& option) {
   return join(std::vector<std::string>(option.choices.begin(), option.choices.end()), ", ");
 }
 
-// `lockstep launch` has the groups of `lockstep run` and one more: a page says these once.
-bool is_shared(const Table& table, const Group& group) {
-  if (table.program == run_table().program) return false;
-  const std::vector<Group>& first = run_table().groups;
-  return table.takes_script &&
-         std::any_of(first.begin(), first.end(),
-                     [&group](const Group& other) { return other.title == group.title; });
+std::vector<const Table*> tables_of(const Program& program) {
+  std::vector<const Table*> tables;
+  for (const Node& node : listed_rows(program)) {
+    if (node.row->table != nullptr) tables.push_back(&node.row->table());
+  }
+  return tables;
 }
 
-bool shares_groups(const Table& table) {
-  return std::any_of(table.groups.begin(), table.groups.end(),
-                     [&table](const Group& group) { return is_shared(table, group); });
+// `lockstep launch` has the groups of `lockstep run` and one more: a page says these once. The
+// table is the first with a script: the others that have one are its variants.
+const Table* shared_with(const Program& program, const Table& table) {
+  if (!table.takes_script) return nullptr;
+  for (const Table* first : tables_of(program)) {
+    if (first == &table) return nullptr;
+    if (first->takes_script) return first;
+  }
+  return nullptr;
+}
+
+bool is_in(const Table* shared, const Group& group) {
+  return shared != nullptr &&
+         std::any_of(shared->groups.begin(), shared->groups.end(),
+                     [&group](const Group& other) { return other.title == group.title; });
 }
 
 std::string man_option(const Option& option) {
@@ -73,39 +84,42 @@ constexpr std::string_view kExitStatus =
     ".PP\nWith\n.B \\-\\-exit\\-code worker\na failed job ends with the first failed worker's own "
     "code.\n";
 
-std::string man_see_also(std::string_view except) {
+std::string man_see_also(const Program& program, std::string_view except) {
   std::vector<std::string> pages;
-  if (except != "lockstep") pages.emplace_back(".BR lockstep (1)");
-  for (const Subcommand& command : subcommands()) {
-    if (command.table != nullptr && page_name(command.table->program) != except)
-      pages.push_back(fmt::format(".BR {} (1)", roff(page_name(command.table->program))));
+  if (except != program.root.name)
+    pages.push_back(fmt::format(".BR {} (1)", roff(program.root.name)));
+  for (const Table* table : tables_of(program)) {
+    if (page_name(table->program) != except)
+      pages.push_back(fmt::format(".BR {} (1)", roff(page_name(table->program))));
   }
   return fmt::format(".SH SEE ALSO\n{}\n", join(pages, ",\n"));
 }
 
-std::string man_page(const Subcommand& command, std::string_view version, std::string_view date) {
-  const Table& table = *command.table;
+std::string man_page(const Program& program, const Subcommand& command, std::string_view version,
+                     std::string_view date) {
+  const Table& table = command.table();
+  const Table* shared = shared_with(program, table);
   const std::string name = page_name(table.program);
   std::string out = man_heading(name, version, date);
   out += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.summary));
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIoptions\\fR]{}\n", roff(table.program),
                      table.takes_script ? " \\fIscript\\fR [\\fIscript arguments\\fR ...]" : "");
   out += fmt::format(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(table.summary));
-  if (shares_groups(table))
-    out += fmt::format("All options of\n.BR {} (1),\nand:\n", roff(page_name(run_table().program)));
+  if (shared != nullptr)
+    out += fmt::format("All options of\n.BR {} (1),\nand:\n", roff(page_name(shared->program)));
   for (const Group& group : table.groups) {
-    if (is_shared(table, group)) continue;
+    if (is_in(shared, group)) continue;
     if (table.groups.size() > 1) out += fmt::format(".SS {}\n", roff(group.title));
     for (const Option& option : group.options)
       out += man_option(option);
   }
   if (table.takes_script) out += kExitStatus;
   if (!table.epilog.empty()) out += fmt::format(".SH NOTES\n{}\n", roff(table.epilog));
-  return out + man_see_also(name);
+  return out + man_see_also(program, name);
 }
 
-std::string man_overview(std::string_view version, std::string_view date) {
-  std::string out = man_heading("lockstep", version, date);
+std::string man_overview(const Program& program, std::string_view version, std::string_view date) {
+  std::string out = man_heading(program.root.name, version, date);
   out +=
       ".SH NAME\nlockstep \\- start a training command on every rank and keep it running\n"
       ".SH SYNOPSIS\n\\fBlockstep\\fR \\fIcommand\\fR [\\fIoptions\\fR]\n"
@@ -113,12 +127,13 @@ std::string man_overview(std::string_view version, std::string_view date) {
       "fail and recover\nin lockstep.\n"
       "Called through a link named\n.BR torchrun ,\nthe program is\n.BR \"lockstep run\" .\n"
       ".SH COMMANDS\n";
-  for (const Subcommand& command : subcommands()) {
-    out += fmt::format(".TP\n.B {}\n{}.\n", roff(command.name), roff(command.summary));
-    if (command.table != nullptr)
-      out += fmt::format("See\n.BR {} (1).\n", roff(page_name(command.table->program)));
+  for (const Node& node : listed_rows(program)) {
+    if (node.path.empty()) continue;
+    out += fmt::format(".TP\n.B {}\n{}.\n", roff(node.path), roff(node.row->summary));
+    if (node.row->table != nullptr)
+      out += fmt::format("See\n.BR {} (1).\n", roff(page_name(node.row->table().program)));
   }
-  return out + man_see_also("lockstep");
+  return out + man_see_also(program, program.root.name);
 }
 
 // Inside a table's cell.
@@ -143,40 +158,42 @@ std::string markdown_row(const Option& option) {
                      cell(meaning));
 }
 
-std::string markdown_section(const Table& table) {
+std::string markdown_section(const Program& program, const Table& table) {
+  const Table* shared = shared_with(program, table);
   std::string out = fmt::format("\n## {}\n\n{}\n", table.program, table.summary);
-  if (shares_groups(table))
-    out += fmt::format("\nAll options of `{}`, and:\n", run_table().program);
+  if (shared != nullptr) out += fmt::format("\nAll options of `{}`, and:\n", shared->program);
   for (const Group& group : table.groups) {
-    if (is_shared(table, group)) continue;
+    if (is_in(shared, group)) continue;
     if (table.groups.size() > 1) out += fmt::format("\n### {}\n", group.title);
     out += "\n| option | default | variable | meaning |\n|---|---|---|---|\n";
     for (const Option& option : group.options)
       out += markdown_row(option);
   }
-  if (!table.epilog.empty() && !shares_groups(table)) out += fmt::format("\n{}\n", table.epilog);
+  if (!table.epilog.empty() && shared == nullptr) out += fmt::format("\n{}\n", table.epilog);
   return out;
 }
 
 }  // namespace
 
-std::vector<ManPage> man_pages(std::string_view version, std::string_view date) {
-  std::vector<ManPage> pages{{"lockstep", man_overview(version, date)}};
-  for (const Subcommand& command : subcommands()) {
-    if (command.table != nullptr)
-      pages.push_back({page_name(command.table->program), man_page(command, version, date)});
+std::vector<ManPage> man_pages(const Program& program, std::string_view version,
+                               std::string_view date) {
+  std::vector<ManPage> pages{
+      {std::string(program.root.name), man_overview(program, version, date)}};
+  for (const Node& node : listed_rows(program)) {
+    if (node.row->table != nullptr)
+      pages.push_back(
+          {page_name(node.row->table().program), man_page(program, *node.row, version, date)});
   }
   return pages;
 }
 
-std::string options_markdown() {
+std::string options_markdown(const Program& program) {
   std::string out =
       "# Every option\n\n"
       "Made from the option tables by `./dev docs`; the rules behind them are in\n"
       "[command-line.md](command-line.md).\n";
-  for (const Subcommand& command : subcommands()) {
-    if (command.table != nullptr) out += markdown_section(*command.table);
-  }
+  for (const Table* table : tables_of(program))
+    out += markdown_section(program, *table);
   return out;
 }
 

@@ -3,7 +3,7 @@
 // itself.
 #pragma once
 
-#include "cli/run_options.h"
+#include "cli/subcommand.h"
 
 #include <string>
 #include <string_view>
@@ -17,8 +17,9 @@ struct ManPage {
 };
 
 // lockstep(1) and one page for each subcommand that has options. date: as 2026-11-22.
-std::vector<ManPage> man_pages(std::string_view version, std::string_view date);
+std::vector<ManPage> man_pages(const Program& program, std::string_view version,
+                               std::string_view date);
 
-std::string options_markdown();
+std::string options_markdown(const Program& program);
 
 }  // namespace lockstep::cli

@@ -1,5 +1,6 @@
 // Writes the reference pages: `option_pages man FOLDER DATE` as files of FOLDER, `option_pages
 // markdown` to stdout; `option_pages check FILE` fails where FILE is not that Markdown.
+#include "cli/commands.h"
 #include "cli/option_pages.h"
 
 #include <cstdio>
@@ -11,7 +12,8 @@
 namespace {
 
 bool write_man_pages(const std::string& folder, std::string_view date) {
-  for (const auto& page : lockstep::cli::man_pages(LOCKSTEP_VERSION, date)) {
+  for (const auto& page :
+       lockstep::cli::man_pages(lockstep::cli::lockstep_program(), LOCKSTEP_VERSION, date)) {
     const std::string path = folder + "/" + page.name + ".1";
     std::ofstream file(path, std::ios::binary);
     file << page.text;
@@ -26,7 +28,7 @@ bool write_man_pages(const std::string& folder, std::string_view date) {
 bool check(const char* program, const char* path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text == lockstep::cli::options_markdown()) return true;
+  if (text == lockstep::cli::options_markdown(lockstep::cli::lockstep_program())) return true;
   std::fprintf(stderr,
                "%s does not say what the option tables say; run ./dev docs, or:\n"
                "%s markdown > %s\n",
@@ -39,7 +41,7 @@ bool check(const char* program, const char* path) {
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (argc == 2 && what == "markdown") {
-    std::fputs(lockstep::cli::options_markdown().c_str(), stdout);
+    std::fputs(lockstep::cli::options_markdown(lockstep::cli::lockstep_program()).c_str(), stdout);
     return std::fflush(stdout) == 0 ? 0 : 1;
   }
   if (argc == 3 && what == "check") return check(argv[0], argv[2]) ? 0 : 1;

@@ -1,6 +1,8 @@
 // Whether the pages are good roff is seen by groff in tests/integration/test_package.py.
 #include "cli/option_pages.h"
 
+#include "cli/commands.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::cli {
@@ -11,7 +13,7 @@ bool holds(std::string_view text, std::string_view part) {
 }
 
 std::string page(std::string_view name) {
-  for (const ManPage& each : man_pages("1.2.3", "2026-11-22")) {
+  for (const ManPage& each : man_pages(lockstep_program(), "1.2.3", "2026-11-22")) {
     if (each.name == name) return each.text;
   }
   return {};
@@ -25,16 +27,17 @@ std::string roff_dashes(std::string_view name) {
 }
 
 TEST(OptionPages, EveryOptionIsOnItsManPageAndInTheMarkdown) {
-  const std::string markdown = options_markdown();
+  const std::string markdown = options_markdown(lockstep_program());
   std::string all_pages;
-  for (const ManPage& each : man_pages("1.2.3", "2026-11-22"))
+  for (const ManPage& each : man_pages(lockstep_program(), "1.2.3", "2026-11-22"))
     all_pages += each.text;
-  for (const Subcommand& command : subcommands()) {
-    EXPECT_TRUE(holds(page("lockstep"), command.name)) << command.name;
-    if (command.table == nullptr) continue;
-    EXPECT_TRUE(holds(markdown, "\n## " + std::string(command.table->program) + "\n"));
-    EXPECT_NE(page("lockstep-" + std::string(command.name)), "") << command.name;
-    for (const Group& group : command.table->groups) {
+  for (const Node& node : listed_rows(lockstep_program())) {
+    EXPECT_TRUE(holds(page("lockstep"), node.path)) << node.path;
+    if (node.row->table == nullptr) continue;
+    const Table& table = node.row->table();
+    EXPECT_TRUE(holds(markdown, "\n## " + std::string(table.program) + "\n"));
+    EXPECT_NE(page("lockstep-" + std::string(node.row->name)), "") << node.path;
+    for (const Group& group : table.groups) {
       for (const Option& option : group.options) {
         EXPECT_TRUE(holds(markdown, "`--" + std::string(option.name))) << option.name;
         EXPECT_TRUE(holds(all_pages, roff_dashes(option.name))) << option.name;
@@ -56,10 +59,10 @@ TEST(OptionPages, AnOptionHasItsDefaultChoicesAndVariable) {
                     ".TP\n\\fB\\-\\-start\\-method\\fR \\fIHOW\\fR\naccepted, without effect.\n"
                     "One of spawn, fork, forkserver.\nDefault: spawn.\n"
                     "Environment: PET_START_METHOD.\n"));
-  EXPECT_TRUE(holds(options_markdown(),
+  EXPECT_TRUE(holds(options_markdown(lockstep_program()),
                     "\n| `--start-method HOW` | `spawn` | `PET_START_METHOD` | accepted, without "
                     "effect; one of spawn, fork, forkserver |\n"));
-  EXPECT_TRUE(holds(options_markdown(), "\n| `--nnodes N\\|MIN:MAX` |"));
+  EXPECT_TRUE(holds(options_markdown(lockstep_program()), "\n| `--nnodes N\\|MIN:MAX` |"));
 }
 
 TEST(OptionPages, ThePageOfLaunchDoesNotRepeatThoseOfRun) {

@@ -2,6 +2,7 @@
 #include "cli/options.h"
 
 #include "cli/run_options.h"
+#include "cli/store_options.h"
 
 #include <gtest/gtest.h>
 

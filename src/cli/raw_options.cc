@@ -84,19 +84,4 @@ launch::RawOptions raw_options(const Parsed& parsed, bool legacy_launch) {
   return raw;
 }
 
-Result<StoreOptions> store_options(const Parsed& parsed) {
-  StoreOptions options;
-  options.host = parsed.text_or("host", options.host);
-  options.port = integer(parsed, "port").value_or(options.port);
-  options.print_stats = parsed.has("print-stats");
-  options.max_value_bytes = integer(parsed, "max-value-bytes").value_or(options.max_value_bytes);
-  if (options.port < 0 || options.port > 65535)
-    return fail(Errc::invalid_input,
-                fmt::format("--port must be between 0 and 65535, got {}", options.port));
-  if (options.max_value_bytes < 1)
-    return fail(Errc::invalid_input,
-                fmt::format("--max-value-bytes must be > 0, got {}", options.max_value_bytes));
-  return options;
-}
-
 }  // namespace lockstep::cli

@@ -1,11 +1,11 @@
 // lockstep run, torchrun and lockstep launch: options to LaunchConfig to one job.
 #include "agent/job.h"
 #include "base/log.h"
-#include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/explain.h"
 #include "cli/meant.h"
 #include "cli/run_options.h"
+#include "cli/subcommand.h"
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
 #include "launch/raw_options.h"
@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::cli {
@@ -25,22 +26,7 @@ namespace {
 
 constexpr int kFailed = 1;  // whatever is not the parser's to refuse
 
-const Table& table_for(RunAs as) {
-  switch (as) {
-    case RunAs::torchrun:
-      return torchrun_table();
-    case RunAs::launch:
-      return launch_table();
-    case RunAs::run:
-      break;
-  }
-  return run_table();
-}
-
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
+enum class RunAs { run, torchrun, launch };
 
 std::vector<std::string> variable_names() {
   std::vector<std::string> names;
@@ -51,10 +37,10 @@ std::vector<std::string> variable_names() {
   return names;
 }
 
-int print_completion(std::string_view program, std::string_view shell) {
-  const auto script = completion_script(shell);
+int print_completion(const Program& of, const Table& table, std::string_view shell) {
+  const auto script = completion_script(of, shell);
   if (!script) {
-    print_error(program, script.error());
+    print_error(table.program, script.error());
     return kFailed;
   }
   std::fputs(script->c_str(), stdout);
@@ -73,16 +59,16 @@ std::optional<std::string> take_token() {
   return token;
 }
 
-int launch(std::string_view program, const Parsed& parsed, RunAs as) {
+int launch(const Table& table, const Parsed& parsed, RunAs as) {
   launch::RawOptions raw = raw_options(parsed, as == RunAs::launch);
   raw.called_torchrun = as == RunAs::torchrun;
   raw.rdzv_token = take_token();
   const auto config = launch::make_launch_config(raw, launch::machine_facts());
   if (!config) {
-    print_error(program, config.error());
+    print_error(table.program, config.error());
     return kFailed;
   }
-  for (const std::string& warning : mistyped_variables(table_for(as), variable_names()))
+  for (const std::string& warning : mistyped_variables(table, variable_names()))
     log::warning("{}", warning);
   for (const std::string& warning : config->warnings)
     log::warning("{}", warning);
@@ -92,23 +78,46 @@ int launch(std::string_view program, const Parsed& parsed, RunAs as) {
   }
   const auto code = agent::run_job(*config);
   if (code) return *code;
-  print_error(program, code.error());
+  print_error(table.program, code.error());
   return kFailed;
 }
 
-}  // namespace
-
-int run_command(const Args& args, RunAs as) {
+int run_as(const Call& call, const Table& table, RunAs as) {
   // From here on a signal waits until there is somebody to act on it.
   proc::block(proc::handled_signals());
   // Inherited as ignored, it would let the kernel throw away how our children ended.
   signal(SIGCHLD, SIG_DFL);
-  const Table& table = table_for(as);
-  const auto parsed = parse_options(table, args, variable);
-  if (const auto code = settled(table, parsed)) return *code;
-  if (const auto shell = parsed->text("print-completion"))
-    return print_completion(table.program, *shell);
-  return launch(table.program, *parsed, as);
+  if (const auto shell = call.parsed.text("print-completion"))
+    return print_completion(call.program, table, *shell);
+  return launch(table, call.parsed, as);
 }
+
+int run_command(const Call& call) {
+  return run_as(call, run_table(), RunAs::run);
+}
+
+int torchrun_command(const Call& call) {
+  return run_as(call, torchrun_table(), RunAs::torchrun);
+}
+
+int launch_command(const Call& call) {
+  return run_as(call, launch_table(), RunAs::launch);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kRun{
+    .name = "run",
+    .summary = "run a script in several workers, as torchrun does",
+    .table = run_table,
+    .run = run_command};
+
+extern constinit const Subcommand kLaunch{.name = "launch",
+                                          .summary = "the same, as torch.distributed.launch did",
+                                          .table = launch_table,
+                                          .run = launch_command};
+
+extern constinit const Subcommand kTorchrun{
+    .name = "torchrun", .summary = kRun.summary, .table = torchrun_table, .run = torchrun_command};
 
 }  // namespace lockstep::cli

@@ -359,35 +359,6 @@ Table make_launch_table() {
   return table;
 }
 
-Table make_store_table() {
-  return {"lockstep store",
-          "Serves the key-value store that PyTorch's TCPStore clients speak to, until\n"
-          "stopped by a signal.",
-          "",
-          false,
-          {{"Options",
-            {
-                {.name = "host",
-                 .kind = Kind::text,
-                 .metavar = "HOST",
-                 .help = "address to listen on",
-                 .shown_default = "127.0.0.1"},
-                {.name = "port",
-                 .kind = Kind::integer,
-                 .metavar = "PORT",
-                 .help = "port to listen on; 0: any, printed",
-                 .shown_default = "29500"},
-                {.name = "print-stats", .help = "counts of requests on stderr at the end"},
-                {.name = "max-value-bytes",
-                 .kind = Kind::integer,
-                 .metavar = "BYTES",
-                 .help = "largest value taken from a client",
-                 .shown_default = "268435456"},
-                {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
-                {.name = "version", .help = "the version", .ends_parsing = true},
-            }}}};
-}
-
 }  // namespace
 
 const Table& run_table() {
@@ -403,22 +374,6 @@ const Table& torchrun_table() {
 const Table& launch_table() {
   static const Table table = make_launch_table();
   return table;
-}
-
-const Table& store_table() {
-  static const Table table = make_store_table();
-  return table;
-}
-
-std::span<const Subcommand> subcommands() {
-  static const Subcommand all[] = {
-      {"run", &run_table(), "run a script in several workers, as torchrun does"},
-      {"launch", &launch_table(), "the same, as torch.distributed.launch did"},
-      {"store", &store_table(), "serve a TCPStore"},
-      {"version", nullptr, "print the version"},
-      {"help", nullptr, "say what there is"},
-  };
-  return all;
 }
 
 }  // namespace lockstep::cli

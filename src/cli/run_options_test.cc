@@ -2,6 +2,7 @@
 #include "cli/run_options.h"
 
 #include "base/text.h"
+#include "cli/store_options.h"
 
 #include <gtest/gtest.h>
 
@@ -200,14 +201,6 @@ TEST(Tables, OwnRowsChangeNoAbbreviationOfTorchruns) {
       }
     }
   }
-}
-
-TEST(StoreOptions, AreChecked) {
-  EXPECT_EQ(store_options(parsed(store_table(), {}))->port, 29500);
-  EXPECT_EQ(store_options(parsed(store_table(), {"--host", "::", "--port=0"}))->host, "::");
-  EXPECT_FALSE(store_options(parsed(store_table(), {"--port", "65536"})));
-  EXPECT_FALSE(store_options(parsed(store_table(), {"--port", "-1"})));
-  EXPECT_FALSE(store_options(parsed(store_table(), {"--max-value-bytes", "0"})));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // lockstep store: the key-value server alone.
-#include "cli/commands.h"
-#include "cli/run_options.h"
+#include "cli/store_options.h"
+#include "cli/subcommand.h"
 #include "io/fd.h"
 #include "io/open_files.h"
 #include "store/serve.h"
@@ -50,22 +50,22 @@ Status serve(const StoreOptions& options) {
   return store::serve_until_signal(serve);
 }
 
-}  // namespace
-
-int store_command(const Args& args) {
-  const Table& table = store_table();
-  const auto parsed = parse_options(table, args, [](std::string_view) { return std::nullopt; });
-  if (const auto code = settled(table, parsed)) return *code;
-  const auto options = store_options(*parsed);
+int store_command(const Call& call) {
+  const auto options = store_options(call.parsed);
   if (!options) {
-    print_error(table.program, options.error());
+    print_error(store_table().program, options.error());
     return 1;
   }
   if (const Status served = serve(*options); !served) {
-    print_error(table.program, served.error());
+    print_error(store_table().program, served.error());
     return 1;
   }
   return 0;
 }
+
+}  // namespace
+
+extern constinit const Subcommand kStore{
+    .name = "store", .summary = "serve a TCPStore", .table = store_table, .run = store_command};
 
 }  // namespace lockstep::cli

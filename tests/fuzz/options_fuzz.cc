@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/run_options.h"
+#include "cli/store_options.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import BINARY
+from harness import BINARY, BUILD
 
 CASES = [
     ("lockstep ", {"run", "launch", "store", "version", "help"}),
@@ -19,6 +19,17 @@ CASES = [
     ("lockstep run --rdzv-conf keep_alive_", {"keep_alive_interval=", "keep_alive_max_attempt="}),
 ]
 
+# A program with rows in rows (src/cli/program_testing.h).
+NESTED = [
+    ("tool ", {"go", "cluster"}),
+    ("tool cluster ", {"add", "list"}),
+    ("tool cluster l", {"list"}),
+    ("tool cluster add --no", {"--node"}),
+    ("tool cluster add --shape ", {"round", "square"}),
+    ("tool go --how", {"--how-far"}),
+    ("alias --how", {"--how-far"}),
+]
+
 BASH = """
 source "$1"; read -ra COMP_WORDS <<< "$2"
 [[ $2 == *' ' ]] && COMP_WORDS+=('')
@@ -26,11 +37,15 @@ COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lockstep; printf '%s\\n' "${COMPREPLY[@]
 """
 
 
-def script_for(shell, folder):
+def script_for(shell, folder, command=(BINARY, "run", "--print-completion")):
     path = pathlib.Path(folder) / f"completion.{shell}"
-    command = [BINARY, "run", "--print-completion", shell]
+    command = [*command, shell]
     path.write_bytes(subprocess.run(command, check=True, capture_output=True, timeout=20).stdout)
     return path
+
+
+def nested_script_for(shell, folder):
+    return script_for(shell, folder, [BUILD / "src/cli/completion_dump"])
 
 
 def output_of(*command):
@@ -41,6 +56,11 @@ def output_of(*command):
 @pytest.mark.parametrize("line, expected", CASES)
 def test_bash(line, expected, tmp_path):
     assert set(output_of("bash", "-c", BASH, "bash", script_for("bash", tmp_path), line)) == expected
+
+
+@pytest.mark.parametrize("line, expected", NESTED)
+def test_bash_with_rows_in_rows(line, expected, tmp_path):
+    assert set(output_of("bash", "-c", BASH, "bash", nested_script_for("bash", tmp_path), line)) == expected
 
 
 def test_bash_leaves_the_script_and_what_follows_to_files(tmp_path):
@@ -55,6 +75,14 @@ def test_fish(line, expected, tmp_path):
     words = f"source {script_for('fish', tmp_path)}; complete -C '{line}'"
     offered = {row.split("\t")[0] for row in output_of("fish", "--no-config", "-c", words)}
     assert offered - {""} == expected
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+@pytest.mark.parametrize("line, expected", NESTED)
+def test_fish_with_rows_in_rows(line, expected, tmp_path):
+    words = f"source {nested_script_for('fish', tmp_path)}; complete -C '{line}'"
+    offered = {row.split("\t")[0] for row in output_of("fish", "--no-config", "-c", words)}
+    assert offered == expected
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
@@ -75,9 +103,18 @@ zpty -r z seen "*$3*" && echo found
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
 @pytest.mark.parametrize("line, expected", [
     ("torchrun --rdzv-backend sta", "--rdzv-backend static"), ("lockstep run --rdzv-conf is_h", "--rdzv-conf is_host="),
-    ("torchrun --standal", "--standalone")])
+    ("torchrun --standal", "--standalone"), ("lockstep store --por", "store --port")])
 def test_zsh(line, expected, tmp_path):
     assert output_of("zsh", "-f", "-c", ZSH, "zsh", script_for("zsh", tmp_path), line, expected) == ["found"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
+@pytest.mark.parametrize("line, expected", [
+    ("tool clu", "tool cluster"), ("tool cluster a", "cluster add"), ("tool cluster add --sha", "add --shape"),
+    ("tool cluster add --shape s", "--shape square"), ("alias --how", "alias --how-far")])
+def test_zsh_with_rows_in_rows(line, expected, tmp_path):
+    script = nested_script_for("zsh", tmp_path)
+    assert output_of("zsh", "-f", "-c", ZSH, "zsh", script, line, expected) == ["found"]
 
 
 def test_tcsh_is_refused():

@@ -1,0 +1,50 @@
+// A new subcommand is a file that defines its row, and its name in the two lists here.
+#include "cli/commands.h"
+
+namespace lockstep::cli {
+
+// From the files of these names.
+extern const Subcommand kRun;
+extern const Subcommand kLaunch;
+extern const Subcommand kTorchrun;
+extern const Subcommand kStore;
+
+namespace {
+
+int version_command(const Call& /*call*/) {
+  return print_version();
+}
+
+// `lockstep help run` is `lockstep run --help`. Words behind the subcommand's name are dropped: a
+// script's name among them would be run.
+int help_command(const Call& call) {
+  const Found found = find_row(call.program, call.words);
+  const bool one_more = !found.row->rows.empty() && found.words < call.words.size();
+  Args words(call.words.begin(),
+             call.words.begin() + static_cast<std::ptrdiff_t>(found.words + (one_more ? 1 : 0)));
+  words.emplace_back("--help");
+  return dispatch(call.program, call.program.root.name, std::move(words));
+}
+
+constexpr Subcommand kVersion{
+    .name = "version", .summary = "print the version", .run = version_command};
+constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run = help_command};
+
+// In the overview's order.
+constexpr const Subcommand* kRows[] = {&kRun, &kLaunch, &kStore, &kVersion, &kHelp};
+constexpr const Subcommand* kLinks[] = {&kTorchrun};
+
+constexpr Program kProgram{
+    .root = {.name = "lockstep",
+             .summary = "Starts a training command on every rank and keeps it running",
+             .rows = kRows},
+    .links = kLinks,
+    .notes = "Through a link named torchrun this program is 'lockstep run'.\n"};
+
+}  // namespace
+
+const Program& lockstep_program() {
+  return kProgram;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,64 @@
+// For tests of rows: a program with sub-verbs, a link and a row that nothing lists. Its functions
+// return their own exit codes and keep what they were called with.
+#pragma once
+
+#include "cli/subcommand.h"
+
+namespace lockstep::cli::sample {
+
+inline std::string& last_call() {
+  static std::string text;
+  return text;
+}
+
+inline const Table& go_table() {
+  static const Table table{"tool go",
+                           "Goes.",
+                           "",
+                           true,
+                           {{"Options",
+                             {{.name = "how-far", .kind = Kind::integer, .metavar = "N"},
+                              {.name = "help", .letter = 'h', .ends_parsing = true}}}}};
+  return table;
+}
+
+inline const Table& add_table() {
+  static const Table table{
+      "tool cluster add",
+      "Adds a node.",
+      "",
+      false,
+      {{"Options",
+        {{.name = "node", .kind = Kind::text, .metavar = "HOST"},
+         {.name = "shape", .kind = Kind::text, .metavar = "SHAPE", .choices = {"round", "square"}},
+         {.name = "help", .letter = 'h', .ends_parsing = true}}}}};
+  return table;
+}
+
+template <int code>
+int note(const Call& call) {
+  last_call() = std::to_string(code);
+  for (const auto& [name, value] : call.parsed.values)
+    last_call() += " " + name + "=" + value;
+  if (call.parsed.script) last_call() += " script=" + *call.parsed.script;
+  return code;
+}
+
+inline constexpr Subcommand kGo{
+    .name = "go", .summary = "go somewhere", .table = go_table, .run = note<11>};
+inline constexpr Subcommand kAdd{
+    .name = "add", .summary = "add a node", .table = add_table, .run = note<12>};
+inline constexpr Subcommand kList{.name = "list", .summary = "list nodes", .run = note<13>};
+inline constexpr const Subcommand* kVerbs[] = {&kAdd, &kList};
+inline constexpr Subcommand kCluster{
+    .name = "cluster", .summary = "nodes under a name", .rows = kVerbs};
+inline constexpr Subcommand kSecret{
+    .name = "secret", .summary = "for our own use", .run = note<14>, .listed = false};
+inline constexpr Subcommand kAlias{
+    .name = "alias", .summary = "as go", .table = go_table, .run = note<15>};
+inline constexpr const Subcommand* kRows[] = {&kGo, &kCluster, &kSecret};
+inline constexpr const Subcommand* kLinks[] = {&kAlias};
+inline constexpr Program kProgram{.root = {.name = "tool", .summary = "Does things", .rows = kRows},
+                                  .links = kLinks};
+
+}  // namespace lockstep::cli::sample

@@ -1,0 +1,21 @@
+// The option table of `lockstep store`, and what was parsed with it.
+#pragma once
+
+#include "cli/options.h"
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep::cli {
+
+const Table& store_table();
+
+struct StoreOptions {
+  std::string host = "127.0.0.1";
+  std::int64_t port = 29500;
+  bool print_stats = false;
+  std::int64_t max_value_bytes = std::int64_t{256} << 20;
+};
+Result<StoreOptions> store_options(const Parsed& parsed);
+
+}  // namespace lockstep::cli

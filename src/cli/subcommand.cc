@@ -1,0 +1,174 @@
+#include "cli/subcommand.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace lockstep::cli {
+namespace {
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+const Subcommand* row_named(const Subcommand& parent, std::string_view name) {
+  for (const Subcommand* row : parent.rows) {
+    if (row->name == name) return row;
+  }
+  return nullptr;
+}
+
+std::string joined(std::string_view path, std::string_view name) {
+  return path.empty() ? std::string(name) : fmt::format("{} {}", path, name);
+}
+
+std::string program_words(const Program& program, std::string_view path) {
+  return path.empty() ? std::string(program.root.name)
+                      : fmt::format("{} {}", program.root.name, path);
+}
+
+// The exit code where parsing already settles it: bad options (said), --help or --version
+// (printed).
+std::optional<int> settled(const Table& table, const ParseResult& parsed) {
+  if (!parsed) {
+    print_error(table.program, parsed.error().error);
+    return parsed.error().exit_code;
+  }
+  if (parsed->ended_by == "help") {
+    std::fputs(help_text(table).c_str(), stdout);
+    return 0;
+  }
+  if (parsed->ended_by == "version") return print_version();
+  return std::nullopt;
+}
+
+int run_row(const Program& program, const Subcommand& row, const Args& words) {
+  Call call{program, words, {}};
+  if (row.table != nullptr) {
+    auto parsed = parse_options(row.table(), words, variable);
+    if (const auto code = settled(row.table(), parsed)) return *code;
+    call.parsed = *std::move(parsed);
+  }
+  return row.run(call);
+}
+
+// A script or an option: what comes first where the subcommand that takes a script was left out.
+bool is_for_script(const std::string& given) {
+  struct stat info {};
+  return given.ends_with(".py") || given.starts_with('-') ||
+         (stat(given.c_str(), &info) == 0 && S_ISREG(info.st_mode));
+}
+
+const Subcommand* taker_of_scripts(const Subcommand& parent) {
+  for (const Subcommand* row : parent.rows) {
+    if (row->listed && row->table != nullptr && row->table().takes_script) return row;
+  }
+  return nullptr;
+}
+
+int unknown_command(const Program& program, const Found& parent, const Args& words) {
+  const std::string path = join(std::span(words).first(parent.words), " ");
+  const std::string& given = words[parent.words];
+  std::vector<std::string> names;
+  for (const Subcommand* row : parent.row->rows) {
+    if (row->listed) names.emplace_back(row->name);
+  }
+  const std::string start = program_words(program, path);
+  Error error{
+      Errc::invalid_input, fmt::format("unknown command '{}'", printable(given, 60)), {}, 0};
+  std::optional<std::string> meant = did_you_mean(given, names);
+  const Subcommand* taker = taker_of_scripts(*parent.row);
+  if (taker != nullptr && is_for_script(given) && (!meant || given.ends_with(".py")))
+    meant = fmt::format("{} {}", taker->name, printable(given));
+  error.hint = meant ? fmt::format("did you mean '{} {}'?", start, *meant)
+                     : fmt::format("the commands are: {}", join(names, ", "));
+  print_error(start, error);
+  return 2;
+}
+
+void add_listed(const Subcommand& row, const std::string& path, std::vector<Node>& out) {
+  out.push_back({path, &row});
+  for (const Subcommand* each : row.rows) {
+    if (each->listed) add_listed(*each, joined(path, each->name), out);
+  }
+}
+
+}  // namespace
+
+Found find_row(const Program& program, const Args& words) {
+  Found found{&program.root, 0};
+  while (found.words < words.size()) {
+    const Subcommand* row = row_named(*found.row, words[found.words]);
+    if (row == nullptr) break;
+    found = {row, found.words + 1};
+  }
+  return found;
+}
+
+int dispatch(const Program& program, std::string_view called_as, Args words) {
+  for (const Subcommand* row : program.links) {
+    if (row->name == called_as) return run_row(program, *row, words);
+  }
+  const Found found = find_row(program, words);
+  if (found.row->rows.empty()) {
+    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.words));
+    return run_row(program, *found.row, words);
+  }
+  const std::string path = join(std::span(words).first(found.words), " ");
+  if (found.words == words.size()) {
+    std::fputs(overview(program, *found.row, path).c_str(), stderr);
+    return 2;
+  }
+  const std::string& next = words[found.words];
+  if (next == "--help" || next == "-h") {
+    std::fputs(overview(program, *found.row, path).c_str(), stdout);
+    return 0;
+  }
+  if (next == "--version") return print_version();
+  return unknown_command(program, found, words);
+}
+
+std::vector<Node> listed_rows(const Program& program) {
+  std::vector<Node> nodes;
+  add_listed(program.root, "", nodes);
+  return nodes;
+}
+
+std::string overview(const Program& program, const Subcommand& row, std::string_view path) {
+  const std::string start = program_words(program, path);
+  std::string text =
+      fmt::format("usage: {} COMMAND [options]\n\n{}.\n\ncommands:\n", start, row.summary);
+  std::size_t width = 8;  // the overview keeps its shape while names are short
+  for (const Subcommand* each : row.rows) {
+    if (each->listed) width = std::max(width, each->name.size());
+  }
+  for (const Subcommand* each : row.rows) {
+    if (each->listed) text += fmt::format("  {:<{}}  {}\n", each->name, width, each->summary);
+  }
+  text += fmt::format("\n'{} COMMAND --help' tells more.", start);
+  if (path.empty())
+    text += fmt::format(" '{} --version' prints the version.\n{}", start, program.notes);
+  return text + (path.empty() ? "" : "\n");
+}
+
+int print_version() {
+  std::puts("lockstep " LOCKSTEP_VERSION);
+  return 0;
+}
+
+void print_error(std::string_view program, const Error& error) {
+  std::string text = std::string(program) + ": error: " + error.message;
+  if (!error.hint.empty() && text.ends_with('.')) text.pop_back();
+  if (!error.hint.empty()) text += "; " + error.hint;
+  // Much of it may be another node's.
+  std::fprintf(stderr, "%s\n", printable(text, std::string::npos).c_str());
+}
+
+}  // namespace lockstep::cli

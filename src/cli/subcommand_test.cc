@@ -1,0 +1,122 @@
+// Rows, and rows in rows: they are dispatched and listed; completion_test.cc and
+// option_pages_test.cc have the rest of what reads them.
+#include "cli/subcommand.h"
+
+#include "cli/commands.h"
+#include "cli/program_testing.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace lockstep::cli {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string call;
+  std::string out;
+  std::string err;
+};
+
+Outcome outcome(const Args& words, const Program& program = sample::kProgram,
+                std::string_view called_as = "tool") {
+  sample::last_call().clear();
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome found;
+  found.code = dispatch(program, called_as, words);
+  found.call = sample::last_call();
+  found.out = testing::internal::GetCapturedStdout();
+  found.err = testing::internal::GetCapturedStderr();
+  return found;
+}
+
+TEST(Subcommand, RowsAndRowsInRowsAreCalledWithTheirOptions) {
+  EXPECT_EQ(outcome({"go", "--how-far", "3", "cluster"}).call, "11 how-far=3 script=cluster");
+  EXPECT_EQ(outcome({"cluster", "add", "--node=n1"}).call, "12 node=n1");
+  EXPECT_EQ(outcome({"cluster", "list"}).code, 13);
+  EXPECT_EQ(outcome({"secret"}).code, 14);
+}
+
+TEST(Subcommand, ALinkIsItsRowWhateverFollows) {
+  EXPECT_EQ(outcome({"cluster"}, sample::kProgram, "alias").call, "15 script=cluster");
+  EXPECT_EQ(outcome({"alias"}).code, 2);  // no subcommand
+}
+
+TEST(Subcommand, OptionsThatAreRefusedOrAskForHelpCallNothing) {
+  const Outcome refused = outcome({"cluster", "add", "--node"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "tool cluster add: error: argument --node: expected one argument\n");
+  const Outcome help = outcome({"cluster", "add", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_TRUE(help.out.starts_with("usage: tool cluster add [options]\n")) << help.out;
+  EXPECT_EQ(refused.call + help.call, "");
+}
+
+TEST(Subcommand, EveryLevelHasItsOverview) {
+  const Outcome all = outcome({"--help"});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_EQ(all.out,
+            "usage: tool COMMAND [options]\n\nDoes things.\n\ncommands:\n"
+            "  go        go somewhere\n  cluster   nodes under a name\n\n"
+            "'tool COMMAND --help' tells more. 'tool --version' prints the version.\n");
+  const Outcome verbs = outcome({"cluster", "-h"});
+  EXPECT_EQ(verbs.code, 0);
+  EXPECT_EQ(verbs.out,
+            "usage: tool cluster COMMAND [options]\n\nnodes under a name.\n\ncommands:\n"
+            "  add       add a node\n  list      list nodes\n\n"
+            "'tool cluster COMMAND --help' tells more.\n");
+  EXPECT_EQ(outcome({"cluster"}).code, 2);
+  EXPECT_EQ(outcome({"cluster"}).err, verbs.out);
+  EXPECT_EQ(outcome({}).err, all.out);
+}
+
+TEST(Subcommand, AnUnknownWordIsToldWhereItStands) {
+  EXPECT_EQ(outcome({"cluster", "lits"}).err,
+            "tool cluster: error: unknown command 'lits'; did you mean 'tool cluster list'?\n");
+  EXPECT_EQ(outcome({"cluster", "x.py"}).err,
+            "tool cluster: error: unknown command 'x.py'; the commands are: add, list\n");
+  EXPECT_EQ(outcome({"bogus"}).err,
+            "tool: error: unknown command 'bogus'; the commands are: go, cluster\n");
+  EXPECT_EQ(outcome({"x.py"}).err,
+            "tool: error: unknown command 'x.py'; did you mean 'tool go x.py'?\n");
+  EXPECT_EQ(outcome({"bogus"}).code, 2);
+}
+
+TEST(Subcommand, ListedRowsComeInOrderWithTheirPaths) {
+  std::vector<std::string> paths;
+  for (const Node& node : listed_rows(sample::kProgram))
+    paths.push_back(node.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"", "go", "cluster", "cluster add", "cluster list"}));
+}
+
+TEST(Commands, RowsAreWellFormed) {
+  std::set<std::string> paths;
+  for (const Node& node : listed_rows(lockstep_program())) {
+    EXPECT_TRUE(paths.insert(node.path).second) << node.path;
+    EXPECT_NE(node.row->rows.empty(), node.row->run == nullptr) << node.path;
+    EXPECT_FALSE(node.row->summary.empty() || node.row->summary.ends_with('.')) << node.path;
+    EXPECT_LE(node.row->summary.size(), 64U) << node.path;  // a line of the overview
+    if (node.row->table != nullptr) {
+      EXPECT_EQ(node.row->table().program, "lockstep " + node.path);
+    }
+  }
+  for (const Subcommand* row : lockstep_program().links)
+    EXPECT_EQ(row->table().program, row->name);
+}
+
+TEST(Commands, HelpIsTheSubcommandsOwn) {
+  const auto help = [](const Args& words) {
+    return outcome(words, lockstep_program(), "lockstep");
+  };
+  EXPECT_EQ(help({"help"}).out, help({"--help"}).out);
+  EXPECT_EQ(help({"help", "store"}).out, help({"store", "--help"}).out);
+  EXPECT_EQ(help({"help", "run", "train.py"}).out, help({"run", "--help"}).out);
+  EXPECT_EQ(help({"help", "help"}).out, help({"--help"}).out);
+  EXPECT_EQ(help({"help", "rnu"}).code, 2);
+  EXPECT_EQ(help({"version"}).out, help({"--version"}).out);
+}
+
+}  // namespace
+}  // namespace lockstep::cli
