@@ -119,8 +119,8 @@ class RealExchange : public Exchange {
     std::string body;
     const std::size_t taken = parser_.feed(bytes, body);
     received_ += body.size();
-    const std::weak_ptr<const bool> life = life_;
-    if (before == ResponseParser::State::head && parser_.state() != before && bad_head(life))
+    const auto here = calls_.witness();
+    if (before == ResponseParser::State::head && parser_.state() != before && bad_head(here))
       return;
     if (whole_ && received_ > call_.body_limit) {
       return finish(
@@ -129,7 +129,7 @@ class RealExchange : public Exchange {
     if (!body.empty() && handlers_.body) {
       const auto call = handlers_.body;
       call(body);
-      if (life.expired()) return;
+      if (here.gone()) return;
     }
     if (parser_.state() == ResponseParser::State::bad)
       return finish(fail(Errc::corrupt, parser_.error()));
@@ -139,11 +139,11 @@ class RealExchange : public Exchange {
   }
 
   // The head is there. True: the exchange is gone.
-  bool bad_head(const std::weak_ptr<const bool>& life) {
+  bool bad_head(const CallbackScope::Witness& here) {
     if (parser_.state() == ResponseParser::State::bad) return false;  // told further below
     if (!whole_) timer_.cancel();
     if (const auto call = handlers_.head) call(parser_.head());
-    return life.expired();
+    return here.gone();
   }
 
   void on_end(Status status) {
@@ -181,7 +181,7 @@ class RealExchange : public Exchange {
   std::size_t received_ = 0;
   bool used_before_ = false;  // the connection carried other exchanges
   bool sent_ = false;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace

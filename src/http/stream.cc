@@ -61,11 +61,11 @@ bool Stream::receive() {
     out_ += tls_->take_output();
     bytes = plain;
   }
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   if (!bytes.empty() && handlers_.bytes) {
     const auto call = handlers_.bytes;
     call(bytes);
-    if (life.expired()) return false;
+    if (here.gone()) return false;
   }
   if (!understood) {
     flush();  // the alert that says why

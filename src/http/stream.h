@@ -1,6 +1,7 @@
 // A connected byte stream on the event loop, plain or TLS; both look alike from above.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "http/tls.h"
 #include "io/fd.h"
@@ -45,7 +46,7 @@ class Stream {
   std::string out_;
   std::size_t sent_ = 0;
   Status trouble_;  // of a write, told in the next turn
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::http

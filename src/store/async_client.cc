@@ -179,9 +179,9 @@ void AsyncClient::arm_deadline() {
 
 bool AsyncClient::finish(const Pending& pending, Result<Answer> answer) const {
   if (!pending.done) return true;
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   pending.done(std::move(answer));
-  return !life.expired();
+  return !here.gone();
 }
 
 void AsyncClient::expire() {

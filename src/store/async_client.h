@@ -7,6 +7,7 @@
 // Everything else is pipelined. Keys go out as given; PyTorch's own clients put "/" before theirs.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/fd.h"
 #include "io/loop.h"
@@ -164,7 +165,7 @@ class AsyncClient {
   std::uint64_t taken_total_ = 0;  // of those, what the kernel took
   std::string in_;                 // received; in_taken_ bytes of it are understood
   std::size_t in_taken_ = 0;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::store

@@ -208,9 +208,9 @@ void AsyncClient::give_up(Error error) {
   connect_timer_.cancel();
   stage_ = Stage::down;
   down_error_ = error;
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   if (const auto done = std::exchange(connect_done_, nullptr)) done(tl::make_unexpected(error));
-  if (!life.expired()) fail_all(error);
+  if (!here.gone()) fail_all(error);
 }
 
 }  // namespace lockstep::store

@@ -17,35 +17,29 @@ FileState::FileState(file_store::FileStore& store, std::string_view run_id)
     : store_(store), key_("torch.rendezvous." + std::string(run_id)) {}
 
 void FileState::read(Done<Stored> done) {
-  const auto made = [done, life = std::weak_ptr(seen_)](const Result<std::string>& text) {
-    const auto seen = life.lock();
-    if (!seen) return;
+  const auto made = calls_([this, done](const Result<std::string>& text) {
     if (!text) return done(tl::make_unexpected(text.error()));
-    *seen = true;
+    seen_ = true;
     done(Stored{.text = *text, .token = *text});
-  };
-  store_.probe(key_, [this, made, done, life = std::weak_ptr(seen_)](
-                         const Result<std::optional<std::string>>& found) {
-    const auto seen = life.lock();
-    if (!seen) return;
-    if (!found) return done(tl::make_unexpected(found.error()));
-    if (*found) return made(**found);
-    if (*seen) return done(vanished(store_.path()));
-    store_.compare_set(key_, "", kNoState, made);
   });
+  store_.probe(key_, calls_([this, made, done](const Result<std::optional<std::string>>& found) {
+                 if (!found) return done(tl::make_unexpected(found.error()));
+                 if (*found) return made(**found);
+                 if (seen_) return done(vanished(store_.path()));
+                 store_.compare_set(key_, "", kNoState, made);
+               }));
 }
 
 void FileState::write(const Stored& before, const std::string& text, Done<Stored> done) {
   store_.compare_set(key_, before.token, text,
-                     [this, done = std::move(done), token = before.token, text,
-                      life = std::weak_ptr(seen_)](const Result<std::string>& stored) {
-                       if (life.expired()) return;
+                     calls_([this, done = std::move(done), token = before.token,
+                             text](const Result<std::string>& stored) {
                        if (!stored) return done(tl::make_unexpected(stored.error()));
                        // A key that is not there is answered with what was expected of it.
                        if (*stored == token && *stored != text)
                          return done(vanished(store_.path()));
                        done(Stored{.text = *stored, .token = *stored, .written = *stored == text});
-                     });
+                     }));
 }
 
 }  // namespace lockstep::rendezvous::dynamic

@@ -2,10 +2,10 @@
 // --rdzv-conf store_type=file have it.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "rendezvous/dynamic/state_store.h"
 #include "rendezvous/file_store/file_store.h"
 
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -21,7 +21,8 @@ class FileState final : public StateStore {
  private:
   file_store::FileStore& store_;
   std::string key_;
-  std::shared_ptr<bool> seen_ = std::make_shared<bool>(false);  // the key was there; our life, too
+  bool seen_ = false;  // the key was there
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::dynamic

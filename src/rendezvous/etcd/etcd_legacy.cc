@@ -18,7 +18,6 @@ namespace {
 
 using Status_ = LegacyState::Status;
 
-// As the way to etcd shows it.
 // The exchange's view of the round; its keys lie in a folder of their own.
 RoundResult result_of(const LegacyState& state, std::size_t rank) {
   RoundResult result;
@@ -95,16 +94,15 @@ void EtcdLegacy::agree(const LegacyState& state, const Done<std::optional<Round>
     exchange.offered = std::move(*place);
   }
   agreeing_ = done;
-  const std::weak_ptr<const bool> life = life_;
   exchange_ranks(*keys_, exchange,
-                 [this, life, version = state.version, done](Result<Assignment> made) {
-                   if (life.expired() || !agreeing_ || round_->version != version) return;
+                 calls_([this, version = state.version, done](Result<Assignment> made) {
+                   if (!agreeing_ || round_->version != version) return;
                    if (!made && made.error().code == Errc::timeout)
                      return void_round(made.error().message);
                    agreeing_ = nullptr;
                    if (!made) return done(tl::make_unexpected(std::move(made).error()));
                    begin_round(*made, done);
-                 });
+                 }));
 }
 
 // Beside torchrun's agents a free port: with this backend their workers expect rank 0 to open the
@@ -221,15 +219,14 @@ void EtcdLegacy::finish(Done<void> done) {
   if (settings_.exit_barrier_timeout.count() == 0 || !keys_ || round_->participants == 1)
     return turn_.start({}, [done = std::move(done)] { done({}); });
   in_barrier_ = true;
-  const std::weak_ptr<const bool> life = life_;
   enter_exit_barrier(
       *keys_, result_of(*round_, driver_->rank()), settings_.exit_barrier_timeout,
-      [this, life, version = round_->version, done = std::move(done)](const Result<void>& all) {
+      calls_([this, version = round_->version, done = std::move(done)](const Result<void>& all) {
         // An interruption may have come first, and a new round with it.
-        if (life.expired() || !in_barrier_ || round_->version != version) return;
+        if (!in_barrier_ || round_->version != version) return;
         in_round_ = false;
         done(all);
-      });
+      }));
 }
 
 void EtcdLegacy::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,

@@ -2,6 +2,7 @@
 // arrival; a node is known to be gone when its lease has run out.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/etcd/etcd_access.h"
@@ -72,7 +73,7 @@ class EtcdLegacy : public Backend {
   Done<std::optional<Round>> agreeing_;
   bool in_barrier_ = false;
   io::Timer turn_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::etcd

@@ -118,7 +118,7 @@ void EtcdLegacyDriver::keep_run() {
 }
 
 void EtcdLegacyDriver::join(Done<std::optional<LegacyState>> done) {
-  ++generation_;
+  round_calls_.drop();
   join_done_ = std::move(done);
   last_error_.reset();
   round_.reset();
@@ -147,13 +147,12 @@ void EtcdLegacyDriver::look_later(Ms pause) {
 
 void EtcdLegacyDriver::look() {
   request(v2_get(key("active_version"), "quorum=true"), Twice::harmless,
-          [this, generation = generation_](Result<V2Reply> reply) {
-            if (generation != generation_) return;
+          round_calls_([this](Result<V2Reply> reply) {
             if (!reply) return trouble(std::move(reply).error());
             if (auto taken = take_seen(*reply); !taken)
               return finish(tl::make_unexpected(std::move(taken).error()));
             act(member_.next(seen_, io::Clock::now()));
-          });
+          }));
 }
 
 Status EtcdLegacyDriver::take_seen(const V2Reply& reply) {
@@ -210,19 +209,17 @@ Error EtcdLegacyDriver::too_late() const {
 // Set up in four steps. Whoever dies in between leaves a state that ends by itself.
 void EtcdLegacyDriver::create() {
   put_state({}, kLegacySetupTtl, {{"prevExist", "false"}},
-            [this, generation = generation_](const Result<V2Reply>& reply) {
-              if (generation != generation_) return;
+            round_calls_([this](const Result<V2Reply>& reply) {
               if (!reply) return trouble(reply.error());
               if (reply->error != 0) return look();
               count_up();
-            });
+            }));
 }
 
 void EtcdLegacyDriver::count_up() {
   const std::string counter = key("version_counter");
   request(v2_get(counter, "quorum=true"), Twice::harmless,
-          [this, counter, generation = generation_](const Result<V2Reply>& reply) {
-            if (generation != generation_) return;
+          round_calls_([this, counter](const Result<V2Reply>& reply) {
             if (!reply) return trouble(reply.error());
             const auto number = parse_int(reply->value);
             if (reply->error != 0 || !number || *number < 0)
@@ -230,65 +227,58 @@ void EtcdLegacyDriver::count_up() {
                                                             printable(reply->value))));
             const std::string version = std::to_string(*number + 1);
             put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
-                [this, version, generation](const Result<V2Reply>& counted) {
-                  if (generation != generation_) return;
+                round_calls_([this, version](const Result<V2Reply>& counted) {
                   if (!counted || counted->error != 0) return look_later(kPause);
                   offer(version);
-                });
-          });
+                }));
+          }));
 }
 
 void EtcdLegacyDriver::offer(const std::string& version) {
   put(member_.folder_of(version), {{"dir", "true"}, {"prevExist", "false"}}, Twice::harmful,
-      [this, version, generation = generation_](const Result<V2Reply>& made) {
-        if (generation != generation_) return;
+      round_calls_([this, version](const Result<V2Reply>& made) {
         if (!made || made->error != 0) return look_later(kPause);
         put_state({.status = LegacyState::Status::joinable, .version = version}, std::nullopt,
                   {{"prevValue", encode_legacy_state({})}},
-                  [this, generation](const Result<V2Reply>&) {
-                    if (generation == generation_) look();
-                  });
-      });
+                  round_calls_([this](const Result<V2Reply>&) { look(); }));
+      }));
 }
 
 void EtcdLegacyDriver::claim(LegacyStep step) {
   lease_ = member_.lease_key();
   put(lease_, {{"value", ""}, {"ttl", seconds_text(kLegacyLeaseTtl)}}, Twice::harmless,
-      [this, step = std::move(step), generation = generation_](const Result<V2Reply>& reply) {
-        if (generation != generation_) return;
+      round_calls_([this, step = std::move(step)](const Result<V2Reply>& reply) {
         if (!reply) return trouble(reply.error());
         keep_lease();
         replace(step);
-      });
+      }));
 }
 
 void EtcdLegacyDriver::replace(const LegacyStep& step) {
   put_state(step.state, step.ttl, {{"prevValue", text_}},
-            [this, announced = step.state.waiting > 0,
-             generation = generation_](const Result<V2Reply>& reply) {
-              if (generation != generation_) return;
+            round_calls_([this, announced = step.state.waiting > 0](const Result<V2Reply>& reply) {
               if (!reply) return trouble(reply.error());
               if (reply->error != 0) return look_later(short_while());
               if (announced) announced_at_ = io::Clock::now();
               member_.took_effect();
               look();
-            });
+            }));
 }
 
 // We wait for a round of others to end. One whose members are not all alive is destroyed.
 void EtcdLegacyDriver::check(const LegacyState& state) {
-  list_leases(state.version, [this, state, generation = generation_](
-                                 const Result<std::vector<std::string>>& leases) {
-    if (generation != generation_) return;
-    if (!leases) return trouble(leases.error());
-    // torchrun's agents ask now and then whether somebody waits, and only while the round is there.
-    const bool too_soon = !state.all_ours() && io::Clock::now() - announced_at_ < kNotice;
-    if (missing_leases(state, *leases).empty())
-      return await_change(folder_ + "/rdzv", true, io::Clock::now() + kLongestPoll,
-                          [this] { look(); });
-    if (too_soon) return look_later(kPause);
-    destroy();
-  });
+  list_leases(
+      state.version, round_calls_([this, state](const Result<std::vector<std::string>>& leases) {
+        if (!leases) return trouble(leases.error());
+        // torchrun's agents ask now and then whether somebody waits, and only while the round is
+        // there.
+        const bool too_soon = !state.all_ours() && io::Clock::now() - announced_at_ < kNotice;
+        if (missing_leases(state, *leases).empty())
+          return await_change(folder_ + "/rdzv", true, io::Clock::now() + kLongestPoll,
+                              [this] { look(); });
+        if (too_soon) return look_later(kPause);
+        destroy();
+      }));
 }
 
 void EtcdLegacyDriver::destroy() {
@@ -297,22 +287,19 @@ void EtcdLegacyDriver::destroy() {
   call.target = v2_target(key("active_version"));
   call.target += '?';
   call.target += v2_put("", {{"prevValue", text_}}).body;  // a query is coded like a form
-  request(std::move(call), Twice::harmless,
-          [this, generation = generation_](const Result<V2Reply>& reply) {
-            if (generation != generation_) return;
+  request(std::move(call), Twice::harmless, round_calls_([this](const Result<V2Reply>& reply) {
             if (!reply) return trouble(reply.error());
             look();
-          });
+          }));
 }
 
 void EtcdLegacyDriver::count(const LegacyState& state) {
-  list_leases(state.version, [this, state, generation = generation_](
-                                 const Result<std::vector<std::string>>& leases) {
-    if (generation != generation_) return;
-    if (!leases) return trouble(leases.error());
-    member_.lost(missing_leases(state, *leases).size(), io::Clock::now());
-    look();
-  });
+  list_leases(state.version,
+              round_calls_([this, state](const Result<std::vector<std::string>>& leases) {
+                if (!leases) return trouble(leases.error());
+                member_.lost(missing_leases(state, *leases).size(), io::Clock::now());
+                look();
+              }));
 }
 
 void EtcdLegacyDriver::await_change(const std::string& at, bool below,
@@ -323,13 +310,12 @@ void EtcdLegacyDriver::await_change(const std::string& at, bool below,
   made.call = v2_get(
       at, fmt::format("wait=true&waitIndex={}{}", index_ + 1, below ? "&recursive=true" : ""));
   made.timeout = made.attempt = std::clamp(left, Ms(1), kLongestPoll);
-  ask_raw(std::move(made), [this, then, generation = generation_,
-                            since = io::Clock::now()](const Result<http::Answer>& answer) {
-    if (generation != generation_) return;
-    // A server that ends it at once must not be asked again at once.
-    if (answer || io::Clock::now() - since > kPause) return then();
-    turn_.start(kPause, then);
-  });
+  ask_raw(std::move(made),
+          round_calls_([this, then, since = io::Clock::now()](const Result<http::Answer>& answer) {
+            // A server that ends it at once must not be asked again at once.
+            if (answer || io::Clock::now() - since > kPause) return then();
+            turn_.start(kPause, then);
+          }));
 }
 
 void EtcdLegacyDriver::trouble(Error error) {
@@ -341,7 +327,7 @@ void EtcdLegacyDriver::trouble(Error error) {
 }
 
 void EtcdLegacyDriver::finish(Result<std::optional<LegacyState>> result) {
-  ++generation_;
+  round_calls_.drop();
   const bool in_round = result && *result;
   if (in_round) {
     round_ = **result;
@@ -353,7 +339,7 @@ void EtcdLegacyDriver::finish(Result<std::optional<LegacyState>> result) {
 }
 
 void EtcdLegacyDriver::close(Done<void> done) {
-  ++generation_;
+  round_calls_.drop();
   turn_.cancel();
   request(
       v2_get(key("active_version"), "quorum=true"), Twice::harmless,

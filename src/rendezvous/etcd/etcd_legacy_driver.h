@@ -3,6 +3,7 @@
 // that asks for it; the object may be destroyed in any.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/etcd/etcd_legacy_member.h"
@@ -107,7 +108,7 @@ class EtcdLegacyDriver {
   LegacyMember member_;
   LegacySettings settings_;
   std::set<std::uint64_t> calls_;
-  std::uint64_t generation_ = 0;  // of what is under way: calls of an older one are not heard
+  CallbackScope round_calls_;  // of the join or the round under way
   Done<std::optional<LegacyState>> join_done_;
   std::optional<LegacyState> round_;  // that we are in, as it became final
   std::optional<LegacyState> seen_;

@@ -53,20 +53,17 @@ void EtcdLegacyDriver::keep_lease() {
 }
 
 void EtcdLegacyDriver::tick() {
-  request(
-      v2_get(key("active_version"), "quorum=true"), Twice::harmless,
-      [this, generation = generation_](const Result<V2Reply>& reply) {
-        if (generation != generation_) return;
-        if (!reply) return missed(reply.error());
-        if (!take_seen(*reply)) seen_.reset();  // nonsense is none of ours
-        list_leases(member_.version(),
-                    [this, generation](const Result<std::vector<std::string>>& leases) {
-                      if (generation != generation_) return;
-                      if (!leases) return missed(leases.error());
-                      tell_watched(*leases);
-                    });
-      },
-      kPatience);
+  request(v2_get(key("active_version"), "quorum=true"), Twice::harmless,
+          round_calls_([this](const Result<V2Reply>& reply) {
+            if (!reply) return missed(reply.error());
+            if (!take_seen(*reply)) seen_.reset();  // nonsense is none of ours
+            list_leases(member_.version(),
+                        round_calls_([this](const Result<std::vector<std::string>>& leases) {
+                          if (!leases) return missed(leases.error());
+                          tell_watched(*leases);
+                        }));
+          }),
+          kPatience);
 }
 
 void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {

@@ -3,6 +3,7 @@
 // lock: whoever holds it for long only delays us, up to the timeout.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/file_store/file_store_codec.h"
@@ -120,7 +121,7 @@ class FileStore final : public KeyValue {
   io::TimePoint torn_since_;
   std::optional<Error> lost_;
   std::function<void(const Error&)> on_loss_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::file_store

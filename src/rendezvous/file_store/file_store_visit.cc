@@ -221,10 +221,10 @@ void FileStore::schedule(Look outcome) {
 }
 
 void FileStore::deliver(const std::vector<Answer>& answers) {
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   for (const auto& answer : answers) {
     answer();
-    if (life.expired()) return;
+    if (here.gone()) return;
   }
 }
 
