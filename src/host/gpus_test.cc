@@ -1,6 +1,6 @@
 #include "host/gpus.h"
 
-#include "host/fake_tree_test.h"
+#include "host/fake_tree_testing.h"
 #include "host/gpu_visible.h"
 #include "host/nvidia_smi_command.h"
 

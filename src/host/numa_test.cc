@@ -1,7 +1,7 @@
 #include "host/numa.h"
 
 #include "host/cpus.h"
-#include "host/fake_tree_test.h"
+#include "host/fake_tree_testing.h"
 
 #include <fmt/core.h>
 

@@ -1,6 +1,6 @@
 #include "host/port_owner.h"
 
-#include "host/fake_tree_test.h"
+#include "host/fake_tree_testing.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -53,8 +53,12 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 Status write_file(const std::string& path, std::string_view bytes) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd) return fail_sys("open " + path, errno);
+  return write_all(fd.get(), bytes, path);
+}
+
+Status write_all(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
-    const ssize_t put = write(fd.get(), bytes.data(), bytes.size());
+    const ssize_t put = write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return fail_sys("write " + path, errno);
     bytes.remove_prefix(static_cast<std::size_t>(put));

@@ -50,5 +50,7 @@ rlimit raise_open_files_limit();
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
 // Creates or truncates, mode 0644. Never waits: a fifo that nobody reads is an error.
 Status write_file(const std::string& path, std::string_view bytes);
+// All of it to a blocking descriptor; path: for the error.
+Status write_all(int fd, std::string_view bytes, const std::string& path);
 
 }  // namespace lockstep::io

@@ -18,13 +18,7 @@ constexpr std::size_t kRandom = 12;
 Status write_with(const std::string& path, int flags, std::string_view bytes) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, 0644));
   if (!fd) return fail_sys("open " + path, errno);
-  while (!bytes.empty()) {
-    const ssize_t put = write(fd.get(), bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail_sys("write " + path, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return {};
+  return write_all(fd.get(), bytes, path);
 }
 
 Status by_draft(const std::string& path, std::string_view bytes) {

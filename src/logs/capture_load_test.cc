@@ -1,5 +1,5 @@
 // Capture under load: slow consoles, endless lines, many writers.
-#include "logs/capture_fixture.h"
+#include "logs/capture_testing.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "logs/capture_fixture.h"
+#include "logs/capture_testing.h"
 #include "logs/line_prefix.h"
 #include "logs/log_file.h"
 #include "logs/pty.h"

@@ -1,7 +1,7 @@
 // Real sockets over the loopback: the server on this thread's loop, clients on another thread.
 #include "store/server.h"
 
-#include "store/client.h"
+#include "store/blocking_client_testing.h"
 
 #include <gtest/gtest.h>
 

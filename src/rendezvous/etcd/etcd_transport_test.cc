@@ -1,6 +1,6 @@
 #include "rendezvous/etcd/etcd_transport.h"
 
-#include "http/client_test_server.h"
+#include "http/client_testing.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "codec/base64.h"
 #include "codec/json.h"
-#include "http/client_test_server.h"
+#include "http/client_testing.h"
 
 #include <functional>
 #include <map>

@@ -1,5 +1,5 @@
-// The operations; client_io.cc has connecting, sending and receiving.
-#include "store/client.h"
+// The operations; blocking_client_io_testing.cc has connecting, sending and receiving.
+#include "store/blocking_client_testing.h"
 
 #include "base/text.h"
 

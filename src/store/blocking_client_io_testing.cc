@@ -1,6 +1,6 @@
-// The blocking client's socket: connecting with retries, sending and receiving with deadlines.
+// The blocking test client's socket: connecting with retries, sending and receiving with deadlines.
 #include "io/system_names.h"
-#include "store/client.h"
+#include "store/blocking_client_testing.h"
 #include "store/stranger.h"
 
 #include <fmt/core.h>

@@ -1,6 +1,6 @@
-// A blocking TCPStore client for tests, tools and short questions; the event loop never uses it.
-// Speaks the newer dialect, or the older one on request. Every call has a deadline. After a failure
-// other than a timed-out wait in the newer dialect the connection is closed and further calls fail.
+// A blocking TCPStore client: the other side in the server's tests. It speaks the newer dialect, or
+// the older one on request. Every call has a deadline. After a failure other than a timed-out wait
+// in the newer dialect the connection is closed and further calls fail.
 #pragma once
 
 #include "base/error.h"
