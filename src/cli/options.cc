@@ -327,6 +327,33 @@ std::string Parsed::text_or(std::string_view name, std::string_view fallback) co
   return text(name).value_or(std::string(fallback));
 }
 
+// What was parsed is of its kind: nothing is refused here.
+void detail::set_field(bool& field, const std::string& /*value*/) {
+  field = true;
+}
+
+void detail::set_field(std::string& field, const std::string& value) {
+  field = value;
+}
+
+void detail::set_field(std::int64_t& field, const std::string& value) {
+  field = parse_int(value).value_or(field);
+}
+
+void detail::set_field(double& field, const std::string& value) {
+  field = python_float(value).value_or(field);
+}
+
+void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,
+                 void* target) {
+  for (const Group& group : table.groups) {
+    for (const Option& option : group.options) {
+      if (option.field.owner == nullptr || *option.field.owner != owner) continue;
+      if (const auto value = parsed.text(option.name)) option.field.set(target, *value);
+    }
+  }
+}
+
 ParseResult parse_options(const Table& table, std::span<const std::string> args,
                           const GetEnv& env) {
   return Parser(table, args, env).run();

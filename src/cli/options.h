@@ -6,21 +6,33 @@
 
 #include "base/error.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <typeinfo>
 #include <vector>
 
 namespace lockstep::cli {
 
 enum class Kind { flag, text, integer, number };
 
+// Where an option's value goes: a field of the struct that the table is parsed for. The field's
+// type says the kind. Made by `into`.
+struct Field {
+  Kind kind = Kind::flag;
+  const std::type_info* owner = nullptr;  // the struct's type; nullptr: there is no field
+  void (*set)(void* target, const std::string& value) = nullptr;  // target: an object of that type
+};
+
 struct Option {
   std::string_view name;  // long name with dashes, without the leading two
-  Kind kind = Kind::flag;
+  Field field = {};
+  Kind kind = field.kind;  // to be given where there is no field
   std::string_view metavar = {};
   std::string_view help = {};
   std::string_view shown_default = {};  // for help only
@@ -57,6 +69,15 @@ struct Parsed {
   std::string text_or(std::string_view name, std::string_view fallback) const;
 };
 
+void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,
+                 void* target);
+// Sets the fields of target that were given; the others keep what they have, their defaults. Rows
+// of fields of other structs are passed over.
+template <class T>
+void fill(const Table& table, const Parsed& parsed, T& target) {
+  fill_fields(table, parsed, typeid(T), &target);
+}
+
 struct ParseFailure {
   int exit_code = 2;  // 2: argv is wrong; 1: where torchrun's parser raises
   Error error;
@@ -75,5 +96,47 @@ std::string usage_line(const Table& table);  // "usage: lockstep run [options] s
 std::string help_text(const Table& table);   // at most 80 columns
 // One group's part of help_text, heading included.
 std::string help_group(const Group& group);
+
+namespace detail {
+
+inline constexpr Kind kind_of(const bool* /*field*/) {
+  return Kind::flag;
+}
+inline constexpr Kind kind_of(const std::string* /*field*/) {
+  return Kind::text;
+}
+inline constexpr Kind kind_of(const std::int64_t* /*field*/) {
+  return Kind::integer;
+}
+inline constexpr Kind kind_of(const double* /*field*/) {
+  return Kind::number;
+}
+template <class Value>
+constexpr Kind kind_of(const std::optional<Value>* /*field*/) {
+  return kind_of(static_cast<const Value*>(nullptr));
+}
+
+void set_field(bool& field, const std::string& value);
+void set_field(std::string& field, const std::string& value);
+void set_field(std::int64_t& field, const std::string& value);
+void set_field(double& field, const std::string& value);
+template <class Value>
+void set_field(std::optional<Value>& field, const std::string& value) {
+  set_field(field.emplace(), value);
+}
+
+template <class Owner, class Value, Value Owner::*member>
+constexpr Field field_at(std::integral_constant<Value Owner::*, member> /*which*/) {
+  return {kind_of(static_cast<const Value*>(nullptr)), &typeid(Owner),
+          [](void* target, const std::string& value) {
+            set_field(static_cast<Owner*>(target)->*member, value);
+          }};
+}
+
+}  // namespace detail
+
+// into<&Options::host>: for a row's `field`.
+template <auto member>
+inline constexpr Field into = detail::field_at(std::integral_constant<decltype(member), member>{});
 
 }  // namespace lockstep::cli

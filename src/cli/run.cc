@@ -59,8 +59,9 @@ std::optional<std::string> take_token() {
   return token;
 }
 
-int launch(const Table& table, const Parsed& parsed, RunAs as) {
-  launch::RawOptions raw = raw_options(parsed, as == RunAs::launch);
+int launch(const Table& table, const Parsed& parsed, const RunRequest& request, RunAs as) {
+  launch::RawOptions raw = raw_options(table, parsed);
+  raw.legacy_launch = as == RunAs::launch;
   raw.called_torchrun = as == RunAs::torchrun;
   raw.rdzv_token = take_token();
   const auto config = launch::make_launch_config(raw, launch::machine_facts());
@@ -72,7 +73,7 @@ int launch(const Table& table, const Parsed& parsed, RunAs as) {
     log::warning("{}", warning);
   for (const std::string& warning : config->warnings)
     log::warning("{}", warning);
-  if (parsed.has("explain")) {
+  if (request.explain) {
     std::fputs(explain_text(*config).c_str(), stdout);
     return 0;
   }
@@ -87,9 +88,11 @@ int run_as(const Call& call, const Table& table, RunAs as) {
   proc::block(proc::handled_signals());
   // Inherited as ignored, it would let the kernel throw away how our children ended.
   signal(SIGCHLD, SIG_DFL);
-  if (const auto shell = call.parsed.text("print-completion"))
-    return print_completion(call.program, table, *shell);
-  return launch(table, call.parsed, as);
+  RunRequest request;
+  fill(table, call.parsed, request);
+  if (request.print_completion)
+    return print_completion(call.program, table, *request.print_completion);
+  return launch(table, call.parsed, request, as);
 }
 
 int run_command(const Call& call) {

@@ -58,19 +58,18 @@ TEST(Tables, HelpFitsTheScreen) {
 }
 
 TEST(RawOptions, DefaultsAreTorchruns) {
-  const launch::RawOptions raw = raw_options(parsed(run_table(), {"T", "a"}), false);
+  const launch::RawOptions raw = raw_options(run_table(), parsed(run_table(), {"T", "a"}));
   EXPECT_EQ(raw.nnodes, std::nullopt);
   EXPECT_EQ(raw.nproc_per_node, "1");
   EXPECT_EQ(raw.rdzv_backend, std::nullopt);
   EXPECT_EQ(raw.node_rank, std::nullopt);
   EXPECT_EQ(raw.rank_order, std::nullopt);
   EXPECT_TRUE(raw.given.empty());
-  EXPECT_EQ(raw.rdzv_id, "none");
+  EXPECT_EQ(raw.rdzv_id, std::nullopt);
   EXPECT_EQ(raw.master_port, std::nullopt);
   EXPECT_EQ(raw.monitor_interval, 0.1);
   EXPECT_EQ(raw.script, "T");
   EXPECT_EQ(raw.script_args, std::vector<std::string>{"a"});
-  EXPECT_FALSE(raw.legacy_launch);
 }
 
 TEST(RawOptions, EveryTextReachesItsField) {
@@ -88,7 +87,7 @@ TEST(RawOptions, EveryTextReachesItsField) {
       {"local-addr", [](const launch::RawOptions& raw) { return *raw.local_addr; }},
       {"rdzv-backend", [](const launch::RawOptions& raw) { return *raw.rdzv_backend; }},
       {"rdzv-endpoint", [](const launch::RawOptions& raw) { return raw.rdzv_endpoint; }},
-      {"rdzv-id", [](const launch::RawOptions& raw) { return raw.rdzv_id; }},
+      {"rdzv-id", [](const launch::RawOptions& raw) { return *raw.rdzv_id; }},
       {"rdzv-conf", [](const launch::RawOptions& raw) { return raw.rdzv_conf; }},
       {"rdzv-token-file", [](const launch::RawOptions& raw) { return *raw.rdzv_token_file; }},
       {"exit-barrier-timeout",
@@ -119,35 +118,38 @@ TEST(RawOptions, EveryTextReachesItsField) {
   };
   for (const auto& row : rows) {
     const Parsed options = parsed(run_table(), {std::string("--") + row.name, "41", "T"});
-    EXPECT_EQ(row.get(raw_options(options, false)), "41") << row.name;
+    EXPECT_EQ(row.get(raw_options(run_table(), options)), "41") << row.name;
   }
 }
 
 TEST(RawOptions, FlagsAndChoices) {
-  const launch::RawOptions raw = raw_options(parsed(launch_table(), {"-m",
-                                                                     "--no-python",
-                                                                     "--run-path",
-                                                                     "--standalone",
-                                                                     "--virtual-local-rank",
-                                                                     "--use_env",
-                                                                     "--isolation",
-                                                                     "pidns",
-                                                                     "--exit-code",
-                                                                     "worker",
-                                                                     "--log-prefix",
-                                                                     "readable",
-                                                                     "--numa-binding",
-                                                                     "socket",
-                                                                     "--monitor-interval",
-                                                                     "2",
-                                                                     "--rank-order",
-                                                                     "address",
-                                                                     "--local-rank-spelling",
-                                                                     "underscore",
-                                                                     "T"}),
-                                             true);
+  const launch::RawOptions raw =
+      raw_options(launch_table(), parsed(launch_table(), {"-m",
+                                                          "--no-python",
+                                                          "--run-path",
+                                                          "--standalone",
+                                                          "--use_env",
+                                                          "--isolation",
+                                                          "pidns",
+                                                          "--exit-code",
+                                                          "worker",
+                                                          "--log-prefix",
+                                                          "readable",
+                                                          "--numa-binding",
+                                                          "socket",
+                                                          "--rank-order",
+                                                          "address",
+                                                          "--local-rank-spelling",
+                                                          "underscore",
+                                                          "--report-tails",
+                                                          "all",
+                                                          "--no-replacement",
+                                                          "--monitor-interval",
+                                                          "2",
+                                                          "--virtual-local-rank",
+                                                          "T"}));
   EXPECT_TRUE(raw.module && raw.no_python && raw.run_path && raw.standalone);
-  EXPECT_TRUE(raw.virtual_local_rank && raw.use_env && raw.legacy_launch);
+  EXPECT_TRUE(raw.virtual_local_rank && raw.use_env && raw.no_replacement);
   EXPECT_EQ(raw.isolation, "pidns");
   EXPECT_EQ(raw.exit_code, "worker");
   EXPECT_EQ(raw.log_prefix, "readable");
@@ -155,6 +157,34 @@ TEST(RawOptions, FlagsAndChoices) {
   EXPECT_EQ(raw.numa_binding, "socket");
   EXPECT_EQ(raw.monitor_interval, 2.0);
   EXPECT_EQ(raw.local_rank_spelling, "underscore");
+  EXPECT_EQ(raw.report_tails, "all");
+}
+
+TEST(RawOptions, NoTwoRowsFillOneFieldAndFewFillNone) {
+  for (const Table* table : tables()) {
+    std::set<void (*)(void*, const std::string&)> seen;
+    for (const Group& group : table->groups) {
+      for (const Option& option : group.options) {
+        if (option.field.owner != nullptr) {
+          EXPECT_TRUE(seen.insert(option.field.set).second) << option.name;
+          EXPECT_EQ(option.kind, option.field.kind) << option.name;
+        } else {
+          EXPECT_TRUE(option.name == "help" || option.name == "version" ||
+                      option.name == "start-method")
+              << option.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(RunRequest, IsFilledFromTheSameTable) {
+  RunRequest request;
+  fill(run_table(), parsed(run_table(), {"--explain", "--role", "r", "T"}), request);
+  EXPECT_TRUE(request.explain);
+  EXPECT_FALSE(request.print_completion);
+  fill(run_table(), parsed(run_table(), {"--print-completion", "zsh"}), request);
+  EXPECT_EQ(request.print_completion, "zsh");
 }
 
 TEST(RawOptions, SayWhereTheyWereGiven) {
@@ -168,10 +198,10 @@ TEST(RawOptions, SayWhereTheyWereGiven) {
   });
   ASSERT_TRUE(parsed);
   using Given = std::map<std::string, std::string, std::less<>>;
-  EXPECT_EQ(raw_options(*parsed, false).given, (Given{{"nnodes", ""},
-                                                      {"role", ""},
-                                                      {"max-restarts", "PET_MAX_RESTARTS"},
-                                                      {"module", "PET_MODULE"}}));
+  EXPECT_EQ(raw_options(run_table(), *parsed).given, (Given{{"nnodes", ""},
+                                                            {"role", ""},
+                                                            {"max-restarts", "PET_MAX_RESTARTS"},
+                                                            {"module", "PET_MODULE"}}));
 }
 
 // torchrun's users keep the abbreviations they have: no row of ours takes one over.

@@ -152,7 +152,6 @@ TEST(LaunchConfig, StandaloneOverridesWhatWasGiven) {
     raw.rdzv_backend = "bogus";
     raw.rdzv_endpoint = "h:1";
     raw.rdzv_id = "job";
-    raw.rdzv_id_given = true;
     raw.master_port = 5;
   });
   ASSERT_TRUE(config) << config.error().message;
@@ -199,7 +198,6 @@ TEST(LaunchConfig, DynamicBackendOnOneNode) {
   raw.rdzv_backend = "c10d";
   raw.rdzv_endpoint = "h:1";
   raw.rdzv_id = "job";
-  raw.rdzv_id_given = true;
   raw.rdzv_conf = "timeout=5,anything=goes";
   const auto config = make_launch_config(raw, Machine{}.facts());
   ASSERT_TRUE(config) << config.error().message;

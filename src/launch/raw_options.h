@@ -23,8 +23,7 @@ struct RawOptions {
 
   std::optional<std::string> rdzv_backend;  // docs/command-line.md has the table
   std::string rdzv_endpoint;
-  std::string rdzv_id = "none";
-  bool rdzv_id_given = false;
+  std::optional<std::string> rdzv_id;  // none
   std::string rdzv_conf;
   bool standalone = false;
   std::optional<std::string> rank_order;

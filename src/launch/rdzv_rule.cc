@@ -74,10 +74,9 @@ Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig&
 
 Status apply_run_id(const RawOptions& raw, const Facts& facts,
                     const std::optional<Placement>& placement, LaunchConfig& config) {
-  config.run_id = raw.rdzv_id;
+  config.run_id = raw.rdzv_id.value_or("none");
   // torchrun's agents in the same job would say "none".
-  if (!config.backend->beside_torchrun && !raw.rdzv_id_given && placement &&
-      !placement->run_id.empty()) {
+  if (!config.backend->beside_torchrun && !raw.rdzv_id && placement && !placement->run_id.empty()) {
     config.run_id = placement->run_id;
     take(config, *placement, "rdzv-id", "SLURM_JOB_ID, SLURM_STEP_ID");
   }
@@ -326,7 +325,7 @@ Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
   if (choice.why != Rule::none)
     config.origins["rdzv-backend"] = {Origin::Kind::rule, "", choice.why};
   config.rdzv_endpoint = raw.rdzv_endpoint;
-  if (raw.rdzv_id_given) config.job_name = raw.rdzv_id;
+  config.job_name = raw.rdzv_id.value_or("");
   if (becomes_standalone(raw, config)) {
     LOCKSTEP_TRY(apply_standalone(raw, facts, config));
   } else {

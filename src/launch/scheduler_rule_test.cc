@@ -84,7 +84,6 @@ TEST(Scheduler, WhatIsGivenCounts) {
   const auto endpoint = made(slurm(), [](RawOptions& raw) {
     raw.rdzv_endpoint = "other:7";
     raw.rdzv_id = "mine";
-    raw.rdzv_id_given = true;
   });
   ASSERT_TRUE(endpoint) << endpoint.error().message;
   EXPECT_EQ(endpoint->backend->name, "lockstep");

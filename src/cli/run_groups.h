@@ -1,0 +1,20 @@
+// The groups of options of `lockstep run`: every option of torchrun 2.14, and our own. A row names
+// the field of launch::RawOptions that it fills, and with it the kind of its value.
+#pragma once
+
+#include "cli/options.h"
+#include "launch/raw_options.h"
+
+namespace lockstep::cli {
+
+using Raw = launch::RawOptions;
+
+Group topology_group();
+Group rendezvous_group();
+Group command_group();
+Group restarts_group();
+Group supervision_group();
+Group logs_group();
+Group placement_group();
+
+}  // namespace lockstep::cli

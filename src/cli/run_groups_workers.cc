@@ -1,0 +1,132 @@
+// Rows of `lockstep run`: what a worker is, where it is put, and what becomes of a failed one.
+#include "cli/run_groups.h"
+
+namespace lockstep::cli {
+
+Group command_group() {
+  return {"What runs",
+          {
+              {.name = "module",
+               .field = into<&Raw::module>,
+               .help = "script is a module name: python -m",
+               .env = "PET_MODULE",
+               .letter = 'm'},
+              {.name = "no-python",
+               .field = into<&Raw::no_python>,
+               .help = "run script itself, found in PATH, without Python",
+               .env = "PET_NO_PYTHON"},
+              {.name = "run-path",
+               .field = into<&Raw::run_path>,
+               .help = "run script with Python's runpy.run_path",
+               .env = "PET_RUN_PATH"},
+              {.name = "start-method",
+               .kind = Kind::text,
+               .metavar = "HOW",
+               .help = "accepted, without effect",
+               .shown_default = "spawn",
+               .env = "PET_START_METHOD",
+               .choices = {"spawn", "fork", "forkserver"}},
+          }};
+}
+
+Group placement_group() {
+  return {"Devices",
+          {
+              {.name = "virtual-local-rank",
+               .field = into<&Raw::virtual_local_rank>,
+               .help = "every worker sees one GPU, as LOCAL_RANK 0",
+               .env = "PET_VIRTUAL_LOCAL_RANK"},
+              {.name = "numa-binding",
+               .field = into<&Raw::numa_binding>,
+               .metavar = "HOW",
+               .help = "bind workers to the CPUs near their GPU",
+               .choices = {"node", "socket", "exclusive", "core-complex"}},
+          }};
+}
+
+Group restarts_group() {
+  return {"Restarts",
+          {
+              {.name = "max-restarts",
+               .field = into<&Raw::max_restarts>,
+               .metavar = "N",
+               .help = "restarts of all workers before the job fails",
+               .shown_default = "0",
+               .env = "PET_MAX_RESTARTS"},
+              {.name = "restart-backoff",
+               .field = into<&Raw::restart_backoff>,
+               .metavar = "SECONDS",
+               .help = "after attempts that lived less than 10 s restarts wait 0.5 s, 1 s, 2 s ... "
+                       "up to this; the first one does not wait; 0: none does",
+               .shown_default = "30",
+               .own = true},
+              {.name = "no-replacement",
+               .field = into<&Raw::no_replacement>,
+               .help = "no other node takes a lost one's place, the job ends",
+               .own = true},
+          }};
+}
+
+Group supervision_group() {
+  return {"Failure and stop",
+          {
+              {.name = "monitor-interval",
+               .field = into<&Raw::monitor_interval>,
+               .metavar = "SECONDS",
+               .help = "accepted; ends of workers are seen at once",
+               .shown_default = "0.1",
+               .env = "PET_MONITOR_INTERVAL"},
+              {.name = "signals-to-handle",
+               .field = into<&Raw::signals_to_handle>,
+               .metavar = "LIST",
+               .help = "signals that end the job",
+               .shown_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+               .env = "PET_SIGNALS_TO_HANDLE"},
+              {.name = "shutdown-timeout",
+               .field = into<&Raw::shutdown_timeout>,
+               .metavar = "SECONDS",
+               .help = "from the first signal to SIGKILL; else TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
+               .shown_default = "30",
+               .env = "PET_SHUTDOWN_TIMEOUT"},
+              {.name = "exit-barrier-timeout",
+               .field = into<&Raw::exit_barrier_timeout>,
+               .metavar = "SECONDS",
+               .help = "how long a node that is done waits for the others; 0: not at all",
+               .shown_default = "300",
+               .own = true},
+              {.name = "event-log-handler",
+               .field = into<&Raw::event_log_handler>,
+               .metavar = "NAME",
+               .help = "null, or console: events as JSON lines on stderr",
+               .shown_default = "null",
+               .env = "PET_EVENT_LOG_HANDLER"},
+              {.name = "isolation",
+               .field = into<&Raw::isolation>,
+               .metavar = "HOW",
+               .help = "how no process of a worker outlives the job",
+               .shown_default = "auto",
+               .choices = {"auto", "pidns", "cgroup", "guardian", "none"},
+               .own = true},
+              {.name = "exit-code",
+               .field = into<&Raw::exit_code>,
+               .metavar = "WHOSE",
+               .help = "on failure 1, or the first failed worker's own code",
+               .shown_default = "torchrun",
+               .choices = {"torchrun", "worker"},
+               .own = true},
+              {.name = "report",
+               .field = into<&Raw::report>,
+               .metavar = "FILE",
+               .help = "write what happened as JSON at the end",
+               .own = true},
+              {.name = "report-tails",
+               .field = into<&Raw::report_tails>,
+               .metavar = "WHICH",
+               .help = "failed workers shown in full at the end",
+               .shown_default = "first",
+               .choices = {"first", "all"},
+               .own = true},
+          }};
+}
+
+}  // namespace lockstep::cli
