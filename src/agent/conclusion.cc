@@ -146,7 +146,6 @@ Actions Conclusion::leave() {
 }
 
 Actions Conclusion::close() {
-  renew_patience();
   const Actions release{{Act::close}};
   if (patience_ == Patience::none) return release + finish();
   stage_ = Stage::draining_console;

@@ -39,7 +39,7 @@ class Conclusion {
   };
 
   enum class Event {
-    leftovers_gone,  // or named as what nobody can end
+    leftovers_gone,  // what can't be ended has been named
     reports_came,
     departed,
     console_drained,
@@ -91,7 +91,7 @@ class Conclusion {
   Stage stage() const { return stage_; }
 
  private:
-  // What somebody who asked for the end left of it.
+  // Whether a stage may wait, after somebody has asked for the end again.
   enum class Patience { usual, not_in_this_stage, none };
 
   Actions on_not_begun(Event event);

@@ -204,6 +204,22 @@ TEST(Conclusion, AHurryBeforeTheFirstStageIsForThatStage) {
   EXPECT_EQ(conclusion.stage(), Stage::leaving) << "reports of other nodes are not awaited";
 }
 
+TEST(Conclusion, AHurryBeforeTheFirstStageIsForNoOtherStage) {
+  Conclusion conclusion(kLimits);
+  conclusion.on(Event::hurry);
+  conclusion.begin(with_leftovers(kFailedAmongOthers));
+  conclusion.on(Event::leftovers_gone);
+  EXPECT_EQ(conclusion.stage(), Stage::exchanging_reports);
+
+  Conclusion good(kLimits);
+  good.on(Event::hurry);
+  EXPECT_EQ(good.begin(with_leftovers(kAmongOthers)).back().act, Act::kill_leftovers);
+  good.on(Event::leftovers_gone);
+  EXPECT_EQ(good.stage(), Stage::leaving);
+  EXPECT_FALSE(good.on(Event::time_over).empty());
+  EXPECT_EQ(good.stage(), Stage::staying);
+}
+
 TEST(Conclusion, WithoutPatienceNoStageWaitsButEachDoesItsPart) {
   Conclusion conclusion(kLimits);
   EXPECT_TRUE(conclusion.on(Event::no_patience).empty());

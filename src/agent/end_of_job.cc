@@ -1,77 +1,102 @@
-// NodeAgent, the end: carries out what the Conclusion table decides.
+#include "agent/end_of_job.h"
+
 #include "agent/clock_ms.h"
-#include "agent/d_state.h"
-#include "agent/node_agent.h"
 #include "agent/tell_outcome.h"
 #include "base/log.h"
 
 #include <signal.h>
 
-#include <algorithm>
+#include <chrono>
+#include <utility>
 
 namespace lockstep::agent {
 namespace {
-constexpr std::chrono::milliseconds kStagePause{2};
+
+constexpr std::chrono::milliseconds kLookEvery{2};
+
+rendezvous::Departure departure_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::succeeded:
+    case Outcome::spare:
+      return rendezvous::Departure::succeeded;
+    case Outcome::signaled:
+    case Outcome::signaled_early:
+      return rendezvous::Departure::stopped;
+    case Outcome::failed:
+    case Outcome::peer_failed:
+    case Outcome::no_rendezvous:
+    case Outcome::spawn_failed:
+      break;
+  }
+  return rendezvous::Departure::failed;
+}
+
 }  // namespace
 
-// Every step of the end goes through here; see conclusion.h.
-void NodeAgent::conclude(Conclusion::Event event) {
+EndOfJob::EndOfJob(const Node& node, Owners owners)
+    : node_(node),
+      owners_(owners),
+      conclusion_({.shutdown = node.config.shutdown_timeout, .leave = node.config.leave_timeout}),
+      limit_(owners.loop),
+      next_(owners.loop) {}
+
+void EndOfJob::begin(JobEnd end) {
+  end_ = std::move(end);
+  next_.start({}, [this] { enter(); });
+}
+
+void EndOfJob::enter() {
+  leftovers_ = owners_.workers.leftovers();
+  const bool open = owners_.membership.is_open();
+  const bool failed = end_.outcome == Outcome::failed || end_.outcome == Outcome::peer_failed;
+  const bool has_peers = open && owners_.membership.round().group_world_size > 1;
+  carry_out(conclusion_.begin({.leftovers = leftovers_.size(),
+                               .succeeded = end_.outcome == Outcome::succeeded,
+                               .exchanges_reports = failed && has_peers,
+                               .in_rendezvous = open}));
+}
+
+// Timers belong to the stage in which they were started.
+void EndOfJob::feed(Conclusion::Event event) {
   const Conclusion::Stage before = conclusion_.stage();
   const Conclusion::Actions actions = conclusion_.on(event);
-  if (conclusion_.stage() != before) stop_waiting_in_stage();
+  if (conclusion_.stage() != before) {
+    limit_.cancel();
+    next_.cancel();
+  }
   carry_out(actions);
 }
 
-void NodeAgent::stop_waiting_in_stage() {
-  stage_timer_.cancel();
-  stage_poll_.cancel();
-}
-
 // For callbacks of what the next stages release.
-void NodeAgent::conclude_soon(Conclusion::Event event) {
-  stage_poll_.start({}, [this, event] { conclude(event); });
+void EndOfJob::feed_soon(Conclusion::Event event) {
+  next_.start({}, [this, event] { feed(event); });
 }
 
-void NodeAgent::begin_conclusion() {
-  waiting_timer_.cancel();
-  barrier_timer_.cancel();
-  const bool failed =
-      group_.outcome() == Outcome::failed || group_.outcome() == Outcome::peer_failed;
-  left_behind_ = containment_.leftovers();
-  carry_out(conclusion_.begin(
-      {.leftovers = left_behind_.size(),
-       .succeeded = group_.outcome() == Outcome::succeeded,
-       .exchanges_reports = failed && rendezvous_open_ && round_.group_world_size > 1,
-       .in_rendezvous = rendezvous_open_}));
-}
-
-void NodeAgent::carry_out(const Conclusion::Actions& actions) {
+void EndOfJob::carry_out(const Conclusion::Actions& actions) {
   for (const Conclusion::Action& action : actions)
     carry_out(action);
 }
 
-void NodeAgent::carry_out(const Conclusion::Action& action) {
+void EndOfJob::carry_out(const Conclusion::Action& action) {
   using Act = Conclusion::Act;
   switch (action.act) {
     case Act::arm:
-      return stage_timer_.start(action.time, [this] { conclude(Conclusion::Event::time_over); });
+      return limit_.start(action.time, [this] { feed(Conclusion::Event::time_over); });
     case Act::terminate_leftovers:
-      for (const pid_t pid : left_behind_)
-        kill(pid, SIGTERM);
-      return;
+      return terminate_leftovers();
     case Act::watch_leftovers:
-      if (containment_.leftovers().empty()) return conclude(Conclusion::Event::leftovers_gone);
-      return stage_poll_.start(kStagePause, [this, action] { carry_out(action); });
+      return watch_leftovers();
     case Act::kill_leftovers:
-      return sweep_.start(action.time, [this] { conclude(Conclusion::Event::leftovers_gone); });
+      return owners_.workers.sweep_leftovers(action.time,
+                                             [this] { feed(Conclusion::Event::leftovers_gone); });
     case Act::say_leftovers:
-      return log::info("workers left {} processes behind; they were ended", left_behind_.size());
+      return log::info("workers left {} processes behind; they were ended", leftovers_.size());
     case Act::exchange_reports:
       return exchange_reports(action.time);
     case Act::tell_outcome:
-      return tell_outcome();
+      return tell();
     case Act::leave:
-      return leave_rendezvous();
+      return leave();
     case Act::say_staying:
       return log::warning(
           "waiting up to {} s for the other nodes to hear that the job has ended here",
@@ -79,71 +104,63 @@ void NodeAgent::carry_out(const Conclusion::Action& action) {
     case Act::close:
       return close();
     case Act::watch_console:
-      if (console_.pending(logs::Stream::out) == 0 && console_.pending(logs::Stream::err) == 0)
-        return conclude(Conclusion::Event::console_drained);
-      return stage_poll_.start(kStagePause, [this, action] { carry_out(action); });
+      return watch_console();
     case Act::stop:
-      return loop_.stop();
+      return owners_.loop.stop();
   }
 }
 
-JobEnd NodeAgent::job_end() const {
-  JobEnd end;
-  end.outcome = group_.outcome();
-  end.title = config_.entrypoint;
-  end.run_id = config_.run_id;
-  end.node = node_name_;
-  end.signal = unlisted_signal_ != 0 ? unlisted_signal_ : group_.signal();
-  end.default_signal = unlisted_signal_ != 0;
-  end.why_stopped = why_stopped_;
-  end.start_error = start_error_;
-  end.rendezvous_error = rendezvous_error_;
-  end.failures = failures_;
-  end.stop_sent_ms = stop_sent_ms_;
-  return end;
+void EndOfJob::terminate_leftovers() const {
+  for (const pid_t pid : leftovers_)
+    kill(pid, SIGTERM);
 }
 
-void NodeAgent::tell_outcome() {
-  if (group_.abandoned()) name_the_unkillable();
-  for (Worker& worker : workers_) {
-    if (worker.capture) worker.capture->drain_now();
-    worker.capture.reset();
-  }
-  history_.job_ended(unix_ms());
-  const JobEnd end = job_end();
-  const FailureReport own = own_report(end);
+void EndOfJob::watch_leftovers() {
+  if (owners_.workers.leftovers().empty()) return feed(Conclusion::Event::leftovers_gone);
+  next_.start(kLookEvery, [this] { watch_leftovers(); });
+}
+
+void EndOfJob::exchange_reports(Conclusion::Duration limit) {
+  end_.failures = owners_.workers.failures();
+  owners_.membership.exchange_reports(
+      failures_json(own_report(end_)), limit, [this](std::vector<rendezvous::NodeReport> reports) {
+        if (conclusion_.stage() != Conclusion::Stage::exchanging_reports) return;
+        reports_ = std::move(reports);
+        feed_soon(Conclusion::Event::reports_came);
+      });
+}
+
+void EndOfJob::tell() {
+  owners_.workers.name_the_abandoned();
+  owners_.workers.close_output();
+  owners_.history.job_ended(unix_ms());
+  end_.failures = owners_.workers.failures();
+  const FailureReport own = own_report(end_);
   const FailureReport whole = whole_report(own, reports_);
-  exit_code_ = exit_code(end, whole, config_.exit_code);
-  agent::tell_outcome(end, own, whole, history_,
-                      {config_, environment_, console_, run_dir_ ? &*run_dir_ : nullptr});
+  exit_code_ = agent::exit_code(end_, whole, node_.config.exit_code);
+  tell_outcome(
+      end_, own, whole, owners_.history,
+      {node_.config, node_.environment, owners_.console, owners_.workers.logs().run_dir()});
 }
 
-void NodeAgent::close() {
-  waiting_timer_.cancel();
-  remove_unused_logs();
-  rendezvous_.reset();
-  store_.reset();
-  health_server_.reset();
-  containment_.end();
+void EndOfJob::leave() {
+  owners_.membership.leave(departure_of(end_.outcome),
+                           [this] { feed_soon(Conclusion::Event::departed); });
 }
 
-// Not one worker ever ran: bad input leaves no directory behind. Neither does a job that wrote no
-// file, where the directory is of our choice.
-void NodeAgent::remove_unused_logs() const {
-  const bool ran = std::any_of(workers_.begin(), workers_.end(),
-                               [](const Worker& w) { return w.child.has_value(); });
-  if (!run_dir_) return;
-  if (!ran && attempts_ <= 1) return run_dir_->remove_unused();
-  if (!config_.logs.base_dir) run_dir_->remove_empty();
+void EndOfJob::close() {
+  owners_.workers.logs().remove_unused(owners_.workers.has_run() ||
+                                       owners_.history.attempts_total() > 1);
+  owners_.membership.close();
+  owners_.health_port.reset();
+  owners_.containment.end();
 }
 
-void NodeAgent::name_the_unkillable() const {
-  for (const Worker& worker : workers_) {
-    if (!worker.child || !worker.child->alive()) continue;
-    const pid_t pid = worker.child->pid();
-    log::error("process {} did not exit after SIGKILL (it is {}); it was abandoned", pid,
-               what_holds("/proc", pid));
-  }
+void EndOfJob::watch_console() {
+  if (owners_.console.pending(logs::Stream::out) == 0 &&
+      owners_.console.pending(logs::Stream::err) == 0)
+    return feed(Conclusion::Event::console_drained);
+  next_.start(kLookEvery, [this] { watch_console(); });
 }
 
 }  // namespace lockstep::agent

@@ -1,13 +1,11 @@
 #include "agent/node_agent.h"
 
-#include "agent/job.h"
-#include "base/id.h"
+#include "agent/clock_ms.h"
+#include "agent/health_port.h"
+#include "agent/restart_notice.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "host/identity.h"
-#include "host/port_owner.h"
-#include "io/open_files.h"
-#include "launch/backend_choice.h"
 #include "proc/leftovers.h"
 #include "proc/signals.h"
 
@@ -18,44 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 namespace lockstep::agent {
 namespace {
 
-// The least that a job without log files or other nodes gets by with; measured.
-constexpr std::size_t kOwnFiles = 18;
-constexpr std::size_t kFilesOfAWorker = 2;
-
-proc::Rung rung_of(launch::Isolation isolation) {
-  switch (isolation) {
-    case launch::Isolation::pidns:
-      return proc::Rung::pidns;
-    case launch::Isolation::cgroup:
-      return proc::Rung::cgroup;
-    case launch::Isolation::none:
-      return proc::Rung::none;
-    case launch::Isolation::guardian:
-    case launch::Isolation::automatic:
-      break;
-  }
-  // A cgroup shows in /proc/self/cgroup and moves where a program looks for its memory limit; a PID
-  // namespace shows everywhere. The guardian is the strongest rung that a worker can't notice.
-  return proc::Rung::guardian;
-}
-
-logs::CaptureRules capture_rules_of(const launch::LogConfig& config) {
-  logs::CaptureRules rules;
-  rules.redirects = config.redirects;
-  rules.tee = config.tee;
-  rules.max_log_size = config.max_size;
-  rules.duplicate_stdout_filters = config.duplicate_stdout_filters;
-  rules.duplicate_stderr_filters = config.duplicate_stderr_filters;
-  if (config.filter)
-    rules.shown =
-        logs::CaptureRules::Shown{config.filter->local_ranks, config.filter->global_ranks};
-  return rules;
-}
+// A node whose agent or machine has ended is missed as soon as its connection closes.
+constexpr std::chrono::milliseconds kDoubt{200};
 
 // Before anything is started, and without creating the file.
 Status check_writable(const std::string& path) {
@@ -70,41 +35,31 @@ Status check_writable(const std::string& path) {
   return {};
 }
 
-}  // namespace
-
-Result<int> run_job(const launch::LaunchConfig& config) {
-  LOCKSTEP_TRY(
-      io::check_open_files(kOwnFiles + kFilesOfAWorker * static_cast<std::size_t>(config.nproc)));
-  LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
-                      proc::Containment::set_up(rung_of(config.isolation)));
-  log::debug("isolation: {}", proc::rung_name(containment.rung()));
-  NodeAgent agent(config, std::move(containment));
-  return agent.run();
+Node node_of(const launch::LaunchConfig& config) {
+  Node node{.config = config,
+            .environment = environment_of(environ),
+            .host_name = host::hostname(),
+            .name = host::node_name()};
+  node.environment.erase("LOCKSTEP_RDZV_TOKEN");  // the agents' own
+  return node;
 }
 
+}  // namespace
+
 NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment containment)
-    : config_(config),
-      environment_(environment_of(environ)),
-      host_name_(host::hostname()),
-      node_name_(host::node_name()),
+    : node_(node_of(config)),
+      history_(unix_ms()),
       console_(loop_),
       containment_(std::move(containment)),
       group_(config.nproc, config.max_restarts, config.min_nodes < config.max_nodes),
-      grace_(loop_),
-      stopping_timer_(loop_),
+      membership_(loop_, node_, *this),
+      workers_(loop_, console_, containment_, node_, *this),
+      restart_pause_(loop_, config.restart_backoff),
       doubt_(loop_),
-      backoff_(config.restart_backoff),
-      pause_(loop_),
-      capture_rules_(capture_rules_of(config.logs)),
-      oom_(OomCounter::find("")),
-      waiting_timer_(loop_),
-      barrier_timer_(loop_),
-      conclusion_({.shutdown = config.shutdown_timeout, .leave = config.leave_timeout}),
-      stage_timer_(loop_),
-      stage_poll_(loop_),
-      sweep_(loop_, containment_) {
-  environment_.erase("LOCKSTEP_RDZV_TOKEN");  // the agents' own
-}
+      signal_rules_(config.signals, config.forwarded_signals),
+      watchdogs_(
+          loop_, containment_, [this] { return workers_.living(); }, *this),
+      end_(node_, {loop_, console_, containment_, membership_, workers_, history_, health_port_}) {}
 
 Result<int> NodeAgent::run() {
   const Status ready = prepare();
@@ -114,136 +69,299 @@ Result<int> NodeAgent::run() {
     return Failure(ready.error());
   }
   signals_->poll();  // a signal that came before now ends the job before anything is started
-  if (group_.state() == State::waiting) apply(group_.on({EventKind::begin}));
+  if (group_.state() == State::waiting) feed({EventKind::begin});
   loop_.run();  // until the end of the job stops it
-  if (rendezvous_error_ && attempts_ == 0) return Failure(*rendezvous_error_);
-  return exit_code_;
+  if (reasons_.rendezvous_error && history_.attempts_total() == 0)
+    return Failure(*reasons_.rendezvous_error);
+  return end_.exit_code();
 }
 
+// --- setting up ---
+
 Status NodeAgent::prepare() {
+  const launch::LaunchConfig& config = node_.config;
   console_.take_log();
-  if (config_.report_file) LOCKSTEP_TRY(check_writable(*config_.report_file));
-  open_files_ = io::raise_open_files_limit();  // thousands of store connections
+  if (config.report_file) LOCKSTEP_TRY(check_writable(*config.report_file));
   LOCKSTEP_TRY_ASSIGN(signals_,
                       SignalSource::open(loop_, [this](int signal) { on_signal(signal); }));
-  if (const proc::Guardian* guardian = containment_.guardian()) {
-    guardian_watch_ = std::make_unique<io::Watch>(loop_, guardian->pidfd.get());
-    guardian_watch_->start(io::kReadable, [this](int) { on_guardian_gone(); });
-  }
-  LOCKSTEP_TRY_ASSIGN(cpu_binding_, plan_cpu_binding(config_.numa_binding, config_.nproc));
+  watch_guardian();
+  LOCKSTEP_TRY(workers_.prepare());
   sweep_earlier_run();
-  rendezvous::NodeOffer offer;
-  offer.role = config_.role;
-  offer.local_world_size = config_.nproc;
-  offer.host = node_name_;
-  if (config_.node_rank_given) offer.node_rank = config_.node_rank;
-  offer.max_restarts = config_.max_restarts;
-  offer.replacement = config_.replacement;
-  offer.launched = {.name = rendezvous::launched_name(config_.entrypoint),
-                    .arguments = config_.entrypoint_arguments,
-                    .any = config_.conf.text("entrypoint") == "any",
-                    .version = LOCKSTEP_VERSION};
-  rendezvous_ = launch::make_backend(loop_, config_, std::move(offer),
-                                     [this](const std::string& addr) { return offer_store(addr); });
-  rendezvous_->on_interruption(
-      [this](const rendezvous::Interruption& what) { on_interruption(what); });
-  LOCKSTEP_TRY(open_watchdogs());
-  open_health_port();
+  LOCKSTEP_TRY(watchdogs_.open(node_));
+  health_port_ = open_health_port(loop_, node_.environment, [this] { return view(); });
   return {};
+}
+
+void NodeAgent::watch_guardian() {
+  const proc::Guardian* guardian = containment_.guardian();
+  if (guardian == nullptr) return;
+  guardian_watch_ = std::make_unique<io::Watch>(loop_, guardian->pidfd.get());
+  guardian_watch_->start(io::kReadable, [this](int) { on_guardian_gone(); });
 }
 
 void NodeAgent::sweep_earlier_run() const {
-  if (config_.job_name.empty() || containment_.rung() == proc::Rung::none) return;
-  const auto killed = proc::kill_leftovers(config_.job_name);
+  const std::string& job = node_.config.job_name;
+  if (job.empty() || containment_.rung() == proc::Rung::none) return;
+  const auto killed = proc::kill_leftovers(job);
   if (!killed.empty())
     log::warning("ended {} processes that an earlier run of job '{}' had left on this node",
-                 killed.size(), printable(config_.job_name));
+                 killed.size(), printable(job));
 }
 
-Status NodeAgent::open_logs() {
-  if (config_.logs.disabled) return {};
-  LOCKSTEP_TRY_ASSIGN(run_dir_, logs::create_run_dir(config_.logs.base_dir, config_.run_id));
-  log::info("log directory: {}", run_dir_->path());
-  return {};
+// --- what the table decides ---
+
+void NodeAgent::feed(Event event) {
+  for (const Action& action : group_.on(event))
+    carry_out(action);
 }
 
-Status NodeAgent::open_watchdogs() {
-  const auto enabled = environment_.find("TORCHELASTIC_ENABLE_FILE_TIMER");
-  if (enabled != environment_.end() && enabled->second == "1") {
-    const auto given = environment_.find("TORCHELASTIC_TIMER_FILE");
-    const std::string path = given != environment_.end() && !given->second.empty()
-                                 ? given->second
-                                 : "/tmp/watchdog_timer_" + random_uuid4();
-    LOCKSTEP_TRY_ASSIGN(
-        file_timer_,
-        FileTimer::open(
-            loop_, path,
-            [this](const FileTimerTable::Expired& expired) {
-              const auto pid = containment_.find_descendant(expired.pid);
-              if (!pid)
-                return;  // not one of ours: whoever wrote that can't make us kill a stranger
-              why_stopped_ = fmt::format("the timer '{}' of process {} on {} expired",
-                                         printable(expired.scope_id), expired.pid, node_name_);
-              log::error("{}; sending {} to it and ending the job", why_stopped_,
-                         proc::signal_name(expired.signal));
-              history_.attempt_ends(AttemptEnd::watchdog, why_stopped_);
-              timed_out_ = *pid;
-              kill(*pid, expired.signal);
-              apply(group_.on({EventKind::unhealthy}));
-            },
-            [this](pid_t pid) { return containment_.find_descendant(pid).has_value(); }));
-    environment_["TORCHELASTIC_TIMER_FILE"] = path;
+void NodeAgent::carry_out(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::join:
+      return join();
+    case ActionKind::arm_pause:
+      return restart_pause_.start([this] { feed({EventKind::pause_over}); });
+    case ActionKind::start_attempt:
+      return start_attempt();
+    case ActionKind::tell_failure:
+      return tell_failure(action.value != 0);
+    case ActionKind::tell_stop:
+      return membership_.tell_stop();
+    case ActionKind::enter_barrier:
+      return membership_.enter_barrier();
+    case ActionKind::stop_workers:
+      restart_pause_.attempt_ended();
+      return workers_.stop(action.value);
+    case ActionKind::kill_workers:
+      restart_pause_.attempt_ended();
+      return workers_.kill();
+    case ActionKind::arm_doubt:
+      return doubt_.start(kDoubt, [this] { feed({EventKind::doubt_over}); });
+    case ActionKind::arm_grace:
+      return workers_.arm_grace();
+    case ActionKind::arm_kill_limit:
+      return workers_.arm_kill_limit();
+    case ActionKind::disarm:
+      return workers_.disarm();
+    case ActionKind::finish:
+      return finish();
   }
-  const auto limit = environment_.find("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
-  const auto seconds = limit == environment_.end() ? std::nullopt : parse_float(limit->second);
-  if (!seconds || *seconds <= 0) return {};
-  stuck_watch_ = std::make_unique<StuckWatch>(
-      loop_, std::chrono::duration_cast<io::Duration>(std::chrono::duration<double>(*seconds)),
-      [this] {
-        std::vector<pid_t> pids;
-        for (const Worker& worker : workers_)
-          if (worker.child && worker.child->alive()) pids.push_back(worker.child->pid());
-        return pids;
-      },
-      [this](pid_t pid) {
-        if (group_.state() != State::running) return;
-        why_stopped_ = fmt::format(
-            "process {} on {} has been stuck in the kernel for longer than {} s: it is {}", pid,
-            node_name_, environment_["TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"],
-            what_holds("/proc", pid));
-        log::error("{}; ending the job", why_stopped_);
-        history_.attempt_ends(AttemptEnd::watchdog, why_stopped_);
-        apply(group_.on({EventKind::unhealthy}));
-      });
-  return {};
 }
 
-void NodeAgent::open_health_port() {
-  const auto given = environment_.find("TORCHELASTIC_HEALTH_CHECK_PORT");
-  if (given == environment_.end() || strip(given->second).empty()) return;
-  const auto port = parse_int(given->second);
-  if (!port || *port < 0 || *port > 65535) {
-    log::warning("TORCHELASTIC_HEALTH_CHECK_PORT={} is no port; no health check is served",
-                 printable(given->second));
-    return;
-  }
-  http::Handlers handlers;
-  handlers["/health"] = [this](const http::Request&) { return health(); };
-  handlers["/metrics"] = [this](const http::Request&) {
-    return http::Response{200, std::string(status::kMetricsContentType),
-                          status::metrics_text(metrics())};
+// A new attempt begins on a clean node.
+void NodeAgent::join() {
+  membership_.stop_waiting();
+  restart_pause_.cancel();
+  const auto join_next = [this] {
+    emit(node_event(view(), "RENDEZVOUS"));
+    membership_.join();
   };
-  // Every interface: whoever set the port wants it probed from outside (a kubelet).
-  auto server =
-      http::Server::listen(loop_, "", static_cast<std::uint16_t>(*port), std::move(handlers));
-  if (!server) {
-    // The job does not depend on being watched.
-    Error error = std::move(server).error();
-    host::name_port_holder(error, static_cast<int>(*port));
-    log::warning("no health check is served: {}", error.message);
-    return;
+  if (history_.attempts_total() == 0) return join_next();
+  workers_.sweep_leftovers(Conclusion::kKillLimit, join_next);
+}
+
+void NodeAgent::start_attempt() {
+  const Round& round = membership_.round();
+  if (history_.attempts_total() > 0) {
+    FailureReport before;
+    before.failures = workers_.failures();
+    before.stop_sent_ms = workers_.stop_sent_ms();
+    log::warning("{}", restart_notice({.counted = restart_pause_.counted(),
+                                       .restarts = round.restarts,
+                                       .restarts_left = group_.remaining_restarts(),
+                                       .nodes = round.group_world_size},
+                                      history_, before));
   }
-  health_server_ = std::move(*server);
+  reasons_.why_stopped.clear();
+  restart_pause_.attempt_started();
+  history_.attempt_started({.at_ms = unix_ms(),
+                            .restarts = round.restarts,
+                            .nodes = round.group_world_size,
+                            .group_rank = round.group_rank,
+                            .first_rank = round.base_rank,
+                            .workers = node_.config.nproc,
+                            .world_size = round.world_size});
+  const Status started = start_workers();
+  if (started) return;
+  reasons_.start_error = started.error();
+  history_.attempt_ends(AttemptEnd::start, started.error().message);
+  feed({EventKind::spawn_failed, static_cast<int>(workers_.living().size())});
+}
+
+Status NodeAgent::start_workers() {
+  const Round& round = membership_.round();
+  LOCKSTEP_TRY(workers_.open_attempt(round));
+  history_.logs_in(workers_.logs().attempt_dir());
+  emit(node_event(view(), "ASSIGN_WORKER_RANKS"));
+  return workers_.start(round);
+}
+
+void NodeAgent::tell_failure(bool final) {
+  std::string line = reasons_.why_stopped;
+  if (reasons_.start_error)
+    line = fmt::format("workers on {} could not be started: {}", node_.name,
+                       reasons_.start_error->message);
+  if (!workers_.failures().empty()) line = failure_line(workers_.failures().back());
+  membership_.tell_failure(line, final);
+}
+
+void NodeAgent::finish() {
+  membership_.stop_waiting();
+  workers_.cancel_sweep();
+  const launch::LaunchConfig& config = node_.config;
+  JobEnd end = reasons_;
+  end.outcome = group_.outcome();
+  end.title = config.entrypoint;
+  end.run_id = config.run_id;
+  end.node = node_.name;
+  if (!end.default_signal) end.signal = group_.signal();
+  end.stop_sent_ms = workers_.stop_sent_ms();
+  end_.begin(std::move(end));
+}
+
+// --- what happens on other nodes ---
+
+void NodeAgent::on_joined(const Round& round, bool counted) {
+  if (history_.attempts_total() == 0)
+    if (const Status opened = workers_.logs().open(); !opened)
+      return on_join_failed(opened.error());
+  const bool pause = restart_pause_.agreed(counted);
+  feed({EventKind::joined, round.restarts, round.max_restarts, pause});
+}
+
+void NodeAgent::on_join_failed(Error error) {
+  reasons_.rendezvous_error = std::move(error);
+  feed({EventKind::join_failed});
+}
+
+void NodeAgent::on_spare_over() {
+  if (history_.attempts_total() == 0)
+    log::warning("the job has ended; this node was a spare and was never used: nothing ran here");
+  else
+    log::info("the job has ended; this node was a spare in the end");
+  feed({EventKind::spare_over});
+}
+
+void NodeAgent::on_interruption(rendezvous::Interruption::Kind kind, const std::string& why) {
+  if (is_over()) return;
+  const bool end = kind == rendezvous::Interruption::Kind::end;
+  reasons_.why_stopped = why;
+  if (!group_.stop_ordered())
+    log::warning("{} the workers of this node: {}", end ? "ending" : "stopping", why);
+  const auto actions = group_.on({end ? EventKind::end : EventKind::rejoin});
+  // A worker's failure here was the lost node's fault, where the group now joins because of that.
+  const bool explains =
+      !end && (group_.cause() == Cause::rejoin || group_.state() == State::joining);
+  history_.attempt_ends(AttemptEnd::nodes, why, explains);
+  for (const Action& action : actions)
+    carry_out(action);
+}
+
+void NodeAgent::on_barrier_over() {
+  feed({EventKind::barrier_over});
+}
+
+// --- what happens to workers ---
+
+void NodeAgent::on_worker_started(const Worker& worker) {
+  emit(worker_event(view(), "START", worker));
+}
+
+void NodeAgent::on_worker_ended(const Worker& worker, const WorkerFailure* failure) {
+  if (failure == nullptr) {
+    emit(worker_event(view(), "SUCCEEDED", worker));
+    feed({EventKind::worker_ok});
+  } else {
+    if (failure->after_stop) {
+      emit(worker_event(view(), "TERMINATED", worker));
+    } else {
+      history_.attempt_ends(AttemptEnd::worker, failure_line(*failure));
+      emit(worker_event(view(), "FAILED", worker, failure));
+    }
+    restart_pause_.attempt_ended();
+    feed({EventKind::worker_failed});
+  }
+  if (group_.live() == 0) history_.workers_ended(unix_ms());
+}
+
+void NodeAgent::on_grace_over() {
+  feed({EventKind::grace_over});
+}
+
+void NodeAgent::on_timer_expired(pid_t pid, int signal, const std::string& why) {
+  reasons_.why_stopped = why;
+  log::error("{}; sending {} to it and ending the job", why, proc::signal_name(signal));
+  history_.attempt_ends(AttemptEnd::watchdog, why);
+  workers_.kill_timed_out(pid, signal);
+  feed({EventKind::unhealthy});
+}
+
+void NodeAgent::on_stuck_worker(const std::string& why) {
+  if (group_.state() != State::running) return;
+  reasons_.why_stopped = why;
+  log::error("{}; ending the job", why);
+  history_.attempt_ends(AttemptEnd::watchdog, why);
+  feed({EventKind::unhealthy});
+}
+
+// --- who wants the end of it ---
+
+void NodeAgent::on_signal(int signal) {
+  const bool ignored = signal == SIGHUP && proc::is_ignored(SIGHUP);
+  switch (signal_rules_.meaning(signal, ignored, io::Clock::now())) {
+    case SignalRules::Meaning::nothing:
+      return;
+    case SignalRules::Meaning::reap:
+      return workers_.reap_orphans();
+    case SignalRules::Meaning::resize:
+      return workers_.resize_terminals();
+    case SignalRules::Meaning::forward:
+      return workers_.forward(signal);
+    case SignalRules::Meaning::stop:
+      return is_over() ? end_.hurry() : stop_by_signal(signal);
+    case SignalRules::Meaning::urgent:
+      if (is_over()) return end_.hurry();
+      end_.lose_patience();
+      return feed({EventKind::urgent, signal});
+  }
+}
+
+void NodeAgent::stop_by_signal(int signal) {
+  log::warning("received {}, {}", proc::signal_name(signal),
+               group_.live() == 0 ? "leaving" : "shutting down workers");
+  history_.attempt_ends(AttemptEnd::signal,
+                        fmt::format("{} received {}", node_.name, proc::signal_name(signal)));
+  if (signal_rules_.is_listed(signal)) return feed({EventKind::stop_signal, signal});
+  // Its default action would be to die and leave the workers: stop them first.
+  reasons_.signal = signal;
+  reasons_.default_signal = true;
+  feed({EventKind::stop_signal, signal == SIGINT ? SIGINT : SIGTERM});
+}
+
+void NodeAgent::on_guardian_gone() {
+  guardian_watch_.reset();
+  log::error("the guardian was killed; ending the job");
+  end_.lose_patience();
+  if (is_over()) return;
+  history_.attempt_ends(AttemptEnd::signal, "the guardian on " + node_.name + " was killed");
+  feed({EventKind::urgent, SIGKILL});
+}
+
+// --- for those who watch ---
+
+JobView NodeAgent::view() const {
+  return {.node = node_,
+          .round = membership_.round(),
+          .attempts = history_.attempts_total(),
+          .workers_alive = group_.live(),
+          .remaining_restarts = group_.remaining_restarts(),
+          .failures = workers_.failures_total(),
+          .healthy = !group_.stop_ordered() && !is_over()};
+}
+
+void NodeAgent::emit(const status::Event& event) {
+  if (node_.config.event_handler == launch::EventHandler::null) return;
+  console_.write(logs::Stream::err, status::event_json(event) + "\n");
 }
 
 }  // namespace lockstep::agent

@@ -1,0 +1,72 @@
+// The driver of the Conclusion table: when the last worker has ended it carries the job to its end,
+// tells the outcome and stops the loop.
+#pragma once
+
+#include "agent/conclusion.h"
+#include "agent/job_end.h"
+#include "agent/job_history.h"
+#include "agent/membership.h"
+#include "agent/node.h"
+#include "agent/workers.h"
+#include "http/server.h"
+#include "io/loop.h"
+#include "logs/console.h"
+#include "proc/containment.h"
+
+#include <sys/types.h>
+
+#include <memory>
+#include <vector>
+
+namespace lockstep::agent {
+
+class EndOfJob {
+ public:
+  struct Owners {
+    io::Loop& loop;
+    logs::Console& console;
+    proc::Containment& containment;
+    Membership& membership;
+    Workers& workers;
+    JobHistory& history;
+    std::unique_ptr<http::Server>& health_port;
+  };
+
+  EndOfJob(const Node& node, Owners owners);
+
+  // In the next turn of the loop: the caller may be a callback of what the end releases.
+  // `end` need not hold the failures of the last attempt: an abandoned worker may still end.
+  void begin(JobEnd end);
+  // Somebody asks for the end again.
+  void hurry() { feed(Conclusion::Event::hurry); }
+  // Wait for nothing any more; also before begin().
+  void lose_patience() { feed(Conclusion::Event::no_patience); }
+
+  int exit_code() const { return exit_code_; }
+
+ private:
+  void enter();
+  void feed(Conclusion::Event event);
+  void feed_soon(Conclusion::Event event);
+  void carry_out(const Conclusion::Actions& actions);
+  void carry_out(const Conclusion::Action& action);
+  void terminate_leftovers() const;
+  void watch_leftovers();
+  void exchange_reports(Conclusion::Duration limit);
+  void tell();
+  void leave();
+  void close();
+  void watch_console();
+
+  const Node& node_;
+  Owners owners_;
+  Conclusion conclusion_;
+  io::Timer limit_;
+  io::Timer next_;  // of the next look, or of what is fed soon
+  JobEnd end_;
+  std::vector<pid_t> leftovers_;
+  std::vector<rendezvous::NodeReport> reports_;  // of all nodes
+  int exit_code_ = 1;
+};
+
+}  // namespace lockstep::agent

@@ -1,0 +1,76 @@
+#include "agent/job_logs.h"
+
+#include "base/log.h"
+#include "codec/python_template.h"
+#include "logs/line_prefix.h"
+
+#include <utility>
+
+namespace lockstep::agent {
+namespace {
+
+logs::CaptureRules capture_rules_of(const launch::LogConfig& config) {
+  logs::CaptureRules rules;
+  rules.redirects = config.redirects;
+  rules.tee = config.tee;
+  rules.max_log_size = config.max_size;
+  rules.duplicate_stdout_filters = config.duplicate_stdout_filters;
+  rules.duplicate_stderr_filters = config.duplicate_stderr_filters;
+  if (config.filter)
+    rules.shown =
+        logs::CaptureRules::Shown{config.filter->local_ranks, config.filter->global_ranks};
+  return rules;
+}
+
+}  // namespace
+
+JobLogs::JobLogs(const Node& node) : node_(node), rules_(capture_rules_of(node.config.logs)) {}
+
+Status JobLogs::open() {
+  const launch::LaunchConfig& config = node_.config;
+  if (config.logs.disabled) return {};
+  LOCKSTEP_TRY_ASSIGN(run_dir_, logs::create_run_dir(config.logs.base_dir, config.run_id));
+  log::info("log directory: {}", run_dir_->path());
+  return {};
+}
+
+Status JobLogs::open_attempt(int restarts) {
+  attempt_dir_.reset();
+  if (!run_dir_) return {};
+  LOCKSTEP_TRY_ASSIGN(attempt_dir_, run_dir_->create_attempt(restarts, node_.config.nproc));
+  return {};
+}
+
+Result<logs::FilteredFiles> JobLogs::open_filtered() const {
+  if (!attempt_dir_) return logs::FilteredFiles{};
+  return logs::open_filtered_files(rules_, *attempt_dir_);
+}
+
+logs::CapturePlan JobLogs::plan(const WorkerSpec& spec, const logs::FilteredFiles& filtered) const {
+  std::string prefix = codec::substitute(node_.config.logs.prefix_template,
+                                         {{"role_name", node_.config.role},
+                                          {"local_rank", std::to_string(spec.local_rank)},
+                                          {"rank", std::to_string(spec.rank)},
+                                          {"hostname", node_.host_name},
+                                          {"time", std::string(1, logs::LinePrefix::kTime)}});
+  return logs::plan_capture(rules_, attempt_dir_ ? &*attempt_dir_ : nullptr, filtered,
+                            spec.local_rank, spec.rank, std::move(prefix));
+}
+
+std::string JobLogs::error_file(int local_rank) const {
+  return attempt_dir_ ? attempt_dir_->error_file(local_rank) : "";
+}
+
+std::string JobLogs::attempt_dir() const {
+  return attempt_dir_ ? attempt_dir_->path : "";
+}
+
+// Where no worker ever ran the input was bad, and bad input leaves no directory behind. A job that
+// wrote no file leaves none either, where the directory is of our choice.
+void JobLogs::remove_unused(bool ran) const {
+  if (!run_dir_) return;
+  if (!ran) return run_dir_->remove_unused();
+  if (!node_.config.logs.base_dir) run_dir_->remove_empty();
+}
+
+}  // namespace lockstep::agent

@@ -1,0 +1,179 @@
+#include "agent/membership.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "host/port_owner.h"
+#include "launch/backend_choice.h"
+#include "rendezvous/host_finder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::agent {
+namespace {
+
+rendezvous::NodeOffer offer_of(const Node& node) {
+  const launch::LaunchConfig& config = node.config;
+  rendezvous::NodeOffer offer;
+  offer.role = config.role;
+  offer.local_world_size = config.nproc;
+  offer.host = node.name;
+  if (config.node_rank_given) offer.node_rank = config.node_rank;
+  offer.max_restarts = config.max_restarts;
+  offer.replacement = config.replacement;
+  offer.launched = {.name = rendezvous::launched_name(config.entrypoint),
+                    .arguments = config.entrypoint_arguments,
+                    .any = config.conf.text("entrypoint") == "any",
+                    .version = LOCKSTEP_VERSION};
+  return offer;
+}
+
+}  // namespace
+
+Membership::Membership(io::Loop& loop, const Node& node, Listener& listener)
+    : loop_(loop),
+      node_(node),
+      listener_(listener),
+      backend_(launch::make_backend(loop, node.config, offer_of(node),
+                                    [this](const std::string& addr) { return offer_store(addr); })),
+      notices_(loop),
+      barrier_timer_(loop) {
+  backend_->on_interruption([this](const rendezvous::Interruption& what) {
+    listener_.on_interruption(what.kind, printable(what.why, kMostWords));
+  });
+}
+
+// A port that all nodes know beforehand is only that of a single node: of several nodes only the
+// static backend has one, and keeps its own store there.
+Result<rendezvous::StorePlace> Membership::offer_store(const std::string& addr) {
+  if (store_) {
+    store_->purge();
+    return rendezvous::StorePlace{addr, store_->port()};
+  }
+  const launch::LaunchConfig& config = node_.config;
+  store::ServerOptions options;
+  options.host = rendezvous::listening_place(addr);
+  options.port = config.private_store || config.max_nodes > 1 ? 0 : config.master_port;
+  auto server = store::Server::listen(loop_, options);
+  if (!server) {
+    Error error = std::move(server).error();
+    host::name_port_holder(error, options.port);
+    if (error.code == Errc::already_exists)
+      error.hint =
+          "choose another --master-port, or leave it out: a single node then takes a free one";
+    return Failure(std::move(error));
+  }
+  store_ = std::move(*server);
+  return rendezvous::StorePlace{addr, store_->port()};
+}
+
+void Membership::join() {
+  awaited_ = Awaited::round;
+  notices_.start(*backend_);
+  if (open_) return join_round();
+  backend_->open([this](const Result<void>& opened) {
+    open_ = opened.has_value();
+    if (awaited_ != Awaited::round) return;
+    open_ ? join_round() : join_failed(opened.error());
+  });
+}
+
+void Membership::join_round() {
+  backend_->join([this](Result<std::optional<Round>> outcome) {
+    if (awaited_ == Awaited::round) joined(std::move(outcome));
+  });
+}
+
+void Membership::joined(Result<std::optional<Round>> outcome) {
+  if (!outcome) return join_failed(std::move(outcome).error());
+  stop_waiting();
+  if (!*outcome) return listener_.on_spare_over();
+  const bool counted = (*outcome)->restarts != round_.restarts;
+  round_ = std::move(**outcome);
+  if (notices_.expects_an_end())
+    log::warning("waited for {} s: {}", notices_.waited().count(),
+                 node_.config.min_nodes == node_.config.max_nodes
+                     ? fmt::format("all {} nodes are here", round_.group_world_size)
+                     : fmt::format("{} nodes are here", round_.group_world_size));
+  if (const Status sane = rendezvous::check_ranks(round_, node_.config.nproc); !sane)
+    return join_failed(sane.error());
+  say_joined();
+  listener_.on_joined(round_, counted);
+}
+
+void Membership::say_joined() {
+  for (const std::string& note : round_.notes)
+    if (std::find(said_.begin(), said_.end(), note) == said_.end())
+      log::warning("{}", printable(note, kMostWords));
+  said_ = round_.notes;
+  if (round_.group_world_size == 1) return;
+  log::info("round {}: node {} of {}, ranks {} to {} of {}, workers meet at {}:{}", round_.number,
+            round_.group_rank, round_.group_world_size, round_.base_rank,
+            round_.base_rank + node_.config.nproc - 1, round_.world_size,
+            printable(round_.master_addr), round_.master_port);
+}
+
+void Membership::join_failed(Error error) {
+  stop_waiting();
+  listener_.on_join_failed(std::move(error));
+}
+
+void Membership::enter_barrier() {
+  awaited_ = Awaited::barrier;
+  notices_.start(*backend_);
+  const auto limit = node_.config.exit_barrier_timeout;
+  if (limit.count() == 0) return barrier_timer_.start({}, [this] { barrier_over(); });
+  // Backends with a barrier of torchrun's have this limit too, and more to say at its end.
+  barrier_timer_.start(limit + std::chrono::milliseconds(500), [this, limit] {
+    log::warning("the workers of other nodes still run after {} s; this node does not wait longer",
+                 limit.count());
+    barrier_over();
+  });
+  backend_->finish([this](const Result<void>& all) {
+    if (awaited_ != Awaited::barrier) return;
+    if (!all) log::warning("{}", all.error().message);
+    barrier_over();
+  });
+}
+
+void Membership::barrier_over() {
+  stop_waiting();
+  listener_.on_barrier_over();
+}
+
+void Membership::stop_waiting() {
+  awaited_ = Awaited::nothing;
+  notices_.cancel();
+  barrier_timer_.cancel();
+}
+
+void Membership::tell_failure(const std::string& line, bool final) {
+  backend_->tell_failure(line, final);
+}
+
+void Membership::tell_stop() {
+  backend_->tell_stop();
+}
+
+void Membership::exchange_reports(const std::string& own, std::chrono::milliseconds limit,
+                                  std::function<void(std::vector<rendezvous::NodeReport>)> done) {
+  backend_->exchange_reports({node_.name, round_.group_rank, own}, limit, std::move(done));
+}
+
+void Membership::leave(rendezvous::Departure how, std::function<void()> done) {
+  backend_->leave(how, [done = std::move(done)](const Result<void>& left) {
+    if (!left) log::debug("leaving the rendezvous: {}", left.error().message);
+    done();
+  });
+  notices_.start_staying(*backend_);
+}
+
+void Membership::close() {
+  stop_waiting();
+  backend_.reset();
+  store_.reset();
+}
+
+}  // namespace lockstep::agent

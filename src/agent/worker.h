@@ -1,0 +1,28 @@
+// One worker of the attempt under way.
+#pragma once
+
+#include "agent/worker_spec.h"
+#include "io/loop.h"
+#include "logs/capture.h"
+#include "proc/spawn.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lockstep::agent {
+
+struct Worker {
+  WorkerSpec spec;
+  // The paths of its files, empty where there is no such file.
+  std::string error_file;
+  std::string stdout_log;
+  std::string stderr_log;
+  std::unique_ptr<logs::Capture> capture;
+  std::optional<proc::Child> child;  // nullopt: it could not be started
+  std::unique_ptr<io::Watch> end_watch;
+
+  bool is_alive() const { return child && child->alive(); }
+};
+
+}  // namespace lockstep::agent

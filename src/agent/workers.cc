@@ -1,0 +1,261 @@
+#include "agent/workers.h"
+
+#include "agent/clock_ms.h"
+#include "agent/cpu_binding.h"
+#include "agent/d_state.h"
+#include "agent/full_disk.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "io/open_files.h"
+#include "proc/leftovers.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::agent {
+namespace {
+// How long the kernel may take to end a killed process before we give up on it.
+constexpr std::chrono::seconds kKillLimit{10};
+// Workers that take their time to stop are named.
+constexpr std::chrono::seconds kNameFirst{5};
+constexpr std::chrono::seconds kNameEvery{10};
+constexpr std::size_t kMostNames = 4;
+}  // namespace
+
+Workers::Workers(io::Loop& loop, logs::Console& console, const proc::Containment& containment,
+                 const Node& node, Listener& listener)
+    : loop_(loop),
+      console_(console),
+      containment_(containment),
+      node_(node),
+      listener_(listener),
+      logs_(node),
+      sweep_(loop, containment),
+      oom_(OomCounter::find("")),
+      grace_(loop),
+      naming_(loop) {}
+
+Status Workers::prepare() {
+  open_files_ = io::raise_open_files_limit();  // thousands of store connections
+  LOCKSTEP_TRY_ASSIGN(cpu_binding_,
+                      plan_cpu_binding(node_.config.numa_binding, node_.config.nproc));
+  return {};
+}
+
+Status Workers::open_attempt(const Round& round) {
+  workers_.clear();
+  failures_.clear();
+  stop_sent_ms_.reset();
+  oom_before_ = oom_.read();
+  return logs_.open_attempt(round.restarts);
+}
+
+Status Workers::start(const Round& round) {
+  AttemptFacts facts;
+  if (containment_.rung() != proc::Rung::none)
+    facts.agent_tag = proc::agent_tag(node_.config.job_name);
+  for (int rank = 0; rank < node_.config.nproc; ++rank)
+    facts.error_files.push_back(logs_.error_file(rank));
+  const auto specs = make_worker_specs(node_.config, round, facts, node_.environment);
+  LOCKSTEP_TRY_ASSIGN(const logs::FilteredFiles filtered, logs_.open_filtered());
+  const auto path = node_.environment.find("PATH");
+  LOCKSTEP_TRY_ASSIGN(
+      const std::string executable,
+      proc::find_executable(node_.config.command.at(0),
+                            path == node_.environment.end() ? "/bin:/usr/bin" : path->second));
+  workers_.reserve(specs.size());  // watches hold pointers into it
+  for (const WorkerSpec& spec : specs) {
+    Worker& worker = workers_.emplace_back();
+    worker.spec = spec;
+    worker.error_file = facts.error_files[static_cast<std::size_t>(spec.local_rank)];
+    LOCKSTEP_TRY(start_worker(worker, executable, filtered));
+  }
+  return {};
+}
+
+Status Workers::start_worker(Worker& worker, const std::string& executable,
+                             const logs::FilteredFiles& filtered) {
+  logs::CapturePlan plan = logs_.plan(worker.spec, filtered);
+  worker.stdout_log = plan.out.path;
+  worker.stderr_log = plan.err.path;
+  LOCKSTEP_TRY_ASSIGN(worker.capture, logs::Capture::open(loop_, console_, std::move(plan)));
+  proc::SpawnSpec spawn;
+  spawn.executable = executable;
+  spawn.argv = worker.spec.argv;
+  spawn.env = environment_block(worker.spec.env);
+  spawn.stdout_fd = worker.capture->child_stdout_fd();
+  spawn.stderr_fd = worker.capture->child_stderr_fd();
+  spawn.open_files = open_files_;
+  spawn.cpus = cpu_binding_[static_cast<std::size_t>(worker.spec.local_rank)];
+  containment_.apply(spawn);
+  LOCKSTEP_TRY_ASSIGN(worker.child, proc::spawn(spawn));
+  worker.capture->close_child_ends();
+  worker.end_watch = std::make_unique<io::Watch>(loop_, worker.child->pidfd());
+  worker.end_watch->start(io::kReadable, [this, &worker](int) { on_end(worker); });
+  listener_.on_worker_started(worker);
+  return {};
+}
+
+void Workers::note_stop() {
+  if (!stop_sent_ms_) stop_sent_ms_ = unix_ms();
+}
+
+void Workers::stop(int signal) {
+  note_stop();
+  for (const Worker& worker : workers_) {
+    if (!worker.is_alive()) continue;
+    log::warning("sending process {} closing signal {}", worker.child->pid(),
+                 proc::signal_name(signal));
+    worker.child->signal_group(SIGCONT);  // a stopped process can't heed the other one
+    worker.child->signal_group(signal);
+  }
+}
+
+void Workers::kill() {
+  note_stop();
+  for (const Worker& worker : workers_) {
+    if (!worker.is_alive()) continue;
+    log::warning("process {} has to end now: SIGKILL", worker.child->pid());
+    worker.child->signal_group(SIGKILL);
+  }
+}
+
+void Workers::arm_grace() {
+  const auto time = node_.config.shutdown_timeout;
+  grace_end_ = io::Clock::now() + time;
+  name_slow_ones(kNameFirst);
+  grace_.start(time, [this] { listener_.on_grace_over(); });
+}
+
+void Workers::arm_kill_limit() {
+  naming_.cancel();
+  grace_.start(kKillLimit, [this] { listener_.on_grace_over(); });
+}
+
+void Workers::disarm() {
+  naming_.cancel();
+  grace_.cancel();
+}
+
+void Workers::name_slow_ones(io::Duration pause) {
+  naming_.start(pause, [this] {
+    std::vector<std::string> names;
+    for (const Worker& worker : workers_)
+      if (worker.is_alive())
+        names.push_back(fmt::format("rank {} (pid {})", worker.spec.rank, worker.child->pid()));
+    const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+    names.resize(names.size() - more);
+    const auto left = std::chrono::round<std::chrono::seconds>(grace_end_ - io::Clock::now());
+    if (left.count() > 0)
+      log::warning("waiting for {}{} to end; SIGKILL in {} s", join(names, ", "),
+                   more > 0 ? fmt::format(" and {} more", more) : "", left.count());
+    name_slow_ones(kNameEvery);
+  });
+}
+
+void Workers::kill_timed_out(pid_t pid, int signal) {
+  timed_out_ = pid;
+  ::kill(pid, signal);
+}
+
+void Workers::on_end(Worker& worker) {
+  const auto end = worker.child->reap();
+  if (!end) return;
+  worker.end_watch.reset();
+  worker.capture->drain_now();
+  reap_orphans();
+  if (end->ok()) return listener_.on_worker_ended(worker, nullptr);
+  failures_.push_back(failure_of(worker, *end));
+  if (!failures_.back().after_stop) {
+    ++failures_total_;
+    log::error("{}", failed_line(failures_.back(), node_.config.command.at(0)));
+  }
+  listener_.on_worker_ended(worker, &failures_.back());
+}
+
+WorkerFailure Workers::failure_of(const Worker& worker, const proc::Exit& end) const {
+  WorkerFailure failure;
+  failure.global_rank = worker.spec.rank;
+  failure.local_rank = worker.spec.local_rank;
+  failure.host = node_.name;
+  failure.pid = worker.child->pid();
+  failure.exit_code = end.python_code();
+  failure.seen_ms = unix_ms();
+  failure.after_stop = stop_sent_ms_ && timed_out_ != failure.pid;
+  failure.stdout_log = worker.stdout_log;
+  failure.stderr_log = worker.stderr_log;
+  if (!worker.error_file.empty()) {
+    failure.error = read_error_file(worker.error_file);
+    if (failure.error) failure.error_file = worker.error_file;
+  }
+  if (const std::string tail = worker.capture->stderr_tail(); !tail.empty())
+    failure.stderr_tail = split(strip(tail), '\n');
+  failure.tail_holds_stdout = worker.capture->tail_holds_stdout();
+  if (auto note = oom_note(failure.exit_code, oom_before_, oom_.read(), oom_.system_wide());
+      note && !failure.after_stop)
+    failure.notes.push_back(std::move(*note));
+  if (end.core_dumped) failure.notes.emplace_back("core dumped");
+  if (const std::string dir = logs_.attempt_dir(); !dir.empty() && !failure.after_stop)
+    if (auto note = full_disk_note(dir)) failure.notes.push_back(std::move(*note));
+  return failure;
+}
+
+void Workers::forward(int signal) const {
+  for (const pid_t pid : living())
+    ::kill(pid, signal);
+}
+
+void Workers::resize_terminals() const {
+  for (const Worker& worker : workers_)
+    if (worker.capture) worker.capture->resize();
+}
+
+void Workers::reap_orphans() const {
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    const auto is_it = [&info](const Worker& w) {
+      return w.is_alive() && w.child->pid() == info.si_pid;
+    };
+    // A worker is taken by its own watch, and then we look here again.
+    if (std::any_of(workers_.begin(), workers_.end(), is_it)) return;
+    waitpid(info.si_pid, nullptr, 0);
+  }
+}
+
+void Workers::sweep_leftovers(io::Duration limit, std::function<void()> then) {
+  sweep_.start(limit, std::move(then));
+}
+
+void Workers::name_the_abandoned() const {
+  for (const pid_t pid : living())
+    log::error("process {} did not exit after SIGKILL (it is {}); it was abandoned", pid,
+               what_holds("/proc", pid));
+}
+
+void Workers::close_output() {
+  for (Worker& worker : workers_) {
+    if (worker.capture) worker.capture->drain_now();
+    worker.capture.reset();
+  }
+}
+
+std::vector<pid_t> Workers::living() const {
+  std::vector<pid_t> pids;
+  for (const Worker& worker : workers_)
+    if (worker.is_alive()) pids.push_back(worker.child->pid());
+  return pids;
+}
+
+bool Workers::has_run() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& w) { return w.child.has_value(); });
+}
+
+}  // namespace lockstep::agent
