@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "rendezvous/dynamic/state_codec.h"
-#include "rendezvous/exit_barrier.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -31,6 +30,11 @@ std::string names_of(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string nodes_asked(const DynamicSettings& settings) {
+  if (settings.min_nodes == settings.max_nodes) return std::to_string(settings.min_nodes);
+  return fmt::format("{}:{}", settings.min_nodes, settings.max_nodes);
+}
+
 }  // namespace
 
 DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> place,
@@ -39,17 +43,28 @@ DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> pla
       place_(std::move(place)),
       settings_(std::move(settings)),
       offer_store_(std::move(offer_store)),
+      asked_(nodes_asked(settings_.dynamic)),
+      shared_(loop,
+              {.run_id = settings_.run_id,
+               .offer = settings_.offer,
+               .nodes_asked = asked_,
+               .read_timeout = settings_.read_timeout,
+               .exit_barrier_timeout = settings_.exit_barrier_timeout},
+              {.interrupted =
+                   [this](const Interruption& what) {
+                     if (const auto tell = on_interruption_) tell(what);
+                   },
+               .join_again = [this](KeyValueRound::Join done) { join(std::move(done)); },
+               .told =
+                   [this](const FailureRecord& record) {
+                     if (record.gone && !record.final) to_replace_ = record.line;
+                   }}),
       turn_(loop),
-      loss_(loop) {
-  const auto& dynamic = settings_.dynamic;
-  asked_ = dynamic.min_nodes == dynamic.max_nodes
-               ? std::to_string(dynamic.min_nodes)
-               : fmt::format("{}:{}", dynamic.min_nodes, dynamic.max_nodes);
-}
+      loss_(loop) {}
 
 DynamicBackend::~DynamicBackend() {
   turned_away_.reset();
-  board_.reset();
+  shared_.reset();
   driver_.reset();
 }
 
@@ -77,30 +92,14 @@ void DynamicBackend::compare_launches(const Done<void>& done) {
     const auto state =
         stored && stored->text != kNoState ? decode_state(stored->text) : Result<RendezvousState>{};
     if (!state || !state->complete || state->closed) return done({});
-    compare_with_round(place_->keys(), round_prefix(settings_.run_id, state->round), own_info(),
-                       settings_.run_id, done);
+    compare_with_round(place_->keys(), round_prefix(settings_.run_id, state->round),
+                       shared_.own_info(), settings_.run_id, done);
   });
 }
 
-RoleInfo DynamicBackend::own_info() const {
-  RoleInfo info;
-  info.role = settings_.offer.role;
-  info.local_world_size = settings_.offer.local_world_size;
-  info.restarts = restarts_;
-  info.nodes_asked = asked_;
-  info.max_restarts = settings_.offer.max_restarts;
-  info.launched = settings_.offer.launched;
-  info.host = settings_.offer.host;
-  return info;
-}
-
 void DynamicBackend::join(Done<std::optional<Round>> done) {
-  in_round_ = false;
-  in_barrier_ = false;
-  barrier_done_ = nullptr;
-  agreeing_ = nullptr;
   turned_away_.reset();
-  board_.reset();
+  shared_.reset();
   if (driver_) place_->keys().forget_waits();
   if (lost_) return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
   join_until_ = io::Clock::now() + settings_.dynamic.join_timeout;
@@ -121,38 +120,23 @@ void DynamicBackend::agree(RoundResult round, const Done<std::optional<Round>>& 
   all_ours_ = std::all_of(round_.nodes.begin(), round_.nodes.end(),
                           [](const Node& node) { return badge_of(node).has_value(); });
   RankExchange exchange{.round = round_, .own = {}, .offered = {}};
-  exchange.own = own_info();
-  exchange.run_id = settings_.run_id;
   exchange.prefix_of = [id = settings_.run_id](std::int64_t number) {
     return round_prefix(id, number);
   };
-  exchange.timeout = settings_.read_timeout;
   if (round_.rank == 0) {
     auto store = offer_store_(place_->node_address());
     if (!store) return done(tl::make_unexpected(std::move(store).error()));
     exchange.offered = std::move(*store);
   }
-  const std::weak_ptr<const bool> life = life_;
-  agreeing_ = done;
-  exchange_ranks(place_->keys(), exchange, [this, life, done](Result<Assignment> made) {
-    if (life.expired() || !agreeing_) return;
+  shared_.agree(place_->keys(), std::move(exchange), done, [this](const Result<Assignment>& made) {
     if (!made && made.error().code == Errc::timeout && !lost_)
-      return void_round(made.error().message);
-    agreeing_ = nullptr;
-    if (!made) return fail_join(made.error(), done);
-    begin_round(*made, done);
+      return shared_.come_to_nothing(made.error().message);
+    if (!made) return fail_join(made.error(), shared_.take_join());
+    begin_round(*made);
   });
 }
 
-// Somebody went, or came, between the round and its ranks: not the job's end.
-void DynamicBackend::void_round(const std::string& why) {
-  log::warning("round {} came to nothing: {}", round_.round, why);
-  join(std::exchange(agreeing_, nullptr));
-}
-
-void DynamicBackend::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
-  restarts_ = made.restarts;
-  max_restarts_ = std::min(made.max_restarts, settings_.offer.max_restarts);
+void DynamicBackend::begin_round(const Assignment& made) {
   to_replace_.clear();
   if (round_.rank == 0) turned_away_ = watch_turned_away(place_->keys(), round_.prefix);
   looks_at_too_few_ = 0;
@@ -161,35 +145,7 @@ void DynamicBackend::begin_round(const Assignment& made, const Done<std::optiona
   ours.reserve(round_.nodes.size());
   for (const Node& node : round_.nodes)
     ours.push_back(badge_of(node).has_value());
-  board_ = std::make_unique<RoundBoard>(loop_, place_->keys(), round_.prefix,
-                                        static_cast<int>(round_.rank), std::move(ours));
-  in_round_ = true;
-  board_->on_failure([this](const FailureRecord& record) {
-    restarts_ = std::max(restarts_, record.restarts);
-    if (record.gone && !record.final) to_replace_ = record.line;
-    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin,
-              told_line(record, static_cast<int>(round_.rank)));
-  });
-  done(Round{.number = round_.round,
-             .restarts = restarts_,
-             .max_restarts = made.max_restarts,
-             .group_rank = static_cast<int>(round_.rank),
-             .group_world_size = static_cast<int>(round_.world),
-             .base_rank = static_cast<int>(made.ranks.base_rank),
-             .world_size = static_cast<int>(made.ranks.world_size),
-             .role_base_rank = static_cast<int>(made.ranks.role_base_rank),
-             .role_world_size = static_cast<int>(made.ranks.role_world_size),
-             .master_addr = made.workers.addr,
-             .master_port = made.workers.port,
-             .use_agent_store = true,
-             .notes = made.notes});
-}
-
-void DynamicBackend::interrupt(Interruption::Kind kind, std::string why) {
-  if (agreeing_ && kind == Interruption::Kind::rejoin) return void_round(why);
-  if (agreeing_) return std::exchange(agreeing_, nullptr)(fail(Errc::unavailable, std::move(why)));
-  if (!std::exchange(in_round_, false)) return;
-  if (const auto tell = on_interruption_) tell({kind, std::move(why)});
+  shared_.begin(made, {.ours = std::move(ours), .board_prefix = round_.prefix});
 }
 
 // Nodes of the round that its state no longer has.
@@ -199,7 +155,7 @@ std::string DynamicBackend::gone(const RendezvousState& state) const {
     const Node& node = round_.nodes[rank];
     if (state.participants.contains(node) || state.wait_list.contains(node)) continue;
     names.push_back(node.addr);
-    if (board_) board_->miss(static_cast<int>(rank));
+    if (RoundBoard* board = shared_.board()) board->miss(static_cast<int>(rank));
   }
   return names.empty() ? std::string() : names_of(names);
 }
@@ -215,15 +171,17 @@ std::string DynamicBackend::silence_text(const RendezvousState& state) const {
 }
 
 void DynamicBackend::on_watched(const RendezvousState& state) {
-  if (!in_round_ && !agreeing_) return;
+  if (!shared_.active() && shared_.phase() != Phase::agreeing) return;
   warn_of_skew(state);
   if (state.closed) return on_closed();
   if (!state.participants.contains(driver_->self()))
-    return interrupt(Interruption::Kind::rejoin,
-                     "the other nodes had not heard of this one for too long and gave it up");
+    return shared_.interrupt(
+        Interruption::Kind::rejoin,
+        "the other nodes had not heard of this one for too long and gave it up");
   if (const std::size_t waiting = driver_->waiting(state); waiting > 0)
-    return interrupt(Interruption::Kind::rejoin,
-                     fmt::format("{} node{} to join", waiting, waiting == 1 ? " waits" : "s wait"));
+    return shared_.interrupt(
+        Interruption::Kind::rejoin,
+        fmt::format("{} node{} to join", waiting, waiting == 1 ? " waits" : "s wait"));
   // An agent of torchrun's that is in its exit barrier is silent, and so is a dead one.
   if (!all_ours_) return;
   const std::string names = gone(state);
@@ -239,44 +197,34 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
   if (left >= settings_.dynamic.min_nodes) return miss(state, Interruption::Kind::rejoin, why);
   // A survivor that joins again is in no list for a moment.
   if (++looks_at_too_few_ < kLooksToBeSure) return;
-  if (awaits_replacement()) {
+  if (shared_.awaits_replacement()) {
     to_replace_ = why;
-    if (in_round_) ++restarts_;
-    return miss(
-        state, Interruption::Kind::rejoin,
-        fmt::format(
-            "{}; restart {} of {}, and up to {} s for another node to take its place", why,
-            restarts_, max_restarts_,
-            std::chrono::ceil<std::chrono::seconds>(settings_.dynamic.join_timeout).count()));
+    return miss(state, Interruption::Kind::rejoin,
+                shared_.await_replacement(why, settings_.dynamic.join_timeout));
   }
   miss(state, Interruption::Kind::end,
        fmt::format("{}, and {} of at least {} nodes are left", why, left,
                    settings_.dynamic.min_nodes));
 }
 
-// Of a lost node, when too few are left: by any new one of this run id. It costs a restart.
-bool DynamicBackend::awaits_replacement() const {
-  return settings_.offer.replacement && restarts_ < max_restarts_;
-}
-
 // Who hears of it sees only nodes that wait to join again: it is told which one is missing.
 void DynamicBackend::miss(const RendezvousState& state, Interruption::Kind kind,
                           const std::string& why) {
-  for (std::size_t rank = 0; board_ && in_round_ && rank < round_.nodes.size(); ++rank) {
+  for (std::size_t rank = 0; shared_.active() && rank < round_.nodes.size(); ++rank) {
     if (takes_part(state, round_.nodes[rank])) continue;
     const bool final = kind == Interruption::Kind::end;
-    board_->tell({static_cast<int>(rank), why, final, restarts_, true});
+    shared_.tell({static_cast<int>(rank), why, final, shared_.restarts(), true});
     break;
   }
-  interrupt(kind, why);
+  shared_.interrupt(kind, why);
 }
 
 // By somebody who no longer waits in the exit barrier, or never came there; there is no next round.
 void DynamicBackend::on_closed() {
-  if (!barrier_done_ || !std::exchange(seen_closed_, true)) return;  // its end may be on the way
-  in_round_ = false;
+  const bool waits = shared_.phase() == Phase::barrier;
+  if (!waits || !std::exchange(seen_closed_, true)) return;  // its end may be on the way
   place_->keys().forget_waits();
-  std::exchange(barrier_done_, nullptr)(
+  shared_.end_barrier(
       fail(Errc::unavailable,
            "the rendezvous is closed, so not all nodes come to the exit barrier: one has failed or "
            "waits no longer"));
@@ -307,6 +255,7 @@ void DynamicBackend::warn_of_other_settings(const Assignment& made) const {
 
 void DynamicBackend::on_lost(const Error& error) {
   lost_ = error;
+  shared_.lose_store();
   lost_->message = fmt::format("{} is lost: {}", place_->describe(), error.message);
   const std::weak_ptr<const bool> life = life_;
   if (driver_) driver_->lost(*lost_);
@@ -314,22 +263,20 @@ void DynamicBackend::on_lost(const Error& error) {
   // A host that goes in good order has said so, and that may still be on its way to us on another
   // connection. The end of the job as well as its breakdown look like this from the barrier.
   loss_.start(kLastWords, [this] {
-    if (!in_barrier_) interrupt(Interruption::Kind::end, lost_->message);
+    if (shared_.phase() != Phase::barrier)
+      shared_.interrupt(Interruption::Kind::end, lost_->message);
   });
 }
 
 void DynamicBackend::tell_failure(const std::string& line, bool final) {
-  if (!in_round_ || !board_) return;
-  in_round_ = false;
-  board_->tell({static_cast<int>(round_.rank), line, final, restarts_ + (final ? 0 : 1)});
-  if (!final) ++restarts_;
+  shared_.tell_failure(line, final);
 }
 
 // The workers here may take their time: nobody waits for them, and no heartbeat speaks for this
 // node any more.
 void DynamicBackend::tell_stop() {
   if (!driver_ || lost_) return;
-  if (std::exchange(in_round_, false)) say_goodbye(Departure::stopped);
+  if (shared_.stop()) say_goodbye(Departure::stopped);
   driver_->withdraw([this](const Result<void>&) { turn_.start({}, [this] { part(); }); });
 }
 
@@ -337,50 +284,36 @@ void DynamicBackend::tell_stop() {
 void DynamicBackend::part() {
   if (leaving_ || place_->hosts()) return;
   turned_away_.reset();
-  board_.reset();
+  shared_.reset();
   driver_.reset();
   place_->part();
 }
 
 void DynamicBackend::finish(Done<void> done) {
-  if (settings_.exit_barrier_timeout.count() == 0 || lost_ || round_.world == 1)
-    return turn_.start({}, [done = std::move(done)] { done({}); });
-  in_barrier_ = true;
   seen_closed_ = false;
-  barrier_done_ = std::move(done);
-  const std::weak_ptr<const bool> life = life_;
-  enter_exit_barrier(place_->keys(), round_, settings_.exit_barrier_timeout,
-                     [this, life, number = round_.round](const Result<void>& all) {
-                       // An interruption may have come first, and a new round with it.
-                       if (life.expired() || !barrier_done_ || round_.round != number) return;
-                       in_round_ = false;
-                       std::exchange(barrier_done_, nullptr)(all);
-                     });
+  shared_.finish(std::move(done));
 }
 
 void DynamicBackend::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                                       std::function<void(std::vector<NodeReport>)> done) {
-  if (board_ && !lost_) return board_->exchange_reports(own, timeout, std::move(done));
-  turn_.start({}, [own, done = std::move(done)] { done({own}); });
+  shared_.exchange_reports(own, timeout, std::move(done));
 }
 
 void DynamicBackend::leave(Departure how, Done<void> done) {
   // Nobody else fails because this node cannot reach the store.
   if (how == Departure::failed && driver_ && driver_->unheard()) how = Departure::stopped;
-  const bool runs = std::exchange(in_round_, false);
-  const bool had_round = board_ != nullptr;
+  const bool runs = shared_.stop();
+  const bool had_round = shared_.had_round();
   turned_away_.reset();  // its connection is no guest's, whom a host would wait for
   leaving_ = true;
-  agreeing_ = nullptr;
-  in_barrier_ = false;
-  barrier_done_ = nullptr;
+  shared_.take_join();
   leave_deadline_ =
       io::Clock::now() + (how == Departure::stopped
                               ? std::min<io::Duration>(kGoodbye, settings_.dynamic.close_timeout)
                               : settings_.dynamic.close_timeout);
   if (!driver_ || lost_) return turn_.start({}, [done = std::move(done)] { done({}); });
   const auto left = [this, done = std::move(done)](const Result<void>& outcome) {
-    board_.reset();
+    shared_.reset();
     if (!outcome || !place_->hosts()) return done(outcome);
     await_guests(done);
   };
@@ -400,12 +333,12 @@ void DynamicBackend::say_goodbye(Departure how) {
   const bool failed = how == Departure::failed;
   // The host takes with it what the others meet at.
   const bool too_few = listed < settings_.dynamic.min_nodes + 1;
-  const bool replaced = too_few && awaits_replacement();
+  const bool replaced = too_few && shared_.awaits_replacement();
   const bool final = failed || place_->hosts() || (too_few && !replaced);
-  board_->tell({static_cast<int>(round_.rank),
+  shared_.tell({static_cast<int>(round_.rank),
                 fmt::format("{} has left: it {}", place_->node_address(),
                             failed ? "could not start its workers" : "was told to stop"),
-                final, restarts_ + (replaced && !final ? 1 : 0), true});
+                final, shared_.restarts() + (replaced && !final ? 1 : 0), true});
 }
 
 // Others may still have to hear that all is over: a host that goes takes the answers with it.
@@ -431,14 +364,14 @@ std::string DynamicBackend::staying_for() const {
 
 // A spare's time begins when it is none any more: what its driver counts is not told again here.
 std::optional<io::TimePoint> DynamicBackend::gives_up_at() const {
-  const bool joining = driver_ && join_until_ != io::TimePoint{} && !in_round_ && !in_barrier_;
+  const bool joining = driver_ && join_until_ != io::TimePoint{} && !shared_.active();
   if (!joining || driver_->last_state().redundancy_list.contains(driver_->self())) return {};
   return join_until_;
 }
 
 std::string DynamicBackend::waiting_for() const {
   if (!driver_) return place_->describe();
-  if (in_barrier_)
+  if (shared_.phase() == Phase::barrier)
     return fmt::format(
         "the workers of this node have ended well, those of other nodes ({} in all) "
         "still run",

@@ -8,8 +8,7 @@
 #include "rendezvous/dynamic/dynamic_state.h"
 #include "rendezvous/dynamic/meeting_place.h"
 #include "rendezvous/dynamic/skew_watch.h"
-#include "rendezvous/rank_exchange.h"
-#include "rendezvous/round_board.h"
+#include "rendezvous/key_value_round.h"
 
 #include <chrono>
 #include <memory>
@@ -45,20 +44,18 @@ class DynamicBackend : public Backend {
   std::optional<io::TimePoint> gives_up_at() const override;
 
  private:
+  using Phase = KeyValueRound::Phase;
+
   void compare_launches(const Done<void>& done);
-  RoleInfo own_info() const;
-  bool awaits_replacement() const;
   void agree(RoundResult round, const Done<std::optional<Round>>& done);
   void fail_join(const Error& error, const Done<std::optional<Round>>& done);
-  void void_round(const std::string& why);
-  void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
+  void begin_round(const Assignment& made);
   void on_watched(const RendezvousState& state);
   void miss(const RendezvousState& state, Interruption::Kind kind, const std::string& why);
   void on_closed();
   void warn_of_skew(const RendezvousState& state);
   void warn_of_other_settings(const Assignment& made) const;
   void on_lost(const Error& error);
-  void interrupt(Interruption::Kind kind, std::string why);
   std::string gone(const RendezvousState& state) const;
   std::string silence_text(const RendezvousState& state) const;
   void say_goodbye(Departure how);
@@ -70,21 +67,15 @@ class DynamicBackend : public Backend {
   DynamicBackendSettings settings_;
   OfferStore offer_store_;
   std::unique_ptr<DynamicDriver> driver_;
-  std::unique_ptr<RoundBoard> board_;
   RoundResult round_;
-  int restarts_ = 0;
-  int max_restarts_ = 0;    // of the round: the lowest
+  std::string asked_;  // --nnodes, as the others are told
+  KeyValueRound shared_;
   std::string to_replace_;  // whose place is free: "b is gone (...)"
   std::unique_ptr<KeyValue::Watch> turned_away_;
   bool leaving_ = false;
-  bool in_round_ = false;                    // and not interrupted yet
   SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly
   bool all_ours_ = false;
-  int looks_at_too_few_ = 0;             // in a row, by which nodes were gone
-  std::string asked_;                    // --nnodes, as the others are told
-  Done<std::optional<Round>> agreeing_;  // on ranks, after the round is known
-  bool in_barrier_ = false;
-  Done<void> barrier_done_;
+  int looks_at_too_few_ = 0;  // in a row, by which nodes were gone
   bool seen_closed_ = false;  // in the barrier
   std::optional<Error> lost_;
   io::Timer turn_;

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "io/listen.h"
 #include "io/resolve.h"
-#include "rendezvous/exit_barrier.h"
 #include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
@@ -33,6 +32,17 @@ EtcdLegacy::EtcdLegacy(io::Loop& loop, EtcdLegacySettings settings, OfferStore o
     : loop_(loop),
       settings_(std::move(settings)),
       offer_store_(std::move(offer_store)),
+      shared_(loop,
+              {.run_id = settings_.run_id,
+               .offer = settings_.offer,
+               .nodes_asked = {},
+               .read_timeout = settings_.read_timeout,
+               .exit_barrier_timeout = settings_.exit_barrier_timeout},
+              {.interrupted =
+                   [this](const Interruption& what) {
+                     if (const auto tell = on_interruption_) tell(what);
+                   },
+               .join_again = [this](KeyValueRound::Join done) { join(std::move(done)); }}),
       turn_(loop) {}
 
 EtcdLegacy::~EtcdLegacy() = default;
@@ -58,16 +68,13 @@ Status EtcdLegacy::open_now() {
                              .self = {.host = host, .id = random_uuid4()}});
   driver_->on_watched([this](const EtcdLegacyDriver::Watched& watched) { on_watched(watched); });
   driver_->on_outage([this](const Error& error) {
-    interrupt(Interruption::Kind::end, "etcd does not answer any more: " + error.message);
+    shared_.interrupt(Interruption::Kind::end, "etcd does not answer any more: " + error.message);
   });
   return {};
 }
 
 void EtcdLegacy::join(Done<std::optional<Round>> done) {
-  in_round_ = false;
-  in_barrier_ = false;
-  agreeing_ = nullptr;
-  board_.reset();
+  shared_.reset();
   keys_.reset();
   driver_->join([this, done = std::move(done)](Result<std::optional<LegacyState>> joined) {
     if (!joined) return done(tl::make_unexpected(std::move(joined).error()));
@@ -80,29 +87,17 @@ void EtcdLegacy::agree(const LegacyState& state, const Done<std::optional<Round>
   round_ = state;
   keys_ = std::make_unique<EtcdV2Store>(*etcd_, driver_->round_folder() + "/kv/");
   RankExchange exchange{.round = result_of(state, driver_->rank()), .own = {}, .offered = {}};
-  exchange.own.role = settings_.offer.role;
-  exchange.own.local_world_size = settings_.offer.local_world_size;
-  exchange.own.restarts = restarts_;
-  exchange.own.max_restarts = settings_.offer.max_restarts;
-  exchange.own.launched = settings_.offer.launched;
-  exchange.own.host = settings_.offer.host;
-  exchange.run_id = settings_.run_id;
-  exchange.timeout = settings_.read_timeout;
   if (driver_->rank() == 0) {
     auto place = offer_place();
     if (!place) return done(tl::make_unexpected(std::move(place).error()));
     exchange.offered = std::move(*place);
   }
-  agreeing_ = done;
-  exchange_ranks(*keys_, exchange,
-                 calls_([this, version = state.version, done](Result<Assignment> made) {
-                   if (!agreeing_ || round_->version != version) return;
-                   if (!made && made.error().code == Errc::timeout)
-                     return void_round(made.error().message);
-                   agreeing_ = nullptr;
-                   if (!made) return done(tl::make_unexpected(std::move(made).error()));
-                   begin_round(*made, done);
-                 }));
+  shared_.agree(*keys_, std::move(exchange), done, [this](const Result<Assignment>& made) {
+    if (!made && made.error().code == Errc::timeout)
+      return shared_.come_to_nothing(made.error().message);
+    if (!made) return shared_.fail_join(made.error());
+    begin_round(*made);
+  });
 }
 
 // Beside torchrun's agents a free port: with this backend their workers expect rank 0 to open the
@@ -113,44 +108,12 @@ Result<StorePlace> EtcdLegacy::offer_place() {
   return StorePlace{node_address_, free.port};
 }
 
-void EtcdLegacy::void_round(const std::string& why) {
-  log::warning("round {} came to nothing: {}", round_->version, why);
-  join(std::exchange(agreeing_, nullptr));
-}
-
-void EtcdLegacy::begin_round(const Assignment& made, const Done<std::optional<Round>>& done) {
-  restarts_ = made.restarts;
-  max_restarts_ = std::min(made.max_restarts, settings_.offer.max_restarts);
+void EtcdLegacy::begin_round(const Assignment& made) {
   std::vector<bool> ours(round_->participants, false);
   for (const auto& [rank, agent] : round_->agents)
     ours[rank] = true;
-  board_ = std::make_unique<RoundBoard>(loop_, *keys_, "", static_cast<int>(driver_->rank()),
-                                        std::move(ours));
-  in_round_ = true;
-  board_->on_failure([this](const FailureRecord& record) {
-    restarts_ = std::max(restarts_, record.restarts);
-    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin, record.line);
-  });
-  done(Round{.number = parse_int(round_->version).value_or(0),
-             .restarts = restarts_,
-             .max_restarts = made.max_restarts,
-             .group_rank = static_cast<int>(driver_->rank()),
-             .group_world_size = static_cast<int>(round_->participants),
-             .base_rank = static_cast<int>(made.ranks.base_rank),
-             .world_size = static_cast<int>(made.ranks.world_size),
-             .role_base_rank = static_cast<int>(made.ranks.role_base_rank),
-             .role_world_size = static_cast<int>(made.ranks.role_world_size),
-             .master_addr = made.workers.addr,
-             .master_port = made.workers.port,
-             .use_agent_store = round_->all_ours(),
-             .notes = made.notes});
-}
-
-void EtcdLegacy::interrupt(Interruption::Kind kind, std::string why) {
-  if (agreeing_ && kind == Interruption::Kind::rejoin) return void_round(why);
-  if (agreeing_) return std::exchange(agreeing_, nullptr)(fail(Errc::unavailable, std::move(why)));
-  if (!std::exchange(in_round_, false)) return;
-  if (const auto tell = on_interruption_) tell({kind, std::move(why)});
+  shared_.begin(
+      made, {.ours = std::move(ours), .board_prefix = "", .use_agent_store = round_->all_ours()});
 }
 
 std::string EtcdLegacy::name_of(std::size_t rank) const {
@@ -159,20 +122,20 @@ std::string EtcdLegacy::name_of(std::size_t rank) const {
 }
 
 void EtcdLegacy::on_watched(const EtcdLegacyDriver::Watched& watched) {
-  if (!in_round_ && !agreeing_) return;
+  if (!shared_.active() && shared_.phase() != Phase::agreeing) return;
   const auto& state = watched.state;
   const bool closed = state && state->status == Status_::closed;
   const bool same = state && state->version == round_->version && state->status == Status_::final;
   if (!closed && !same)
-    return interrupt(Interruption::Kind::rejoin, watched.gone.empty()
-                                                     ? "the other nodes have dissolved the round"
-                                                     : gone_text(watched.gone));
+    return shared_.interrupt(Interruption::Kind::rejoin,
+                             watched.gone.empty() ? "the other nodes have dissolved the round"
+                                                  : gone_text(watched.gone));
   // A full round of ours has no use for them; torchrun's agents start again all the same.
   const bool useless = round_->all_ours() && round_->participants >= settings_.rules.max_nodes;
   if (same && state->waiting > 0 && !useless)
-    return interrupt(Interruption::Kind::rejoin,
-                     fmt::format("{} node{} to join", state->waiting,
-                                 state->waiting == 1 ? " waits" : "s wait"));
+    return shared_.interrupt(Interruption::Kind::rejoin,
+                             fmt::format("{} node{} to join", state->waiting,
+                                         state->waiting == 1 ? " waits" : "s wait"));
   if (!watched.gone.empty()) on_gone(watched.gone, closed);
 }
 
@@ -186,65 +149,46 @@ std::string EtcdLegacy::gone_text(const std::vector<std::size_t>& gone) const {
 }
 
 void EtcdLegacy::on_gone(const std::vector<std::size_t>& gone, bool closed) {
-  if (closed && in_barrier_) return;  // they were done, as we are
+  if (closed && shared_.phase() == Phase::barrier) return;  // they were done, as we are
   const std::string why = gone_text(gone);
-  if (closed) return interrupt(Interruption::Kind::end, why + ", and the rendezvous is closed");
+  if (closed)
+    return shared_.interrupt(Interruption::Kind::end, why + ", and the rendezvous is closed");
   const std::size_t left = round_->participants - std::min(gone.size(), round_->participants);
-  if (left >= settings_.rules.min_nodes) return interrupt(Interruption::Kind::rejoin, why);
-  if (round_->all_ours() && settings_.offer.replacement && restarts_ < max_restarts_) {
-    if (in_round_) ++restarts_;
-    return interrupt(
-        Interruption::Kind::rejoin,
-        fmt::format("{}; restart {} of {}, and up to {} s for another node to take its place", why,
-                    restarts_, max_restarts_,
-                    std::chrono::ceil<std::chrono::seconds>(settings_.rules.join_timeout).count()));
-  }
-  interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left", why,
-                                                 left, settings_.rules.min_nodes));
+  if (left >= settings_.rules.min_nodes) return shared_.interrupt(Interruption::Kind::rejoin, why);
+  if (round_->all_ours() && shared_.awaits_replacement())
+    return shared_.interrupt(Interruption::Kind::rejoin,
+                             shared_.await_replacement(why, settings_.rules.join_timeout));
+  shared_.interrupt(Interruption::Kind::end, fmt::format("{}, and {} of at least {} nodes are left",
+                                                         why, left, settings_.rules.min_nodes));
 }
 
 void EtcdLegacy::tell_failure(const std::string& line, bool final) {
-  if (!in_round_ || !board_) return;
-  in_round_ = false;
-  board_->tell({static_cast<int>(driver_->rank()), line, final, restarts_ + (final ? 0 : 1)});
-  if (!final) ++restarts_;
+  shared_.tell_failure(line, final);
 }
 
 // The others see the lease gone.
 void EtcdLegacy::tell_stop() {
-  if (driver_ && std::exchange(in_round_, false)) driver_->drop_lease([](const Result<void>&) {});
+  if (driver_ && shared_.stop()) driver_->drop_lease([](const Result<void>&) {});
 }
 
 void EtcdLegacy::finish(Done<void> done) {
-  if (settings_.exit_barrier_timeout.count() == 0 || !keys_ || round_->participants == 1)
-    return turn_.start({}, [done = std::move(done)] { done({}); });
-  in_barrier_ = true;
-  enter_exit_barrier(
-      *keys_, result_of(*round_, driver_->rank()), settings_.exit_barrier_timeout,
-      calls_([this, version = round_->version, done = std::move(done)](const Result<void>& all) {
-        // An interruption may have come first, and a new round with it.
-        if (!in_barrier_ || round_->version != version) return;
-        in_round_ = false;
-        done(all);
-      }));
+  shared_.finish(std::move(done));
 }
 
 void EtcdLegacy::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                                   std::function<void(std::vector<NodeReport>)> done) {
-  if (board_) return board_->exchange_reports(own, timeout, std::move(done));
-  turn_.start({}, [own, done = std::move(done)] { done({own}); });
+  shared_.exchange_reports(own, timeout, std::move(done));
 }
 
 void EtcdLegacy::leave(Departure how, Done<void> done) {
-  in_round_ = false;
-  board_.reset();
+  shared_.reset();
   if (!driver_) return turn_.start({}, [done = std::move(done)] { done({}); });
   if (how == Departure::stopped) return driver_->drop_lease(std::move(done));
   driver_->close(std::move(done));
 }
 
 std::optional<io::TimePoint> EtcdLegacy::gives_up_at() const {
-  if (!driver_ || in_round_ || in_barrier_ || driver_->spare()) return {};
+  if (!driver_ || shared_.active() || driver_->spare()) return {};
   return driver_->deadline();
 }
 
@@ -253,7 +197,7 @@ std::string EtcdLegacy::waiting_for() const {
   const std::string trouble = etcd_->trouble().empty() ? "" : " (" + etcd_->trouble() + ")";
   std::string place = "etcd at " + etcd_->endpoints() + trouble;
   if (!driver_) return place;
-  if (in_barrier_)
+  if (shared_.phase() == Phase::barrier)
     return fmt::format(
         "the workers of this node have ended well, those of other nodes ({} in all) still run",
         round_->participants);

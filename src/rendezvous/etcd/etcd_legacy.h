@@ -2,15 +2,13 @@
 // arrival; a node is known to be gone when its lease has run out.
 #pragma once
 
-#include "base/callback_scope.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/etcd/etcd_access.h"
 #include "rendezvous/etcd/etcd_legacy_driver.h"
 #include "rendezvous/etcd/etcd_transport.h"
 #include "rendezvous/etcd/etcd_v2.h"
-#include "rendezvous/rank_exchange.h"
-#include "rendezvous/round_board.h"
+#include "rendezvous/key_value_round.h"
 
 #include <chrono>
 #include <memory>
@@ -47,15 +45,15 @@ class EtcdLegacy : public Backend {
   std::optional<io::TimePoint> gives_up_at() const override;
 
  private:
+  using Phase = KeyValueRound::Phase;
+
   Status open_now();
   void agree(const LegacyState& state, const Done<std::optional<Round>>& done);
   Result<StorePlace> offer_place();
-  void void_round(const std::string& why);
-  void begin_round(const Assignment& made, const Done<std::optional<Round>>& done);
+  void begin_round(const Assignment& made);
   void on_watched(const EtcdLegacyDriver::Watched& watched);
   void on_gone(const std::vector<std::size_t>& gone, bool closed);
   std::string gone_text(const std::vector<std::size_t>& gone) const;
-  void interrupt(Interruption::Kind kind, std::string why);
   std::string name_of(std::size_t rank) const;
 
   io::Loop& loop_;
@@ -65,15 +63,9 @@ class EtcdLegacy : public Backend {
   std::unique_ptr<EtcdTransport> etcd_;
   std::unique_ptr<EtcdLegacyDriver> driver_;
   std::unique_ptr<EtcdV2Store> keys_;  // of the round
-  std::unique_ptr<RoundBoard> board_;
   std::optional<LegacyState> round_;
-  int restarts_ = 0;
-  int max_restarts_ = 0;   // of the round: the lowest
-  bool in_round_ = false;  // and not interrupted yet
-  Done<std::optional<Round>> agreeing_;
-  bool in_barrier_ = false;
+  KeyValueRound shared_;  // after keys_: goes first
   io::Timer turn_;
-  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::etcd

@@ -1,0 +1,130 @@
+// A key-value store in memory for tests: nothing happens until run(). Every node has a FakeKeys of
+// its own on one FakeStore.
+#pragma once
+
+#include "rendezvous/key_value.h"
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace lockstep::rendezvous {
+
+class FakeStore {
+ public:
+  struct Wait {
+    KeyValue::Keys keys;
+    std::weak_ptr<const bool> life;
+    std::function<void()> done;
+  };
+
+  std::map<std::string, std::string, std::less<>> values;
+
+  void ask(std::function<void()> request) { requests_.push_back(std::move(request)); }
+  void park(Wait wait) { waits_.push_back(std::move(wait)); }
+  void run() {
+    for (;;) {
+      if (!requests_.empty()) {
+        const auto request = std::move(requests_.front());
+        requests_.pop_front();
+        request();
+      } else if (!wake()) {
+        return;
+      }
+    }
+  }
+
+ private:
+  bool wake() {
+    for (auto at = waits_.begin(); at != waits_.end(); ++at) {
+      bool all = true;
+      for (const auto& key : at->keys)
+        all = all && values.contains(key);
+      if (!all && !at->life.expired()) continue;
+      const Wait wait = std::move(*at);
+      waits_.erase(at);
+      if (!wait.life.expired()) wait.done();
+      return true;
+    }
+    return false;
+  }
+
+  std::deque<std::function<void()>> requests_;
+  std::list<Wait> waits_;
+};
+
+class FakeKeys : public KeyValue {
+ public:
+  explicit FakeKeys(FakeStore& store) : store_(store) {}
+
+  void set(std::string_view key, std::string_view value, Done<void> done) override {
+    multi_set({{std::string(key), std::string(value)}}, std::move(done));
+  }
+  void multi_set(const Entries& entries, Done<void> done) override {
+    ask([this, entries, done = std::move(done)] {
+      for (const auto& [key, value] : entries)
+        store_.values[key] = value;
+      if (done) done({});
+    });
+  }
+  void add(std::string_view key, std::int64_t delta, Done<std::int64_t> done) override {
+    ask([this, key = std::string(key), delta, done = std::move(done)] {
+      auto& value = store_.values[key];
+      value = std::to_string((value.empty() ? 0 : std::stoll(value)) + delta);
+      if (done) done(std::stoll(value));
+    });
+  }
+  void put_if_absent(std::string_view key, std::string_view value,
+                     Done<std::string> done) override {
+    ask([this, key = std::string(key), value = std::string(value), done = std::move(done)] {
+      const std::string there = store_.values.try_emplace(key, value).first->second;
+      if (done) done(there);
+    });
+  }
+  void probe(std::string_view key, Done<std::optional<std::string>> done) override {
+    ask([this, key = std::string(key), done = std::move(done)] {
+      const auto at = store_.values.find(key);
+      done(at == store_.values.end() ? std::nullopt : std::optional(at->second));
+    });
+  }
+  void multi_get(const Keys& keys, Ms /*timeout*/, Done<Keys> done) override {
+    store_.park({keys, waits_, [this, keys, done = std::move(done)] {
+                   Keys found;
+                   for (const auto& key : keys)
+                     found.push_back(store_.values[key]);
+                   done(std::move(found));
+                 }});
+  }
+  void wait(const Keys& keys, Ms /*timeout*/, Done<void> done) override {
+    store_.park({keys, waits_, [done = std::move(done)] { done({}); }});
+  }
+  void forget_waits() override { waits_ = std::make_shared<bool>(true); }
+  std::unique_ptr<Watch> watch(std::string_view key,
+                               std::function<void(std::string)> done) override {
+    auto watch = std::make_unique<FakeWatch>();
+    store_.park({{std::string(key)}, watch->life, [this, key = std::string(key), done] {
+                   done(store_.values[key]);
+                 }});
+    return watch;
+  }
+
+ private:
+  struct FakeWatch : Watch {
+    std::shared_ptr<const bool> life = std::make_shared<bool>(true);
+  };
+  void ask(std::function<void()> request) {
+    store_.ask([life = std::weak_ptr(life_), request = std::move(request)] {
+      if (!life.expired()) request();
+    });
+  }
+
+  FakeStore& store_;
+  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  std::shared_ptr<const bool> waits_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,159 @@
+#include "rendezvous/key_value_round.h"
+
+#include "base/log.h"
+#include "rendezvous/exit_barrier.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous {
+
+KeyValueRound::KeyValueRound(io::Loop& loop, KeyValueRoundSettings settings, Hooks hooks)
+    : loop_(loop), settings_(std::move(settings)), hooks_(std::move(hooks)), turn_(loop) {}
+
+RoleInfo KeyValueRound::own_info() const {
+  RoleInfo info;
+  info.role = settings_.offer.role;
+  info.local_world_size = settings_.offer.local_world_size;
+  info.restarts = restarts_;
+  info.nodes_asked = settings_.nodes_asked;
+  info.max_restarts = settings_.offer.max_restarts;
+  info.launched = settings_.offer.launched;
+  info.host = settings_.offer.host;
+  return info;
+}
+
+void KeyValueRound::reset() {
+  phase_ = Phase::none;
+  calls_.drop();
+  board_.reset();
+  join_ = nullptr;
+  barrier_done_ = nullptr;
+  turn_.cancel();
+}
+
+void KeyValueRound::agree(KeyValue& keys, RankExchange exchange, Join join,
+                          std::function<void(Result<Assignment>)> made) {
+  reset();
+  phase_ = Phase::agreeing;
+  keys_ = &keys;
+  facts_ = exchange.round;
+  join_ = std::move(join);
+  exchange.own = own_info();
+  exchange.run_id = settings_.run_id;
+  exchange.timeout = settings_.read_timeout;
+  exchange_ranks(keys, std::move(exchange),
+                 calls_([this, made = std::move(made)](Result<Assignment> outcome) {
+                   if (phase_ == Phase::agreeing) made(std::move(outcome));
+                 }));
+}
+
+void KeyValueRound::begin(const Assignment& made, Begin how) {
+  restarts_ = made.restarts;
+  max_restarts_ = std::min(made.max_restarts, settings_.offer.max_restarts);
+  phase_ = Phase::running;
+  board_ = std::make_unique<RoundBoard>(loop_, *keys_, std::move(how.board_prefix),
+                                        static_cast<int>(facts_.rank), std::move(how.ours));
+  board_->on_failure([this, together = how.together](const FailureRecord& record) {
+    on_failure(record, together);
+  });
+  take_join()(Round{.number = facts_.round,
+                    .restarts = restarts_,
+                    .max_restarts = made.max_restarts,
+                    .group_rank = static_cast<int>(facts_.rank),
+                    .group_world_size = static_cast<int>(facts_.world),
+                    .base_rank = static_cast<int>(made.ranks.base_rank),
+                    .world_size = static_cast<int>(made.ranks.world_size),
+                    .role_base_rank = static_cast<int>(made.ranks.role_base_rank),
+                    .role_world_size = static_cast<int>(made.ranks.role_world_size),
+                    .master_addr = made.workers.addr,
+                    .master_port = made.workers.port,
+                    .use_agent_store = how.use_agent_store,
+                    .notes = made.notes});
+}
+
+KeyValueRound::Join KeyValueRound::take_join() {
+  if (phase_ == Phase::agreeing) phase_ = Phase::none;
+  return std::exchange(join_, nullptr);
+}
+
+void KeyValueRound::fail_join(Error error) {
+  if (const auto join = take_join()) join(tl::make_unexpected(std::move(error)));
+}
+
+// A node went, or came, between the round and its ranks: that is not the job's end.
+void KeyValueRound::come_to_nothing(const std::string& why) {
+  log::warning("round {} came to nothing: {}", facts_.round, why);
+  hooks_.join_again(take_join());
+}
+
+void KeyValueRound::on_failure(const FailureRecord& record, bool together) {
+  restarts_ = std::max(restarts_, record.restarts);
+  if (hooks_.told) hooks_.told(record);
+  if (record.final || together)
+    interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin,
+              told_line(record, static_cast<int>(facts_.rank)));
+}
+
+void KeyValueRound::interrupt(Interruption::Kind kind, std::string why) {
+  if (phase_ == Phase::agreeing && kind == Interruption::Kind::rejoin) return come_to_nothing(why);
+  if (phase_ == Phase::agreeing) return fail_join({Errc::unavailable, std::move(why), {}, 0});
+  if (stop()) hooks_.interrupted({kind, std::move(why)});
+}
+
+bool KeyValueRound::stop() {
+  const bool was = active();
+  if (was) phase_ = Phase::over;
+  barrier_done_ = nullptr;
+  return was;
+}
+
+void KeyValueRound::tell_failure(const std::string& line, bool final) {
+  if (!stop()) return;
+  tell({static_cast<int>(facts_.rank), line, final, restarts_ + (final ? 0 : 1)});
+  if (!final) ++restarts_;
+}
+
+void KeyValueRound::tell(const FailureRecord& record, KeyValue::Done<std::string> done) {
+  if (board_) board_->tell(record, std::move(done));
+}
+
+void KeyValueRound::finish(Done<void> done) {
+  if (settings_.exit_barrier_timeout.count() == 0 || store_lost_ || facts_.world == 1)
+    return turn_.start({}, [done = std::move(done)] { done({}); });
+  if (phase_ != Phase::running) return;  // the interruption that came first is the answer
+  phase_ = Phase::barrier;
+  barrier_done_ = std::move(done);
+  enter_exit_barrier(*keys_, facts_, settings_.exit_barrier_timeout,
+                     calls_([this](const Result<void>& all) {
+                       if (phase_ != Phase::barrier) return;
+                       on_barrier_ ? on_barrier_(all) : end_barrier(all);
+                     }));
+}
+
+void KeyValueRound::end_barrier(const Result<void>& all) {
+  if (phase_ != Phase::barrier) return;
+  phase_ = Phase::over;
+  std::exchange(barrier_done_, nullptr)(all);
+}
+
+void KeyValueRound::exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
+                                     std::function<void(std::vector<NodeReport>)> done) {
+  if (board_ && !store_lost_) return board_->exchange_reports(own, timeout, std::move(done));
+  turn_.start({}, [own, done = std::move(done)] { done({own}); });
+}
+
+bool KeyValueRound::awaits_replacement() const {
+  return settings_.offer.replacement && restarts_ < max_restarts_;
+}
+
+std::string KeyValueRound::await_replacement(const std::string& why, io::Duration patience) {
+  if (active()) ++restarts_;
+  return fmt::format("{}; restart {} of {}, and up to {} s for another node to take its place", why,
+                     restarts_, max_restarts_,
+                     std::chrono::ceil<std::chrono::seconds>(patience).count());
+}
+
+}  // namespace lockstep::rendezvous
