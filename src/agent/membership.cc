@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "host/port_owner.h"
-#include "launch/backend_choice.h"
 #include "rendezvous/host_finder.h"
 
 #include <fmt/core.h>
@@ -12,32 +11,13 @@
 #include <utility>
 
 namespace lockstep::agent {
-namespace {
 
-rendezvous::NodeOffer offer_of(const Node& node) {
-  const launch::LaunchConfig& config = node.config;
-  rendezvous::NodeOffer offer;
-  offer.role = config.role;
-  offer.local_world_size = config.nproc;
-  offer.host = node.name;
-  if (config.node_rank_given) offer.node_rank = config.node_rank;
-  offer.max_restarts = config.max_restarts;
-  offer.replacement = config.replacement;
-  offer.launched = {.name = rendezvous::launched_name(config.entrypoint),
-                    .arguments = config.entrypoint_arguments,
-                    .any = config.conf.text("entrypoint") == "any",
-                    .version = LOCKSTEP_VERSION};
-  return offer;
-}
-
-}  // namespace
-
-Membership::Membership(io::Loop& loop, const Node& node, Listener& listener)
+Membership::Membership(io::Loop& loop, const Node& node, Listener& listener,
+                       const MakeBackend& make_backend)
     : loop_(loop),
       node_(node),
       listener_(listener),
-      backend_(launch::make_backend(loop, node.config, offer_of(node),
-                                    [this](const std::string& addr) { return offer_store(addr); })),
+      backend_(make_backend([this](const std::string& addr) { return offer_store(addr); })),
       notices_(loop),
       barrier_timer_(loop) {
   backend_->on_interruption([this](const rendezvous::Interruption& what) {

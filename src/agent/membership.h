@@ -36,7 +36,10 @@ class Membership {
     ~Listener() = default;
   };
 
-  Membership(io::Loop& loop, const Node& node, Listener& listener);
+  using MakeBackend =
+      std::function<std::unique_ptr<rendezvous::Backend>(rendezvous::OfferStore offer_store)>;
+
+  Membership(io::Loop& loop, const Node& node, Listener& listener, const MakeBackend& make_backend);
 
   // Takes part in the next round. A listener hears of one outcome, unless stop_waiting() comes
   // first.

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "host/identity.h"
+#include "launch/backend_choice.h"
 #include "proc/leftovers.h"
 #include "proc/signals.h"
 
@@ -44,6 +45,22 @@ Node node_of(const launch::LaunchConfig& config) {
   return node;
 }
 
+rendezvous::NodeOffer offer_of(const Node& node) {
+  const launch::LaunchConfig& config = node.config;
+  rendezvous::NodeOffer offer;
+  offer.role = config.role;
+  offer.local_world_size = config.nproc;
+  offer.host = node.name;
+  if (config.node_rank_given) offer.node_rank = config.node_rank;
+  offer.max_restarts = config.max_restarts;
+  offer.replacement = config.replacement;
+  offer.launched = {.name = rendezvous::launched_name(config.entrypoint),
+                    .arguments = config.entrypoint_arguments,
+                    .any = config.conf.text("entrypoint") == "any",
+                    .version = LOCKSTEP_VERSION};
+  return offer;
+}
+
 }  // namespace
 
 NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment containment)
@@ -52,7 +69,11 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
       console_(loop_),
       containment_(std::move(containment)),
       group_(config.nproc, config.max_restarts, config.min_nodes < config.max_nodes),
-      membership_(loop_, node_, *this),
+      membership_(loop_, node_, *this,
+                  [this](rendezvous::OfferStore offer_store) {
+                    return launch::make_backend(loop_, node_.config, offer_of(node_),
+                                                std::move(offer_store));
+                  }),
       workers_(loop_, console_, containment_, node_, *this),
       restart_pause_(loop_, config.restart_backoff),
       doubt_(loop_),
