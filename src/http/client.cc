@@ -1,7 +1,9 @@
 #include "http/client.h"
 
 #include "http/stream.h"
-#include "io/connect.h"
+#include "io/dialer.h"
+#include "io/place_text.h"
+#include "io/tcp_probe.h"
 
 #include <fmt/core.h>
 
@@ -86,17 +88,30 @@ class RealExchange : public Exchange {
 
  private:
   void dial() {
-    dial_ = std::make_unique<io::Dial>(
-        pool_->loop, pool_->origin.host, pool_->origin.port,
-        // So that the connection's own error comes first: it knows more.
-        until_ - io::Clock::now() - milliseconds(5), [this](Result<io::Fd> fd) {
-          dial_.reset();
-          if (!fd) return finish(tl::make_unexpected(std::move(fd).error()));
-          connected(std::move(*fd));
-        });
+    const Origin& to = pool_->origin;
+    io::DialRules rules;
+    // So that the connection's own error comes before the call's: it knows more.
+    rules.patience = until_ - io::Clock::now() - milliseconds(5);
+    rules.once = true;
+    dial_ = std::make_unique<io::Dialer>(
+        pool_->loop,
+        io::Dialer::Target{"connect to " + io::place_text(to.host, to.port), to.host, to.port},
+        rules,
+        io::Dialer::Events{.connected =
+                               [this](io::Fd fd) {
+                                 dial_.reset();
+                                 connected(std::move(fd));
+                               },
+                           .round_failed = {},
+                           .gave_up =
+                               [this](Error error) {
+                                 dial_.reset();
+                                 finish(tl::make_unexpected(std::move(error)));
+                               }});
   }
 
   void connected(io::Fd fd) {
+    io::tune_client(fd.get());
     std::unique_ptr<TlsSession> tls;
     if (pool_->origin.tls) {
       auto session = TlsSession::make(pool_->origin.tls, pool_->origin.host);
@@ -176,7 +191,7 @@ class RealExchange : public Exchange {
   ResponseParser parser_;
   io::TimePoint until_;
   io::Timer timer_;
-  std::unique_ptr<io::Dial> dial_;
+  std::unique_ptr<io::Dialer> dial_;
   std::unique_ptr<Stream> stream_;
   std::size_t received_ = 0;
   bool used_before_ = false;  // the connection carried other exchanges

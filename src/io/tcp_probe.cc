@@ -28,6 +28,11 @@ void probe_server(int fd) {
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kMostMs);
 }
 
+void tune_client(int fd) {
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  probe_server(fd);
+}
+
 bool ignores_data(int fd, std::chrono::milliseconds patience) {
   constexpr int kAgainAndAgain = 3;
   tcp_info info{};

@@ -18,6 +18,9 @@ void probe_peer(int fd, const ProbePlan& plan);
 // As for a client that would rather try again: 20 s, also where sent data is not acknowledged.
 void probe_server(int fd);
 
+// For a client's socket: small requests go out at once, and probe_server().
+void tune_client(int fd);
+
 // Data is under way that was sent again and again, and nothing has come back for `patience`. (While
 // data is under way there are no probes.)
 bool ignores_data(int fd, std::chrono::milliseconds patience);

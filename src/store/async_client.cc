@@ -214,7 +214,7 @@ void AsyncClient::expire() {
     std::string text = pending.what;
     if (stage_ != Stage::ready && stage_ != Stage::down)
       text += fmt::format(" (not connected to {}{})", place(),
-                          attempt_error_ ? ": " + attempt_error_->message : "");
+                          dialer_ && dialer_->error() ? ": " + dialer_->error()->message : "");
     if (!finish(pending, fail(Errc::timeout, std::move(text)))) return;
   }
 }
@@ -260,7 +260,7 @@ void AsyncClient::want() {
 }
 
 void AsyncClient::on_event(int events) {
-  if (stage_ != Stage::ready) return on_connect_event(events);
+  if (stage_ == Stage::greeting) return read_echo();
   if ((events & io::kReadable) != 0 && !receive()) return;
   pump();
   if (!flush() || !take_answers()) return;

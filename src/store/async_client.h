@@ -9,9 +9,9 @@
 
 #include "base/callback_scope.h"
 #include "base/error.h"
+#include "io/dialer.h"
 #include "io/fd.h"
 #include "io/loop.h"
-#include "io/resolve.h"
 #include "store/wire.h"
 
 #include <chrono>
@@ -85,7 +85,7 @@ class AsyncClient {
   std::size_t pending() const { return queue_.size() + sent_.size(); }
 
  private:
-  enum class Stage { idle, resolving, connecting, greeting, pausing, ready, down };
+  enum class Stage { idle, dialing, greeting, ready, down };
   enum class Reply { none, byte, word, number, text, texts };
   struct Answer {
     std::int64_t number = 0;
@@ -128,31 +128,22 @@ class AsyncClient {
   void lose(const Error& error);
 
   // Connecting (async_connect.cc)
-  void attempt();
-  void try_address();
-  void on_connect_event(int events);
+  void greet(io::Fd fd);
   void read_echo();
   void next_address(Error error);
   void give_up(Error error);
   void became_ready();
-  std::string unanswered_text() const;
+  std::string connecting() const;
 
   io::Loop& loop_;
   Options options_;
   Stage stage_ = Stage::idle;
   io::Fd fd_;
   std::unique_ptr<io::Watch> watch_;            // after fd_: goes first
-  io::Timer connect_timer_;                     // an attempt's end, or the pause after it
+  std::unique_ptr<io::Dialer> dialer_;          // until the connection is there
+  io::Timer greet_timer_;                       // the end of a greeting
   io::Timer deadline_timer_;                    // not later than the nearest deadline of a request
   io::TimePoint armed_ = io::TimePoint::max();  // its time
-  std::unique_ptr<io::Lookup> lookup_;
-  std::vector<io::Address> addresses_;
-  std::size_t next_address_ = 0;
-  io::TimePoint connect_until_{};
-  io::TimePoint connect_since_{};
-  io::TimePoint attempt_since_{};
-  Ms pause_{0};
-  std::optional<Error> attempt_error_;
   Done<void> connect_done_;
   std::function<void(const Error&)> on_loss_;
   std::optional<Error> down_error_;

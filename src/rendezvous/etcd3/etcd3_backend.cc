@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "io/connect.h"
+#include "io/place_text.h"
 #include "rendezvous/closed_hint.h"
 #include "rendezvous/host_finder.h"
 #include "rendezvous/hub/hub_auth.h"

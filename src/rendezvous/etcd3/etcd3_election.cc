@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "codec/rdzv_endpoint.h"
-#include "io/connect.h"
+#include "io/place_text.h"
 
 #include <fmt/core.h>
 

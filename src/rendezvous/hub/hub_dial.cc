@@ -1,15 +1,15 @@
-// Attempts, the greeting, and what the other side is if it is no hub.
+// The greeting, and what the other side is if it is no hub.
 #include "rendezvous/hub/hub_dial.h"
 
 #include "base/text.h"
-#include "io/connect.h"
+#include "io/place_text.h"
+#include "io/resolve.h"
 #include "store/wire.h"
 
 #include <fmt/core.h>
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 constexpr milliseconds kConnectPatience(2500);
-constexpr milliseconds kBriefLookup(1000);
 constexpr milliseconds kGreetPatience(8000);
 // Also for an attempt near the end of all patience, or its haste would be what is told.
 constexpr milliseconds kLeastGreetPatience(1000);
@@ -30,6 +29,17 @@ constexpr milliseconds kProbePatience(2000);
 // The host of a job that has just ended may still be there.
 constexpr milliseconds kOtherJobPatience(5000);
 constexpr const char* kNoGreeting = "connected, but no answer to the greeting";
+
+io::DialRules rules(const HubDialSettings& settings) {
+  io::DialRules rules;
+  rules.patience = settings.patience;
+  rules.least_for_address = kConnectPatience;
+  rules.most_for_address = kConnectPatience;
+  rules.first_pause = kFirstPause;
+  rules.longest_pause = kLongestPause;
+  rules.refused_patience = settings.refused_patience;
+  return rules;
+}
 
 }  // namespace
 
@@ -57,119 +67,52 @@ HubDial::HubDial(io::Loop& loop, HubDialSettings settings, Done done)
       settings_(std::move(settings)),
       done_(std::move(done)),
       timer_(loop),
-      since_(io::Clock::now()),
-      until_(since_ + settings_.patience),
-      pause_(kFirstPause) {
-  timer_.start({}, [this] { attempt(); });
-}
+      dialer_(loop, {what(), settings_.host, settings_.port}, rules(settings_),
+              {.connected = [this](io::Fd fd) { greet(std::move(fd)); },
+               .round_failed =
+                   [this](const Error& error) {
+                     if (const auto tell = on_attempt_) tell(error);
+                   },
+               .gave_up = [this](Error error) { give_up(std::move(error)); }}) {}
 
 std::string HubDial::what() const {
-  const bool bracketed = settings_.host.find(':') != std::string::npos;
-  return fmt::format(
-      fmt::runtime(bracketed ? "reach the rendezvous at [{}]:{}" : "reach the rendezvous at {}:{}"),
-      printable(settings_.host), settings_.port);
+  return "reach the rendezvous at " + io::place_text(printable(settings_.host), settings_.port);
 }
 
 std::string HubDial::trouble() const {
-  if (!last_) return doing_;
-  const std::string place = what() + ": ";
-  return last_->message.starts_with(place) ? last_->message.substr(place.size()) : last_->message;
-}
-
-// --- attempts ---
-
-void HubDial::attempt() {
-  next_ = 0;
-  other_job_before_ = std::exchange(other_job_, false);
-  if (auto known = io::resolve_numeric(settings_.host, settings_.port)) {
-    addresses_ = std::move(known->addresses);
-    return try_address();
+  using Dialing = io::Dialer::Stage;
+  if (const auto& last = dialer_.error()) {
+    const std::string place = what() + ": ";
+    return last->message.starts_with(place) ? last->message.substr(place.size()) : last->message;
   }
-  addresses_.clear();
-  doing_ = "its name is being looked up";
-  timer_.start(until_ - io::Clock::now(), [this, since = io::Clock::now()] {
-    const bool begun_just_now = io::Clock::now() - since < kBriefLookup;
-    // What was met before says more.
-    if (last_ && begun_just_now) return next_address(*last_);
-    next_address(
-        {Errc::timeout, "the look-up of '" + printable(settings_.host) + "' does not end", {}, 0});
-  });
-  lookup_ = std::make_unique<io::Lookup>(loop_, settings_.host, settings_.port,
-                                         [this](Result<io::Resolved> found) {
-                                           if (!found)
-                                             return next_address(std::move(found).error());
-                                           addresses_ = std::move(found->addresses);
-                                           try_address();
-                                         });
-}
-
-void HubDial::try_address() {
-  if (next_ >= addresses_.size()) return pause();
-  ++next_;
-  open_socket(&HubDial::greet);
-}
-
-// Connects to the address before next_; then `connected`, or on with the next address.
-void HubDial::open_socket(void (HubDial::*connected)()) {
-  const io::Address& to = addresses_[next_ - 1];
-  doing_ = "no answer yet from " + io::address_text(to);
-  fd_ = io::Fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd_) return next_address(fail_sys(what(), errno).value());
-  if (connect(fd_.get(), to.get(), to.size) != 0 && errno != EINPROGRESS)
-    return next_address(fail_sys(what(), errno).value());
-  watch_ = std::make_unique<io::Watch>(loop_, fd_.get());
-  watch_->start(io::kWritable, [this, connected](int) { on_writable(connected); });
-  timer_.start(kConnectPatience, [this] {
-    Error error = fail_sys(what(), ETIMEDOUT).value();
-    error.message += ": " + io::unanswered_text(addresses_[next_ - 1], settings_.port);
-    next_address(std::move(error));
-  });
-}
-
-void HubDial::on_writable(void (HubDial::*connected)()) {
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return next_address(fail_sys(what(), error).value());
-  (this->*connected)();
-}
-
-// This address came to nothing.
-void HubDial::next_address(Error error) {
-  if (next_ > 0 && next_ <= addresses_.size()) {
-    const std::string tried = io::address_text(addresses_[next_ - 1]);
-    if (tried != settings_.host) error.message += fmt::format(" (tried {})", tried);
+  switch (dialer_.stage()) {
+    case Dialing::looking_up:
+      return "its name is being looked up";
+    case Dialing::connecting:
+      return "no answer yet from " + dialer_.address();
+    case Dialing::connected:
+      return kNoGreeting;
+    case Dialing::pausing:
+      break;
   }
-  const auto now = io::Clock::now();
-  const bool refused = error.sys == ECONNREFUSED || error.sys == ECONNRESET;
-  if (!refused) refused_since_.reset();
-  if (refused && !refused_since_) refused_since_ = now;
-  // Another address of the same name at which nobody listens says less than a hub that answers.
-  if (!refused || !(other_job_ || other_job_before_)) last_ = std::move(error);
+  return {};
+}
+
+// What answers at this address is no hub of this job, or not yet.
+void HubDial::next_address(Error error, bool answered) {
   drop();
-  try_address();
+  dialer_.go_on(std::move(error), answered);
 }
 
 void HubDial::drop() {
-  lookup_.reset();
   stream_.reset();
   watch_.reset();
   fd_.reset();
   timer_.cancel();
 }
 
-void HubDial::pause() {
-  const auto now = io::Clock::now();
-  const bool nobody =
-      refused_since_ && now + pause_ >= *refused_since_ + settings_.refused_patience;
-  if (nobody || now + pause_ >= until_) return give_up(*last_);
-  timer_.start(pause_, [this] { attempt(); });
-  pause_ = std::min(pause_ * 3 / 2, kLongestPause);
-  if (const auto tell = on_attempt_) tell(*last_);
-}
-
 void HubDial::give_up(Error error) {
-  const std::chrono::duration<double> took = io::Clock::now() - since_;
+  const std::chrono::duration<double> took = io::Clock::now() - dialer_.since();
   drop();
   if (took >= milliseconds(100))
     error.message += fmt::format(", gave up after {:.1f} s", took.count());
@@ -178,19 +121,17 @@ void HubDial::give_up(Error error) {
 
 // --- the greeting ---
 
-void HubDial::greet() {
-  watch_.reset();
+void HubDial::greet(io::Fd fd) {
   hub_nonce_.reset();
-  doing_ = kNoGreeting;
   nonce_ = random_nonce();
-  const io::Duration left = until_ - io::Clock::now();
+  const io::Duration left = dialer_.until() - io::Clock::now();
   timer_.start(std::clamp<io::Duration>(left, kLeastGreetPatience, kGreetPatience), [this] {
     Error error = fail_sys(what(), ETIMEDOUT).value();
     error.message += fmt::format(": {}", kNoGreeting);
     next_address(std::move(error));
   });
   stream_ = std::make_unique<HubStream>(
-      loop_, std::move(fd_),
+      loop_, std::move(fd),
       HubStream::Events{.frame = [this](Frame frame) { on_frame(std::move(frame)); },
                         .bytes = {},
                         .ended = [this](const Error& error) { on_ended(error); }});
@@ -238,10 +179,9 @@ void HubDial::on_refusal(const Refusal& refusal) {
   Error error = refusal_error(refusal).within(what());
   const auto now = io::Clock::now();
   if (refusal.why != Why::run_id) return give_up(std::move(error));
-  other_job_ = true;
   if (!other_job_since_) other_job_since_ = now;
   if (now - *other_job_since_ >= kOtherJobPatience) return give_up(std::move(error));
-  next_address(std::move(error));
+  next_address(std::move(error), true);
 }
 
 void HubDial::on_ended(const Error& error) {
@@ -262,7 +202,7 @@ void HubDial::on_ended(const Error& error) {
   }
   if (!stream_->heard_anything()) {
     drop();
-    return open_socket(&HubDial::probe);
+    return dialer_.once_more([this](io::Fd fd) { probe(std::move(fd)); });
   }
   Error closed = fail_sys(what(), ECONNRESET).value();
   closed.message = what() + ": " + error.message + " during the greeting";
@@ -271,9 +211,11 @@ void HubDial::on_ended(const Error& error) {
 
 // --- closed without a word: is it a store? ---
 
-void HubDial::probe() {
+void HubDial::probe(io::Fd fd) {
+  fd_ = std::move(fd);
   const std::string hello = store::greeting(store::Dialect::d, 4711);
   (void)!send(fd_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+  watch_ = std::make_unique<io::Watch>(loop_, fd_.get());
   watch_->start(io::kReadable, [this](int) { read_probe(); });
   timer_.start(kProbePatience, [this] { read_probe(); });
 }

@@ -1,11 +1,11 @@
-// An agent's way to a good connection with the hub: look the name up, try each address, greet and
-// prove; pause and begin again as long as that makes sense.
+// An agent's way to a good connection with the hub: a dialer, and on each of its connections the
+// greeting and the proof of the job token.
 #pragma once
 
 #include "base/error.h"
+#include "io/dialer.h"
 #include "io/fd.h"
 #include "io/loop.h"
-#include "io/resolve.h"
 #include "rendezvous/hub/hub_auth.h"
 #include "rendezvous/hub/hub_stream.h"
 
@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace lockstep::rendezvous::hub {
 
@@ -50,19 +49,14 @@ class HubDial {
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
 
  private:
-  void attempt();
-  void try_address();
-  void open_socket(void (HubDial::*connected)());
-  void on_writable(void (HubDial::*connected)());
-  void greet();
+  void greet(io::Fd fd);
   Mac proof(Side side) const;
   void on_frame(Frame frame);
   void on_refusal(const Refusal& refusal);
   void on_ended(const Error& error);
-  void probe();
+  void probe(io::Fd fd);
   void read_probe();
-  void next_address(Error error);
-  void pause();
+  void next_address(Error error, bool answered = false);
   void give_up(Error error);
   std::string what() const;
   void drop();
@@ -75,18 +69,8 @@ class HubDial {
   std::unique_ptr<io::Watch> watch_;  // after fd_: goes first
   std::unique_ptr<HubStream> stream_;
   io::Timer timer_;
-  std::unique_ptr<io::Lookup> lookup_;
-  std::vector<io::Address> addresses_;
-  std::size_t next_ = 0;
-  io::TimePoint since_;
-  io::TimePoint until_;
-  std::optional<io::TimePoint> refused_since_;
+  io::Dialer dialer_;
   std::optional<io::TimePoint> other_job_since_;
-  bool other_job_ = false;         // met in this attempt
-  bool other_job_before_ = false;  // in the one before it
-  std::chrono::milliseconds pause_;
-  std::optional<Error> last_;
-  std::string doing_;
   Nonce nonce_{};
   std::optional<Nonce> hub_nonce_;
 };

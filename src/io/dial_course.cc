@@ -1,0 +1,100 @@
+#include "io/dial_course.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::io {
+namespace {
+
+// A look-up that was cut off sooner says nothing about the name.
+constexpr std::chrono::milliseconds kBriefLookup(1000);
+
+}  // namespace
+
+DialCourse::DialCourse(DialRules rules, std::string host, TimePoint now)
+    : rules_(rules),
+      host_(std::move(host)),
+      since_(now),
+      until_(now + rules_.patience),
+      pause_(rules_.first_pause) {}
+
+Duration DialCourse::begin_round(TimePoint now) {
+  addresses_.clear();
+  next_ = 0;
+  round_since_ = now;
+  answered_before_ = std::exchange(answered_, false);
+  return std::max(until_ - now, Duration(0));
+}
+
+DialCourse::Step DialCourse::found(std::vector<std::string> addresses, TimePoint now) {
+  addresses_ = std::move(addresses);
+  return next(now);
+}
+
+DialCourse::Step DialCourse::not_found(Error error, TimePoint now) {
+  return failed(std::move(error), false, now);
+}
+
+DialCourse::Step DialCourse::look_up_expired(TimePoint now) {
+  // What an earlier round met says more than a look-up that had no time.
+  if (error_ && now - round_since_ < kBriefLookup) return failed(Error(*error_), false, now);
+  return failed(
+      {Errc::timeout, fmt::format("the look-up of '{}' does not end", printable(host_)), {}, 0},
+      false, now);
+}
+
+DialCourse::Step DialCourse::failed(Error error, bool answered, TimePoint now) {
+  if (next_ > 0) {
+    const std::string& tried = addresses_[next_ - 1];
+    if (tried != host_) error.message += fmt::format(" (tried {})", tried);
+  }
+  const bool refused = error.sys == ECONNREFUSED || error.sys == ECONNRESET;
+  if (!refused) refused_since_.reset();
+  if (refused && !refused_since_) refused_since_ = now;
+  answered_ = answered_ || answered;
+  if (!refused || !(answered_ || answered_before_)) note(std::move(error));
+  return next(now);
+}
+
+void DialCourse::note(Error error) {
+  if (rules_.once && error_) {
+    error_->message += "; " + error.message;
+  } else {
+    error_ = std::move(error);
+  }
+}
+
+DialCourse::Step DialCourse::next(TimePoint now) {
+  if (next_ >= addresses_.size()) return pause_or_give_up(now);
+  const auto rest = static_cast<Duration::rep>(addresses_.size() - next_);
+  ++next_;
+  const Duration left = std::max(until_ - now, Duration(0));
+  // An address that does not answer must leave time for those after it, if there is no other round.
+  const Duration share = rules_.once ? left / rest : left;
+  return {Step::What::connect,
+          std::clamp(share, rules_.least_for_address, rules_.most_for_address)};
+}
+
+DialCourse::Step DialCourse::pause_or_give_up(TimePoint now) {
+  const Duration left = until_ - now;
+  const Step give_up{Step::What::give_up};
+  if (rules_.once) return give_up;
+  if (rules_.refused_patience && refused_since_ &&
+      now + pause_ >= *refused_since_ + *rules_.refused_patience)
+    return give_up;
+  const Duration spare = left - rules_.last_round.value_or(Duration(0));
+  if (rules_.last_round ? spare <= Duration(0) : pause_ >= left) return give_up;
+  const Duration pause = std::min(pause_, spare);
+  // Timers know whole milliseconds and round up: the fractions would add up.
+  const Duration longer = std::chrono::floor<std::chrono::milliseconds>(pause_ * 3 / 2);
+  pause_ = std::min(longer, rules_.longest_pause);
+  return {Step::What::pause, pause};
+}
+
+}  // namespace lockstep::io
