@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kClosingPatience(2);
 
 // Whoever leads next is worth waiting for as long as for the nodes themselves.
 hub::HubMemberSettings patient(hub::HubMemberSettings settings) {
-  settings.lost_patience = settings.join_timeout;
+  settings.rules.lost_patience = settings.rules.join_timeout;
   return settings;
 }
 

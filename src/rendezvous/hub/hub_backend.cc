@@ -13,14 +13,14 @@ hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::N
   return {.run_id = settings.run_id,
           .token = settings.token,
           .agent = agent,
-          .min_nodes = settings.min_nodes,
-          .max_nodes = settings.max_nodes,
-          .offer = settings.offer,
-          .offer_store = settings.offer_store,
-          .connect_timeout = settings.connect_timeout,
-          .join_timeout = settings.join_timeout,
-          .lost_patience = settings.lost_patience,
-          .close_timeout = settings.close_timeout};
+          .rules = {.min_nodes = settings.min_nodes,
+                    .max_nodes = settings.max_nodes,
+                    .offer = settings.offer,
+                    .connect_timeout = settings.connect_timeout,
+                    .join_timeout = settings.join_timeout,
+                    .lost_patience = settings.lost_patience,
+                    .close_timeout = settings.close_timeout},
+          .offer_store = settings.offer_store};
 }
 
 hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host) {

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "io/place_text.h"
 #include "io/resolve.h"
+#include "rendezvous/hub/hub_refusal.h"
 #include "store/wire.h"
 
 #include <fmt/core.h>
@@ -42,25 +43,6 @@ io::DialRules rules(const HubDialSettings& settings) {
 }
 
 }  // namespace
-
-Error refusal_error(const Refusal& refusal) {
-  const auto code = [&] {
-    switch (refusal.why) {
-      case Why::token:
-        return Errc::denied;
-      case Why::closed:
-      case Why::leaving:
-        return Errc::canceled;
-      case Why::timeout:
-        return Errc::timeout;
-      case Why::malformed:
-        return Errc::corrupt;
-      default:
-        return Errc::invalid_input;
-    }
-  };
-  return {code(), refusal.text, refusal.hint, 0};
-}
 
 HubDial::HubDial(io::Loop& loop, HubDialSettings settings, Done done)
     : loop_(loop),

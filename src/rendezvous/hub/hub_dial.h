@@ -75,7 +75,4 @@ class HubDial {
   std::optional<Nonce> hub_nonce_;
 };
 
-// What a refusal means for the one who asked.
-Error refusal_error(const Refusal& refusal);
-
 }  // namespace lockstep::rendezvous::hub

@@ -1,227 +1,229 @@
-// What the agent asks of the hub, and what the hub says; hub_member_link.cc has the connection.
+// The socket, the timer and the callbacks around HubMemberCore.
 #include "rendezvous/hub/hub_member.h"
 
 #include "base/text.h"
+#include "io/place_text.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 namespace lockstep::rendezvous::hub {
 
 using std::chrono::milliseconds;
 
-// In a later turn of the loop, unless the member is gone by then.
-void HubMember::later(std::function<void()> fn) {
-  loop_.post([life = std::weak_ptr<const bool>(life_), fn = std::move(fn)] {
-    if (!life.expired()) fn();
+HubMember::HubMember(io::Loop& loop, HubMemberSettings settings)
+    : loop_(loop), settings_(std::move(settings)), core_(settings_.rules), timer_(loop) {}
+
+HubMember::~HubMember() = default;
+
+// --- around the core ---
+
+// The agent has asked for something: no callback comes before the next turn of the loop.
+void HubMember::asked() {
+  take_steps();
+  arm();
+}
+
+// Something came from the loop. Any callback may ask for more, or destroy the member.
+void HubMember::happened() {
+  const auto here = scope_.witness();
+  take_steps();
+  while (auto outcome = core_.next_outcome()) {
+    std::visit([this](auto& told) { tell(told); }, *outcome);
+    if (here.gone()) return;
+  }
+  asked();
+}
+
+void HubMember::take_steps() {
+  for (auto steps = core_.take_steps(); !steps.empty(); steps = core_.take_steps()) {
+    for (const auto& step : steps)
+      std::visit([this](const auto& todo) { take(todo); }, step);
+  }
+}
+
+void HubMember::arm() {
+  auto next = core_.next_time();
+  if (core_.has_outcome()) next = io::Clock::now();
+  if (!next) return timer_.cancel();
+  timer_.start(std::max(*next - io::Clock::now(), io::Duration(0)), [this] {
+    core_.tick(waiting_for(), io::Clock::now());
+    happened();
   });
 }
 
-// --- rounds ---
+// --- steps ---
+
+void HubMember::take(const Core::Dial& dial) {
+  HubDialSettings settings{.host = host_,
+                           .port = port_,
+                           .run_id = settings_.run_id,
+                           .token = settings_.token,
+                           .agent = settings_.agent,
+                           .name = settings_.rules.offer.host,
+                           .patience = dial.patience,
+                           .refused_patience = dial.refused_patience};
+  dial_ = std::make_unique<HubDial>(
+      loop_, std::move(settings),
+      [this](Result<HubDial::Connected> connected) { dialed(std::move(connected)); });
+  if (core_.phase() == Core::Phase::connecting) dial_->on_attempt(on_attempt_);
+}
+
+void HubMember::take(const Core::StopDialing&) {
+  dial_.reset();
+}
+
+void HubMember::take(const Core::HangUp&) {
+  dial_.reset();
+  stream_.reset();
+}
+
+void HubMember::take(const Core::Send& send) {
+  stream_->send(send.frame);
+}
+
+void HubMember::take(const Core::OpenStore& open) {
+  core_.store_offered(open.round, settings_.offer_store(core_.address()));
+}
+
+void HubMember::dialed(Result<HubDial::Connected> connected) {
+  dial_.reset();
+  const auto now = io::Clock::now();
+  if (!connected) {
+    core_.dial_failed(std::move(connected).error());
+    return happened();
+  }
+  stream_ = std::move(connected->stream);
+  local_address_ = connected->local_address;
+  stream_->set_events({.frame =
+                           [this](Frame frame) {
+                             core_.take(std::move(frame), io::Clock::now());
+                             happened();
+                           },
+                       .bytes = [this] { core_.bytes_came(io::Clock::now()); },
+                       .ended =
+                           [this](const Error& error) {
+                             core_.lost(error, io::Clock::now());
+                             happened();
+                           }});
+  constexpr std::uint64_t kGreeting = 2;
+  constexpr std::uint64_t kProvenGreeting = 4;
+  core_.connected(milliseconds(connected->welcome.heartbeat_ms),
+                  milliseconds(connected->welcome.dead_ms),
+                  settings_.token ? kProvenGreeting : kGreeting, now);
+  happened();
+}
+
+// --- outcomes ---
+
+void HubMember::tell(Core::Connected& outcome) {
+  if (const auto done = std::exchange(connect_done_, nullptr)) done(std::move(outcome.status));
+}
+
+void HubMember::tell(Core::Joined& outcome) {
+  if (const auto done = std::exchange(join_done_, nullptr)) done(std::move(outcome.round));
+}
+
+void HubMember::tell(Core::AllFinished& outcome) {
+  if (const auto done = std::exchange(finish_done_, nullptr)) done(std::move(outcome.status));
+}
+
+void HubMember::tell(Interruption& outcome) {
+  if (const auto call = on_interruption_) call(outcome);
+}
+
+void HubMember::tell(Core::Reported& outcome) {
+  if (const auto done = std::exchange(reports_done_, nullptr)) done(std::move(outcome.reports));
+}
+
+void HubMember::tell(Core::Departed&) {
+  if (const auto done = std::exchange(leave_done_, nullptr)) done({});
+}
+
+// --- what the agent asks for ---
+
+void HubMember::begin() {
+  core_.begin(io::Clock::now());
+}
+
+void HubMember::connect(const std::string& host, int port, Done<void> done) {
+  host_ = host;
+  port_ = port;
+  connect_done_ = std::move(done);
+  core_.connect(io::place_text(printable(host), port), io::Clock::now());
+  asked();
+}
+
+void HubMember::forget_connect() {
+  connect_done_ = nullptr;
+  core_.forget_connect();
+  asked();
+}
+
+void HubMember::move_to(const std::string& host, int port) {
+  host_ = host;
+  port_ = port;
+  core_.move_to(io::place_text(printable(host), port), io::Clock::now());
+  asked();
+}
 
 void HubMember::join(Done<std::optional<Round>> done) {
   join_done_ = std::move(done);
-  finish_done_ = nullptr;
-  in_round_ = false;
-  interrupted_ = false;
-  status_.clear();
-  join_until_ = io::Clock::now() + time_to_join();
-  if (stream_) return send_join();
-  const milliseconds allowed = time_to_join();
-  if (!dial_) dial(allowed, settings_.lost_patience);
-  join_timer_.start(allowed, [this] {
-    const std::string waited = waiting_for();
-    dial_.reset();
-    end_join(fail(Errc::timeout, "joining timed out: " + waited));
-  });
-}
-
-void HubMember::send_join(Join::Holds holds) {
-  const NodeOffer& offer = settings_.offer;
-  Join join;
-  join.role = offer.role;
-  join.local_world_size = offer.local_world_size;
-  join.host = offer.host;
-  join.address = address_;
-  join.node_rank = offer.node_rank.value_or(-1);
-  join.max_restarts = offer.max_restarts;
-  join.launched = offer.launched;
-  join.replacement = offer.replacement;
-  join.min_nodes = static_cast<std::uint32_t>(settings_.min_nodes);
-  join.max_nodes = static_cast<std::uint32_t>(settings_.max_nodes);
-  join.join_timeout_ms =
-      static_cast<std::uint32_t>(std::clamp<std::int64_t>(time_to_join().count(), 1, UINT32_MAX));
-  if (round_) {
-    join.last_round = round_->number;
-    join.last_rank = round_->group_rank;
-    join.last_nodes = round_->group_world_size;
-    join.restarts = round_->restarts;
-    join.holds = holds;
-  }
-  send(join);
-}
-
-bool HubMember::resumes() const {
-  return in_round_ && !interrupted_ && !join_done_;
-}
-
-void HubMember::offer_store(const StoreWanted& wanted) {
-  if (!join_done_) return;
-  auto place = settings_.offer_store(address_);
-  StoreOffer answer;
-  answer.round = wanted.round;
-  if (place) {
-    answer.addr = place->addr;
-    answer.port = place->port;
-  } else {
-    answer.error = place.error().message;
-  }
-  send(answer);
-}
-
-void HubMember::on_placed(const Placed& placed) {
-  if (!join_done_) return;
-  round_ = placed.round;
-  in_round_ = true;
-  failure_.reset();
-  end_join(std::optional<Round>(placed.round));
-}
-
-void HubMember::end_join(Result<std::optional<Round>> outcome) {
-  join_timer_.cancel();
-  if (const auto done = std::exchange(join_done_, nullptr)) done(std::move(outcome));
-}
-
-void HubMember::interrupt(Interruption::Kind kind, const std::string& why) {
-  if (!in_round_ || std::exchange(interrupted_, true)) return;
-  finish_done_ = nullptr;
-  if (const auto tell = on_interruption_) tell({kind, why});
+  core_.join(io::Clock::now());
+  asked();
 }
 
 void HubMember::tell_failure(const std::string& line, bool final) {
-  if (!in_round_) return;
-  failure_ = Failed{round_->number, final, line};
-  if (stream_) send(*failure_);
+  core_.tell_failure(line, final);
+  asked();
 }
 
-// leave() comes when the workers have ended; the hub need not wait so long.
 void HubMember::tell_stop() {
-  in_round_ = false;
-  finish_done_ = nullptr;
-  failure_.reset();
-  dial_.reset();
-  if (stream_ && !std::exchange(told_stop_, true)) send(Leave{Leave::How::stopped});
+  core_.tell_stop();
+  asked();
 }
 
 void HubMember::finish(Done<void> done) {
-  if (gone_ && !stream_ && !dial_)
-    return later([done = std::move(done), error = *gone_] { done(tl::make_unexpected(error)); });
   finish_done_ = std::move(done);
-  status_.clear();
-  if (stream_ && in_round_) send(Finish{round_->number});
+  core_.finish();
+  asked();
 }
 
-// --- the end ---
-
-void HubMember::exchange_reports(const NodeReport& own, milliseconds timeout,
-                                 std::function<void(std::vector<NodeReport>)> done) {
-  if (!stream_) return later([done = std::move(done), own] { done({own}); });
-  own_report_ = own;
+void HubMember::exchange_reports(const NodeReport& own, milliseconds timeout, ReportsDone done) {
   reports_done_ = std::move(done);
-  reports_timer_.start(timeout, [this] { end_reports({own_report_}); });
-  send(TellReport{static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout.count(), 1, 1 << 30)),
-                  {own.host, own.group_rank, own.text}});
-}
-
-void HubMember::end_reports(std::vector<NodeReport> reports) {
-  reports_timer_.cancel();
-  if (const auto done = std::exchange(reports_done_, nullptr)) done(std::move(reports));
+  core_.exchange_reports(own, timeout, io::Clock::now());
+  asked();
 }
 
 void HubMember::leave(Departure how, Done<void> done) {
   leave_done_ = std::move(done);
-  in_round_ = false;
-  finish_done_ = nullptr;
-  join_done_ = nullptr;
-  join_timer_.cancel();
-  dial_.reset();
-  leave_timer_.start(stream_ ? settings_.close_timeout : milliseconds(0), [this] { end_leave(); });
-  if (!stream_ || told_stop_) return;
-  send(Leave{how == Departure::succeeded ? Leave::How::succeeded
-             : how == Departure::failed  ? Leave::How::failed
-                                         : Leave::How::stopped});
-}
-
-// The connection goes with it.
-void HubMember::end_leave() {
-  leave_timer_.cancel();
-  hang_up();
-  if (const auto done = std::exchange(leave_done_, nullptr)) done({});
-}
-
-// --- what the hub says ---
-
-void HubMember::on_frame(Frame frame) {
-  if (const auto* beat = std::get_if<Beat>(&frame)) {
-    status_ = beat->status;
-    const bool spare = status_.ends_with(kSpareStatus);
-    if (spare) join_until_.reset();
-    if (!spare && !join_until_) join_until_ = io::Clock::now() + time_to_join();
-    return;
-  }
-  ++messages_;
-  if (const auto* placed = std::get_if<Placed>(&frame)) return on_placed(*placed);
-  if (const auto* wanted = std::get_if<StoreWanted>(&frame)) return offer_store(*wanted);
-  if (const auto* over = std::get_if<Interrupted>(&frame)) {
-    if (!round_ || over->round != round_->number) return;
-    using Kind = Interruption::Kind;
-    return interrupt(over->end ? Kind::end : Kind::rejoin, over->why);
-  }
-  if (const auto* all = std::get_if<Finished>(&frame)) {
-    if (!round_ || all->round != round_->number || !finish_done_) return;
-    interrupted_ = true;  // nothing can end this round any more
-    return std::exchange(finish_done_, nullptr)({});
-  }
-  if (std::holds_alternative<Ended>(frame)) return end_join(std::optional<Round>());
-  if (const auto* refusal = std::get_if<Refusal>(&frame))
-    return end_join(tl::make_unexpected(refusal_error(*refusal)));
-  if (std::holds_alternative<Left>(frame)) {
-    if (leave_done_) return end_leave();
-    if (told_stop_) return hang_up();
-  }
-  if (auto* told = std::get_if<Reports>(&frame); told != nullptr && reports_done_) {
-    std::vector<NodeReport> reports;
-    reports.reserve(told->reports.size());
-    for (auto& report : told->reports)
-      reports.push_back({std::move(report.host), report.group_rank, std::move(report.text)});
-    end_reports(std::move(reports));
-  }
+  core_.leave(how, io::Clock::now());
+  asked();
 }
 
 std::string HubMember::waiting_for() const {
+  using Phase = Core::Phase;
   const std::string id = printable(settings_.run_id);
-  const auto since = [](io::TimePoint time) {
-    return std::chrono::duration<double>(io::Clock::now() - time).count();
-  };
+  const std::string& status = core_.status();
   if (!stream_ && !host_.empty()) {
-    const std::string where = fmt::format("the rendezvous '{}' at {}", id, place());
+    const std::string where = fmt::format("the rendezvous '{}' at {}", id, core_.place());
     const std::string trouble = dial_ ? dial_->trouble() : std::string();
     const std::string why = trouble.empty() ? "" : ": " + trouble;
-    if (connect_done_) return where + why;
-    return fmt::format("no connection to {} for {:.0f} s{}", where,
-                       since(down_since_.value_or(io::Clock::now())), why);
+    if (core_.phase() == Phase::connecting) return where + why;
+    const auto now = io::Clock::now();
+    return fmt::format(
+        "no connection to {} for {:.0f} s{}", where,
+        std::chrono::duration<double>(now - core_.down_since().value_or(now)).count(), why);
   }
-  if (join_done_)
-    return fmt::format("the rendezvous '{}': {}", id, status_.empty() ? "joined" : status_);
-  if (finish_done_) return status_.empty() ? "the workers of other nodes to end" : status_;
-  if (reports_done_) return "reports of the other nodes";
+  if (core_.phase() == Phase::joining)
+    return fmt::format("the rendezvous '{}': {}", id, status.empty() ? "joined" : status);
+  if (core_.phase() == Phase::finishing)
+    return status.empty() ? "the workers of other nodes to end" : status;
+  if (core_.awaits_reports()) return "reports of the other nodes";
   return {};
-}
-
-std::optional<io::TimePoint> HubMember::gives_up_at() const {
-  return connect_done_ || join_done_ ? join_until_ : std::nullopt;
 }
 
 }  // namespace lockstep::rendezvous::hub

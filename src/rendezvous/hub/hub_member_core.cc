@@ -1,0 +1,232 @@
+// What the agent asks of the hub, and what the hub says; hub_member_core_link.cc has the
+// connection.
+#include "rendezvous/hub/hub_member_core.h"
+
+#include "rendezvous/hub/hub_refusal.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::hub {
+
+HubMemberCore::HubMemberCore(HubMemberRules rules) : rules_(std::move(rules)) {}
+
+bool HubMemberCore::in_round() const {
+  return phase_ == Phase::running || phase_ == Phase::finishing || phase_ == Phase::over;
+}
+
+std::optional<io::TimePoint> HubMemberCore::gives_up_at() const {
+  const bool waits = phase_ == Phase::connecting || phase_ == Phase::joining;
+  return waits ? join_until_ : std::nullopt;
+}
+
+std::optional<HubMemberCore::Outcome> HubMemberCore::next_outcome() {
+  if (outcomes_.empty()) return std::nullopt;
+  Outcome first = std::move(outcomes_.front());
+  outcomes_.pop_front();
+  return first;
+}
+
+// The agent has gone on: it is not told any more how what it asked for before ended. It still hears
+// the reports, which no other question replaces.
+void HubMemberCore::forget_outcomes() {
+  std::erase_if(outcomes_,
+                [](const Outcome& outcome) { return !std::holds_alternative<Reported>(outcome); });
+}
+
+void HubMemberCore::send(const Frame& frame) {
+  ++messages_;
+  steps_.emplace_back(Send{frame});
+}
+
+// --- rounds ---
+
+void HubMemberCore::begin(io::TimePoint now) {
+  if (!first_until_) first_until_ = now + rules_.join_timeout;
+}
+
+// The way into the first round has one limit, however many attempts it takes.
+HubMemberCore::Ms HubMemberCore::time_to_join(io::TimePoint now) const {
+  if (round_ || !first_until_) return rules_.join_timeout;
+  return std::max(std::chrono::ceil<Ms>(*first_until_ - now), Ms(1));
+}
+
+void HubMemberCore::join(io::TimePoint now) {
+  forget_outcomes();
+  phase_ = Phase::joining;
+  status_.clear();
+  const Ms allowed = time_to_join(now);
+  join_until_ = now + allowed;
+  if (link_ == Link::up) return send_join(Join::Holds::nothing, now);
+  if (link_ == Link::none) dial(allowed, rules_.lost_patience);
+  linkless_until_ = now + allowed;
+}
+
+void HubMemberCore::send_join(Join::Holds holds, io::TimePoint now) {
+  const NodeOffer& offer = rules_.offer;
+  Join join;
+  join.role = offer.role;
+  join.local_world_size = offer.local_world_size;
+  join.host = offer.host;
+  join.address = address_;
+  join.node_rank = offer.node_rank.value_or(-1);
+  join.max_restarts = offer.max_restarts;
+  join.launched = offer.launched;
+  join.replacement = offer.replacement;
+  join.min_nodes = static_cast<std::uint32_t>(rules_.min_nodes);
+  join.max_nodes = static_cast<std::uint32_t>(rules_.max_nodes);
+  join.join_timeout_ms = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(time_to_join(now).count(), 1, UINT32_MAX));
+  if (round_) {
+    join.last_round = round_->number;
+    join.last_rank = round_->group_rank;
+    join.last_nodes = round_->group_world_size;
+    join.restarts = round_->restarts;
+    join.holds = holds;
+  }
+  send(join);
+}
+
+void HubMemberCore::store_offered(std::int64_t round, Result<StorePlace> place) {
+  StoreOffer answer;
+  answer.round = round;
+  if (place) {
+    answer.addr = place->addr;
+    answer.port = place->port;
+  } else {
+    answer.error = place.error().message;
+  }
+  send(answer);
+}
+
+void HubMemberCore::end_join(Result<std::optional<Round>> outcome) {
+  if (phase_ != Phase::joining) return;
+  phase_ = outcome && *outcome ? Phase::running : Phase::idle;
+  linkless_until_.reset();
+  outcomes_.emplace_back(Joined{std::move(outcome)});
+}
+
+void HubMemberCore::interrupt(Interruption::Kind kind, const std::string& why) {
+  if (phase_ != Phase::running && phase_ != Phase::finishing) return;
+  phase_ = Phase::over;
+  outcomes_.emplace_back(Interruption{kind, why});
+}
+
+void HubMemberCore::tell_failure(const std::string& line, bool final) {
+  if (!in_round()) return;
+  failure_ = Failed{round_->number, final, line};
+  if (link_ == Link::up) send(*failure_);
+}
+
+void HubMemberCore::finish() {
+  if (gone_ && link_ == Link::none) {
+    outcomes_.emplace_back(AllFinished{tl::make_unexpected(*gone_)});
+    return;
+  }
+  if (!in_round()) return;
+  phase_ = Phase::finishing;
+  status_.clear();
+  if (link_ == Link::up) send(Finish{round_->number});
+}
+
+// --- the end ---
+
+void HubMemberCore::tell_stop() {
+  if (phase_ == Phase::stopping) return;
+  forget_outcomes();
+  failure_.reset();
+  stop_dialing();
+  linkless_until_.reset();
+  phase_ = Phase::stopping;
+  if (link_ == Link::up) send(Leave{Leave::How::stopped});
+}
+
+void HubMemberCore::exchange_reports(const NodeReport& own, Ms timeout, io::TimePoint now) {
+  own_report_ = own;
+  if (link_ != Link::up) return end_reports({own});
+  reports_until_ = now + timeout;
+  send(TellReport{static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout.count(), 1, 1 << 30)),
+                  {own.host, own.group_rank, own.text}});
+}
+
+void HubMemberCore::end_reports(std::vector<NodeReport> reports) {
+  reports_until_.reset();
+  outcomes_.emplace_back(Reported{std::move(reports)});
+}
+
+void HubMemberCore::leave(Departure how, io::TimePoint now) {
+  const bool told = phase_ == Phase::stopping;
+  forget_outcomes();
+  phase_ = Phase::leaving;
+  linkless_until_.reset();
+  stop_dialing();
+  leave_until_ = link_ == Link::up ? now + rules_.close_timeout : now;
+  if (link_ != Link::up || told) return;
+  send(Leave{how == Departure::succeeded ? Leave::How::succeeded
+             : how == Departure::failed  ? Leave::How::failed
+                                         : Leave::How::stopped});
+}
+
+void HubMemberCore::end_leave() {
+  leave_until_.reset();
+  hang_up();
+  phase_ = Phase::idle;
+  outcomes_.emplace_back(Departed{});
+}
+
+// --- what the hub says ---
+
+void HubMemberCore::take(Frame frame, io::TimePoint now) {
+  if (auto* beat = std::get_if<Beat>(&frame)) return on_beat(std::move(*beat), now);
+  ++messages_;
+  if (const auto* placed = std::get_if<Placed>(&frame)) return on_placed(*placed);
+  if (const auto* wanted = std::get_if<StoreWanted>(&frame)) {
+    if (phase_ == Phase::joining) steps_.emplace_back(OpenStore{wanted->round});
+    return;
+  }
+  if (const auto* stop = std::get_if<Interrupted>(&frame)) {
+    if (!round_ || stop->round != round_->number) return;
+    using Kind = Interruption::Kind;
+    return interrupt(stop->end ? Kind::end : Kind::rejoin, stop->why);
+  }
+  if (const auto* all = std::get_if<Finished>(&frame)) {
+    if (phase_ != Phase::finishing || all->round != round_->number) return;
+    phase_ = Phase::over;  // nothing can interrupt this round any more
+    outcomes_.emplace_back(AllFinished{});
+    return;
+  }
+  if (std::holds_alternative<Ended>(frame)) return end_join(std::optional<Round>());
+  if (const auto* refusal = std::get_if<Refusal>(&frame))
+    return end_join(tl::make_unexpected(refusal_error(*refusal)));
+  if (std::holds_alternative<Left>(frame)) {
+    if (phase_ == Phase::leaving) return end_leave();
+    if (phase_ == Phase::stopping) return hang_up();
+  }
+  if (auto* told = std::get_if<Reports>(&frame)) on_reports(std::move(*told));
+}
+
+// A spare waits as long as the job runs; one that is not a spare any more has its patience anew.
+void HubMemberCore::on_beat(Beat beat, io::TimePoint now) {
+  status_ = std::move(beat.status);
+  const bool spare = status_.ends_with(kSpareStatus);
+  if (spare) join_until_.reset();
+  if (!spare && !join_until_) join_until_ = now + time_to_join(now);
+}
+
+void HubMemberCore::on_placed(const Placed& placed) {
+  if (phase_ != Phase::joining) return;
+  round_ = placed.round;
+  failure_.reset();
+  end_join(std::optional<Round>(placed.round));
+}
+
+void HubMemberCore::on_reports(Reports told) {
+  if (!reports_until_) return;
+  std::vector<NodeReport> reports;
+  reports.reserve(told.reports.size());
+  for (auto& report : told.reports)
+    reports.push_back({std::move(report.host), report.group_rank, std::move(report.text)});
+  end_reports(std::move(reports));
+}
+
+}  // namespace lockstep::rendezvous::hub
