@@ -38,6 +38,8 @@ std::string rule_words(Rule rule) {
       return "rule: there is a node rank";
     case Rule::random:
       return "rule: made up for this run";
+    case Rule::own_venv:
+      return "rule: the virtual environment that lockstep is in";
     case Rule::none:
       break;
   }
@@ -148,6 +150,8 @@ std::string explain_text(const LaunchConfig& config) {
   const std::uint64_t most = config.logs.max_size;
   rows.push_back({"log file size", most == 0 ? "no limit" : fmt::format("{} bytes", most),
                   from("log-max-size")});
+  if (config.origins.contains("python"))
+    rows.push_back({"python", config.command.front(), from("python")});
   std::size_t first = 0;
   std::size_t second = 0;
   for (Row& row : rows) {

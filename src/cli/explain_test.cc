@@ -62,6 +62,19 @@ TEST(Explain, SaysWhereEachValueComesFrom) {
   EXPECT_EQ(text.find("do not show"), std::string::npos);
 }
 
+TEST(Explain, SaysWherePythonIsFrom) {
+  LaunchConfig config = sample();
+  EXPECT_EQ(row(explain_text(config), "python"), "");  // --no-python
+  config.command = {"/venv/bin/python3", "-u", "T"};
+  config.origins["python"] = {Origin::Kind::rule, "", Rule::own_venv};
+  EXPECT_TRUE(
+      row(explain_text(config), "python  ")
+          .ends_with(" /venv/bin/python3  rule: the virtual environment that lockstep is in"))
+      << explain_text(config);
+  config.origins["python"] = {Origin::Kind::variable, "PATH"};
+  EXPECT_TRUE(row(explain_text(config), "python  ").ends_with("  environment variable PATH"));
+}
+
 TEST(Explain, IPv6StandsInBrackets) {
   LaunchConfig config = sample();
   config.rdzv_endpoints = {{"fd00::1", 1}, {"h", 2}};

@@ -34,8 +34,9 @@ constexpr std::string_view kRunEpilog =
     "the environment: --max-restarts is PET_MAX_RESTARTS; flags take 0 or 1 there.\n"
     "Started once a node by Slurm's srun, by mpirun or as a Kubernetes job, lockstep\n"
     "run knows nodes, node rank and endpoint by itself; --explain shows them.\n"
-    "Python is $PYTHON_EXEC, else $VIRTUAL_ENV/bin/python, else python3 or python\n"
-    "from PATH. Script arguments may contain ${local_rank}.";
+    "Python is $PYTHON_EXEC, else that of the virtual environment that lockstep is\n"
+    "installed in, else $VIRTUAL_ENV/bin/python, else python3 or python from PATH.\n"
+    "Script arguments may contain ${local_rank}.";
 
 Table make_run_table(std::string_view program) {
   return {program,

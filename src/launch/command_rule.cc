@@ -13,15 +13,33 @@ constexpr std::string_view kRunPathStub =
     "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], "
     "run_name=\"__main__\")";
 
-Result<std::string> find_python(const Facts& facts) {
+// A program that pip puts into a virtual environment runs with that environment's Python, also
+// where the environment is not activated: torchrun's first line names it. nullopt: we are in none.
+std::optional<std::string> python_beside_us(const Facts& facts) {
+  for (const std::string& folder : facts.program_folders()) {
+    const std::string parent = folder.substr(0, folder.rfind('/'));
+    if (facts.file_kind(parent + "/pyvenv.cfg") != FileKind::file) continue;
+    for (const char* name : {"python3", "python"}) {
+      if (auto found = facts.find_program(fmt::format("{}/{}", folder, name))) return *found;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::string> find_python(const Facts& facts, Origin& origin) {
+  origin = {Origin::Kind::variable, "PYTHON_EXEC"};
   if (const auto chosen = facts.env("PYTHON_EXEC"); chosen && !chosen->empty()) {
     auto found = facts.find_program(*chosen);
     if (!found) return tl::make_unexpected(std::move(found).error().within("PYTHON_EXEC"));
     return found;
   }
+  origin = {Origin::Kind::rule, "", Rule::own_venv};
+  if (auto found = python_beside_us(facts)) return *found;
+  origin = {Origin::Kind::variable, "VIRTUAL_ENV"};
   if (const auto venv = facts.env("VIRTUAL_ENV"); venv && !venv->empty()) {
     if (auto found = facts.find_program(*venv + "/bin/python")) return found;
   }
+  origin = {Origin::Kind::variable, "PATH"};
   for (const char* name : {"python3", "python"}) {
     if (auto found = facts.find_program(name)) return found;
   }
@@ -72,15 +90,15 @@ Status check_flags(const RawOptions& raw) {
 }
 
 Result<std::vector<std::string>> program_and_flags(const RawOptions& raw, const Facts& facts,
-                                                   int nproc) {
+                                                   LaunchConfig& config) {
   std::vector<std::string> command;
   if (raw.no_python && !raw.run_path) {
     LOCKSTEP_TRY_ASSIGN(std::string program, facts.find_program(raw.script));
     command.push_back(std::move(program));
     return command;
   }
-  if (!raw.module || raw.run_path) LOCKSTEP_TRY(check_script(raw, nproc, facts));
-  LOCKSTEP_TRY_ASSIGN(std::string python, find_python(facts));
+  if (!raw.module || raw.run_path) LOCKSTEP_TRY(check_script(raw, config.nproc, facts));
+  LOCKSTEP_TRY_ASSIGN(std::string python, find_python(facts, config.origins["python"]));
   command = {std::move(python), "-u"};
   if (raw.run_path) {
     command.insert(command.end(), {"-c", std::string(kRunPathStub)});
@@ -95,7 +113,7 @@ Result<std::vector<std::string>> program_and_flags(const RawOptions& raw, const 
 
 Status apply_command(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY(check_flags(raw));
-  LOCKSTEP_TRY_ASSIGN(config.command, program_and_flags(raw, facts, config.nproc));
+  LOCKSTEP_TRY_ASSIGN(config.command, program_and_flags(raw, facts, config));
   config.entrypoint = raw.script;
   config.entrypoint_arguments = static_cast<int>(raw.script_args.size());
   if (raw.legacy_launch)

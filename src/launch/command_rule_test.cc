@@ -107,6 +107,39 @@ TEST(LaunchConfig, ChoosesPython) {
   EXPECT_NE(make(unchanged, machine).error().message.find("no Python to run"), std::string::npos);
 }
 
+TEST(LaunchConfig, PythonOfTheVirtualEnvironmentThatThisProgramIsIn) {
+  const auto chosen = [](const Machine& machine) {
+    const auto config = make(unchanged, machine);
+    const Origin& origin = config->origins.at("python");
+    return config->command[0] + " " + (origin.rule == Rule::own_venv ? "ours" : origin.name);
+  };
+  Machine machine;
+  machine.program_folders = {"/usr/bin", "/venv/bin"};
+  machine.programs["/venv/bin/python3"] = "/venv/bin/python3";
+  EXPECT_EQ(chosen(machine), "/usr/bin/python3 PATH");  // no virtual environment
+  machine.files["/venv/pyvenv.cfg"] = FileKind::file;
+  EXPECT_EQ(chosen(machine), "/venv/bin/python3 ours");
+  machine.programs["/other/bin/python"] = "/other/bin/python";
+  machine.env["VIRTUAL_ENV"] = "/other";
+  EXPECT_EQ(chosen(machine), "/venv/bin/python3 ours");  // as torchrun's first line
+  machine.programs["/venv/bin/python"] = "/venv/bin/python";
+  machine.programs.erase("/venv/bin/python3");
+  EXPECT_EQ(chosen(machine), "/venv/bin/python ours");
+  machine.env["PYTHON_EXEC"] = "python3";
+  EXPECT_EQ(chosen(machine), "/usr/bin/python3 PYTHON_EXEC");
+  machine.env.erase("PYTHON_EXEC");
+  machine.program_folders.clear();
+  EXPECT_EQ(chosen(machine), "/other/bin/python VIRTUAL_ENV");
+}
+
+TEST(LaunchConfig, WithoutPythonThereIsNoOriginOfOne) {
+  const auto config = make([](RawOptions& raw) {
+    raw.no_python = true;
+    raw.script = "echo";
+  });
+  EXPECT_EQ(config->origins.count("python"), 0U);
+}
+
 TEST(LaunchConfig, LegacyLaunchInsertsTheLocalRankAfterTheScript) {
   const Change legacy = [](RawOptions& raw) {
     raw.legacy_launch = true;

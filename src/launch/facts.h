@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::launch {
 
@@ -30,6 +31,8 @@ struct Facts {
   // program: "/no/such: No such file or directory".
   std::function<Result<std::string>(const std::string& name)> find_program;
   std::function<std::string()> uuid;
+  // Where this program was called from and, where a link led there, where its file is; absolute.
+  std::function<std::vector<std::string>()> program_folders;
 };
 
 }  // namespace lockstep::launch

@@ -44,6 +44,7 @@ enum class Rule {
   several_nodes,   // none of these
   node_rank,       // a node rank is given
   random,          // made up
+  own_venv,        // the virtual environment that this program is in
 };
 struct Origin {
   enum class Kind { option, variable, scheduler, rule };
@@ -137,7 +138,8 @@ struct LaunchConfig {
   std::vector<std::string>
       scheduler_hosts;    // all nodes' names, as the scheduler has them, if known
   std::string scheduler;  // that some of it was taken from: "Slurm", or empty
-  // By long option name; not there: the default. For people (--explain).
+  // By long option name, or by "python" where the command starts with one; not there: the default.
+  // For people (--explain).
   std::map<std::string, Origin, std::less<>> origins;
 
   std::vector<std::string> warnings;  // to be logged once, in this order

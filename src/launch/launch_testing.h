@@ -28,6 +28,7 @@ struct Machine {
                                                  {"echo", "/bin/echo"}};
 
   std::map<std::string, SecretFile> secrets;
+  std::vector<std::string> program_folders;
 
   Facts facts() const {
     Facts facts;
@@ -55,6 +56,7 @@ struct Machine {
         return fail(Errc::not_found, name + ": No such file or directory");
       return found->second;
     };
+    facts.program_folders = [this] { return program_folders; };
     facts.uuid = [] { return std::string("fresh-uuid"); };
     return facts;
   }

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace lockstep::launch {
 namespace {
@@ -73,6 +75,19 @@ Result<std::string> find_program(const std::string& name) {
   return found;
 }
 
+std::vector<std::string> program_folders() {
+  std::vector<std::string> folders;
+  std::error_code error;
+  const auto add = [&folders, &error](const std::filesystem::path& program) {
+    if (error || program.empty()) return;
+    const auto absolute = std::filesystem::absolute(program, error).lexically_normal();
+    if (!error) folders.push_back(absolute.parent_path());
+  };
+  if (const auto called = find_program(program_invocation_name)) add(*called);
+  add(std::filesystem::read_symlink("/proc/self/exe", error));
+  return folders;
+}
+
 }  // namespace
 
 Facts machine_facts() {
@@ -93,6 +108,7 @@ Facts machine_facts() {
   facts.secret_file = secret_file;
   facts.find_program = find_program;
   facts.uuid = random_uuid4;
+  facts.program_folders = program_folders;
   return facts;
 }
 
