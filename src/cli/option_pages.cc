@@ -69,6 +69,11 @@ std::string man_option(const Option& option) {
   return out;
 }
 
+std::string man_variable(const Variable& variable) {
+  return fmt::format(".TP\n\\fB{}\\fR=\\fI{}\\fR\n{}.\n", roff(variable.name),
+                     roff(variable.metavar), roff(variable.help));
+}
+
 std::string man_heading(std::string_view name, std::string_view version, std::string_view date) {
   return fmt::format(".TH {} 1 {} \"lockstep {}\" \"User Commands\"\n", roff(to_upper(name)), date,
                      version);
@@ -114,6 +119,11 @@ std::string man_page(const Program& program, const Subcommand& command, std::str
       out += man_option(option);
   }
   if (table.takes_script) out += kExitStatus;
+  if (!table.variables.empty() && shared == nullptr) {
+    out += ".SH ENVIRONMENT\n";
+    for (const Variable& variable : table.variables)
+      out += man_variable(variable);
+  }
   if (!table.epilog.empty()) out += fmt::format(".SH NOTES\n{}\n", roff(table.epilog));
   return out + man_see_also(program, name);
 }
@@ -168,6 +178,12 @@ std::string markdown_section(const Program& program, const Table& table) {
     out += "\n| option | default | variable | meaning |\n|---|---|---|---|\n";
     for (const Option& option : group.options)
       out += markdown_row(option);
+  }
+  if (!table.variables.empty() && shared == nullptr) {
+    out += "\n### Environment\n\n| variable | meaning |\n|---|---|\n";
+    for (const Variable& variable : table.variables)
+      out +=
+          fmt::format("| `{}={}` | {} |\n", variable.name, variable.metavar, cell(variable.help));
   }
   if (!table.epilog.empty() && shared == nullptr) out += fmt::format("\n{}\n", table.epilog);
   return out;

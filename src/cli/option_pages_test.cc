@@ -2,6 +2,7 @@
 #include "cli/option_pages.h"
 
 #include "cli/commands.h"
+#include "cli/run_options.h"
 
 #include <gtest/gtest.h>
 
@@ -63,6 +64,17 @@ TEST(OptionPages, AnOptionHasItsDefaultChoicesAndVariable) {
                     "\n| `--start-method HOW` | `spawn` | `PET_START_METHOD` | accepted, without "
                     "effect; one of spawn, fork, forkserver |\n"));
   EXPECT_TRUE(holds(options_markdown(lockstep_program()), "\n| `--nnodes N\\|MIN:MAX` |"));
+}
+
+TEST(OptionPages, VariablesAreOnTheMainPageAndInHelp) {
+  for (const Variable& variable : run_table().variables) {
+    const std::string name(variable.name);
+    EXPECT_TRUE(holds(page("lockstep-run"), ".TP\n\\fB" + name + "\\fR=")) << name;
+    EXPECT_FALSE(holds(page("lockstep-launch"), name)) << name;
+    EXPECT_TRUE(holds(options_markdown(lockstep_program()), "\n| `" + name + "=")) << name;
+    EXPECT_TRUE(holds(help_text(torchrun_table()), "\n  " + name + "=")) << name;
+  }
+  EXPECT_TRUE(holds(help_text(run_table()), "\n  TORCHELASTIC_HEALTH_CHECK_PORT=PORT\n"));
 }
 
 TEST(OptionPages, ThePageOfLaunchDoesNotRepeatThoseOfRun) {

@@ -48,12 +48,20 @@ struct Group {
   std::vector<Option> options;
 };
 
+// An environment variable that is read beside those of the options.
+struct Variable {
+  std::string_view name;
+  std::string_view metavar;
+  std::string_view help;
+};
+
 struct Table {
   std::string_view program;  // "lockstep run"
   std::string_view summary;  // lines under the usage line
   std::string_view epilog;   // lines at the end of help
   bool takes_script = true;  // the first positional and all after it belong to the script
   std::vector<Group> groups;
+  std::vector<Variable> variables = {};
 };
 
 struct Parsed {

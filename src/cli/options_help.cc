@@ -41,6 +41,26 @@ std::vector<std::string> wrapped(const std::string& text) {
   return lines;
 }
 
+void add_row(std::string& out, std::string line, const std::string& text) {
+  if (line.size() + 2 > kColumn) {
+    out += line + "\n";
+    line.clear();
+  }
+  for (const std::string& part : wrapped(text)) {
+    line.resize(kColumn, ' ');
+    out += line + part + "\n";
+    line.clear();
+  }
+}
+
+std::string help_variables(const std::vector<Variable>& variables) {
+  std::string out = "Environment:\n";
+  for (const Variable& variable : variables)
+    add_row(out, fmt::format("  {}={}", variable.name, variable.metavar),
+            std::string(variable.help));
+  return out;
+}
+
 }  // namespace
 
 std::string usage_line(const Table& table) {
@@ -50,18 +70,8 @@ std::string usage_line(const Table& table) {
 
 std::string help_group(const Group& group) {
   std::string out = fmt::format("{}:\n", group.title);
-  for (const Option& option : group.options) {
-    std::string line = left_side(option);
-    if (line.size() + 2 > kColumn) {
-      out += line + "\n";
-      line.clear();
-    }
-    for (const std::string& part : wrapped(description(option))) {
-      line.resize(kColumn, ' ');
-      out += line + part + "\n";
-      line.clear();
-    }
-  }
+  for (const Option& option : group.options)
+    add_row(out, left_side(option), description(option));
   return out;
 }
 
@@ -69,6 +79,7 @@ std::string help_text(const Table& table) {
   std::string out = fmt::format("{}\n\n{}\n", usage_line(table), table.summary);
   for (const Group& group : table.groups)
     out += fmt::format("\n{}", help_group(group));
+  if (!table.variables.empty()) out += fmt::format("\n{}", help_variables(table.variables));
   if (!table.epilog.empty()) out += fmt::format("\n{}\n", table.epilog);
   return out;
 }

@@ -36,7 +36,7 @@ Group logs_group() {
           {.name = "log-prefix",
            .field = into<&Raw::log_prefix>,
            .metavar = "STYLE",
-           .help = "[default0]: or [default 0], or the latter after the time",
+           .help = "[default0]: or [default 0], or the latter after ${time}",
            .shown_default = "torchrun",
            .choices = {"torchrun", "readable", "time"},
            .own = true},

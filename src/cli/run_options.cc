@@ -23,6 +23,25 @@ Group other() {
           }};
 }
 
+std::vector<Variable> variables() {
+  return {
+      {"PYTHON_EXEC", "PROGRAM", "the Python that runs the script"},
+      {"TORCHELASTIC_HEALTH_CHECK_PORT", "PORT",
+       "serve /health and /metrics (Prometheus text) there"},
+      {"TORCHELASTIC_ENABLE_FILE_TIMER", "1",
+       "end the job when a timer of torch.distributed.elastic.timer in a worker expires"},
+      {"TORCHELASTIC_TIMER_FILE", "FILE", "the fifo of those timers [/tmp/watchdog_timer_*]"},
+      {"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "SECONDS",
+       "end the job when a worker is stuck in the kernel for so long"},
+      {"TORCHELASTIC_ERROR_FILE", "FILE", "the failure that ended the job is written there, too"},
+      {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "TEXT",
+       "the default of --log-line-prefix-template"},
+      {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "SECONDS", "the default of --shutdown-timeout"},
+      {"LOCKSTEP_RDZV_TOKEN", "TOKEN", "the job's secret, in place of --rdzv-token-file"},
+      {"LOGLEVEL", "LEVEL", "what the launcher says: DEBUG, INFO, WARNING or ERROR [WARNING]"},
+  };
+}
+
 constexpr std::string_view kRunSummary =
     "Runs a training script in several worker processes, as torchrun does: starts\n"
     "them, restarts all when one fails, stops all when one cannot be helped, and\n"
@@ -44,7 +63,8 @@ Table make_run_table(std::string_view program) {
           kRunEpilog,
           true,
           {topology_group(), rendezvous_group(), command_group(), restarts_group(),
-           supervision_group(), logs_group(), placement_group(), other()}};
+           supervision_group(), logs_group(), placement_group(), other()},
+          variables()};
 }
 
 Table make_launch_table() {
