@@ -109,7 +109,7 @@ Status NodeAgent::prepare() {
   LOCKSTEP_TRY(workers_.prepare());
   sweep_earlier_run();
   LOCKSTEP_TRY(watchdogs_.open(node_));
-  health_port_ = open_health_port(loop_, node_.environment, [this] { return view(); });
+  health_port_ = open_health_port(loop_, node_.config.watch.health_port, [this] { return view(); });
   return {};
 }
 

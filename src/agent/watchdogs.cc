@@ -16,12 +16,9 @@ Status Watchdogs::open(Node& node) {
 }
 
 Status Watchdogs::open_file_timer(Node& node) {
-  const auto enabled = node.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
-  if (enabled == node.environment.end() || enabled->second != "1") return {};
-  const auto given = node.environment.find("TORCHELASTIC_TIMER_FILE");
-  const std::string path = given != node.environment.end() && !given->second.empty()
-                               ? given->second
-                               : "/tmp/watchdog_timer_" + random_uuid4();
+  const launch::WatchConfig& watch = node.config.watch;
+  if (!watch.file_timer) return {};
+  const std::string path = watch.timer_file.value_or("/tmp/watchdog_timer_" + random_uuid4());
   const auto on_expired = [this, name = node.name](const FileTimerTable::Expired& expired) {
     // Only a process of ours: whoever wrote that can't make us kill a stranger.
     if (const auto pid = containment_.find_descendant(expired.pid))
@@ -31,21 +28,19 @@ Status Watchdogs::open_file_timer(Node& node) {
   };
   const auto is_ours = [this](pid_t pid) { return containment_.find_descendant(pid).has_value(); };
   LOCKSTEP_TRY_ASSIGN(file_timer_, FileTimer::open(loop_, path, on_expired, is_ours));
-  node.environment["TORCHELASTIC_TIMER_FILE"] = path;
+  node.environment[std::string(launch::kTimerFileVariable)] = path;
   return {};
 }
 
 void Watchdogs::open_stuck_watch(const Node& node) {
-  const auto given = node.environment.find("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
-  if (given == node.environment.end()) return;
-  const auto seconds = parse_float(given->second);
-  if (!seconds || *seconds <= 0) return;
+  const auto limit = node.config.watch.stuck_limit;
+  if (!limit) return;
   stuck_watch_ = std::make_unique<StuckWatch>(
-      loop_, std::chrono::duration_cast<io::Duration>(std::chrono::duration<double>(*seconds)),
-      workers_, [this, name = node.name, limit = given->second](pid_t pid) {
+      loop_, std::chrono::duration_cast<io::Duration>(*limit), workers_,
+      [this, name = node.name, seconds = limit->count()](pid_t pid) {
         listener_.on_stuck_worker(fmt::format(
             "process {} on {} has been stuck in the kernel for longer than {} s: it is {}", pid,
-            name, limit, what_holds("/proc", pid)));
+            name, seconds, what_holds("/proc", pid)));
       });
 }
 

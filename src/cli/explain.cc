@@ -131,6 +131,28 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
                   from("exit-barrier-timeout")});
 }
 
+void add_watch(const LaunchConfig& config, std::vector<Row>& rows) {
+  const auto from = [&config](std::string_view variable) {
+    return config.origins.contains(variable) ? origin_words(config, variable)
+                                             : fmt::format("{} is not set", variable);
+  };
+  const launch::WatchConfig& watch = config.watch;
+  rows.push_back({"health check",
+                  watch.health_port
+                      ? fmt::format("/health and /metrics on port {}", *watch.health_port)
+                      : "none",
+                  from(launch::kHealthPortVariable)});
+  rows.push_back(
+      {"file timer",
+       watch.file_timer ? watch.timer_file.value_or("a fresh /tmp/watchdog_timer_*") : "none",
+       from(watch.timer_file ? launch::kTimerFileVariable : launch::kFileTimerVariable)});
+  rows.push_back({"stuck workers",
+                  watch.stuck_limit
+                      ? fmt::format("end the job after {} s", watch.stuck_limit->count())
+                      : "not watched",
+                  from(launch::kStuckLimitVariable)});
+}
+
 }  // namespace
 
 std::string explain_text(const LaunchConfig& config) {
@@ -150,6 +172,7 @@ std::string explain_text(const LaunchConfig& config) {
   const std::uint64_t most = config.logs.max_size;
   rows.push_back({"log file size", most == 0 ? "no limit" : fmt::format("{} bytes", most),
                   from("log-max-size")});
+  add_watch(config, rows);
   if (config.origins.contains("python"))
     rows.push_back({"python", config.command.front(), from("python")});
   std::size_t first = 0;

@@ -75,6 +75,27 @@ TEST(Explain, SaysWherePythonIsFrom) {
   EXPECT_TRUE(row(explain_text(config), "python  ").ends_with("  environment variable PATH"));
 }
 
+TEST(Explain, SaysWhatIsWatched) {
+  LaunchConfig config = sample();
+  const std::string off = explain_text(config);
+  EXPECT_TRUE(
+      row(off, "health check  none ").ends_with("  TORCHELASTIC_HEALTH_CHECK_PORT is not set"))
+      << off;
+  EXPECT_TRUE(row(off, "file timer").ends_with("  TORCHELASTIC_ENABLE_FILE_TIMER is not set"));
+  EXPECT_NE(row(off, "stuck workers  not watched "), "");
+  config.watch = {8080, true, std::nullopt, std::chrono::duration<double>(2.5)};
+  config.origins["TORCHELASTIC_HEALTH_CHECK_PORT"] = {Origin::Kind::variable,
+                                                      "TORCHELASTIC_HEALTH_CHECK_PORT"};
+  const std::string on = explain_text(config);
+  EXPECT_TRUE(row(on, "health check  /health and /metrics on port 8080 ")
+                  .ends_with("  environment variable TORCHELASTIC_HEALTH_CHECK_PORT"))
+      << on;
+  EXPECT_NE(row(on, "file timer     a fresh /tmp/watchdog_timer_* "), "") << on;
+  EXPECT_NE(row(on, "stuck workers  end the job after 2.5 s "), "");
+  config.watch.timer_file = "/run/t";
+  EXPECT_NE(row(explain_text(config), "file timer     /run/t "), "");
+}
+
 TEST(Explain, IPv6StandsInBrackets) {
   LaunchConfig config = sample();
   config.rdzv_endpoints = {{"fd00::1", 1}, {"h", 2}};

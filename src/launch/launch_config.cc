@@ -15,6 +15,7 @@ Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& fact
   LOCKSTEP_TRY(apply_agreement(raw, facts, config));
   LOCKSTEP_TRY(apply_workers(raw, facts, config));
   LOCKSTEP_TRY(apply_supervision(raw, facts, config));
+  apply_watch(facts, config);
   LOCKSTEP_TRY(apply_placement(raw, facts, config));
   LOCKSTEP_TRY(apply_logs(raw, facts, config));
   LOCKSTEP_TRY(apply_command(raw, facts, config));

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::launch {
@@ -51,6 +52,21 @@ struct Origin {
   Kind kind = Kind::option;
   std::string name;  // the variable; for a scheduler those that it was read from
   Rule rule = Rule::none;
+};
+
+// PyTorch's variables that switch watchdogs on.
+inline constexpr std::string_view kHealthPortVariable = "TORCHELASTIC_HEALTH_CHECK_PORT";
+inline constexpr std::string_view kFileTimerVariable = "TORCHELASTIC_ENABLE_FILE_TIMER";
+inline constexpr std::string_view kTimerFileVariable = "TORCHELASTIC_TIMER_FILE";
+inline constexpr std::string_view kStuckLimitVariable =
+    "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
+
+struct WatchConfig {
+  std::optional<std::uint16_t> health_port;  // /health and /metrics are served there; 0: any port
+  bool file_timer = false;                   // the fifo of torch.distributed.elastic.timer
+  std::optional<std::string> timer_file;     // where it is; nullopt: a fresh one in /tmp
+  // A worker that is stuck in the kernel for longer ends the job.
+  std::optional<std::chrono::duration<double>> stuck_limit;
 };
 
 struct LogConfig {
@@ -126,6 +142,8 @@ struct LaunchConfig {
   ReportTails report_tails = ReportTails::first;
   EventHandler event_handler = EventHandler::null;
 
+  WatchConfig watch;
+
   // Placement
   bool virtual_local_rank = false;
   NumaBinding numa_binding = NumaBinding::none;
@@ -138,8 +156,8 @@ struct LaunchConfig {
   std::vector<std::string>
       scheduler_hosts;    // all nodes' names, as the scheduler has them, if known
   std::string scheduler;  // that some of it was taken from: "Slurm", or empty
-  // By long option name, or by "python" where the command starts with one; not there: the default.
-  // For people (--explain).
+  // By long option name, by the name of a watchdog's variable, or by "python" where the command
+  // starts with one; not there: the default. For people (--explain).
   std::map<std::string, Origin, std::less<>> origins;
 
   std::vector<std::string> warnings;  // to be logged once, in this order

@@ -28,6 +28,7 @@ Result<std::string> read_secret(const std::string& path, std::size_t limit, std:
                                 const Facts& facts);
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
 Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config);
+void apply_watch(const Facts& facts, LaunchConfig& config);
 Status apply_placement(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // after workers
 Status apply_logs(const RawOptions& raw, const Facts& facts,

@@ -57,6 +57,21 @@ def test_the_command_line_beats_the_environment(lockstep):
     assert rows["restarts"] == ("1", "option --max-restarts")
 
 
+def test_watchdogs_and_python(lockstep):
+    rows, said = explain(lockstep)
+    assert rows["health check"] == ("none", "TORCHELASTIC_HEALTH_CHECK_PORT is not set")
+    assert rows["stuck workers"] == ("not watched", "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is not set")
+    assert rows["python"] == ("/usr/bin/python3", "environment variable PATH")
+    rows, said = explain(lockstep, env={
+        "TORCHELASTIC_HEALTH_CHECK_PORT": "x", "TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TORCHELASTIC_TIMER_FILE": "/t",
+        "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "7"})
+    assert rows["health check"] == ("none", "environment variable TORCHELASTIC_HEALTH_CHECK_PORT")
+    assert "TORCHELASTIC_HEALTH_CHECK_PORT=x is no port" in said
+    assert rows["file timer"] == ("/t", "environment variable TORCHELASTIC_TIMER_FILE")
+    assert rows["stuck workers"] == ("end the job after 7 s",
+                                     "environment variable TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT")
+
+
 def test_static(lockstep):
     rows, _ = explain(lockstep, "--nnodes", "2", "--node-rank", "1", "--master-addr", "head", "--master-port", "5")
     assert rows["backend"][0] == "static"
