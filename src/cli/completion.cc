@@ -27,8 +27,8 @@ std::vector<std::string> texts(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-// What may stand behind the option; empty: the shell offers files. Words with "=" at their end are
-// beginnings.
+// The values that are offered behind the option; empty: the shell offers files. A word that ends
+// with "=" is only the beginning of a value.
 std::vector<std::string> values_of(const Option& option) {
   if (option.name == "rdzv-backend") return texts(launch::backend_names());
   if (option.name != "rdzv-conf") return texts(option.choices);

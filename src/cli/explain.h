@@ -1,4 +1,4 @@
-// --explain: what `lockstep run` would go by, and where each value comes from, for people.
+// --explain: the values that `lockstep run` would use and where each comes from, for people.
 #pragma once
 
 #include "launch/launch_config.h"

@@ -9,7 +9,8 @@
 
 namespace {
 
-// A closed standard stream would be taken by the first file we open, and written to.
+// If a standard stream is closed, the first file that we open gets its number, and messages would
+// be written into that file.
 void fill_standard_streams() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= 2)

@@ -1,4 +1,4 @@
-// What was meant by names that nothing here has: those of other launchers, and near misses.
+// Which option was meant by a name that no option has: names of other launchers, and near misses.
 #pragma once
 
 #include "cli/options.h"

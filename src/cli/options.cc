@@ -1,5 +1,5 @@
-// Follows argparse's consume_optional/_parse_optional step by step; names in comments are
-// argparse's.
+// Follows argparse's consume_optional/_parse_optional step by step. Names of functions in comments
+// are argparse's.
 #include "cli/options.h"
 
 #include "base/text.h"
@@ -131,8 +131,9 @@ std::vector<Match> Parser::classify(const std::string& word) const {
   return {Match{}};
 }
 
-// The value, from the word itself or the next one. For a bundle of letters ("-mr3") the first flag;
-// match then stands for the rest, without an option if the rest is unknown.
+// Finds the option's value in the word itself or in the next word. In a bundle of letters ("-mr3")
+// it takes the first flag; afterwards match stands for the rest, without an option if that is
+// unknown.
 tl::expected<Action, ParseFailure> Parser::resolve(Match& match, std::size_t& next) {
   const Option& option = *match.option;
   const auto reject = [&option](std::string_view what) {
@@ -231,7 +232,8 @@ Parser::Step Parser::read_words() {
         continue;
       }
       take_script(at);
-      // The script's own pattern is (-*A-*): it swallows one "--" right behind it, no later one.
+      // argparse's pattern for the script, (-*A-*), swallows one "--" right behind it, and no
+      // later.
       auto& rest = parsed_.script_args;
       if (!rest_is_positional && !rest.empty() && rest.front() == "--") rest.erase(rest.begin());
       break;
@@ -241,7 +243,8 @@ Parser::Step Parser::read_words() {
   return {};
 }
 
-// torchrun reads these while it builds its parser, before it looks at argv: hence the 1.
+// torchrun reads these while it builds its parser, before it looks at argv. A bad one is an
+// uncaught exception there, which ends with 1 and not with the parser's 2.
 Parser::Step Parser::read_env_flags() {
   for (const Option* option : options_) {
     if (option->env.empty() || option->kind != Kind::flag) continue;
@@ -262,7 +265,8 @@ Parser::Step Parser::read_env_flags() {
   return {};
 }
 
-// As argparse treats string defaults: converted, but not held against the choices.
+// A variable replaces a default. argparse converts a default to the option's type but does not
+// check it against the choices, and so do we.
 Parser::Step Parser::read_env_values() {
   for (const Option* option : options_) {
     if (option->env.empty() || option->kind == Kind::flag || parsed_.has(option->name)) continue;
@@ -323,11 +327,7 @@ std::optional<std::string> Parsed::text(std::string_view name) const {
   return found->second;
 }
 
-std::string Parsed::text_or(std::string_view name, std::string_view fallback) const {
-  return text(name).value_or(std::string(fallback));
-}
-
-// What was parsed is of its kind: nothing is refused here.
+// The parser has refused values that are not of the option's kind, so nothing is refused here.
 void detail::set_field(bool& field, const std::string& /*value*/) {
   field = true;
 }

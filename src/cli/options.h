@@ -74,7 +74,6 @@ struct Parsed {
 
   bool has(std::string_view name) const { return values.find(name) != values.end(); }
   std::optional<std::string> text(std::string_view name) const;
-  std::string text_or(std::string_view name, std::string_view fallback) const;
 };
 
 void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,

@@ -24,7 +24,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr int kFailed = 1;  // whatever is not the parser's to refuse
+constexpr int kFailed = 1;  // the parser's own refusals end with 2
 
 enum class RunAs { run, torchrun, launch };
 
@@ -47,8 +47,8 @@ int print_completion(const Program& of, const Table& table, std::string_view she
   return 0;
 }
 
-// The token, out of the environment: workers and helpers inherit what is left, and
-// /proc/PID/environ shows what is in the place where it was.
+// Takes the token out of the environment. Workers and helpers would inherit it, and
+// /proc/PID/environ shows the memory where it stood, which is therefore wiped.
 std::optional<std::string> take_token() {
   constexpr const char* kName = "LOCKSTEP_RDZV_TOKEN";
   char* value = std::getenv(kName);
@@ -84,9 +84,9 @@ int launch(const Table& table, const Parsed& parsed, const RunRequest& request, 
 }
 
 int run_as(const Call& call, const Table& table, RunAs as) {
-  // From here on a signal waits until there is somebody to act on it.
+  // From here on a signal stays pending until the guardian or the agent reads signals.
   proc::block(proc::handled_signals());
-  // Inherited as ignored, it would let the kernel throw away how our children ended.
+  // If SIGCHLD was inherited as ignored, the kernel would discard our children's exit statuses.
   signal(SIGCHLD, SIG_DFL);
   RunRequest request;
   fill(table, call.parsed, request);

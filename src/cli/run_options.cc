@@ -37,6 +37,7 @@ std::vector<Variable> variables() {
       {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "TEXT",
        "the default of --log-line-prefix-template"},
       {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "SECONDS", "the default of --shutdown-timeout"},
+      {"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", "SECONDS", "the default of --exit-barrier-timeout"},
       {"LOCKSTEP_RDZV_TOKEN", "TOKEN", "the job's secret, in place of --rdzv-token-file"},
       {"LOGLEVEL", "LEVEL", "what the launcher says: DEBUG, INFO, WARNING or ERROR [WARNING]"},
   };

@@ -23,8 +23,8 @@ Result<RankOrder> rank_order(const std::string& text) {
       fmt::format("--rank-order is one of host, node-rank, address, got {}", printable(text)));
 }
 
-// Some backends have no other order than torchrun's. With c10d and etcd-v2 that one is the default,
-// and holds in spite of the option where one of torchrun's agents takes part.
+// Some backends know no other order than torchrun's. It is the default of c10d and etcd-v2, and it
+// holds there in spite of the option where one of torchrun's agents takes part.
 Status check_order(const LaunchConfig& config) {
   const auto& orders = config.backend->orders;
   if (std::find(orders.begin(), orders.end(), config.rank_order) == orders.end())
@@ -46,8 +46,8 @@ Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
     LOCKSTEP_TRY_ASSIGN(config.rank_order, rank_order(*raw.rank_order));
     return config.max_nodes > 1 ? check_order(config) : Status{};
   }
-  // A node rank that was given, or that the scheduler has, is meant where torchrun would not ignore
-  // it.
+  // torchrun ignores node ranks with its own dynamic backends. With ours the user (or the
+  // scheduler) who gives one wants it kept.
   if (config.max_nodes > 1 && config.node_rank_given && !config.backend->fixed()) {
     config.rank_order = RankOrder::node_rank;
     config.origins["rank-order"] = {Origin::Kind::rule, "", Rule::node_rank};
@@ -96,8 +96,7 @@ Status apply_exit_barrier(const RawOptions& raw, const Facts& facts, LaunchConfi
   if (seconds < 0)
     return fail(Errc::invalid_input,
                 fmt::format("exit_barrier_timeout must be non-negative, got {}", seconds));
-  constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
-  config.exit_barrier_timeout = std::chrono::seconds(std::min(seconds, kYear));
+  config.exit_barrier_timeout = std::chrono::seconds(std::min(seconds, kYearInSeconds));
   return {};
 }
 

@@ -16,7 +16,8 @@
 
 namespace lockstep::launch {
 
-// More would overflow clocks further down.
+// The longest time that is accepted: clocks count nanoseconds in 64 bits, and a sum of longer times
+// would overflow them.
 inline constexpr std::int64_t kYearInSeconds = 365LL * 24 * 3600;
 
 // One setting that a backend reads.

@@ -97,7 +97,7 @@ Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
   return env && !env->empty() ? *env : std::string(kTorchrunPrefix);
 }
 
-// torchrun leaves unknown macros as they are, too, without a word.
+// An unknown macro stays in the text as it is. torchrun does the same and says nothing.
 void warn_of_macros(LaunchConfig& config) {
   const codec::TemplateNames known = {
       {"role_name", {}}, {"local_rank", {}}, {"rank", {}}, {"hostname", {}}, {"time", {}}};
@@ -109,7 +109,8 @@ void warn_of_macros(LaunchConfig& config) {
                   printable(unknown.front())));
 }
 
-// Where nobody's output will be shown. Global ranks are known beforehand on an only node.
+// A filter that no worker passes shows nothing. With one node the global ranks are known
+// beforehand; with several a filter of global ranks cannot be judged here.
 void warn_of_filter(LaunchConfig& config) {
   const auto& filter = config.logs.filter;
   if (!filter || (config.max_nodes > 1 && !filter->global_ranks.empty())) return;

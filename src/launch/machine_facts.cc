@@ -35,7 +35,7 @@ FileKind file_kind(const std::string& path) {
 }
 
 Result<SecretFile> secret_file(const std::string& path, std::size_t limit) {
-  const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a fifo: no wait
+  const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a fifo would block
   if (!file) return fail_sys(path, errno);
   struct stat about {};
   if (fstat(file.get(), &about) != 0) return fail_sys(path, errno);
@@ -53,8 +53,8 @@ Result<SecretFile> secret_file(const std::string& path, std::size_t limit) {
   return found;
 }
 
-// A script whose "#!" line names nothing that is there: execve would say that the script is
-// missing.
+// If the interpreter that a "#!" line names is missing, execve says that the script is missing. We
+// say which of the two it is.
 Status check_interpreter(const std::string& path) {
   const auto head = io::read_file(path, 256);
   if (!head || !head->starts_with("#!")) return {};

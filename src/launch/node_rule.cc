@@ -33,8 +33,8 @@ Status read_nnodes(const std::string& text, LaunchConfig& config) {
                           config.min_nodes, config.max_nodes));
 }
 
-// torchrun knows no scheduler, and whoever starts us from a worker (an evaluation, say) has the
-// variables of the job around it.
+// torchrun knows no scheduler, so under its name we ask none. A worker that starts us (for an
+// evaluation, say) still has its own job's scheduler variables, which say nothing about ours.
 bool asks_scheduler(const RawOptions& raw, const Facts& facts, const LaunchConfig& config) {
   if (raw.standalone || raw.called_torchrun || raw.legacy_launch) return false;
   if (facts.env("TORCHELASTIC_RUN_ID")) return false;

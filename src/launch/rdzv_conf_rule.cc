@@ -1,5 +1,5 @@
-// --rdzv-conf: what the backend reads is checked before anything is started; the rest is kept
-// unread, as torchrun does, but for a word of warning where it was hardly meant so.
+// --rdzv-conf: settings that the backend reads are checked before anything is started. Other
+// settings are ignored, as by torchrun, but we warn where the user hardly meant that.
 #include "base/text.h"
 #include "launch/backend_row.h"
 #include "launch/rules.h"
@@ -12,7 +12,8 @@
 namespace lockstep::launch {
 namespace {
 
-// torchrun's configurations carry these along; its own store reads them, or nobody does.
+// Configurations written for torchrun contain these. Either torchrun's own store reads them or
+// nothing does, so they are no slips.
 constexpr std::array<std::string_view, 2> kTorchrunsOwn = {"use_libuv", "rank"};
 
 const ConfKey* key_of(const BackendRow& row, std::string_view name) {
@@ -21,7 +22,7 @@ const ConfKey* key_of(const BackendRow& row, std::string_view name) {
   return found == row.keys.end() ? nullptr : &*found;
 }
 
-// The first backend's that has a key of this name; nullptr: none has.
+// The key of this name of the first backend that has one; nullptr: no backend has it.
 const ConfKey* key_of_any(std::string_view name) {
   for (const BackendRow* row : backends())
     if (const ConfKey* key = key_of(*row, name)) return key;
@@ -37,8 +38,8 @@ std::optional<std::string_view> nearly(std::string_view given) {
   return std::nullopt;
 }
 
-// torchrun takes any key; but one that is nearly a known one was hardly meant as it stands, and a
-// value that would be refused elsewhere is likely a mistake here as well.
+// torchrun accepts any key. We warn of a key that is nearly a known one, and of a value that the
+// backend which does read the key would refuse: both are likely mistakes.
 void warn_of_slips(const codec::RdzvConf& conf, LaunchConfig& config) {
   for (const auto& [name, value] : conf) {
     if (key_of(*config.backend, name) != nullptr) continue;

@@ -56,7 +56,7 @@ void take(LaunchConfig& config, const Placement& placement, const char* option, 
   config.origins[option] = {Origin::Kind::scheduler, std::move(from)};
 }
 
-// --standalone: nobody else could come to a free port of this machine.
+// --standalone meets on a free port of this machine, which no other node could know.
 Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   if (config.min_nodes > 1)
     return fail(Errc::invalid_input,
@@ -75,7 +75,7 @@ Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig&
 Status apply_run_id(const RawOptions& raw, const Facts& facts,
                     const std::optional<Placement>& placement, LaunchConfig& config) {
   config.run_id = raw.rdzv_id.value_or("none");
-  // torchrun's agents in the same job would say "none".
+  // Agents of torchrun's in the same job would use "none", so with its backends we do the same.
   if (!config.backend->beside_torchrun && !raw.rdzv_id && placement && !placement->run_id.empty()) {
     config.run_id = placement->run_id;
     take(config, *placement, "rdzv-id", "SLURM_JOB_ID, SLURM_STEP_ID");
@@ -92,8 +92,8 @@ Status apply_run_id(const RawOptions& raw, const Facts& facts,
   return {};
 }
 
-// One endpoint, as torchrun reads it; what it would misread, or the others could not know, is
-// refused.
+// Reads one endpoint as torchrun does. We refuse what torchrun would misread, and ports that the
+// other nodes could not know.
 Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const LaunchConfig& config) {
   LOCKSTEP_TRY_ASSIGN(auto found, codec::parse_rdzv_endpoint(text, port));
   in6_addr address{};
@@ -112,8 +112,8 @@ Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const Laun
   return found;
 }
 
-// etcd's own tools write it so; torchrun's agents, who may take part where the backend is theirs,
-// would take "https" for the host.
+// etcd's own tools write endpoints with https:// in front. torchrun's agents would take "https" for
+// the host, so we refuse it with backends where they may take part.
 Status take_scheme(std::string_view& text, LaunchConfig& config) {
   const std::string shown = printable(text);
   const auto https = codec::take_url_scheme(text);
@@ -172,8 +172,9 @@ Status check_path(const Facts& facts, LaunchConfig& config) {
 }
 
 Result<int> node_rank(std::int64_t rank, const LaunchConfig& config) {
-  constexpr std::int64_t kMost = 32765;        // what agents can tell each other
-  const bool fixed = config.backend->fixed();  // elsewhere spares have ranks of their own
+  constexpr std::int64_t kMost = 32765;  // the largest rank that agents can tell each other
+  // A dynamic backend may have spares, whose ranks are not below the number of nodes.
+  const bool fixed = config.backend->fixed();
   if (!fixed && rank > kMost)
     return fail(Errc::invalid_input,
                 fmt::format("node_rank must be at most {}, got {}", kMost, rank));
@@ -233,7 +234,8 @@ Status apply_static(const RawOptions& raw, const std::optional<Placement>& place
   return {};
 }
 
-// A scheduler's own place to meet is not taken by a job that is larger than what it started.
+// A job with more nodes than the scheduler started does not take the scheduler's place to meet:
+// nodes that the scheduler did not start would not know it.
 std::string why_not_placed(const Facts& facts, const LaunchConfig& config) {
   const auto found = read_placement(facts);
   if (!found || !*found || (*found)->nodes >= config.min_nodes) return {};
@@ -242,7 +244,8 @@ std::string why_not_placed(const Facts& facts, const LaunchConfig& config) {
                      of.job.empty() ? "" : "'s " + of.job, of.nodes, of.nodes_from);
 }
 
-// Where nodes meet, if it was not said. etcd runs by itself, no node of the job could stand for it.
+// Where nodes meet if the user did not say. etcd is a service of its own: no node of the job can
+// stand in for it.
 Status choose_endpoint(const Facts& facts, const std::optional<Placement>& placement,
                        LaunchConfig& config) {
   if (!strip(config.rdzv_endpoint).empty()) return {};
@@ -266,7 +269,8 @@ bool is_torchruns(const BackendRow& backend) {
   return backend.beside_torchrun && !backend.fixed();
 }
 
-// With torchrun's backends only where it was asked for, as torchrun itself ignores it.
+// With torchrun's backends the order is passed on only where the user asked for it: torchrun itself
+// ignores node ranks there.
 bool reads_node_rank(const RawOptions& raw, const LaunchConfig& config) {
   return !is_torchruns(*config.backend) || raw.rank_order == "node-rank";
 }

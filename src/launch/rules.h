@@ -1,5 +1,5 @@
-// The rules behind make_launch_config(), one per subject: each reads raw and facts, fills its part
-// of the config. Order matters where said.
+// The rules behind make_launch_config(), one per subject: each reads raw and facts and fills its
+// part of the config. A rule that reads what another one filled says so: "after".
 #pragma once
 
 #include "launch/facts.h"
@@ -12,7 +12,7 @@
 
 namespace lockstep::launch {
 
-// What the scheduler has for whatever else was not given; nullopt where it is not asked.
+// Returns what the scheduler knows, for the rules that come after; nullopt: it is not asked.
 Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts& facts,
                                              LaunchConfig& config);
 Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
@@ -22,8 +22,8 @@ Status apply_rdzv_conf(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // rendezvous' own part, after the backend
 Status apply_agreement(const RawOptions& raw, const Facts& facts,
                        LaunchConfig& config);  // after rendezvous
-// A file with a secret: none that others may use; one byte more than `limit` tells that it is
-// longer.
+// The bytes of a file with a secret; a file that others may use is refused. At most `limit` + 1
+// bytes are returned: by the last one the caller sees that the file is too long.
 Result<std::string> read_secret(const std::string& path, std::size_t limit, std::string_view option,
                                 const Facts& facts);
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config);

@@ -35,14 +35,15 @@ Status check_range(const Placement& found) {
               "give --nnodes, --node-rank and --rdzv-endpoint, or --standalone");
 }
 
-// Step and job ids count on: two jobs that share a node are near each other, and so get different
-// ports. Below the ports that kernels hand out (32768), and not the well-known 29400 and 29500.
+// Schedulers number jobs and steps one after the other. Two jobs that share a node have numbers
+// near each other, and so get different ports. All lie below the ports that kernels hand out (from
+// 32768 on), and below the well-known 29400 and 29500.
 int derived_port(std::int64_t job, std::int64_t step) {
   constexpr std::int64_t kPorts = 8999;  // a prime
   return static_cast<int>(20000 + (job % kPorts + 4001 * (step % kPorts)) % kPorts);
 }
 
-// The nodes' names, if the list has as many as there are.
+// The nodes' names, if the list has one for each node.
 std::vector<std::string> hosts_in(const Facts& facts, const char* name, int nodes) {
   const auto list = facts.env(name);
   if (!list) return {};
@@ -65,8 +66,8 @@ std::optional<std::int64_t> slurm_job(const Facts& facts) {
   return job && *job >= 0 ? job : std::nullopt;
 }
 
-// A step's number, in a process that `srun` started as one of its tasks. Batch scripts have none,
-// interactive shells (salloc, srun --pty) a special one or a terminal.
+// The step's number, in a process that `srun` started as one of its tasks. A batch script has no
+// step. An interactive shell (salloc, srun --pty) has a special step, or a terminal.
 std::optional<std::int64_t> slurm_step(const Facts& facts) {
   constexpr std::int64_t kSpecialSteps = 0xFFFFFFF0;
   const auto text = facts.env("SLURM_STEP_ID");
@@ -85,7 +86,7 @@ void place_slurm_endpoint(const Facts& facts, std::int64_t step, Placement& foun
   if (!job) return;
   found.job = fmt::format("step {}.{}", *job, step);
   found.run_id = fmt::format("{}.{}", *job, step);
-  // A requeued job counts its steps anew.
+  // A requeued job numbers its steps from 0 again, so the number of the requeue is needed, too.
   const auto restarts = parse_int(facts.env("SLURM_RESTART_COUNT").value_or("0"));
   if (restarts && *restarts > 0) found.run_id += fmt::format(".r{}", *restarts);
 }
@@ -133,16 +134,17 @@ Result<std::optional<Placement>> read_ranks(const Facts& facts, std::string sche
   return found;
 }
 
-// mpirun inside a Slurm job over all of its nodes: its first one takes part.
+// If mpirun was started on all nodes of a Slurm job, the job's first node takes part and can be the
+// place to meet.
 void borrow_slurm_host(const Facts& facts, Placement& found) {
   take_hosts(facts, "SLURM_JOB_NODELIST", found);
   const auto job = slurm_job(facts);
   found.port = job ? derived_port(*job, 0) : kDefaultPort;
 }
 
-// Kubeflow before it set PET_*, and Volcano: RANK and WORLD_SIZE count pods. They are also the
-// names of what workers get (and later Kubeflow counts workers in WORLD_SIZE), hence the
-// conditions.
+// Volcano, and Kubeflow before it set PET_*, count pods in RANK and WORLD_SIZE. Workers get
+// variables of the same names, and later versions of Kubeflow count workers in WORLD_SIZE: the
+// conditions tell these apart.
 Result<std::optional<Placement>> read_kubernetes(const Facts& facts) {
   for (const char* other : {"LOCAL_RANK", "PET_NODE_RANK", "PET_NPROC_PER_NODE"})
     if (facts.env(other)) return std::nullopt;
@@ -160,7 +162,7 @@ Result<std::optional<Placement>> read_kubernetes(const Facts& facts) {
   found.nodes_from = "WORLD_SIZE";
   found.node_rank_from = "RANK";
   LOCKSTEP_TRY(check_range(found));
-  // "localhost", which some give to the first pod, is no place where the others could come.
+  // Some set "localhost" on the first pod: the other pods could not come there.
   if (*addr != "localhost" && !addr->starts_with("127.")) found.host = *addr;
   found.host_from = "MASTER_ADDR, MASTER_PORT";
   found.port = static_cast<int>(*port);
@@ -170,8 +172,9 @@ Result<std::optional<Placement>> read_kubernetes(const Facts& facts) {
 }  // namespace
 
 Result<std::optional<Placement>> read_placement(const Facts& facts) {
-  // mpirun's own agents may be tasks of a Slurm step, whose variables then reach the ranks: hence
-  // it comes first. Hydra's and srun --mpi=pmi2's ranks are no worse off with Slurm's own numbers.
+  // Open MPI is asked first: mpirun's own agents may be tasks of a Slurm step, and then its ranks
+  // see that step's variables, too. Ranks of Hydra and of srun --mpi=pmi2 lose nothing by
+  // Slurm's own numbers.
   LOCKSTEP_TRY_ASSIGN(auto found, read_ranks(facts, "Open MPI", "OMPI_COMM_WORLD_SIZE",
                                              "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"));
   if (found) {

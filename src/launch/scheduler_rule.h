@@ -1,6 +1,6 @@
 // What the scheduler that started this process says about the job's nodes, read from its variables.
-// Only where this process is one of several, one on each node: in a batch script or an interactive
-// shell of a job of several nodes the others would never come.
+// It is believed only where the scheduler started one process on each node. A batch script or an
+// interactive shell is the only process of its job: it would wait for the other nodes in vain.
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ struct Placement {
   bool one_task_per_node = true;
   int node_rank = 0;
   std::vector<std::string> hosts;  // all nodes' names; empty: not known
-  std::string host;                // that takes part on every node's list alike; empty: not known
+  std::string host;                // a place to meet, the same on every node; empty: not known
   int port = 0;                    // the same on every node
   std::string run_id;              // empty: none
 
@@ -31,7 +31,7 @@ struct Placement {
 // nullopt: no scheduler, or this is none of its tasks. An Error: its variables make no sense.
 Result<std::optional<Placement>> read_placement(const Facts& facts);
 
-// Not a task, but inside a Slurm job of several nodes: how many. Else 1.
+// The number of nodes of the Slurm job where this process is in one without being a task; else 1.
 int unused_slurm_nodes(const Facts& facts);
 
 }  // namespace lockstep::launch

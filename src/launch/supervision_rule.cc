@@ -53,8 +53,7 @@ Status apply_shutdown_timeout(const RawOptions& raw, const Facts& facts, LaunchC
   if (seconds < 0)
     return fail(Errc::invalid_input,
                 fmt::format("shutdown_timeout must be non-negative, got {}", seconds));
-  constexpr std::int64_t kYear = 365LL * 24 * 3600;  // more would overflow clocks further down
-  config.shutdown_timeout = std::chrono::seconds(std::min(seconds, kYear));
+  config.shutdown_timeout = std::chrono::seconds(std::min(seconds, kYearInSeconds));
   return {};
 }
 
@@ -62,7 +61,7 @@ Status apply_event_handler(const std::string& name, LaunchConfig& config) {
   if (name == "console") {
     config.event_handler = EventHandler::console;
   } else if (name != "null" &&
-             name != "dynamic_rendezvous") {  // the latter is torchrun's other null
+             name != "dynamic_rendezvous") {  // torchrun has this second name for null
     return fail(Errc::invalid_input,
                 fmt::format("--event-log-handler {} is not known", printable(name)),
                 "known handlers: null, console");
@@ -98,13 +97,14 @@ Result<ReportTails> report_tails(const std::string& text) {
 }  // namespace
 
 Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
+  // The agents count restarts in 32 bits.
   constexpr std::int64_t kMostRestarts = std::numeric_limits<int>::max();
   if (raw.max_restarts < 0 || raw.max_restarts > kMostRestarts)
     return fail(Errc::invalid_input,
                 fmt::format("max_restarts must be >= 0{}, got {}",
                             raw.max_restarts < 0 ? "" : " and fit 32 bits", raw.max_restarts));
   config.max_restarts = static_cast<int>(raw.max_restarts);
-  constexpr double kLongestPause = 86400;
+  constexpr double kLongestPause = 86400;  // a day; more is likely a slip
   if (!(raw.restart_backoff >= 0 && raw.restart_backoff <= kLongestPause))
     return fail(Errc::invalid_input,
                 fmt::format("--restart-backoff must be between 0 and {} seconds, got {}",
@@ -113,7 +113,7 @@ Status apply_supervision(const RawOptions& raw, const Facts& facts, LaunchConfig
   config.restart_backoff = std::chrono::round<std::chrono::milliseconds>(
       std::chrono::duration<double>(raw.restart_backoff));
   config.replacement = !raw.no_replacement;
-  // torchrun dies of an assertion for nan and, with its workers running, of an overflow for inf.
+  // torchrun dies of an assertion for nan, and of an overflow for inf when its workers are running.
   if (!(raw.monitor_interval > 0) || std::isinf(raw.monitor_interval))
     return fail(Errc::invalid_input,
                 fmt::format("monitor_interval must be > 0{}, got {}",

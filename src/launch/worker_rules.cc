@@ -41,7 +41,7 @@ Result<NumaBinding> numa_binding(const std::string& text) {
 
 }  // namespace
 
-// Empty counts as not given; an IPv6 address may stand in brackets.
+// An empty address counts as none, and an IPv6 address may stand in brackets.
 Result<std::optional<std::string>> local_addr(std::string_view given) {
   std::string_view addr = strip(given);
   if (addr.starts_with('[') && addr.ends_with(']')) addr = addr.substr(1, addr.size() - 2);

@@ -42,8 +42,8 @@ std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendPar
   settings.is_host = config.conf.flag("is_host");
   settings.local_addr = config.local_addr;
   settings.read_timeout = config.conf.seconds("read_timeout");
-  // torchrun's connection has the former alone; a user who sets the latter means all of the
-  // waiting.
+  // torchrun's connection knows read_timeout alone. A user who sets a shorter join_timeout means it
+  // for all of the waiting.
   settings.connect_timeout =
       std::min(config.conf.seconds("read_timeout"), config.conf.seconds("join_timeout"));
   auto place = std::make_unique<rendezvous::dynamic::C10dPlace>(parts.loop, std::move(settings));

@@ -19,7 +19,7 @@ rendezvous::hub::HubSettings hub_settings(const LaunchConfig& config, BackendPar
   settings.offer = std::move(parts.offer);
   settings.offer_store = std::move(parts.offer_store);
   settings.join_timeout = config.conf.seconds("join_timeout");
-  // A host that comes late is normal: there is no bound of its own unless it was given.
+  // It is normal that the host comes late, so there is a bound for it only where one was given.
   settings.connect_timeout =
       config.conf.given("read_timeout")
           ? std::min(config.conf.seconds("join_timeout"), config.conf.seconds("read_timeout"))
