@@ -62,38 +62,45 @@ TEST(Explain, SaysWhereEachValueComesFrom) {
   EXPECT_EQ(text.find("do not show"), std::string::npos);
 }
 
+// Whether the row is there with this value and origin.
+testing::AssertionResult says(const LaunchConfig& config, const std::string& what,
+                              const std::string& value, const std::string& from) {
+  const std::string line = row(explain_text(config), what + "  ");
+  if (line.find("  " + value + "  ") != std::string::npos && line.ends_with("  " + from))
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << explain_text(config);
+}
+
 TEST(Explain, SaysWherePythonIsFrom) {
   LaunchConfig config = sample();
   EXPECT_EQ(row(explain_text(config), "python"), "");  // --no-python
   config.command = {"/venv/bin/python3", "-u", "T"};
   config.origins["python"] = {Origin::Kind::rule, "", Rule::own_venv};
-  EXPECT_TRUE(
-      row(explain_text(config), "python  ")
-          .ends_with(" /venv/bin/python3  rule: the virtual environment that lockstep is in"))
-      << explain_text(config);
+  EXPECT_TRUE(says(config, "python", "/venv/bin/python3",
+                   "rule: the virtual environment that lockstep is in"));
   config.origins["python"] = {Origin::Kind::variable, "PATH"};
-  EXPECT_TRUE(row(explain_text(config), "python  ").ends_with("  environment variable PATH"));
+  EXPECT_TRUE(says(config, "python", "/venv/bin/python3", "environment variable PATH"));
 }
 
 TEST(Explain, SaysWhatIsWatched) {
   LaunchConfig config = sample();
-  const std::string off = explain_text(config);
-  EXPECT_TRUE(
-      row(off, "health check  none ").ends_with("  TORCHELASTIC_HEALTH_CHECK_PORT is not set"))
-      << off;
-  EXPECT_TRUE(row(off, "file timer").ends_with("  TORCHELASTIC_ENABLE_FILE_TIMER is not set"));
-  EXPECT_NE(row(off, "stuck workers  not watched "), "");
+  EXPECT_TRUE(says(config, "health check", "none", "TORCHELASTIC_HEALTH_CHECK_PORT is not set"));
+  EXPECT_TRUE(says(config, "file timer", "none", "TORCHELASTIC_ENABLE_FILE_TIMER is not set"));
+  EXPECT_TRUE(says(config, "stuck workers", "not watched",
+                   "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is not set"));
   config.watch = {8080, true, std::nullopt, std::chrono::duration<double>(2.5)};
-  config.origins["TORCHELASTIC_HEALTH_CHECK_PORT"] = {Origin::Kind::variable,
-                                                      "TORCHELASTIC_HEALTH_CHECK_PORT"};
-  const std::string on = explain_text(config);
-  EXPECT_TRUE(row(on, "health check  /health and /metrics on port 8080 ")
-                  .ends_with("  environment variable TORCHELASTIC_HEALTH_CHECK_PORT"))
-      << on;
-  EXPECT_NE(row(on, "file timer     a fresh /tmp/watchdog_timer_* "), "") << on;
-  EXPECT_NE(row(on, "stuck workers  end the job after 2.5 s "), "");
+  for (const std::string_view name : {launch::kHealthPortVariable, launch::kFileTimerVariable,
+                                      launch::kTimerFileVariable, launch::kStuckLimitVariable})
+    config.origins[std::string(name)] = {Origin::Kind::variable, std::string(name)};
+  const std::string from = "environment variable TORCHELASTIC_";
+  EXPECT_TRUE(says(config, "health check", "/health and /metrics on port 8080",
+                   from + "HEALTH_CHECK_PORT"));
+  EXPECT_TRUE(
+      says(config, "file timer", "a fresh /tmp/watchdog_timer_*", from + "ENABLE_FILE_TIMER"));
+  EXPECT_TRUE(says(config, "stuck workers", "end the job after 2.5 s",
+                   from + "UNINTERRUPTIBLE_STATE_TIMEOUT"));
   config.watch.timer_file = "/run/t";
-  EXPECT_NE(row(explain_text(config), "file timer     /run/t "), "");
+  EXPECT_TRUE(says(config, "file timer", "/run/t", from + "TIMER_FILE"));
 }
 
 TEST(Explain, IPv6StandsInBrackets) {

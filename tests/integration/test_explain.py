@@ -61,7 +61,7 @@ def test_watchdogs_and_python(lockstep):
     rows, said = explain(lockstep)
     assert rows["health check"] == ("none", "TORCHELASTIC_HEALTH_CHECK_PORT is not set")
     assert rows["stuck workers"] == ("not watched", "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is not set")
-    assert rows["python"] == ("/usr/bin/python3", "environment variable PATH")
+    assert rows["python"] == ("/usr/bin/python3", "environment variable PYTHON_EXEC")  # the harness sets it
     rows, said = explain(lockstep, env={
         "TORCHELASTIC_HEALTH_CHECK_PORT": "x", "TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TORCHELASTIC_TIMER_FILE": "/t",
         "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "7"})
