@@ -56,9 +56,8 @@ void KeyValueRound::begin(const Assignment& made, Begin how) {
   phase_ = Phase::running;
   board_ = std::make_unique<RoundBoard>(loop_, *keys_, std::move(how.board_prefix),
                                         static_cast<int>(facts_.rank), std::move(how.ours));
-  board_->on_failure([this, together = how.together](const FailureRecord& record) {
-    on_failure(record, together);
-  });
+  together_ = how.together;
+  board_->on_failure([this](const FailureRecord& record) { hear(record); });
   take_join()(Round{.number = facts_.round,
                     .restarts = restarts_,
                     .max_restarts = made.max_restarts,
@@ -89,10 +88,10 @@ void KeyValueRound::come_to_nothing(const std::string& why) {
   hooks_.join_again(take_join());
 }
 
-void KeyValueRound::on_failure(const FailureRecord& record, bool together) {
+void KeyValueRound::hear(const FailureRecord& record) {
   restarts_ = std::max(restarts_, record.restarts);
   if (hooks_.told) hooks_.told(record);
-  if (record.final || together)
+  if (record.final || together_)
     interrupt(record.final ? Interruption::Kind::end : Interruption::Kind::rejoin,
               told_line(record, static_cast<int>(facts_.rank)));
 }

@@ -78,6 +78,8 @@ class KeyValueRound {
   Join take_join();
 
   void interrupt(Interruption::Kind kind, std::string why);
+  // A failure was told: what that means for the round.
+  void hear(const FailureRecord& record);
   // As Backend has them.
   void tell_failure(const std::string& line, bool final);
   void finish(Done<void> done);
@@ -101,8 +103,6 @@ class KeyValueRound {
   RoundBoard* board() const { return board_.get(); }
 
  private:
-  void on_failure(const FailureRecord& record, bool together);
-
   io::Loop& loop_;
   KeyValueRoundSettings settings_;
   Hooks hooks_;
@@ -115,6 +115,7 @@ class KeyValueRound {
   std::function<void(const Result<void>&)> on_barrier_;
   int restarts_ = 0;
   int max_restarts_ = 0;  // the lowest of its nodes
+  bool together_ = true;
   bool store_lost_ = false;
   io::Timer turn_;
   CallbackScope calls_;  // of this round

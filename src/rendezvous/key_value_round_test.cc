@@ -1,7 +1,7 @@
 // What c10d, static and the etcd backends have in common once a round's nodes are known.
 #include "rendezvous/key_value_round.h"
 
-#include "rendezvous/key_value_fake.h"
+#include "rendezvous/key_value_testing.h"
 
 #include <gtest/gtest.h>
 

@@ -344,6 +344,7 @@ void Exchange::hand_out(const std::vector<std::string>& texts) {
     made.restarts = std::max(made.restarts, info.restarts.value_or(0));
     made.ours.push_back(info.restarts.has_value());
     made.nodes_asked.push_back(info.nodes_asked);
+    made.hosts.push_back(info.host);
   }
   made.notes = notes_of(infos);
   // Before the ranks: whoever has those can look this up without waiting.

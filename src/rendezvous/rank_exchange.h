@@ -55,7 +55,9 @@ struct Assignment {
   int max_restarts = INT32_MAX;         // the lowest, where all are Lockstep's and say it
   std::vector<bool> ours;               // by rank: the node has a Lockstep agent, as rank 0 knows
   std::vector<std::string> notes = {};  // what the nodes differ in, for people
-  std::vector<std::string> nodes_asked = {};  // rank 0 only: by rank, what they were started with
+  // Rank 0 only, by rank: what they were started with, and are called.
+  std::vector<std::string> nodes_asked = {};
+  std::vector<std::string> hosts = {};
 };
 
 // What a node launches is compared with what the round of that prefix does, if there is one: for

@@ -9,7 +9,7 @@ from harness import read, until
 from nodes import QUICK, SHOW, Job, ends, held, kill_agent, says, shown, starts
 
 
-@pytest.fixture(params=["lockstep", "c10d"])
+@pytest.fixture(params=["lockstep", "c10d", "static"])
 def job(lockstep, request):
     return Job(lockstep, request.param)
 
@@ -29,6 +29,11 @@ def kill_node(run):
 RESTARTS = ("--max-restarts", 2)
 
 
+def newcomer(job):
+    """The number of a node that comes later: with static it has the lost one's --node-rank."""
+    return 1 if job.backend == "static" else 2
+
+
 def test_a_new_node_takes_the_place_of_a_lost_one(job, go):
     report = job.lockstep.folder / "report"
     runs = [job.node(0, *RESTARTS, "--report", report, settings=QUICK, actions=(SHOW, f"wait={go}"))]
@@ -36,9 +41,10 @@ def test_a_new_node_takes_the_place_of_a_lost_one(job, go):
     for run in runs:
         starts(run, 1)
     kill_node(runs[1])
-    says(runs[0], "restart 1 of 2, and up to 600 s for another node to take its place")
-    says(runs[0], "a new node may take the place of one that was lost", deadline=20)
-    new = job.node(2, *RESTARTS, settings=QUICK, actions=(SHOW, f"wait={go}"))
+    patience = 900 if job.backend == "static" else 600
+    says(runs[0], f"restart 1 of 2, and up to {patience} s for another node to take its place")
+    says(runs[0], "a new node may take the place of one that was lost", "; gives up in ", deadline=20)
+    new = job.node(newcomer(job), *RESTARTS, settings=QUICK, actions=(SHOW, f"wait={go}"))
     again = starts(runs[0], 2)[1]
     (taken,) = starts(new, 1)
     go.touch()
@@ -52,11 +58,12 @@ def test_no_replacement_ends_the_job(job):
     runs = held(job, 2, *RESTARTS, "--no-replacement", settings=QUICK)
     kill_agent(runs[1])
     (ended,) = ends(runs[0], rc=1)
-    assert "of at least 2" in ended.err and "take its place" not in ended.err, str(ended)
+    why = "is gone (no heartbeat for 2 s)" if job.backend == "static" else "of at least 2"
+    assert why in ended.err and "take its place" not in ended.err, str(ended)
 
 
 def test_a_replacement_that_never_comes(job):
-    runs = held(job, 2, *RESTARTS, settings=QUICK + ",join_timeout=3")
+    runs = held(job, 2, *RESTARTS, settings=QUICK + ("," if job.backend != "static" else ",timeout=3,") + "join_timeout=3")
     kill_agent(runs[1])
     (ended,) = ends(runs[0], rc=1)
     assert "take its place" in ended.err and "timed out" in ended.err, str(ended)
@@ -66,7 +73,7 @@ def test_another_program_is_turned_away_and_no_spare(job, go):
     runs = held(job, 2, actions=(f"wait={go}",))
     other = job.lockstep.folder / "eval.py"
     other.write_text("")
-    stranger = job.script(2, other)
+    stranger = job.script(newcomer(job), other)
     (ended,) = ends(stranger, rc=1)
     assert " launches eval.py, " in ended.err and " launches test_worker, " in ended.err, str(ended)
     assert "entrypoint=any" in ended.err, str(ended)
@@ -75,6 +82,33 @@ def test_another_program_is_turned_away_and_no_spare(job, go):
     ends(*runs)
 
 
+# Its own agent is there: the newcomer waits for its loss, and a stranger never takes part.
+def test_a_static_place_has_one_node(lockstep, go):
+    job = Job(lockstep, "static")
+    runs = held(job, 2, *RESTARTS, settings=QUICK, actions=(f"wait={go}",))
+    (ended,) = ends(job.node(1, *RESTARTS, nnodes="3"), rc=1)
+    assert "with --nnodes 3" in ended.err and "with --nnodes 2" in ended.err, str(ended)
+    (ended,) = ends(job.node(1, *RESTARTS, settings="timeout=2"), rc=1)
+    assert "has a node with node rank 1, and did not lose it" in ended.err, str(ended)
+    new = job.node(1, *RESTARTS, settings=QUICK, actions=(SHOW, f"wait={go}"))
+    says(new, "this one takes its place when it is lost", deadline=20)
+    kill_node(runs[1])
+    (taken,) = starts(new, 1)
+    assert taken["TORCHELASTIC_RESTART_COUNT"] == "1"
+    starts(runs[0], 2)
+    go.touch()
+    ends(runs[0], new)
+
+
+def test_a_lost_static_host_ends_the_job(lockstep):
+    job = Job(lockstep, "static")
+    runs = held(job, 2, *RESTARTS, settings=QUICK)
+    kill_agent(runs[0])
+    (ended,) = ends(runs[1], rc=1)
+    assert "the store of node rank 0" in ended.err and "take its place" not in ended.err, str(ended)
+
+
+@pytest.mark.parametrize("job", ["lockstep", "c10d"], indirect=True)  # static has no spares
 def test_a_spare_that_was_never_used_says_so(job, go):
     runs = held(job, 2, actions=(f"wait={go}",))
     report = job.lockstep.folder / "report"

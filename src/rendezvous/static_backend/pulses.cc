@@ -2,12 +2,24 @@
 
 namespace lockstep::rendezvous::static_backend {
 
+void Pulses::begin(std::size_t nodes) {
+  pulses_.resize(nodes);
+  for (Pulse& pulse : pulses_)
+    pulse = {.seen = {}, .since = pulse.since};
+}
+
 void Pulses::look(std::size_t rank, const std::optional<std::string>& count) {
   Pulse& pulse = pulses_.at(rank);
+  if (pulse.vacant && !count) return;
+  pulse.vacant = false;
   ++pulse.missed;
   if (!count || (*count == pulse.seen && *count != kLeft)) return;
   pulse.seen = *count;
   pulse.missed = 0;
+}
+
+void Pulses::vacate(std::size_t rank, std::int64_t round) {
+  pulses_.at(rank) = {.seen = {}, .vacant = true, .since = round};
 }
 
 void Pulses::gone(int rank) {
@@ -16,7 +28,7 @@ void Pulses::gone(int rank) {
 
 bool Pulses::all_gone() const {
   for (std::size_t rank = 1; rank < pulses_.size(); ++rank)
-    if (!pulses_[rank].gone && !left(rank) && !silent(rank)) return false;
+    if (!pulses_[rank].gone && !vacant(rank) && !left(rank) && !silent(rank)) return false;
   return true;
 }
 

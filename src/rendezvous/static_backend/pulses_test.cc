@@ -26,6 +26,26 @@ TEST(Pulses, WhoHasLeftIsNotSilent) {
   EXPECT_FALSE(pulses.silent(1));
 }
 
+// Until somebody's heart beats there.
+TEST(Pulses, NobodyIsMissedInAFreePlace) {
+  Pulses pulses(1);
+  pulses.begin(2);
+  pulses.look(1, std::string(kLeft));
+  pulses.vacate(1, 3);
+  EXPECT_EQ(pulses.since(1), 3);
+  for (int look = 0; look < 3; ++look)
+    pulses.look(1, std::nullopt);
+  EXPECT_TRUE(pulses.vacant(1));
+  EXPECT_FALSE(pulses.silent(1) || pulses.left(1));
+  EXPECT_TRUE(pulses.all_gone());
+  pulses.look(1, "1");
+  EXPECT_FALSE(pulses.vacant(1) || pulses.silent(1) || pulses.all_gone());
+  pulses.look(1, "1");
+  EXPECT_TRUE(pulses.silent(1));
+  pulses.begin(2);
+  EXPECT_EQ(pulses.since(1), 3) << "its heartbeats stand where they did";
+}
+
 TEST(Pulses, AllAreGone) {
   Pulses pulses(1);
   pulses.begin(4);

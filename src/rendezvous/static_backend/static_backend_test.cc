@@ -1,83 +1,9 @@
-// Agents of the static backend on one loop, over real sockets, with short periods.
-#include "rendezvous/static_backend/static_backend.h"
-
-#include "io/listen.h"
-
-#include <gtest/gtest.h>
-
-#include <deque>
+#include "rendezvous/static_backend/static_backend_testing.h"
 
 namespace lockstep::rendezvous::static_backend {
 namespace {
 using namespace std::chrono_literals;
-
-struct Agent {
-  std::unique_ptr<StaticBackend> backend;
-  std::optional<Result<void>> opened;
-  std::optional<Result<std::optional<Round>>> joined;
-  std::optional<Result<void>> left;
-  std::optional<Interruption> interrupted;
-};
-
-class StaticBackendTest : public ::testing::Test {
- protected:
-  StaticBackendTest() : port(io::open_listener("127.0.0.1", 0, 1).value().port) {
-    settings.nodes = 2;
-    settings.heartbeat_interval = 50ms;
-    settings.close_timeout = 2s;
-  }
-  Agent& open(int node_rank) { return open(node_rank, loop); }
-  Agent& open(int node_rank, io::Loop& on) {
-    settings.master = {"127.0.0.1", port};
-    settings.run_id = "job";
-    settings.node_rank = node_rank;
-    settings.offer.host = "n" + std::to_string(node_rank);
-    Agent& agent = agents.emplace_back();
-    agent.backend = std::make_unique<StaticBackend>(on, settings);
-    agent.backend->on_interruption([&](const Interruption& what) { agent.interrupted = what; });
-    agent.backend->open([&](Result<void> done) { agent.opened = std::move(done); });
-    return agent;
-  }
-  void join(Agent& agent) {
-    agent.joined.reset();
-    agent.interrupted.reset();
-    agent.backend->join([&](auto result) { agent.joined = std::move(result); });
-  }
-  // Both in the first round.
-  void meet(Agent& a, Agent& b) {
-    until([&] { return a.opened && b.opened; });
-    join(a);
-    join(b);
-    until([&] { return a.joined && b.joined; });
-    ASSERT_TRUE(*a.joined) << a.joined->error().message;
-    ASSERT_TRUE(*b.joined) << b.joined->error().message;
-  }
-  void leave(Agent& agent, Departure how) {
-    agent.backend->leave(how, [&](Result<void> done) { agent.left = std::move(done); });
-  }
-  template <class Fact>
-  void until(Fact fact) {
-    const auto limit = io::Clock::now() + 10s;
-    while (!fact() && io::Clock::now() < limit)
-      run_once();
-    ASSERT_TRUE(fact());
-  }
-  void run_for(io::Duration time) {
-    const auto end = io::Clock::now() + time;
-    until([&] { return io::Clock::now() >= end; });
-  }
-  void run_once() {
-    loop.run_once();
-    if (!frozen) other_loop.run_once();
-  }
-
-  io::Loop loop;
-  io::Loop other_loop;
-  bool frozen = false;  // whoever is on the other loop
-  int port;
-  StaticSettings settings;
-  std::deque<Agent> agents;
-};
+using namespace testing;  // NOLINT
 
 TEST_F(StaticBackendTest, AFailureIsToldAndCountedOnce) {
   Agent& a = open(0);
@@ -102,7 +28,7 @@ TEST_F(StaticBackendTest, ANodeThatDiesBetweenTwoRoundsIsMissed) {
   join(a);
   until([&] { return a.joined.has_value(); });
   ASSERT_FALSE(*a.joined);
-  EXPECT_EQ(a.joined->error().message, "node 1 is gone (no heartbeat for 0 s)");
+  EXPECT_EQ(a.joined->error().message, "node 1 (n1) is gone (no heartbeat for 0 s)");
 }
 
 TEST_F(StaticBackendTest, ANodeThatLeavesBetweenTwoRoundsIsMissedAtOnce) {
@@ -115,7 +41,7 @@ TEST_F(StaticBackendTest, ANodeThatLeavesBetweenTwoRoundsIsMissedAtOnce) {
   leave(b, Departure::stopped);
   until([&] { return a.joined.has_value(); });
   ASSERT_FALSE(*a.joined);
-  EXPECT_EQ(a.joined->error().message, "node 1 has left");
+  EXPECT_EQ(a.joined->error().message, "node 1 (n1) has left");
 }
 
 TEST_F(StaticBackendTest, AHostThatGoesBetweenTwoRoundsIsMissedAtOnce) {

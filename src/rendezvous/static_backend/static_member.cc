@@ -1,0 +1,352 @@
+#include "rendezvous/static_backend/static_member.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::static_backend {
+namespace {
+
+using Kind = StaticStep::Kind;
+using RoundPhase = KeyValueRound::Phase;
+
+// For those who have to hear that it is over.
+constexpr std::chrono::seconds kGoodbye{1};
+
+bool active(RoundPhase round) {
+  return round == RoundPhase::running || round == RoundPhase::barrier;
+}
+
+long seconds(io::Duration time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+}  // namespace
+
+StaticMember::StaticMember(StaticRules rules)
+    : rules_(std::move(rules)), pulses_(rules_.heartbeat_attempts) {}
+
+bool StaticMember::joins(RoundPhase round) const {
+  return phase_ == Phase::seeking || round == RoundPhase::agreeing;
+}
+
+std::string StaticMember::name(int node_rank) const {
+  const auto rank = static_cast<std::size_t>(node_rank);
+  if (rank >= names_.size() || names_[rank].empty()) return fmt::format("node {}", node_rank);
+  return fmt::format("node {} ({})", node_rank, names_[rank]);
+}
+
+std::string StaticMember::patience() const {
+  return fmt::format("no heartbeat for {} s",
+                     seconds(rules_.heartbeat_interval * rules_.heartbeat_attempts));
+}
+
+std::optional<io::TimePoint> StaticMember::gives_up_at(RoundPhase round) const {
+  if (phase_ == Phase::lost || phase_ == Phase::losing || !joins(round)) return std::nullopt;
+  return deadline_;
+}
+
+std::string StaticMember::departure_text(bool stopped) const {
+  return fmt::format("node {} ({}) has left: it {}", rules_.node_rank, rules_.host,
+                     stopped ? "was told to stop" : "could not start its workers");
+}
+
+// --- into a round ---
+
+void StaticMember::opened(std::optional<std::int64_t> running) {
+  phase_ = Phase::between;
+  if (!running) return;
+  // Node rank 0 says which round runs only where all agents are ours.
+  all_ours_ = true;
+  has_place_ = false;
+  next_ = std::max<std::int64_t>(*running, 1);
+}
+
+StaticSteps StaticMember::join(io::TimePoint now) {
+  all_came_ = false;
+  handed_out_ = false;
+  if (lost_) return {{.kind = Kind::fail_join, .error = lost_}};
+  deadline_ = now + rules_.timeout;
+  return seek();
+}
+
+StaticSteps StaticMember::seek() {
+  phase_ = Phase::meeting;
+  // The first round begins when all have come, and torchrun's agents have no other.
+  if (next_ == 0 || !all_ours_) return {{.kind = Kind::agree, .round = next_}};
+  if (hosts()) {
+    for (const auto& [rank, why] : free_)
+      pulses_.vacate(static_cast<std::size_t>(rank), next_);
+    return {{.kind = Kind::open_round, .round = next_, .free = free_},
+            {.kind = Kind::agree, .round = next_}};
+  }
+  phase_ = Phase::seeking;
+  return {{.kind = Kind::find_round, .round = next_}};
+}
+
+StaticSteps StaticMember::round_found(const FreePlaces& free) {
+  if (phase_ != Phase::seeking) return {};
+  free_ = free;
+  // Also a node that the others have given up, and a newcomer whose claim came to nothing.
+  if (free.contains(rules_.node_rank)) return {{.kind = Kind::claim, .round = next_}};
+  if (!has_place_) {
+    ++next_;
+    return seek();
+  }
+  phase_ = Phase::meeting;
+  return {{.kind = Kind::agree, .round = next_}};
+}
+
+StaticSteps StaticMember::claimed(bool won) {
+  if (phase_ != Phase::seeking) return {};
+  has_place_ = won;
+  if (!won) {
+    ++next_;
+    return seek();
+  }
+  phase_ = Phase::meeting;
+  since_ = next_;
+  unanswered_ = 1;
+  beats_ = true;
+  return {{.kind = Kind::beat}, {.kind = Kind::agree, .round = next_}};
+}
+
+StaticSteps StaticMember::over_told(const OverNote& note) {
+  if (phase_ != Phase::seeking && phase_ != Phase::meeting) return {};
+  if (!note.next)
+    return {{.kind = Kind::fail_join, .error = Error{Errc::unavailable, note.why, {}, 0}}};
+  const std::int64_t round = next_++;
+  if (phase_ == Phase::seeking) return seek();
+  return {{.kind = Kind::start_over, .round = round, .text = note.why}};
+}
+
+StaticSteps StaticMember::out_of_time() {
+  if (phase_ != Phase::seeking) return {};
+  const std::string waited = fmt::format(
+      "timed out after {} s: ", std::chrono::ceil<std::chrono::seconds>(rules_.timeout).count());
+  Error error{Errc::timeout, {}, {}, 0};
+  if (has_place_) {
+    error.message =
+        waited + fmt::format("node rank 0 at {} has not begun the next round", rules_.store);
+  } else {
+    error.message =
+        waited + fmt::format("the job at {} has a node with node rank {}, and did not lose it",
+                             rules_.store, rules_.node_rank);
+    error.hint =
+        "every node needs its own --node-rank, every job its own --master-port or --rdzv-id";
+  }
+  return {{.kind = Kind::fail_join, .error = std::move(error)}};
+}
+
+StaticStep StaticMember::over(const std::string& why) {
+  told_over_ = true;
+  return {.kind = Kind::say_over,
+          .round = next_,
+          .text = fmt::format("node 0 ({}) has given up: {}", rules_.host, why)};
+}
+
+StaticSteps StaticMember::ranks_failed(const Error& error) {
+  Error told = error;
+  if (hosts() && !free_.empty() && error.code == Errc::timeout) {
+    std::string names;
+    for (const auto& [rank, why] : free_)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", name(rank));
+    told.message =
+        fmt::format("timed out after {} s: no other node has taken the place of {}",
+                    std::chrono::ceil<std::chrono::seconds>(rules_.timeout).count(), names);
+  }
+  StaticSteps steps;
+  if (hosts() && !told_over_) steps.push_back(over(told.message));
+  steps.push_back({.kind = Kind::fail_join, .error = std::move(told)});
+  return steps;
+}
+
+StaticSteps StaticMember::began(const Assignment& made) {
+  phase_ = Phase::meeting;
+  ++next_;
+  handed_out_ = false;
+  free_.clear();
+  names_ = made.hosts;
+  all_ours_ = std::find(made.ours.begin(), made.ours.end(), false) == made.ours.end();
+  if (!all_ours_) return {};
+  pulses_.begin(made.ours.size());
+  if (std::exchange(beats_, true)) return {};
+  unanswered_ = 1;
+  return {{.kind = Kind::beat}};
+}
+
+// --- who is there ---
+
+// Counted in beats and looks, not in time: a node that was frozen itself has missed one.
+StaticSteps StaticMember::beat(const Around& around, const Counts& counts) {
+  if (unanswered_ >= rules_.heartbeat_attempts)
+    return lose({Errc::unavailable, patience(), {}, 0}, true);
+  ++unanswered_;
+  StaticSteps steps{{.kind = Kind::beat}};
+  const bool watches = hosts() && (active(around.round) || joins(around.round));
+  if (!watches) return steps;
+  look(counts);
+  std::vector<std::pair<int, std::string>> missing;
+  for (std::size_t rank = 1; rank < pulses_.size(); ++rank) {
+    const int node = static_cast<int>(rank);
+    if (joins(around.round) && pulses_.left(rank))
+      missing.emplace_back(node, name(node) + " has left");
+    else if (pulses_.silent(rank))
+      missing.emplace_back(node, fmt::format("{} is gone ({})", name(node), patience()));
+  }
+  for (auto& step : miss(missing, around))
+    steps.push_back(std::move(step));
+  return steps;
+}
+
+void StaticMember::look(const Counts& counts) {
+  for (std::size_t rank = 1; rank < pulses_.size(); ++rank)
+    pulses_.look(rank, counts(static_cast<int>(rank), pulses_.since(rank)));
+}
+
+// No other node has its rank: without it there is no round, until another one takes its place.
+StaticSteps StaticMember::miss(const std::vector<std::pair<int, std::string>>& missing,
+                               const Around& around) {
+  if (missing.empty() || (handed_out_ && !active(around.round))) return {};
+  const auto& [node, why] = missing.front();
+  const bool joining = joins(around.round);
+  if (!around.awaits_replacement || !all_ours_) {
+    if (joining)
+      return {over(why), {.kind = Kind::fail_join, .error = Error{Errc::unavailable, why, {}, 0}}};
+    return {{.kind = Kind::end_round, .node = node, .text = why}};
+  }
+  for (const auto& [rank, reason] : missing)
+    vacate(rank, reason);
+  if (!joining) return {{.kind = Kind::replace, .node = node, .text = why}};
+  const std::int64_t round = next_++;
+  return {{.kind = Kind::say_void, .round = round, .text = why},
+          {.kind = Kind::start_over, .round = round, .text = why}};
+}
+
+void StaticMember::vacate(int node_rank, const std::string& why) {
+  if (node_rank <= 0 || static_cast<std::size_t>(node_rank) >= pulses_.size()) return;
+  pulses_.vacate(static_cast<std::size_t>(node_rank), next_);
+  free_[node_rank] = why;
+}
+
+void StaticMember::told(const FailureRecord& record) {
+  if (!record.gone) return;
+  pulses_.gone(record.node);
+  if (hosts() && !record.final && !free_.contains(record.node)) vacate(record.node, record.line);
+}
+
+// --- out of a round ---
+
+StaticSteps StaticMember::barrier(const Result<void>& all) {
+  if (all && all_ours_) {
+    // The other nodes may have given this one up while it did not run, or it them. Whether the job
+    // has ended well is decided in the store, once for all nodes.
+    all_came_ = true;
+    return {{.kind = Kind::conclude}};
+  }
+  if (all) return {{.kind = Kind::end_barrier}};
+  if (all.error().code == Errc::timeout) return {{.kind = Kind::end_barrier, .error = all.error()}};
+  return {};  // the store is lost: last_words_over() knows whether that is a good end
+}
+
+StaticSteps StaticMember::concluded() {
+  return {{.kind = Kind::end_barrier}};
+}
+
+StaticSteps StaticMember::lose(const Error& error, bool silent) {
+  if (lost_) return {};
+  lost_ = error;
+  lost_->message =
+      fmt::format("the store of node rank 0 at {} is lost: {}", rules_.store, error.message);
+  silent_ = silent;
+  beats_ = false;
+  // The last words of a host that was told to stop come first. All that came while this process was
+  // frozen is read in the turn that found the loss, so before last_words_over().
+  return {{.kind = Kind::end_beats}, {.kind = Kind::hear_out}};
+}
+
+StaticSteps StaticMember::last_words_over(const Around& around) {
+  if (phase_ >= Phase::lost) return {};
+  const bool joining = joins(around.round);
+  phase_ = Phase::lost;
+  if (joining) return {{.kind = Kind::fail_join, .error = lost_}};
+  if (all_came_) return {{.kind = Kind::end_barrier}};
+  if (around.alarmed)
+    return {{.kind = Kind::interrupt,
+             .text = lost_->message + "; before that another node told of a failure"}};
+  // In the barrier a closed connection may be the job's good end.
+  if (around.round == RoundPhase::barrier && !silent_)
+    return {{.kind = Kind::end_barrier, .error = lost_}};
+  if (!silent_ || !active(around.round)) return {{.kind = Kind::interrupt, .text = lost_->message}};
+  // A host that was only frozen reads it when it wakes, so it does not end well either.
+  phase_ = Phase::losing;
+  return {{.kind = Kind::say_farewell,
+           .node = rules_.node_rank,
+           .text = fmt::format("node {} ({}) has given up: {}", rules_.node_rank, rules_.host,
+                               lost_->message),
+           .final = true}};
+}
+
+StaticSteps StaticMember::farewell_said(bool ended_well) {
+  if (phase_ != Phase::losing) return {};
+  phase_ = Phase::lost;
+  if (ended_well) return {{.kind = Kind::end_barrier}};
+  return {{.kind = Kind::interrupt, .text = lost_->message}};
+}
+
+StaticStep StaticMember::departure(bool stopped, bool may_be_replaced) const {
+  return {.kind = Kind::tell_gone,
+          .node = rules_.node_rank,
+          .text = departure_text(stopped),
+          .final = !stopped || hosts() || !may_be_replaced};
+}
+
+StaticSteps StaticMember::tell_stop(const Around& around, bool was_active) {
+  if (!all_ours_ || lost_ || !has_place_) return {};
+  if (was_active) return {departure(true, around.awaits_replacement)};
+  // Between two rounds: the next one can't come.
+  if (hosts()) return told_over_ ? StaticSteps{} : StaticSteps{over("it was told to stop")};
+  beats_ = false;
+  return {{.kind = Kind::end_beats}, {.kind = Kind::say_left}};
+}
+
+StaticSteps StaticMember::give_up_opening(const std::string& why, io::TimePoint now) {
+  stay_until_ = now + kGoodbye;
+  return {over(why), {.kind = Kind::stay}};
+}
+
+StaticSteps StaticMember::leave(Departure how, const Around& around, bool was_active,
+                                io::TimePoint now) {
+  const bool stopped = how == Departure::stopped;
+  StaticSteps steps;
+  if (hosts() && joins(around.round) && !told_over_)
+    steps.push_back(over(stopped ? "it was told to stop" : "it has failed"));
+  const bool brief = stopped || told_over_;
+  stay_until_ =
+      now + (brief ? std::min<io::Duration>(kGoodbye, rules_.close_timeout) : rules_.close_timeout);
+  phase_ = Phase::leaving;
+  beats_ = false;
+  steps.push_back({.kind = Kind::end_beats});
+  if (!all_ours_ || lost_ || !has_place_) {
+    for (auto& step : answered())
+      steps.push_back(std::move(step));
+    return steps;
+  }
+  // A node that fails in a round without having told a failure could not start its workers.
+  if (how != Departure::succeeded && was_active)
+    steps.push_back(departure(stopped, around.awaits_replacement));
+  else if (!hosts())
+    steps.push_back({.kind = Kind::say_left});
+  // The store goes with its host, and answers in order: all that was told before is there then.
+  steps.push_back({.kind = Kind::ask_and_leave});
+  return steps;
+}
+
+StaticSteps StaticMember::answered() {
+  if (phase_ != Phase::leaving) return {};
+  phase_ = Phase::gone;
+  return {{.kind = hosts() ? Kind::stay : Kind::go}};
+}
+
+}  // namespace lockstep::rendezvous::static_backend

@@ -1,0 +1,198 @@
+#include "rendezvous/static_backend/static_store.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "host/port_owner.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::static_backend {
+namespace {
+
+// Every client that knows its world adds itself here, PyTorch's workers included. No "/" before it.
+constexpr std::string_view kInit = "init/";
+constexpr std::chrono::milliseconds kCountPause{1};
+constexpr std::size_t kMostWords = 512;
+constexpr std::chrono::seconds kLookUp{30};
+
+}  // namespace
+
+StaticStore::StaticStore(io::Loop& loop, const StaticSettings& settings, StaticKeys names)
+    : loop_(loop),
+      settings_(settings),
+      names_(std::move(names)),
+      place_(settings.master),
+      turn_(loop) {}
+
+std::string StaticStore::at() const {
+  return fmt::format("{}:{}", place_.addr, place_.port);
+}
+
+Status StaticStore::host() {
+  auto server =
+      store::Server::listen(loop_, {.host = listening_place(place_.addr), .port = place_.port});
+  if (server) {
+    server_ = std::move(*server);
+    place_.port = server_->port();
+    server_->set("/" + names_.nodes(), std::to_string(settings_.nodes));
+    check_master();
+    return {};
+  }
+  Error error = std::move(server).error();
+  host::name_port_holder(error, place_.port);
+  if (error.code == Errc::already_exists) error.hint = "choose another --master-port for this job";
+  return Failure(std::move(error));
+}
+
+// Who forgets --node-rank has rank 0. Only a warning: behind a translated address it is right.
+void StaticStore::check_master() {
+  finder_ = std::make_unique<HostFinder>(
+      loop_, codec::RdzvEndpoint{place_.addr, place_.port}, std::nullopt, kLookUp,
+      [this](const Result<FoundHost>& found) {
+        finder_.reset();
+        if (!found || found->choice.host || !found->endpoint_address) return;
+        misplaced_ =
+            fmt::format("--node-rank is 0{}, but {}: give --node-rank on the other nodes",
+                        settings_.offer.node_rank ? "" : " (not given)", found->choice.reason);
+        log::warning("{}", misplaced_);
+      });
+}
+
+void StaticStore::open(Done<std::optional<std::int64_t>> done,
+                       std::function<void(const Error&)> lost) {
+  deadline_ = io::Clock::now() + settings_.timeout;
+  done_ = std::move(done);
+  if (hosts()) {
+    if (const Status hosting = host(); !hosting)
+      return turn_.start({}, [this, hosting] { answer(tl::make_unexpected(hosting.error())); });
+  }
+  const std::string at = hosts() && server_->options().host.empty() ? "127.0.0.1" : place_.addr;
+  keys_ = std::make_unique<TcpKeyValue>(
+      loop_, store::AsyncClientOptions{.host = at,
+                                       .port = place_.port,
+                                       .connect_timeout = settings_.timeout,
+                                       .timeout = settings_.timeout});
+  keys_->on_lost(std::move(lost));
+  keys_->connect([this](Result<void> outcome) { connected(std::move(outcome)); });
+}
+
+void StaticStore::answer(Result<std::optional<std::int64_t>> outcome) {
+  opened_ = outcome.has_value();
+  if (const auto done = std::exchange(done_, nullptr)) done(std::move(outcome));
+}
+
+void StaticStore::connected(Result<void> outcome) {
+  if (!outcome) {
+    Error error = std::move(outcome).error();
+    error.message = fmt::format("the connection to the store of node rank 0 at {} has failed: {}",
+                                at(), error.message);
+    return answer(tl::make_unexpected(std::move(error)));
+  }
+  if (hosts()) {
+    [[maybe_unused]] const auto count = server_->engine().add(kInit, 1);
+    server_->flush();
+    return count_nodes();
+  }
+  keys_->probe(names_.nodes(), [this](Result<std::optional<std::string>> nodes) {
+    if (!nodes) return answer(tl::make_unexpected(std::move(nodes).error()));
+    compare_nodes(*nodes);
+  });
+}
+
+void StaticStore::compare_nodes(const std::optional<std::string>& nodes) {
+  if (nodes && *nodes != std::to_string(settings_.nodes)) return refuse(*nodes);
+  keys_->probe(names_.round(), [this](Result<std::optional<std::string>> round) {
+    if (!round) return answer(tl::make_unexpected(std::move(round).error()));
+    const auto number = *round ? parse_int(**round) : std::nullopt;
+    if (!number || *number < 0) return arrive();
+    answer(std::optional<std::int64_t>(*number));
+  });
+}
+
+void StaticStore::arrive() {
+  keys_->add_bare(kInit, 1);
+  answer(std::optional<std::int64_t>());
+}
+
+// torchrun would begin with as many as come, or wait for those that never do.
+void StaticStore::refuse(const std::string& nodes) {
+  const std::string who = fmt::format("node rank {} ({}) was started with --nnodes {}",
+                                      settings_.node_rank, settings_.offer.host, settings_.nodes);
+  Error error{Errc::invalid_input,
+              fmt::format("{}, node rank 0 at {} with --nnodes {}", who, at(),
+                          printable(nodes, kMostWords)),
+              "give the same --nnodes on all nodes", 0};
+  keys_->set(names_.other_nodes(), who, [this, error = std::move(error)](const Result<void>&) {
+    answer(tl::make_unexpected(error));
+  });
+}
+
+std::string StaticStore::turned_away() const {
+  const auto who = server_->engine().get("/" + names_.other_nodes());
+  if (!who) return {};
+  return fmt::format("{}, this node with --nnodes {}: it was turned away",
+                     printable(*who, kMostWords), settings_.nodes);
+}
+
+std::int64_t StaticStore::joined() const {
+  const auto text = server_->engine().get(kInit);
+  return text ? parse_int(*text).value_or(0) : 0;
+}
+
+void StaticStore::count_nodes() {
+  const std::int64_t count = joined();
+  if (!told_turned_away_ && !turned_away().empty()) {
+    told_turned_away_ = true;
+    log::warning("{}", turned_away());
+  }
+  if (count >= settings_.nodes) return answer(std::optional<std::int64_t>());
+  if (io::Clock::now() >= deadline_)
+    return answer(
+        fail(Errc::timeout,
+             fmt::format("timed out after {} seconds waiting for clients. {}/{} clients joined",
+                         std::chrono::ceil<std::chrono::seconds>(settings_.timeout).count(), count,
+                         settings_.nodes),
+             fmt::format("every node needs --nnodes {}, its own --node-rank and --master-addr {} "
+                         "--master-port {}",
+                         settings_.nodes, place_.addr, place_.port)));
+  turn_.start(kCountPause, [this] { count_nodes(); });
+}
+
+// By value: it may be called from what it replaces.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+void StaticStore::await_guests(Stay stay) {
+  constexpr std::size_t kOwn = 2;
+  const auto now = io::Clock::now();
+  if (!server_ || server_->stats().connections <= kOwn || stay.all_gone() || now >= stay.until) {
+    if (server_) server_->on_departure(nullptr);
+    turn_.cancel();
+    return stay.done();
+  }
+  server_->await_departures();
+  server_->on_departure([this, stay] { await_guests(stay); });
+  turn_.start(std::min<io::Duration>(stay.until - now, settings_.heartbeat_interval), [this, stay] {
+    stay.look();
+    await_guests(stay);
+  });
+}
+
+std::string StaticStore::waiting_for() const {
+  if (!hosts())
+    return fmt::format("node rank 0 at {} (last attempt: {})", at(),
+                       keys_ ? keys_->attempt_text() : "");
+  return fmt::format(
+      "{} of {} nodes have come to {}", server_ ? joined() : 0, settings_.nodes,
+      misplaced_.empty() ? at() : fmt::format("port {} of this machine", place_.port));
+}
+
+std::string StaticStore::remarks() const {
+  std::string text;
+  if (!misplaced_.empty()) text += "; " + misplaced_;
+  if (server_ && !turned_away().empty()) text += "; " + turned_away();
+  return text;
+}
+
+}  // namespace lockstep::rendezvous::static_backend
