@@ -46,8 +46,8 @@ Result<std::string> base64_decode(std::string_view text) {
   std::size_t digits = text.size();
   while (digits > 0 && text.size() - digits < 2 && text[digits - 1] == '=')
     --digits;
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
+  std::string bytes(digits * 6 / 8, '\0');
+  std::size_t end = 0;
   unsigned bits = 0;
   unsigned held = 0;  // bits not yet given out
   for (std::size_t at = 0; at < digits; ++at) {
@@ -57,7 +57,7 @@ Result<std::string> base64_decode(std::string_view text) {
     held += 6;
     if (held < 8) continue;
     held -= 8;
-    bytes += static_cast<char>(bits >> held & 255U);
+    bytes[end++] = static_cast<char>(bits >> held & 255U);
     bits &= (1U << held) - 1;
   }
   if (bits != 0)

@@ -7,35 +7,35 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
 
 namespace lockstep::codec {
 namespace {
 using pickle::Op;
 using pickle::op_name;
 using Kind = PickleValue::Kind;
-using Ref = std::uint32_t;  // a place in the arena
-
-// A value under construction: others may point at it before it is filled, so it lives in an arena.
-struct Draft {
-  Kind kind = Kind::none;
-  std::int64_t number = 0;
-  std::string text = {};
-  std::string module = {};
-  std::vector<Ref> items = {};
-};
+using Ref = std::uint32_t;  // a value's place in the tree
 
 bool may_be_key(Kind kind) {
   return kind != Kind::dict && kind != Kind::set;
 }
 
-class Reader {
+}  // namespace
+
+// Values are made in the tree itself, where others may point at them before they are filled.
+class PickleReader {
  public:
-  Reader(std::string_view bytes, std::span<const PickleGlobal> allowed, const PickleLimits& limits)
+  PickleReader(std::string_view bytes, std::span<const PickleGlobal> allowed,
+               const PickleLimits& limits)
       : bytes_(bytes), allowed_(allowed), limits_(limits) {}
 
   Status run();
-  const std::vector<Draft>& arena() const { return arena_; }
-  Ref root() const { return stack_.back(); }
+  PickleTree take_tree() {
+    tree_.root_ = stack_.back();
+    return std::move(tree_);
+  }
 
  private:
   Failure corrupt(std::string_view why) const {
@@ -57,11 +57,15 @@ class Reader {
   Status construct(Kind kind);
   Status build();
   Status global();
+  using Part = PickleTree::Part;
   Status fill(Ref target, Kind wanted, std::span<const Ref> items);
+  void make_room(Part& part, std::size_t items);
+  void append(Ref target, std::span<const Ref> items);
   Result<std::uint64_t> number(std::size_t size);  // little endian, as it stands
   Result<std::string_view> take(std::size_t size);
   Result<Ref> pop();
-  Status push(Draft draft);
+  Status push(Part part);
+  Status push(Part part, std::span<const Ref> items);
   Status count(std::size_t items);
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
@@ -72,13 +76,13 @@ class Reader {
   std::size_t op_at_ = 0;
   std::size_t counted_ = 0;
   bool stopped_ = false;
-  std::vector<Draft> arena_;
+  PickleTree tree_;
   std::vector<Ref> stack_;
   std::vector<std::size_t> marks_;
   std::vector<Ref> memo_;
 };
 
-Status Reader::run() {
+Status PickleReader::run() {
   if (bytes_.size() > limits_.max_bytes)
     return corrupt(fmt::format("{} bytes, more than {}", bytes_.size(), limits_.max_bytes));
   LOCKSTEP_TRY(header());
@@ -92,7 +96,7 @@ Status Reader::run() {
   return {};
 }
 
-Status Reader::header() {
+Status PickleReader::header() {
   LOCKSTEP_TRY_ASSIGN(const std::string_view start, take(2));
   if (start[0] != static_cast<char>(Op::proto)) return corrupt("a pickle starts with PROTO");
   if (start[1] < 2 || start[1] > 5)
@@ -101,7 +105,7 @@ Status Reader::header() {
   return {};
 }
 
-Status Reader::step(Op op) {
+Status PickleReader::step(Op op) {
   switch (op) {
     case Op::frame:
       return frame();
@@ -150,7 +154,7 @@ Status Reader::step(Op op) {
   }
 }
 
-Status Reader::scalar(Op op) {
+Status PickleReader::scalar(Op op) {
   switch (op) {
     case Op::none:
       return push({});
@@ -179,34 +183,34 @@ Status Reader::scalar(Op op) {
     case Op::short_binbytes: {
       LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(1));
       LOCKSTEP_TRY_ASSIGN(const std::string_view bytes, take(size));
-      return push({.kind = Kind::bytes, .text = std::string(bytes)});
+      return push({.kind = Kind::bytes, .text = bytes});
     }
     default:
       return corrupt("an operation that is not accepted");
   }
 }
 
-Status Reader::text(std::size_t length_bytes) {
+Status PickleReader::text(std::size_t length_bytes) {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(length_bytes));
   LOCKSTEP_TRY_ASSIGN(const std::string_view bytes, take(size));
   if (!is_utf8(bytes)) return corrupt("text that is not UTF-8");
-  return push({.kind = Kind::text, .text = std::string(bytes)});
+  return push({.kind = Kind::text, .text = bytes});
 }
 
 // Frames only help to read ahead; operations are read through them.
-Status Reader::frame() {
+Status PickleReader::frame() {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(8));
   if (size > bytes_.size() - at_) return corrupt("the frame is longer than what is left");
   return {};
 }
 
-Status Reader::memoize() {
+Status PickleReader::memoize() {
   if (stack_.size() <= floor()) return corrupt("nothing on the stack");
   memo_.push_back(stack_.back());
   return {};
 }
 
-Status Reader::recall(std::size_t index_bytes) {
+Status PickleReader::recall(std::size_t index_bytes) {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t index, number(index_bytes));
   if (index >= memo_.size()) return corrupt(fmt::format("no memo {}", index));
   LOCKSTEP_TRY(count(1));
@@ -214,53 +218,60 @@ Status Reader::recall(std::size_t index_bytes) {
   return {};
 }
 
-Status Reader::tuple(std::size_t size) {
+Status PickleReader::tuple(std::size_t size) {
   if (stack_.size() - floor() < size) return corrupt("too little on the stack");
-  Draft draft{.kind = Kind::tuple};
-  draft.items.assign(stack_.end() - static_cast<std::ptrdiff_t>(size), stack_.end());
+  std::array<Ref, 3> items{};
+  std::copy_n(stack_.end() - static_cast<std::ptrdiff_t>(size), size, items.begin());
   stack_.resize(stack_.size() - size);
-  return push(std::move(draft));
+  return push({.kind = Kind::tuple}, std::span(items).first(size));
 }
 
-Status Reader::construct(Kind kind) {
+Status PickleReader::construct(Kind kind) {
   LOCKSTEP_TRY_ASSIGN(const Ref arguments, pop());
   LOCKSTEP_TRY_ASSIGN(const Ref callee, pop());
-  if (arena_[callee].kind != Kind::global) return corrupt("what is called is not a global");
-  if (arena_[arguments].kind != Kind::tuple) return corrupt("the arguments are not a tuple");
-  return push({.kind = kind, .items = {callee, arguments}});
+  if (tree_.parts_[callee].kind != Kind::global) return corrupt("what is called is not a global");
+  if (tree_.parts_[arguments].kind != Kind::tuple) return corrupt("the arguments are not a tuple");
+  return push({.kind = kind}, std::array<Ref, 2>{callee, arguments});
 }
 
 // As Python, which copies the attributes into the instance: what happens to that dict later does
 // not matter.
-Status Reader::build() {
+Status PickleReader::build() {
   LOCKSTEP_TRY_ASSIGN(const Ref state, pop());
   if (stack_.size() <= floor()) return corrupt("too little on the stack");
-  Draft& object = arena_[stack_.back()];
-  const Draft& attributes = arena_[state];
+  Part& object = tree_.parts_[stack_.back()];
+  const Part attributes = tree_.parts_[state];
   if (object.kind != Kind::object) return corrupt("attributes for what is no instance");
   if (attributes.kind != Kind::dict) return corrupt("the attributes are not a dict");
-  for (std::size_t i = 0; i < attributes.items.size(); i += 2) {
-    if (arena_[attributes.items[i]].kind != Kind::text)
+  for (std::size_t i = 0; i < attributes.size; i += 2) {
+    if (tree_.parts_[tree_.items_[attributes.first + i]].kind != Kind::text)
       return corrupt("an attribute's name is not a text");
   }
-  LOCKSTEP_TRY(count(attributes.items.size()));
-  object.items.insert(object.items.end(), attributes.items.begin(), attributes.items.end());
+  LOCKSTEP_TRY(count(attributes.size));
+  make_room(object, attributes.size);
+  std::copy_n(tree_.items_.begin() + attributes.first, attributes.size,
+              tree_.items_.begin() + object.first + object.size);
+  object.size += attributes.size;
   return {};
 }
 
-Status Reader::global() {
+Status PickleReader::global() {
   LOCKSTEP_TRY_ASSIGN(const Ref name, pop());
   LOCKSTEP_TRY_ASSIGN(const Ref module, pop());
-  if (arena_[name].kind != Kind::text || arena_[module].kind != Kind::text)
+  if (tree_.parts_[name].kind != Kind::text || tree_.parts_[module].kind != Kind::text)
     return corrupt("module and name are not both texts");
-  const PickleGlobal wanted{arena_[module].text, arena_[name].text};
-  if (std::find(allowed_.begin(), allowed_.end(), wanted) == allowed_.end())
-    return corrupt(fmt::format("the global '{}.{}' is not accepted", printable(wanted.module, 100),
-                               printable(wanted.name, 100)));
-  return push({.kind = Kind::global, .text = wanted.name, .module = wanted.module});
+  const std::string_view in = tree_.parts_[module].text;
+  const std::string_view called = tree_.parts_[name].text;
+  const auto is_wanted = [&](const PickleGlobal& one) {
+    return one.name == called && one.module == in;
+  };
+  if (std::none_of(allowed_.begin(), allowed_.end(), is_wanted))
+    return corrupt(fmt::format("the global '{}.{}' is not accepted", printable(in, 100),
+                               printable(called, 100)));
+  return push({.kind = Kind::global, .text = called, .module = in});
 }
 
-Status Reader::collect(Op op) {
+Status PickleReader::collect(Op op) {
   std::size_t first = 0;
   if (op == Op::setitem) {
     if (stack_.size() - floor() < 3) return corrupt("too little on the stack");
@@ -277,19 +288,39 @@ Status Reader::collect(Op op) {
   return {};
 }
 
-Status Reader::fill(Ref target, Kind wanted, std::span<const Ref> items) {
-  Draft& draft = arena_[target];
+Status PickleReader::fill(Ref target, Kind wanted, std::span<const Ref> items) {
+  const Part& draft = tree_.parts_[target];
   const bool dict = wanted == Kind::dict;
   if (draft.kind != wanted) return corrupt(dict ? "not a dict" : "not a set");
   if (dict && items.size() % 2 != 0) return corrupt("a key without a value");
   for (std::size_t i = 0; i < items.size(); i += dict ? 2 : 1) {
-    if (!may_be_key(arena_[items[i]].kind)) return corrupt("a dict or set as a key");
+    if (!may_be_key(tree_.parts_[items[i]].kind)) return corrupt("a dict or set as a key");
   }
-  draft.items.insert(draft.items.end(), items.begin(), items.end());
+  append(target, items);
   return {};
 }
 
-Result<std::uint64_t> Reader::number(std::size_t size) {
+// Doubled where it is too small: filling one thing item by item is linear.
+void PickleReader::make_room(Part& part, std::size_t items) {
+  const std::size_t wanted = part.size + items;
+  if (wanted <= part.room) return;
+  const std::size_t room = std::max<std::size_t>(wanted, std::size_t{2} * part.room);
+  const std::size_t first = tree_.items_.size();
+  tree_.items_.resize(first + room);
+  std::copy_n(tree_.items_.begin() + part.first, part.size,
+              tree_.items_.begin() + static_cast<std::ptrdiff_t>(first));
+  part.first = static_cast<Ref>(first);
+  part.room = static_cast<Ref>(room);
+}
+
+void PickleReader::append(Ref target, std::span<const Ref> items) {
+  Part& part = tree_.parts_[target];
+  make_room(part, items.size());
+  std::copy(items.begin(), items.end(), tree_.items_.begin() + part.first + part.size);
+  part.size += static_cast<Ref>(items.size());
+}
+
+Result<std::uint64_t> PickleReader::number(std::size_t size) {
   LOCKSTEP_TRY_ASSIGN(const std::string_view bytes, take(size));
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < size; ++i) {
@@ -298,92 +329,119 @@ Result<std::uint64_t> Reader::number(std::size_t size) {
   return value;
 }
 
-Result<std::string_view> Reader::take(std::size_t size) {
+Result<std::string_view> PickleReader::take(std::size_t size) {
   if (size > bytes_.size() - at_) return corrupt("the bytes end too early");
   const std::string_view taken = bytes_.substr(at_, size);
   at_ += size;
   return taken;
 }
 
-Result<Ref> Reader::pop() {
+Result<Ref> PickleReader::pop() {
   if (stack_.size() <= floor()) return corrupt("too little on the stack");
   const Ref top = stack_.back();
   stack_.pop_back();
   return top;
 }
 
-Status Reader::push(Draft draft) {
-  LOCKSTEP_TRY(count(1 + draft.items.size()));
-  arena_.push_back(std::move(draft));
-  stack_.push_back(static_cast<Ref>(arena_.size() - 1));
+Status PickleReader::push(Part part) {
+  return push(part, {});
+}
+
+Status PickleReader::push(Part part, std::span<const Ref> items) {
+  LOCKSTEP_TRY(count(1 + items.size()));
+  tree_.parts_.push_back(part);
+  stack_.push_back(static_cast<Ref>(tree_.parts_.size() - 1));
+  append(stack_.back(), items);
   return {};
 }
 
 // Work and memory follow this number. Each value of the tree counts here at most twice: itself, and
 // when it becomes an item of what is made out of it.
-Status Reader::count(std::size_t items) {
+Status PickleReader::count(std::size_t items) {
   counted_ += items;
   if (counted_ > 2 * limits_.max_items)
     return corrupt(fmt::format("more than {} values", limits_.max_items));
   return {};
 }
 
-// Turns drafts into values, each once. Refuses circles and what is too deep or, as a tree, too
-// large.
-class Finisher {
+// Refuses circles and what is too deep or, as a tree, too large.
+class PickleCheck {
  public:
-  Finisher(const std::vector<Draft>& arena, const PickleLimits& limits)
-      : arena_(arena), limits_(limits), done_(arena.size()) {}
+  PickleCheck(const PickleTree& tree, const PickleLimits& limits)
+      : tree_(tree), limits_(limits), done_(tree.parts_.size()) {}
 
-  Status finish(Ref ref, std::size_t depth) {
+  Status check(Ref ref, std::size_t depth) {
     Done& done = done_[ref];
     if (done.open) return fail(Errc::corrupt, "pickle: a value contains itself");
     if (depth + done.height > limits_.max_depth)
       return fail(Errc::corrupt, fmt::format("pickle: deeper than {}", limits_.max_depth));
-    if (done.value) return {};
+    if (done.checked) return {};
     done.open = true;
-    const Draft& draft = arena_[ref];
-    auto value = std::make_shared<PickleValue>();
-    value->items.reserve(draft.items.size());
-    for (const Ref item : draft.items) {
-      LOCKSTEP_TRY(finish(item, depth + 1));
+    const PickleTree::Part& part = tree_.parts_[ref];
+    for (std::size_t i = 0; i < part.size; ++i) {
+      const Ref item = tree_.items_[part.first + i];
+      LOCKSTEP_TRY(check(item, depth + 1));
       done.height = std::max(done.height, done_[item].height + 1);
       done.size += done_[item].size;
       if (done.size > limits_.max_items)
         return fail(Errc::corrupt, fmt::format("pickle: more than {} values", limits_.max_items));
-      value->items.push_back(done_[item].value);
     }
-    value->kind = draft.kind;
-    value->number = draft.number;
-    value->text = draft.text;
-    value->module = draft.module;
-    done.value = std::move(value);
+    done.checked = true;
     done.open = false;
     return {};
   }
-  Pickled value(Ref ref) const { return done_[ref].value; }
 
  private:
   struct Done {
     bool open = false;
-    std::size_t height = 1;
+    bool checked = false;
+    std::uint32_t height = 1;
     std::size_t size = 1;
-    Pickled value;
   };
-  const std::vector<Draft>& arena_;
+  const PickleTree& tree_;
   const PickleLimits& limits_;
   std::vector<Done> done_;
 };
 
+namespace {
+
+// What stands in several places stays one thing.
+Pickled copy_of(const PickleTree::Value& value, std::map<const void*, Pickled>& copies) {
+  Pickled& copy = copies[value.place()];
+  if (copy) return copy;
+  PickleValue made;
+  made.kind = value.kind();
+  made.number = value.number();
+  made.text = value.text();
+  made.module = value.module();
+  made.items.reserve(value.size());
+  for (std::size_t i = 0; i < value.size(); ++i)
+    made.items.push_back(copy_of(value[i], copies));
+  copy = std::make_shared<const PickleValue>(std::move(made));
+  return copy;
+}
+
 }  // namespace
+
+Pickled PickleTree::Value::copy() const {
+  std::map<const void*, Pickled> copies;
+  return copy_of(*this, copies);
+}
+
+Result<PickleTree> read_pickle_tree(std::string_view bytes, std::span<const PickleGlobal> allowed,
+                                    const PickleLimits& limits) {
+  PickleReader reader(bytes, allowed, limits);
+  LOCKSTEP_TRY(reader.run());
+  PickleTree tree = reader.take_tree();
+  PickleCheck check(tree, limits);
+  LOCKSTEP_TRY(check.check(tree.root_, 0));
+  return tree;
+}
 
 Result<Pickled> read_pickle(std::string_view bytes, std::span<const PickleGlobal> allowed,
                             const PickleLimits& limits) {
-  Reader reader(bytes, allowed, limits);
-  LOCKSTEP_TRY(reader.run());
-  Finisher finisher(reader.arena(), limits);
-  LOCKSTEP_TRY(finisher.finish(reader.root(), 0));
-  return finisher.value(reader.root());
+  LOCKSTEP_TRY_ASSIGN(const PickleTree tree, read_pickle_tree(bytes, allowed, limits));
+  return tree.root().copy();
 }
 
 }  // namespace lockstep::codec

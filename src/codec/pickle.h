@@ -54,9 +54,62 @@ struct PickleLimits {
   std::size_t max_depth = 32;
 };
 
+// A pickle as it was read: all values in one place, and their texts in the bytes that were read,
+// which must live as long. For those who look at thousands of values once; Pickled is for keeping.
+class PickleTree {
+  struct Part {
+    PickleValue::Kind kind = PickleValue::Kind::none;
+    std::uint32_t first = 0;  // of its items
+    std::uint32_t size = 0;
+    std::uint32_t room = 0;
+    std::int64_t number = 0;
+    std::string_view text = {};
+    std::string_view module = {};
+  };
+
+ public:
+  // Valid as long as its tree.
+  class Value {
+   public:
+    bool is(PickleValue::Kind wanted) const { return part().kind == wanted; }
+    bool is(const PickleGlobal& global) const {
+      return is(PickleValue::Kind::global) && part().text == global.name &&
+             part().module == global.module;
+    }
+    std::int64_t number() const { return part().number; }
+    std::string_view text() const { return part().text; }
+    // Items, as PickleValue has them.
+    std::size_t size() const { return part().size; }
+    Value operator[](std::size_t i) const { return {*tree_, tree_->items_[part().first + i]}; }
+    PickleValue::Kind kind() const { return part().kind; }
+    std::string_view module() const { return part().module; }
+    const void* place() const { return &part(); }  // what stands in several places has one
+    Pickled copy() const;
+
+   private:
+    friend class PickleTree;
+    Value(const PickleTree& tree, std::uint32_t at) : tree_(&tree), at_(at) {}
+    const Part& part() const { return tree_->parts_[at_]; }
+    const PickleTree* tree_;
+    std::uint32_t at_;
+  };
+  Value root() const { return {*this, root_}; }
+
+ private:
+  friend class PickleReader;
+  friend class PickleCheck;
+  friend Result<PickleTree> read_pickle_tree(std::string_view, std::span<const PickleGlobal>,
+                                             const PickleLimits&);
+  std::vector<Part> parts_;
+  std::vector<std::uint32_t> items_;
+  std::uint32_t root_ = 0;
+};
+
 // Protocols 2 to 5, of these only the operations that plain values, sets, instances and calls need
 // (no lists, floats, extensions or persistent ids); integers that fit 64 bits. Everything else is
 // Errc::corrupt, with the offset and the operation in the text.
+Result<PickleTree> read_pickle_tree(std::string_view bytes, std::span<const PickleGlobal> allowed,
+                                    const PickleLimits& limits = {});
 Result<Pickled> read_pickle(std::string_view bytes, std::span<const PickleGlobal> allowed,
                             const PickleLimits& limits = {});
 

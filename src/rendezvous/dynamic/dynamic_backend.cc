@@ -2,10 +2,10 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "rendezvous/dynamic/dynamic_words.h"
 #include "rendezvous/dynamic/state_codec.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <unistd.h>
 
@@ -19,22 +19,11 @@ constexpr std::chrono::milliseconds kLastWords{20};
 // A host that was told to stop stays so long for its guests to hear of it.
 constexpr std::chrono::seconds kGoodbye{1};
 constexpr int kLooksToBeSure = 2;
-constexpr std::ptrdiff_t kMostNames = 8;
-constexpr std::size_t kMostText = 1000;
-
-std::string names_of(const std::vector<std::string>& names) {
-  const auto shown = std::min(std::ssize(names), kMostNames);
-  std::string text = printable(
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", ")), kMostText);
-  if (shown < std::ssize(names)) text += fmt::format(" and {} more", std::ssize(names) - shown);
-  return text;
-}
 
 std::string nodes_asked(const DynamicSettings& settings) {
   if (settings.min_nodes == settings.max_nodes) return std::to_string(settings.min_nodes);
   return fmt::format("{}:{}", settings.min_nodes, settings.max_nodes);
 }
-
 }  // namespace
 
 DynamicBackend::DynamicBackend(io::Loop& loop, std::unique_ptr<MeetingPlace> place,
@@ -140,7 +129,8 @@ void DynamicBackend::begin_round(const Assignment& made) {
   to_replace_.clear();
   if (round_.rank == 0) turned_away_ = watch_turned_away(place_->keys(), round_.prefix);
   looks_at_too_few_ = 0;
-  warn_of_other_settings(made);
+  if (const auto text = other_nodes_text(round_, made, asked_); !text.empty())
+    log::warning("{}", text);
   std::vector<bool> ours;
   ours.reserve(round_.nodes.size());
   for (const Node& node : round_.nodes)
@@ -235,22 +225,7 @@ void DynamicBackend::warn_of_skew(const RendezvousState& state) {
       std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   const auto skew = skew_.look(state, driver_->self(), now);
   if (!skew) return;
-  log::warning("the clock of {} is {} s {} this node's: {}", printable(skew->node.addr),
-               std::chrono::abs(skew->ahead).count(),
-               skew->ahead.count() > 0 ? "ahead of" : "behind",
-               all_ours_ ? "Lockstep does not mind, but check NTP"
-                         : "torchrun's agents evict nodes that seem 15 s late; check NTP");
-}
-
-// The state says nothing of it, so whoever has the larger number waits for nodes that never come.
-void DynamicBackend::warn_of_other_settings(const Assignment& made) const {
-  for (std::size_t rank = 0; rank < made.nodes_asked.size(); ++rank) {
-    const std::string& theirs = made.nodes_asked[rank];
-    if (theirs.empty() || theirs == asked_) continue;
-    log::warning("{} was started with --nnodes {}, this node with {}: they should agree",
-                 printable(round_.nodes.at(rank).addr), theirs, asked_);
-    return;
-  }
+  log::warning("{}", skew_text(*skew, all_ours_));
 }
 
 void DynamicBackend::on_lost(const Error& error) {
@@ -376,29 +351,14 @@ std::string DynamicBackend::waiting_for() const {
         "the workers of this node have ended well, those of other nodes ({} in all) "
         "still run",
         round_.world);
-  const RendezvousState& state = driver_->last_state();
-  std::vector<std::string> names;
-  for (const auto& [node, rank] : state.participants)
-    names.push_back(node == driver_->self() ? node.addr + " (this node)" : node.addr);
-  const std::size_t min = settings_.dynamic.min_nodes;
-  const std::string range = min == settings_.dynamic.max_nodes
-                                ? std::to_string(min)
-                                : fmt::format("{} to {}", min, settings_.dynamic.max_nodes);
-  if (state.redundancy_list.contains(driver_->self()))
-    return fmt::format("this node is a spare; {} run the job: {}", names.size(), names_of(names));
-  if (state.complete && !state.participants.contains(driver_->self()))
-    return fmt::format("a round is under way with {}; this node joins the next one",
-                       names_of(names));
-  // Whoever joins last completes the round, by its own --nnodes.
-  const bool enough = names.size() >= settings_.dynamic.max_nodes && !state.complete;
-  const std::string strangers = place_->strangers();
-  return fmt::format(
-      "{} of {} nodes have joined '{}' at {}{}{}{}{}{}{}", names.size(), range, settings_.run_id,
-      place_->describe(), names.empty() ? "" : ": ", names_of(names),
-      to_replace_.empty() ? ""
-                          : "; a new node may take the place of one that was lost: " + to_replace_,
-      enough ? "; all that this node waits for, so another one's --nnodes is larger" : "",
-      strangers.empty() ? "" : "; ", strangers);
+  return waiting_text({.state = driver_->last_state(),
+                       .self = driver_->self(),
+                       .min_nodes = settings_.dynamic.min_nodes,
+                       .max_nodes = settings_.dynamic.max_nodes,
+                       .run_id = settings_.run_id,
+                       .place = place_->describe(),
+                       .to_replace = to_replace_,
+                       .strangers = place_->strangers()});
 }
 
 }  // namespace lockstep::rendezvous::dynamic

@@ -54,7 +54,6 @@ class DynamicBackend : public Backend {
   void miss(const RendezvousState& state, Interruption::Kind kind, const std::string& why);
   void on_closed();
   void warn_of_skew(const RendezvousState& state);
-  void warn_of_other_settings(const Assignment& made) const;
   void on_lost(const Error& error);
   std::string gone(const RendezvousState& state) const;
   std::string silence_text(const RendezvousState& state) const;

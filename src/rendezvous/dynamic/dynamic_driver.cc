@@ -31,6 +31,12 @@ io::Duration longest_pause(int losses, std::size_t nodes, std::size_t max_nodes)
   return (kLeast + kPerNode * nodes) * std::min(doubled, max_nodes);
 }
 
+// A write that came too late is tried again at once, with what came in its place: among few nodes
+// that is enough. Who loses so often joins the queue, and its writes are those of many: they take
+// no part in the politeness of pauses.
+constexpr int kLossesToQueue = 2;
+constexpr int kLossesOfQueue = 8;
+
 bool is_silence(const Result<Step>& outcome) {
   return !outcome &&
          (outcome.error().code == Errc::timeout || outcome.error().code == Errc::unavailable);
@@ -48,6 +54,7 @@ DynamicDriver::DynamicDriver(io::Loop& loop, StateStore& state, KeyValue& keys, 
       keys_(keys),
       run_id_(std::move(run_id)),
       member_(std::move(self), settings),
+      queue_(keys, fmt::format("torch.rendezvous.{}/lockstep/", run_id_)),
       poll_(loop),
       watch_(loop) {}
 
@@ -72,6 +79,7 @@ void DynamicDriver::run(Op op, std::function<void(Result<Step>)> done) {
 void DynamicDriver::start_next() {
   if (operations_.empty()) return;
   joined_ = 0;
+  losses_ = 0;
   member_.begin(operations_.front().op, now());
   read();
 }
@@ -79,11 +87,12 @@ void DynamicDriver::start_next() {
 void DynamicDriver::read() {
   change_.reset();
   poll_.cancel();
+  queue_.stop_waiting();
   const std::weak_ptr<const bool> life = life_;
   store_.read([this, life](Result<StateStore::Stored> stored) {
     if (life.expired() || operations_.empty()) return;
     if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
-    consider(*stored);
+    decode(*stored);
   });
 }
 
@@ -94,14 +103,18 @@ bool DynamicDriver::given_up() const {
   return next == Op::withdraw || next == Op::close || next == Op::fail;
 }
 
-void DynamicDriver::consider(const StateStore::Stored& stored) {
+void DynamicDriver::decode(const StateStore::Stored& stored) {
   auto state = stored.text == kNoState ? Result<RendezvousState>(RendezvousState{})
                                        : decode_state(stored.text);
   if (!state)
     return end(tl::make_unexpected(
         std::move(state).error().within("the rendezvous state of run " + run_id_)));
+  consider(stored, std::move(*state));
+}
+
+void DynamicDriver::consider(const StateStore::Stored& stored, RendezvousState state) {
   stored_ = stored;
-  last_state_ = std::move(*state);
+  last_state_ = std::move(state);
   for (const auto& [node, heartbeat] : last_state_.last_heartbeats)
     if (!guests_lost_.empty() && guests_lost_.contains(to_text(node)))
       member_.presume_dead(node, heartbeat);
@@ -116,6 +129,9 @@ void DynamicDriver::carry_out(Step step) {
       joined_ = step.state.participants.size();
       return wait(step.until);
     case Step::Kind::write:
+      if (step.wish && queue_.holds(last_state_.settled)) return write_all_wishes(*step.wish);
+      batch_.reset();
+      if (step.wish && losses_ >= kLossesToQueue) return queue_up(*step.wish);
       return write(std::move(step.state));
     default:
       return end(std::move(step));
@@ -140,20 +156,22 @@ void DynamicDriver::write(RendezvousState state) {
   auto text = encode_state(state);
   if (!text) return end(tl::make_unexpected(std::move(text).error()));
   const std::weak_ptr<const bool> life = life_;
-  store_.write(stored_, *text,
-               [this, life, news, change = state.changes](Result<StateStore::Stored> stored) {
-                 if (life.expired() || operations_.empty()) return;
-                 if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
-                 if (!stored->written) return after_loss(*stored);
-                 losses_ = 0;
-                 if (news) keys_.set(change_key(change), "1", nullptr);
-                 consider(*stored);
-               });
+  const auto written = std::make_shared<RendezvousState>(std::move(state));
+  store_.write(stored_, *text, [this, life, news, written](Result<StateStore::Stored> stored) {
+    if (life.expired() || operations_.empty()) return;
+    if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
+    if (!stored->written) return after_loss(*stored);
+    losses_ = 0;
+    if (news) keys_.set(change_key(written->changes), "1", nullptr);
+    if (batch_) answer_batch(written->changes);
+    consider(*stored, std::move(*written));
+  });
 }
 
-// The first time at once, with what came in place of ours: among few nodes that is enough.
 void DynamicDriver::after_loss(const StateStore::Stored& stored) {
-  if (++losses_ == 1 || given_up()) return consider(stored);
+  const bool joins = operations_.front().op == Op::join;
+  const int at_once = batch_ ? kLossesOfQueue : joins ? kLossesToQueue : 1;
+  if (++losses_ <= at_once || given_up()) return decode(stored);
   const auto longest = std::min<io::Duration>(
       longest_pause(losses_, last_state_.last_heartbeats.size(), member_.settings().max_nodes),
       member_.settings().poll_interval);
@@ -161,8 +179,68 @@ void DynamicDriver::after_loss(const StateStore::Stored& stored) {
   poll_.start(io::Duration(any(chance_)), [this] { read(); });
 }
 
+// Not for ever: the one who is first may have died.
+void DynamicDriver::queue_up(const JoinWish& wish) {
+  member_.filed(wish);
+  const auto patience = member_.settings().poll_interval;
+  std::uniform_int_distribution<io::Duration::rep> any(0, io::Duration(patience).count());
+  poll_.start(patience + io::Duration(any(chance_)), [this] { read(); });
+  queue_.file(encode_wish(wish, member_.terms()), last_state_.settled,
+              [this](const JoinQueue::Answer& answer) { answered(answer); });
+}
+
+void DynamicDriver::answered(const JoinQueue::Answer& answer) {
+  if (answer.kind != JoinQueue::Answer::Kind::wait) return read();
+  last_state_.changes = answer.change;
+  wait(std::chrono::steady_clock::now() + member_.settings().poll_interval);
+}
+
+// The wishes are read once; a write that comes too late is made again of the same ones.
+void DynamicDriver::write_all_wishes(const JoinWish& own) {
+  if (batch_) return fold(own);
+  const std::weak_ptr<const bool> life = life_;
+  queue_.collect(last_state_.settled, [this, life, own](Result<JoinQueue::Batch> batch) {
+    if (life.expired() || operations_.empty()) return;
+    if (!batch) return end(tl::make_unexpected(std::move(batch).error()));
+    batch_ = std::move(*batch);
+    fold(own);
+  });
+}
+
+void DynamicDriver::fold(const JoinWish& own) {
+  const auto settled = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      last_state_.settled + 1 - batch_->first, 0, std::ssize(batch_->wishes)));
+  batch_->first += static_cast<std::int64_t>(settled);
+  batch_->wishes.erase(batch_->wishes.begin(),
+                       batch_->wishes.begin() + static_cast<std::ptrdiff_t>(settled));
+  std::vector<std::optional<JoinWish>> wishes;
+  wishes.reserve(batch_->wishes.size());
+  for (const std::string& text : batch_->wishes)
+    wishes.push_back(decode_wish(text, member_.terms()));
+  auto folded = member_.fold(last_state_, wishes, own, now());
+  answers_.clear();
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    using Kind = JoinQueue::Answer::Kind;
+    const bool placed = folded.state.complete && folded.granted[i] &&
+                        folded.state.participants.contains(wishes[i]->node);
+    answers_.push_back({placed ? Kind::look : folded.granted[i] ? Kind::wait : Kind::act});
+  }
+  folded.state.settled = std::max(last_state_.settled, batch_->end() - 1);
+  write(std::move(folded.state));
+}
+
+// Whoever has been let in need not read the state until there are news.
+void DynamicDriver::answer_batch(std::int64_t changes) {
+  for (JoinQueue::Answer& answer : answers_)
+    answer.change = changes;
+  queue_.answer(*batch_, answers_);
+  batch_.reset();
+}
+
 void DynamicDriver::end(Result<Step> outcome) {
   poll_.cancel();
+  batch_.reset();
+  if (!lost_ && queue_.ticket() > 0) queue_.leave(last_state_.settled);
   change_.reset();
   woken_at_ = -1;
   const Operation ended = std::move(operations_.front());

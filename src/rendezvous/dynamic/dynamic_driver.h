@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/dynamic/dynamic_state.h"
+#include "rendezvous/dynamic/join_queue.h"
 #include "rendezvous/dynamic/state_store.h"
 #include "rendezvous/key_value.h"
 #include "rendezvous/round_result.h"
@@ -72,9 +73,15 @@ class DynamicDriver {
   void start_next();
   void read();
   bool given_up() const;  // the join under way
-  void consider(const StateStore::Stored& stored);
+  void decode(const StateStore::Stored& stored);
+  void consider(const StateStore::Stored& stored, RendezvousState state);
   void carry_out(Step step);
   void write(RendezvousState state);
+  void queue_up(const JoinWish& wish);
+  void answered(const JoinQueue::Answer& answer);
+  void write_all_wishes(const JoinWish& own);
+  void fold(const JoinWish& own);
+  void answer_batch(std::int64_t changes);
   void after_loss(const StateStore::Stored& stored);
   void wait(SteadyTime until);
   void end(Result<Step> outcome);
@@ -87,7 +94,10 @@ class DynamicDriver {
   KeyValue& keys_;
   std::string run_id_;
   DynamicMember member_;
-  std::deque<Operation> operations_;  // the first one is under way
+  JoinQueue queue_;
+  std::optional<JoinQueue::Batch> batch_;   // what this node writes for others
+  std::vector<JoinQueue::Answer> answers_;  // to it, once it is written
+  std::deque<Operation> operations_;        // the first one is under way
   StateStore::Stored stored_;
   RendezvousState last_state_;         // as decoded from stored_
   int losses_ = 0;                     // in a row: writes that came after another node's

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "rendezvous/dynamic/seats.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -55,6 +57,7 @@ DynamicMember::DynamicMember(Node self, DynamicSettings settings)
 void DynamicMember::begin(Op op, Now now) {
   op_ = op;
   left_ = false;
+  filed_round_.reset();
   const Period allowed = op == Op::keep_alive                ? settings_.heartbeat_timeout
                          : op == Op::close || op == Op::fail ? settings_.close_timeout
                                                              : settings_.join_timeout;
@@ -76,7 +79,15 @@ Step DynamicMember::next(const RendezvousState& stored, Now now) {
     case Op::join:
       break;
   }
-  if (!left_ && state.participants.contains(self_)) return next_leave(std::move(state), now);
+  // Who carried out our wish has left the round for us.
+  if (filed_round_ && state.round > *filed_round_) left_ = true;
+  if (!left_ && state.participants.contains(self_)) {
+    const JoinWish wish{self_, state.round, true, seat_};
+    const bool others_may = state.complete && !settings_.exact;
+    Step leaving = next_leave(std::move(state), now);
+    if (others_may && leaving.is(Kind::write)) leaving.wish = wish;
+    return leaving;
+  }
   left_ = true;
   return next_join(std::move(state), now);
 }
@@ -105,14 +116,14 @@ std::size_t DynamicMember::waiting(const RendezvousState& state) const {
 Step DynamicMember::next_leave(RendezvousState state, Now now) const {
   if (!state.participants.contains(self_)) return step(Kind::done, std::move(state));
   if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
-  remove_self(state);
+  remove(state, self_);
   return step(Kind::write, std::move(state));
 }
 
 Step DynamicMember::next_withdraw(RendezvousState state, Now now) const {
   if (!takes_part(state, self_)) return step(Kind::done, std::move(state));
   if (now.steady > deadline_) return step(Kind::timed_out, std::move(state));
-  remove_self(state);
+  remove(state, self_);
   return step(Kind::write, std::move(state));
 }
 
@@ -140,6 +151,7 @@ Step DynamicMember::next_join(RendezvousState state, Now now) {
   const bool member = state.participants.contains(self_);
   if (state.complete && member && whole(state)) {  // 5
     seat_ = state.participants.at(self_);
+    seats_ = state.participants;
     return step(Kind::done, std::move(state));
   }
   if (now.steady > deadline_) return join_late(std::move(state), now);  // 6, 7
@@ -151,29 +163,26 @@ Step DynamicMember::join_as_spare(RendezvousState state, Now now) {
   if (state.participants.size() >= settings_.max_nodes)
     return keep_alive_or_wait(std::move(state), now);
   deadline_ = now.steady + settings_.join_timeout;
-  remove_self(state);
+  remove(state, self_);
   return step(Kind::write, std::move(state));
 }
 
 Step DynamicMember::join_late(RendezvousState state, Now now) const {
   const bool listed = state.participants.contains(self_) || state.wait_list.contains(self_);
   if (!listed || now.steady > deadline_ + kRollback) return step(Kind::timed_out, std::move(state));
-  remove_self(state);
+  remove(state, self_);
   return step(Kind::write, std::move(state));
 }
 
 Step DynamicMember::join_complete(RendezvousState state, Now now) const {
   if (state.participants.contains(self_)) {  // not whole: see the head of the header
-    remove_self(state);
+    remove(state, self_);
     return step(Kind::write, std::move(state));
   }
   const bool room = state.participants.size() < settings_.max_nodes;
   const bool waits = state.wait_list.contains(self_);
   if (waits && (room || settings_.exact)) return keep_alive_or_wait(std::move(state), now);
-  state.wait_list.erase(self_);
-  (room ? state.wait_list : state.redundancy_list).insert(self_);
-  state.last_heartbeats[self_] = heartbeat(state, now);
-  return step(Kind::write, std::move(state));
+  return enter_self(std::move(state), now);
 }
 
 Step DynamicMember::join_forming(RendezvousState state, Now now) const {
@@ -184,13 +193,78 @@ Step DynamicMember::join_forming(RendezvousState state, Now now) const {
     complete(state);
     return step(Kind::write, std::move(state));
   }
-  state.wait_list.erase(self_);
-  state.participants[self_] = settings_.exact ? 0 : seat_ + 1;
-  state.last_heartbeats[self_] = heartbeat(state, now);
+  return enter_self(std::move(state), now);
+}
+
+Step DynamicMember::enter_self(RendezvousState state, Now now) const {
+  std::optional<JoinWish> wish;
+  if (!settings_.exact) wish = JoinWish{self_, state.round, false, seat_};
+  enter(state, self_, seat_, {now.wall, heartbeat(state, now)});
+  Step entered = step(Kind::write, std::move(state));
+  entered.wish = std::move(wish);
+  return entered;
+}
+
+// Of a complete round: into the lists of those who wait. Of one that forms: into the round.
+void DynamicMember::enter(RendezvousState& state, const Node& node, std::int64_t seat,
+                          Moment moment) const {
+  state.wait_list.erase(node);
+  state.last_heartbeats[node] = moment.heartbeat;
+  if (state.complete) {
+    const bool room = state.participants.size() < settings_.max_nodes;
+    (room ? state.wait_list : state.redundancy_list).insert(node);
+    return;
+  }
+  state.participants[node] = settings_.exact ? 0 : seat + 1;
   const std::size_t count = state.participants.size();
-  if (count == settings_.min_nodes) state.deadline = now.wall + settings_.last_call_timeout;
+  if (count == settings_.min_nodes) state.deadline = moment.wall + settings_.last_call_timeout;
   if (count == settings_.max_nodes) complete(state);
-  return step(Kind::write, std::move(state));
+}
+
+// Whoever has changed the state since it filed this wish has done so by itself: the wish is void.
+bool DynamicMember::grant(RendezvousState& state, const JoinWish& wish, Moment moment) const {
+  const Node& node = wish.node;
+  if (state.closed || state.round != wish.round || state.redundancy_list.contains(node) ||
+      presumed_dead_.contains(node))
+    return false;
+  if (state.participants.contains(node)) {
+    if (wish.again != state.complete) return false;
+    if (!wish.again) return true;
+    remove(state, node);
+  } else if (wish.again) {
+    return false;
+  }
+  if (!state.complete || !state.wait_list.contains(node)) enter(state, node, wish.seat, moment);
+  return true;
+}
+
+// Those who were in the round before wait for nothing but that it be over, and their seats are
+// known.
+void DynamicMember::enter_from_wait_list(RendezvousState& state, Moment moment) const {
+  for (const auto& [node, seat] : seats_)
+    if (!state.complete && state.wait_list.contains(node) && badge_of(node))
+      enter(state, node, seat, moment);
+}
+
+DynamicMember::Folded DynamicMember::fold(const RendezvousState& stored,
+                                          std::span<const std::optional<JoinWish>> wishes,
+                                          const JoinWish& own, Now now) {
+  Folded folded{sanitize(stored, now), {}};
+  folded.granted.reserve(wishes.size());
+  const Moment moment{now.wall, heartbeat(folded.state, now)};
+  for (const auto& wish : wishes) {
+    const bool begins = !folded.state.complete;
+    folded.granted.push_back(wish && grant(folded.state, *wish, moment));
+    if (!begins && !folded.state.complete) enter_from_wait_list(folded.state, moment);
+  }
+  grant(folded.state, own, moment);
+  enter_from_wait_list(folded.state, moment);
+  return folded;
+}
+
+std::string DynamicMember::terms() const {
+  return fmt::format("{}:{}:{}:{}", settings_.min_nodes, settings_.max_nodes,
+                     settings_.last_call_timeout.count(), static_cast<int>(settings_.order));
 }
 
 Step DynamicMember::keep_alive_or_wait(RendezvousState state, Now now) const {
@@ -268,11 +342,11 @@ void DynamicMember::after_removal(RendezvousState& state) const {
   }
 }
 
-void DynamicMember::remove_self(RendezvousState& state) const {
-  const bool participant = state.participants.erase(self_) > 0;
-  state.wait_list.erase(self_);
-  state.redundancy_list.erase(self_);
-  state.last_heartbeats.erase(self_);
+void DynamicMember::remove(RendezvousState& state, const Node& node) const {
+  const bool participant = state.participants.erase(node) > 0;
+  state.wait_list.erase(node);
+  state.redundancy_list.erase(node);
+  state.last_heartbeats.erase(node);
   if (participant) after_removal(state);
 }
 

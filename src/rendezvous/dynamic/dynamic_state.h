@@ -23,6 +23,7 @@
 //   nodes that it has no room for. (torchrun's agents would begin one again and again.)
 #pragma once
 
+#include "rendezvous/dynamic/join_wish.h"
 #include "rendezvous/dynamic/state.h"
 #include "rendezvous/rank_order.h"
 
@@ -31,6 +32,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace lockstep::rendezvous::dynamic {
@@ -105,6 +108,8 @@ struct Step {
   // write: what to store. Otherwise what was asked about, less the nodes found dead.
   RendezvousState state = {};
   SteadyTime until = {};
+  // write: another may write this in our place, where many want to write at once.
+  std::optional<JoinWish> wish = {};
 
   bool is(Kind wanted) const { return kind == wanted; }
 };
@@ -118,6 +123,19 @@ class DynamicMember {
   void begin(Op op, Now now);
   // What to do about the state just read.
   Step next(const RendezvousState& stored, Now now);
+
+  // The wish of the last step is in the queue: somebody else may carry it out from now on.
+  void filed(const JoinWish& wish) { filed_round_ = wish.round; }
+  // The stored state with all wishes carried out that can be, each as its node would have done it,
+  // and with this node's own step.
+  struct Folded {
+    RendezvousState state;
+    std::vector<bool> granted;  // by wish
+  };
+  Folded fold(const RendezvousState& stored, std::span<const std::optional<JoinWish>> wishes,
+              const JoinWish& own, Now now);
+  // The settings that decide how a round forms, for encode_wish().
+  std::string terms() const;
   // The state without dead nodes, which counts for this agent from now on but is stored only with
   // the next write. Also the way to keep observing while nothing else is to be done.
   RendezvousState sanitize(const RendezvousState& stored, Now now);
@@ -143,8 +161,17 @@ class DynamicMember {
   Step join_late(RendezvousState state, Now now) const;
   Step join_complete(RendezvousState state, Now now) const;
   Step join_forming(RendezvousState state, Now now) const;
+  Step enter_self(RendezvousState state, Now now) const;
   Step keep_alive_or_wait(RendezvousState state, Now now) const;
 
+  // When it is, and the heartbeat that goes with it.
+  struct Moment {
+    UtcTime wall;
+    UtcTime heartbeat;
+  };
+  bool grant(RendezvousState& state, const JoinWish& wish, Moment moment) const;
+  void enter(RendezvousState& state, const Node& node, std::int64_t seat, Moment moment) const;
+  void enter_from_wait_list(RendezvousState& state, Moment moment) const;
   UtcTime heartbeat(const RendezvousState& state, Now now) const;
   bool dead(const Node& node, UtcTime heartbeat, Now now) const;
   bool keep_alive_due(const RendezvousState& state, Now now) const;
@@ -152,15 +179,17 @@ class DynamicMember {
   bool whole(const RendezvousState& state) const;
   void complete(RendezvousState& state) const;
   void after_removal(RendezvousState& state) const;
-  void remove_self(RendezvousState& state) const;
+  void remove(RendezvousState& state, const Node& node) const;
 
   Node self_;
   DynamicSettings settings_;
   Observer observer_;
   std::map<Node, UtcTime> presumed_dead_;  // by its last heartbeat: with another one it lives
   Op op_ = Op::keep_alive;
-  bool left_ = false;       // join: the round before is left
-  std::int64_t seat_ = -1;  // the rank in the round before: survivors keep theirs
+  bool left_ = false;                        // join: the round before is left
+  std::optional<std::int64_t> filed_round_;  // join: a wish was filed in it
+  std::int64_t seat_ = -1;                   // the rank in the round before: survivors keep theirs
+  std::map<Node, std::int64_t> seats_;       // of all in that round
   SteadyTime deadline_{};
 };
 

@@ -37,6 +37,8 @@ struct RendezvousState {
   std::optional<Completion> completion = {};
   // Ours likewise: how many writes by Lockstep agents were news to those who wait.
   std::int64_t changes = 0;
+  // Ours likewise: how many tickets of the join queue (join_queue.h) are settled.
+  std::int64_t settled = 0;
   // Attributes of releases to come: kept, and written back after the others.
   std::vector<std::pair<std::string, codec::Pickled>> unknown = {};
 

@@ -15,9 +15,11 @@ namespace {
 using codec::Pickled;
 using codec::PickleGlobal;
 using Kind = codec::PickleValue::Kind;
+using Value = codec::PickleTree::Value;
 
 constexpr std::string_view kCompletion = "lockstep_completion";
 constexpr std::string_view kChanges = "lockstep_changes";
+constexpr std::string_view kSettled = "lockstep_settled";
 
 const PickleGlobal& state_class() {
   static const PickleGlobal name{"torch.distributed.elastic.rendezvous.dynamic_rendezvous",
@@ -49,48 +51,48 @@ Failure too_old(std::string_view sign) {
 
 // ---- reading
 
-bool is_instance_of(const Pickled& value, const PickleGlobal& name) {
-  return value->is(Kind::object) && value->items[0]->is(name) && value->items[1]->items.empty();
+bool is_instance_of(const Value& value, const PickleGlobal& name) {
+  return value.is(Kind::object) && value[0].is(name) && value[1].size() == 0;
 }
-bool is_call_of(const Pickled& value, const PickleGlobal& name) {
-  return value->is(Kind::call) && value->items[0]->is(name);
+bool is_call_of(const Value& value, const PickleGlobal& name) {
+  return value.is(Kind::call) && value[0].is(name);
 }
-const std::vector<Pickled>& arguments(const Pickled& call) {
-  return call->items[1]->items;
-}
-
-Result<std::int64_t> integer(const Pickled& value, std::string_view what) {
-  if (!value->is(Kind::integer)) return corrupt(fmt::format("{} is not an integer", what));
-  return value->number;
+Value arguments(const Value& call) {
+  return call[1];
 }
 
-Result<std::int64_t> count(const Pickled& value, std::string_view what) {
+Result<std::int64_t> integer(const Value& value, std::string_view what) {
+  if (!value.is(Kind::integer)) return corrupt(fmt::format("{} is not an integer", what));
+  return value.number();
+}
+
+Result<std::int64_t> count(const Value& value, std::string_view what) {
   constexpr std::int64_t kMost = std::int64_t{1} << 62;  // it is counted on
   LOCKSTEP_TRY_ASSIGN(const std::int64_t number, integer(value, what));
   if (number < 0 || number > kMost) return corrupt(fmt::format("{} is {}", what, number));
   return number;
 }
 
-Result<bool> boolean(const Pickled& value, std::string_view what) {
-  if (!value->is(Kind::boolean)) return corrupt(fmt::format("{} is not a bool", what));
-  return value->number != 0;
+Result<bool> boolean(const Value& value, std::string_view what) {
+  if (!value.is(Kind::boolean)) return corrupt(fmt::format("{} is not a bool", what));
+  return value.number() != 0;
 }
 
-Result<Node> read_node(const Pickled& value) {
+Result<Node> read_node(const Value& value) {
   if (!is_instance_of(value, node_class())) return corrupt("a node is not a _NodeDesc");
   Node node;
   unsigned seen = 0;
-  for (std::size_t i = 2; i < value->items.size(); i += 2) {
-    const std::string& name = value->items[i]->text;
-    const Pickled& field = value->items[i + 1];
-    if (name == "addr" && field->is(Kind::text)) {
-      node.addr = field->text;
+  for (std::size_t i = 2; i < value.size(); i += 2) {
+    const std::string_view name = value[i].text();
+    const Value field = value[i + 1];
+    if (name == "addr" && field.is(Kind::text)) {
+      node.addr = field.text();
       seen |= 1U;
-    } else if (name == "pid" && field->is(Kind::integer)) {
-      node.pid = field->number;
+    } else if (name == "pid" && field.is(Kind::integer)) {
+      node.pid = field.number();
       seen |= 2U;
-    } else if (name == "local_id" && field->is(Kind::integer)) {
-      node.local_id = field->number;
+    } else if (name == "local_id" && field.is(Kind::integer)) {
+      node.local_id = field.number();
       seen |= 4U;
     } else if (name == "fqdn") {
       return too_old("its nodes have the field 'fqdn'");
@@ -104,27 +106,28 @@ Result<Node> read_node(const Pickled& value) {
 }
 
 // timezone(timedelta(0, 0, 0)), which is how Python writes timezone.utc.
-bool is_utc(const Pickled& value) {
+bool is_utc(const Value& value) {
   if (!is_call_of(value, kTimezone) || arguments(value).size() != 1) return false;
-  const Pickled& offset = arguments(value)[0];
+  const Value offset = arguments(value)[0];
   if (!is_call_of(offset, kTimedelta)) return false;
-  for (const Pickled& part : arguments(offset)) {
-    if (!part->is(Kind::integer) || part->number != 0) return false;
+  const Value parts = arguments(offset);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].is(Kind::integer) || parts[i].number() != 0) return false;
   }
   return true;
 }
 
-Result<UtcTime> read_time(const Pickled& value) {
+Result<UtcTime> read_time(const Value& value) {
   if (!is_call_of(value, kDatetime)) return corrupt("a time is not a datetime");
-  const auto& parts = arguments(value);
-  if (parts.empty() || parts.size() > 2 || !parts[0]->is(Kind::bytes) ||
-      parts[0]->text.size() != 10)
+  const Value parts = arguments(value);
+  if (parts.size() == 0 || parts.size() > 2 || !parts[0].is(Kind::bytes) ||
+      parts[0].text().size() != 10)
     return corrupt("a datetime without its 10 bytes");
   if (parts.size() == 1) return too_old("its times have no time zone");
   if (!is_utc(parts[1])) return corrupt("a datetime that is not in UTC");
   std::array<unsigned, 10> byte{};
   for (std::size_t i = 0; i < byte.size(); ++i) {
-    byte.at(i) = static_cast<unsigned char>(parts[0]->text[i]);
+    byte.at(i) = static_cast<unsigned char>(parts[0].text()[i]);
   }
   const auto date = std::chrono::year(static_cast<int>(byte[0] << 8 | byte[1])) /
                     std::chrono::month(byte[2]) / std::chrono::day(byte[3]);
@@ -139,31 +142,31 @@ Result<UtcTime> read_time(const Pickled& value) {
 
 // Nodes are told apart by value: Python repeats one as a fresh object when it came from another
 // load. Of a repeated key the last value holds, as in Python.
-Status read_nodes(const Pickled& value, std::string_view what, std::set<Node>& nodes) {
-  if (!value->is(Kind::set)) return corrupt(fmt::format("{} is not a set", what));
-  for (const Pickled& item : value->items) {
-    LOCKSTEP_TRY_ASSIGN(Node node, read_node(item));
+Status read_nodes(const Value& value, std::string_view what, std::set<Node>& nodes) {
+  if (!value.is(Kind::set)) return corrupt(fmt::format("{} is not a set", what));
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    LOCKSTEP_TRY_ASSIGN(Node node, read_node(value[i]));
     nodes.insert(std::move(node));
   }
   return {};
 }
 
 template <class T, class Read>
-Status read_map(const Pickled& value, std::string_view what, std::map<Node, T>& map, Read read) {
-  if (!value->is(Kind::dict)) return corrupt(fmt::format("{} is not a dict", what));
-  for (std::size_t i = 0; i < value->items.size(); i += 2) {
-    LOCKSTEP_TRY_ASSIGN(Node node, read_node(value->items[i]));
-    LOCKSTEP_TRY_ASSIGN(const T read_value, read(value->items[i + 1]));
-    map.insert_or_assign(std::move(node), read_value);
+Status read_map(const Value& value, std::string_view what, std::map<Node, T>& map, Read read) {
+  if (!value.is(Kind::dict)) return corrupt(fmt::format("{} is not a dict", what));
+  for (std::size_t i = 0; i < value.size(); i += 2) {
+    LOCKSTEP_TRY_ASSIGN(Node node, read_node(value[i]));
+    LOCKSTEP_TRY_ASSIGN(const T read_value, read(value[i + 1]));
+    map.insert_or_assign(map.end(), std::move(node), read_value);  // mostly they come in order
   }
   return {};
 }
 
-Status read_completion(const Pickled& value, RendezvousState& state) {
-  if (!value->is(Kind::tuple) || value->items.size() != 2)
+Status read_completion(const Value& value, RendezvousState& state) {
+  if (!value.is(Kind::tuple) || value.size() != 2)
     return corrupt(fmt::format("{} is not a pair", kCompletion));
-  LOCKSTEP_TRY_ASSIGN(const auto round, integer(value->items[0], kCompletion));
-  LOCKSTEP_TRY_ASSIGN(const auto world, integer(value->items[1], kCompletion));
+  LOCKSTEP_TRY_ASSIGN(const auto round, integer(value[0], kCompletion));
+  LOCKSTEP_TRY_ASSIGN(const auto world, integer(value[1], kCompletion));
   state.completion = Completion{round, world};
   return {};
 }
@@ -172,9 +175,9 @@ constexpr std::array<std::string_view, 8> kNames = {
     "round",        "complete",  "deadline",        "closed",
     "participants", "wait_list", "redundancy_list", "last_heartbeats"};
 
-Status read_attribute(std::size_t which, const Pickled& value, RendezvousState& state) {
+Status read_attribute(std::size_t which, const Value& value, RendezvousState& state) {
   const std::string_view name = kNames.at(which);
-  const auto rank = [](const Pickled& item) { return integer(item, "a rank"); };
+  const auto rank = [](const Value item) { return integer(item, "a rank"); };
   switch (which) {
     case 0: {
       LOCKSTEP_TRY_ASSIGN(state.round, count(value, name));
@@ -185,7 +188,7 @@ Status read_attribute(std::size_t which, const Pickled& value, RendezvousState& 
       return {};
     }
     case 2: {
-      if (value->is(Kind::none)) return {};
+      if (value.is(Kind::none)) return {};
       LOCKSTEP_TRY_ASSIGN(state.deadline, read_time(value));
       return {};
     }
@@ -204,13 +207,13 @@ Status read_attribute(std::size_t which, const Pickled& value, RendezvousState& 
   }
 }
 
-Result<RendezvousState> read_state(const Pickled& root) {
+Result<RendezvousState> read_state(const Value& root) {
   if (!is_instance_of(root, state_class())) return corrupt("it is not a _RendezvousState");
   std::array<bool, kNames.size()> seen{};
   RendezvousState state;
-  for (std::size_t i = 2; i < root->items.size(); i += 2) {
-    const std::string& name = root->items[i]->text;
-    const Pickled& value = root->items[i + 1];
+  for (std::size_t i = 2; i < root.size(); i += 2) {
+    const std::string_view name = root[i].text();
+    const Value& value = root[i + 1];
     const auto* const found = std::find(kNames.begin(), kNames.end(), name);
     if (found != kNames.end()) {
       const auto which = static_cast<std::size_t>(found - kNames.begin());
@@ -221,8 +224,10 @@ Result<RendezvousState> read_state(const Pickled& root) {
       LOCKSTEP_TRY(read_completion(value, state));
     } else if (name == kChanges) {
       LOCKSTEP_TRY_ASSIGN(state.changes, count(value, kChanges));
+    } else if (name == kSettled) {
+      LOCKSTEP_TRY_ASSIGN(state.settled, count(value, kSettled));
     } else {
-      state.unknown.emplace_back(name, value);
+      state.unknown.emplace_back(name, value.copy());
     }
   }
   for (std::size_t i = 0; i < kNames.size(); ++i) {
@@ -323,6 +328,8 @@ Result<std::vector<Pickled>> attributes(const RendezvousState& state) {
   }
   if (state.changes != 0)
     items.insert(items.end(), {codec::pickle_text(kChanges), codec::pickle_int(state.changes)});
+  if (state.settled != 0)
+    items.insert(items.end(), {codec::pickle_text(kSettled), codec::pickle_int(state.settled)});
   for (const auto& [name, value] : state.unknown)
     items.insert(items.end(), {codec::pickle_text(name), value});
   return items;
@@ -335,9 +342,9 @@ Result<RendezvousState> decode_state(std::string_view base64) {
                                                kTimedelta};
   auto bytes = codec::base64_decode(base64);
   if (!bytes) return corrupt(bytes.error().message);
-  const auto value = codec::read_pickle(*bytes, allowed);
-  if (!value) return corrupt(value.error().message);
-  return read_state(*value);
+  const auto tree = codec::read_pickle_tree(*bytes, allowed);
+  if (!tree) return corrupt(tree.error().message);
+  return read_state(tree->root());
 }
 
 Result<std::string> encode_state(const RendezvousState& state) {

@@ -1,0 +1,71 @@
+#include "rendezvous/dynamic/dynamic_words.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace lockstep::rendezvous::dynamic {
+namespace {
+constexpr std::ptrdiff_t kMostNames = 8;
+constexpr std::size_t kMostText = 1000;
+}  // namespace
+
+std::string names_of(const std::vector<std::string>& names) {
+  const auto shown = std::min(std::ssize(names), kMostNames);
+  std::string text = printable(
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", ")), kMostText);
+  if (shown < std::ssize(names)) text += fmt::format(" and {} more", std::ssize(names) - shown);
+  return text;
+}
+
+std::string skew_text(const SkewWatch::Skew& skew, bool all_ours) {
+  return fmt::format("the clock of {} is {} s {} this node's: {}", printable(skew.node.addr),
+                     std::chrono::abs(skew.ahead).count(),
+                     skew.ahead.count() > 0 ? "ahead of" : "behind",
+                     all_ours ? "Lockstep does not mind, but check NTP"
+                              : "torchrun's agents evict nodes that seem 15 s late; check NTP");
+}
+
+// The shared state says nothing of it, so the node with the larger number would wait for nodes that
+// never come.
+std::string other_nodes_text(const RoundResult& round, const Assignment& made,
+                             const std::string& asked) {
+  for (std::size_t rank = 0; rank < made.nodes_asked.size(); ++rank) {
+    const std::string& theirs = made.nodes_asked[rank];
+    if (theirs.empty() || theirs == asked) continue;
+    return fmt::format("{} was started with --nnodes {}, this node with {}: they should agree",
+                       printable(round.nodes.at(rank).addr), theirs, asked);
+  }
+  return {};
+}
+
+std::string waiting_text(const Waiting& waiting) {
+  const RendezvousState& state = waiting.state;
+  std::vector<std::string> names;
+  for (const auto& [node, rank] : state.participants)
+    names.push_back(node == waiting.self ? node.addr + " (this node)" : node.addr);
+  const std::string range = waiting.min_nodes == waiting.max_nodes
+                                ? std::to_string(waiting.min_nodes)
+                                : fmt::format("{} to {}", waiting.min_nodes, waiting.max_nodes);
+  if (state.redundancy_list.contains(waiting.self))
+    return fmt::format("this node is a spare; {} run the job: {}", names.size(), names_of(names));
+  if (state.complete && !state.participants.contains(waiting.self))
+    return fmt::format("a round is under way with {}; this node joins the next one",
+                       names_of(names));
+  // Whoever joins last completes the round, by its own --nnodes.
+  const bool enough = names.size() >= waiting.max_nodes && !state.complete;
+  std::string text = fmt::format("{} of {} nodes have joined '{}' at {}", names.size(), range,
+                                 waiting.run_id, waiting.place);
+  if (!names.empty()) text += ": " + names_of(names);
+  if (!waiting.to_replace.empty())
+    text += "; a new node may take the place of one that was lost: " + waiting.to_replace;
+  if (enough) text += "; all that this node waits for, so another one's --nnodes is larger";
+  if (!waiting.strangers.empty()) text += "; " + waiting.strangers;
+  return text;
+}
+
+}  // namespace lockstep::rendezvous::dynamic

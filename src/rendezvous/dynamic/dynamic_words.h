@@ -1,0 +1,38 @@
+// What the dynamic rendezvous says to people: pure functions of what it has seen.
+#pragma once
+
+#include "rendezvous/dynamic/skew_watch.h"
+#include "rendezvous/dynamic/state.h"
+#include "rendezvous/rank_exchange.h"
+#include "rendezvous/round_result.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace lockstep::rendezvous::dynamic {
+
+// The first few, and how many more.
+std::string names_of(const std::vector<std::string>& names);
+
+// all_ours: only Lockstep agents take part.
+std::string skew_text(const SkewWatch::Skew& skew, bool all_ours);
+
+// Of a node that was started with another --nnodes than this one (`asked`); empty: there is none.
+std::string other_nodes_text(const RoundResult& round, const Assignment& made,
+                             const std::string& asked);
+
+// Whom a node waits for that is in no round.
+struct Waiting {
+  const RendezvousState& state;
+  const Node& self;
+  std::size_t min_nodes;
+  std::size_t max_nodes;
+  std::string run_id;
+  std::string place;
+  std::string to_replace;  // whose place is free
+  std::string strangers;
+};
+std::string waiting_text(const Waiting& waiting);
+
+}  // namespace lockstep::rendezvous::dynamic
