@@ -1,7 +1,7 @@
-// The one idiom for callbacks that may come when nobody wants them any more: an owner gives its
-// callbacks away through a scope that it holds as a member. Once the scope is destroyed, or has
-// dropped what it gave out, none of those calls does anything. As with io::Watch and io::Timer:
-// destroy the handle, and no callback comes.
+// The lifetime of callbacks. An owner holds a CallbackScope as a member and wraps each callback
+// that it gives away. Once the scope is destroyed or dropped, calling such a callback does
+// nothing. io::Watch and io::Timer follow the same rule: destroy the handle, and no callback
+// comes.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class CallbackScope {
   CallbackScope(const CallbackScope&) = delete;
   CallbackScope& operator=(const CallbackScope&) = delete;
 
-  // Calls fn while the scope lives and until drop(). fn may destroy the scope's owner.
+  // Wraps fn, to be called until the scope is destroyed or dropped. fn may destroy the owner.
   template <class Fn>
   auto operator()(Fn fn) const {
     return [alive = std::weak_ptr<const char>(alive_), fn = std::move(fn)](auto&&... args) {
@@ -25,10 +25,10 @@ class CallbackScope {
     };
   }
 
-  // The calls given out so far never come; later ones do. For an owner that begins anew.
+  // Disarms what was wrapped so far, for an owner that starts over. Later callbacks work.
   void drop() { alive_ = std::make_shared<const char>(); }
 
-  // For an owner that calls out and goes on afterwards, if it is still there.
+  // Tells an owner that has called out to others whether it still exists.
   class Witness {
    public:
     bool gone() const { return alive_.expired(); }

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Chosen by remedy: what the caller can do about it.
+// A code says what the caller can do about the error, not where it came from.
 enum class Errc {
   invalid_input,   // the user gave something wrong: fix the value
   not_found,       // a thing that must exist does not
@@ -28,7 +28,7 @@ struct Error {
   Errc code = Errc::internal;
   std::string message;  // one line, lower case start, no trailing full stop
   std::string hint;     // optional: what to do, one line
-  int sys = 0;          // errno where one is behind it, else 0
+  int sys = 0;          // the errno behind it, or 0
 
   // "outer: message", for callers that know more about what was being done.
   Error within(std::string_view outer) &&;
@@ -46,10 +46,10 @@ using Failure = tl::unexpected<Error>;
 // An Error from errno: "what: strerror". The code follows the errno (ENOENT -> not_found, ...).
 [[nodiscard]] Failure fail_sys(std::string_view what, int sys_errno);
 
-// The text of an errno, without thread traps ("No such file or directory").
+// The text of an errno ("No such file or directory"). Unlike strerror() it is safe in threads.
 std::string errno_text(int sys_errno);
 
-// For bugs only, never for input: says where and aborts.
+// Prints where the check stands and aborts. For bugs only, never for input.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
 }  // namespace lockstep
@@ -57,7 +57,7 @@ std::string errno_text(int sys_errno);
 #define LOCKSTEP_CHECK(condition) \
   ((condition) ? void(0) : ::lockstep::check_failed(#condition, __FILE__, __LINE__))
 
-// NOLINTBEGIN(bugprone-macro-parentheses): types, names and declarations can't stand in them.
+// NOLINTBEGIN(bugprone-macro-parentheses): a type, name or declaration takes no parentheses.
 #define LOCKSTEP_CONCAT_(a, b) a##b
 #define LOCKSTEP_CONCAT(a, b) LOCKSTEP_CONCAT_(a, b)
 

@@ -1,4 +1,4 @@
-// The one place where {fmt} is compiled: Debian ships no static libfmt (docs/dependencies.md).
+// Compiles {fmt} into the program, because Debian ships no static libfmt.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

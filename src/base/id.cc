@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 void fill_random(unsigned char* bytes, std::size_t size) {
-  LOCKSTEP_CHECK(size <= 256);  // up to 256 bytes are never cut short
+  LOCKSTEP_CHECK(size <= 256);  // getrandom() never cuts up to 256 bytes short
   LOCKSTEP_CHECK(getrandom(bytes, size, 0) == static_cast<ssize_t>(size));
 }
 }  // namespace
@@ -18,8 +18,8 @@ void fill_random(unsigned char* bytes, std::size_t size) {
 std::string random_uuid4() {
   std::array<unsigned char, 16> b{};
   fill_random(b.data(), b.size());
-  b[6] = static_cast<unsigned char>((b[6] & 0x0f) | 0x40);
-  b[8] = static_cast<unsigned char>((b[8] & 0x3f) | 0x80);
+  b[6] = static_cast<unsigned char>((b[6] & 0x0f) | 0x40);  // version 4
+  b[8] = static_cast<unsigned char>((b[8] & 0x3f) | 0x80);  // RFC 4122's variant
   std::string out;
   for (std::size_t i = 0; i < b.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
@@ -36,7 +36,7 @@ std::string random_suffix(std::size_t size) {
   while (out.size() < size) {
     std::array<unsigned char, 64> bytes{};
     fill_random(bytes.data(), bytes.size());
-    for (const unsigned char byte : bytes)  // below 222 = 6 * 37 no letter is likelier than another
+    for (const unsigned char byte : bytes)  // 222 = 6 * 37: more would favour some letters
       if (byte < 222 && out.size() < size) out += kAlphabet[byte % kAlphabet.size()];
   }
   return out;

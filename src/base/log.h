@@ -18,7 +18,7 @@ void set_level(Level level);
 void set_level_from_env();
 bool enabled(Level level);
 void write(Level level, std::string_view text);
-// Where lines go instead of fd 2 (the tee's console, so that lines do not tear); nullptr: fd 2.
+// Sends lines to a sink (the tee's console, so that lines do not tear); nullptr: to fd 2.
 using Sink = void (*)(void* context, std::string_view bytes);
 void set_sink(Sink sink, void* context);
 

@@ -165,7 +165,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> did_you_mean(std::string_view given,
                                         std::span<const std::string> candidates) {
-  if (given.size() > 64) return std::nullopt;  // quadratic, and no name is that long
+  if (given.size() > 64) return std::nullopt;  // the work is quadratic, and no name is so long
+  // At most a third of the letters may be wrong; one always may.
   std::size_t best = std::max<std::size_t>(1, given.size() / 3) + 1;
   std::optional<std::string> meant;
   for (const std::string& candidate : candidates) {

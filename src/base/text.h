@@ -32,7 +32,7 @@ std::string shell_join(std::span<const std::string> argv);
 // cut after `limit` bytes, between characters.
 std::string printable(std::string_view bytes, std::size_t limit = 200);
 
-// Edit distance with transpositions, and the candidate near enough to be meant (or nullopt).
+// A swap of two neighbouring letters is one edit. nullopt: no candidate is near enough.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string> did_you_mean(std::string_view given,
                                         std::span<const std::string> candidates);

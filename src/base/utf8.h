@@ -7,12 +7,12 @@
 
 namespace lockstep {
 
-// Bytes of the character at the start; 0: there is none that is well formed.
+// Length in bytes of the character at the start; 0 if it is not well formed.
 std::size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view bytes);
 
-// As utf8_length(), but 0 also for what a terminal obeys: control characters, the C1 ones
-// (U+0080 to U+009F: CSI, OSC) among them.
+// As utf8_length(), but also 0 for control characters, which a terminal would obey. The C1 ones
+// (U+0080 to U+009F, such as CSI and OSC) are among them.
 std::size_t shown_length(std::string_view text);
 void append_escaped(char byte, std::string& to);  // as \xNN
 

@@ -49,7 +49,7 @@ Result<std::string> base64_decode(std::string_view text) {
   std::string bytes(digits * 6 / 8, '\0');
   std::size_t end = 0;
   unsigned bits = 0;
-  unsigned held = 0;  // bits not yet given out
+  unsigned held = 0;  // how many of `bits` are not in `bytes` yet
   for (std::size_t at = 0; at < digits; ++at) {
     const int digit = kDigits[static_cast<unsigned char>(text[at])];
     if (digit < 0) return fail(Errc::corrupt, fmt::format("no base64 character at offset {}", at));

@@ -19,7 +19,7 @@ class Builder {
 
   Value take() { return std::move(values_.front()); }
 
-  // What nlohmann's parser calls; false ends it.
+  // nlohmann's parser calls the following; returning false ends the parse.
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
   bool number_integer(std::int64_t value) { return add(value); }
@@ -51,8 +51,8 @@ class Builder {
 
  private:
   struct Open {
-    std::ptrdiff_t first_value;  // of values_
-    std::ptrdiff_t first_key;    // of keys_
+    std::ptrdiff_t first_value;  // index in values_
+    std::ptrdiff_t first_key;    // index in keys_
     std::size_t members = 0;
   };
 
@@ -90,7 +90,7 @@ class Builder {
     for (std::size_t i = 0; i < open_.back().members; ++i)
       object.insert_or_assign(std::move(key_at(i)), std::move(value_at(i)));
   }
-  // A name that came before keeps its place and takes the later value.
+  // A repeated name keeps its first place and takes its last value.
   void fill(nlohmann::ordered_json::object_t& object) {
     const std::size_t members = open_.back().members;
     std::vector<std::size_t> by_name(members);
@@ -107,13 +107,13 @@ class Builder {
       value_at(by_name[first]) = std::move(value_at(by_name[i]));
       again[by_name[i]] = true;
     }
-    object.reserve(members);  // it would copy its members when it grows
+    object.reserve(members);  // growing would copy its members
     for (std::size_t i = 0; i < members; ++i)
       if (!again[i]) object.emplace_back(std::move(key_at(i)), std::move(value_at(i)));
   }
 
   const JsonLimits& limits_;
-  std::vector<Value> values_;      // those of open containers, the outermost's first
+  std::vector<Value> values_;      // of open containers, the outermost one's first
   std::vector<std::string> keys_;  // of open objects
   std::vector<Open> open_;
   std::size_t count_ = 0;

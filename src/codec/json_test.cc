@@ -24,7 +24,7 @@ std::string members(std::size_t count, bool same = false) {
   return text + "}";
 }
 
-// Of this thread alone, so that a busy machine counts for nothing.
+// CPU time of this thread alone, so that a busy machine does not matter.
 double cpu_seconds() {
   struct timespec now {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -89,8 +89,8 @@ TEST(Json, PrintsBytesThatAreNoText) {
   EXPECT_EQ(print_json(nlohmann::ordered_json("a\xff")), "\"a\xEF\xBF\xBD\"");
 }
 
-// Each takes milliseconds; what searches or copies all that it has for every new value takes
-// minutes.
+// Each text takes milliseconds. A parser that searches or copies all that it has for every new
+// value takes minutes.
 TEST(Json, WorkIsLinear) {
   // Objects in objects, each with many more members after the inner one: a container that grew
   // would copy the inner ones time and again.

@@ -13,7 +13,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr std::size_t kMaxDigits = 15;
+// All that a list may ask for is bounded.
+constexpr std::size_t kMaxDigits = 15;  // such a number fits 64 bits
 constexpr std::size_t kMaxBrackets = 8;
 constexpr std::size_t kMaxNameBytes = 256;
 
@@ -32,7 +33,8 @@ std::optional<std::int64_t> number(std::string_view digits) {
   return parse_int(digits);
 }
 
-// One bracket's inside, "1-3,07", in order. The first number's digits are the least width.
+// Expands the inside of one bracket, "1-3,07", in order. Zeros pad the numbers of a range to the
+// width of its first number.
 Result<Names> expand_ranges(std::string_view inside) {
   Names values;
   for (const std::string& range : split(inside, ',')) {
@@ -83,7 +85,7 @@ Status expand_pattern(const Pattern& pattern, std::string_view item, Names& name
     if (count > kMaxNodelistHosts - names.size()) return malformed(item, "too many nodes");
   }
   const std::size_t brackets = pattern.values.size();
-  std::vector<std::size_t> order;  // of brackets, the fastest first
+  std::vector<std::size_t> order;  // indices of brackets, the fastest first
   order.reserve(brackets);
   if (brackets > 0) order.push_back(brackets - 1);
   for (std::size_t i = 0; i + 1 < brackets; ++i)
@@ -112,7 +114,7 @@ Result<std::vector<std::string>> expand_nodelist(std::string_view text) {
   Names names;
   std::size_t start = 0;
   while (start <= text.size()) {
-    // To the next comma that is outside of brackets.
+    // The item ends at the next comma outside of brackets.
     std::size_t end = start;
     for (bool inside = false; end < text.size() && (inside || text[end] != ','); ++end) {
       if (text[end] == '[') inside = true;

@@ -14,8 +14,8 @@ std::string expanded(std::string_view text) {
   return names ? join(*names, " ") : "refused: " + names.error().message;
 }
 
-// As `scontrol show hostnames` of Slurm 22.05 prints them; it refuses text behind the last bracket,
-// which later ones take.
+// The names are what `scontrol show hostnames` of Slurm 22.05 prints. It refuses text behind the
+// last bracket; later versions accept that.
 TEST(Nodelist, ExpandsAsSlurmDoes) {
   const struct {
     const char* text;
@@ -89,7 +89,8 @@ TEST(Nodelist, TakesAsManyAsItSays) {
   EXPECT_EQ(names->back(), "n65536");
 }
 
-// Whatever comes: an end, within the bounds, names without what only lists have.
+// Any text is expanded or refused within the bounds, and no name holds a character that only lists
+// have.
 TEST(Nodelist, RandomTextsEndWithinBounds) {
   const std::string_view alphabet = "an019-,[]-[,]9 ";
   std::mt19937 random(1);

@@ -61,7 +61,7 @@ class PickleReader {
   Status fill(Ref target, Kind wanted, std::span<const Ref> items);
   void make_room(Part& part, std::size_t items);
   void append(Ref target, std::span<const Ref> items);
-  Result<std::uint64_t> number(std::size_t size);  // little endian, as it stands
+  Result<std::uint64_t> number(std::size_t size);  // little-endian, unsigned
   Result<std::string_view> take(std::size_t size);
   Result<Ref> pop();
   Status push(Part part);
@@ -197,7 +197,7 @@ Status PickleReader::text(std::size_t length_bytes) {
   return push({.kind = Kind::text, .text = bytes});
 }
 
-// Frames only help to read ahead; operations are read through them.
+// A frame only tells a reader how far it may read ahead. Its operations are read like any others.
 Status PickleReader::frame() {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(8));
   if (size > bytes_.size() - at_) return corrupt("the frame is longer than what is left");
@@ -234,8 +234,8 @@ Status PickleReader::construct(Kind kind) {
   return push({.kind = kind}, std::array<Ref, 2>{callee, arguments});
 }
 
-// As Python, which copies the attributes into the instance: what happens to that dict later does
-// not matter.
+// As in Python, the attributes are copied into the instance, so later changes to the dict do not
+// matter.
 Status PickleReader::build() {
   LOCKSTEP_TRY_ASSIGN(const Ref state, pop());
   if (stack_.size() <= floor()) return corrupt("too little on the stack");
@@ -300,7 +300,7 @@ Status PickleReader::fill(Ref target, Kind wanted, std::span<const Ref> items) {
   return {};
 }
 
-// Doubled where it is too small: filling one thing item by item is linear.
+// The room is doubled where it is too small, so that filling one value item by item is linear.
 void PickleReader::make_room(Part& part, std::size_t items) {
   const std::size_t wanted = part.size + items;
   if (wanted <= part.room) return;
@@ -355,8 +355,8 @@ Status PickleReader::push(Part part, std::span<const Ref> items) {
   return {};
 }
 
-// Work and memory follow this number. Each value of the tree counts here at most twice: itself, and
-// when it becomes an item of what is made out of it.
+// This count bounds work and memory. A value of the tree counts at most twice, hence twice the
+// limit: when it is made, and when it becomes an item of another value.
 Status PickleReader::count(std::size_t items) {
   counted_ += items;
   if (counted_ > 2 * limits_.max_items)
@@ -364,7 +364,7 @@ Status PickleReader::count(std::size_t items) {
   return {};
 }
 
-// Refuses circles and what is too deep or, as a tree, too large.
+// Refuses a value that contains itself, is too deep, or is too large when written out as a tree.
 class PickleCheck {
  public:
   PickleCheck(const PickleTree& tree, const PickleLimits& limits)
@@ -405,7 +405,7 @@ class PickleCheck {
 
 namespace {
 
-// What stands in several places stays one thing.
+// A value that stands in several places stays one value.
 Pickled copy_of(const PickleTree::Value& value, std::map<const void*, Pickled>& copies) {
   Pickled& copy = copies[value.place()];
   if (copy) return copy;

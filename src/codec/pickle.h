@@ -1,6 +1,6 @@
 // A restricted reader and writer of Python pickles: plain values, instances given as class and
 // attributes, and calls given as callable and arguments. Nothing is ever executed: a class or
-// callable is only a name, and must be on the caller's list. Knows nothing of who wrote the bytes.
+// callable is only a name, and must be on the caller's list. It does not know who wrote the bytes.
 #pragma once
 
 #include "base/error.h"
@@ -18,8 +18,8 @@
 namespace lockstep::codec {
 
 struct PickleValue;
-// Immutable; one value may stand in several places, as in Python. Never null in what the reader
-// gives out, and never in a circle.
+// Values are immutable, and one value may stand in several places, as in Python. The reader gives
+// out no null pointer and no value that contains itself.
 using Pickled = std::shared_ptr<const PickleValue>;
 
 struct PickleGlobal {
@@ -48,18 +48,18 @@ struct PickleValue {
 
 struct PickleLimits {
   std::size_t max_bytes = 1U << 20;
-  // Of the value written out as a tree, that is with shared parts counted wherever they stand: any
-  // walk over it ends.
+  // Counted in the value written out as a tree, where a shared part counts wherever it stands; so
+  // the limit bounds any walk over the value.
   std::size_t max_items = 1U << 18;
   std::size_t max_depth = 32;
 };
 
 // A pickle as it was read: all values in one place, and their texts in the bytes that were read,
-// which must live as long. For those who look at thousands of values once; Pickled is for keeping.
+// which must live as long. For looking at thousands of values once; to keep them there is Pickled.
 class PickleTree {
   struct Part {
     PickleValue::Kind kind = PickleValue::Kind::none;
-    std::uint32_t first = 0;  // of its items
+    std::uint32_t first = 0;  // index of its items
     std::uint32_t size = 0;
     std::uint32_t room = 0;
     std::int64_t number = 0;
@@ -83,7 +83,7 @@ class PickleTree {
     Value operator[](std::size_t i) const { return {*tree_, tree_->items_[part().first + i]}; }
     PickleValue::Kind kind() const { return part().kind; }
     std::string_view module() const { return part().module; }
-    const void* place() const { return &part(); }  // what stands in several places has one
+    const void* place() const { return &part(); }  // one for a value, however often it stands
     Pickled copy() const;
 
    private:
@@ -105,25 +105,25 @@ class PickleTree {
   std::uint32_t root_ = 0;
 };
 
-// Protocols 2 to 5, of these only the operations that plain values, sets, instances and calls need
-// (no lists, floats, extensions or persistent ids); integers that fit 64 bits. Everything else is
-// Errc::corrupt, with the offset and the operation in the text.
+// Reads protocols 2 to 5, and of these only the operations that plain values, sets, instances and
+// calls need (no lists, floats, extensions or persistent ids), with integers that fit 64 bits.
+// Anything else is Errc::corrupt; the text names the offset and the operation.
 Result<PickleTree> read_pickle_tree(std::string_view bytes, std::span<const PickleGlobal> allowed,
                                     const PickleLimits& limits = {});
 Result<Pickled> read_pickle(std::string_view bytes, std::span<const PickleGlobal> allowed,
                             const PickleLimits& limits = {});
 
-// Protocol 4, without frames. Values that stand in several places are written once; so are equal
-// texts and globals. Fails for what the reader above would not take back.
+// Writes protocol 4, without frames. A value that stands in several places is written once, and so
+// are equal texts and globals. Fails for a value that read_pickle() would not take back.
 Result<std::string> write_pickle(const Pickled& value, const PickleLimits& limits = {});
 
-// Makers, for those who write.
+// These make values to write.
 Pickled pickle_none();
 Pickled pickle_bool(bool value);
 Pickled pickle_int(std::int64_t value);
 Pickled pickle_text(std::string_view utf8);
 Pickled pickle_bytes(std::string_view bytes);
 Pickled pickle_global(const PickleGlobal& global);
-Pickled pickle_items(PickleValue::Kind kind, std::vector<Pickled> items);  // the others
+Pickled pickle_items(PickleValue::Kind kind, std::vector<Pickled> items);  // all others
 
 }  // namespace lockstep::codec

@@ -42,7 +42,7 @@ enum class Op : std::uint8_t {
   frame = 0x95,
 };
 
-// Python's own name of an operation, known or only known of; "0x7f" where it has none.
+// Python's own name of an operation, even of one that we refuse; "0x7f" where there is none.
 inline std::string op_name(std::uint8_t op) {
   struct Named {
     std::uint8_t op;

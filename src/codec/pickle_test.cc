@@ -13,7 +13,7 @@ using namespace std::string_literals;
 
 const std::vector<PickleGlobal> kAllowed = {{"m", "Class"}, {"datetime", "datetime"}};
 
-// As Python would show it, object as Class(args){attributes}.
+// Shows a value as Python would, and an instance as Class(args){attributes}.
 std::string show(const Pickled& value);
 
 std::string show_all(const Pickled& value, std::size_t from, std::string_view between) {
@@ -93,7 +93,7 @@ TEST(Pickle, EveryOperation) {
   };
   for (const auto& [body, shown] : cases)
     EXPECT_EQ(read(body), shown) << testing::PrintToString(body);
-  // A tuple of what the memo holds: by short and long index.
+  // A tuple of values from the memo, fetched by short and by long index.
   EXPECT_EQ(read("K\7\x94\x8c\1x\x94h\0\x87"s), "(7,'x',7)");
   EXPECT_EQ(read("K\7\x94\x8c\1x\x94j\1\0\0\0\x87"s), "(7,'x','x')");
 }
@@ -112,7 +112,7 @@ TEST(Pickle, ProtocolsTwoToFiveAndSeveralFrames) {
 }
 
 TEST(Pickle, WhatIsMemoizedIsTheThingNotACopy) {
-  // The dict is filled after the memo took it, and its other place shows it.
+  // The dict is filled after it went into the memo; both of its places show the item.
   EXPECT_EQ(read("}\x94K\1K\2sh\0\x86"s), "({1:2},{1:2})");
   // An instance keeps the attributes it was given, whatever becomes of their dict.
   EXPECT_EQ(read("\x8c\1m\x8c\5Class\x93)\x81}\x94\x8c\1aK\1sbh\0\x8c\1bK\2s\x86"s),
@@ -182,14 +182,14 @@ TEST(Pickle, BoundsOnBytesDepthAndItems) {
   EXPECT_EQ(read("N\x85\x85\x85", {.max_depth = 4}), "(((None)))");
   EXPECT_EQ(read("N\x85\x85\x85\x85", {.max_depth = 4}), "pickle: deeper than 4");
   EXPECT_EQ(read("N" + std::string(100'000, '\x85')), "pickle: deeper than 32");
-  // Depth through the memo: what stood shallow stands deep the second time.
+  // A value that is shared through the memo stands deeper in its second place, and that counts.
   EXPECT_EQ(read("N\x85\x85\x94h\0\x85\x85\x86"s, {.max_depth = 6}), "(((None)),((((None)))))");
   EXPECT_EQ(read("N\x85\x85\x94h\0\x85\x85\x86"s, {.max_depth = 5}), "pickle: deeper than 5");
   EXPECT_EQ(read("NNN\x87", {.max_items = 3}), "pickle, offset 5, TUPLE3: more than 3 values");
   EXPECT_EQ(read("N\x94h\0h\0\x87"s, {.max_items = 3}),
             "pickle, offset 8, TUPLE3: more than 3 values");
   EXPECT_EQ(read("NNN\x87", {.max_items = 4}), "(None,None,None)");
-  // Doubling through the memo: 25 tuples of two, a tree of 33 million.
+  // Doubling through the memo: 25 tuples of two make a tree of 33 million values.
   std::string doubling = "N\x94";
   for (int i = 0; i < 25; ++i)
     doubling += "h"s + char(i) + "\x86\x94";
@@ -228,7 +228,7 @@ TEST(Pickle, WrittenAndReadAgain) {
   const Pickled back = read_pickle(bytes, kAllowed).value();
   EXPECT_EQ(show(back), show(value));
   EXPECT_EQ(write_pickle(back).value(), bytes);
-  // Written once, and one thing for the reader too.
+  // The text is written once, and the reader makes one value of it.
   EXPECT_EQ(bytes.find("h\xc3\xb6st"), bytes.rfind("h\xc3\xb6st"));
   EXPECT_EQ(back->items[1], back->items[3]->items[0]);
 }

@@ -15,7 +15,7 @@ namespace {
 using pickle::Op;
 using Kind = PickleValue::Kind;
 
-constexpr std::size_t kBatch = 1000;  // items per mark, as Python
+constexpr std::size_t kBatch = 1000;  // items per MARK, as in Python
 
 class Writer {
  public:
@@ -28,7 +28,7 @@ class Writer {
  private:
   struct Written {
     std::size_t index = 0;
-    std::size_t size = 0;  // values, as a tree
+    std::size_t size = 0;  // in values, written out as a tree
   };
   Status write_new(const Pickled& value, std::size_t depth);
   void number(std::uint64_t value, std::size_t size) {

@@ -19,7 +19,7 @@ std::string_view leading_name(std::string_view text) {
   return text.substr(0, size);
 }
 
-// unknown: gets the names that are not among `names`, unless it is nullptr.
+// Appends the names that are not in `names` to `unknown`, unless that is nullptr.
 std::string fill(std::string_view text, const TemplateNames& names,
                  std::vector<std::string>* unknown) {
   std::string out;

@@ -13,7 +13,7 @@ namespace lockstep::codec {
 using TemplateNames = std::map<std::string, std::string, std::less<>>;
 
 std::string substitute(std::string_view text, const TemplateNames& names);
-// The names in it that are not among these.
+// The names in `text` that are not in `names`.
 std::vector<std::string> unknown_names(std::string_view text, const TemplateNames& names);
 
 }  // namespace lockstep::codec

@@ -13,10 +13,10 @@ bool in_host(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '.' || c == ':' || c == '-' ||
-         byte >= 0x80;  // Python's \w knows letters of all scripts
+         byte >= 0x80;  // torchrun uses Python's \w, which has all scripts' letters
 }
 
-// 1 to 5 digits below 65536, else -1.
+// The port that 1 to 5 digits name, below 65536; else -1.
 int port_of(std::string_view text) {
   if (text.empty() || text.size() > 5) return -1;
   if (text.find_first_not_of("0123456789") != std::string_view::npos) return -1;

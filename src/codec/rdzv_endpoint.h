@@ -20,8 +20,8 @@ struct RdzvEndpoint {
 // Empty text is localhost with the default port.
 Result<RdzvEndpoint> parse_rdzv_endpoint(std::string_view text, int default_port);
 
-// Takes "http://" or "https://" off, and slashes at the end with it; which it was, nullopt where
-// neither is there.
+// Takes "http://" or "https://" off the front, and then slashes off the end. true: it was https;
+// nullopt: there was no scheme.
 std::optional<bool> take_url_scheme(std::string_view& text);
 
 }  // namespace lockstep::codec
