@@ -16,7 +16,7 @@ inline constexpr int kMaxCpu = (1 << 16) - 1;
 Result<std::vector<int>> parse_cpu_list(std::string_view text);
 std::string print_cpu_list(std::span<const int> cpus);
 
-// By affinity, as torch counts; a cgroup's CPU quota is not considered.
+// The CPUs of the affinity mask, which torch counts too; a cgroup's CPU quota is not considered.
 Result<std::vector<int>> allowed_cpus();
 
 }  // namespace lockstep::host

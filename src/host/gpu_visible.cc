@@ -9,7 +9,8 @@
 namespace lockstep::host {
 namespace {
 
-// C's strtoul on an entry, as torch copies it: leading digits count ("1abc" is 1), none is -1.
+// Reads an entry as torch does, which copies C's strtoul: leading digits count ("1abc" is 1), and
+// an entry without any is -1.
 std::int64_t leading_number(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size()) {

@@ -1,4 +1,4 @@
-// CUDA_VISIBLE_DEVICES and its kin: pure choice among the GPUs of the machine.
+// Reads CUDA_VISIBLE_DEVICES and its kin: a pure choice among the GPUs of the machine.
 #pragma once
 
 #include "host/gpus.h"
@@ -9,9 +9,9 @@
 
 namespace lockstep::host {
 
-// As CUDA and torch.cuda.device_count() read CUDA_VISIBLE_DEVICES: unset is all; entries are taken
-// in order up to the first that is invalid (negative, no number, beyond the last GPU, an unknown or
-// ambiguous UUID prefix, another kind than the first entry's); a repetition makes it none at all.
+// As CUDA and torch.cuda.device_count() read CUDA_VISIBLE_DEVICES: unset means all GPUs. Entries
+// are taken in order, up to the first invalid one (negative, no number, beyond the last GPU, an
+// unknown or ambiguous UUID prefix, another kind than the first entry's). A repetition leaves none.
 //
 // MIG: a process can use only one compute instance, so any choice that holds a split GPU is one
 // device. (torchrun 2.14 counts the physical GPUs instead, and its second worker then fails.)

@@ -30,13 +30,13 @@ struct GpuEnvironment {
 };
 GpuEnvironment gpu_environment();
 
-// Runs a command and gives its standard output; nullopt if it is not there or fails. Called only
-// when the driver's files leave something open. May be empty: then nothing is run.
+// Runs a command and returns its standard output; nullopt if it is not there or fails. It is called
+// only when the driver's files leave something open. An empty function runs nothing.
 using RunCommand = std::function<std::optional<std::string>(const std::vector<std::string>& argv)>;
 
-// What is in the machine and open to this process (device files it may open), whatever the
-// environment says. `root` is "" but in tests. names_wanted: the caller will look for UUIDs, so
-// those that the driver's files leave open are worth asking nvidia-smi for.
+// The GPUs in the machine whose device files this process may open, whatever the environment says.
+// `root` is "" except in tests. names_wanted: the caller will look for UUIDs, so nvidia-smi is
+// worth asking for those that the driver's files leave open.
 std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, bool names_wanted);
 std::vector<Gpu> amd_gpus(const std::string& root);
 std::vector<Gpu> intel_gpus(const std::string& root);

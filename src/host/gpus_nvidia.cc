@@ -71,7 +71,7 @@ std::vector<Gpu> from_devices(const std::string& root) {
   return gpus;
 }
 
-// Names that only nvidia-smi knows, put to GPUs that were found without it.
+// Adds the names that only nvidia-smi knows to GPUs that were found without it.
 void add_names(std::vector<Gpu>& gpus, const std::vector<Gpu>& listed) {
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const auto match = std::find_if(listed.begin(), listed.end(), [&](const Gpu& other) {
@@ -97,7 +97,7 @@ std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, boo
   std::vector<Gpu> gpus = from_driver(root);
   if (gpus.empty() && list_names(root + "/proc/driver/nvidia/gpus").empty())
     gpus = from_devices(root);
-  // Windows' subsystem for Linux has GPUs behind one device file that says nothing.
+  // Windows' subsystem for Linux has its GPUs behind one device file that says nothing about them.
   const bool wsl = gpus.empty() && access((root + "/dev/dxg").c_str(), F_OK) == 0;
   if (!run || (!wsl && !(names_wanted && names_missing(gpus)))) return gpus;
   const auto text = run(nvidia_smi_list_command());

@@ -46,8 +46,7 @@ std::string link_name(const std::string& path) {
   return std::filesystem::read_symlink(path, error).filename().string();
 }
 
-// xe drives nothing but GPUs of the newer kind; under i915 the one at 00:02.0 is the processor's
-// own.
+// Only xe and i915 drive GPUs that count; the one at 00:02.0 is the processor's own.
 bool is_discrete_intel(const std::string& device_dir, const std::string& pci) {
   const std::string driver = link_name(device_dir + "/driver");
   if (driver != "xe" && driver != "i915") return false;

@@ -11,7 +11,7 @@
 namespace lockstep::host {
 namespace {
 
-// Address first, then names.
+// The words of one line of /etc/hosts: the address, then names.
 using Line = std::vector<std::string>;
 
 std::vector<Line> parse_hosts(std::string_view hosts) {

@@ -1,4 +1,4 @@
-// How this machine calls itself.
+// The names of this machine.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace lockstep::host {
 
 std::string hostname();  // gethostname()
 
-// The name reports show: what Python's socket.getfqdn() finds in the text of /etc/hosts. DNS is
-// never asked, so this cannot hang. A name that would be "localhost" is passed over for the host's
-// own.
+// The name that reports show: what Python's socket.getfqdn() finds in the text of /etc/hosts.
+// DNS is never asked, so this cannot hang. Where it finds "localhost", the host name takes its
+// place.
 std::string fqdn_from_hosts(std::string_view hostname, std::string_view hosts);
 std::string node_name();
 

@@ -24,7 +24,7 @@ int first_of(const std::string& path, int fallback) {
   return cpus && !cpus->empty() ? cpus->front() : fallback;
 }
 
-// Lowest CPU under the same data cache of the highest level; -1 if the machine does not say.
+// The lowest CPU that shares this CPU's last-level data cache; -1 if the machine does not say.
 int last_level_cache(const std::string& cpu_dir) {
   int best_level = 0;
   int group = -1;
@@ -121,7 +121,7 @@ class Plan {
     return {};
   }
 
-  // (place of this device among those of its node, how many they are)
+  // {place of this rank's device among the devices of its node, how many these are}
   std::pair<std::size_t, std::size_t> place_on(int node) const {
     const auto end = node_of_rank_.begin() + request_.local_rank;
     return {static_cast<std::size_t>(std::count(node_of_rank_.begin(), end, node)),

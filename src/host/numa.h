@@ -17,14 +17,14 @@ struct Topology {
   std::map<int, int> cache_of;            // CPU -> lowest CPU of its last-level cache
 };
 
-// `root` is "" but in tests. A kernel without NUMA is one node 0 with all CPUs.
+// `root` is "" except in tests. A kernel without NUMA has one node 0 with all CPUs.
 Result<Topology> read_topology(const std::string& root);
 
 enum class BindMode {
   node,          // all CPUs of the GPU's NUMA node
   socket,        // all CPUs of all nodes on that node's socket
   exclusive,     // a share of the node's physical cores, one share per GPU of the node
-  core_complex,  // one group of CPUs under a last-level cache, one group per GPU while they last
+  core_complex,  // the CPUs under one last-level cache; GPUs of a node take these groups in turn
 };
 
 struct BindRequest {

@@ -26,6 +26,7 @@ std::vector<std::string> words(std::string_view line) {
   return result;
 }
 
+// A line has the port in hex, and state 0A (LISTEN) where a process listens:
 // "  0: 0100007F:7533 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000  0 4711 ..."
 void add_listeners(const std::string& table, std::uint16_t port, std::vector<Listener>& listeners) {
   const auto text = io::read_file(table, 64 << 20);

@@ -1,4 +1,4 @@
-// Who listens on a TCP port of this machine: for "the port is taken" messages.
+// Finds who listens on a TCP port of this machine, for "the port is taken" messages.
 #pragma once
 
 #include "base/error.h"
@@ -17,12 +17,12 @@ struct PortOwner {
   uid_t uid = 0;
 };
 
-// nullopt: nobody listens there. `proc` is "/proc" but in tests.
+// nullopt: nobody listens there. `proc` is "/proc" except in tests.
 std::optional<PortOwner> find_port_owner(const std::string& proc, std::uint16_t port);
 
 // "pid 12: python3 -m http.server"; empty: nobody listens there.
 std::string port_holder(int port);
-// For an error of listening on `port`: adds who holds it, if that is what went wrong.
+// Adds who holds `port` to an error of listening on it, if the port was taken.
 void name_port_holder(Error& error, int port);
 
 }  // namespace lockstep::host

@@ -1,4 +1,4 @@
-// Small readers for /sys, /proc and /dev, which all may be absent, half there or vanish meanwhile.
+// Small readers for /sys, /proc and /dev, whose files may be absent, incomplete or vanish.
 #pragma once
 
 #include <optional>

@@ -42,7 +42,7 @@ DialCourse::Step DialCourse::not_found(Error error, TimePoint now) {
 }
 
 DialCourse::Step DialCourse::look_up_expired(TimePoint now) {
-  // What an earlier round met says more than a look-up that had no time.
+  // An earlier round's error says more than a look-up that had no time.
   if (error_ && now - round_since_ < kBriefLookup) return failed(Error(*error_), false, now);
   return failed(
       {Errc::timeout, fmt::format("the look-up of '{}' does not end", printable(host_)), {}, 0},

@@ -1,4 +1,4 @@
-// What a dialer does next, without sockets, names or a clock: the addresses in turn, the pauses
+// Decides what a dialer does next, without sockets, names or a clock: the addresses in turn, pauses
 // between rounds, and the end of patience. The dialer tells it what happened and when.
 #pragma once
 
@@ -27,7 +27,7 @@ struct DialRules {
   // When the pause does not fit, it is shortened so that this much is left for a last round.
   // Without it the dialer gives up as soon as a whole pause does not fit.
   std::optional<Duration> last_round;
-  // Gives up earlier when all attempts in this time were refused: nobody listens there.
+  // Gives up earlier when all attempts in this time were refused, because nobody listens there.
   std::optional<Duration> refused_patience;
 };
 
@@ -46,7 +46,7 @@ class DialCourse {
   // `host` as the user gave it: errors name an address only where that says more.
   DialCourse(DialRules rules, std::string host, TimePoint now);
 
-  // The name is looked up next; how long that may take.
+  // The name is to be looked up next; returns how long that may take.
   Duration begin_round(TimePoint now);
   Step found(std::vector<std::string> addresses, TimePoint now);
   Step not_found(Error error, TimePoint now);
@@ -56,7 +56,7 @@ class DialCourse {
   Step failed(Error error, bool answered, TimePoint now);
 
   std::size_t address() const { return next_ - 1; }
-  // Of the last attempt that says something.
+  // The error of the last attempt that says something.
   const std::optional<Error>& error() const { return error_; }
   TimePoint since() const { return since_; }
   TimePoint until() const { return until_; }

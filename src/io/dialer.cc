@@ -97,7 +97,7 @@ void Dialer::open(std::function<void(Fd)> connected) {
     return failed(fail_sys(target_.what, errno).value());
   watch_ = std::make_unique<Watch>(loop_, fd_.get());
   watch_->start(kWritable, [this, connected = std::move(connected)](int) {
-    on_writable(std::function(connected));  // a copy: the watch goes
+    on_writable(std::function(connected));  // a copy, because the watch goes
   });
   timer_.start(allowed_, [this] {
     Error error = fail_sys(target_.what, ETIMEDOUT).value();

@@ -1,6 +1,6 @@
-// A TCP connection to a host that may not be there yet: looks the name up, tries its addresses in
-// turn, pauses and begins again as long as its rules allow. What must be said on a new connection
-// before it counts is its owner's affair: who dislikes what answers there sends the dialer on.
+// Makes a TCP connection to a host that may not be there yet: looks the name up, tries its
+// addresses in turn, pauses and begins again as long as its rules allow. What must be said on a new
+// connection is the owner's affair: one that dislikes the answer sends the dialer on.
 #pragma once
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ class Dialer {
     int port = 0;
   };
   struct Events {
-    // A connected, non-blocking descriptor. The dialer rests until it is told to go on.
+    // Gives a connected, non-blocking descriptor. The dialer rests until it is told to go on.
     std::function<void(Fd)> connected;
     // All addresses came to nothing; there is a pause now, then the next round.
     std::function<void(const Error&)> round_failed;
@@ -40,7 +40,7 @@ class Dialer {
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
 
-  // After `connected`: this address is none; on with the next one. `answered` as in DialCourse.
+  // After `connected`: gives this address up for the next one. `answered` is as in DialCourse.
   void go_on(Error error, bool answered = false);
   // After `connected`: connects to the same address again and tells only this `connected`.
   void once_more(std::function<void(Fd)> connected);
@@ -52,9 +52,9 @@ class Dialer {
   TimePoint step_until() const { return step_since_ + allowed_; }
   TimePoint since() const { return course_.since(); }
   TimePoint until() const { return course_.until(); }
-  // What the last attempt met that came to nothing.
+  // The error of the last attempt that failed.
   const std::optional<Error>& error() const { return course_.error(); }
-  // Of the address under way: "no answer from ADDRESS:PORT (SYN unanswered, e.g. a firewall)".
+  // For the address under way: "no answer from ADDRESS:PORT (SYN unanswered, e.g. a firewall)".
   std::string unanswered() const;
   // "ADDRESS" under way.
   std::string address() const;
@@ -79,7 +79,7 @@ class Dialer {
   std::vector<Address> addresses_;
   std::unique_ptr<Lookup> lookup_;
   Fd fd_;
-  std::unique_ptr<Watch> watch_;  // after fd_: goes first
+  std::unique_ptr<Watch> watch_;  // after fd_, so that it is destroyed first
   Timer timer_;                   // the end of what is under way
 };
 

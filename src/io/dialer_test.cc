@@ -86,7 +86,7 @@ TEST(Dialer, ANameThatNobodyKnows) {
 }
 
 TEST(Dialer, GivesUpInTime) {
-  const auto full = open_listener("127.0.0.1", 0, 0);  // room for one that nobody accepts
+  const auto full = open_listener("127.0.0.1", 0, 0);  // room for one, which nobody accepts
   ASSERT_TRUE(full);
   std::vector<Fd> crowd;
   crowd.reserve(4);

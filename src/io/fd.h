@@ -42,15 +42,15 @@ Result<Pipe> make_pipe();  // both ends blocking, close-on-exec
 
 Status set_nonblocking(int fd);
 
-// Allows this process as many descriptors as it may have; returns the limit there was before, for
-// children that should not inherit the large one.
+// Raises the limit of open files as far as this process may, up to 2^20. Returns the limit from
+// before, which is for children: they should not inherit the large one.
 rlimit raise_open_files_limit();
 
-// Whole file, at most `limit` bytes of it (a /proc or /sys file, an error file).
+// Reads a whole file, at most `limit` bytes of it (a /proc or /sys file, an error file).
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
-// Creates or truncates, mode 0644. Never waits: a fifo that nobody reads is an error.
+// Creates or truncates a file, mode 0644. Never waits: a fifo that nobody reads is an error.
 Status write_file(const std::string& path, std::string_view bytes);
-// All of it to a blocking descriptor; path: for the error.
+// Writes all of it to a blocking descriptor. `path` is for the error's text.
 Status write_all(int fd, std::string_view bytes, const std::string& path);
 
 }  // namespace lockstep::io

@@ -1,4 +1,4 @@
-// getent is the child of the thread that waits for it, and ends with it.
+// Runs getent as a child of the thread that waits for it, so that it ends with that thread.
 #include "io/getent.h"
 
 #include "base/text.h"
@@ -32,7 +32,8 @@ constexpr std::chrono::seconds kPatience{30};
 constexpr std::size_t kOutputLimit = 64UL << 10;
 constexpr std::size_t kWordsLimit = 300;
 
-// Between fork() and exec(): system calls only.
+// Runs between fork() and exec(), so it makes system calls only: another thread may have held a
+// lock of the C library at the fork.
 [[noreturn]] void become(const char* program, char* const* argv, int null, int out, int err) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   struct sigaction plain {};
@@ -62,7 +63,7 @@ Result<Child> start(const std::string& program, std::vector<std::string> words) 
   LOCKSTEP_TRY_ASSIGN(Pipe out, make_pipe());
   LOCKSTEP_TRY_ASSIGN(Pipe err, make_pipe());
   const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  const int in = null ? null.get() : out.read.get();  // something that has an end
+  const int in = null ? null.get() : out.read.get();  // a stand-in where there is no /dev/null
   const pid_t pid = fork();
   if (pid < 0) return fail_sys("start " + program, errno);
   if (pid == 0) become(program.c_str(), argv.data(), in, out.write.get(), err.write.get());
@@ -70,7 +71,7 @@ Result<Child> start(const std::string& program, std::vector<std::string> words) 
                std::move(err.read)};
 }
 
-// What has come on the descriptor; it is closed at its end. Whether there was room.
+// Takes what has come on the descriptor, and closes it at its end. False: it is too much.
 bool take(Fd& fd, const pollfd& ready, std::string& text) {
   if (ready.revents == 0) return true;
   char bytes[4096];
@@ -84,7 +85,7 @@ bool take(Fd& fd, const pollfd& ready, std::string& text) {
   return text.size() <= kOutputLimit;
 }
 
-// Until both are at their ends; false when the time or the room was over first.
+// Reads until both pipes have ended. False: the time or the room for the text ran out first.
 bool read_both(Child& child, Clock::time_point until, std::string& out, std::string& err) {
   while (child.out || child.err) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -96,7 +97,8 @@ bool read_both(Child& child, Clock::time_point until, std::string& out, std::str
   return true;
 }
 
-// The exit status is not needed, and the agent may have reaped the child with its orphans.
+// Kills and reaps the child. Its exit status is not needed, and the agent, which reaps orphans, may
+// have taken it.
 void end(const Child& child) {
   syscall(SYS_pidfd_send_signal, child.pidfd.get(), SIGKILL, nullptr, 0);
   siginfo_t ignored{};

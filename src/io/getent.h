@@ -9,10 +9,10 @@
 
 namespace lockstep::io {
 
-// The program's path: in PATH, else where it usually is.
+// The path of getent: from PATH, else from /usr/bin or /bin.
 std::optional<std::string> find_getent();
 
-// Blocks, 30 seconds at most. An Error says what getent itself said.
+// Blocks for 30 seconds at most. An error repeats what getent itself said.
 Result<GetentAnswer> ask_getent(const std::string& program, const std::string& name);
 
 }  // namespace lockstep::io

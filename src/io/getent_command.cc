@@ -30,7 +30,8 @@ std::vector<std::string> getent_command(const std::string& name) {
   return {"getent", "ahosts", name};
 }
 
-// "10.0.0.7  STREAM node7.example.org", then the same address for DGRAM and RAW, without the name.
+// Reads lines such as "10.0.0.7  STREAM node7.example.org". The lines for DGRAM and RAW that follow
+// repeat the address without the name, so they are skipped.
 GetentAnswer parse_getent(std::string_view output) {
   GetentAnswer answer;
   for (const std::string& text : split(output, '\n')) {

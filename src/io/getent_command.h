@@ -7,8 +7,8 @@
 
 namespace lockstep::io {
 
-// Whether the name can be given to getent: it is not taken for an option, and no longer than names
-// are.
+// Whether the name can be passed to getent: it can't be taken for an option, has no spaces or
+// control characters, and is no longer than a host name may be.
 bool getent_takes(std::string_view name);
 std::vector<std::string> getent_command(const std::string& name);
 

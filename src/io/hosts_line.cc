@@ -16,7 +16,8 @@ struct Service {
   std::string actions;  // "[NOTFOUND=return]"
 };
 
-// nullopt: nobody can read it. "files[NOTFOUND=return]dns" is as good as with spaces.
+// nullopt: the line makes no sense. Actions need no spaces around them:
+// "files[NOTFOUND=return]dns".
 std::optional<std::vector<Service>> services_of(std::string_view line) {
   std::vector<Service> services;
   for (line = strip(line); !line.empty(); line = strip(line)) {
@@ -56,7 +57,7 @@ NamePlan name_plan(const std::optional<std::string>& line, bool getent_is_there)
   const auto services = line ? services_of(*line) : std::nullopt;
   if (!services) return {.in_process = kUsual};
   if (std::all_of(services->begin(), services->end(), built_in)) return {.in_process = *line};
-  // A container with the hosts line of another system and nothing behind it.
+  // This may be a container with the hosts line of another system and none of its modules.
   if (!getent_is_there) return {.in_process = kUsual};
   const Service& first = services->front();
   const bool files_first = first.name == "files" && first.actions.empty();

@@ -1,4 +1,4 @@
-// What the machine's nsswitch.conf asks for host names, and what of it this program can do itself.
+// Which services nsswitch.conf names for host names, and which of them this program has itself.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace lockstep::io {
 
-// The services after "hosts:", as they stand there without the comment; the last such line counts,
-// as for glibc. nullopt: there is none.
+// The services after "hosts:", as written, without the comment. Where there are several such lines
+// the last one counts, as in glibc. nullopt: there is none.
 std::optional<std::string> hosts_line(std::string_view nsswitch_conf);
 
 struct NamePlan {
-  // A hosts line of nothing but "files" and "dns", which the C library has built in; "": no part of
-  // the machine's own line can be done in this process.
+  // A hosts line that names only "files" and "dns", which the C library has built in. "": nothing
+  // of the machine's own line can be done in this process.
   std::string in_process;
   bool ask_getent = false;  // for a name that was not found in this process
 };

@@ -1,4 +1,4 @@
-// Look-up, socket, bind, listen.
+// Opens listening sockets: look-up, socket, bind, listen.
 #include "io/listen.h"
 
 #include "io/system_names.h"
@@ -26,6 +26,7 @@ Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::s
   if (!fd) return fail_sys("listen on " + name, errno);
   const int on = 1;
   const int off = 0;
+  // Connections of the program that listened here before may still be in TIME_WAIT.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (address->sa_family == AF_INET6) {
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);

@@ -10,7 +10,7 @@
 
 namespace lockstep::io {
 
-// A libuv handle must live until its close callback; the owner lets go of it at once.
+// The owner lets go of a libuv handle at once, but the handle must live until its close callback.
 struct Timer::Handle {
   uv_timer_t uv{};
   std::function<void()> fn;
@@ -55,7 +55,7 @@ Loop::Loop() : loop_(std::make_unique<uv_loop_s>()), async_(new uv_async_s) {
                    static_cast<Loop*>(uv->data)->run_posted();
                  }) == 0);
   async_->data = this;
-  uv_unref(reinterpret_cast<uv_handle_t*>(async_));
+  uv_unref(reinterpret_cast<uv_handle_t*>(async_));  // it alone does not keep run() going
 }
 
 Loop::~Loop() {

@@ -1,4 +1,4 @@
-// The limit of open files, before anything is opened.
+// Checks the limit of open files, before anything is opened.
 #pragma once
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 namespace lockstep::io {
 
-// Whether this process may have so many at once, its limit raised as far as it may be.
+// Whether this process may have so many files open, its limit raised as far as allowed.
 Status check_open_files(std::size_t needed);
 
 }  // namespace lockstep::io

@@ -13,7 +13,7 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::size_t kRandom = 12;
+constexpr std::size_t kRandom = 12;  // letters: nobody can guess the name and plant a link there
 
 Status write_with(const std::string& path, int flags, std::string_view bytes) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, 0644));
@@ -24,7 +24,7 @@ Status write_with(const std::string& path, int flags, std::string_view bytes) {
 Status by_draft(const std::string& path, std::string_view bytes) {
   const std::string draft = path + "." + random_suffix(kRandom) + ".tmp";
   Status written = write_with(draft, O_CREAT | O_EXCL, bytes);
-  if (!written && written.error().sys == EEXIST) return written;  // somebody else's
+  if (!written && written.error().sys == EEXIST) return written;  // it is not our file
   if (written && rename(draft.c_str(), path.c_str()) != 0)
     written = fail_sys("replace " + path, errno);
   if (!written) unlink(draft.c_str());

@@ -1,5 +1,5 @@
-// A blocking look-up on a detached thread. The thread and the Lookup share a small record: the
-// record's lock says whether there still is a loop to post to.
+// A look-up blocks, so it runs on a detached thread. The thread and the Lookup share a small
+// record, whose lock guards whether there still is a loop to post to.
 #include "io/resolve.h"
 
 #include "io/system_names.h"
@@ -21,7 +21,7 @@ namespace lockstep::io {
 struct Lookup::Shared {
   std::mutex mutex;
   Loop* loop = nullptr;  // nullptr: nobody wants the answer
-  Done done;             // the loop's thread alone
+  Done done;             // used on the loop's thread alone
 };
 
 namespace {

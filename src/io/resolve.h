@@ -29,7 +29,7 @@ bool is_loopback(const Address& address);
 
 struct Resolved {
   std::vector<Address> addresses;  // at least one; IPv4 and IPv6 in the system's order
-  std::string canonical_name;      // where asked for and known
+  std::string canonical_name;      // "" where it is not known
 };
 
 // An address in digits, or "localhost" (127.0.0.1, then ::1); nullopt: `host` is a name.

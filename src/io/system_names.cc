@@ -1,4 +1,4 @@
-// The only file that calls getaddrinfo (tools/check_calls.py).
+// The only file that may call getaddrinfo: tools/check_calls.py refuses it elsewhere.
 #include "io/system_names.h"
 
 #include "base/text.h"
@@ -51,8 +51,8 @@ Decided decide() {
   const auto line = file ? hosts_line(*file) : std::nullopt;
   const auto getent = find_getent();
   Decided decided{name_plan(line, getent.has_value()), line.value_or(""), getent.value_or("")};
-  // From here on the C library has no other services for hosts, whatever is in the file and whoever
-  // asks. Both names are built into it, so no module is loaded.
+  // From here on the C library looks hosts up in these services only, whatever the file says and
+  // whoever asks. Both are built into it, so it loads no module.
   std::string& services = decided.plan.in_process;
   if (__nss_configure_lookup("hosts", services.empty() ? "files" : services.c_str()) != 0) {
     services = "files dns";

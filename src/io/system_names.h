@@ -1,6 +1,6 @@
-// Names to addresses as the machine's nsswitch.conf wants it, without ever loading one of its C
-// library's modules: they belong to another C library than the one this program carries inside, and
-// loading them ends in a crash.
+// Turns names into addresses as the machine's nsswitch.conf asks, without ever loading a module of
+// the machine's C library: this program carries a C library of its own inside, and a module that
+// belongs to another one would crash it.
 #pragma once
 
 #include "base/error.h"
@@ -12,7 +12,7 @@ namespace lockstep::io {
 
 enum class Names { digits, any };
 
-// Blocks, unless digits are all that is asked for.
+// Blocks, unless `names` is `digits`.
 Result<Resolved> look_up(const std::string& host, int port, Names names);
 
 }  // namespace lockstep::io

@@ -40,7 +40,7 @@ TEST(NamePlan, WhateverElseIsAskedOfGetent) {
     EXPECT_EQ(in_process(line), "files") << line;
     EXPECT_TRUE(asks(line)) << line;
   }
-  // Somebody else comes first, or /etc/hosts has the last word.
+  // Another service comes first, or /etc/hosts may have the last word.
   for (const char* line : {"mymachines resolve [!UNAVAIL=return] files myhostname dns",
                            "files [NOTFOUND=return] sss", "sss files"}) {
     EXPECT_EQ(in_process(line), "") << line;

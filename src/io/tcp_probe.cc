@@ -14,7 +14,8 @@ void set(int fd, int level, int name, int value) {
 }  // namespace
 
 void probe_peer(int fd, const ProbePlan& plan) {
-  // First, so that the rest counts from the last byte that came.
+  // SO_KEEPALIVE comes first: while it is on, setting TCP_KEEPIDLE counts the time since the last
+  // byte came, and not from now.
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, static_cast<int>(plan.every.count()));
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, plan.most);

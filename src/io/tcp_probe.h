@@ -1,13 +1,13 @@
-// TCP's own probes: how one notices a machine that vanished without a word. A process that hangs,
-// even a stopped one, answers them: its kernel does.
+// TCP's own probes notice a machine that vanished without a word. They do not notice a process that
+// hangs or is stopped: its kernel still answers them.
 #pragma once
 
 #include <chrono>
 
 namespace lockstep::io {
 
-// `most` probes in a row that nobody answers, one every `every`, and the connection is broken. They
-// begin when it has been idle for `idle`, which may have been long before.
+// When nothing has come for `idle`, a probe is sent every `every`; when `most` in a row stay
+// unanswered, the connection is broken. Idle time from before the call counts.
 struct ProbePlan {
   std::chrono::seconds idle;
   std::chrono::seconds every;
@@ -15,14 +15,14 @@ struct ProbePlan {
 };
 void probe_peer(int fd, const ProbePlan& plan);
 
-// As for a client that would rather try again: 20 s, also where sent data is not acknowledged.
+// For clients, which rather try again than wait: 20 s, also while sent data is unacknowledged.
 void probe_server(int fd);
 
-// For a client's socket: small requests go out at once, and probe_server().
+// For a client's socket: turns Nagle's delay off for small requests, and calls probe_server().
 void tune_client(int fd);
 
-// Data is under way that was sent again and again, and nothing has come back for `patience`. (While
-// data is under way there are no probes.)
+// Whether data was sent again and again, and nothing has come back for `patience`. Probes do not
+// cover this: TCP sends none while data is under way.
 bool ignores_data(int fd, std::chrono::milliseconds patience);
 
 }  // namespace lockstep::io

@@ -35,7 +35,8 @@ Result<std::string> own_folder() {
   return fail(Errc::unavailable, "this process is in no cgroup v2");
 }
 
-// Groups whose agent and guardian both died stay behind, empty once their leftovers are gone.
+// Removes the groups of jobs whose agent and guardian both died. While leftovers are still inside,
+// rmdir() refuses.
 void remove_abandoned(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
   if (!dir) return;

@@ -19,7 +19,7 @@ class Cgroup {
   int procs_fd() const { return procs_.get(); }  // a child writes "0" here to enter
   const std::string& path() const { return path_; }
   void kill_all() const;
-  // Waits up to a second for it to be empty, then removes it. For the last one to leave.
+  // Waits up to a second for it to be empty, then removes it. The guardian does it, at its end.
   void remove() const;
 
  private:

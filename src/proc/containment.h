@@ -26,20 +26,20 @@ const char* rung_name(Rung rung);
 
 class Containment {
  public:
-  // Splits off the guardian (all rungs but none): afterwards only the agent is here. Errors are
-  // those of a rung that this machine can't give.
+  // Splits off the guardian, except on the rung `none`, and returns in the agent. Fails where this
+  // machine can't give the rung.
   static Result<Containment> set_up(Rung rung);
 
   Rung rung() const { return rung_; }
   const Guardian* guardian() const { return guardian_ ? &*guardian_ : nullptr; }
   void apply(SpawnSpec& spec) const;
 
-  // Descendants that are not workers: what workers left behind. Call when all workers were reaped.
+  // The processes that workers left behind. Call it only when all workers were reaped.
   std::vector<pid_t> leftovers() const;
-  // Ends them, at once.
+  // Kills the leftovers, at once.
   Sweep sweep(std::chrono::milliseconds limit) const;
-  // The pid as this process sees it of a descendant that calls itself `own_pid`; nullopt: none of
-  // ours.
+  // The pid, as this process sees it, of the descendant that calls itself `own_pid` in its own PID
+  // namespace; nullopt: we have none.
   std::optional<pid_t> find_descendant(pid_t own_pid) const;
   // The last call: ends everything that is left.
   void end();

@@ -20,6 +20,7 @@
 namespace lockstep::proc {
 namespace {
 
+// A process that survives SIGKILL for so long hangs in the kernel.
 constexpr std::chrono::seconds kSweepLimit{10};
 
 void say(const std::string& text) {
@@ -32,7 +33,7 @@ void report_unkillable(const Sweep& sweep) {
         ") could not be killed; it is probably in an uninterruptible system call\n");
 }
 
-// Passes signals on until the agent has ended; its wait status.
+// Passes signals on until the agent has ended, and returns its wait status.
 int attend(pid_t agent, const sigset_t& signals) {
   while (true) {
     siginfo_t info{};
@@ -45,6 +46,7 @@ int attend(pid_t agent, const sigset_t& signals) {
     }
     int status = 0;
     if (waitpid(agent, &status, WNOHANG) == agent) return status;
+    // Orphans come to the guardian, the subreaper. WNOWAIT leaves the agent's own status in place.
     siginfo_t orphan{};
     while (waitid(P_ALL, 0, &orphan, WEXITED | WNOHANG | WNOWAIT) == 0 && orphan.si_pid != 0 &&
            orphan.si_pid != agent)
@@ -84,10 +86,11 @@ Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool ag
   }
   prctl(PR_SET_NAME, "lockstep-agent");
   if (agent_dies_with_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != guardian.pid) _exit(137);
+  if (getppid() != guardian.pid) _exit(137);  // the guardian died before the line above
   become_subreaper();
-  // Out of the user's process group, so that what is meant for the group (Ctrl-C) reaches us once,
-  // through the guardian. Not a session of our own: with autogroups that costs half a millisecond.
+  // The agent leaves the user's process group, so that a signal to the group (Ctrl-C) reaches it
+  // once, through the guardian. A session of its own would do that too, but costs half a
+  // millisecond where the kernel schedules by session (autogroup).
   setpgid(0, 0);
   sigset_t output;
   sigemptyset(&output);

@@ -23,7 +23,7 @@ int milliseconds_until(std::chrono::steady_clock::time_point end) {
   return left.count() > 0 ? static_cast<int>(left.count()) : 0;
 }
 
-// False when the time is over first.
+// False: the time ran out first, or the output is too large.
 bool read_all(int fd, std::chrono::steady_clock::time_point end, std::string& out) {
   char bytes[4096];
   while (out.size() < kOutputLimit) {

@@ -20,7 +20,8 @@
 namespace lockstep::proc {
 namespace {
 
-// Field 22 of /proc/PID/stat: with the pid it names a process for all time since boot.
+// The start time, field 22 of /proc/PID/stat: with the pid it names a process uniquely since boot.
+// nullopt: the process has ended.
 std::optional<std::string> start_time(pid_t pid) {
   const auto stat = io::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
   if (!stat) return std::nullopt;
@@ -51,7 +52,7 @@ bool is_leftover_of(const std::string& job, std::string_view tag) {
     part = tag.substr(0, dot);
     tag.remove_prefix(dot + 1);
   }
-  // Of another namespace or machine: not to be judged from here.
+  // A pid of another namespace or machine means nothing here.
   if (tag != job || agent[2] != pid_namespace_id()) return false;
   const auto pid = parse_int(agent[0]);
   return pid && start_time(static_cast<pid_t>(*pid)) != agent[1];
@@ -79,7 +80,7 @@ std::vector<pid_t> kill_leftovers(const std::string& job) {
     const auto number = parse_int(entry->d_name);
     if (!number || *number == getpid() || *number == getppid()) continue;
     const auto pid = static_cast<pid_t>(*number);
-    // Held before we look, so that what we kill is what we looked at.
+    // The pidfd is opened before we look, so that the process we kill is the one we looked at.
     const io::Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!pidfd || !is_leftover(pid, job)) continue;
     if (syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0)

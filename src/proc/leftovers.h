@@ -1,6 +1,6 @@
-// Workers of an earlier run of the same job on this node whose agent and guardian were both killed.
-// Every worker carries LOCKSTEP_AGENT=<pid>.<start time>.<namespace>.<job> in its environment, the
-// first three of its agent; a process of our job whose agent is no longer alive is a leftover.
+// Kills workers that an earlier run of the same job left here when its agent and guardian died.
+// Their environment has LOCKSTEP_AGENT=PID.START-TIME.NAMESPACE.JOB, the first three of their
+// agent; where that agent is no longer alive, a process of our job is a leftover.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ inline constexpr const char* kAgentTag = "LOCKSTEP_AGENT";
 // that the user gave it; empty where there is none, and then nothing finds the leftovers.
 std::string agent_tag(const std::string& job);
 
-// SIGKILLs them; returns whom. Looks only at processes whose environment we may read.
+// Kills them (SIGKILL) and returns their pids. Sees only those whose environment we may read.
 std::vector<pid_t> kill_leftovers(const std::string& job);
 
 }  // namespace lockstep::proc

@@ -18,11 +18,13 @@
 namespace lockstep::proc {
 namespace {
 
-// Without privileges: a user namespace in which this user is himself, and may make pid namespaces.
+// For users without privileges: enters a user namespace in which the user keeps their ids and may
+// make PID namespaces.
 Status enter_user_namespace() {
   const std::string uid = std::to_string(geteuid());
   const std::string gid = std::to_string(getegid());
   if (unshare(CLONE_NEWUSER) != 0) return fail_sys("make a user namespace", errno);
+  // The kernel takes a gid_map from the unprivileged only after this.
   LOCKSTEP_TRY(io::write_file("/proc/self/setgroups", "deny"));
   LOCKSTEP_TRY(io::write_file("/proc/self/uid_map", uid + " " + uid + " 1"));
   return io::write_file("/proc/self/gid_map", gid + " " + gid + " 1");
@@ -38,6 +40,7 @@ Status unshare_pids() {
 
 Status mount_private_proc() {
   if (unshare(CLONE_NEWNS) != 0) return fail_sys("make a mount namespace", errno);
+  // Otherwise the mount below could show in the machine's own /proc.
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return fail_sys("make mounts private", errno);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
@@ -53,7 +56,8 @@ Status mount_private_proc() {
   const int answer = mounted ? 0 : mounted.error().sys;
   if (write(ready, &answer, sizeof answer) != sizeof answer || !mounted) _exit(1);
   close(ready);
-  // The agent may have died before the death signal was armed: its end of the lifeline tells.
+  // The agent may have died before the death signal was armed; its end of the lifeline is closed
+  // then.
   char byte = 0;
   if (fcntl(lifeline, F_SETFL, O_NONBLOCK) == 0 && read(lifeline, &byte, 1) == 0) _exit(0);
   sigset_t child;

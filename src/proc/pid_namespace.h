@@ -1,7 +1,7 @@
 // A PID namespace with a private /proc for one job's workers. Its init dies with the agent (the
-// kernel sees to it), and with init the kernel ends everybody inside: nothing is left to chance,
-// but workers see other pids than `ps` outside does. Needs CAP_SYS_ADMIN or unprivileged user
-// namespaces.
+// kernel sees to it), and with init the kernel ends every process inside. Nothing is left to
+// chance, but workers see other pids than `ps` outside does. Needs CAP_SYS_ADMIN or unprivileged
+// user namespaces.
 #pragma once
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ class PidNamespace {
 
   int mount_namespace_fd() const { return mounts_.get(); }  // for SpawnSpec: where /proc is private
   pid_t init_pid() const { return init_; }
-  // Ends init and so everybody; returns when all are gone.
+  // Ends init and thereby every process inside; returns when all are gone.
   void end();
 
  private:

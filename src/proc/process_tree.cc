@@ -30,7 +30,7 @@ std::vector<pid_t> numbered_entries(const char* folder) {
   return out;
 }
 
-// "12 34 " as the kernel prints it.
+// Reads pids as the kernel prints them: "12 34 ".
 void append_pids(const std::string& text, std::vector<pid_t>& out) {
   for (const std::string& word : split(text, ' '))
     if (const auto pid = parse_int(word)) out.push_back(static_cast<pid_t>(*pid));

@@ -12,8 +12,8 @@
 namespace lockstep::proc {
 namespace {
 
-// A process with children, one of them daemonised by a double fork; it has started all when it
-// closes its standard output.
+// Starts a process with children, one of them daemonised by a double fork. Its standard output is
+// closed when all of them have started.
 void start_tree() {
   auto pipe = io::make_pipe();
   ASSERT_TRUE(pipe);

@@ -16,7 +16,7 @@ std::string signal_name(int signal);
 std::optional<int> signal_number(std::string_view name);
 
 // Everything but the faults (SEGV, BUS, FPE, ILL, TRAP, ABRT, SYS), job control (TSTP, TTIN, TTOU,
-// CONT) and the two that can't be blocked.
+// CONT), SIGPROF and the two that can't be blocked.
 sigset_t handled_signals();
 void block(const sigset_t& set);
 bool is_ignored(int signal);  // its disposition here is SIG_IGN (nohup, a background shell)

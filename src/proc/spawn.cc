@@ -37,7 +37,7 @@ struct Launch {
   pid_t parent;  // as the child sees it: 0 from inside another pid namespace
   int cgroup_procs_fd;
   int mount_namespace_fd;
-  const char* folder;  // entering a mount namespace leaves us at its root
+  const char* folder;  // to return to: a mount namespace is entered at its root
   const char* failed_step = nullptr;
   int failed_errno = 0;
 };
@@ -55,8 +55,8 @@ void clean_signals() {
     if (signal != SIGKILL && signal != SIGSTOP) sigaction(signal, &plain, nullptr);
 }
 
-// The three standard descriptors may be any of our own, also each other's targets: move them above
-// 2 first, then into place.
+// Any of our own descriptors may become one of the child's first three, even one of our first
+// three: so those are first moved above 2, then all go into place.
 void place_descriptors(Launch& launch) {
   int moved[3];
   for (int i = 0; i < 3; ++i) {
@@ -70,13 +70,13 @@ void place_descriptors(Launch& launch) {
 }
 
 void close_the_rest() {
-  if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) return;
+  if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) return;  // kernels before 5.9 lack it
   const int limit = static_cast<int>(std::min<long>(sysconf(_SC_OPEN_MAX), 65536));
   for (int fd = 3; fd < limit; ++fd)
     close(fd);
 }
 
-// Runs in the child, in the parent's memory: system calls only.
+// Runs in the child, but in the parent's memory, so it makes system calls only.
 __attribute__((no_sanitize("address"))) int child_main(void* context) {
   Launch& launch = *static_cast<Launch*>(context);
   if (launch.cgroup_procs_fd >= 0 && write(launch.cgroup_procs_fd, "0", 1) != 1)
@@ -140,6 +140,7 @@ struct Cloned {
   int error;
 };
 
+// Blocks all signals: none may be handled in the child while it runs in our memory.
 Cloned clone_child(Launch& launch) {
   sigset_t all;
   sigset_t before;
@@ -161,7 +162,7 @@ std::optional<Exit> Child::reap() {
   if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info,
              WEXITED | WNOHANG) != 0) {
     if (errno != ECHILD) return std::nullopt;
-    exit_ = Exit{.code = 1};  // somebody else took its status: ended, nobody knows how
+    exit_ = Exit{.code = 1};  // its status was taken by others: how it ended is unknown
     return exit_;
   }
   if (info.si_pid == 0) return std::nullopt;
@@ -178,7 +179,7 @@ std::optional<Exit> Child::reap() {
 
 void Child::signal_group(int signal) const {
   if (!alive()) return;
-  // Not yet reaped, so the pid can't have been given to anybody else.
+  // The child is not reaped yet, so its pid can't have been given to another process.
   if (kill(-pid_, signal) != 0 && errno == ESRCH) kill(pid_, signal);
 }
 

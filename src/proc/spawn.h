@@ -1,6 +1,6 @@
-// Starting a child process the vfork way and knowing its end through a pidfd. The child begins with
-// a clean slate: default signal dispositions, empty mask, own session, no descriptor above 2, and
-// dies with the thread that started it (so: call spawn() from the main thread only).
+// Starts child processes the vfork way; a pidfd tells when they end. A child begins with default
+// signal dispositions, an empty mask, a session of its own and no descriptor above 2. It dies with
+// the thread that started it, so call spawn() from the main thread only.
 #pragma once
 
 #include "base/error.h"
@@ -39,8 +39,8 @@ struct Exit {
   int shell_code() const { return signal != 0 ? 128 + signal : code; }
 };
 
-// A started child. Passive: whoever watches pidfd() calls reap() when it turns readable. The pid is
-// never signalled after the child was reaped.
+// A started child. It is passive: whoever watches pidfd() calls reap() when that turns readable.
+// The pid is never signalled after the child was reaped.
 class Child {
  public:
   Child(pid_t pid, io::Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
@@ -50,7 +50,7 @@ class Child {
   bool alive() const { return !exit_.has_value(); }  // not yet reaped
   const std::optional<Exit>& exit() const { return exit_; }
 
-  // The exit if it has ended (and from then on), else nullopt. Never waits.
+  // How the child ended, as soon as it has; nullopt before. Never waits.
   std::optional<Exit> reap();
   void signal_group(int signal) const;  // everybody in its process group; nothing once reaped
 
@@ -60,10 +60,10 @@ class Child {
   std::optional<Exit> exit_;
 };
 
-// Errors name the step that failed: "run /x/y: Exec format error". Nothing is left behind then.
+// Errors name the step that failed: "run /x/y: Exec format error". They leave nothing behind.
 Result<Child> spawn(const SpawnSpec& spec);
 
-// execvp's search: a name with a slash is taken as it is. not_found / denied otherwise.
+// Searches as execvp does: a name with a slash is taken as it is. not_found / denied otherwise.
 Result<std::string> find_executable(const std::string& name, const std::string& path);
 
 }  // namespace lockstep::proc
