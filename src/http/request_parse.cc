@@ -27,7 +27,7 @@ std::optional<std::string> percent_decode(std::string_view text) {
   return result;
 }
 
-// One line up to '\n', the '\r' before it dropped; advances `text`.
+// Takes one line off `text`, and drops its '\n' or "\r\n".
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   std::string_view line = text.substr(0, end);
@@ -36,7 +36,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// A name, a colon and no control bytes but tabs; folded lines of old are refused.
+// A field has a name, a colon and no control bytes but tabs; obsolete folded lines are refused.
 bool is_header_field(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
@@ -87,7 +87,7 @@ RequestParser::State RequestParser::finish() {
   return state_ = State::complete;
 }
 
-// 0 or the status to answer with.
+// Returns 0, or the status to refuse the request with.
 int RequestParser::parse_request_line(std::string_view line) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');

@@ -25,8 +25,8 @@ class RequestParser {
   State feed(std::string_view bytes);
   State state() const { return state_; }
   const Request& request() const { return request_; }  // once complete
-  // Once bad: 400 (no HTTP), 414 (a target that fills the limit), 431 (too much of it), 505
-  // (version).
+  // Once bad: 400 (no HTTP), 414 (the target alone fills the limit), 431 (the fields exceed it),
+  // 505 (another version).
   int error_status() const { return error_status_; }
 
  private:

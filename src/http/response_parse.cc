@@ -12,7 +12,7 @@
 namespace lockstep::http {
 namespace {
 
-constexpr std::size_t kMaxDigits = 15;  // of a length: fits 64 bits by far
+constexpr std::size_t kMaxDigits = 15;  // of a length; as many hex digits fit 64 bits
 
 std::optional<std::uint64_t> parse_length(std::string_view text, unsigned base) {
   if (text.empty() || text.size() > kMaxDigits) return std::nullopt;
@@ -144,7 +144,7 @@ void ResponseParser::head_done() {
   constexpr int kNoContent = 204;
   constexpr int kNotModified = 304;
   if (head_.status == kSwitching) return fail_with("it wants another protocol");
-  if (head_.status < 200) {  // "wait for the answer proper"
+  if (head_.status < 200) {  // an interim answer: the final one follows
     head_ = {};
     part_ = Part::status;
     return;

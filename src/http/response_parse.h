@@ -26,7 +26,7 @@ struct ResponseHead {
 
 class ResponseParser {
  public:
-  static constexpr std::size_t kHeadLimit = 32 << 10;  // bytes of all heads together, and trailers
+  static constexpr std::size_t kHeadLimit = 32 << 10;  // bytes of all heads and trailers
   static constexpr std::size_t kLineLimit = 16 << 10;
 
   enum class State { head, body, complete, bad };
@@ -60,7 +60,7 @@ class ResponseParser {
   Part part_ = Part::status;
   ResponseHead head_;
   std::string error_;
-  std::string line_;            // begun and not ended
+  std::string line_;            // a line whose end has not come yet
   std::size_t head_bytes_ = 0;  // counts towards kHeadLimit
   std::uint64_t left_ = 0;      // of a body with a length, or of a chunk
   bool http_1_0_ = false;

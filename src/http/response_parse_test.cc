@@ -30,7 +30,7 @@ Outcome parse(std::string_view bytes, std::size_t step, bool eof) {
   return outcome;
 }
 
-// Whole, and byte by byte: the same.
+// Parses the bytes as a whole and one by one, which must come to the same.
 Outcome parse(std::string_view bytes, bool eof = false) {
   Outcome whole = parse(bytes, bytes.size() + 1, eof);
   const Outcome pieces = parse(bytes, 1, eof);

@@ -89,7 +89,7 @@ class Server::Connection {
     }
   }
 
-  // Destroys *this. False, for callers to pass on.
+  // Destroys *this. Returns false, for callers to pass on.
   bool close() {
     server_.connections_.erase(id_);
     return false;
@@ -143,7 +143,7 @@ void Server::accept_all() {
   }
 }
 
-// Out of descriptors: the listener stays readable, so looking at it again at once would spin.
+// Descriptors have run out. The listener stays readable, so watching it on would spin.
 void Server::pause_accepting() {
   watch_.want(0);
   retry_.start(std::chrono::seconds(1), [this] { watch_.want(io::kReadable); });

@@ -68,7 +68,7 @@ bool Stream::receive() {
     if (here.gone()) return false;
   }
   if (!understood) {
-    flush();  // the alert that says why
+    flush();  // sends TLS's alert, which says why
     return end(std::move(understood));
   }
   if (tls_ && tls_->ended()) return end({});

@@ -18,7 +18,7 @@ class Stream {
  public:
   struct Handlers {
     std::function<void(std::string_view)> bytes;
-    // Once, last of all. No error: the other end has said that nothing more comes.
+    // The last call, made once. Without an error the other end has said that nothing more comes.
     std::function<void(Status)> ended;
   };
 
@@ -29,7 +29,7 @@ class Stream {
 
   // Any handler may destroy the stream.
   void listen(Handlers handlers) { handlers_ = std::move(handlers); }
-  // Never calls back within; what goes wrong is told by `ended`.
+  // Never calls back before it returns; `ended` tells what goes wrong.
   void write(std::string_view bytes);
 
  private:
@@ -41,11 +41,11 @@ class Stream {
 
   io::Fd fd_;
   std::unique_ptr<TlsSession> tls_;
-  io::Watch watch_;  // after fd_: goes first
+  io::Watch watch_;  // after fd_, so that it is destroyed first
   Handlers handlers_;
   std::string out_;
   std::size_t sent_ = 0;
-  Status trouble_;  // of a write, told in the next turn
+  Status trouble_;  // a failed write, told in the next turn
   CallbackScope calls_;
 };
 

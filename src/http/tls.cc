@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kPiece = 16 << 10;
 
-// What OpenSSL has to say, oldest first; its queue is empty afterwards.
+// Empties OpenSSL's queue of errors into one text, the oldest first.
 std::string openssl_says() {
   std::string text;
   while (const unsigned long code = ERR_get_error()) {
@@ -30,7 +30,7 @@ std::string openssl_says() {
   return text.empty() ? "no reason given" : text;
 }
 
-// A static OpenSSL knows where Debian keeps its authorities; others keep them elsewhere.
+// A static OpenSSL knows where Debian keeps its authorities; other systems keep them elsewhere.
 void trust_this_machine(SSL_CTX* context) {
   SSL_CTX_set_default_verify_paths(context);
   if (getenv("SSL_CERT_FILE") != nullptr) return;
@@ -83,6 +83,7 @@ bool set_name(SSL* ssl, const std::string& host) {
 }  // namespace
 
 Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& settings) {
+  // OpenSSL's configuration file is not read, because it can load code.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();
   SSL_CTX* raw = SSL_CTX_new(TLS_client_method());
@@ -90,7 +91,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& se
   std::shared_ptr<const TlsContext> context(new TlsContext(raw));
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);  // NOLINT: OpenSSL's macro
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
-  // Never ask a terminal for the password of a key.
+  // OpenSSL must never ask a terminal for the password of a key.
   SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
   LOCKSTEP_TRY(load(raw, settings));
   return context;

@@ -34,7 +34,7 @@ class TlsContext {
   ssl_ctx_st* context_;
 };
 
-// One connection. After each call what take_output() gives is to be sent.
+// One connection. After each call the caller sends what take_output() returns.
 class TlsSession {
  public:
   // host: a name, or an address in digits; the certificate must be made out to it.
@@ -44,9 +44,9 @@ class TlsSession {
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // Bytes from the other end; what they say is appended to `plain`.
+  // Takes bytes from the other end and appends the text in them to `plain`.
   Status feed(std::string_view bytes, std::string& plain);
-  // Goes out when the handshake is done.
+  // The text goes out when the handshake is done.
   Status write(std::string_view plain);
   std::string take_output();
   bool ended() const { return ended_; }  // the other end has said that nothing more comes

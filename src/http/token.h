@@ -1,4 +1,4 @@
-// Characters as HTTP sorts them.
+// HTTP's classes of characters.
 #pragma once
 
 #include <string_view>

@@ -44,7 +44,7 @@ class ByteQueue {
     const std::size_t used = tail_ - head_;
     if (used + size > capacity_ || head_ < capacity_ / 2) {
       const std::size_t grown = std::max({std::size_t{4096}, 2 * capacity_, used + size});
-      // Not make_unique: that would clear the memory first.
+      // make_unique() would clear the memory first.
       std::unique_ptr<char[]> bytes(new char[grown]);
       if (used != 0) std::memcpy(bytes.get(), bytes_.get() + head_, used);
       bytes_ = std::move(bytes);

@@ -13,8 +13,9 @@
 
 namespace lockstep::logs {
 namespace {
-// Fewer turns of the loop for a worker that writes a lot. Not more: the kernel counts all pipes of
-// a user against one limit (64 MiB), and beyond it others get tiny ones.
+// A large pipe means fewer turns of the loop for a worker that writes a lot. It is not larger still
+// because the kernel counts all pipes of a user against one limit (64 MiB), and beyond that limit
+// new pipes are tiny.
 constexpr int kPipeSize = 256 << 10;
 
 std::string last_of_file(const std::string& path, bool& cut) {
@@ -57,8 +58,8 @@ Result<std::unique_ptr<Capture>> Capture::open(io::Loop& loop, Console& console,
 
 Capture::~Capture() = default;
 
-// Where the agent's two streams are one file, a worker's go the same way: had stdout the file
-// itself and stderr a detour through us, lines would change places.
+// Where the agent's two streams are one file, both streams of a worker go through the agent: if
+// only stderr made that detour, lines would change places.
 Status Capture::share_one_way(const Console& console) {
   if (out_.plan.route != Route::inherit || err_.plan.route != Route::passthrough) return {};
   if (!console.one_file()) return {};
@@ -98,7 +99,7 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   parts.stream = stream;
   parts.keep_tail = stream == Stream::err;
   if (side.plan.route == Route::passthrough && isatty(console.fd(stream)) == 1) {
-    if (auto pty = open_pty(console.fd(stream))) {  // none to be had: a pipe does
+    if (auto pty = open_pty(console.fd(stream))) {  // without a pty a pipe will do
       parts.input = std::move(pty->master);
       side.child = std::move(pty->slave);
       side.is_pty = true;
@@ -152,7 +153,7 @@ void Capture::drain_now() {
 
 std::string Capture::stderr_tail(std::size_t lines) const {
   if (err_.reader) return err_.reader->tail(lines);
-  if (err_.plan.route != Route::file) return {};  // the worker writes it by itself
+  if (err_.plan.route != Route::file) return {};  // `file`: the worker writes it itself
   bool cut = false;
   const std::string bytes = last_of_file(err_.plan.path, cut);
   return tail_text(bytes, lines, cut);

@@ -25,14 +25,14 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // To be dup2'ed onto 1 and 2 in the child; -1: inherit the agent's. Close-on-exec.
+  // The child's 1 and 2, to be dup2'ed there; -1: it inherits the agent's. Close-on-exec.
   int child_stdout_fd() const { return out_.child.get(); }
   int child_stderr_fd() const { return err_.child.get(); }
-  // In the agent, once the child has them: before that there is no end of file.
+  // To be called once the child has them: while the agent holds them too, the pipes have no end.
   void close_child_ends();
 
-  // Nothing more to wait for: every pipe is at its end, or drain_now() was called, or there is
-  // none.
+  // There is nothing more to wait for: every pipe is at its end, there is none, or drain_now() was
+  // called.
   bool drained() const;
   // Called once, from the loop, when drained() becomes true. It may destroy the Capture.
   void set_on_drained(std::function<void()> fn) { on_drained_ = std::move(fn); }
@@ -50,7 +50,7 @@ class Capture {
   // The terminal's size changed (SIGWINCH).
   void resize();
 
-  std::uint64_t lost_bytes() const;  // that a file did not take (full disk)
+  std::uint64_t lost_bytes() const;  // bytes that a file did not take (full disk)
 
  private:
   struct Side {

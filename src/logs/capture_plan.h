@@ -1,5 +1,5 @@
-// Which way a worker's two streams go, worked out from -r, -t, the rank filters and the duplicate
-// filters. Pure.
+// Decides where a worker's two streams go, from -r, -t, the rank filters and the duplicate filters.
+// Pure.
 #pragma once
 
 #include "logs/log_dir.h"
@@ -18,7 +18,7 @@ class LogFile;
 
 enum class Route {
   inherit,      // the worker writes to the agent's own descriptor
-  file,         // to the file alone: by itself, or through the agent where the file is rotated
+  file,         // to the file alone: directly, or through the agent where the file is rotated
   tee,          // to the file, if there is one, and line by line with the prefix to the console
   passthrough,  // to the console as it comes, the last of it kept for a failure report
   keep,         // shown nowhere, the last of it kept
@@ -43,7 +43,7 @@ struct CapturePlan {
 struct CaptureRules {
   StdSpec redirects;
   StdSpec tee;
-  // Whose output reaches the console: a local rank in one or a global rank in the other.
+  // The workers whose output reaches the console, by local rank or by global rank.
   struct Shown {
     std::set<int> local_ranks;
     std::set<int> global_ranks;

@@ -132,7 +132,7 @@ TEST_F(CaptureTest, OnATerminalTheWorkerSeesATerminal) {
   capture->drain_now();
   EXPECT_EQ(capture->stderr_tail(), "red\nlast words");
   EXPECT_EQ(console.pending(Stream::err), 0u);
-  got.clear();  // the terminal's own other end is filled by the kernel in its own time
+  got.clear();  // the kernel takes its time to fill the terminal's other end
   EXPECT_TRUE(turn_until([&] { return !(got += there(terminal->master.get())).empty(); }));
   EXPECT_EQ(got, "last words");
   capture->close_child_ends();
@@ -142,7 +142,7 @@ TEST_F(CaptureTest, OnATerminalTheWorkerSeesATerminal) {
 
 TEST_F(CaptureTest, AFullDiskIsSaidOnceAndTheConsoleGoesOn) {
   console_->take_log();
-  log::set_level(log::Level::info);  // the count of what was lost
+  log::set_level(log::Level::info);  // at which the count of lost bytes is logged
   auto capture = open(tee_plan("/dev/full"));
   const int child = capture->child_stdout_fd();
   put(child, "one\n");

@@ -43,7 +43,7 @@ class Collector {
             std::this_thread::sleep_for(pause);
           }
         }) {}
-  // After the other end was closed.
+  // To be called after the other end was closed.
   std::string text() {
     thread_.join();
     return text_;

@@ -25,7 +25,7 @@ Console::Console(io::Loop& loop, Options options)
     : fds_{options.out_fd, options.err_fd}, scratch_(new char[kScratchSize]) {
   const auto make = [&](int fd) { return std::make_unique<ConsoleSink>(loop, fd, options); };
   sinks_[0] = make(options.out_fd);
-  // 2>&1: one order of lines, one unterminated line at most.
+  // With 2>&1 both streams share a sink, and so one order of lines and one unterminated line.
   if (!same_file(options.out_fd, options.err_fd)) sinks_[1] = make(options.err_fd);
 }
 

@@ -1,8 +1,8 @@
 // The agent's own stdout and stderr, shared by the streams of all workers and by the log. Never
 // blocks the loop, never sets O_NONBLOCK on the inherited descriptors (the user's shell shares
-// them), and never lets one origin's output start in the middle of another's line. A console that
-// takes its time makes the origins pause, so that workers wait for it as they would had they
-// written themselves. The process must ignore SIGPIPE.
+// them), and never lets one origin's output start in the middle of another's line. A slow
+// console makes the origins pause, so that workers wait for it as if they wrote to it themselves.
+// The process must ignore SIGPIPE.
 #pragma once
 
 #include "io/loop.h"
@@ -23,7 +23,7 @@ class ConsoleSource {
  public:
   // The console is full (true): read nothing more until it says false.
   virtual void on_pause(bool paused) = 0;
-  // Somebody else had something to say: this source's unterminated line was ended with '\n'.
+  // Another origin wrote, so this source's unterminated line was ended with '\n'.
   virtual void on_cut() = 0;
 
  protected:
@@ -37,9 +37,9 @@ class Console {
   struct Options {
     int out_fd = 1;
     int err_fd = 2;
-    std::size_t high_water = 1 << 20;   // more than this waiting: sources pause
-    std::size_t low_water = 256 << 10;  // no more than this waiting: they go on
-    bool reopen = true;                 // false: as where /proc is missing; for tests
+    std::size_t high_water = 1 << 20;   // with more than this waiting, sources pause
+    std::size_t low_water = 256 << 10;  // with no more than this, they go on
+    bool reopen = true;                 // false: as if /proc were missing; for tests
   };
 
   explicit Console(io::Loop& loop);
@@ -51,7 +51,7 @@ class Console {
   // From now on log lines (log::write) go through this console. Undone by the destructor.
   void take_log();
 
-  // Text of the agent itself: whole lines.
+  // Writes text of the agent itself, which must be whole lines.
   void write(Stream stream, std::string_view lines);
 
   // Blocks until all is written, the console is gone, or the deadline has passed. True: all is out.
@@ -61,7 +61,7 @@ class Console {
   bool broken(Stream stream) const;
   std::size_t pending(Stream stream) const;
 
-  // For sources. attach() before all, detach() before the source dies. A write is
+  // For sources: attach() comes first, detach() before the source is destroyed. A write is
   //   ByteQueue& to = console.begin(stream, source, takes_over);  to.append(...);
   //   console.end(stream, source, ends_in_mid_line);
   // takes_over: the bytes begin with '\r', so another's unterminated line may be overwritten.
@@ -72,7 +72,7 @@ class Console {
 
   bool one_file() const { return !sinks_[1]; }  // 2>&1, or both on one terminal
   int fd(Stream stream) const;                  // the inherited descriptor
-  // Space to read into, for whoever reads on this loop; contents do not outlive a callback.
+  // Space that all readers on this loop share; its contents do not outlive a callback.
   std::span<char> scratch() { return {scratch_.get(), kScratchSize}; }
 
  private:

@@ -17,7 +17,7 @@
 
 namespace lockstep::logs {
 namespace {
-// A terminal that polls writable has this much room.
+// A terminal that poll() calls writable has room for this much.
 constexpr std::size_t kTerminalRoom = 256;
 
 bool disk_trouble(int reason) {
@@ -118,8 +118,8 @@ void ConsoleSink::flush() {
   if (paused_ && queue_.size() <= low_water_) set_paused(false);
 }
 
-// The loop's watch sets O_NONBLOCK on what it watches: so not on the shared descriptor, but on an
-// epoll around it.
+// A Watch sets O_NONBLOCK on what it watches. The shared descriptor must not get that flag, so an
+// epoll around it is watched instead.
 void ConsoleSink::wait_for_room() {
   if (blocked_) return;
   blocked_ = true;
@@ -134,7 +134,7 @@ void ConsoleSink::wait_for_room() {
   watch_->start(own_ ? io::kWritable : io::kReadable, [this](int) { flush(); });
 }
 
-// A full disk may get room again; a reader that went does not come back.
+// A full disk may get room again, but a reader that is gone does not come back.
 void ConsoleSink::give_up(int reason) {
   broken_ = kind_ != Kind::plain || !disk_trouble(reason);
   blocked_ = blocked_ && watch_ != nullptr;

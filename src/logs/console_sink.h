@@ -1,5 +1,5 @@
-// One file behind the console: what waits for it, how it is written without blocking and without
-// touching the flags that the user's shell shares, and whose unterminated line stands on it.
+// One file behind the console: keeps what waits for it, writes without blocking and without
+// touching flags that the user's shell shares, and knows whose unterminated line stands last.
 #pragma once
 
 #include "io/fd.h"
@@ -33,10 +33,10 @@ class ConsoleSink {
  private:
   enum class Kind {
     gone,    // closed when the agent began
-    plain,   // a file or /dev/null: a write takes what it takes
-    own,     // pipe or terminal, opened anew: non-blocking without the shell's knowledge
-    socket,  // a non-blocking send
-    polled,  // could not be opened anew: small writes after a poll
+    plain,   // a file or /dev/null: written directly
+    own,     // a pipe or terminal, opened anew to be non-blocking for us alone
+    socket,  // written by non-blocking sends
+    polled,  // could not be opened anew: written in small pieces after a poll
   };
 
   static Kind kind_of(int fd, bool reopen, io::Fd& own);
@@ -54,11 +54,11 @@ class ConsoleSink {
   ByteQueue queue_;
   std::vector<ConsoleSource*> sources_;
   bool mid_line_ = false;
-  ConsoleSource* mid_line_of_ = nullptr;  // nullptr: of one that is gone
+  ConsoleSource* mid_line_of_ = nullptr;  // nullptr: the agent, or a source that is gone
   bool paused_ = false;
   bool broken_ = false;
   bool said_so_ = false;
-  bool blocked_ = false;  // the watch says when to go on
+  bool blocked_ = false;  // waits until the watch sees room
   io::Fd epoll_;
   std::unique_ptr<io::Watch> watch_;
 };

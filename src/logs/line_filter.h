@@ -20,10 +20,10 @@ class LineFilter {
   LineFilter(std::string prefix, std::vector<std::string> wanted)
       : prefix_(std::move(prefix)), wanted_(std::move(wanted)) {}
 
-  // Of the lines that are picked from now on.
+  // The prefix of lines that are picked from now on.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   void feed(std::string_view chunk, ByteQueue& to);
-  // The end: the last line may lack a '\n', and then its copy does as well.
+  // The stream has ended. If its last line lacks a '\n', so does the copy.
   void finish(ByteQueue& to);
 
  private:

@@ -8,7 +8,7 @@ namespace lockstep::logs {
 
 class LinePrefix {
  public:
-  // Stands in the text where the time goes; no text of the user's can hold it.
+  // Stands in the text where the time goes; a user's text can't hold it.
   static constexpr char kTime = '\0';
 
   LinePrefix() = default;

@@ -3,7 +3,7 @@
 // A line ends at '\n', at '\r' (progress bars) or at "\r\n". All other bytes, NUL and broken UTF-8
 // among them, pass unchanged; however the stream is cut into chunks, the result is the same. What
 // follows the last '\n' is held back, at most kHold bytes of it, so that lines reach the console
-// whole; flush() lets it go.
+// whole; flush() releases it.
 #pragma once
 
 #include "logs/byte_queue.h"
@@ -20,7 +20,7 @@ class LineTagger {
 
   explicit LineTagger(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // Of the lines that begin from now on.
+  // The prefix of lines that begin from now on.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
   // Whether feed(chunk) would append anything.
@@ -28,15 +28,15 @@ class LineTagger {
   void feed(std::string_view chunk, ByteQueue& to);
   void flush(ByteQueue& to);
 
-  // The first byte that the next output begins with, prefix aside; chunk: what is about to be fed.
+  // The first byte of the next output, after its prefix. chunk: what is about to be fed.
   char first(std::string_view chunk) const { return held_.empty() ? chunk.front() : held_.front(); }
   bool holds() const { return !held_.empty(); }
   // What was appended so far does not end in '\n'.
   bool mid_line() const { return state_ == State::in_line || state_ == State::after_cr; }
   bool prefixed() const { return !prefix_.empty(); }
 
-  // Somebody ended the unterminated line with '\n': what follows begins with a prefix, and if that
-  // is the line's own end it has been said already.
+  // Another origin ended the unterminated line with '\n'. What follows begins with a prefix; if it
+  // is only the line's own end, it is left out.
   void cut() { state_ = State::cut; }
 
  private:

@@ -1,5 +1,5 @@
-// Creation is a handful of mkdirat calls below a directory descriptor: it is on the way to the
-// workers' start.
+// Makes the folders with a few mkdirat() calls below a directory descriptor, because the workers'
+// start waits for it.
 #include "logs/log_dir.h"
 
 #include "base/id.h"
@@ -17,7 +17,7 @@
 namespace lockstep::logs {
 namespace {
 constexpr std::size_t kRandom = 8;
-constexpr std::size_t kLongestRunId = 200;  // file names end at 255 bytes
+constexpr std::size_t kLongestRunId = 200;  // a file name has at most 255 bytes
 constexpr int kTries = 100;
 
 Failure fail_here(const std::string& what, int sys_errno) {
@@ -55,7 +55,7 @@ bool usable_folder(const char* path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 
-// Where Python's tempfile would put it.
+// The folder that Python's tempfile would take.
 std::string temporary_base() {
   for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
     const char* dir = std::getenv(name);
@@ -76,7 +76,7 @@ std::string as_file_name(std::string_view run_id) {
   return name;
 }
 
-// What it makes is added to `made`, outermost first.
+// Adds the folders that it makes to `made`, outermost first.
 Status make_parents(const std::string& path, std::vector<std::string>& made) {
   const auto make = [&] {
     if (mkdir(path.c_str(), 0777) != 0) return errno == EEXIST;  // or somebody else made it since
@@ -91,7 +91,7 @@ Status make_parents(const std::string& path, std::vector<std::string>& made) {
   return fail_here(path, errno);
 }
 
-// "<prefix><8 random>", new, only for this user.
+// Makes a new folder "<prefix><8 random>" that only this user may enter.
 Result<std::string> make_random(const std::string& parent, const std::string& prefix) {
   for (int i = 0; i < kTries; ++i) {
     std::string path = parent;

@@ -1,7 +1,7 @@
 // Where a job's log files lie, as torchrun lays them out:
 //   <base>/<run_id>_<8 random>/attempt_<N>/<local_rank>/{stdout.log,stderr.log,error.json}
-// with filtered_stdout.log and filtered_stderr.log beside the local ranks. No base given: a fresh
-// /tmp/torchelastic_XXXXXXXX. Logs are never deleted.
+// with filtered_stdout.log and filtered_stderr.log beside the local ranks. Where no base is given
+// it is a fresh /tmp/torchelastic_XXXXXXXX. Logs are never deleted.
 #pragma once
 
 #include "base/error.h"
@@ -34,7 +34,7 @@ class RunDir {
   // membership change keeps the number), with one directory per local rank.
   Result<AttemptDir> create_attempt(int attempt, int workers) const;
 
-  // Nothing was ever run: takes back all that create_run_dir() made, the parents too.
+  // For a job that ran nothing: removes all that create_run_dir() made, the parents too.
   void remove_unused() const;
   // The same at the end of a job, if there is no file in it.
   void remove_empty() const;
@@ -49,8 +49,8 @@ class RunDir {
   std::vector<std::string> made_;  // parents that were not there before, outermost first
 };
 
-// Whether create_run_dir(base, ..) has a chance, without creating anything: so that bad input
-// leaves no directory behind. An existing file in the way: "log_dir: X is a file".
+// Checks that create_run_dir(base, ..) has a chance, without creating anything, so that bad input
+// leaves no directory behind. Where an existing file is in the way: "log_dir: X is a file".
 Status check_log_base(const std::optional<std::string>& base);
 
 // Makes the base with its parents and the run's own directory in it (0700). '/' and other bytes of

@@ -54,8 +54,8 @@ void LogFile::write(std::string_view bytes) {
   append(bytes);
 }
 
-// Nobody but the agent writes here, so a rename loses nothing. The worker's directory is its own
-// user's, who could write to any file in it anyhow.
+// Only the agent writes this file, so a rename loses nothing. The folder belongs to the worker's
+// own user, who could write to any file in it anyway.
 void LogFile::rotate() {
   const auto older = [this](int number) { return fmt::format("{}.{}", path_, number); };
   for (int number = kOlder; number > 1; --number)
@@ -69,7 +69,7 @@ void LogFile::rotate() {
     fd_ = std::move(*next);
     return;
   }
-  log::warning("{} cannot be rotated and grows on: {}", path_, next.error().message);
+  log::warning("{} cannot be rotated and keeps growing: {}", path_, next.error().message);
   max_size_ = 0;
 }
 
@@ -84,19 +84,18 @@ void LogFile::append(std::string_view bytes) {
       continue;
     }
     if (put < 0 && errno == EINTR) continue;
-    // Tried again with the next bytes: somebody may make room.
+    // The next bytes are tried again: somebody may have made room.
     const int reason = put < 0 ? errno : ENOSPC;
     const bool first = lost_ == 0;
     lost_ += bytes.size();
     if (first) {
-      // With 64 workers one full disk is 128 full files: said once, the rest at info.
+      // With 64 workers one full disk is 128 full files, so only the first is an error.
       static bool said = false;
       const auto level = std::exchange(said, true) ? log::Level::info : log::Level::error;
       if (log::enabled(level))
-        log::write(level,
-                   fmt::format(
-                       "cannot write to {}: {}; the job goes on, log files lack what finds no room",
-                       path_, errno_text(reason)));
+        log::write(level, fmt::format("cannot write to {}: {}; the job goes on, but log files will "
+                                      "lack what finds no room",
+                                      path_, errno_text(reason)));
     }
     return;
   }

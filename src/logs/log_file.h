@@ -13,13 +13,13 @@
 
 namespace lockstep::logs {
 
-// Created or truncated, 0666 less the umask. Appends, so that a file emptied by a log rotation does
-// not get a hole.
+// Opens a log file, created or truncated, mode 0666 less the umask. It appends, so that a file
+// emptied by a log rotation does not get a hole.
 Result<io::Fd> open_log_file(const std::string& path);
 
-// How much of `bytes` still goes into a file with `room` bytes left: whole lines. Where the first
-// line alone does not fit, it may go beyond the room, up to `most` bytes; 0: it waits for the next
-// file.
+// How many of `bytes` still go into a file with `room` bytes left. They end with a whole line. A
+// first line that does not fit alone may go beyond the room, up to `most` bytes; where `most` is 0
+// it waits for the next file.
 std::size_t part_that_fits(std::string_view bytes, std::size_t room, std::size_t most);
 
 // How far a line that has begun in a file may go beyond its limit before it is cut.
@@ -27,12 +27,12 @@ inline constexpr std::size_t kLongestLine = 64 << 10;
 
 class LogFile {
  public:
-  // A full file becomes PATH.1, the one that was PATH.1 becomes PATH.2 ...; so many are kept.
+  // A full file becomes PATH.1, and what was PATH.1 becomes PATH.2 ...; this many are kept.
   static constexpr int kOlder = 5;
 
-  // max_size: 0: it grows for ever.
+  // max_size 0: the file grows for ever.
   static Result<std::unique_ptr<LogFile>> open(const std::string& path, std::uint64_t max_size = 0);
-  ~LogFile();  // says how much was lost
+  ~LogFile();  // logs how much was lost
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 

@@ -13,7 +13,7 @@ Result<Pty> open_pty(int like) {
   pty.master = io::Fd(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!pty.master) return fail_sys("open a pseudo-terminal", errno);
   if (unlockpt(pty.master.get()) != 0) return fail_sys("unlock a pseudo-terminal", errno);
-  // By descriptor: in a container the path may name another one or nothing.
+  // Opened by descriptor: in a container the path may name another terminal or nothing.
   pty.slave = io::Fd(ioctl(pty.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!pty.slave) return fail_sys("open a pseudo-terminal's other end", errno);
   termios settings{};

@@ -12,8 +12,8 @@ struct Pty {
   io::Fd slave;
 };
 
-// Settings and size as of the terminal `like`, but bytes pass unchanged: the terminal itself still
-// does what it does to them.
+// The pty has the settings and size of the terminal `like`, but passes bytes unchanged, because the
+// terminal itself still processes them.
 Result<Pty> open_pty(int like);
 void copy_window_size(int from, int to);
 

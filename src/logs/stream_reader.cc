@@ -10,9 +10,9 @@
 
 namespace lockstep::logs {
 namespace {
-// An unterminated line is shown when it has not grown an end for this long.
+// An unterminated line is shown when its end has not come for this long.
 constexpr auto kHoldTime = std::chrono::milliseconds(20);
-// More than any pipe or pty holds without being asked to.
+// More than a pipe or pty holds by default.
 constexpr std::size_t kMostAtOnce = 1 << 20;
 
 std::size_t bytes_waiting(int fd) {
@@ -65,8 +65,8 @@ void StreamReader::on_readable() {
 }
 
 void StreamReader::take_now() {
-  // Descendants may write for ever: no more than what is there now. A pty does not count what is on
-  // its way through the kernel.
+  // Descendants may write for ever, so no more is read than what is there now. A pty does not count
+  // bytes that are still on their way through the kernel.
   std::size_t left = isatty(input()) == 1 ? kMostAtOnce : bytes_waiting(input());
   while (watch_ && left > 0) {
     const Found found = read_once(left);
@@ -76,7 +76,7 @@ void StreamReader::take_now() {
   release_held();
 }
 
-// Lines that come in one read have one time.
+// All lines that come in one read get the same time.
 void StreamReader::stamp() {
   if (!parts_.prefix.timed()) return;
   std::string prefix = parts_.prefix.at(std::chrono::system_clock::now());

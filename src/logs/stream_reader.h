@@ -40,7 +40,7 @@ class StreamReader final : public ConsoleSource {
 
   // Called once, last in a turn of the loop, at the end of the stream; may destroy the reader.
   void set_on_end(std::function<void()> fn) { on_end_ = std::move(fn); }
-  // Reads what is there and lets go of what was held back. The end, if seen here, calls nobody.
+  // Reads what is there and releases what was held back. A stream's end seen here calls nobody.
   void take_now();
   bool ended() const { return watch_ == nullptr; }
 

@@ -21,9 +21,9 @@ class TailRing {
   bool cut_ = false;  // earlier bytes are gone
 };
 
-// The last `lines` lines of bytes. Of a line redrawn with '\r' the last drawing; ANSI control
-// sequences taken out; other control characters (not tab) and broken UTF-8 as \xNN; no '\n' at the
-// end. cut: bytes may begin in mid-line, then that piece is left out if there is more.
+// The last `lines` lines of `bytes`: of a line redrawn with '\r' its last drawing, without ANSI
+// control sequences, with other control characters (not tab) and broken UTF-8 as \xNN, and without
+// a last '\n'. cut: `bytes` may begin in mid-line; that piece is left out if more follows.
 std::string tail_text(std::string_view bytes, std::size_t lines, bool cut);
 
 }  // namespace lockstep::logs

@@ -11,7 +11,8 @@ std::string scalar(const Json& json) {
   return codec::print_json(json, codec::JsonText::ascii);
 }
 
-// Python's json.dumps: a blank after each comma and colon. Only our own shallow objects come here.
+// Prints as Python's json.dumps does, with a blank after each comma and colon. It recurses, which
+// is fine for our own shallow objects.
 std::string python_dump(const Json& json) {
   if (!json.is_structured() || json.empty()) return scalar(json);
   std::string text;
@@ -34,7 +35,7 @@ Json array_of_one(Json value) {
   return array;
 }
 
-// torchelastic puts this object as text inside the metadata.
+// torchelastic puts this object into the metadata as text.
 Json inner_metadata(const Event& event) {
   Json json;
   json["group_world_size"] = nullable(event.group_world_size);
