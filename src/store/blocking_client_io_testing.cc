@@ -92,7 +92,7 @@ Status Client::connect_once(TimePoint until) {
   return fail_sys(what, error);
 }
 
-// A newer server echoes the PING; whoever does not is none.
+// A newer server echoes the PING; a program that does not is no TCPStore.
 Status Client::handshake(TimePoint until) {
   if (options_.dialect == Dialect::a) return {};
   LOCKSTEP_TRY(send_all(greeting(Dialect::d, kNonce), until));
@@ -124,7 +124,8 @@ Status Client::send_all(std::string_view bytes, TimePoint until) {
   return {};
 }
 
-// At least `bytes` received and not taken. A timeout keeps the connection and what came so far.
+// Receives until `bytes` are there to be taken. A timeout keeps the connection and what came so
+// far.
 Status Client::need(std::size_t bytes, TimePoint until) {
   if (!fd_)
     return fail(Errc::unavailable, "the connection to the store at " + place() + " is closed");

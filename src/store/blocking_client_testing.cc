@@ -1,4 +1,5 @@
-// The operations; blocking_client_io_testing.cc has connecting, sending and receiving.
+// The blocking test client's operations; blocking_client_io_testing.cc connects, sends and
+// receives.
 #include "store/blocking_client_testing.h"
 
 #include "base/text.h"
@@ -201,7 +202,7 @@ Status Client::cancel_wait() {
   LOCKSTEP_TRY(ask({.op = Op::cancel_wait}, until));
   while (true) {
     LOCKSTEP_TRY_ASSIGN(const std::uint8_t answer, take_u8(until));
-    if (answer == 1) return {};  // a 0 before it: the wait ended at the last moment
+    if (answer == 1) return {};  // a 0 came first: the wait ended at the last moment
   }
 }
 

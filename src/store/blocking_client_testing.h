@@ -37,10 +37,10 @@ class Client {
   Status set(std::string_view key, std::string_view value);
   // As PyTorch's get(): waits for the key first.
   Result<std::string> get(std::string_view key);
-  // Without waiting. Missing: empty from a newer server; an older one closes the connection.
+  // Does not wait. For a missing key a newer server sends "", and an older one hangs up.
   Result<std::string> get_now(std::string_view key);
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
-  // The value now stored, or `expected` where the key is missing and that is not empty.
+  // The value now stored, or `expected` where the key is missing and `expected` is not empty.
   Result<std::string> compare_set(std::string_view key, std::string_view expected,
                                   std::string_view desired);
   Result<bool> check(std::span<const std::string> keys);
@@ -51,14 +51,14 @@ class Client {
   Result<bool> delete_key(std::string_view key);
   Result<std::int64_t> num_keys();
   Status queue_push(std::string_view key, std::string_view value);
-  // nullopt: empty and not asked to wait.
+  // nullopt: the queue is empty and `block` is false.
   Result<std::optional<std::string>> queue_pop(std::string_view key, bool block);
   Result<std::int64_t> queue_len(std::string_view key);
   Result<std::vector<std::string>> list_keys();  // without the prefix
   Status barrier(std::string_view key, std::int64_t world, std::optional<Ms> timeout = {});
   Status ping();
 
-  // As the constructor of PyTorch's store with a world size does: counts itself in.
+  // Counts this client in, as the constructor of PyTorch's store does when it has a world size.
   Result<std::int64_t> announce();
 
   int fd() const { return fd_.get(); }
@@ -88,7 +88,7 @@ class Client {
 
   Options options_;
   io::Fd fd_;
-  std::string in_;  // received and not taken; taken_ bytes at the front are
+  std::string in_;  // what was received; taken_ bytes at its front are used up
   std::size_t taken_ = 0;
 };
 

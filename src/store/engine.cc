@@ -16,9 +16,9 @@ constexpr std::uint8_t kUpdated = 0;
 constexpr std::uint8_t kCreated = 1;
 constexpr std::uint8_t kDeleted = 2;
 
-// As the number at the start of a text, the way PyTorch's server reads it: space, a sign, digits,
-// and whatever follows is ignored. nullopt: no number there, or too large. Looks no further than
-// kFarEnough: a value of nothing but blanks or zeros can be as long as it likes.
+// The number at the start of a text, read the way PyTorch's server does: space, a sign, digits, and
+// whatever follows is ignored. nullopt: there is no number, or it is too large. Looks no further
+// than kFarEnough bytes, because a value of nothing but blanks or zeros can be very long.
 std::optional<std::int64_t> leading_number(std::string_view text) {
   constexpr std::size_t kFarEnough = 4096;
   text = text.substr(0, kFarEnough);
@@ -212,7 +212,8 @@ void Engine::compare_set(Session& session, const Request& request) {
     put(request.key, request.desired);
     put_string(session.out, request.desired);
   } else {
-    // For a missing key this looks like an echo; clients of every generation expect it.
+    // For a missing key the reply is an echo of `expected`: clients of every generation expect
+    // that.
     put_string(session.out, missing ? request.value : std::string_view(found->second));
   }
 }

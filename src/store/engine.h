@@ -98,10 +98,10 @@ class Engine {
   // Carries out one request. A failure means: close this connection (what was replied before still
   // counts); nobody else is affected.
   Status handle(Session& session, const Request& request);
-  // The session's connection is gone: its waits and watches with it.
+  // Forgets the session's waits and watches, because its connection is gone.
   void drop(Session& session);
-  // Sessions that got output or a verdict through somebody else's request since last asked, one per
-  // call; nullptr: no more.
+  // Returns, one per call, the sessions that got output or a verdict through another one's request
+  // since the last time; nullptr: no more.
   Session* next_touched();
 
   // For the process that hosts the store.
@@ -110,11 +110,11 @@ class Engine {
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   bool erase(std::string_view key);
   bool contains(std::string_view key) const;
-  // In no order. Looks at every key: for people who wait, not for every request.
+  // The keys come in no order. It looks at every key, so it is for messages, not for requests.
   std::vector<std::string> keys_that_start_with(std::string_view prefix, std::size_t most) const;
 
-  // Between attempts: forgets every key, queue and parked wait, as a fresh store. Forgotten waits
-  // are never answered; connections stay.
+  // Between attempts: forgets every key, queue and parked wait, so that the store is as good as
+  // new. Forgotten waits are never answered; connections stay.
   void purge() { purge_except({}); }
   // As purge(), but keeps keys (as on the wire) that start with one of `prefixes`, and the waits
   // that wait only for such keys.
@@ -150,7 +150,7 @@ class Engine {
   void unpark(detail::Park& park);
   void unpark_all(Session& session);
   void answer(detail::Park& parked);
-  void link_done(detail::Link& link);  // one key less; answers the wait when it was the last
+  void link_done(detail::Link& link);  // answers the wait when no key is missing any more
   void wake_all(detail::WaitMap& map, std::string_view key);
   void wake_one(std::string_view key);
   void touch(Session& session);
@@ -162,7 +162,7 @@ class Engine {
   detail::TextMap<std::string> keys_;
   detail::TextMap<std::deque<std::string>> queues_;
   detail::WaitMap waits_;     // key -> WAITs that miss it
-  detail::WaitMap barriers_;  // key -> BARRIERs that stand there
+  detail::WaitMap barriers_;  // key -> BARRIERs that wait there
   detail::WatchMap watchers_;
   std::vector<Session*> touched_;
   std::size_t bytes_ = 0;

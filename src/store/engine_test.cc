@@ -112,7 +112,7 @@ TEST_P(EngineTest, CheckAndWaitForSeveralKeys) {
   EXPECT_EQ(ask(p, {.op = Op::wait, .items = keys}), "");
   ask(q, {.op = Op::set, .key = "a"});
   EXPECT_EQ(engine.next_touched(), nullptr);
-  ask(q, {.op = Op::delete_key, .key = "a"});  // it was there: that counts
+  ask(q, {.op = Op::delete_key, .key = "a"});  // the key was there once, which counts
   EXPECT_EQ(ask(p, {.op = Op::num_keys}),
             number(0));  // a parked wait does not hold up what follows
   ask(q, {.op = Op::add, .key = "b", .number = 1});
@@ -143,7 +143,7 @@ TEST_P(EngineTest, EveryWriteWakes) {
     EXPECT_EQ(waiter.take(), std::string(1, '\0'));
     engine.purge();
   }
-  // One that is refused must not.
+  // A write that is refused must not wake the waiter.
   Peer& waiter = peer();
   ask(waiter, {.op = Op::wait, .items = keys});
   ask(peer(), {.op = Op::compare_set, .key = "k", .value = "x", .desired = "v"});
@@ -292,14 +292,14 @@ TEST_P(EngineTest, WaitedKeysAreBounded) {
   EXPECT_FALSE(p.open());
 }
 
-// Of this thread alone, so that a busy machine counts for nothing.
+// CPU time of this thread alone, so that a busy machine does not matter.
 double cpu_seconds() {
   struct timespec now {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// Each of these few requests used to look at all that the client holds, and took minutes together.
+// Each of these few requests once looked at all that the client holds; together they took minutes.
 TEST_P(EngineD, NoRequestCostsWhatItsClientHolds) {
   Peer& p = peer();
   Peer& q = peer();
@@ -445,7 +445,7 @@ TEST_P(EngineTest, PurgeForgetsKeysQueuesAndWaits) {
   EXPECT_EQ(ask(p, {.op = Op::add, .key = "init/", .number = 1}), number(1));
 }
 
-// Index by key, not by waiter: a scan per write would be 10^8 steps here.
+// Waits are found by key: a scan of all waiters at each write would be 10^8 steps here.
 TEST(EngineScale, TenThousandParkedWaits) {
   const auto start = std::chrono::steady_clock::now();
   Engine engine;

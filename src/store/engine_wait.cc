@@ -62,7 +62,7 @@ Status Engine::park(Session& session, WaitMap& map, std::span<const std::string_
   return {};
 }
 
-// Takes one link out of its key's list; the last one takes the list along.
+// Takes one link out of its key's list, and removes a list that is empty then.
 void Engine::unlink(Link& link) {
   LinkList& list = link.entry->second;
   (link.prev != nullptr ? link.prev->next : list.head) = link.next;
@@ -103,14 +103,15 @@ void Engine::link_done(Link& link) {
 void Engine::wake_all(WaitMap& map, std::string_view key) {
   const auto entry = map.find(key);
   if (entry == map.end()) return;
-  // A wait answered here has no other links left, so `next` stays good.
+  // A wait answered here has no other links left, so `next` stays valid.
   for (Link* link = entry->second.head; link != nullptr;)
     link_done(*std::exchange(link, link->next));
 }
 
 void Engine::wake_one(std::string_view key) {
-  // One waiter is answered. Whoever waits for other keys too has only this one less to wait for,
-  // and the next is tried. Where a wait names the key more than once, its links follow one another.
+  // Answers one waiter. One that waits for other keys too has only this one less to wait for, and
+  // the next waiter is tried. Where a wait names the key more than once, its links follow one
+  // another.
   for (auto entry = waits_.find(key); entry != waits_.end(); entry = waits_.find(key)) {
     Park& parked = *entry->second.head->park;
     for (Link* link = entry->second.head; link != nullptr && link->park == &parked;) {
@@ -152,7 +153,7 @@ void Engine::notify(std::uint8_t change, std::string_view key, std::string_view 
     ++effort_;
     if (!session->verdict.empty()) continue;
     touch(*session);
-    // A watcher that does not read must not eat the host's memory.
+    // A watcher that does not read must not use up the host's memory.
     if (session->out.size() > limits_.max_notice_bytes) {
       session->verdict = "does not read the notices it asked for";
       session->unread = true;

@@ -1,4 +1,4 @@
-// One loop, one server, one signalfd, one timer.
+// Runs the store alone, with one loop, one server, one signalfd and one timer.
 #include "store/serve.h"
 
 #include "host/port_owner.h"

@@ -16,7 +16,7 @@ struct ServeOptions {
   int port = 29500;
   std::size_t max_value_bytes = Limits{}.max_value_bytes;
   std::function<void(int port)> on_listening = nullptr;
-  // Every second in which something has changed; may be empty.
+  // Called once a second if something has changed; may be empty.
   std::function<void(const Stats& now, const Stats& before)> on_change = nullptr;
 };
 

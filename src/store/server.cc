@@ -1,5 +1,5 @@
-// Sockets in and out of the engine: one read and one send per wake-up, replies of the connection
-// being served gathered in a shared string.
+// Moves bytes between the sockets and the engine: one read and one send per wake-up. The replies of
+// the connection being served are gathered in a string that all connections share.
 #include "store/server.h"
 
 #include "base/log.h"
@@ -21,11 +21,11 @@
 namespace lockstep::store {
 namespace {
 constexpr int kAcceptsPerWakeup = 256;
-// A shared scratch string that grew beyond this is given back.
+// Memory of the shared string beyond this is given back.
 constexpr std::size_t kKeepScratchBytes = 1U << 20;
 // What an idle connection may keep for its next replies.
 constexpr std::size_t kKeepIdleBytes = 64;
-// Five seconds without a sign of life at the end of a job.
+// At the end of a job a guest is given up after five seconds without a sign of life.
 constexpr io::ProbePlan kFarewell{std::chrono::seconds(1), std::chrono::seconds(1), 5};
 }  // namespace
 
@@ -37,12 +37,13 @@ struct Server::Connection : Session {
         reader(limits) {}
 
   io::Fd fd;
-  std::string peer;  // "HOST:PORT": a broken connection can't tell any more
-  io::Watch watch;   // after fd: goes first
+  std::string peer;  // "HOST:PORT", kept since a broken connection can't tell
+  io::Watch watch;   // after fd, so that it is destroyed first
   RequestReader reader;
-  std::string backlog;    // read, but not served yet: its turn is over, or its replies lie untaken
-  std::size_t sent = 0;   // bytes at the front of out that are gone
-  std::size_t index = 0;  // in connections_
+  // What was read but not served yet, because the turn was over or replies lay untaken.
+  std::string backlog;
+  std::size_t sent = 0;      // bytes at the front of out that were sent
+  std::size_t index = 0;     // in connections_
   std::uint64_t number = 0;  // the order in which they came
   bool heard = false;        // has sent something
   bool ended = false;        // the peer will send no more: close once all is served and sent
@@ -117,7 +118,8 @@ void Server::on_acceptable() {
   }
 }
 
-// A client greets as soon as it is connected. Who has not said a word makes room for somebody new.
+// A client greets as soon as it is connected, so one that has said nothing must make room for
+// others.
 bool Server::close_oldest_silent() {
   Connection* oldest = nullptr;
   for (const auto& connection : connections_)
@@ -127,7 +129,8 @@ bool Server::close_oldest_silent() {
   return oldest != nullptr;
 }
 
-// Out of descriptors. Left alone, the level-triggered listener would spin and the peer would hang.
+// Descriptors have run out. Left alone, the level-triggered listener would spin and the peer would
+// hang, so the spare descriptor is given up for a moment to accept the peer and close it.
 void Server::refuse_one() {
   if (!std::exchange(refusal_logged_, true)) {
     log::warning("store on port {}: out of file descriptors at {} connections, refusing more",
@@ -183,7 +186,7 @@ void Server::on_readable(Connection& connection, bool broken) {
 }
 
 void Server::serve(Connection& connection, std::string_view bytes) {
-  // Lend the shared string, which has room already; idle connections own no memory for replies.
+  // Lends the shared string, which has room already, so that idle connections own no memory.
   const bool lent = connection.out.empty();
   if (lent) connection.out.swap(scratch_);
   feed(connection, bytes);
@@ -254,8 +257,9 @@ bool Server::resume(Connection& connection) {
   return send_out(connection);
 }
 
-// After output went out: closes if it is time, else waits for the right events. What is left to
-// serve waits for the socket to be writable, which it is at once where nothing is unsent.
+// After sending: closes the connection if it is done, else waits for the right events. Requests
+// that are left to serve wait for the socket to be writable, which it is at once where nothing is
+// unsent.
 void Server::settle(Connection& connection) {
   if (connection.out.empty() && connection.out.capacity() > kKeepIdleBytes) connection.out = {};
   if (!connection.verdict.empty() && (connection.unsent() == 0 || connection.unread))
@@ -272,7 +276,7 @@ void Server::settle(Connection& connection) {
   connection.watch.want(interest);
 }
 
-// Other connections that were given output: waits that ended, notices.
+// Sends what other connections were given: answers to waits that ended, and notices.
 void Server::flush_touched() {
   while (Session* session = engine_.next_touched()) {
     auto& connection = static_cast<Connection&>(*session);
@@ -318,7 +322,7 @@ void Server::await_departures() {
   drop_the_vanished();
 }
 
-// From the back: closing one puts the last in its place.
+// Goes from the back, because closing a connection puts the last one in its place.
 void Server::drop_the_vanished() {
   for (std::size_t i = connections_.size(); i-- > 0;)
     if (io::ignores_data(connections_[i]->fd.get(), kFarewell.every * kFarewell.most))

@@ -1,5 +1,5 @@
 // The store's listening socket and its connections on an event loop; a thin driver around Engine.
-// One thread, ten thousand connections, nobody can stall anybody. Listens only while it exists.
+// One thread, ten thousand connections, and none can stall another. Listens only while it exists.
 #pragma once
 
 #include "base/error.h"
@@ -25,13 +25,13 @@ namespace lockstep::store {
 struct ServerOptions {
   // "": every interface, IPv6 and IPv4; "localhost", an address or a name: there only.
   std::string host = {};
-  int port = 0;  // 0: the kernel picks
-  int backlog = 4096;
+  int port = 0;        // 0: the kernel picks
+  int backlog = 4096;  // thousands of clients may connect in the same second
   std::size_t read_buffer_bytes = 256U << 10;  // shared by all connections
-  // Above this many unsent bytes a connection is not read from until it has taken them.
+  // A connection with more unsent bytes than this is not read from until the peer has taken them.
   std::size_t max_unsent_bytes = 4U << 20;
-  // A connection whose requests have cost more than this (Engine::effort()) goes on in a later turn
-  // of the loop, after everybody else.
+  // When a connection's requests have cost more than this (Engine::effort()), it goes on in a later
+  // turn of the loop, after all others.
   std::uint64_t max_effort_per_turn = 64U << 10;
   Limits limits = {};
 };
@@ -64,24 +64,24 @@ class Server {
   int port() const { return port_; }
   const Options& options() const { return options_; }
 
-  // After changing keys through it, call flush(): it sends what that gave to waiting peers.
+  // After changing keys through it, call flush(), which sends what waiting peers got from that.
   Engine& engine() { return engine_; }
   void flush();
 
   void set(std::string_view key, std::string_view value);
-  // As fresh: also closes every connection, accepted or not yet, since what its peer had already
-  // sent must not come after the purge. For when all peers are known to be dead.
+  // Forgets all, and closes every connection, accepted or not yet: what its peer had already sent
+  // must not be served after the purge. For when all peers are known to be dead.
   void purge();
   void purge_except(std::span<const std::string> prefixes) { engine_.purge_except(prefixes); }
 
   Stats stats() const;
   // Called, in a turn of its own, after connections have gone.
   void on_departure(std::function<void()> fn);
-  // Where those came from ("HOST:PORT") that have gone while on_departure() was set.
+  // The peers ("HOST:PORT") that have gone while on_departure() was set, each told once.
   std::vector<std::string> take_departed() { return std::exchange(departed_, {}); }
   // For a host that only waits for its guests to go. From now on a guest whose machine has not
-  // answered for some seconds is gone, though its connection never ended. (While there is work its
-  // connection may stay cut for as long as its own patience lasts: PyTorch's is without end.)
+  // answered for some seconds counts as gone, though its connection never ended. (While there is
+  // work it may stay cut off as long as its own patience lasts: PyTorch's is endless.)
   void await_departures();
 
  private:

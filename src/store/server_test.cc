@@ -62,7 +62,7 @@ class ServerTest : public ::testing::Test {
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     return fd;
   }
-  // On the loop's thread while it runs.
+  // Reads them on the loop's thread, while the loop runs.
   Stats stats() {
     Stats seen;
     bool done = false;
@@ -313,8 +313,8 @@ TEST(ClientConnect, SaysWhereWhyAndHowLong) {
       << client.error().message;
 }
 
-// What a dead attempt's workers had sent must not come after the purge: neither bytes beyond one
-// read, nor a connection that was not accepted yet.
+// What a dead attempt's workers had sent must not be served after the purge: neither bytes beyond
+// one read, nor a connection that was not accepted yet.
 TEST_F(ServerTest, PurgeDropsWhatIsStillToBeRead) {
   bool done = false;
   std::thread writer([&] {
@@ -335,7 +335,7 @@ TEST_F(ServerTest, PurgeDropsWhatIsStillToBeRead) {
   EXPECT_EQ(server->stats().connections, 0U);
 }
 
-// A peer that speaks once, and is heard turn by turn.
+// A peer that sends once, and whose requests are served turn by turn.
 class TurnTest : public ServerTest {
  protected:
   void speak(const std::string& bytes) {
@@ -384,7 +384,7 @@ TEST_F(TurnTest, WhatCameBeforeAnEndIsServed) {
   EXPECT_EQ(server->engine().get("n"), "1000");
 }
 
-// Nothing is owed to it, so a peer that resets the connection is heard to its end.
+// A peer to which nothing is owed may reset the connection: all that it sent before is served.
 TEST_F(TurnTest, WhatCameBeforeAResetIsServed) {
   std::string bytes = greeting(Dialect::d, 1).substr(0, 5);
   for (int i = 0; i < 1000; ++i)

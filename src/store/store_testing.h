@@ -67,7 +67,7 @@ class Peer {
       }
     }
   }
-  // The same in pieces of `size` bytes, each in memory of its own that goes at once.
+  // The same in pieces of `size` bytes, each in memory of its own that is freed at once.
   void feed_pieces(std::string_view bytes, std::size_t size) {
     for (; !bytes.empty(); bytes.remove_prefix(std::min(size, bytes.size()))) {
       const std::unique_ptr<char[]> piece(new char[std::min(size, bytes.size())]);

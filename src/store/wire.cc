@@ -25,7 +25,8 @@ struct Layout {
 constexpr std::uint8_t kNone = 0xff;
 using enum Field;
 
-// By Op. An A client's 9, 10 and 11 are read as PyTorch 2.1 numbers them, 7 and 8 as 1.13 does.
+// Indexed by Op. An A client's 9, 10 and 11 are read as PyTorch 2.1 numbers them, 7 and 8 as 1.13
+// does.
 constexpr std::array<Layout, kOpCount> kLayouts = {{
     {"VALIDATE", 0, kNone, {u32}},
     {"SET", 1, 0, {key, value}},
@@ -113,7 +114,7 @@ RequestReader::Step RequestReader::next(std::string_view& chunk, Request& reques
     }
     return step;
   }
-  // Never takes more than the message surely has, so pending_ ends where the message ends.
+  // Never takes more than the message is known to have, so pending_ ends where the message ends.
   while (true) {
     const std::size_t take = std::min(scan_.need - pending_.size(), chunk.size());
     pending_.append(chunk.substr(0, take));
@@ -186,7 +187,7 @@ RequestReader::Step RequestReader::scan_op(std::string_view bytes) {
   return Step::request;
 }
 
-// The first message: a 0 begins VALIDATE in D and SET in A, the next four bytes tell them apart.
+// Reads the first message. A 0 begins VALIDATE in D and SET in A; the next four bytes tell which.
 RequestReader::Step RequestReader::scan_greeting(std::string_view bytes) {
   if (bytes[0] != 0) {
     dialect_ = Dialect::a;

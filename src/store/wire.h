@@ -50,8 +50,8 @@ std::string_view op_name(Op op);
 // The byte for `op` in a dialect; nullopt where the dialect has no such operation.
 std::optional<std::uint8_t> opcode(Dialect dialect, Op op);
 
-// What one peer may ask of us. A declared length is checked against these and then trusted with no
-// memory before its bytes are there.
+// What one peer may ask of us. A declared length is checked against these, and even then no memory
+// is taken for it before its bytes are there.
 struct Limits {
   std::size_t max_key_bytes = 64U << 10;
   std::size_t max_value_bytes = 256U << 20;
@@ -60,7 +60,7 @@ struct Limits {
   std::size_t max_parked = 1024;               // waits parked at once by one connection
   std::size_t max_waited_keys = 256U << 10;    // missing keys of all those waits together
   std::size_t max_watched = 1024;              // keys watched by one connection
-  std::size_t max_notice_bytes = 16U << 20;    // unread notices of them
+  std::size_t max_notice_bytes = 16U << 20;    // notices that the connection has not read
 };
 
 // One request; which fields count follows from op. The views point into the bytes it came from.
@@ -132,8 +132,8 @@ std::uint64_t load_u64(const char* bytes);
 // operation.
 Status put_request(std::string& out, Dialect dialect, const Request& request);
 
-// What a client of `dialect` says first: VALIDATE and a PING whose echo proves the server; or
-// nothing.
+// What a client of `dialect` says first: VALIDATE and a PING whose echo proves the server. An A
+// client says nothing.
 std::string greeting(Dialect dialect, std::uint32_t nonce);
 
 }  // namespace lockstep::store

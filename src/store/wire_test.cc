@@ -17,7 +17,7 @@ using testing::unhex;
 
 constexpr std::string_view kHello = "00 CEF7853C 0D 99120000";
 
-// The specification's byte samples, both dialects (captured from PyTorch 1.13, 2.6 and 2.14).
+// Byte samples captured from PyTorch 1.13, 2.6 and 2.14, in both dialects.
 TEST(Wire, SamplesOfTheNewerDialect) {
   Engine engine;
   Peer peer(engine);
@@ -174,7 +174,8 @@ TEST(Wire, WhatIsWrittenIsReadBack) {
       if (!opcode(dialect, sent.op)) continue;
       const Limits limits;
       RequestReader reader(limits);
-      // An older peer is known by its first byte; a SET as such needs none before it.
+      // The dialect must be known first: the newer begins with VALIDATE, the older with any
+      // request, here GETNUMKEYS.
       const std::string bytes = dialect == Dialect::d ? unhex("00CEF7853C") : unhex("06");
       std::string all = bytes + testing::bytes_of(dialect, sent);
       std::string_view chunk = all;
