@@ -1,6 +1,6 @@
-# LOCKSTEP_PCH: the headers that nearly every file includes are compiled once. For the sanitizer build, where it halves
-# the time. Not with g++ 12, which warns of overlaps that cannot be once std::string comes out of a precompiled header;
-# so in the other builds a file still has to include what it uses.
+# LOCKSTEP_PCH compiles the headers that nearly every file includes once. It is for the sanitizer build, whose time it
+# halves. With g++ 12 it can't be used: once std::string comes out of a precompiled header, g++ warns of overlaps that
+# cannot be. So in the other builds a file still has to include what it uses.
 if(LOCKSTEP_PCH)
   set(common <algorithm> <array> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <string>
       <string_view> <utility> <vector> <fmt/core.h> <tl/expected.hpp>)
@@ -8,7 +8,7 @@ if(LOCKSTEP_PCH)
     add_library(lockstep_pch_${kind} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cc)
     target_link_libraries(lockstep_pch_${kind} PRIVATE lockstep_settings)
   endforeach()
-  # Users have its definitions too, and a precompiled header fits only where they are the same.
+  # Whoever uses gtest gets its definitions too, and a precompiled header fits only where these are the same.
   target_link_libraries(lockstep_pch_tests PRIVATE GTest::gtest)
   target_precompile_headers(lockstep_pch_code PRIVATE ${common})
   target_precompile_headers(lockstep_pch_tests PRIVATE ${common} <gtest/gtest.h>)

@@ -14,8 +14,8 @@ if(NOT CMAKE_CROSSCOMPILING)  # a cross compiler finds only its own linker
 endif()
 target_link_options(lockstep_settings INTERFACE -Wl,--gc-sections)
 if(LOCKSTEP_SANITIZE)
-  # Without the check of vtable pointers: it looks at memory through a pipe of its own, so where a test has used up the
-  # descriptors every object looks wrong to it.
+  # The check of vtable pointers (vptr) is left out: it looks at memory through a pipe of its own, so where a test has
+  # used up the descriptors every object looks wrong to it.
   target_compile_options(lockstep_settings INTERFACE
     -fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(lockstep_settings INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})

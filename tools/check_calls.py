@@ -2,13 +2,13 @@
 """Refuses calls in src/ that would make the C library load a module of the machine: the binary is static, the
 module belongs to another C library, and the process dies by SIGSEGV or SIGFPE in it.
 
-Names of hosts are looked up by io::Lookup (io/resolve.h); numbers of users and groups are good as they are.
+Look up the names of hosts with io::Lookup (io/resolve.h), and print users and groups as numbers.
 """
 import pathlib
 import re
 import sys
 
-# What may be called, and in which file alone.
+# Calls that are allowed, and the only files that may make them.
 ALLOWED = {"getaddrinfo": {"src/io/system_names.cc"}}
 
 FORBIDDEN = re.compile(r"\b(" + "|".join((
@@ -26,7 +26,7 @@ FORBIDDEN = re.compile(r"\b(" + "|".join((
     r"BIO_(?:gethostbyname|get_host_ip|get_port|get_accept_socket|lookup(?:_ex)?|new_connect|new_accept|s_connect|s_accept)",
     r"(?:OSSL_PROVIDER|DSO)_(?:try_)?load(?:_ex)?", r"ENGINE_\w+", r"OPENSSL_(?:config|load_builtin_modules)",
     r"CONF_modules_load(?:_file)?(?:_ex)?")) + r")\b")
-# These look up only where they are not told that numbers will do.
+# These look names up unless the flag says that numbers will do.
 NUMERIC = {"getnameinfo": "NI_NUMERICHOST"}
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 

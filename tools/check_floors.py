@@ -2,11 +2,11 @@
 """Checks the house rules that a compiler does not: which room may include which (docs/architecture.md),
 and that no file grows past what one sitting can read.
 
-A room may include rooms on floors below its own; a room on its own floor, or none at all above, only
-where its CMakeLists.txt names it in DEPS. Every room that is included must be in DEPS or be reached
-through them, and every room in DEPS must be included. A folder of a room that calls lockstep_room()
-itself is a room of its own on the same floor: rendezvous/hub is rendezvous_hub, a namespace
-lockstep::rendezvous::hub. JSON goes through codec/json.h, whose limits hold for all that a peer may send.
+A room may include rooms on floors below its own and on its own floor, but none above. Every room that
+it includes must be named by DEPS in its CMakeLists.txt or be reached through those that are, and every
+room in DEPS must be included. A folder of a room that calls lockstep_room() itself is a room of its own
+on the same floor: rendezvous/hub is rendezvous_hub, with the namespace lockstep::rendezvous::hub. JSON
+goes through codec/json.h, whose limits hold for all that a peer may send.
 """
 import pathlib
 import re
@@ -33,7 +33,7 @@ CALL = re.compile(r"\b(lockstep_room|target_link_libraries)\((.*?)\)", re.S)
 
 
 def floor_of(room):
-    """Of a room, or of a part of one (rendezvous_hub); None: it is no room."""
+    """The floor of a room, or of a room inside one (rendezvous_hub); None: there is no such room."""
     return TOP_FLOOR_OF.get(room, TOP_FLOOR_OF.get(room.partition("_")[0]))
 
 

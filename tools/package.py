@@ -27,18 +27,18 @@ ARCHITECTURES = {  # Debian's name: the kernel's name, prefix of binutils, what 
     "amd64": ("x86_64", "", []),
     "arm64": ("aarch64", "aarch64-linux-gnu-", ["qemu-aarch64-static"]),
 }
-# What is linked into the binary, as the packages whose copyright files say it.
+# The packages of what is linked into the binary; their copyright files go into ours.
 LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libfmt-dev", "nlohmann-json3-dev",
           "libexpected-dev"]
-# Where the command's man pages and completions lie below /usr, in Debian and (but for zsh and fish) everywhere.
+# Where the completions lie below /usr in Debian.
 BASH, ZSH, FISH = ("share/bash-completion/completions/lockstep", "share/zsh/vendor-completions/_lockstep",
                    "share/fish/vendor_completions.d/lockstep.fish")
-# The same where zsh and fish look below /usr/local and a Python environment.
+# Where they lie below /usr/local or in a Python environment, if that is another place.
 LOCAL = {ZSH: "share/zsh/site-functions/_lockstep"}
 
 
 def version():
-    """From the one place it is written: CMake's project()."""
+    """The version, from the one place where it is written: CMake's project()."""
     return re.search(r"^project\(lockstep VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
 
 
@@ -69,7 +69,7 @@ def contents(build, prefix, runner):
         output(build / "src/cli/option_pages", "man", folder / "man", date)
         for page in sorted((folder / "man").iterdir()):
             files[f"share/man/man1/{page.name}"] = (0o644, page.read_bytes())
-    # The link is in no PATH: who wants it puts its folder in front, as with ccache.
+    # The link's folder is in no PATH: a user who wants it puts it in front, as with ccache.
     files["lib/lockstep/torchrun"] = (None, "../../bin/lockstep")
     for path, shell in ((BASH, "bash"), (ZSH, "zsh"), (FISH, "fish")):
         files[path] = (0o644, output(binary, "run", "--print-completion", shell))
@@ -130,7 +130,7 @@ def make_deb(path, files, when, arch):
                 target.chmod(mode)
         for directory in [top, *(entry for entry in top.rglob("*") if entry.is_dir())]:
             directory.chmod(0o755)
-        # dpkg-deb sorts by itself and sets every time later than SOURCE_DATE_EPOCH to it.
+        # dpkg-deb sorts the entries itself, and sets each time that is later than SOURCE_DATE_EPOCH to that.
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", top, path], check=True,
                        stdout=subprocess.DEVNULL, env={**os.environ, "SOURCE_DATE_EPOCH": str(when)})
 

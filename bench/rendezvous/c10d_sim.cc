@@ -1,11 +1,11 @@
-// For measurements: many agents of the c10d rendezvous without workers, in several processes,
-// against one host on loopback. Prints one JSON line.
+// Measures many agents of the c10d rendezvous, without workers, in several processes, against one
+// host on loopback. Prints one JSON line.
 //   c10d_sim [--agents N] [--processes P] [--seconds S] [--fail] [--calm]
-// The host has a process of its own, so that its processor time is seen. Times are from the release
-// of the agents (all started, none connected) until the last of them has its ranks; with --fail
-// from one agent's worker failure until all have the ranks of the next round. Before that the round
-// stands for S seconds, heartbeats and all. --calm: one heartbeat a minute and one look at the
-// state every ten seconds, for machines whose processors cannot be those of so many agents.
+// The host has a process of its own, so that its processor time can be measured. Times are from the
+// release of the agents (all started, none connected) until the last of them has its ranks; with
+// --fail also from the failure of one agent's worker until all have the ranks of the next round.
+// Between the two the round stands for S seconds, with its heartbeats. --calm: one heartbeat a
+// minute and one look at the state every ten seconds, for machines too small for so many agents.
 #include "base/text.h"
 #include "io/fd.h"
 #include "rendezvous/dynamic/c10d_place.h"
@@ -130,7 +130,7 @@ class Crowd {
     if (hosts_) tell_of_the_host();
     timer_.start(5ms, [this] { look(); });
   }
-  // It is also the host's worker that fails.
+  // Notes what the host has used. With --fail it is also the host's worker that fails.
   void tell_of_the_host() {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);

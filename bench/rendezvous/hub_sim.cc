@@ -1,9 +1,9 @@
-// For measurements: many agents of the `lockstep` rendezvous without workers, in several processes,
-// against one host on loopback. Prints one JSON line.
+// Measures many agents of the `lockstep` rendezvous, without workers, in several processes, against
+// one host on loopback. Prints one JSON line.
 //   hub_sim [--agents N] [--processes P] [--fail] [--token]
 // Times are from the release of the agents (all started, none connected) until the last of them has
-// its ranks; with --fail from one agent's worker failure until all others are told, and until all
-// have the ranks of the next round.
+// its ranks; with --fail also from the failure of one agent's worker until all others are told, and
+// until all have the ranks of the next round.
 #include "base/text.h"
 #include "io/fd.h"
 #include "rendezvous/hub/hub_backend.h"
@@ -135,7 +135,7 @@ class Crowd {
   void error(const Error& error) {
     if (board_.errors++ == 0) fmt::print(stderr, "{}\n", error.message);
   }
-  // The host's process also lets the failure happen, in the last agent of its own.
+  // In the host's process this also makes the failure happen, at the last agent there.
   void watch_board() {
     if (early_ != nullptr) join(*std::exchange(early_, nullptr));
     if (first_ == 0 && plan_.fail && board_.count[0] == plan_.agents && board_.failed == 0) {

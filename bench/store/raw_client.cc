@@ -38,7 +38,7 @@ struct Settings {
   int pid = 0;
 };
 
-// What one connection sends: the same SET+GET pair again and again, and how long the answers are.
+// What one connection sends, the same SET+GET pair again and again, and how long an answer is.
 struct Script {
   std::string burst;  // depth requests
   std::size_t pair_reply = 0;

@@ -1,5 +1,5 @@
-// The logs room alone: N forked writers tee'd to files and to this process's stdout. It measures
-// the same path as `lockstep run -t 3`, without an agent.
+// Measures the logs room alone: N forked writers tee'd to files and to this process's stdout. It
+// measures the same path as `lockstep run -t 3`, without an agent.
 //   capture_rate WRITER BYTES_EACH WORKERS DIRECTORY
 #include "logs/capture.h"
 #include "logs/console.h"

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return 1;
     left -= put;
-    // A write cut short would tear a line; pipes opened for blocking take all.
+    // A write cut short would tear a line, but a blocking pipe takes all.
     if ((size_t)put != size) return 1;
   }
   return 0;

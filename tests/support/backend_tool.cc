@@ -1,5 +1,5 @@
-// For tests: one agent of a rendezvous backend without workers, from flags. Prints one JSON line
-// per event; joins again when it is interrupted; ends with the exit barrier and leaves.
+// Runs one agent of a rendezvous backend, without workers, for tests. Prints one JSON line per
+// event, joins again when it is interrupted, ends with the exit barrier and leaves.
 //   backend_tool file|etcd --endpoint E --id ID --nnodes MIN:MAX --local-addr A
 //                [--local-world-size N] [--role R] [--conf k=v,..] [--hold SECONDS]
 //                [--fail-at SECONDS] [--stop-at SECONDS]

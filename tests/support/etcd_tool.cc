@@ -1,5 +1,5 @@
-// etcd as Lockstep uses it, for tests against the real one: reads one JSON command a line on stdin
-// and prints JSON lines, until stdin ends. Called with an endpoint, --rdzv-conf and a run id:
+// Uses etcd as Lockstep does, for tests against a real one: reads one JSON command per line of
+// stdin and prints JSON lines, until stdin ends. It takes endpoints, --rdzv-conf and a run id:
 //   etcd_tool ENDPOINTS CONF RUN_ID
 #include "base/text.h"
 #include "io/fd.h"
@@ -177,7 +177,7 @@ class Tool {
       v3_->revoke(lease, reply(c));
     } else if (op == "compact") {
       v3_->compact(c.at("revision"), reply(c));
-    } else if (op == "swap") {  // value to another, if mod_revision and value are as told
+    } else if (op == "swap") {  // writes `value`, if mod_revision and value are as told
       etcd3::Etcd3Txn txn;
       txn.compare = {{etcd3::Etcd3Compare::What::mod_revision, key, c.at("mod"), {}},
                      {etcd3::Etcd3Compare::What::value, key, 0, c.at("before")}};

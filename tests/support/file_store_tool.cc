@@ -1,10 +1,10 @@
-// A FileStore for tests against real PyTorch: one JSON array a line in, one answer a line out.
+// A FileStore for tests against real PyTorch: reads JSON arrays, a line each, and answers each.
 //   file_store_tool PATH
 //   ["set", key, value]  ["add", key, n]  ["compare_set", key, expected, desired]  ["get", key, ms]
 //   ["wait", key, ms]  ["probe", key]  ["hammer", key, times]: so many add(key, 1)
 //   ["race", key, who, times]: so many successful compare_set() from "N:ANY" to "N+1:WHO"
 //   ["read", run_id]  ["write", run_id, text]: the rendezvous state, as last read
-// What fails is {"error": text}.
+// A failure is answered with {"error": text}.
 #include "base/text.h"
 #include "rendezvous/dynamic/file_state.h"
 #include "rendezvous/file_store/file_store.h"

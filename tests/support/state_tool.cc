@@ -1,9 +1,9 @@
-// The rendezvous state for tests against real PyTorch: one line in, one line out.
+// Reads and writes the rendezvous state, for tests against real PyTorch: one line in, one line out.
 //   state_tool decode   base64 -> JSON           state_tool encode   JSON -> base64
 //   state_tool recode   base64 -> base64
 //   state_tool step     {"state": base64, "node": .., "op": .., ..} -> {"kind": .., "state": JSON},
-//                       what torchrun's way of the state machine does next
-// What fails becomes "error: CODE: text". Times are microseconds since 1970, nodes [addr, pid, id].
+//                       what the state machine does next under torchrun's rules
+// A failure prints "error: CODE: text". Times are microseconds since 1970, nodes [addr, pid, id].
 #include "rendezvous/dynamic/dynamic_state.h"
 #include "rendezvous/dynamic/state_codec.h"
 

@@ -23,7 +23,7 @@ class _Repair(importlib.abc.MetaPathFinder):
 
 
 def _set_clock(ahead):
-    """PEER_CLOCK_AHEAD: so many seconds between this process' clock and ours, for agents that write heartbeats."""
+    """Sets the clock that Python sees ahead by PEER_CLOCK_AHEAD seconds, for agents that write heartbeats."""
     import datetime as module
 
     class datetime(module.datetime):

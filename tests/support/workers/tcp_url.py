@@ -1,4 +1,4 @@
-"""A worker that names its own store by URL: rank 0 of the job hosts it itself. Before 2.14 PyTorch
+"""A worker that names its own store by URL: rank 0 of the job hosts it itself. PyTorch before 2.14
 needs to be told that this is not the launcher's store."""
 import os
 import sys

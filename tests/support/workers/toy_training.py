@@ -4,9 +4,10 @@
 
 FOLDER is shared by all hosts. Step n is committed, as FOLDER/steps/<n>, by rank 0 once every rank of its world
 has said over TCP that it has done step n; a new world goes on behind the last committed step. The job ends after
-a step that was done when FOLDER/finish was there. Who finds a rule broken writes a line to FOLDER/violations: a
-step that is committed twice, two of one rank at one store. What needs the whole picture is left to whoever reads
-FOLDER/events: a worker's first line says who was alive with the same round and rank (a lock is held for life).
+a step that was done when FOLDER/finish was there. A worker that finds a rule broken writes a line to
+FOLDER/violations: a step that is committed twice, two workers of one rank at one store. Rules that need the whole
+picture are left to the reader of FOLDER/events: a worker's first line says who was alive with the same round and
+rank (each holds a lock for life).
 """
 import fcntl
 import json
@@ -51,9 +52,10 @@ def append(name, **more):
 
 
 def live():
-    """A locked file until this process is gone, however it goes (all hosts share a kernel); whose are locked beside it.
+    """Locks a file until this process is gone, however it goes (all hosts share a kernel); returns it, and the names of
+    others with the same round and rank that are locked.
 
-    It has its name only when it is locked, and others are looked at after that: of two, at least one sees the other.
+    The file gets its name only when it is locked, and others are looked at after that: of two, one sees the other.
     """
     draft = FOLDER / f"drafts/life.{WHO['life']}"
     file = open(draft, "w")
@@ -73,7 +75,7 @@ def is_alive(life):
 
 
 def last_step():
-    """Its number, and whether the job ended with it."""
+    """The last step's number, and whether the job ended with it."""
     numbers = [int(entry.name) for entry in os.scandir(FOLDER / "steps")]
     if not numbers:
         return 0, False
@@ -82,7 +84,7 @@ def last_step():
 
 
 def commit(step, final, done_by):
-    """Whole or not at all, and once."""
+    """Writes the step whole or not at all, and only once."""
     draft = FOLDER / f"drafts/{ROUND}.{WHO['host']}.{WHO['pid']}"
     draft.write_text(json.dumps({"at": time.monotonic(), **WHO, "step": step, "final": final, "done_by": done_by}))
     try:
@@ -146,7 +148,7 @@ def meet():
                 return line
             except OSError:
                 pass
-        time.sleep(0.005)  # a place of a round that is over
+        time.sleep(0.005)  # the place was of a round that is over
 
 
 def lead():
