@@ -24,6 +24,7 @@
 namespace lockstep::cli {
 namespace {
 
+constexpr std::string_view kSummary = "run a script in several workers, as torchrun does";
 constexpr int kFailed = 1;  // the parser's own refusals end with 2
 
 enum class RunAs { run, torchrun, launch };
@@ -110,10 +111,7 @@ int launch_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kRun{
-    .name = "run",
-    .summary = "run a script in several workers, as torchrun does",
-    .table = run_table,
-    .run = run_command};
+    .name = "run", .summary = kSummary, .table = run_table, .run = run_command};
 
 extern constinit const Subcommand kLaunch{.name = "launch",
                                           .summary = "the same, as torch.distributed.launch did",
@@ -121,6 +119,6 @@ extern constinit const Subcommand kLaunch{.name = "launch",
                                           .run = launch_command};
 
 extern constinit const Subcommand kTorchrun{
-    .name = "torchrun", .summary = kRun.summary, .table = torchrun_table, .run = torchrun_command};
+    .name = "torchrun", .summary = kSummary, .table = torchrun_table, .run = torchrun_command};
 
 }  // namespace lockstep::cli
