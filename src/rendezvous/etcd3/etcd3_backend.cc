@@ -364,7 +364,6 @@ std::string Etcd3Backend::waiting_for() const {
   const std::string& trouble = client_->transport().trouble();
   if (!trouble.empty()) return fmt::format("{} ({})", place, trouble);
   return fmt::format("{}: nobody leads the rendezvous '{}' yet", place, settings_.hub.run_id);
-  return member_.waiting_for();
 }
 
 }  // namespace lockstep::rendezvous::etcd3

@@ -7,23 +7,25 @@
 // while the leader's key is still the one that this leader made (its create_revision), so a leader
 // that was cut off can't undo its successor's word. They are kept for a day after the last leader.
 //
-// No callback runs inside the call that asks; any callback may destroy the election.
+// Etcd3ElectionCore decides; this makes its requests and calls its callbacks. No callback runs
+// inside the call that asks; any callback may destroy the election.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/etcd3/etcd3_client.h"
+#include "rendezvous/etcd3/etcd3_election_core.h"
 #include "rendezvous/etcd3/etcd3_facts.h"
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace lockstep::rendezvous::etcd3 {
 
@@ -65,7 +67,7 @@ class Etcd3Election {
   // Once, before all else. Comes back with the job's facts when etcd has been reached and it is
   // known who leads; on_leader, on_elected come after it.
   void start(Done<std::optional<Etcd3Facts>> done);
-  bool leads() const { return led_revision_ != 0; }
+  bool leads() const { return core_.leads(); }
   // The leader's: where it can be reached. Errc::canceled: it leads no longer.
   void publish(const StorePlace& place, const Done<void>& done);
   void store_facts(const Etcd3Facts& facts, Done<void> done);
@@ -77,53 +79,47 @@ class Etcd3Election {
   void resign(Done<void> done);
 
  private:
-  void granted(const Etcd3Reply& lease, io::TimePoint asked);
-  void keep_alive();
-  void kept_alive(Result<Etcd3Reply> reply, io::TimePoint asked);
-  void note_sleep();
-  bool asleep() const;
-  Error lease_lost(const std::string& why) const;
-  std::string overslept() const;
-  void campaign();
-  void campaigned(Result<Etcd3Reply> reply);
-  void look_again();
-  void watch(std::int64_t from);
-  void on_events(const std::vector<Etcd3Event>& events);
-  void show(const std::string& value);
-  bool depose();  // false: the election is gone
-  void lose(const Error& error);
-  void fenced_put(const std::string& key, const std::string& value, std::int64_t lease,
-                  const Done<void>& done);
+  using Core = Etcd3ElectionCore;
+  using Reply = Result<Etcd3Reply>;
+
+  // The core's answer to what came from the loop, and to what was asked for.
+  void happened();
+  void asked();
+  void arm();
+  void act(const Core::Grant&);
+  void act(const Core::KeepAlive& todo);
+  void act(const Core::Campaign& todo);
+  void act(const Core::Watch& todo);
+  void act(const Core::StopWatch&);
+  void act(const Core::GrantFacts& todo);
+  void act(const Core::KeepFacts& todo);
+  void act(const Core::PutFacts& todo);
+  void act(Core::Started& told);
+  void act(const Core::Leader& told);
+  void act(const Core::Elected& told);
+  void act(const Core::Closed& told);
+  void act(const Core::Deposed&);
+  void act(const Core::Unsure& told);
+  void act(const Core::Sure&);
+  void act(const Core::Lost& told);
+  void act(Core::Stored& told);
+  // Hands etcd's answer to the core.
+  template <class Take>
+  Etcd3Client::Done answer(Take take);
+  Etcd3Txn fenced(const std::string& key, const std::string& value, std::int64_t lease) const;
   void close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, Done<void> done);
-  void put_facts(std::string text, Done<void> done);
-  void put_next_facts();
-  void facts_put(Status outcome);
-  void refresh_facts();
-  Error within(Error error) const;
 
   Etcd3Client& client_;
   Etcd3ElectionSettings settings_;
   Handlers handlers_;
+  Core core_;
   std::string leader_key_;
   std::string facts_key_;
   Done<std::optional<Etcd3Facts>> start_done_;
-  std::int64_t lease_ = 0;
-  std::int64_t facts_lease_ = 0;
-  std::chrono::seconds ttl_{0};
-  io::TimePoint lease_until_{};
-  io::TimePoint facts_refreshed_{};
-  io::TimePoint tick_due_{};
-  std::chrono::milliseconds slept_{0};  // since the last answer to a keepalive
-  bool unsure_ = false;
-  bool over_ = false;
-  std::int64_t led_revision_ = 0;  // create_revision of our key; 0: we don't lead
-  std::optional<std::string> shown_;
-  std::deque<std::pair<std::string, Done<void>>> facts_queue_;  // in order; the first is under way
-  io::Timer tick_;  // to the next keepalive, or to unsure while one is under way
-  io::Timer lease_end_;
-  io::Timer retry_;
+  std::map<std::uint64_t, Done<void>> stored_;  // by the core's tickets
+  io::Timer timer_;
   std::unique_ptr<Etcd3Watch> watch_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::etcd3

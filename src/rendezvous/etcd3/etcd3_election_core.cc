@@ -1,0 +1,307 @@
+#include "rendezvous/etcd3/etcd3_election_core.h"
+
+#include "codec/rdzv_endpoint.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+namespace lockstep::rendezvous::etcd3 {
+namespace {
+
+using std::chrono::milliseconds;
+// The job's facts outlive the last leader by a day, for those who come late or look at what it was.
+constexpr std::chrono::seconds kFactsTtl(86'400);
+constexpr std::chrono::hours kFactsRefresh(1);
+constexpr milliseconds kRetry(200);
+constexpr std::int64_t kLongestLease = 86'400;
+
+}  // namespace
+
+Etcd3ElectionCore::Etcd3ElectionCore(std::string run_id, std::string etcd)
+    : run_id_(std::move(run_id)), etcd_(std::move(etcd)) {}
+
+Error Etcd3ElectionCore::within(Error error) const {
+  return std::move(error).within(fmt::format("rendezvous in etcd ({})", run_id_));
+}
+
+Error Etcd3ElectionCore::not_leader() {
+  return {Errc::canceled, "this node does not lead the rendezvous in etcd any more", {}, 0};
+}
+
+Result<std::optional<Etcd3Facts>> Etcd3ElectionCore::facts_of(const std::vector<Etcd3Kv>& kvs) {
+  if (kvs.empty()) return std::optional<Etcd3Facts>();
+  LOCKSTEP_TRY_ASSIGN(auto facts, parse_etcd3_facts(kvs.front().value));
+  return std::optional<Etcd3Facts>(std::move(facts));
+}
+
+std::optional<Etcd3ElectionCore::Action> Etcd3ElectionCore::next_action() {
+  if (actions_.empty()) return std::nullopt;
+  Action first = std::move(actions_.front());
+  actions_.pop_front();
+  return first;
+}
+
+bool Etcd3ElectionCore::tells() const {
+  constexpr std::size_t kFirstToTell = 8;
+  static_assert(std::is_same_v<std::variant_alternative_t<kFirstToTell, Action>, Started>);
+  return !actions_.empty() && actions_.front().index() >= kFirstToTell;
+}
+
+// --- the lease ---
+
+milliseconds Etcd3ElectionCore::third() const {
+  return milliseconds(ttl_) / 3;
+}
+
+void Etcd3ElectionCore::start(io::TimePoint now) {
+  asked_ = now;
+  actions_.emplace_back(Grant{});
+}
+
+void Etcd3ElectionCore::granted(Result<Etcd3Reply> reply, io::TimePoint now) {
+  if (phase_ == Phase::over) return;
+  if (reply && (reply->lease == 0 || reply->ttl <= 0))
+    reply = fail(Errc::corrupt, "etcd grants a lease that is none");
+  if (!reply) return lose(within(std::move(reply).error()));
+  lease_ = reply->lease;
+  ttl_ = std::chrono::seconds(std::min<std::int64_t>(reply->ttl, kLongestLease));
+  kept_alive(std::move(reply), now);
+  actions_.emplace_back(Campaign{lease_});
+}
+
+void Etcd3ElectionCore::keep_alive(io::TimePoint now) {
+  asked_ = now;
+  const auto left = std::chrono::ceil<milliseconds>(*lease_until_ - now);
+  lease_state_ = Lease::renewing;
+  renewal_due_ = now + third();
+  actions_.emplace_back(KeepAlive{lease_, std::max(left, milliseconds(1)), third()});
+}
+
+// The lease counts from when it was asked for: etcd's clock began later, so that etcd gives the key
+// to another node only when this one knows that it has lost it.
+void Etcd3ElectionCore::kept_alive(Result<Etcd3Reply> reply, io::TimePoint now) {
+  if (phase_ == Phase::over) return;
+  if (!reply) return lose(lease_lost(reply.error().message));
+  if (reply->ttl <= 0)
+    return lose({Errc::unavailable,
+                 asleep() ? overslept() : etcd_ + ": the lease of this node has run out",
+                 {},
+                 0});
+  lease_until_ = asked_ + ttl_;
+  renewal_due_ = asked_ + third();
+  slept_ = {};
+  refresh_facts(now);
+  if (std::exchange(lease_state_, Lease::held) == Lease::unsure) actions_.emplace_back(Sure{});
+}
+
+// A time that is noticed late means that this process was stopped, or the machine was.
+void Etcd3ElectionCore::renewal_due(io::TimePoint now) {
+  slept_ += std::chrono::duration_cast<milliseconds>(now - *renewal_due_);
+  renewal_due_.reset();
+  if (lease_state_ == Lease::held) return keep_alive(now);
+  if (asleep()) return;  // etcd's answer may be there, and unread
+  lease_state_ = Lease::unsure;
+  actions_.emplace_back(
+      Unsure{{Errc::unavailable,
+              fmt::format("{} has not answered for {} ms", etcd_, third().count()),
+              {},
+              0}});
+}
+
+bool Etcd3ElectionCore::asleep() const {
+  return slept_ >= third();
+}
+
+Error Etcd3ElectionCore::lease_lost(const std::string& why) const {
+  return {Errc::timeout,
+          asleep() ? overslept() : "etcd was out of reach for longer than the lease: " + why,
+          {},
+          0};
+}
+
+std::string Etcd3ElectionCore::overslept() const {
+  return fmt::format(
+      "this process did not run for {:.1f} s (it was stopped, or the machine was): the lease of "
+      "this node in etcd, {} s, has run out",
+      std::chrono::duration<double>(slept_).count(), ttl_.count());
+}
+
+void Etcd3ElectionCore::tick(io::TimePoint now) {
+  const auto due = [now](const std::optional<io::TimePoint>& time) { return time && *time <= now; };
+  if (due(renewal_due_)) renewal_due(now);
+  if (due(lease_until_))
+    return lose(lease_lost(fmt::format("{} has not answered for {} s", etcd_, ttl_.count())));
+  if (!due(campaign_at_)) return;
+  campaign_at_.reset();
+  actions_.emplace_back(Campaign{lease_});
+}
+
+std::optional<io::TimePoint> Etcd3ElectionCore::next_time() const {
+  std::optional<io::TimePoint> next;
+  for (const auto& time : {renewal_due_, lease_until_, campaign_at_})
+    if (time && (!next || *time < *next)) next = time;
+  return next;
+}
+
+// --- who leads ---
+
+// The campaign made the leader's key if nobody had it. Done twice, it finds the key that the first
+// time made.
+void Etcd3ElectionCore::campaigned(Result<Etcd3Reply> reply, io::TimePoint now) {
+  if (phase_ == Phase::over) return;
+  const bool first = phase_ == Phase::starting;
+  if (reply && reply->ranges.size() != 2)
+    reply = fail(Errc::corrupt, "etcd answers a transaction of two parts with others");
+  if (reply && !reply->succeeded && reply->ranges[0].empty()) {
+    actions_.emplace_back(Campaign{lease_});  // the key has gone at this very moment
+    return;
+  }
+  if (!reply) {
+    if (first) return lose(within(std::move(reply).error()));
+    // A key that is left alone until the lease ends is no harm; without one it is lost anyway.
+    campaign_at_ = now + kRetry;
+    return;
+  }
+  const auto facts = facts_of(reply->ranges[1]);
+  if (!facts) return lose(facts.error());
+  actions_.emplace_back(Watch{reply->revision + 1});
+  if (first) {
+    phase_ = Phase::following;
+    actions_.emplace_back(Started{*facts});
+  } else if (*facts && (*facts)->closed) {
+    actions_.emplace_back(Closed{**facts});
+  }
+  Etcd3Kv leader;
+  if (reply->succeeded) {
+    leader.create_revision = reply->revision;
+    leader.lease = lease_;
+  } else {
+    leader = reply->ranges[0].front();
+  }
+  if (leader.lease != lease_) {
+    depose();
+  } else if (led_revision_ != leader.create_revision) {
+    led_revision_ = leader.create_revision;
+    phase_ = Phase::leading;
+    actions_.emplace_back(Elected{*facts});
+    if (*facts) put_facts(print_etcd3_facts(**facts));  // under our lease from now on
+  }
+  show(leader.value);
+}
+
+void Etcd3ElectionCore::watched(const std::vector<Etcd3Event>& events, io::TimePoint now) {
+  if (phase_ == Phase::over || events.empty()) return;
+  const Etcd3Event& last = events.back();
+  const bool gone = std::any_of(events.begin(), events.end(),
+                                [](const Etcd3Event& event) { return event.deleted; });
+  if (last.deleted || last.kv.create_revision != led_revision_) depose();
+  if (gone) campaign_at_ = now;
+  show(last.deleted ? std::string() : last.kv.value);
+}
+
+// Events are lost (etcd has compacted them): only the key itself can tell.
+void Etcd3ElectionCore::gap(io::TimePoint now) {
+  if (phase_ != Phase::over) campaign_at_ = now;
+}
+
+// The leader's key has this value; "": no leader, or one that is not ready.
+void Etcd3ElectionCore::show(const std::string& value) {
+  if (shown_ == value) return;
+  shown_ = value;
+  std::optional<StorePlace> place;
+  if (!value.empty()) {
+    const auto endpoint = codec::parse_rdzv_endpoint(value, 0);
+    if (endpoint && endpoint->port > 0) place = StorePlace{endpoint->host, endpoint->port};
+  }
+  actions_.emplace_back(Leader{std::move(place)});
+}
+
+void Etcd3ElectionCore::depose() {
+  if (!leads()) return;
+  led_revision_ = 0;
+  phase_ = Phase::following;
+  actions_.emplace_back(Deposed{});
+}
+
+void Etcd3ElectionCore::lose(const Error& error) {
+  const bool first = phase_ == Phase::starting;
+  end();
+  if (first) {
+    actions_.emplace_back(Started{tl::make_unexpected(error)});
+    return;
+  }
+  actions_.emplace_back(Lost{error});
+  actions_.emplace_back(StopWatch{});
+}
+
+void Etcd3ElectionCore::end() {
+  phase_ = Phase::over;
+  lease_state_ = Lease::none;
+  led_revision_ = 0;
+  renewal_due_.reset();
+  lease_until_.reset();
+  campaign_at_.reset();
+}
+
+// Only who waits for facts to be written hears anything after it.
+void Etcd3ElectionCore::resign() {
+  end();
+  std::erase_if(actions_,
+                [](const Action& action) { return !std::holds_alternative<Stored>(action); });
+  actions_.emplace_back(StopWatch{});
+}
+
+// --- the job's facts ---
+
+// One after the other: a later word must not be overtaken by an earlier one.
+std::uint64_t Etcd3ElectionCore::put_facts(std::string text) {
+  const std::uint64_t ticket = ++last_ticket_;
+  facts_queue_.push_back({ticket, std::move(text)});
+  if (facts_queue_.size() == 1) put_next_facts();
+  return ticket;
+}
+
+void Etcd3ElectionCore::told(Status outcome) {
+  actions_.emplace_back(Stored{facts_queue_.front().ticket, std::move(outcome)});
+  facts_queue_.pop_front();
+}
+
+void Etcd3ElectionCore::put_next_facts() {
+  while (!leads() && !facts_queue_.empty())
+    told(tl::make_unexpected(not_leader()));
+  if (facts_queue_.empty()) return;
+  if (facts_lease_ == 0) {
+    actions_.emplace_back(GrantFacts{kFactsTtl});
+  } else {
+    actions_.emplace_back(PutFacts{facts_queue_.front().text, facts_lease_, led_revision_});
+  }
+}
+
+void Etcd3ElectionCore::facts_granted(Result<Etcd3Reply> reply, io::TimePoint now) {
+  if (!reply) return facts_put(std::move(reply));
+  facts_lease_ = reply->lease;
+  facts_refreshed_ = now;
+  put_next_facts();
+}
+
+void Etcd3ElectionCore::facts_put(Result<Etcd3Reply> reply) {
+  Status outcome;
+  if (!reply) {
+    outcome = tl::make_unexpected(within(std::move(reply).error()));
+  } else if (!reply->succeeded) {
+    outcome = tl::make_unexpected(not_leader());
+  }
+  told(std::move(outcome));
+  put_next_facts();
+}
+
+void Etcd3ElectionCore::refresh_facts(io::TimePoint now) {
+  if (!leads() || facts_lease_ == 0 || now - facts_refreshed_ < kFactsRefresh) return;
+  facts_refreshed_ = now;
+  actions_.emplace_back(KeepFacts{facts_lease_});
+}
+
+}  // namespace lockstep::rendezvous::etcd3
