@@ -82,12 +82,12 @@ DialCourse::Step DialCourse::next(TimePoint now) {
 }
 
 DialCourse::Step DialCourse::pause_or_give_up(TimePoint now) {
-  const Duration left = until_ - now;
   const Step give_up{Step::What::give_up};
   if (rules_.once) return give_up;
-  if (rules_.refused_patience && refused_since_ &&
-      now + pause_ >= *refused_since_ + *rules_.refused_patience)
-    return give_up;
+  TimePoint end = until_;
+  if (rules_.refused_patience && refused_since_)
+    end = std::min(end, *refused_since_ + *rules_.refused_patience);
+  const Duration left = end - now;
   const Duration spare = left - rules_.last_round.value_or(Duration(0));
   if (rules_.last_round ? spare <= Duration(0) : pause_ >= left) return give_up;
   const Duration pause = std::min(pause_, spare);

@@ -135,6 +135,21 @@ TEST(DialCourse, GivesUpEarlierWhereEveryAttemptIsRefused) {
   EXPECT_EQ(trip.fails(refused()).what, What::give_up);
 }
 
+TEST(DialCourse, ALastRoundIsLeftBeforeThePatienceWithRefusalsEnds) {
+  DialRules early = rules();
+  early.refused_patience = milliseconds(100);
+  early.last_round = milliseconds(20);
+  Trip trip(early);
+  trip.round({"a"});
+  trip.fails(refused());
+  trip.now += milliseconds(70);
+  trip.round({"a"});
+  EXPECT_EQ(trip.fails(refused()).time, milliseconds(10));
+  trip.now += milliseconds(10);
+  trip.round({"a"});
+  EXPECT_EQ(trip.fails(refused()).what, What::give_up);
+}
+
 TEST(DialCourse, OneRoundSharesTheTimeAndNamesAll) {
   DialRules once;
   once.patience = seconds(6);

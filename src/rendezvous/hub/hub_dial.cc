@@ -38,6 +38,9 @@ io::DialRules rules(const HubDialSettings& settings) {
   rules.most_for_address = kConnectPatience;
   rules.first_pause = kFirstPause;
   rules.longest_pause = kLongestPause;
+  // All of the patience is used: a whole pause less may be the time in which another node takes
+  // over.
+  rules.last_round = kFirstPause;
   rules.refused_patience = settings.refused_patience;
   return rules;
 }
