@@ -10,6 +10,16 @@
 #include <utility>
 
 namespace lockstep::io {
+namespace {
+
+int socket_error(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+}  // namespace
 
 Dialer::Dialer(Loop& loop, Target target, const DialRules& rules, Events events)
     : loop_(loop),
@@ -100,6 +110,9 @@ void Dialer::open(std::function<void(Fd)> connected) {
     on_writable(std::function(connected));  // a copy, because the watch goes
   });
   timer_.start(allowed_, [this] {
+    // On a busy machine the timer may come before an answer that is there already.
+    if (const int refusal = socket_error(fd_.get()); refusal != 0)
+      return failed(fail_sys(target_.what, refusal).value());
     Error error = fail_sys(target_.what, ETIMEDOUT).value();
     error.message += ": " + unanswered();
     failed(std::move(error));
@@ -107,9 +120,7 @@ void Dialer::open(std::function<void(Fd)> connected) {
 }
 
 void Dialer::on_writable(const std::function<void(Fd)>& connected) {
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  const int error = socket_error(fd_.get());
   if (error != 0) return failed(fail_sys(target_.what, error).value());
   watch_.reset();
   timer_.cancel();
