@@ -18,7 +18,8 @@ namespace {
 constexpr std::chrono::milliseconds kPermitRetry(200);
 constexpr std::chrono::seconds kClosingPatience(2);
 
-// Whoever leads next is worth waiting for as long as for the nodes themselves.
+// With an elected host a port where nobody listens is no end: another node may take over, and the
+// members wait for it as long as they wait for nodes.
 hub::HubMemberSettings patient(hub::HubMemberSettings settings) {
   settings.rules.lost_patience = settings.rules.join_timeout;
   return settings;
@@ -80,7 +81,8 @@ void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
 }
 
 void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
-  if (!facts && lost_) return give_up(*lost_);  // no better the second time
+  // A second lease was refused, too: what was lost first says more.
+  if (!facts && lost_) return give_up(*lost_);
   if (!facts) return fail_open(std::move(facts).error());
   lost_.reset();
   if (*facts) remember(**facts);
@@ -95,7 +97,7 @@ Error Etcd3Backend::closed_error() const {
           closed_hint(settings_.hub.run_id), 0};
 }
 
-// The leader could tell etcd, and not everybody here.
+// The leader wrote to etcd that the job is over, and has gone before it told this node.
 void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
   remember(facts);
   if (leaving_) return;
@@ -121,7 +123,7 @@ void Etcd3Backend::on_leader(const std::optional<StorePlace>& place) {
   leader_ = place;
   if (!place || leaving_) return;
   tell_change(*place);
-  // Our own hub is reached without leaving the machine.
+  // A node reaches its own hub over loopback, which no firewall stops.
   const std::string host = server_ && server_->port() == place->port ? "127.0.0.1" : place->addr;
   if (reached_) return member_.move_to(host, place->port);
   reached_ = true;
@@ -166,7 +168,8 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   return settings;
 }
 
-// The round's number is taken in etcd, if this node still leads; if not, the election tells.
+// Writes the round's number to etcd, which etcd accepts only from the leader. Where this node leads
+// no longer nothing is answered: the election tells on_deposed() or on_lost().
 void Etcd3Backend::permit(std::function<void(Status)> answer) {
   election_->store_facts(facts_, [this, answer = std::move(answer)](Result<void> stored) {
     if (stored) return answer({});
@@ -177,7 +180,7 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
   });
 }
 
-// The later ones; but the end of the job is final.
+// Keeps the facts of the later round; but once the job is over it stays so.
 void Etcd3Backend::remember(const Etcd3Facts& facts) {
   const Etcd3Facts before = facts_;
   const auto age = [](const Etcd3Facts& of) { return std::pair(of.round, of.restarts); };
@@ -260,7 +263,8 @@ void Etcd3Backend::tell_failure(const std::string& line, bool final) {
   if (final && member_.failure() && election_ && !server_) close_round(*member_.failure());
 }
 
-// The leader may be gone before it does anything about a failure that is final.
+// The leader may vanish before it acts on a failure that is final, so the node that failed writes
+// the end of the job to etcd itself.
 void Etcd3Backend::close_round(const hub::Failed& failed) {
   closing_ = true;
   election_->close_round(failed.round, failed_job(failed.line), [this](const Result<void>&) {
@@ -286,8 +290,8 @@ void Etcd3Backend::exchange_reports(const NodeReport& own, std::chrono::millisec
 
 // --- the end ---
 
-// As in leave(), which follows when the workers have ended; meanwhile this node must not be
-// elected.
+// leave() follows when the workers have ended. This node resigns now: one that is about to leave
+// must not be elected meanwhile.
 void Etcd3Backend::tell_stop() {
   if (!election_ || leaving_) return;
   leaving_ = true;
@@ -316,7 +320,8 @@ void Etcd3Backend::leave(Departure how, Done<void> done) {
   });
 }
 
-// The run id is spent, whoever leads next. It ends at once if the lead is lost over it.
+// Writes to etcd that the run id is spent, so that whoever leads next knows. If this node loses the
+// lead over it, it leaves at once.
 void Etcd3Backend::leave_as_leader(Departure how) {
   if (!server_ && !closing_) return end_lead();
   told_left_ = true;
@@ -330,12 +335,13 @@ void Etcd3Backend::leave_as_leader(Departure how) {
   const std::weak_ptr<const bool> life = life_;
   election_->store_facts(facts_, [this, life](const Result<void>&) {
     if (life.expired() || !server_) return;
-    // Not from inside the server.
+    // In the next turn: end_lead() destroys the server that calls here.
     server_->when_empty([this] { turn_.start({}, [this] { end_lead(); }); });
   });
 }
 
-// Once: what is left of the lead, and of the lease.
+// Gives back what is left of the lead and the lease. Later calls do nothing: leave() is answered
+// once.
 void Etcd3Backend::end_lead() {
   turn_.cancel();
   again_.cancel();

@@ -79,7 +79,7 @@ class Etcd3Backend : public Backend {
   Etcd3Facts facts_;
   std::optional<StorePlace> leader_;
   std::optional<StorePlace> last_leader_;  // also while nobody leads
-  bool reached_ = false;                   // member_.connect() was called
+  bool reached_ = false;                   // member_.connect() was called: from now on it moves
   bool leaving_ = false;
   bool told_left_ = false;
   bool closing_ = false;     // a final failure is being written to etcd

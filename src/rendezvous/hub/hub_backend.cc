@@ -43,7 +43,8 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
 }
 
 namespace {
-// Nobody was reached, or somebody else: not a refusal by the right host.
+// Whether nobody was reached, or another program was; the right host's refusal is not about
+// hosting.
 bool is_about_hosting(const Error& error, bool port_taken) {
   if (error.code == Errc::denied) return false;
   return port_taken || error.code == Errc::unavailable || error.code == Errc::timeout ||
@@ -109,7 +110,7 @@ Status HubBackend::host() {
 }
 
 void HubBackend::reach(const std::string& host) {
-  // The somebody who hosts here may be a job that is just ending.
+  // What holds the port may be a job that is just ending: this node tries again to host.
   if (found_.choice.host && !hosts())
     member_.on_attempt([this](const Error&) { try_to_host_after_all(); });
   member_.connect(host, settings_.endpoint.port,
@@ -164,7 +165,7 @@ void HubBackend::leave(Departure how, Done<void> done) {
   });
 }
 
-// They go by themselves once they have what they need.
+// The guests leave by themselves once they have what they need from this host.
 void HubBackend::wait_for_guests(const Done<void>& done) {
   timer_.start(settings_.close_timeout, [this, done] {
     server_.reset();

@@ -271,7 +271,7 @@ void HubServer::arm() {
   });
 }
 
-// Who has not proved itself in time.
+// Closes connections that have not proved themselves in time.
 void HubServer::sweep(Time now) {
   while (!unproven_.empty()) {
     const auto& guest = *guests_.at(*unproven_.begin());
