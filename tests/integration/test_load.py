@@ -1,11 +1,17 @@
 """Peers that feed a store, or a job, the worst that its limits allow: whoever else is served goes on being served."""
+import base64
+import json
+import socket
+import struct
 import threading
 import time
 
 import pytest
 
-from harness import until
-from nodes import Job, ends
+from harness import free_port, until
+from nodes import QUICK, SHOW, Job, ends, listening, starts
+from tcp_store import Client
+from test_lockstep_backend import HELLO, PREAMBLE, frame, line
 from test_store_wire import A, D, Server, keys, s, u64
 
 PATIENCE = 10  # seconds; two watchers once took 35, and an error file 21
@@ -152,3 +158,106 @@ def test_a_job_outlives_an_error_file_of_many_members(lockstep):
     print(f"the job took {time.monotonic() - began:.1f} s")
     assert "the reason" in ended[0].err
     assert all("is gone" not in end.err for end in ended)
+
+
+# --- two nodes that give one another up after 2 s of silence, and somebody who feeds what they read ---
+
+
+def two_nodes(job, go, settings="", first_env=None):
+    both = ",".join(part for part in (QUICK, settings) if part)
+    runs = []
+    for number in range(2):
+        runs.append(job.node(number, actions=(SHOW, f"wait={go}"), settings=both, env=first_env if number == 0 else None))
+        if job.backend == "lockstep" and number == 0:
+            listening(job.port)
+    for run in runs:
+        starts(run, 1)
+    return runs
+
+
+def end_well(runs, go):
+    go.touch()
+    for end in ends(*runs, timeout=60):
+        assert "is gone" not in end.err and "restart" not in end.err, str(end)
+
+
+def feed(port, *blobs):
+    """One connection that says it all and reads nothing."""
+    with socket.create_connection(("127.0.0.1", port), 10) as peer:
+        peer.settimeout(30)
+        try:
+            for blob in blobs:
+                peer.sendall(blob)
+        except OSError:
+            pass  # it was turned away, which is as good
+
+
+def as_member(job):
+    """What a guest says up to its welcome: no token is set."""
+    return PREAMBLE + frame(1, HELLO + line(job.id) + line("stranger"))
+
+
+def json_of_many_members():
+    text = json.dumps({"failures": [], **{str(number): 0 for number in range(85_000)}})
+    assert len(text) < 1 << 20
+    return text
+
+
+def reports(job):
+    said = frame(15, struct.pack("<I", 1000) + line("stranger") + struct.pack("<i", 0) + line(json_of_many_members()))
+    for _ in range(4):
+        feed(job.port, as_member(job), *[said] * 50)
+
+
+def beats(job):
+    feed(job.port, as_member(job), *[frame(19, line("x" * 4096)) * 100] * 100)
+
+
+def strangers(job):
+    for _ in range(300):
+        feed(job.port, PREAMBLE + frame(1, bytes(2000)) * 50)
+
+
+@pytest.mark.parametrize("worst", [reports, beats, strangers])
+def test_a_hub_goes_on_beside(lockstep, worst):
+    job, go = Job(lockstep, "lockstep"), lockstep.folder / "go"
+    runs = two_nodes(job, go)
+    worst(job)
+    end_well(runs, go)
+
+
+def test_a_health_port_goes_on_beside(lockstep):
+    """Heads as long as they may be, and longer, in small lines."""
+    job, go, port = Job(lockstep, "lockstep"), lockstep.folder / "go", free_port()
+    runs = two_nodes(job, go, first_env={"TORCHELASTIC_HEALTH_CHECK_PORT": port})
+    listening(port)
+    for _ in range(50):
+        feed(port, b"GET / HTTP/1.1\r\n", b"a: b\r\n" * 200_000)
+    end_well(runs, go)
+
+
+def test_a_file_of_many_records(lockstep):
+    job, go = Job(lockstep), lockstep.folder / "go"
+    job.endpoint = lockstep.folder / "store"
+    runs = two_nodes(job, go, settings="store_type=file")
+    record = struct.pack("<I", 4) + b"/k%02d" + struct.pack("<I", 1) + b"x"
+    with open(job.endpoint, "ab", buffering=0) as file:
+        file.write(b"".join(record % (number % 100) for number in range(500_000)))
+        file.write(struct.pack("<I", 4) + b"/big" + struct.pack("<I", 32 << 20) + b"x" * (32 << 20))
+    end_well(runs, go)
+
+
+def test_a_shared_state_of_many_items(lockstep):
+    """Nonsense in the place of the state is no reason for a round under way to end."""
+    job, go = Job(lockstep), lockstep.folder / "go"
+    runs = two_nodes(job, go)
+    # A tuple of two, of two, ... : 2 ** 30 items, written as 30.
+    nested = b"".join(b"q%ch%c\x86" % (number, number) for number in range(30))
+    worst = base64.b64encode(b"\x80\x02K\x01" + nested + b".")
+    client = Client(("127.0.0.1", job.port))
+    enough = time.monotonic() + 3  # both read it once a second
+    while time.monotonic() < enough:
+        client.set(f"/torch.rendezvous.{job.id}", worst)
+        assert client.get(f"/torch.rendezvous.{job.id}") == worst
+    client.socket.close()
+    end_well(runs, go)
