@@ -2,6 +2,7 @@
 // its own on one FakeStore.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "rendezvous/key_value.h"
 
 #include <deque>
@@ -116,14 +117,10 @@ class FakeKeys : public KeyValue {
   struct FakeWatch : Watch {
     std::shared_ptr<const bool> life = std::make_shared<bool>(true);
   };
-  void ask(std::function<void()> request) {
-    store_.ask([life = std::weak_ptr(life_), request = std::move(request)] {
-      if (!life.expired()) request();
-    });
-  }
+  void ask(std::function<void()> request) { store_.ask(calls_(std::move(request))); }
 
   FakeStore& store_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
   std::shared_ptr<const bool> waits_ = std::make_shared<bool>(true);
 };
 

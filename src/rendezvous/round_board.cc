@@ -96,12 +96,13 @@ void RoundBoard::tell(const FailureRecord& record, KeyValue::Done<std::string> d
   told_ = record;
   if (record.gone) miss(record.node);
   telling_ = true;
-  const std::weak_ptr<const bool> life = life_;
-  keys_.put_if_absent(key("failure"), encode_failure(record),
-                      [this, life, done = std::move(done)](Result<std::string> first) {
-                        if (!life.expired()) note_first(first);
-                        if (done) done(std::move(first));
-                      });
+  keys_.put_if_absent(
+      key("failure"), encode_failure(record),
+      [note = calls_([this](const Result<std::string>& first) { note_first(first); }),
+       done = std::move(done)](Result<std::string> first) {
+        note(first);
+        if (done) done(std::move(first));  // after the board, too
+      });
 }
 
 // The alarm says the same, but on a way of its own and maybe later than the reports.
@@ -113,13 +114,12 @@ void RoundBoard::note_first(const Result<std::string>& text) {
 }
 
 void RoundBoard::conclude(std::function<void(const std::optional<FailureRecord>&)> done) {
-  const std::weak_ptr<const bool> life = life_;
-  keys_.put_if_absent(
-      key("failure"), kNoFailure, [life, done = std::move(done)](const Result<std::string>& first) {
-        if (life.expired()) return;
-        const auto record = first ? decode_failure(*first) : fail(Errc::corrupt, "");
-        done(record ? std::optional(*record) : std::nullopt);
-      });
+  keys_.put_if_absent(key("failure"), kNoFailure,
+                      calls_([done = std::move(done)](const Result<std::string>& first) {
+                        const auto record =
+                            first ? decode_failure(*first) : fail(Errc::corrupt, "");
+                        done(record ? std::optional(*record) : std::nullopt);
+                      }));
 }
 
 void RoundBoard::miss(int rank) {
@@ -139,12 +139,11 @@ void RoundBoard::exchange_reports(const NodeReport& own, std::chrono::millisecon
     asked_.push_back(rank);
     wanted.push_back(key(fmt::format("report/{}", rank)));
   }
-  const std::weak_ptr<const bool> life = life_;
   report_timer_.start(timeout, [this] { collect(); });
   if (wanted.empty()) return report_timer_.start({}, [this] { finish(); });
-  keys_.wait(wanted, timeout, [this, life](const Result<void>& all) {
-    if (!life.expired() && all) all_came();
-  });
+  keys_.wait(wanted, timeout, calls_([this](const Result<void>& all) {
+               if (all) all_came();
+             }));
 }
 
 void RoundBoard::all_came() {
@@ -158,17 +157,16 @@ void RoundBoard::collect() {
   if (!reports_done_) return;
   if (answered_ > 0) return finish();
   report_timer_.start(std::chrono::seconds(1), [this] { finish(); });
-  const std::weak_ptr<const bool> life = life_;
   for (const int rank : std::exchange(asked_, {})) {
     ++answered_;
     keys_.probe(key(fmt::format("report/{}", rank)),
-                [this, life, rank](const Result<std::optional<std::string>>& text) {
-                  if (life.expired() || !reports_done_) return;
+                calls_([this, rank](const Result<std::optional<std::string>>& text) {
+                  if (!reports_done_) return;
                   if (text && *text)
                     if (auto report = read_report(rank, **text))
                       reports_.push_back(std::move(*report));
                   if (--answered_ == 0) finish();
-                });
+                }));
   }
 }
 

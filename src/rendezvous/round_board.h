@@ -3,6 +3,7 @@
 // report.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/key_value.h"
@@ -74,7 +75,7 @@ class RoundBoard {
   std::vector<NodeReport> reports_;
   std::function<void(std::vector<NodeReport>)> reports_done_;
   io::Timer report_timer_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous

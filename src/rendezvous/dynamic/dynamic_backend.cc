@@ -75,15 +75,13 @@ void DynamicBackend::open(Done<void> done) {
 // With the round that is under way: this node may be a stranger in it. Where none is the ranks
 // tell.
 void DynamicBackend::compare_launches(const Done<void>& done) {
-  const std::weak_ptr<const bool> life = life_;
-  place_->state().read([this, life, done](const Result<StateStore::Stored>& stored) {
-    if (life.expired()) return;
+  place_->state().read(calls_([this, done](const Result<StateStore::Stored>& stored) {
     const auto state =
         stored && stored->text != kNoState ? decode_state(stored->text) : Result<RendezvousState>{};
     if (!state || !state->complete || state->closed) return done({});
     compare_with_round(place_->keys(), round_prefix(settings_.run_id, state->round),
                        shared_.own_info(), settings_.run_id, done);
-  });
+  }));
 }
 
 void DynamicBackend::join(Done<std::optional<Round>> done) {
@@ -232,9 +230,9 @@ void DynamicBackend::on_lost(const Error& error) {
   lost_ = error;
   shared_.lose_store();
   lost_->message = fmt::format("{} is lost: {}", place_->describe(), error.message);
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   if (driver_) driver_->lost(*lost_);
-  if (life.expired()) return;
+  if (here.gone()) return;
   // A host that goes in good order has said so, and that may still be on its way to us on another
   // connection. The end of the job as well as its breakdown look like this from the barrier.
   loss_.start(kLastWords, [this] {

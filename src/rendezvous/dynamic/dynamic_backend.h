@@ -2,6 +2,7 @@
 // What Lockstep's agents add among themselves lies under keys and numbers that torchrun's ignore.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/dynamic/dynamic_driver.h"
@@ -81,7 +82,7 @@ class DynamicBackend : public Backend {
   io::Timer loss_;
   io::TimePoint leave_deadline_;
   io::TimePoint join_until_{};  // unless this node is a spare
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::dynamic

@@ -88,12 +88,11 @@ void DynamicDriver::read() {
   change_.reset();
   poll_.cancel();
   queue_.stop_waiting();
-  const std::weak_ptr<const bool> life = life_;
-  store_.read([this, life](Result<StateStore::Stored> stored) {
-    if (life.expired() || operations_.empty()) return;
+  store_.read(calls_([this](Result<StateStore::Stored> stored) {
+    if (operations_.empty()) return;
     if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
     decode(*stored);
-  });
+  }));
 }
 
 // A join may wait for ten minutes: who wants to leave, or to end it all, does not wait for that.
@@ -155,17 +154,16 @@ void DynamicDriver::write(RendezvousState state) {
   if (news) state.changes = last_state_.changes + 1;
   auto text = encode_state(state);
   if (!text) return end(tl::make_unexpected(std::move(text).error()));
-  const std::weak_ptr<const bool> life = life_;
   const auto written = std::make_shared<RendezvousState>(std::move(state));
-  store_.write(stored_, *text, [this, life, news, written](Result<StateStore::Stored> stored) {
-    if (life.expired() || operations_.empty()) return;
-    if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
-    if (!stored->written) return after_loss(*stored);
-    losses_ = 0;
-    if (news) keys_.set(change_key(written->changes), "1", nullptr);
-    if (batch_) answer_batch(written->changes);
-    consider(*stored, std::move(*written));
-  });
+  store_.write(stored_, *text, calls_([this, news, written](Result<StateStore::Stored> stored) {
+                 if (operations_.empty()) return;
+                 if (!stored) return end(tl::make_unexpected(std::move(stored).error()));
+                 if (!stored->written) return after_loss(*stored);
+                 losses_ = 0;
+                 if (news) keys_.set(change_key(written->changes), "1", nullptr);
+                 if (batch_) answer_batch(written->changes);
+                 consider(*stored, std::move(*written));
+               }));
 }
 
 void DynamicDriver::after_loss(const StateStore::Stored& stored) {
@@ -198,13 +196,12 @@ void DynamicDriver::answered(const JoinQueue::Answer& answer) {
 // The wishes are read once; a write that comes too late is made again of the same ones.
 void DynamicDriver::write_all_wishes(const JoinWish& own) {
   if (batch_) return fold(own);
-  const std::weak_ptr<const bool> life = life_;
-  queue_.collect(last_state_.settled, [this, life, own](Result<JoinQueue::Batch> batch) {
-    if (life.expired() || operations_.empty()) return;
-    if (!batch) return end(tl::make_unexpected(std::move(batch).error()));
-    batch_ = std::move(*batch);
-    fold(own);
-  });
+  queue_.collect(last_state_.settled, calls_([this, own](Result<JoinQueue::Batch> batch) {
+                   if (operations_.empty()) return;
+                   if (!batch) return end(tl::make_unexpected(std::move(batch).error()));
+                   batch_ = std::move(*batch);
+                   fold(own);
+                 }));
 }
 
 void DynamicDriver::fold(const JoinWish& own) {

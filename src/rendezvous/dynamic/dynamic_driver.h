@@ -4,6 +4,7 @@
 // destroyed in any.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/dynamic/dynamic_state.h"
@@ -112,7 +113,7 @@ class DynamicDriver {
   bool lost_ = false;
   bool unheard_ = false;
   std::function<void(const RendezvousState&)> on_watched_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::dynamic
