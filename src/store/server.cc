@@ -69,7 +69,8 @@ Server::Server(io::Loop& loop, Options options)
     : loop_(loop),
       options_(std::move(options)),
       engine_(options_.limits),
-      buffer_(std::max<std::size_t>(options_.read_buffer_bytes, 1)),
+      buffer_size_(std::max<std::size_t>(options_.read_buffer_bytes, 1)),
+      buffer_(new char[buffer_size_]),
       departure_(loop),
       vigil_(loop) {}
 
@@ -173,7 +174,7 @@ void Server::on_event(Connection& connection, int events) {
 }
 
 void Server::on_readable(Connection& connection, bool broken) {
-  const ssize_t got = recv(connection.fd.get(), buffer_.data(), buffer_.size(), 0);
+  const ssize_t got = recv(connection.fd.get(), buffer_.get(), buffer_size_, 0);
   if (got < 0) {
     if (broken || (errno != EAGAIN && errno != EINTR)) close(connection);
     return;
@@ -182,7 +183,7 @@ void Server::on_readable(Connection& connection, bool broken) {
   if (got == 0 || broken) connection.ended = true;
   connection.heard = true;
   counts_.bytes_in += static_cast<std::uint64_t>(got);
-  serve(connection, {buffer_.data(), static_cast<std::size_t>(got)});
+  serve(connection, {buffer_.get(), static_cast<std::size_t>(got)});
 }
 
 void Server::serve(Connection& connection, std::string_view bytes) {

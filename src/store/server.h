@@ -112,7 +112,9 @@ class Server {
   io::Fd spare_;  // given up for a moment when descriptors run out
   std::unique_ptr<io::Watch> accept_watch_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<char> buffer_;
+  // Not set to zero: of a large buffer only those pages cost memory that a request has filled.
+  std::size_t buffer_size_;
+  std::unique_ptr<char[]> buffer_;
   std::string
       scratch_;   // outgoing bytes of the connection being served, so that idle ones own none
   Stats counts_;  // the counters; stats() adds the rest
