@@ -76,7 +76,7 @@ StaticMember::Counts StaticBackend::counts() {
 void StaticBackend::open(Done<void> done) {
   open_done_ = std::move(done);
   store_.open([this](auto running) { opened(std::move(running)); },
-              [this](const Error& error) { run(member_.lose(error, false)); });
+              [this](const Error& error) { run(member_.lose(error, false, io::Clock::now())); });
 }
 
 void StaticBackend::opened(Result<std::optional<std::int64_t>> running) {
@@ -242,7 +242,7 @@ void StaticBackend::agree(std::int64_t round) {
 void StaticBackend::begin_round(const Assignment& made) {
   over_.reset();
   const std::int64_t round = member_.round();
-  const auto steps = member_.began(made);
+  const auto steps = member_.began(made, io::Clock::now());
   if (hosts() && member_.all_ours()) {
     store_.server().set("/" + names_.round(), std::to_string(round));
     turned_away_ = watch_turned_away(store_.keys(), names_.round_prefix(round, true));
@@ -267,7 +267,8 @@ void StaticBackend::fail_join(const Error& error) {
 // --- in a round ---
 
 void StaticBackend::beat() {
-  heart_.start(settings_.heartbeat_interval, [this] { run(member_.beat(around(), counts())); });
+  heart_.start(settings_.heartbeat_interval,
+               [this] { run(member_.beat(around(), counts(), io::Clock::now())); });
   store_.keys().add(names_.alive(settings_.node_rank, member_.since()), 1,
                     [this](const Result<std::int64_t>& count) {
                       if (count) member_.beat_answered();

@@ -162,10 +162,12 @@ StaticSteps StaticMember::ranks_failed(const Error& error) {
   return steps;
 }
 
-StaticSteps StaticMember::began(const Assignment& made) {
+StaticSteps StaticMember::began(const Assignment& made, io::TimePoint now) {
   phase_ = Phase::meeting;
   ++next_;
   handed_out_ = false;
+  overslept_ = false;
+  last_beat_ = now;
   free_.clear();
   names_ = made.hosts;
   all_ours_ = std::find(made.ours.begin(), made.ours.end(), false) == made.ours.end();
@@ -179,9 +181,12 @@ StaticSteps StaticMember::began(const Assignment& made) {
 // --- who is there ---
 
 // Counted in beats and looks, not in time: a node that was frozen itself has missed one.
-StaticSteps StaticMember::beat(const Around& around, const Counts& counts) {
+StaticSteps StaticMember::beat(const Around& around, const Counts& counts, io::TimePoint now) {
+  const auto nearly_silent =
+      rules_.heartbeat_interval * rules_.heartbeat_attempts - rules_.heartbeat_interval / 2;
+  if (now - std::exchange(last_beat_, now) >= nearly_silent) overslept_ = true;
   if (unanswered_ >= rules_.heartbeat_attempts)
-    return lose({Errc::unavailable, patience(), {}, 0}, true);
+    return lose({Errc::unavailable, patience(), {}, 0}, true, now);
   ++unanswered_;
   StaticSteps steps{{.kind = Kind::beat}};
   const bool watches = hosts() && (active(around.round) || joins(around.round));
@@ -198,6 +203,14 @@ StaticSteps StaticMember::beat(const Around& around, const Counts& counts) {
   for (auto& step : miss(missing, around))
     steps.push_back(std::move(step));
   return steps;
+}
+
+// The loss may be found before the heart that should have beaten long ago.
+void StaticMember::note_sleep(io::TimePoint now) {
+  const io::Duration interval = rules_.heartbeat_interval;
+  const auto nearly_silent =
+      std::max(interval * rules_.heartbeat_attempts - interval / 2, interval + interval / 2);
+  if (now - std::exchange(last_beat_, now) >= nearly_silent) overslept_ = true;
 }
 
 void StaticMember::look(const Counts& counts) {
@@ -254,8 +267,9 @@ StaticSteps StaticMember::concluded() {
   return {{.kind = Kind::end_barrier}};
 }
 
-StaticSteps StaticMember::lose(const Error& error, bool silent) {
+StaticSteps StaticMember::lose(const Error& error, bool silent, io::TimePoint now) {
   if (lost_) return {};
+  note_sleep(now);
   lost_ = error;
   lost_->message =
       fmt::format("the store of node rank 0 at {} is lost: {}", rules_.store, error.message);
@@ -275,8 +289,9 @@ StaticSteps StaticMember::last_words_over(const Around& around) {
   if (around.alarmed)
     return {{.kind = Kind::interrupt,
              .text = lost_->message + "; before that another node told of a failure"}};
-  // In the barrier a closed connection may be the job's good end.
-  if (around.round == RoundPhase::barrier && !silent_)
+  // In the barrier a closed connection may be the job's good end, but not for a node that the
+  // others have given up: it may have been frozen before it could listen to them.
+  if (around.round == RoundPhase::barrier && !silent_ && !overslept_)
     return {{.kind = Kind::end_barrier, .error = lost_}};
   if (!silent_ || !active(around.round)) return {{.kind = Kind::interrupt, .text = lost_->message}};
   // A host that was only frozen reads it when it wakes, so it does not end well either.

@@ -110,16 +110,16 @@ class StaticMember {
   // Node rank 0: all are there and are about to hear of their ranks, so the round will begin.
   void all_are_there() { handed_out_ = true; }
   StaticSteps ranks_failed(const Error& error);
-  StaticSteps began(const Assignment& made);
+  StaticSteps began(const Assignment& made, io::TimePoint now);
 
-  StaticSteps beat(const Around& around, const Counts& counts);
+  StaticSteps beat(const Around& around, const Counts& counts, io::TimePoint now);
   void beat_answered() { unanswered_ = 0; }
   void look(const Counts& counts);
   void told(const FailureRecord& record);
 
   StaticSteps barrier(const Result<void>& all);
   StaticSteps concluded();  // that there was no failure
-  StaticSteps lose(const Error& error, bool silent);
+  StaticSteps lose(const Error& error, bool silent, io::TimePoint now);
   StaticSteps last_words_over(const Around& around);
   // ended_well: the store had concluded so before.
   StaticSteps farewell_said(bool ended_well);
@@ -133,6 +133,7 @@ class StaticMember {
   bool joins(KeyValueRound::Phase round) const;
   std::string name(int node_rank) const;
   std::string patience() const;
+  void note_sleep(io::TimePoint now);
   StaticSteps seek();
   StaticSteps miss(const std::vector<std::pair<int, std::string>>& missing, const Around& around);
   StaticStep over(const std::string& why);
@@ -148,9 +149,11 @@ class StaticMember {
   bool handed_out_ = false;
   bool beats_ = false;
   bool told_over_ = false;
-  bool all_came_ = false;  // to the barrier
-  bool silent_ = false;    // nobody has closed the connection to the lost store
-  int unanswered_ = 0;     // heartbeats of this node
+  bool all_came_ = false;   // to the barrier
+  bool silent_ = false;     // nobody has closed the connection to the lost store
+  int unanswered_ = 0;      // heartbeats of this node
+  bool overslept_ = false;  // it did not run for so long that the others have given it up
+  io::TimePoint last_beat_{};
   Pulses pulses_;
   FreePlaces free_;
   std::vector<std::string> names_;  // of the nodes, as node rank 0 knows them

@@ -45,7 +45,7 @@ StaticMember member(int node_rank, std::vector<bool> ours = {true, true, true}) 
   node.opened(std::nullopt);
   EXPECT_EQ(kinds(node.join(kNow)), Kinds{Kind::agree});
   const bool all = std::find(ours.begin(), ours.end(), false) == ours.end();
-  EXPECT_EQ(kinds(node.began(made(std::move(ours)))), all ? Kinds{Kind::beat} : Kinds{});
+  EXPECT_EQ(kinds(node.began(made(std::move(ours)), kNow)), all ? Kinds{Kind::beat} : Kinds{});
   return node;
 }
 
@@ -67,7 +67,7 @@ StaticSteps miss_node_1(StaticMember& host, const StaticMember::Around& around) 
   StaticSteps steps;
   for (int turn = 0; turn < 4 && steps.size() < 2; ++turn) {
     host.beat_answered();
-    steps = host.beat(around, counts({{2, std::to_string(turn)}}));
+    steps = host.beat(around, counts({{2, std::to_string(turn)}}), kNow);
   }
   return steps;
 }
@@ -83,7 +83,7 @@ TEST(StaticMember, TheFirstRoundBeginsWhenAllHaveComeAndLaterOnesWhenTheHostSays
   EXPECT_EQ(guest.phase(), Phase::seeking);
   EXPECT_EQ(guest.gives_up_at(Round::none), kNow + 60s);
   EXPECT_EQ(kinds(guest.round_found({})), Kinds{Kind::agree});
-  EXPECT_TRUE(guest.began(made()).empty()) << "its heart beats already";
+  EXPECT_TRUE(guest.began(made(), kNow).empty()) << "its heart beats already";
 }
 
 TEST(StaticMember, BesideTorchrunThereAreNoNotes) {
@@ -105,10 +105,11 @@ TEST(StaticMember, ASilentNodeIsReplacedWhileThereAreRestarts) {
   EXPECT_EQ(host.pulses().since(1), 1);
   for (int turn = 0; turn < 5; ++turn) {
     host.beat_answered();
-    EXPECT_EQ(kinds(host.beat(kAgreeing, counts({{2, std::to_string(turn)}}))), Kinds{Kind::beat})
+    EXPECT_EQ(kinds(host.beat(kAgreeing, counts({{2, std::to_string(turn)}}), kNow)),
+              Kinds{Kind::beat})
         << "nobody is missed twice";
   }
-  host.began(made());
+  host.began(made(), kNow);
   EXPECT_TRUE(host.free().empty());
 }
 
@@ -130,12 +131,12 @@ TEST(StaticMember, ANodeThatGoesBeforeTheRoundBeginsMakesAnother) {
   EXPECT_EQ(opens[0].round, 2);
   EXPECT_EQ(opens[0].free.size(), 1U);
   host.beat_answered();
-  host.beat(kAgreeing, counts({{1, "1"}, {2, "x"}}));
+  host.beat(kAgreeing, counts({{1, "1"}, {2, "x"}}), kNow);
   EXPECT_FALSE(host.pulses().vacant(1));
   StaticSteps again;
   for (int turn = 0; turn < 2; ++turn) {
     host.beat_answered();
-    again = host.beat(kAgreeing, counts({{1, "1"}, {2, std::to_string(turn)}}));
+    again = host.beat(kAgreeing, counts({{1, "1"}, {2, std::to_string(turn)}}), kNow);
   }
   EXPECT_EQ(kinds(again), (Kinds{Kind::beat, Kind::say_void, Kind::start_over}));
 }
@@ -237,9 +238,9 @@ TEST(StaticMember, TheStoreDecidesWhetherAllEndedWell) {
 
 TEST(StaticMember, ALostStoreEndsTheRoundAfterTheLastWords) {
   StaticMember guest = member(1);
-  EXPECT_EQ(kinds(guest.lose({Errc::unavailable, "closed", {}, 0}, false)),
+  EXPECT_EQ(kinds(guest.lose({Errc::unavailable, "closed", {}, 0}, false, kNow)),
             (Kinds{Kind::end_beats, Kind::hear_out}));
-  EXPECT_TRUE(guest.lose({Errc::unavailable, "again", {}, 0}, false).empty());
+  EXPECT_TRUE(guest.lose({Errc::unavailable, "again", {}, 0}, false, kNow).empty());
   const auto steps = guest.last_words_over(kRunning);
   ASSERT_EQ(kinds(steps), Kinds{Kind::interrupt});
   EXPECT_EQ(steps[0].text, "the store of node rank 0 at m:1 is lost: closed");
@@ -249,24 +250,35 @@ TEST(StaticMember, ALostStoreEndsTheRoundAfterTheLastWords) {
 TEST(StaticMember, ALostStoreInTheBarrierMayBeTheGoodEnd) {
   const StaticMember::Around barrier{.round = Round::barrier};
   StaticMember guest = member(1);
-  guest.lose({Errc::unavailable, "closed", {}, 0}, false);
+  guest.lose({Errc::unavailable, "closed", {}, 0}, false, kNow);
   EXPECT_EQ(kinds(guest.last_words_over(barrier)), Kinds{Kind::end_barrier});
   StaticMember warned = member(1);
-  warned.lose({Errc::unavailable, "closed", {}, 0}, false);
+  warned.lose({Errc::unavailable, "closed", {}, 0}, false, kNow);
   EXPECT_EQ(kinds(warned.last_words_over({.round = Round::barrier, .alarmed = true})),
             Kinds{Kind::interrupt});
   StaticMember done = member(1);
   done.barrier({});
-  done.lose({Errc::unavailable, "closed", {}, 0}, false);
+  done.lose({Errc::unavailable, "closed", {}, 0}, false, kNow);
   EXPECT_FALSE(done.last_words_over(barrier)[0].error);
+}
+
+// The others have given it up meanwhile, and gone.
+TEST(StaticMember, ALostStoreInTheBarrierIsNoGoodEndAfterALongSleep) {
+  const StaticMember::Around barrier{.round = Round::barrier};
+  for (const bool long_sleep : {false, true}) {
+    StaticMember guest = member(1);
+    guest.lose({Errc::unavailable, "closed", {}, 0}, false, kNow + (long_sleep ? 2s : 1s));
+    EXPECT_EQ(kinds(guest.last_words_over(barrier)),
+              Kinds{long_sleep ? Kind::interrupt : Kind::end_barrier});
+  }
 }
 
 // Which wakes up later, and must not think that the job ended well.
 TEST(StaticMember, AFrozenHostIsToldBeforeAGuestGivesUp) {
   for (const bool ended_well : {false, true}) {
     StaticMember guest = member(1);
-    EXPECT_EQ(kinds(guest.beat(kRunning, nullptr)), Kinds{Kind::beat});
-    EXPECT_EQ(kinds(guest.beat(kRunning, nullptr)), (Kinds{Kind::end_beats, Kind::hear_out}));
+    EXPECT_EQ(kinds(guest.beat(kRunning, nullptr, kNow)), Kinds{Kind::beat});
+    EXPECT_EQ(kinds(guest.beat(kRunning, nullptr, kNow)), (Kinds{Kind::end_beats, Kind::hear_out}));
     EXPECT_EQ(kinds(guest.last_words_over({.round = Round::barrier})), Kinds{Kind::say_farewell});
     EXPECT_EQ(guest.phase(), Phase::losing);
     EXPECT_EQ(kinds(guest.farewell_said(ended_well)),
@@ -278,7 +290,7 @@ TEST(StaticMember, AFrozenHostIsToldBeforeAGuestGivesUp) {
 TEST(StaticMember, AnAnsweredHeartGoesOn) {
   StaticMember guest = member(1);
   for (int turn = 0; turn < 5; ++turn) {
-    EXPECT_EQ(kinds(guest.beat(kRunning, nullptr)), Kinds{Kind::beat});
+    EXPECT_EQ(kinds(guest.beat(kRunning, nullptr, kNow)), Kinds{Kind::beat});
     guest.beat_answered();
   }
 }
