@@ -332,12 +332,11 @@ void Etcd3Backend::leave_as_leader(Departure how) {
     facts_.good = how != Departure::failed;
     facts_.why = facts_.good ? "the job is done" : "the job has failed";
   }
-  const std::weak_ptr<const bool> life = life_;
-  election_->store_facts(facts_, [this, life](const Result<void>&) {
-    if (life.expired() || !server_) return;
-    // In the next turn: end_lead() destroys the server that calls here.
-    server_->when_empty([this] { turn_.start({}, [this] { end_lead(); }); });
-  });
+  election_->store_facts(facts_, calls_([this](const Result<void>&) {
+                           if (!server_) return;
+                           // In the next turn: end_lead() destroys the server that calls here.
+                           server_->when_empty([this] { turn_.start({}, [this] { end_lead(); }); });
+                         }));
 }
 
 // Gives back what is left of the lead and the lease. Later calls do nothing: leave() is answered
@@ -349,14 +348,8 @@ void Etcd3Backend::end_lead() {
   server_.reset();
   const auto done = std::exchange(leave_done_, nullptr);
   if (!done) return;
-  if (!election_ || lost_)
-    return loop_.post([life = std::weak_ptr<const bool>(life_), done] {
-      if (!life.expired()) done({});
-    });
-  const std::weak_ptr<const bool> life = life_;
-  election_->resign([life, done](const Result<void>&) {
-    if (!life.expired()) done({});
-  });
+  if (!election_ || lost_) return loop_.post(calls_([done] { done({}); }));
+  election_->resign(calls_([done](const Result<void>&) { done({}); }));
 }
 
 std::string Etcd3Backend::staying_for() const {

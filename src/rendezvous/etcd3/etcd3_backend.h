@@ -8,6 +8,7 @@
 // would never say so again, and whether the job is over.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "io/loop.h"
 #include "rendezvous/backend.h"
 #include "rendezvous/etcd/etcd_access.h"
@@ -91,7 +92,7 @@ class Etcd3Backend : public Backend {
   Done<void> leave_done_;
   io::Timer turn_;
   io::Timer again_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::etcd3

@@ -152,10 +152,10 @@ void Etcd3Client::with_token(std::function<void(Status)> then) {
       token_ = reply->token;
     }
     const auto waiting = std::exchange(want_token_, {});
-    const std::weak_ptr<const bool> life = life_;
+    const auto here = calls_.witness();
     for (const auto& call : waiting) {
       call(outcome);
-      if (life.expired()) return;
+      if (here.gone()) return;
     }
   });
 }

@@ -5,6 +5,7 @@
 // destroyed client never calls back. Watches must go before their client.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/loop.h"
 #include "rendezvous/etcd/etcd_access.h"
@@ -75,7 +76,7 @@ class Etcd3Client {
   bool asking_token_ = false;
   std::deque<std::function<void(Status)>> want_token_;
   std::set<Etcd3Watch*> watches_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
   std::unique_ptr<etcd::EtcdTransport> transport_;  // goes first: its callbacks are ours
 };
 
@@ -118,7 +119,7 @@ class Etcd3Watch {
   std::string line_;  // begun and not ended
   io::Timer retry_;
   std::chrono::milliseconds pause_{0};
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::etcd3

@@ -35,9 +35,7 @@ Etcd3Watch::~Etcd3Watch() {
 }
 
 void Etcd3Watch::open() {
-  const std::weak_ptr<const bool> life = life_;
-  client_.with_token([this, life](const Status& ready) {
-    if (life.expired()) return;
+  client_.with_token(calls_([this](const Status& ready) {
     if (!ready) return again(ready.error());
     line_.clear();
     status_ = 0;
@@ -60,7 +58,7 @@ void Etcd3Watch::open() {
                                                  0});
                             take(line_);  // a refusal needs no end of line
                           }});
-  });
+  }));
 }
 
 void Etcd3Watch::moved() {
@@ -89,12 +87,12 @@ bool Etcd3Watch::take(std::string_view line) {
     again(std::move(reply).error().within(what));
     return false;
   }
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   if (!reply->events.empty()) {
     for (const Etcd3Event& event : reply->events)
       next_ = std::max(next_, event.kv.mod_revision + 1);
     if (const auto call = handlers_.events) call(reply->events);
-    if (life.expired()) return false;
+    if (here.gone()) return false;
   }
   if (!reply->canceled) {
     pause_ = kFirstPause;

@@ -249,14 +249,13 @@ void HubServer::pump() {
 }
 
 void HubServer::ask_permission(const PermitRequest& request) {
-  settings_.permit(request, [this, life = std::weak_ptr<const bool>(life_),
-                             round = request.round](const Status& permitted) {
-    if (life.expired()) return;
-    if (!permitted)
-      return shut_down("the host of the rendezvous gives up: " + permitted.error().message);
-    coordinator_.permit(round, io::Clock::now());
-    pump();
-  });
+  settings_.permit(
+      request, calls_([this, round = request.round](const Status& permitted) {
+        if (!permitted)
+          return shut_down("the host of the rendezvous gives up: " + permitted.error().message);
+        coordinator_.permit(round, io::Clock::now());
+        pump();
+      }));
 }
 
 void HubServer::arm() {

@@ -2,6 +2,7 @@
 // coordinator behind it. Any agent may hold one; which one does is not decided here.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/fd.h"
 #include "io/loop.h"
@@ -93,7 +94,7 @@ class HubServer {
   std::set<std::string> told_;  // what was logged already, and of whom
   Counts counts_;
   std::function<void()> when_empty_;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 }  // namespace lockstep::rendezvous::hub

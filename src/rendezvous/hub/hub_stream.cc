@@ -61,9 +61,9 @@ void HubStream::flush() {
 
 void HubStream::on_event(int ready) {
   if ((ready & io::kReadable) == 0) return flush();
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   receive();
-  if (!life.expired() && (ready & io::kWritable) != 0) flush();
+  if (!here.gone() && (ready & io::kWritable) != 0) flush();
 }
 
 void HubStream::receive() {
@@ -73,10 +73,10 @@ void HubStream::receive() {
   if (got < 0) return end(fail_sys("the connection broke", errno).value());
   if (got == 0) return end({Errc::unavailable, "the connection was closed", {}, ECONNRESET});
   heard_ = true;
-  const std::weak_ptr<const bool> life = life_;
+  const auto here = calls_.witness();
   if (events_.bytes) events_.bytes();
   std::string_view chunk(buffer.data(), static_cast<std::size_t>(got));
-  while (!life.expired()) {
+  while (!here.gone()) {
     Frame frame;
     const auto step = reader_.next(chunk, frame);
     if (step == FrameReader::Step::more) return;

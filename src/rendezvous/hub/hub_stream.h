@@ -2,6 +2,7 @@
 // FrameReader. Nothing calls back inside send(); the stream may be destroyed in any callback.
 #pragma once
 
+#include "base/callback_scope.h"
 #include "base/error.h"
 #include "io/fd.h"
 #include "io/loop.h"
@@ -58,7 +59,7 @@ class HubStream {
   std::size_t unsent_ = 0;  // of all
   bool heard_ = false;
   bool writable_ = true;
-  std::shared_ptr<const bool> life_ = std::make_shared<bool>(true);
+  CallbackScope calls_;
 };
 
 // Who speaks, by its first bytes.
