@@ -12,8 +12,8 @@
 namespace lockstep::io {
 namespace {
 
-// A look-up that was cut off sooner says nothing about the name.
-constexpr std::chrono::milliseconds kBriefLookup(1000);
+// A look-up or an attempt that was cut off sooner says nothing about the name or the address.
+constexpr std::chrono::milliseconds kBrief(1000);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ DialCourse::Step DialCourse::not_found(Error error, TimePoint now) {
 
 DialCourse::Step DialCourse::look_up_expired(TimePoint now) {
   // An earlier round's error says more than a look-up that had no time.
-  if (error_ && now - round_since_ < kBriefLookup) return failed(Error(*error_), false, now);
+  if (error_ && now - round_since_ < kBrief) return failed(Error(*error_), false, now);
   return failed(
       {Errc::timeout, fmt::format("the look-up of '{}' does not end", printable(host_)), {}, 0},
       false, now);
@@ -58,7 +58,10 @@ DialCourse::Step DialCourse::failed(Error error, bool answered, TimePoint now) {
   if (!refused) refused_since_.reset();
   if (refused && !refused_since_) refused_since_ = now;
   answered_ = answered_ || answered;
-  if (!refused || !(answered_ || answered_before_)) note(std::move(error));
+  // What an earlier attempt met says more than that the last one had no time.
+  const bool hasty =
+      error.code == Errc::timeout && allowed_ < kBrief && error_.has_value() && !rules_.once;
+  if (!hasty && (!refused || !(answered_ || answered_before_))) note(std::move(error));
   return next(now);
 }
 
@@ -77,8 +80,8 @@ DialCourse::Step DialCourse::next(TimePoint now) {
   const Duration left = std::max(until_ - now, Duration(0));
   // An address that does not answer must leave time for those after it, if there is no other round.
   const Duration share = rules_.once ? left / rest : left;
-  return {Step::What::connect,
-          std::clamp(share, rules_.least_for_address, rules_.most_for_address)};
+  allowed_ = std::clamp(share, rules_.least_for_address, rules_.most_for_address);
+  return {Step::What::connect, allowed_};
 }
 
 DialCourse::Step DialCourse::pause_or_give_up(TimePoint now) {

@@ -73,6 +73,7 @@ class DialCourse {
   TimePoint round_since_{};
   std::vector<std::string> addresses_;
   std::size_t next_ = 0;  // the address after the one under way
+  Duration allowed_{};    // of the attempt under way
   Duration pause_;
   std::optional<TimePoint> refused_since_;
   bool answered_ = false;         // in this round

@@ -195,6 +195,20 @@ TEST(DialCourse, ALookUpWithoutTimeSaysLessThanWhatWasMetBefore) {
 }
 
 // A hub of another job says more than the second address of "localhost", where nobody listens.
+TEST(DialCourse, ALastAttemptWithoutTimeSaysLessThanWhatWasMetBefore) {
+  DialRules brief = rules(milliseconds(150));
+  brief.last_round = milliseconds(20);
+  Trip trip(brief);
+  trip.round({"h"});
+  trip.now += milliseconds(130 - 20);
+  EXPECT_EQ(trip.fails(refused("closed during the greeting"), true).what, What::pause);
+  trip.now += milliseconds(20);
+  EXPECT_EQ(trip.round({"h"}).time, milliseconds(20));
+  trip.now += milliseconds(20);
+  EXPECT_EQ(trip.fails(other("no answer")).what, What::give_up);
+  EXPECT_EQ(trip.said(), "closed during the greeting");
+}
+
 TEST(DialCourse, WhatAnAddressAnswersOutweighsRefusalsOfOthers) {
   Trip trip(rules());
   trip.round({"a", "b"});

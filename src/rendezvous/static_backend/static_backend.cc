@@ -31,8 +31,7 @@ StaticRules rules_of(const StaticSettings& settings) {
 }  // namespace
 
 StaticBackend::StaticBackend(io::Loop& loop, StaticSettings settings)
-    : loop_(loop),
-      settings_(std::move(settings)),
+    : settings_(std::move(settings)),
       names_(settings_.run_id),
       identity_(random_uuid4()),
       member_(rules_of(settings_)),

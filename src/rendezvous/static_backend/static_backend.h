@@ -61,7 +61,6 @@ class StaticBackend : public Backend {
   void part();
   StaticMember::Counts counts();
 
-  io::Loop& loop_;
   StaticSettings settings_;
   StaticKeys names_;
   std::string identity_;  // of this agent, as a place's claim has it
