@@ -201,7 +201,7 @@ TEST(DialCourse, ALastAttemptWithoutTimeSaysLessThanWhatWasMetBefore) {
   Trip trip(brief);
   trip.round({"h"});
   trip.now += milliseconds(130 - 20);
-  EXPECT_EQ(trip.fails(refused("closed during the greeting"), true).what, What::pause);
+  EXPECT_EQ(trip.fails(refused("closed during the greeting")).what, What::pause);
   trip.now += milliseconds(20);
   EXPECT_EQ(trip.round({"h"}).time, milliseconds(20));
   trip.now += milliseconds(20);
