@@ -198,13 +198,14 @@ def test_the_others_end_when_the_store_host_is_gone(job, hosts, backend):
     hosts.none_left()
 
 
-# The host that all met at cannot be heard: it misses the others as they miss it.
+# The host that all met at cannot be heard: it misses the others as they miss it. Without --no-replacement it would wait
+# for new ones in their place (test_nodes_replaced.py).
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_static_job_ends_when_its_first_host_cannot_be_heard(job, hosts, fault):
     a, b, c = hosts(3)
     job = job("static", "3")
     for rank, host in enumerate((a, b, c)):
-        job.start(host, options=("--node-rank", rank))
+        job.start(host, options=("--node-rank", rank, "--no-replacement"))
     job.goes_on_with(a, b, c)
     since = time.monotonic()
     FAULTS[fault](a)

@@ -124,13 +124,14 @@ mount -t proc proc "$1/root/proc"
 cp "$3" "$1/root/lockstep.deb"
 cp "$4" "$1/root/train.py"
 exec chroot "$1/root" sh -ec '
+  find / -xdev -name "*lockstep*" | sort >/before
   dpkg -i /lockstep.deb
   dpkg -V lockstep
   lockstep --version
   lockstep run --standalone --nproc-per-node 2 /train.py
   PATH=/usr/lib/lockstep:$PATH torchrun --standalone --nproc-per-node 2 /train.py
   dpkg -P lockstep
-  ! find / -xdev -name "*lockstep*" -not -name lockstep.deb | grep .'
+  find / -xdev -name "*lockstep*" | sort | diff /before -'
 """
 
 
