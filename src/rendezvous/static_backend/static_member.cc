@@ -182,9 +182,7 @@ StaticSteps StaticMember::began(const Assignment& made, io::TimePoint now) {
 
 // Counted in beats and looks, not in time: a node that was frozen itself has missed one.
 StaticSteps StaticMember::beat(const Around& around, const Counts& counts, io::TimePoint now) {
-  const auto nearly_silent =
-      rules_.heartbeat_interval * rules_.heartbeat_attempts - rules_.heartbeat_interval / 2;
-  if (now - std::exchange(last_beat_, now) >= nearly_silent) overslept_ = true;
+  note_sleep(now);
   if (unanswered_ >= rules_.heartbeat_attempts)
     return lose({Errc::unavailable, patience(), {}, 0}, true, now);
   ++unanswered_;

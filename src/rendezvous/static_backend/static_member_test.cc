@@ -273,6 +273,20 @@ TEST(StaticMember, ALostStoreInTheBarrierIsNoGoodEndAfterALongSleep) {
   }
 }
 
+TEST(StaticMember, ABeatOnTimeIsNoLongSleepHoweverImpatientTheOthersAre) {
+  StaticRules impatient = rules(1);
+  impatient.heartbeat_attempts = 1;
+  StaticMember guest(impatient);
+  guest.opened(std::nullopt);
+  guest.join(kNow);
+  guest.began(made(), kNow);
+  guest.beat_answered();
+  EXPECT_EQ(kinds(guest.beat(kRunning, nullptr, kNow + 1s)), Kinds{Kind::beat});
+  guest.beat_answered();
+  guest.lose({Errc::unavailable, "closed", {}, 0}, false, kNow + 1s);
+  EXPECT_EQ(kinds(guest.last_words_over({.round = Round::barrier})), Kinds{Kind::end_barrier});
+}
+
 // Which wakes up later, and must not think that the job ended well.
 TEST(StaticMember, AFrozenHostIsToldBeforeAGuestGivesUp) {
   for (const bool ended_well : {false, true}) {
