@@ -50,7 +50,7 @@ StaticMember member(int node_rank, std::vector<bool> ours = {true, true, true}) 
 }
 
 // What the guests have counted; those that are not in it have stopped at 1.
-StaticMember::Counts counts(std::map<int, std::string> alive) {
+StaticMember::Counts counts(const std::map<int, std::string>& alive) {
   return [alive](int rank, std::int64_t since) -> std::optional<std::string> {
     const auto at = alive.find(rank);
     if (at != alive.end()) return at->second;
