@@ -37,7 +37,8 @@ def start_to_exit():
     ours = [LOCKSTEP, "run", "--nproc-per-node", "2", "--no-python", "/bin/true"]
     floor = [str(BUILD / "bench/bench_floor"), "2", "/bin/true"]
     a, b, ratio = pairs(200, ours, floor)
-    rows = [("2 x /bin/true, start to exit", f"{a:.2f} ms", f"C floor {b:.2f} ms", f"{ratio:.2f} x the floor", "at most 2.2 x")]
+    rows = [("2 x /bin/true, start to exit", f"{a:.2f} ms", f"C floor {b:.2f} ms", f"{ratio:.2f} x the floor",
+             "at most 2.2 x")]
     bare = [*ours[:2], "--isolation", "none", *ours[2:]]
     guarded, unguarded, _ = pairs(200, ours, bare)
     rows.append(("the same with --isolation auto", f"{guarded:.2f} ms", f"with none {unguarded:.2f} ms",
@@ -59,7 +60,8 @@ def tree(pid):
 
 
 def memory_kb(pid):
-    """PSS, which counts a shared page once for all who have it, and the anonymous part of it, which nobody can take back."""
+    """PSS, which counts a shared page once for all who have it, and the anonymous part of it, which nobody
+    can take back."""
     text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
     return [int(re.search(rf"^{name}:\s+(\d+)", text, re.M).group(1)) for name in ("Pss", "Pss_Anon")]
 
@@ -97,8 +99,8 @@ def memory():
     each = memory_of([LOCKSTEP, "run"], 8, lambda pid: [memory_kb(p) for p in tree(pid)])
     ours = sum(pss for pss, _ in each) / 1024
     anonymous = sum(part for _, part in each) / 1024
-    rows = [("memory of agent and guardian, 8 workers running", f"{ours:.1f} MB PSS", f"{anonymous:.2f} MB of it anonymous",
-             f"{len(each)} processes", "at most 4.6 MB")]
+    rows = [("memory of agent and guardian, 8 workers running", f"{ours:.1f} MB PSS",
+             f"{anonymous:.2f} MB of it anonymous", f"{len(each)} processes", "at most 4.6 MB")]
     if have_peer():
         theirs = memory_of(PEER, 8, lambda pid: memory_kb(pid)[0]) / 1024
         rows.append(("the same, torchrun 2.6", f"{theirs:.0f} MB PSS", "", f"{theirs / ours:.0f} x", ""))

@@ -40,7 +40,8 @@ def once(backend, victim):
                 endpoint = f"{keeper.addr}:2379"
             runs = []
             for node in nodes:
-                runs.append(node.start("--nnodes", f"{NODES // 2}:{NODES}", "--rdzv-backend", backend, "--rdzv-id", "lost",
+                runs.append(node.start("--nnodes", f"{NODES // 2}:{NODES}", "--rdzv-backend", backend,
+                                       "--rdzv-id", "lost",
                                        "--rdzv-endpoint", endpoint, "--no-python", "/bin/sh", "-c", WORKER))
                 if backend == "etcd3" and node is nodes[0]:  # node 0 shall lead
                     harness.until(lambda: "could join" in runs[0].err(), 20, "node 0 leads")
@@ -67,7 +68,8 @@ def main():
     for backend, victim, what, goal in (("lockstep", 5, "lockstep", "1.5 s"), ("etcd3", 5, "etcd3", "5 s"),
                                         ("etcd3", 0, "etcd3, node 0, which leads", "5 s")):
         times = [once(backend, victim) for _ in range(3)]
-        print(f"| {what} | {statistics.median(times):.2f} s | {max(times):.2f} s of {len(times)} | {goal} |", flush=True)
+        print(f"| {what} | {statistics.median(times):.2f} s | {max(times):.2f} s of {len(times)} | {goal} |",
+              flush=True)
     print()
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The rendezvous: two nodes from start to exit, thousands of agents, failures. Prints markdown; `./dev bench` collects it.
+"""The rendezvous: two nodes from start to exit, thousands of agents, failures. Prints markdown;
+`./dev bench` collects it.
 
 Every ratio comes from runs taken in turn on the same machine. torchrun and PyTorch's own rendezvous handlers are
 PyTorch 2.6's from the peers folder (./dev peers).
@@ -60,7 +61,8 @@ def start_to_exit():
     for backend, goal in (("lockstep", 2), ("c10d", 3)):
         a, b, ratio = pairs(100, two(backend), one)
         ours[backend] = a
-        rows.append((f"2 nodes x /bin/true, {backend}", f"{a:.2f} ms", f"one node {b:.2f} ms", f"{ratio:.2f} x", f"at most {goal} x"))
+        rows.append((f"2 nodes x /bin/true, {backend}", f"{a:.2f} ms", f"one node {b:.2f} ms", f"{ratio:.2f} x",
+                     f"at most {goal} x"))
     theirs = two_torchruns()
     rows.append(("the same, torchrun 2.6, c10d", f"{theirs:.0f} ms", f"lockstep {ours['lockstep']:.2f} ms",
                  f"{theirs / ours['lockstep']:.0f} x slower", "at least 50 x"))
@@ -79,7 +81,8 @@ def simulate(*args, runs=5, sim="hub_sim"):
 
 def handlers(count):
     env = {**os.environ, **PATCH, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    out = subprocess.run([TRIXIE, str(ROOT / "tests/support/handlers.py"), str(count)], env=env, capture_output=True, text=True, timeout=120)
+    out = subprocess.run([TRIXIE, str(ROOT / "tests/support/handlers.py"), str(count)], env=env, capture_output=True,
+                         text=True, timeout=120)
     return float(out.stdout.splitlines()[-1]) * 1e3
 
 
@@ -89,7 +92,8 @@ def scale():
     for count in (8, 32, 64, 512, 4096):
         result = simulate("--agents", str(count))
         ours[count] = result["ranks_ms"]
-        rows.append((count, f"{result['ranks_ms']:.1f} ms", f"{result['messages_per_agent']:.1f}", "2 s at 4,096; at most 4 messages"))
+        rows.append((count, f"{result['ranks_ms']:.1f} ms", f"{result['messages_per_agent']:.1f}",
+                     "2 s at 4,096; at most 4 messages"))
     table(("agents, lockstep", "all have their ranks after", "messages an agent, the greeting included", "goal"), rows)
     c10d = {}
     rows = []
@@ -99,14 +103,16 @@ def scale():
         c10d[count] = result["ranks_ms"]
         rows.append((count, f"{result['ranks_ms']:.0f} ms", f"{result['ranks_requests'] / count:.0f}",
                      f"{result['ranks_host_cpu_ms']:.0f} ms", f"at most {goals[count]}" if count in goals else ""))
-    table(("agents, our c10d", "all have their ranks after", "requests an agent", "the host's processor time", "goal"), rows)
+    table(("agents, our c10d", "all have their ranks after", "requests an agent", "the host's processor time", "goal"),
+          rows)
     theirs = {}
     rows = []
     for count in (8, 32, 64):
         theirs[count] = statistics.median(handlers(count) for _ in range(3))
         rows.append((count, f"{theirs[count]:.0f} ms", f"{theirs[count] / ours[count]:.0f} x",
                      f"{theirs[count] / c10d[count]:.0f} x"))
-    table(("handlers of PyTorch 2.6, threads, c10d", "all have their ranks after", "lockstep is faster by", "our c10d by"), rows)
+    table(("handlers of PyTorch 2.6, threads, c10d", "all have their ranks after", "lockstep is faster by",
+           "our c10d by"), rows)
     draw({"lockstep": ours, "our c10d": c10d, "torchrun 2.6 (c10d handlers)": theirs})
     print("![seconds until all agents have their ranks](rendezvous/curve.svg)\n")
     result = simulate("--agents", "64", "--fail", runs=20)
@@ -123,11 +129,13 @@ def draw(curves):
         return left + (math.log10(count) - math.log10(8)) / (math.log10(4096) - math.log10(8)) * (width - left - 20)
     def y(ms):
         return height - bottom - (math.log10(ms) - 0) / 4 * (height - bottom - 20)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+             'font-family="sans-serif" font-size="12">',
              f'<rect width="{width}" height="{height}" fill="white"/>']
     for power, name in ((0, "1 ms"), (1, "10 ms"), (2, "100 ms"), (3, "1 s"), (4, "10 s")):
         at = y(10 ** power)
-        parts.append(f'<path d="M{left} {at:.1f}H{width - 20}" stroke="#ddd"/><text x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{name}</text>')
+        parts.append(f'<path d="M{left} {at:.1f}H{width - 20}" stroke="#ddd"/>'
+                     f'<text x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{name}</text>')
     for count in sorted(set().union(*curves.values())):
         parts.append(f'<text x="{x(count):.1f}" y="{height - bottom + 18}" text-anchor="middle">{count}</text>')
     parts.append(f'<text x="{(left + width) / 2:.0f}" y="{height - 12}" text-anchor="middle">agents</text>')
@@ -137,7 +145,8 @@ def draw(curves):
         for count, ms in points.items():
             parts.append(f'<circle cx="{x(count):.1f}" cy="{y(max(ms, 1)):.1f}" r="3" fill="{colour}"/>')
         last = max(points)
-        parts.append(f'<text x="{x(last) - 6:.1f}" y="{y(max(points[last], 1)) - 10:.1f}" text-anchor="end" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{x(last) - 6:.1f}" y="{y(max(points[last], 1)) - 10:.1f}" '
+                     f'text-anchor="end" fill="{colour}">{name}</text>')
     CURVE.write_text("\n".join(parts) + "\n</svg>\n")
 
 

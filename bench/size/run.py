@@ -22,7 +22,8 @@ NAMES = {"libcrypto.a": "OpenSSL: libcrypto", "CRYPTO.a": "OpenSSL: libcrypto", 
 
 
 def link_with_map(folder):
-    commands = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "lockstep"], check=True, capture_output=True, text=True)
+    commands = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "lockstep"], check=True, capture_output=True,
+                              text=True)
     command = commands.stdout.splitlines()[-1].removeprefix(": && ").removesuffix(" && :")
     words = shlex.split(command)
     out = pathlib.Path(folder) / "lockstep"
@@ -36,7 +37,8 @@ def part_of(file):
     name = re.sub(r"\(.*", "", file).rsplit("/", 1)[-1]
     room = re.fullmatch(r"liblockstep_(\w+)\.a", name)
     if room or name.endswith(".cc.o"):
-        return "our " + (room.group(1).replace("rendezvous_", "rendezvous/") if room else "cli").replace("cli_options", "cli").replace("cli_commands", "cli")
+        name = room.group(1).replace("rendezvous_", "rendezvous/") if room else "cli"
+        return "our " + name.replace("cli_options", "cli").replace("cli_commands", "cli")
     return NAMES.get(name, "gcc's runtime")
 
 
@@ -52,7 +54,8 @@ def weigh(path):
         if depth == 0:
             section = what
         elif depth == 8 and not section.startswith(UNLOADED):
-            kind = "code" if section == ".text" else "unwinding" if section in (".eh_frame", ".gcc_except_table") else "data"
+            unwinding = section in (".eh_frame", ".gcc_except_table")
+            kind = "code" if section == ".text" else "unwinding" if unwinding else "data"
             parts[part_of(what.split(":(")[0])][kind] += size
     return parts
 

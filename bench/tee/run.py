@@ -81,7 +81,8 @@ def main():
                 shutil.rmtree(where)
             rates[name].append(total / 1e6 / took)
     ratio = statistics.median(rates["lockstep"]) / statistics.median(rates["tee"])
-    print(f"| {options.gb:g} GB to files in {options.dir} and a discarding reader | MB/s, median | each round |\n|---|---|---|")
+    print(f"| {options.gb:g} GB to files in {options.dir} and a discarding reader | MB/s, median | each round |\n"
+          "|---|---|---|")
     labels = {"tee": "tee, one stream", "lockstep": f"lockstep run -t 3, {WORKERS} workers"}
     for name, values in rates.items():
         print(f"| {labels[name]} | {statistics.median(values):.0f} | {', '.join(f'{value:.0f}' for value in values)} |")

@@ -59,7 +59,8 @@ class Fault:
 
     def __str__(self):
         lasting = f" for {self.seconds:.1f} s" if self.kind in ("agent stop", "link cut") else ""
-        return f"{self.kind}{' with guardian' if self.kind == 'agent kill' and self.both else ''} on node{self.host}{lasting}"
+        guardian = " with guardian" if self.kind == "agent kill" and self.both else ""
+        return f"{self.kind}{guardian} on node{self.host}{lasting}"
 
 
 def make_plan(seed, faults, hosts, longest_cut):
@@ -96,7 +97,8 @@ class Training:
 
     def workers(self):
         """What each said of itself when it started; until when it lived, look_for_the_dead() knows."""
-        return [{**line, "gone": self.gone.get(line["life"])} for line in self.lines("events") if line["what"] == "start"]
+        return [{**line, "gone": self.gone.get(line["life"])} for line in self.lines("events")
+                if line["what"] == "start"]
 
     def broken_rules(self):
         """For a job of which only the workers' side is recorded."""
@@ -146,7 +148,8 @@ class Node:
                 argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 continue
-            if b"toy_training.py" in argv and b"python3\0" in argv.split(b"toy_training.py")[0] and b"--nnodes" not in argv:
+            before, script, _ = argv.partition(b"toy_training.py")
+            if script and b"python3\0" in before and b"--nnodes" not in argv:
                 found.append(pid)
         return sorted(found)
 
@@ -177,11 +180,13 @@ class Chaos:
 
     def start(self, host, **env):
         token = uuid.uuid4().hex
-        self.facts.agents.append({"agent": f"err.{token}", "host": host.name, "at": time.monotonic(), "ended": None, "rc": None})
-        return host.start("--nnodes", f"{self.min_nodes}:{len(self.hosts.all)}", "--nproc-per-node", 1, "--max-restarts",
+        self.facts.agents.append({"agent": f"err.{token}", "host": host.name, "at": time.monotonic(), "ended": None,
+                                  "rc": None})
+        return host.start("--nnodes", f"{self.min_nodes}:{len(self.hosts.all)}", "--nproc-per-node", 1,
+                          "--max-restarts",
                           MAX_RESTARTS, "--restart-backoff", 0, "--rdzv-backend", self.backend, "--rdzv-endpoint",
-                          "node0:29400", "--rdzv-id", f"chaos-{self.seed}", "--rdzv-conf", self.conf, SCRIPTS / "toy_training.py",
-                          self.training.folder, self.step_ms, token=token,
+                          "node0:29400", "--rdzv-id", f"chaos-{self.seed}", "--rdzv-conf", self.conf,
+                          SCRIPTS / "toy_training.py", self.training.folder, self.step_ms, token=token,
                           env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **env})
 
     # --- what goes on all the time
@@ -276,7 +281,8 @@ class Chaos:
         elif fault.kind == "agent stop":
             send(agent, signal.SIGSTOP)
             self.troubled_by(node, fault, now, now + fault.seconds)
-            self.ends.append((node.trouble_ends, f"     {node.host}: agent goes on", lambda: send(agent, signal.SIGCONT)))
+            self.ends.append((node.trouble_ends, f"     {node.host}: agent goes on",
+                              lambda: send(agent, signal.SIGCONT)))
         else:
             node.host.cut()
             self.troubled_by(node, fault, now, now + fault.seconds)
@@ -313,7 +319,8 @@ class Chaos:
         self.wrong += chaos_oracle.judge(self.all_facts())
         rounds = {(step["round"], step["master"]) for step in self.training.steps()}
         self.say(f"{self.training.last()} steps in {len(rounds)} rounds, {self.starts} agents started, longest time "
-                 f"without a step {self.longest[0]:.2f} s (before step {self.longest[1]}), {len(self.wrong)} things wrong")
+                 f"without a step {self.longest[0]:.2f} s (before step {self.longest[1]}), "
+                 f"{len(self.wrong)} things wrong")
         for line in self.wrong:
             self.say(f"WRONG {line}")
         return self.wrong

@@ -77,7 +77,8 @@ def may_give_up(facts, agent):
 # --- rounds, ranks, restarts
 
 def meetings(facts):
-    """Those that met at one store in one round. A store lives in the agent of its rank 0; a later one may get its port."""
+    """Those that met at one store in one round. A store lives in the agent of its rank 0; a later one may get
+    its port."""
     began = {agent["agent"]: agent["at"] for agent in facts.agents}
     hosting = {}  # address -> when the agents whose store it was began
     for worker in facts.workers:
@@ -145,7 +146,8 @@ def restart_counts(facts):
             continue
         before = last.get(of[workers[0]["agent"]])
         if before is not None and counts[0] < before["restarts"]:
-            yield f"the restart count went back: {before['restarts']} in round {before['round']}, {counts[0]} in round {number}"
+            yield (f"the restart count went back: {before['restarts']} in round {before['round']}, "
+                   f"{counts[0]} in round {number}")
         last[of[workers[0]["agent"]]] = workers[0]
 
 
@@ -170,8 +172,10 @@ def generations_at_once(facts):
     for (old, older), (new, newer) in combinations(sorted(members.items()), 2):
         began = newer[0]["at"]
         left = [worker for worker in older if gone(facts, worker) > began]
-        if left and not any(agent["host"] == facts.hosting and older[0]["at"] < agent["at"] <= began for agent in facts.agents):
-            yield f"two jobs at once: generation {new} began at {began:.2f} beside generation {old}, whose host was not replaced"
+        if left and not any(agent["host"] == facts.hosting and older[0]["at"] < agent["at"] <= began
+                            for agent in facts.agents):
+            yield (f"two jobs at once: generation {new} began at {began:.2f} beside generation {old}, "
+                   "whose host was not replaced")
         for worker in left:
             limit = patience(facts, worker["host"], began)
             if gone(facts, worker) > limit:
@@ -187,7 +191,8 @@ def patience(facts, host, since):
     """A stopped agent notices nothing."""
     limit = since + facts.detection + SLACK
     for trouble in sorted(facts.troubles, key=lambda trouble: trouble["at"]):
-        if trouble["host"] == host and trouble["kind"] == "agent stop" and trouble["until"] > since and trouble["at"] < limit:
+        stopped = trouble["host"] == host and trouble["kind"] == "agent stop"
+        if stopped and trouble["until"] > since and trouble["at"] < limit:
             limit = max(limit, trouble["until"] + facts.detection + SLACK)
     return limit
 

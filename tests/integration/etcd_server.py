@@ -33,19 +33,21 @@ class Member:
     def start(self):
         scheme = "https" if self.cluster.tls else "http"
         argv = ["etcd", "--name", self.name, "--data-dir", self.folder, "--enable-v2", "--log-level", "warn",
-                "--listen-client-urls", f"{scheme}://{self.place}", "--advertise-client-urls", f"{scheme}://{self.place}",
+                "--listen-client-urls", f"{scheme}://{self.place}",
+                "--advertise-client-urls", f"{scheme}://{self.place}",
                 "--listen-peer-urls", f"http://127.0.0.1:{self.peer}",
                 "--initial-advertise-peer-urls", f"http://127.0.0.1:{self.peer}",
                 "--initial-cluster", ",".join(f"{m.name}=http://127.0.0.1:{m.peer}" for m in self.cluster.members),
                 *self.cluster.tls]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([str(part) for part in argv], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                            preexec_fn=kill_with_parent)
+            self.process = subprocess.Popen([str(part) for part in argv], stdout=log, stderr=log,
+                                            stdin=subprocess.DEVNULL, preexec_fn=kill_with_parent)
 
     def ready(self):
         def healthy():
             assert self.process.poll() is None, read(self.log)[-3000:]
-            argv = ["etcdctl", "--endpoints", self.place, "--command-timeout", "2s", *self.cluster.ctl_tls, "endpoint", "health"]
+            argv = ["etcdctl", "--endpoints", self.place, "--command-timeout", "2s", *self.cluster.ctl_tls, "endpoint",
+                    "health"]
             return subprocess.run(argv, capture_output=True, env={**os.environ, "ETCDCTL_API": "3"}).returncode == 0
         until(healthy, 20, f"etcd {self.name} is healthy")
 

@@ -26,7 +26,8 @@ PEERS = REPOSITORY / ".cache/peers"
 SUITES = {"2.6": "trixie", "2.14": "sid"}  # which folder of `./dev peers` has that PyTorch
 
 # Variables that would change what is tested if the person running the tests had them set.
-FOREIGN = re.compile(r"^(PET_|TORCH|OMP_|NCCL_|LOCKSTEP_|CUDA_|MASTER_|RANK$|WORLD_|LOCAL_|GROUP_|ROLE_|LOGLEVEL$|VIRTUAL_ENV$|SLURM_|OMPI_|PMI_|MPI_|KUBERNETES_)")
+FOREIGN = re.compile(r"^(PET_|TORCH|OMP_|NCCL_|LOCKSTEP_|CUDA_|MASTER_|RANK$|WORLD_|LOCAL_|GROUP_|ROLE_|LOGLEVEL$|"
+                     r"VIRTUAL_ENV$|SLURM_|OMPI_|PMI_|MPI_|KUBERNETES_)")
 
 
 def until(fact, deadline=10.0, what=None):

@@ -20,7 +20,8 @@ QUICK = "keep_alive_interval=1,keep_alive_max_attempt=2"  # a silent node is gon
 
 def conf(*parts, **more):
     """The arguments for --rdzv-conf."""
-    parts = [part for part in parts if part] + [f"{key}={int(value)}" for key, value in more.items() if value is not None]
+    parts = [part for part in parts if part] + [f"{key}={int(value)}" for key, value in more.items()
+                                                if value is not None]
     return ("--rdzv-conf", ",".join(parts)) if parts else ()
 
 

@@ -255,7 +255,8 @@ def test_a_scheduler_that_makes_no_sense(clean, env, words):
     one_line(clean.run("train.py", env={**slurm, **env}), 1, *words)
 
 
-@pytest.mark.parametrize("content, word", [("#!/no/such/interpreter\n", "/no/such/interpreter"), ("what is this\n", "Exec format error")])
+@pytest.mark.parametrize("content, word", [("#!/no/such/interpreter\n", "/no/such/interpreter"),
+                                           ("what is this\n", "Exec format error")])
 def test_a_program_that_cannot_run_leaves_nothing_behind(lockstep, content, word):
     program = lockstep.work / "program"
     program.write_text(content)
@@ -296,7 +297,8 @@ def test_too_few_open_files(clean, limit):
 
 
 def test_too_few_open_files_for_so_many_workers(clean):
-    one_line(clean.run("--nproc-per-node", 8, "train.py", env={"OMP_NUM_THREADS": 1}, **files(24)), 1, "limit of open files is 24", "34 are needed")
+    one_line(clean.run("--nproc-per-node", 8, "train.py", env={"OMP_NUM_THREADS": 1}, **files(24)), 1,
+             "limit of open files is 24", "34 are needed")
 
 
 def test_just_enough_open_files(lockstep):

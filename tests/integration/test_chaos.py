@@ -48,7 +48,8 @@ def test_a_job_that_is_really_broken_is_seen_to_be(hosts):
 
 
 def test_two_jobs_in_one_folder_break_the_rules(lockstep):
-    """Workers of the same round and rank at the same time, though no store was replaced; steps that both would commit."""
+    """Workers of the same round and rank at the same time, though no store was replaced; steps that both would
+    commit."""
     training = Training(lockstep.folder / "training")
     runs = []
     for name in ("one", "two"):

@@ -48,7 +48,8 @@ def replaced():
                   {"host": "node0", "kind": "agent kill", "at": 19.9, "until": 19.9}],
         workers=[worker("a", "node0", 0, 1, 1, 20.1, world=3), worker("b", "node1", 1, 1, 1, 38.1, world=3),
                  worker("c", "node2", 2, 1, 1, 20.4, world=3),
-                 worker("d", "node0", 0, 0, 23, 24, master="node0:2"), worker("e", "node2", 1, 0, 23, 24, master="node0:2"),
+                 worker("d", "node0", 0, 0, 23, 24, master="node0:2"),
+                 worker("e", "node2", 1, 0, 23, 24, master="node0:2"),
                  worker("d", "node0", 0, 1, 25, 90.5, master="node0:2", restarts=1),
                  worker("e", "node2", 1, 1, 25, 90.5, master="node0:2", restarts=1, beside=["round_1.rank_1.b"])],
         steps=[step(1, 30), step(2, 90.2, final=True)])
@@ -121,13 +122,16 @@ def test_success_before_the_end():
 
 
 BUGS = [
-    (good, "the restart count went back: 1 in round 1, 0 in round 2", lambda facts: [facts.workers[n].update(restarts=0) for n in (4, 5)]),
+    (good, "the restart count went back: 1 in round 1, 0 in round 2",
+     lambda facts: [facts.workers[n].update(restarts=0) for n in (4, 5)]),
     (good, "several restart counts in round 2: [1, 2]", says(5, restarts=2)),
-    (good, "restart 4 in round 2, but --max-restarts is 3", lambda facts: [facts.workers[n].update(restarts=4) for n in (4, 5)]),
+    (good, "restart 4 in round 2, but --max-restarts is 3",
+     lambda facts: [facts.workers[n].update(restarts=4) for n in (4, 5)]),
     (good, "a rank was given twice", says(5, rank=0)),
     (good, "rank 2 of 2", says(5, rank=2)),
     (good, "several world sizes", says(5, world=3)),
-    (good, "an agent went back in rounds", lambda facts: [facts.workers[n].update(round=1, master="node0:9") for n in (4, 5)]),
+    (good, "an agent went back in rounds",
+     lambda facts: [facts.workers[n].update(round=1, master="node0:9") for n in (4, 5)]),
     (good, "left behind: round_2.rank_1.c", says(5, gone=None)),
     (good, "left behind: round_1.rank_1.b", says(3, gone=30)),
     (good, "two alive with the same round and rank", says(5, beside=["round_1.rank_0.a"])),
@@ -141,7 +145,8 @@ BUGS = [
     (good, "two alive with the same round and rank", lambda facts: facts.workers.append(
         worker("b", "node1", 0, 2, 23, 24, master="node1:7", world=1, restarts=1, beside=["round_2.rank_0.a"]))),
     (replaced, "two jobs at once: generation 1 began", lambda facts: facts.agents.pop(3)),
-    (replaced, "of generation 0 lived until 49.00; generation 1 began at 23.00, and it had to notice by 48.00", lambda facts: (
+    (replaced, "of generation 0 lived until 49.00; generation 1 began at 23.00, and it had to notice by 48.00",
+     lambda facts: (
         facts.workers[1].update(gone=49), ends("b", 1, 48.5)(facts))),
     (replaced, "two alive with the same round and rank", says(6, beside=["round_1.rank_0.d"])),
     (replaced, "the restart count went back", lambda facts: [facts.workers[n].update(restarts=2) for n in (3, 4)]),

@@ -96,7 +96,8 @@ def test_inherited_async_error_handling_stays(lockstep):
 def test_variables_of_an_outer_launcher_are_replaced(lockstep):
     (env,) = envs(lockstep, env={"RANK": "7", "WORLD_SIZE": "9", "MASTER_ADDR": "elsewhere", "LOCAL_RANK": "5",
                                  "TORCHELASTIC_RESTART_COUNT": "4"})
-    assert (env["RANK"], env["WORLD_SIZE"], env["LOCAL_RANK"], env["TORCHELASTIC_RESTART_COUNT"]) == ("0", "1", "0", "0")
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RESTART_COUNT")
+    assert [env[name] for name in names] == ["0", "1", "0", "0"]
     assert env["MASTER_ADDR"] != "elsewhere"
 
 
@@ -110,7 +111,8 @@ def test_virtual_local_rank(lockstep):
                                 env={"CUDA_VISIBLE_DEVICES": "4, 7"})
     assert ended.rc == 0, str(ended)
     found = [lockstep.worker_env(rank) for rank in (0, 1)]
-    assert [(e["LOCAL_RANK"], e["RANK"], e["CUDA_VISIBLE_DEVICES"]) for e in found] == [("0", "0", "4"), ("0", "1", "7")]
+    assert [(e["LOCAL_RANK"], e["RANK"], e["CUDA_VISIBLE_DEVICES"]) for e in found] == [
+        ("0", "0", "4"), ("0", "1", "7")]
 
 
 def test_virtual_local_rank_without_a_list(lockstep):

@@ -73,7 +73,8 @@ def test_transactions(server, tools):
     mod = tool.do("range", key="t")[0][3]
     assert tool.ask("swap", key="t", mod=mod, before="one", value="two")["succeeded"] is True
     assert tool.do("range", key="t")[0][1] == "two"
-    assert tool.ask("swap", key="t", mod=mod, before="two", value="three")["succeeded"] is False  # and the else: removed
+    # And the else: removed.
+    assert tool.ask("swap", key="t", mod=mod, before="two", value="three")["succeeded"] is False
     assert tool.do("range", key="t") == []
 
 
@@ -87,7 +88,8 @@ def test_leases(server, tools):
     assert tool.do("range", key="leased") == []
     assert tool.ask("keep_alive", lease=lease["lease"])["ttl"] == 0
     said = tool.ask("put", key="leased", value="x", lease=12345)
-    assert f"etcd at http://{server.places}: /v3/kv/put: HTTP 404: etcdserver: requested lease not found" == said["error"]
+    assert said["error"] == (f"etcd at http://{server.places}: /v3/kv/put: HTTP 404: "
+                             "etcdserver: requested lease not found")
 
 
 def test_watch(server, tools):
@@ -109,7 +111,8 @@ def test_watch_goes_on_after_a_restart(own, tools):
     tool.begin("watch", key="w", **{"from": first})
     tool.event("put", value="0")
     cluster.members[0].kill()
-    assert "Connection refused" in until(lambda: [e for e in tool.events if "refused" in e.get("error", "")])[0]["error"]
+    refused = until(lambda: [e for e in tool.events if "refused" in e.get("error", "")])
+    assert "Connection refused" in refused[0]["error"]
     cluster.members[0].start()
     for value in "123":
         other.do("put", key="w", value=value)
@@ -136,7 +139,8 @@ def test_etcd_is_not_there(tools):
     started = time.monotonic()
     said = tools(f"127.0.0.1:{port}", "read_timeout=1").ask("elect")
     assert time.monotonic() - started < 3
-    assert said["error"].startswith(f"rendezvous in etcd (job): POST http://127.0.0.1:{port}/v3/lease/grant: connect to ")
+    place = f"http://127.0.0.1:{port}/v3/lease/grant"
+    assert said["error"].startswith(f"rendezvous in etcd (job): POST {place}: connect to ")
     assert "Connection refused, gave up after 1.0 s" in said["error"] and said["errno"] == 111
 
 
@@ -167,9 +171,10 @@ def test_another_program_answers(tools):
 
 
 @pytest.mark.parametrize("endpoint, conf, words", [
-    ("h:99999", "", "port number"), ("http://a,https://b", "", "both http and https"), ("a", "protocol=ftp", "http or https"),
-    ("a", "user=x", "password_file"), ("a", "user=x,password_file=/nowhere", "/nowhere"), ("a", "read_timeout=0", "positive"),
-    ("https://a", "ca_cert=/nowhere", "'ca_cert' names no file: /nowhere"),
+    ("h:99999", "", "port number"), ("http://a,https://b", "", "both http and https"),
+    ("a", "protocol=ftp", "http or https"),
+    ("a", "user=x", "password_file"), ("a", "user=x,password_file=/nowhere", "/nowhere"),
+    ("a", "read_timeout=0", "positive"), ("https://a", "ca_cert=/nowhere", "'ca_cert' names no file: /nowhere"),
     ("https://a", "ca_cert=/etc/passwd", "the certificate authority '/etc/passwd' can't be used"),
 ])
 def test_bad_settings(endpoint, conf, words):
@@ -186,7 +191,8 @@ def test_one_member_of_three_lost(own, tools):
     tool.begin("watch", key="w", **{"from": first})
     tool.do("elect")
     tool.event("elected")
-    for victim, how in ((cluster.members[0], signal.SIGKILL), (cluster.members[0], None), (cluster.members[0], signal.SIGSTOP)):
+    for victim, how in ((cluster.members[0], signal.SIGKILL), (cluster.members[0], None),
+                        (cluster.members[0], signal.SIGSTOP)):
         if how is None:
             victim.kill()
             victim.start()
@@ -235,16 +241,16 @@ class Certificates:
 
     def __init__(self, folder):
         self.folder = folder
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "ca.key",
-                     "-out", "ca.pem", "-subj", "/CN=test authority", "-days", "2")
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                     "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority", "-days", "2")
 
     def openssl(self, *args):
         subprocess.run(["openssl", *args], cwd=self.folder, check=True, capture_output=True)
 
     def sign(self, name, names):
         (self.folder / f"{name}.ext").write_text(OPENSSL_EXTENSIONS.format(names=names))
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{name}.key",
-                     "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                     f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
                      "-out", f"{name}.pem", "-days", "2", "-extfile", f"{name}.ext")
 
@@ -283,7 +289,8 @@ def test_tls(own, tools, certificates):
     assert len(by_address.do("range", key="a")[0][1]) == 200_000
     by_address.do("v2_set", key="k", value="v")
     said = tools(place, "read_timeout=1").ask("put", key="a", value="b")
-    assert f"POST {place}/v3/kv/put: TLS handshake: the certificate of 'localhost' is refused" in said["error"] and said["denied"]
+    assert f"POST {place}/v3/kv/put: TLS handshake: the certificate of 'localhost' is refused" in said["error"]
+    assert said["denied"]
     said = tools(place.replace("https", "http"), "read_timeout=1").ask("put", key="a", value="b")
     assert "error" in said and place.replace("https", "http") in said["error"]
 
@@ -291,7 +298,8 @@ def test_tls(own, tools, certificates):
 def test_tls_with_another_name(own, tools, certificates):
     cluster = own(**secure(certificates, "elsewhere"))
     for host, words in (("127.0.0.1", "IP address mismatch"), ("localhost", "hostname mismatch")):
-        said = tools(f"https://{host}:{cluster.members[0].client}", f"ca_cert={certificates['ca.pem']},read_timeout=1").ask(
+        said = tools(f"https://{host}:{cluster.members[0].client}",
+                     f"ca_cert={certificates['ca.pem']},read_timeout=1").ask(
             "put", key="a", value="b")
         assert words in said["error"].replace("Hostname", "hostname"), said
         assert "ca_cert" in said["hint"]

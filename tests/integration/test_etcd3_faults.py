@@ -1,4 +1,5 @@
-"""The etcd3 backend when etcd, its leader or a guest goes, freezes or comes back at a bad moment. Real agents, real etcd."""
+"""The etcd3 backend when etcd, its leader or a guest goes, freezes or comes back at a bad moment. Real agents, real
+etcd."""
 import os
 import re
 import signal

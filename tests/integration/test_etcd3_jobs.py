@@ -116,9 +116,11 @@ def test_too_few_are_left(meeting, go):
 
 @pytest.mark.parametrize("action, rc, why", [("exit=0", 0, "the job is done"), ("exit=3", 1, "the job has failed")])
 def test_a_run_id_is_spent(meeting, action, rc, why):
-    ends(*[meeting.node(number, actions=(SHOW, "@0", action, "@1", "exit=0" if rc == 0 else "pause")) for number in (0, 1)], rc=rc)
+    ends(*[meeting.node(number, actions=(SHOW, "@0", action, "@1", "exit=0" if rc == 0 else "pause"))
+           for number in (0, 1)], rc=rc)
     ended = meeting.node(0).wait(10)
-    assert ended.rc == 1 and f"the rendezvous '{meeting.id}' is closed: {why}" in ended.err and "--rdzv-id" in ended.err, str(ended)
+    assert ended.rc == 1 and f"the rendezvous '{meeting.id}' is closed: {why}" in ended.err, str(ended)
+    assert "--rdzv-id" in ended.err, str(ended)
     assert len(ended.error_lines) == 1 and ended.seconds < 3
 
 
@@ -178,7 +180,8 @@ def test_etcd_stops_just_before_the_end(lockstep, own, go):  # noqa: F811
 def test_one_member_of_three_is_lost(lockstep, own, go):  # noqa: F811
     job = EtcdJob(lockstep, own(3))
     fail = job.lockstep.folder / "fail"
-    runs = [job.node(number, "--max-restarts", 1, actions=(SHOW, "%0", f"wait={fail}", "@0", "exit=1", "@1", "pause", "@*", "%1",
+    runs = [job.node(number, "--max-restarts", 1,
+                     actions=(SHOW, "%0", f"wait={fail}", "@0", "exit=1", "@1", "pause", "@*", "%1",
             f"wait={go}")) for number in (0, 1)]
     for run in runs:
         starts(run, 1)
@@ -202,9 +205,11 @@ def test_over_tls(lockstep, own, certificates):  # noqa: F811
     as_url = EtcdJob(lockstep, cluster, f"https://{job.endpoint}")
     ends(*[as_url.node(number, settings=mine.replace("protocol=https,", "")) for number in (0, 1)])
     stranger = EtcdJob(lockstep, cluster, job.endpoint)
-    for settings, words in ((f"{ca},read_timeout=1", "certificate"), ("protocol=https,read_timeout=1", "the certificate of 'localhost' is refused")):
+    for settings, words in ((f"{ca},read_timeout=1", "certificate"),
+                            ("protocol=https,read_timeout=1", "the certificate of 'localhost' is refused")):
         ended = stranger.node(0, settings=settings).wait(10)
-        assert ended.rc == 1 and words in ended.err and job.endpoint in ended.err and len(ended.error_lines) == 1, str(ended)
+        assert ended.rc == 1 and len(ended.error_lines) == 1, str(ended)
+        assert words in ended.err and job.endpoint in ended.err, str(ended)
 
 
 def test_user_and_password(lockstep, own):  # noqa: F811
@@ -216,7 +221,8 @@ def test_user_and_password(lockstep, own):  # noqa: F811
     password.write_text("secret-of-root\n")
     password.chmod(0o644)
     ended = job.node(0, settings=f"user=root,password_file={password}").wait(10)
-    assert ended.rc == 1 and f"password_file: others than its owner may use {password} (mode 0644)" in ended.err, str(ended)
+    assert ended.rc == 1, str(ended)
+    assert f"password_file: others than its owner may use {password} (mode 0644)" in ended.err, str(ended)
     password.chmod(0o600)
     settings = f"user=root,password_file={password},read_timeout=2"
     for end in ends(*[job.node(number, settings=settings, env={"LOGLEVEL": "DEBUG"}) for number in (0, 1)]):

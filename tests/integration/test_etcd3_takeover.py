@@ -32,7 +32,8 @@ def three(job, actions, nnodes="2:3"):
     """The first of them leads and is rank 0."""
     runs = [job.node(0, nnodes=nnodes, settings=QUICK, actions=actions[0])]
     assert job.leader() == 0
-    runs += [job.node(number, nnodes=nnodes, settings=QUICK, actions=actions[number]) for number in range(1, len(actions))]
+    runs += [job.node(number, nnodes=nnodes, settings=QUICK, actions=actions[number])
+             for number in range(1, len(actions))]
     for run in runs:
         starts(run, 1)
     return runs

@@ -53,7 +53,8 @@ class Job:
         self.lockstep, self.place, self.name = lockstep, place, name
 
     def ours(self, addr, *args, nnodes="2", nproc=1, hold=0, conf="last_call_timeout=1"):
-        return self.lockstep.start("etcd", "--endpoint", self.place, "--id", self.name, "--nnodes", nnodes, "--local-addr", addr,
+        return self.lockstep.start("etcd", "--endpoint", self.place, "--id", self.name, "--nnodes", nnodes,
+                                   "--local-addr", addr,
                                    "--local-world-size", nproc, "--hold", hold, "--conf", conf, *args, program=(TOOL,))
 
     def torchrun(self, modules, *args, nnodes="2", nproc=1, first=("hold", 0)):
@@ -78,7 +79,8 @@ class Job:
             return {}
 
     def joined(self, count):
-        until(lambda: len(self.state().get("participants", [])) == count, 30, f"{count} nodes have joined: {self.state()}")
+        until(lambda: len(self.state().get("participants", [])) == count, 30,
+              f"{count} nodes have joined: {self.state()}")
 
 
 @pytest.fixture
@@ -94,13 +96,15 @@ def events(run, kind):
 def event(run, kind, count=1, deadline=40):
     """The count-th event of that kind."""
     try:
-        return until(lambda: len(events(run, kind)) >= count and events(run, kind)[count - 1], deadline, f"{count} x {kind}")
+        return until(lambda: len(events(run, kind)) >= count and events(run, kind)[count - 1], deadline,
+                     f"{count} x {kind}")
     except AssertionError as error:
         raise AssertionError(f"{error}\n{run.out()}\n{run.err()}") from None
 
 
 def workers(run):
-    return [dict(pair.split("=", 1) for pair in line[4:].split()) for line in run.out().splitlines() if line.startswith("ENV ")]
+    return [dict(pair.split("=", 1) for pair in line[4:].split()) for line in run.out().splitlines()
+            if line.startswith("ENV ")]
 
 
 def ended_well(*runs):

@@ -39,7 +39,8 @@ for line in sys.stdin:
 class Torch:
     def __init__(self, place, argv, env):
         self.process = subprocess.Popen([*argv, "-c", PEER, place], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1", **env},
+                                        stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, "OMP_NUM_THREADS": "1", **env},
                                         preexec_fn=etcd.kill_with_parent)
         assert self.process.stdout.readline() == "ready\n"
 
@@ -217,7 +218,8 @@ def test_waits_with_torch(tool, torch):
 # A state that PyTorch itself has pickled, through etcd and our hands and back.
 def test_a_real_state(tool, torch):
     before = torch.eval("state(backend.set_state(__import__('pickle').dumps("
-                        "__import__('torch.distributed.elastic.rendezvous.dynamic_rendezvous', fromlist=['x'])._RendezvousState())))")
+                        "__import__('torch.distributed.elastic.rendezvous.dynamic_rendezvous', "
+                        "fromlist=['x'])._RendezvousState())))")
     seen = tool.ask("v2_read_state")
     assert seen["value"] == before[0] and base64.b64decode(seen["value"])[:2] == b"\x80\x04"
 

@@ -28,7 +28,8 @@ class V2Job(Job):
             value = self.cluster.v2(f"/torch/elastic/rendezvous/{self.id}")["value"]
         except urllib.error.HTTPError:
             return {}
-        found = subprocess.run([BUILD / "tests/state_tool", "decode"], input=value.encode() + b"\n", capture_output=True, check=True)
+        found = subprocess.run([BUILD / "tests/state_tool", "decode"], input=value.encode() + b"\n",
+                               capture_output=True, check=True)
         return json.loads(found.stdout)
 
     def joined(self, count):
@@ -55,7 +56,8 @@ def both(job, first, ours, theirs):
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 @pytest.mark.parametrize("number", [0, 1])
 def test_one_job(job, first, number):
-    ours, theirs = both(job, first, lambda: job.node(number), lambda: job.torchrun(1 - number, nproc=2, script_args=(SHOW,)))
+    ours, theirs = both(job, first, lambda: job.node(number),
+                        lambda: job.torchrun(1 - number, nproc=2, script_args=(SHOW,)))
     both_end_well(ours, theirs)
     assert ranks(ours) == [2 * number]
     assert sorted(ranks(theirs)) == ([1, 2] if number == 0 else [0, 1])
@@ -70,7 +72,8 @@ def test_all_reduce_with_a_restart(job, first):
     script, once = SCRIPTS / "all_reduce.py", ("--fail-once", job.lockstep.folder / "once")
     ours, theirs = both(
         job, first,
-        lambda: job.script(0, script, *once, args=("-t", 1, "--max-restarts", 1), env={"PYTHON_EXEC": TRIXIE, **job.python}),
+        lambda: job.script(0, script, *once, args=("-t", 1, "--max-restarts", 1),
+                           env={"PYTHON_EXEC": TRIXIE, **job.python}),
         lambda: job.torchrun(1, "-t", 1, "--max-restarts", 1, script=script, script_args=once))
     our_end, their_end = both_end_well(ours, theirs)
     found = [re.findall(r"attempt (\d) rank (\d) sum (\S+)", end.out) for end in (our_end, their_end)]

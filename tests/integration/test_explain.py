@@ -1,4 +1,5 @@
-"""--explain: what would be done, where each value comes from, and nothing started; schedulers' environments; where the token goes."""
+"""--explain: what would be done, where each value comes from, and nothing started; schedulers' environments; where the
+token goes."""
 import re
 
 import pytest

@@ -171,7 +171,8 @@ def report_text(ended):
 
 
 RECORDED = json.dumps({"message": {"message": "ValueError: x", "extraInfo": {
-    "py_callstack": "Traceback (most recent call last):\n  File \"t.py\", line 3\nValueError: x", "timestamp": "1790000000"}}})
+    "py_callstack": "Traceback (most recent call last):\n  File \"t.py\", line 3\nValueError: x",
+    "timestamp": "1790000000"}}})
 
 
 def escaped(text):
@@ -201,7 +202,8 @@ def test_error_file_that_cannot_be_parsed_is_shown_as_it_is(lockstep):
 
 def test_earliest_error_file_is_the_root(lockstep):
     ended = lockstep.run_worker("--nproc-per-node", 2, actions=[
-        "@1", "ignore=TERM", 'error={"message": "early", "timestamp": 1790000001}', f"touch={lockstep.facts}", "sleep=300",
+        "@1", "ignore=TERM", 'error={"message": "early", "timestamp": 1790000001}', f"touch={lockstep.facts}",
+        "sleep=300",
         "@0", f"wait={lockstep.facts / '1'}", 'error={"message": "late", "timestamp": 1790000009}', "@*", "exit=1"])
     assert "[0]:" in inner(ended.err)
     assert "early" in "\n".join(report_of(ended.err)).split("Root Cause")[1]
@@ -234,7 +236,8 @@ def test_last_lines_of_stderr_however_it_is_routed(lockstep, args):
 def test_stderr_stays_a_terminal(lockstep):
     leader, follower = pty.openpty()
     try:
-        run = lockstep.start_worker(actions=[f"state={lockstep.facts}", f"touch={lockstep.facts}", "err=boom\\n", "exit=1"],
+        run = lockstep.start_worker(actions=[f"state={lockstep.facts}", f"touch={lockstep.facts}", "err=boom\\n",
+                                             "exit=1"],
                                     stdin=follower, stdout=follower, stderr=follower)
         os.close(follower)
         lockstep.ready(1)
@@ -280,7 +283,8 @@ def test_restarts_of_attempts_that_die_at_once_are_held_back(lockstep):
     """The first one is immediate, then 0.5 s, 1 s ..."""
     ended = lockstep.run_worker("--max-restarts", 3, actions=["exit=1"])
     assert ended.rc == 1
-    waits = re.findall(r"waiting (\S+) s before the restart: the last (\d) attempts lived less than 10 s each", ended.err)
+    waits = re.findall(r"waiting (\S+) s before the restart: the last (\d) attempts lived less than 10 s each",
+                       ended.err)
     assert waits == [("0.5", "2"), ("1", "3")], str(ended)
     assert ended.seconds >= 1.5
 
@@ -350,7 +354,8 @@ def test_exit_code_is_torchruns_by_default(lockstep):
 def memory_cgroup():
     """The folder of a new cgroup with a limit of 64 MB; None where none can be made."""
     name = f"lockstep-test-{os.getpid()}"
-    for root, limit, v2 in (("/sys/fs/cgroup", "memory.max", True), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", False)):
+    for root, limit, v2 in (("/sys/fs/cgroup", "memory.max", True),
+                            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", False)):
         folder = f"{root}/{name}"
         try:
             os.mkdir(folder)

@@ -52,8 +52,8 @@ PEER = textwrap.dedent("""
         return [store.get(key).decode()]
 
     operations = dict(
-        set=lambda key, value: store.set(key, value) or True, add=store.add, get=get, hammer=hammer, race=race, read=read,
-        write=write, compare_set=lambda *args: store.compare_set(*args).decode(), delete=store.delete_key,
+        set=lambda key, value: store.set(key, value) or True, add=store.add, get=get, hammer=hammer, race=race,
+        read=read, write=write, compare_set=lambda *args: store.compare_set(*args).decode(), delete=store.delete_key,
         wait=lambda key, ms: store.wait([key], datetime.timedelta(milliseconds=ms)) or True)
     print("ready", flush=True)
     for line in sys.stdin:
@@ -168,7 +168,8 @@ def test_the_rendezvous_state(users, generation):
 def test_nothing_is_lost_among_many(users):
     """Two of each hammer one file: every add counts once, every compare_set has one winner."""
     times = 300
-    kinds = [users.torch("1.13"), users.torch("1.13"), users.torch("2.6"), users.torch("2.6"), users.ours(), users.ours()]
+    kinds = [users.torch("1.13"), users.torch("1.13"), users.torch("2.6"), users.torch("2.6"), users.ours(),
+             users.ours()]
     for user in kinds:
         user.tell("hammer", "sum", times)
     assert max(user.take() for user in kinds) == times * len(kinds)
@@ -229,7 +230,8 @@ def test_a_rendezvous_beside_torchrun(lockstep, tmp_path, first):
 
     def torchrun():
         return lockstep.start(
-            "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-id", "job", "--rdzv-endpoint", path,
+            "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-id", "job",
+            "--rdzv-endpoint", path,
             "--rdzv-conf", "store_type=file", "--local-addr", "127.0.0.1", script, program=(peer("2.6"),),
             env={"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1,
                  "PYTHON_EXEC": None})
@@ -243,7 +245,8 @@ def test_a_rendezvous_beside_torchrun(lockstep, tmp_path, first):
         assert ended.rc == 0, str(ended)
     said = {event["event"]: event for event in map(json.loads, mine.out().splitlines())}
     round = said["round"]
-    assert (round["group_rank"], round["base_rank"], round["world_size"], round["master_addr"]) == (1, 2, 3, "127.0.0.1")
+    names = ("group_rank", "base_rank", "world_size", "master_addr")
+    assert [round[name] for name in names] == [1, 2, 3, "127.0.0.1"]
     shown = sorted(line.split()[1:] for line in theirs.out().splitlines() if line.startswith("ENV"))
     assert shown == [[rank, "3", str(round["master_port"])] for rank in "01"]
     assert said["barrier"]["ok"] and said["left"]["ok"]

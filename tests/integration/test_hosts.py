@@ -55,7 +55,8 @@ def arrives(sender, receiver, witness, address):
 
 def test_each_host_has_its_own_name_address_and_processes(hosts):
     a, b = hosts(2)
-    look = "hostname; getent ahostsv4 node0 node1 | grep STREAM; ip -br -4 address show eth0; echo $$; ls -d /proc/[0-9]*"
+    look = ("hostname; getent ahostsv4 node0 node1 | grep STREAM; ip -br -4 address show eth0; echo $$; "
+            "ls -d /proc/[0-9]*")
     seen = [host.run("-c", look, program=("/bin/sh",)).out for host in (a, b)]
     for host, text in zip((a, b), seen):
         lines = text.split("\n")

@@ -28,9 +28,10 @@ class Job:
         for host in hosts:
             token = uuid.uuid4().hex
             self.runs[host] = host.start(
-                "--nnodes", self.nnodes, "--rdzv-backend", self.backend, "--rdzv-endpoint", self.endpoint, "--rdzv-id", "job",
-                "--rdzv-conf", self.conf, "--max-restarts", 100, "--restart-backoff", 0, *options, SCRIPTS / "toy_training.py",
-                self.training.folder, 10, token=token,
+                "--nnodes", self.nnodes, "--rdzv-backend", self.backend, "--rdzv-endpoint", self.endpoint,
+                "--rdzv-id", "job",
+                "--rdzv-conf", self.conf, "--max-restarts", 100, "--restart-backoff", 0, *options,
+                SCRIPTS / "toy_training.py", self.training.folder, 10, token=token,
                 env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **(env or {})})
 
     def goes_on_with(self, *hosts, deadline=20.0):
@@ -50,7 +51,8 @@ class Job:
 
     def worker_of(self, host):
         """The toy's pid on this host, as we see it."""
-        started = [line for line in self.training.lines("events") if line["what"] == "start" and line["host"] == host.name]
+        started = [line for line in self.training.lines("events") if line["what"] == "start"
+                   and line["host"] == host.name]
         return host.outer(started[-1]["pid"])
 
     def ends_well(self, *hosts):
@@ -71,7 +73,8 @@ def figure(what, backend, since, step):
     print(f"{backend}: {what}: {(step['at'] - since) * 1000:.0f} ms until the first step of the new round")
 
 
-FAULTS = {"cut": lambda host: host.cut(), "drop_in": lambda host: host.drop_in(), "drop_out": lambda host: host.drop_out()}
+FAULTS = {"cut": lambda host: host.cut(), "drop_in": lambda host: host.drop_in(),
+          "drop_out": lambda host: host.drop_out()}
 
 
 # Nobody sees a FIN: heartbeats alone can tell.
@@ -247,8 +250,8 @@ def test_the_endpoint_may_be_a_second_nic(job, hosts, backend):
     job.start(a, b)
     step = job.goes_on_with(a, b)
     assert step["master"].rpartition(":")[0] in (second, second[:-1] + "1")  # the network that all of them reach
-    stranger = c.start("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", f"{second}:29400", "--rdzv-id", "job",
-                       "--no-python", "/bin/true")  # has no way there, and is told so
+    stranger = c.start("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", f"{second}:29400",
+                       "--rdzv-id", "job", "--no-python", "/bin/true")  # has no way there, and is told so
     until(lambda: "network is unreachable" in stranger.err().lower(), 10, "a reason")
     stranger.signal(signal.SIGTERM)
     stranger.wait()

@@ -167,7 +167,8 @@ def two_nodes(job, go, settings="", first_env=None):
     both = ",".join(part for part in (QUICK, settings) if part)
     runs = []
     for number in range(2):
-        runs.append(job.node(number, actions=(SHOW, f"wait={go}"), settings=both, env=first_env if number == 0 else None))
+        runs.append(job.node(number, actions=(SHOW, f"wait={go}"), settings=both,
+                             env=first_env if number == 0 else None))
         if job.backend == "lockstep" and number == 0:
             listening(job.port)
     for run in runs:

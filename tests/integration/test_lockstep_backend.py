@@ -1,5 +1,5 @@
-"""The lockstep backend in the real binary: the rules that all backends share (test_nodes.py's own tests, over lockstep),
-the job token, nodes lost, frozen and replaced, and strangers at the hub's port."""
+"""The lockstep backend in the real binary: the rules that all backends share (test_nodes.py's own tests, over
+lockstep), the job token, nodes lost, frozen and replaced, and strangers at the hub's port."""
 import os
 import signal
 import socket
@@ -87,7 +87,8 @@ def test_the_host_is_first_and_then_the_addresses(job):
 
 def test_without_a_word_on_backends(job):
     """--nnodes and an endpoint are all that a user gives."""
-    runs = [job.lockstep.start_worker("--nnodes", 2, "--rdzv-endpoint", job.endpoint, actions=(SHOW,)) for _ in range(2)]
+    runs = [job.lockstep.start_worker("--nnodes", 2, "--rdzv-endpoint", job.endpoint, actions=(SHOW,))
+            for _ in range(2)]
     ended = ends(*runs)
     assert sorted(ranks(runs[0]) + ranks(runs[1])) == [0, 1]
     assert not any(end.err for end in ended), "a loopback endpoint is open to nobody else"
@@ -113,7 +114,8 @@ def test_a_second_node_joins_and_nobody_counts_a_restart(job, go):
     again, joined = starts(first, 2)[1], starts(second, 1)[0]
     go.touch()
     ended = ends(first, second)
-    assert [(worker["RANK"], worker["WORLD_SIZE"], worker["TORCHELASTIC_RESTART_COUNT"]) for worker in (again, joined)] == [
+    assert [(worker["RANK"], worker["WORLD_SIZE"], worker["TORCHELASTIC_RESTART_COUNT"])
+            for worker in (again, joined)] == [
         ("0", "2", "0"), ("1", "2", "0")]
     assert "new nodes want to take part" in ended[0].err
 
@@ -169,7 +171,8 @@ def finished(run):
 
 # They have nothing left to do, and nobody could tell them more: the run counts as good.
 def test_the_host_is_killed_when_the_others_are_done(job, go):
-    host, *others = [job.node(number, nnodes="3", actions=(SHOW, f"wait={go}") if number == 0 else (SHOW,)) for number in range(3)]
+    host, *others = [job.node(number, nnodes="3", actions=(SHOW, f"wait={go}") if number == 0 else (SHOW,))
+                     for number in range(3)]
     for run in others:
         finished(run)
     kill_agent(host)
@@ -180,7 +183,8 @@ def test_the_host_is_killed_when_the_others_are_done(job, go):
 
 # What it had to do is not done: the others do it, those that were done as well.
 def test_a_guest_is_killed_when_the_others_are_done(job, go):
-    runs = [job.node(number, nnodes="2:3", settings="last_call_timeout=1", actions=(SHOW, f"wait={go}") if number == 1 else (SHOW,))
+    runs = [job.node(number, nnodes="2:3", settings="last_call_timeout=1",
+                     actions=(SHOW, f"wait={go}") if number == 1 else (SHOW,))
             for number in range(3)]
     for run in (runs[0], runs[2]):
         finished(run)
@@ -258,7 +262,8 @@ def test_a_host_out_of_patience_takes_nobody_for_a_spare(job):
     ended = ends(*runs, rc=1)
     words = f"joining the rendezvous '{job.id}' timed out after"
     assert words in ended[0].error_lines[-1], str(ended[0])
-    assert f"{socket.gethostname()}, the host of the rendezvous, has given up: {words}" in ended[1].error_lines[-1], str(ended[1])
+    given_up = f"{socket.gethostname()}, the host of the rendezvous, has given up: {words}"
+    assert given_up in ended[1].error_lines[-1], str(ended[1])
 
 
 def test_a_guest_out_of_patience_leaves_the_others_to_wait(job):
@@ -282,7 +287,8 @@ def key(lockstep):
 # By file on one side, by variable on the other; nobody else sees it.
 def test_the_same_token_and_where_it_is_not(job, key, go):
     actions = (SHOW, f"env={job.lockstep.facts}", f"touch={job.lockstep.facts}", f"wait={go}")
-    runs = [job.node(0, "--rdzv-token-file", key, "-r", 3, "--log-dir", job.lockstep.logs, actions=actions, env={"LOGLEVEL": "DEBUG"}),
+    runs = [job.node(0, "--rdzv-token-file", key, "-r", 3, "--log-dir", job.lockstep.logs, actions=actions,
+                     env={"LOGLEVEL": "DEBUG"}),
             job.node(1, actions=actions, env={"LOCKSTEP_RDZV_TOKEN": SECRET, "LOGLEVEL": "DEBUG"})]
     job.lockstep.ready(2)
     for run in runs:
@@ -301,13 +307,15 @@ def test_the_same_token_and_where_it_is_not(job, key, go):
 
 
 @pytest.mark.parametrize("host, guest, words", [
-    (SECRET, "another", "the job token of {} is not the one of the rendezvous"), (SECRET, None, "wants a job token, and {} has none"),
+    (SECRET, "another", "the job token of {} is not the one of the rendezvous"),
+    (SECRET, None, "wants a job token, and {} has none"),
     (None, SECRET, "{} has a job token, and the host of the rendezvous")])
 def test_tokens_that_differ(job, host, guest, words):
     words = words.format(socket.gethostname())
     first = job.node(0, env={"LOCKSTEP_RDZV_TOKEN": host}, settings="join_timeout=60")
     ended = job.node(1, env={"LOCKSTEP_RDZV_TOKEN": guest}).wait(10)
-    assert ended.rc == 1 and len(ended.error_lines) == 1 and words in ended.err and "--rdzv-token-file" in ended.err, str(ended)
+    assert ended.rc == 1 and len(ended.error_lines) == 1, str(ended)
+    assert words in ended.err and "--rdzv-token-file" in ended.err, str(ended)
     assert not any(secret and secret in ended.err + first.err() for secret in (host, guest))
     assert "the endpoint" not in ended.err, str(ended)
     says(first, "turned 127.0.0.1:", words)
@@ -385,8 +393,9 @@ def test_a_torchrun_that_knocks_is_named(job, go):
 
 
 @pytest.mark.parametrize("sent", [
-    b"GET / HTTP/1.0\r\n\r\n", b"\x16\x03\x01\x02\x00", bytes(range(256)) * 64, PREAMBLE + struct.pack("<I", 0xffffffff),
-    PREAMBLE + struct.pack("<I", 0), PREAMBLE + frame(250), PREAMBLE + frame(1, b"\xff" * 2000), PREAMBLE + frame(13, bytes(8)),
+    b"GET / HTTP/1.0\r\n\r\n", b"\x16\x03\x01\x02\x00", bytes(range(256)) * 64,
+    PREAMBLE + struct.pack("<I", 0xffffffff), PREAMBLE + struct.pack("<I", 0), PREAMBLE + frame(250),
+    PREAMBLE + frame(1, b"\xff" * 2000), PREAMBLE + frame(13, bytes(8)),
     PREAMBLE + frame(1, HELLO + struct.pack("<I", 0x7fffffff) + b"job")], ids=lambda sent: repr(sent[:24]))
 def test_garbage_closes_that_connection_only(busy, sent):
     with socket.create_connection(("127.0.0.1", busy.port), 5) as peer:

@@ -128,7 +128,8 @@ def test_prefix_template(lockstep, args, env):
 
 def test_prefix_with_the_time(lockstep):
     stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}"
-    ended = lockstep.run_worker("-t", 1, "--log-prefix", "time", "--duplicate-stdout-filters", "two", "--log-dir", lockstep.logs,
+    ended = lockstep.run_worker("-t", 1, "--log-prefix", "time", "--duplicate-stdout-filters", "two",
+                                "--log-dir", lockstep.logs,
                                 actions=["out=one\\n", "sleep=50", "out=two\\n"], env={"TZ": "UTC"})
     lines = ended.out.splitlines()
     assert [re.fullmatch(rf"({stamp}) \[default 0\] (\w+)", line)[2] for line in lines] == ["one", "two"]
@@ -136,7 +137,8 @@ def test_prefix_with_the_time(lockstep):
     now = time.strftime("%Y-%m-%d %H:", time.gmtime())
     assert ended.out.startswith(now) or time.gmtime().tm_min < 2
     assert re.fullmatch(rf"{stamp} \[default 0\] two\n", files(lockstep)["filtered_stdout.log"].decode())
-    ended = lockstep.run_worker("-t", 1, "--log-line-prefix-template", "${rank}@${time}: $${time} ", actions=["out=x\\n"])
+    ended = lockstep.run_worker("-t", 1, "--log-line-prefix-template", "${rank}@${time}: $${time} ",
+                                actions=["out=x\\n"])
     assert re.fullmatch(rf"0@{stamp}: \$\{{time\}} x\n", ended.out), ended.out
 
 
@@ -348,7 +350,8 @@ def test_two_workers_lines_are_not_mixed(lockstep):
 
 def test_logs_of_every_attempt_stay(lockstep):
     ended = lockstep.run_worker("--max-restarts", 2, "-r", 1, "--log-dir", lockstep.logs,
-                                actions=["%0", "out=zero\\n", "exit=1", "%1", "out=one\\n", "exit=1", "%2", "out=two\\n"])
+                                actions=["%0", "out=zero\\n", "exit=1", "%1", "out=one\\n", "exit=1", "%2",
+                                         "out=two\\n"])
     assert ended.rc == 0
     assert [files(lockstep, n)["0/stdout.log"] for n in range(3)] == [b"zero\n", b"one\n", b"two\n"]
 

@@ -47,13 +47,15 @@ def machine(tmp_path):
 def run(machine, line, *args):
     (machine / "nsswitch.conf").write_text(f"passwd: files\ngroup: files\n{line}\n")
     return subprocess.run(
-        ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-ec", INSIDE, "sh", ROOT, machine, "run", *args],
+        ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-ec", INSIDE, "sh", ROOT, machine, "run",
+         *args],
         capture_output=True, text=True, timeout=60)
 
 
 def run_at(machine, line, name, *more, join_timeout=20):
     return run(machine, line, "--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{name}:29400",
-               "--rdzv-conf", f"timeout=2,join_timeout={join_timeout},last_call_timeout=1", *more, "--no-python", "/tmp/worker", "out=hello\\n")
+               "--rdzv-conf", f"timeout=2,join_timeout={join_timeout},last_call_timeout=1", *more,
+               "--no-python", "/tmp/worker", "out=hello\\n")
 
 
 @pytest.mark.parametrize("line", [FEDORA, UBUNTU, DEBIAN, SHORT])
@@ -78,7 +80,8 @@ def test_a_name_in_etc_hosts_starts_no_getent(machine, line):
     assert not (machine / "asked").exists()
 
 
-@pytest.mark.parametrize("line", ["hosts: files dns", "hosts: dns [!UNAVAIL=return] files", "# no such line", "hosts: files ["])
+@pytest.mark.parametrize("line",
+                         ["hosts: files dns", "hosts: dns [!UNAVAIL=return] files", "# no such line", "hosts: files ["])
 def test_files_and_dns_start_no_getent(machine, line):
     getent(machine, "touch /tmp/asked")
     ended = run_at(machine, line, "node7.local", join_timeout=2)

@@ -60,7 +60,8 @@ def test_roles(job):
     ends(*runs)
     found = [[(worker["ROLE_NAME"], int(worker["ROLE_RANK"]), int(worker["ROLE_WORLD_SIZE"])) for worker in
               sorted(shown(run), key=lambda worker: int(worker["RANK"]))] for run in runs]
-    assert found == [[("trainer", 0, 4)], [("reader", 0, 2), ("reader", 1, 2)], [("trainer", rank, 4) for rank in (1, 2, 3)]]
+    assert found == [[("trainer", 0, 4)], [("reader", 0, 2), ("reader", 1, 2)],
+                     [("trainer", rank, 4) for rank in (1, 2, 3)]]
 
 
 @pytest.mark.parametrize("order, first", [("host", 1), ("node-rank", 2), ("address", 0)])
@@ -89,7 +90,8 @@ def test_whoever_comes_first_hosts(dynamic):
 
 # PyTorch 1.13 of Debian 12: a collective over two nodes, before and after a restart.
 def test_all_reduce_of_1_13_workers(job):
-    runs = [job.script(number, SCRIPTS / "all_reduce.py", "--fail-first", nproc=number + 1, args=("-t", 1, "--max-restarts", 1))
+    runs = [job.script(number, SCRIPTS / "all_reduce.py", "--fail-first", nproc=number + 1,
+                       args=("-t", 1, "--max-restarts", 1))
             for number in (0, 1)]
     ended = ends(*runs, timeout=60)
     found = sorted(re.findall(r"torch (1\.13)\S* attempt (\d) rank (\d) sum (\S+)", ended[0].out + ended[1].out))
@@ -100,7 +102,8 @@ def test_all_reduce_of_1_13_workers(job):
 
 
 def take_turns(job, max_restarts):
-    """Two nodes: the second one's worker fails in attempt 0, the first one's in attempt 1, each when both have started."""
+    """Two nodes: the second one's worker fails in attempt 0, the first one's in attempt 1, each when both
+    have started."""
     there = [[job.lockstep.folder / f"attempt{attempt}.node{number}" for number in (0, 1)] for attempt in (0, 1)]
     def actions(number):
         own = [f"mark={there[attempt][number]}" for attempt in (0, 1)]
@@ -154,8 +157,8 @@ def test_the_last_failure_is_told_to_all_at_once(job):
     files = [job.lockstep.folder / f"report.{number}" for number in range(3)]
     quiet = job.lockstep.facts
     runs = [job.node(number, "--report", files[number], nnodes="3",
-                     actions=(f"touch={quiet}", "@1", f"wait={quiet}/0", f"wait={quiet}/2", "err=out of luck\\n", "exit=3",
-                              "@*", "pause")) for number in range(3)]
+                     actions=(f"touch={quiet}", "@1", f"wait={quiet}/0", f"wait={quiet}/2", "err=out of luck\\n",
+                              "exit=3", "@*", "pause")) for number in range(3)]
     ended = ends(*runs, rc=1)
     assert max(end.seconds for end in ended) < 3
     reports = [report_of(end.err) for end in ended]

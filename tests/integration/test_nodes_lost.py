@@ -91,7 +91,8 @@ def test_heartbeats_go_on_while_a_leftover_cannot_be_killed(static):
     listening(static.port)
     bound = ("setpriv", "--bounding-set=-kill", "--inh-caps=-kill")
     node1 = static.lockstep.start(*static.command(1, "--max-restarts", 1, settings=QUICK + ",entrypoint=any"),
-                                  "--no-python", "/bin/sh", "-c", LEAVE_BEHIND, program=(*bound, BUILD / "lockstep", "run"))
+                                  "--no-python", "/bin/sh", "-c", LEAVE_BEHIND,
+                                  program=(*bound, BUILD / "lockstep", "run"))
     starts(node0, 1)
     (left,) = until(lambda: [pid for pid, comm in node1.living().items() if comm == "sleep"], what="a leftover")
     until(lambda: not any(comm == "sh" for comm in node1.living().values()), what="node 1 sweeps")
@@ -126,7 +127,8 @@ def test_the_host_of_the_store_is_frozen(static):
     assert "node 1" in ended.err, str(ended)
 
 
-# Whichever is frozen until the other has given it up: the job failed, also for the one whose workers ended well meanwhile.
+# Whichever is frozen until the other has given it up: the job failed, also for the one whose workers ended well
+# meanwhile.
 @pytest.mark.parametrize("frozen", [0, 1])
 def test_a_frozen_node_ends_as_the_other_did(static, frozen):
     go = static.lockstep.folder / "go"

@@ -1,5 +1,5 @@
-"""Jobs of a fixed number of nodes: a lost node is replaced while restarts are left; and agents that launch something else
-are turned away, whether they would take part or wait as spares."""
+"""Jobs of a fixed number of nodes: a lost node is replaced while restarts are left; and agents that launch something
+else are turned away, whether they would take part or wait as spares."""
 import json
 import signal
 
@@ -63,7 +63,8 @@ def test_no_replacement_ends_the_job(job):
 
 
 def test_a_replacement_that_never_comes(job):
-    runs = held(job, 2, *RESTARTS, settings=QUICK + ("," if job.backend != "static" else ",timeout=3,") + "join_timeout=3")
+    runs = held(job, 2, *RESTARTS,
+                settings=QUICK + ("," if job.backend != "static" else ",timeout=3,") + "join_timeout=3")
     kill_agent(runs[1])
     (ended,) = ends(runs[0], rc=1)
     assert "take its place" in ended.err and "timed out" in ended.err, str(ended)

@@ -217,7 +217,8 @@ def test_the_whole_group_of_a_worker_gets_the_signal(lockstep):
 
 def test_grandchild_dies_with_a_killed_worker(lockstep):
     run = lockstep.start_worker("--nproc-per-node", 2, "--shutdown-timeout", 0, actions=[
-        "ignore=TERM", "loaders=2", f"touch={lockstep.facts}", "@0", f"wait={lockstep.facts / '1'}", "exit=1", "@1", "pause"])
+        "ignore=TERM", "loaders=2", f"touch={lockstep.facts}", "@0", f"wait={lockstep.facts / '1'}", "exit=1", "@1",
+        "pause"])
     assert run.wait().rc == 1
     run.none_left()
 
@@ -328,7 +329,8 @@ def test_a_signal_that_nobody_listed_ends_the_job_as_its_default_would(lockstep,
 def test_a_signal_while_peers_are_stopped_keeps_the_story(lockstep):
     """A crash, a peer that hangs, the scheduler's signal: the report still names the crash."""
     run = lockstep.start_worker("--nproc-per-node", 2, "--report", lockstep.folder / "report", actions=[
-        f"record={lockstep.facts}", "@0", "err=it broke\\n", "exit=3", "@1", "ignore=TERM", f"touch={lockstep.facts}", "pause"])
+        f"record={lockstep.facts}", "@0", "err=it broke\\n", "exit=3", "@1", "ignore=TERM", f"touch={lockstep.facts}",
+        "pause"])
     until(lambda: "failed (exitcode: 3)" in run.err())
     run.signal(signal.SIGINT)
     time.sleep(APART)
@@ -372,7 +374,8 @@ def test_a_console_that_takes_nothing_does_not_outlast_a_second_term(lockstep):
 
 
 def test_term_cuts_the_patience_with_leftovers_short(lockstep):
-    run = lockstep.start("--no-python", "/bin/sh", "-c", f"(trap '' TERM; sleep 60) & touch {lockstep.facts}/up; exit 0")
+    run = lockstep.start("--no-python", "/bin/sh", "-c",
+                         f"(trap '' TERM; sleep 60) & touch {lockstep.facts}/up; exit 0")
     until(lambda: (lockstep.facts / "up").exists())
     begin = time.monotonic()
     while run.process.poll() is None and time.monotonic() - begin < 5:

@@ -10,7 +10,8 @@ def most(lockstep, name, attempts):
 
 @pytest.mark.parametrize("args", [[], ["-t", "3"]])
 def test_500_restarts(lockstep, args):
-    ended = lockstep.run_worker("--max-restarts", 500, "--restart-backoff", 0, "--nproc-per-node", 2, *args, "--log-dir", lockstep.logs,
+    ended = lockstep.run_worker("--max-restarts", 500, "--restart-backoff", 0, "--nproc-per-node", 2, *args,
+                                "--log-dir", lockstep.logs,
                                 timeout=110, actions=["@0", f"parent={lockstep.facts}", "out=hello\\n", "err=hello\\n",
                                                       "%500", "@*", "exit=0", "%*", "@0", "exit=1", "@1", "pause"])
     assert ended.rc == 0, str(ended)[-3000:]

@@ -36,7 +36,8 @@ def test_console_events(lockstep):
         inner = json.loads(metadata["metadata"])
         assert inner["group_world_size"] == 1
     assert "duration_ms" in seen[0]["metadata"] or "duration_ms" in seen[1]["metadata"]
-    workers = [event["metadata"] for event in seen if event["source"] == "WORKER" and event["name"].endswith("SUCCEEDED")]
+    workers = [event["metadata"] for event in seen if event["source"] == "WORKER"
+               and event["name"].endswith("SUCCEEDED")]
     assert sorted(worker["global_rank"] for worker in workers) == [0, 1]
     assert all(worker["worker_id"].isdigit() for worker in workers)
     assert sorted(json.loads(worker["metadata"])["local_rank"] for worker in workers) == [[0], [1]]

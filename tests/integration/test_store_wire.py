@@ -278,7 +278,8 @@ import torch.distributed as dist
 host, port = sys.argv[1], int(sys.argv[2])
 new = hasattr(dist.TCPStore, "multi_get")
 libuv = {"use_libuv": False} if new else {}  # Debian builds it without; it concerns the server alone
-make = lambda **more: dist.TCPStore(host, port, is_master=False, timeout=datetime.timedelta(seconds=20), **more, **libuv)
+patience = datetime.timedelta(seconds=20)
+make = lambda **more: dist.TCPStore(host, port, is_master=False, timeout=patience, **more, **libuv)
 a, b, c = make(), make(world_size=3, wait_for_workers=False), make()
 a.set("k", "v"); assert b.get("k") == b"v"
 assert a.add("n", 5) == 5 and b.add("n", -7) == -2 and a.get("n") == b"-2"

@@ -56,7 +56,8 @@ def test_worker_keys_of_1_13_carry_the_attempt(lockstep):
 @pytest.mark.parametrize("version", ["2.6", "2.14"])
 def test_a_store_that_the_worker_names_itself(lockstep, version):
     """init_process_group("tcp://..."), another port than MASTER_PORT. From 2.14 on PyTorch sees that by itself."""
-    ended = lockstep.run("-t", 1, "--nproc-per-node", 2, SCRIPTS / "tcp_url.py", free_port(), env=peer_env(version), timeout=90)
+    ended = lockstep.run("-t", 1, "--nproc-per-node", 2, SCRIPTS / "tcp_url.py", free_port(), env=peer_env(version),
+                         timeout=90)
     assert ended.rc == 0, str(ended)
     assert ended.out.count("sum 2.0") == 2
 

@@ -20,10 +20,10 @@ from tcp_store import Client
 BACKENDS = ["c10d", "lockstep"]
 # What an agent of PyTorch 1.13 writes: times without a time zone, no list of spares.
 STATE_OF_1_13 = (
-    "gASVJgEAAAAAAACMN3RvcmNoLmRpc3RyaWJ1dGVkLmVsYXN0aWMucmVuZGV6dm91cy5keW5hbWljX3JlbmRlenZvdXOUjBBfUmVuZGV6dm91c1N0YXRl"
-    "lJOUKYGUfZQojAVyb3VuZJRLAIwIY29tcGxldGWUiYwIZGVhZGxpbmWUTowGY2xvc2VklImMDHBhcnRpY2lwYW50c5R9lGgAjAlfTm9kZURlc2OUk5Qp"
-    "gZR9lCiMBGZxZG6UjAhvbGQtbm9kZZSMA3BpZJRNZxKMCGxvY2FsX2lklEsAdWJLAHOMCXdhaXRfbGlzdJSPlIwPbGFzdF9oZWFydGJlYXRzlH2UaA2M"
-    "CGRhdGV0aW1llIwIZGF0ZXRpbWWUk5RDCgfqAQIDBAUAAACUhZRSlHN1Yi4=")
+    "gASVJgEAAAAAAACMN3RvcmNoLmRpc3RyaWJ1dGVkLmVsYXN0aWMucmVuZGV6dm91cy5keW5hbWljX3JlbmRlenZvdXOUjBBfUmVuZGV6dm91c1N0"
+    "YXRllJOUKYGUfZQojAVyb3VuZJRLAIwIY29tcGxldGWUiYwIZGVhZGxpbmWUTowGY2xvc2VklImMDHBhcnRpY2lwYW50c5R9lGgAjAlfTm9kZURl"
+    "c2OUk5QpgZR9lCiMBGZxZG6UjAhvbGQtbm9kZZSMA3BpZJRNZxKMCGxvY2FsX2lklEsAdWJLAHOMCXdhaXRfbGlzdJSPlIwPbGFzdF9oZWFydGJl"
+    "YXRzlH2UaA2MCGRhdGV0aW1llIwIZGF0ZXRpbWWUk5RDCgfqAQIDBAUAAACUhZRSlHN1Yi4=")
 
 
 def says(run, *texts):
@@ -91,18 +91,25 @@ def test_what_cannot_be_reached(lockstep, backend):
     two_hosts = is_host.node(0, "--rdzv-endpoint", f"192.0.2.1:{is_host.port}", host=True)
     listening(is_host.port)
     static = [Job(lockstep, "static").node(1)] if backend == "c10d" else []
-    says(wrong_port, f"127.0.0.1:{nowhere.port}: Connection refused", "this node does not host it: is_host says that it does not")
+    says(wrong_port, f"127.0.0.1:{nowhere.port}: Connection refused",
+         "this node does not host it: is_host says that it does not")
     says(nobody_hosts, "127.0.0.1:1: Connection refused", "this node does not host it")
-    says(no_name, "look up the host name 'no-such-host.invalid': ", "this node does not host it: the name 'no-such-host.invalid' cannot")
+    says(no_name, "look up the host name 'no-such-host.invalid': ",
+         "this node does not host it: the name 'no-such-host.invalid' cannot")
     says(firewall, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "this node does not host it")
-    says(nobody_came, "1 of 2 nodes have joined", f"at port {alone.port}", "the endpoint is a loopback address, which other machines")
-    says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no" + ("t an address of this machine; only one node may have is_host=1"
-         if backend == "c10d" else " address of this machine"))
+    says(nobody_came, "1 of 2 nodes have joined", f"at port {alone.port}",
+         "the endpoint is a loopback address, which other machines")
+    says(two_hosts, "1 of 2 nodes have joined", "is_host says so, but 192.0.2.1 is no" + (
+        "t an address of this machine; only one node may have is_host=1" if backend == "c10d"
+        else " address of this machine"))
     for run in static:
         says(run, "Connection refused")
     if backend == "lockstep":
-        says(wrong_port, f"waiting for 5 s: the rendezvous '{nowhere.id}' at 127.0.0.1:{nowhere.port}: Connection refused; this node does")
-        says(nobody_came, f"waiting for 5 s: the rendezvous '{alone.id}': 1 of 2 nodes have joined (", "), 1 missing; this node hosts")
+        says(wrong_port,
+             f"waiting for 5 s: the rendezvous '{nowhere.id}' at 127.0.0.1:{nowhere.port}: Connection refused; "
+             "this node does")
+        says(nobody_came, f"waiting for 5 s: the rendezvous '{alone.id}': 1 of 2 nodes have joined (",
+             "), 1 missing; this node hosts")
     dropped.close()
 
 
@@ -111,7 +118,8 @@ def test_the_deadline_and_the_end_of_waiting(lockstep, backend):
     job, alone = Job(lockstep, backend), Job(lockstep, backend)
     setting = "timeout" if backend == "static" else "join_timeout"
     first = job.node(0, settings=f"{setting}=300")
-    guest = alone.node(1, settings=f"{setting}=300,read_timeout=200", **({} if backend == "static" else {"host": False}))
+    guest = alone.node(1, settings=f"{setting}=300,read_timeout=200",
+                       **({} if backend == "static" else {"host": False}))
     says(first, "1 of 2 nodes have ", "; gives up in 29")
     if backend != "c10d":  # which reaches its store first, and has another limit for that
         says(guest, "; gives up in 29" if backend == "static" else "; gives up in 19")
@@ -125,7 +133,8 @@ def test_the_deadline_and_the_end_of_waiting(lockstep, backend):
 
 def test_slurm_names_the_missing(lockstep):
     job, name = Job(lockstep, "lockstep"), socket.gethostname()
-    slurm = {"SLURM_JOB_ID": 123, "SLURM_NNODES": 3, "SLURM_STEP_ID": 0, "SLURM_STEP_NUM_NODES": 3, "SLURM_STEP_NUM_TASKS": 3,
+    slurm = {"SLURM_JOB_ID": 123, "SLURM_NNODES": 3, "SLURM_STEP_ID": 0, "SLURM_STEP_NUM_NODES": 3,
+             "SLURM_STEP_NUM_TASKS": 3,
              "SLURM_STEP_NODELIST": f"{name},absent[7-8]", "SLURM_PROCID": 0, "SLURM_NODEID": 0}
     run = lockstep.start_worker("--rdzv-endpoint", f"127.0.0.1:{job.port}", actions=(SHOW,), env=slurm)
     says(run, "1 of 3 nodes have joined (", "), 2 missing (absent7, absent8)")
@@ -138,7 +147,8 @@ def test_the_way_to_the_host_has_an_end(lockstep, backend, settings):
     nobody, dropped = Job(lockstep, backend), Full()
     refused = nobody.node(1, host=False, settings=settings)
     unanswered = Job(lockstep, backend).node(1, "--rdzv-endpoint", dropped.place, host=False, settings=settings)
-    refused_with(refused, f"127.0.0.1:{nobody.port}: Connection refused, gave up after 2.", "is_host says that it does not")
+    refused_with(refused, f"127.0.0.1:{nobody.port}: Connection refused, gave up after 2.",
+                 "is_host says that it does not")
     refused_with(unanswered, f"no answer from {dropped.place} (SYN unanswered, e.g. a firewall)", "gave up after 2.")
     dropped.close()
 
@@ -178,8 +188,8 @@ def test_the_last_look_up_hides_nothing(hosts, backend):
     (host,) = hosts(1)
     hosts.resolv_file.write_text("nameserver 127.0.0.1\n")
     names = SlowNames(host)
-    run = host.start_worker("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", "slow.test:1", "--rdzv-id", "job",
-                            "--rdzv-conf", "is_host=0,read_timeout=2", actions=(SHOW,))
+    run = host.start_worker("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", "slow.test:1",
+                            "--rdzv-id", "job", "--rdzv-conf", "is_host=0,read_timeout=2", actions=(SHOW,))
     refused_with(run, "slow.test:1: Connection refused", "gave up after")
     names.close()
 
@@ -189,21 +199,24 @@ def test_two_hosts_on_one_machine(lockstep, backend):
     job = Job(lockstep, backend)
     first = job.node(0, host=True)
     listening(job.port)
-    refused_with(job.node(1, host=True), f"127.0.0.1:{job.port}: Address already in use", f"held by pid {first.agent()}")
+    refused_with(job.node(1, host=True), f"127.0.0.1:{job.port}: Address already in use",
+                 f"held by pid {first.agent()}")
 
 
 # Each is host to itself: that is what both of them say.
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_two_machines_that_both_host(hosts, backend):
-    runs = [host.start_worker("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", "node0:29400", "--rdzv-id", "job",
-                              "--rdzv-conf", "is_host=1", actions=(SHOW,)) for host in hosts(2)]
+    runs = [host.start_worker("--nnodes", 2, "--rdzv-backend", backend, "--rdzv-endpoint", "node0:29400",
+                              "--rdzv-id", "job", "--rdzv-conf", "is_host=1", actions=(SHOW,)) for host in hosts(2)]
     if backend == "c10d":
-        says(runs[1], f"but node0 is {hosts.all[0].addr}, not an address of this machine; only one node may have is_host=1")
+        says(runs[1],
+             f"but node0 is {hosts.all[0].addr}, not an address of this machine; only one node may have is_host=1")
         assert "only one node" not in runs[0].err()
     for run in runs:
         says(run, "1 of 2 nodes have joined", "this node hosts", "at port 29400", "is_host says so")
     if backend == "lockstep":
-        says(runs[1], "is_host says so, but node0 (10.77.0.10) is no address of this machine; only one node may have is_host=1")
+        says(runs[1],
+             "is_host says so, but node0 (10.77.0.10) is no address of this machine; only one node may have is_host=1")
         assert "only one node" not in runs[0].err()
     stop(runs)
 
@@ -240,7 +253,8 @@ def test_another_run_id_at_a_name_of_two_addresses(lockstep):
 def test_node_rank_is_forgotten(lockstep, hosts):
     job = ("--nnodes", 2, "--master-addr", "node0", "--master-port", 29400)
     master, other = (host.start_worker(*job, actions=(SHOW,)) for host in hosts(2))
-    elsewhere = f"--node-rank is 0 (not given), but node0 is {hosts.all[0].addr}, not an address of this machine: give --node-rank"
+    elsewhere = (f"--node-rank is 0 (not given), but node0 is {hosts.all[0].addr}, not an address of this machine: "
+                 "give --node-rank")
     says(other, f"lockstep] {elsewhere}", f"1 of 2 nodes have come to port 29400 of this machine; {elsewhere}")
     says(master, "1 of 2 nodes have come to node0:29400")
     assert "--node-rank is" not in master.err()
@@ -251,7 +265,8 @@ def test_different_nnodes_over_static(lockstep):
     job = Job(lockstep, "static")
     host = job.node(0, nnodes="2")
     listening(job.port)
-    refused_with(job.node(1, nnodes="3"), "was started with --nnodes 3", f"127.0.0.1:{job.port} with --nnodes 2", "on all nodes")
+    refused_with(job.node(1, nnodes="3"), "was started with --nnodes 3", f"127.0.0.1:{job.port} with --nnodes 2",
+                 "on all nodes")
     says(host, "was started with --nnodes 3, this node with --nnodes 2: it was turned away", "1 of 2 nodes have come")
 
 
@@ -325,13 +340,15 @@ def test_a_host_of_another_version(lockstep):
     with socket.create_server(("127.0.0.1", job.port)) as server:
         run = job.node(1, host=False)
         peer, _ = server.accept()
-        peer.sendall(PREAMBLE + frame(5, b"\0" + line("version 1 meets version 7 of the host") + line("install the same")))
+        peer.sendall(PREAMBLE
+                     + frame(5, b"\0" + line("version 1 meets version 7 of the host") + line("install the same")))
         refused_with(run, f"127.0.0.1:{job.port}", "version 1 meets version 7 of the host", "install the same")
         peer.close()
 
 
 @pytest.mark.parametrize("answer, words", [
-    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answers there"), (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server answers there")])
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answers there"),
+    (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server answers there")])
 def test_another_program_at_the_endpoint(lockstep, answer, words):
     job = Job(lockstep, "lockstep")
     with socket.create_server(("127.0.0.1", job.port)) as server:
@@ -350,9 +367,12 @@ def test_another_program_holds_the_port(lockstep):
     with socket.create_server(("127.0.0.1", silent.port)):
         quiet = silent.node(0)
         listening(job.port)
-        refused_with(job.node(0), "a web server answers there", f"but port {job.port} is taken (held by pid {web.pid}: ", "http.server")
-        says(quiet, f"waiting for 5 s: the rendezvous '{silent.id}' at 127.0.0.1:{silent.port}: connected, but no answer to the greeting",
-             f"this node does not host it: the endpoint is a loopback address, but port {silent.port} is taken (held by pid {os.getpid()}: ")
+        refused_with(job.node(0), "a web server answers there",
+                     f"but port {job.port} is taken (held by pid {web.pid}: ", "http.server")
+        says(quiet, f"waiting for 5 s: the rendezvous '{silent.id}' at 127.0.0.1:{silent.port}: connected, "
+             "but no answer to the greeting",
+             f"this node does not host it: the endpoint is a loopback address, but port {silent.port} is taken "
+             f"(held by pid {os.getpid()}: ")
     web.kill()
     web.wait()
 
@@ -362,7 +382,8 @@ def test_an_etcd_that_cannot_be_reached(lockstep, backend):
     nobody = Job(lockstep, backend).node(0, "--rdzv-endpoint", "127.0.0.1:1")
     nameless = Job(lockstep, backend).node(0, "--rdzv-endpoint", "no-such-host.invalid:2379")
     says(nobody, "waiting for 5 s: etcd at http://127.0.0.1:1 (connect to 127.0.0.1:1: Connection refused)")
-    says(nameless, "waiting for 5 s: etcd at http://no-such-host.invalid:2379 (", "(look up the host name 'no-such-host.invalid': ")
+    says(nameless, "waiting for 5 s: etcd at http://no-such-host.invalid:2379 (",
+         "(look up the host name 'no-such-host.invalid': ")
 
 
 def test_a_signal_before_there_are_workers(lockstep):
@@ -387,7 +408,8 @@ def test_another_backend(lockstep, host, guest, words):
     if guest == "lockstep":
         refused_with(other, words, "--rdzv-backend c10d")
     else:
-        says(run, "a c10d client (torchrun, or --rdzv-backend c10d) at 127.0.0.1", "speaks c10d to port", "--rdzv-backend c10d")
+        says(run, "a c10d client (torchrun, or --rdzv-backend c10d) at 127.0.0.1", "speaks c10d to port",
+             "--rdzv-backend c10d")
         refused_with(other, words, "give --rdzv-backend lockstep here or c10d there")
 
 
@@ -396,8 +418,8 @@ def test_another_backend(lockstep, host, guest, words):
 
 def test_a_web_server_at_the_port_of_c10d(lockstep):
     job = Job(lockstep)
-    web = subprocess.Popen([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(job.port)], cwd=lockstep.work,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    web = subprocess.Popen([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(job.port)],
+                           cwd=lockstep.work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     listening(job.port)
     refused_with(job.node(0), f"127.0.0.1:{job.port} is no TCPStore: a web server answers there",
                  f"but port {job.port} is held by pid {web.pid}: ", "http.server")

@@ -20,7 +20,8 @@ def main():
     places = []
 
     def agent(number):
-        store = TCPStore("127.0.0.1", server.port, is_master=False, wait_for_workers=False, timeout=wait, use_libuv=False)
+        store = TCPStore("127.0.0.1", server.port, is_master=False, wait_for_workers=False, timeout=wait,
+                         use_libuv=False)
         parameters = RendezvousParameters("c10d", f"127.0.0.1:{server.port}", "sim", count, count,
                                           local_addr=f"127.1.{number // 256}.{number % 256}")
         handler = create_handler(store, C10dRendezvousBackend(store, "sim"), parameters)

@@ -22,5 +22,6 @@ if fails:
         if once:
             open(once, "w").close()
         os._exit(9)
-    signal.pause()  # the others must not succeed first: a torchrun whose workers are done never comes back for a restart
+    # The others must not succeed first: a torchrun whose workers are done never comes back for a restart.
+    signal.pause()
 dist.destroy_process_group()
