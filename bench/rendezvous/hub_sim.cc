@@ -59,6 +59,7 @@ class Crowd {
     settings_.run_id = "sim";
     settings_.min_nodes = settings_.max_nodes = size;
     settings_.offer.max_restarts = 3;
+    settings_.offer.launched.name = "train.py";
     if (plan.token) settings_.token = "a token for the simulation";
     settings_.offer_store = [](const std::string& addr) { return StorePlace{addr, 7000}; };
     settings_.is_host = false;

@@ -31,16 +31,15 @@ std::size_t Coordinator::viable() const {
 }
 
 void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now) {
-  const auto old = std::find_if(members_.begin(), members_.end(),
-                                [&](const auto& entry) { return entry.second.agent == agent; });
-  if (old != members_.end()) {
-    const PeerId gone = old->first;
+  if (const auto known = peer_of_.find(agent); known != peer_of_.end()) {
+    const PeerId gone = known->second;
     if (keep_offered_place(gone, peer, now)) return;
-    expect_back(old->second, now);
+    expect_back(members_.at(gone), now);
     output_.push_back({gone, nullptr, true});
     remove(gone, "came back on a new connection", now);
   }
   Member& member = members_[peer];
+  peer_of_[agent] = peer;
   member.peer = peer;
   member.agent = agent;
   member.name = name;
@@ -71,6 +70,7 @@ bool Coordinator::keep_offered_place(PeerId gone, PeerId peer, Time now) {
   entry.key() = peer;
   Member& member = members_.insert(std::move(entry)).position->second;
   member.peer = peer;
+  peer_of_[member.agent] = peer;
   member.heard = watched_ + unwatched(now);
   member.repeats_join = true;
   output_.push_back({gone, nullptr, true});
@@ -139,6 +139,7 @@ bool Coordinator::fits(const Member& member, const Join& join) {
 // Who is here already decides what the job launches. A node that was in a round before knows better
 // than one that was not: after a takeover a stranger may have come first.
 bool Coordinator::launches_the_same(const Member& member, const Join& join) {
+  if (join.launched.any || join.launched.name.empty()) return true;  // it fits everybody
   for (auto& [peer, other] : members_) {
     if (&other == &member || other.stage == Stage::idle || other.returning) continue;
     const Launched& theirs = other.offer.launched;
@@ -239,6 +240,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   Member gone = std::move(at->second);
   --counts_[static_cast<std::size_t>(gone.stage)];
   members_.erase(at);
+  peer_of_.erase(gone.agent);
   // It may take it more than one connection to come back.
   if (gone.returning) expect_back(gone, now);
   if (gone.rank >= 0) --ranked_;

@@ -220,6 +220,7 @@ class Coordinator {
 
   CoordinatorSettings settings_;
   Members members_;
+  std::map<Nonce, PeerId> peer_of_;      // by agent: thousands arrive at once
   std::array<std::size_t, 4> counts_{};  // of members by stage
   std::map<Nonce, Away> away_;
   std::vector<Nonce> seats_;  // of the last round, by rank
