@@ -150,4 +150,19 @@ inline CoordinatorSettings nodes(std::size_t least, std::size_t most) {
   return settings;
 }
 
+// What agents of round 6 say that there were `nodes` in.
+inline void survive(CoordinatorFixture& f, const std::string& name, int rank, int nodes) {
+  auto& offer = f.arrive(name).offer;
+  offer.last_round = 6;
+  offer.last_rank = rank;
+  offer.last_nodes = nodes;
+}
+
+inline CoordinatorSettings successor(std::size_t least, std::size_t most) {
+  auto settings = nodes(least, most);
+  settings.takeover = true;
+  settings.first_round = 7;
+  return settings;
+}
+
 }  // namespace lockstep::rendezvous::hub::testing

@@ -1,0 +1,158 @@
+// How a job ends: the barrier, departures, patience that is over, the exchange of reports.
+#include "coordinator_testing.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+using testing::nodes;
+using namespace std::chrono_literals;
+using Fixture = testing::CoordinatorFixture;
+
+TEST(CoordinatorEnd, TheBarrierOpensForAllAndHeedsFailures) {
+  Fixture f(nodes(3, 3));
+  f.join_all({"a", "b", "c", "spare"});
+  f.say("a", Finish{0});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  EXPECT_EQ(f.told("a"), "rejoin: rank 1 on b failed");
+  f.join_all({"a", "b", "c"});
+  f.say("c", Finish{1});
+  f.lose("c");  // done, and gone
+  EXPECT_EQ(f.told("a"), "-");
+  f.say("a", Finish{1});
+  EXPECT_EQ(f.agents["a"].last<Finished>(), nullptr);
+  f.say("b", Finish{1});
+  EXPECT_NE(f.agents["a"].last<Finished>(), nullptr);
+  EXPECT_NE(f.agents["b"].last<Finished>(), nullptr);
+  EXPECT_NE(f.agents["spare"].last<Ended>(), nullptr);
+  f.join("late");
+  EXPECT_EQ(f.refused("late"), "the rendezvous 'job' is closed: the job has ended well");
+}
+
+TEST(CoordinatorEnd, ANewNodeThatWasToTakePartHearsThatTooFewAreLeft) {
+  Fixture f(nodes(3, 4));
+  f.join_all({"a", "b", "c", "d"});
+  f.lose("d");
+  f.join("new");
+  f.lose("c");
+  f.lose("b");
+  EXPECT_EQ(f.agents["new"].last<Ended>(), nullptr);
+  EXPECT_NE(f.refused("new").find("2 nodes are left of at least 3"), std::string::npos)
+      << f.refused("new");
+}
+
+TEST(CoordinatorEnd, NobodyNewIsLetInOnceSomeHaveFinished) {
+  Fixture f(nodes(2, 3));
+  f.join_all({"a", "b"});
+  f.pass(31s);
+  f.say("a", Finish{0});
+  f.join("c");
+  EXPECT_EQ(f.told("b"), "-");
+  f.say("b", Finish{0});
+  EXPECT_NE(f.agents["c"].last<Ended>(), nullptr);
+}
+
+TEST(CoordinatorEnd, TheHostsEndIsEverybodysEndAndAGuestsIsNot) {
+  Fixture f(nodes(2, 3));
+  f.join_all({"a", "b", "c"});
+  f.say("c", Leave{Leave::How::stopped});
+  EXPECT_NE(f.agents["c"].last<Left>(), nullptr);
+  EXPECT_EQ(f.told("a"), "rejoin: c was stopped");
+  f.join_all({"a", "b"});
+  f.say("a", Leave{Leave::How::stopped});
+  EXPECT_EQ(f.told("b"), "end: a, the host of the rendezvous, was stopped");
+}
+
+TEST(CoordinatorEnd, JoiningTimesOutWithTheReason) {
+  Fixture f(nodes(3, 3));
+  f.arrive("a").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b"});
+  f.pass(4s);
+  EXPECT_EQ(f.refused("a"),
+            "joining the rendezvous 'job' timed out after 3 s: 2 of 3 nodes have joined (a, b), 1 "
+            "missing");
+  EXPECT_EQ(f.refused("b"), "-");
+}
+
+TEST(CoordinatorEnd, AGuestsPatienceIsItsOwn) {
+  Fixture f(nodes(3, 3));
+  f.arrive("b").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b"});
+  f.pass(4s);
+  f.say("b", Leave{Leave::How::failed});
+  EXPECT_NE(f.agents["b"].last<Left>(), nullptr);
+  EXPECT_TRUE(f.agents["a"].got.empty());
+  f.pass(2s);
+  EXPECT_EQ(f.agents["a"].status, "1 of 3 nodes have joined (a), 2 missing");
+  f.join_all({"c", "d"});
+  EXPECT_EQ(f.rank("a"), 0);
+}
+
+TEST(CoordinatorEnd, NobodyWasASpareWhenTheHostIsOutOfPatience) {
+  Fixture f(nodes(3, 3));
+  f.arrive("a").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b"});
+  f.pass(4s);
+  f.say("a", Leave{Leave::How::failed});
+  EXPECT_EQ(f.refused("b"),
+            "a, the host of the rendezvous, has given up: joining the rendezvous 'job' timed out "
+            "after 3 s: 2 of 3 nodes have joined (a, b), 1 missing");
+  EXPECT_TRUE(f.hub->over());
+}
+
+TEST(CoordinatorEnd, OneThatNeverHadAPlaceDoesNotEndTheJob) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b", "spare"});
+  f.arrive("idle");
+  for (const auto how : {Leave::How::failed, Leave::How::succeeded}) {
+    f.say("idle", Leave{how});
+    f.say("spare", Leave{how});
+    EXPECT_FALSE(f.hub->over());
+    EXPECT_EQ(f.told("a"), "-");
+    f.arrive("idle");
+    f.join("spare");
+  }
+  f.say("b", Leave{Leave::How::failed});
+  EXPECT_EQ(f.told("a"), "end: the job has failed on b");
+}
+
+TEST(CoordinatorEnd, OneThatDoesNotWaitForTheNextRoundLeavesTheOthersToIt) {
+  Fixture f(nodes(2, 3));
+  f.arrive("c").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b", "c"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  f.join_all({"a", "c"});  // b still stops its workers
+  f.pass(4s);
+  EXPECT_NE(f.refused("c").find("timed out after 3 s"), std::string::npos);
+  f.say("c", Leave{Leave::How::failed});
+  f.join("b");
+  EXPECT_EQ(f.agents["b"].round()->group_world_size, 2);
+}
+
+TEST(CoordinatorEnd, ReportsComeTogetherTheFirstFailuresFirst) {
+  Fixture f(nodes(3, 3));
+  f.join_all({"a", "b", "c"});
+  f.say("c", Failed{0, true, "rank 2 on c failed"});
+  f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  f.say("c", TellReport{10'000, {"c", 2, "C"}});
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  f.say("b", TellReport{10'000, {"b", 1, "B"}});
+  for (const char* name : {"a", "b", "c"}) {
+    const auto* reports = f.agents[name].last<Reports>();
+    ASSERT_NE(reports, nullptr);
+    EXPECT_EQ(reports->reports, (std::vector<Report>{{"c", 2, "C"}, {"a", 0, "A"}, {"b", 1, "B"}}));
+  }
+}
+
+TEST(CoordinatorEnd, ReportsThatDoNotComeAreLeftOut) {
+  Fixture f(nodes(3, 3));
+  f.join_all({"a", "b", "c"});
+  f.say("b", Failed{0, true, "x"});
+  f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  f.pass(7900ms);
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  f.pass(200ms);
+  ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
+  EXPECT_EQ(f.agents["a"].last<Reports>()->reports.size(), 1U);
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub

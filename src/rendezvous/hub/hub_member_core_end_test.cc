@@ -1,0 +1,103 @@
+// How a member leaves: stops, reports, and what it counts.
+#include "hub_member_core_testing.h"
+
+namespace lockstep::rendezvous::hub {
+namespace {
+using namespace std::chrono_literals;
+using namespace testing;  // NOLINT
+
+TEST_F(HubMemberCoreTest, LeavingWhileJoiningWaitsForTheHubsWord) {
+  open();
+  core.join(now);
+  core.leave(Departure::failed, now);
+  EXPECT_EQ(done(), "join, leave failed");
+  place(0);
+  EXPECT_EQ(heard(), "");
+  core.take(Left{}, now);
+  EXPECT_EQ(heard(), "left");
+  EXPECT_EQ(done(), "hang up");
+}
+
+TEST_F(HubMemberCoreTest, LeavingHasAnEndWhateverTheHubDoes) {
+  in_a_round();
+  core.leave(Departure::succeeded, now);
+  EXPECT_EQ(done(), "leave succeeded");
+  pass(29s);
+  EXPECT_EQ(heard(), "");
+  pass(1s);
+  EXPECT_EQ(heard(), "left");
+  done();
+  in_a_round();
+  core.leave(Departure::stopped, now);
+  core.lost(kClosed, now);
+  EXPECT_EQ(heard(), "left");
+  EXPECT_EQ(core.link(), Core::Link::none);
+}
+
+TEST_F(HubMemberCoreTest, LeavingWithoutAConnectionIsDoneAtOnce) {
+  in_a_round();
+  core.lost(kClosed, now);
+  core.leave(Departure::failed, now);
+  EXPECT_EQ(done(), "hang up, dial 100 3, stop dialing");
+  EXPECT_EQ(heard(), "");  // in a later turn
+  EXPECT_EQ(core.next_time(), now);
+  core.tick("W", now);
+  EXPECT_EQ(heard(), "left");
+}
+
+TEST_F(HubMemberCoreTest, WhatIsNotAskedAnyMoreIsNotTold) {
+  in_a_round();
+  core.take(Interrupted{0, false, "x"}, now);
+  core.leave(Departure::stopped, now);
+  EXPECT_EQ(heard(), "");
+}
+
+TEST_F(HubMemberCoreTest, AStopIsToldOnce) {
+  in_a_round();
+  core.tell_stop();
+  core.tell_stop();
+  EXPECT_EQ(done(), "leave stopped");
+  core.leave(Departure::stopped, now);
+  EXPECT_EQ(done(), "");
+  core.take(Left{}, now);
+  EXPECT_EQ(heard(), "left");
+  done();
+  in_a_round();
+  core.tell_stop();
+  core.take(Left{}, now);
+  EXPECT_EQ(done(), "leave stopped, hang up");
+  core.leave(Departure::stopped, now);
+  core.tick("W", now);
+  EXPECT_EQ(heard(), "left");
+}
+
+TEST_F(HubMemberCoreTest, ReportsComeOrTimePassesOrTheConnectionBreaks) {
+  in_a_round();
+  const NodeReport own{"b", 1, "mine"};
+  core.exchange_reports(own, 10s, now);
+  EXPECT_EQ(done(), "report");
+  core.take(Reports{{{"a", 0, "x"}, {"b", 1, "mine"}}}, now);
+  EXPECT_EQ(heard(), "reports 2");
+  core.exchange_reports(own, 10s, now);
+  pass(9500ms);
+  EXPECT_EQ(heard(), "");
+  pass(500ms);
+  EXPECT_EQ(heard(), "reports 1");
+  core.exchange_reports(own, 10s, now);
+  core.lost(kClosed, now);
+  EXPECT_EQ(heard(), "reports 1");
+  core.exchange_reports(own, 10s, now);  // without a connection
+  core.leave(Departure::failed, now);
+  EXPECT_EQ(heard(), "reports 1");
+}
+
+TEST_F(HubMemberCoreTest, MessagesAreCountedWithoutHeartbeats) {
+  in_a_round();
+  EXPECT_EQ(core.messages(), 4U);  // the greeting, join, placed
+  pass(5s);
+  core.take(Beat{"x"}, now);
+  EXPECT_EQ(core.messages(), 4U);
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub
