@@ -314,6 +314,8 @@ void Server::close(Connection& connection) {
 void Server::on_departure(std::function<void()> fn) {
   on_departure_ = std::move(fn);
   departed_.clear();
+  // A departure that was still to be told has nobody to be told to.
+  if (!on_departure_) departure_.cancel();
 }
 
 void Server::await_departures() {

@@ -402,6 +402,23 @@ TEST_F(TurnTest, WhatCameBeforeAResetIsServed) {
     loop.run_once();
 }
 
+// It is told in a later turn of the loop, and by then nobody may want to hear of it.
+TEST_F(ServerTest, ADepartureThatNobodyWantsToHearOfAnyMore) {
+  int told = 0;
+  server->on_departure([&] { ++told; });
+  io::Fd guest = knock();
+  while (server->stats().connections == 0)
+    loop.run_once();
+  guest.reset();
+  while (server->stats().connections == 1)
+    loop.run_once();
+  server->on_departure(nullptr);
+  server->on_departure([&] { ++told; });
+  server->on_departure(nullptr);
+  loop.run_once();
+  EXPECT_EQ(told, 0);
+}
+
 TEST_F(ServerTest, PurgeDropsWhoIsStillToBeAccepted) {
   const io::Fd peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
