@@ -12,12 +12,14 @@
 namespace lockstep::rendezvous::dynamic::testing {
 using namespace std::chrono_literals;
 
-// A c10d place whose state is not to be had while `silent`.
+// A c10d place whose state is not to be had while `silent`, and which another node always writes
+// first while `contended`.
 class SilentPlace : public C10dPlace, private StateStore {
  public:
   using C10dPlace::C10dPlace;
   StateStore& state() override { return *this; }
   bool silent = false;
+  bool contended = false;
 
  private:
   void read(Done<Stored> done) override {
@@ -25,6 +27,7 @@ class SilentPlace : public C10dPlace, private StateStore {
     keys().probe("any", [done](const auto&) { done(fail(Errc::timeout, "no answer")); });
   }
   void write(const Stored& before, const std::string& text, Done<Stored> done) override {
+    if (contended) return C10dPlace::state().read(std::move(done));
     C10dPlace::state().write(before, text, std::move(done));
   }
 };

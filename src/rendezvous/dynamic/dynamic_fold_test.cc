@@ -56,6 +56,39 @@ TEST_P(DynamicFold, ARoundIsLeftByAllAndBegunAnewWithOneWrite) {
   EXPECT_EQ(folded.state.participants.size() + folded.state.wait_list.size(), 3U);
 }
 
+// They have their places before anybody new, whoever leaves last and in whatever order.
+TEST_P(DynamicFold, NodesOfTheRoundBeforeComeFirst) {
+  for (const bool own_is_last : {false, true}) {
+    DynamicMember one = member(ours(1), 3, 3);
+    one.next({}, clock_.now);
+    const RendezvousState before = running(3);
+    ASSERT_TRUE(one.next(before, clock_.now).is(Step::Kind::done));
+    one.begin(Op::join, clock_.now);
+    const JoinWish own = wish(ours(1), 3, true);
+    Wishes wishes = {wish(ours(2), 3, true), wish(ours(3), 3, true)};
+    if (!own_is_last) wishes.insert(wishes.end(), {own, wish(ours(4), 3)});
+    const auto folded = one.fold(before, wishes, own, clock_.now);
+    EXPECT_TRUE(folded.state.complete);
+    for (const int number : {1, 2, 3})
+      EXPECT_TRUE(folded.state.participants.contains(ours(number))) << number;
+  }
+}
+
+TEST_P(DynamicFold, AWishIsVoidWhereItsNodeIsElsewhereByNow) {
+  DynamicMember one = member(ours(1), 2, 4);
+  RendezvousState now = running(2);
+  now.redundancy_list.insert(ours(3));
+  now.last_heartbeats[ours(3)] = clock_.now.wall;
+  one.presume_dead(ours(4), clock_.now.wall);
+  const Wishes wishes = {wish(ours(3), 3), wish(ours(4), 3), wish(ours(2), 3)};
+  const auto folded = one.fold(now, wishes, wish(ours(1), 2), clock_.now);
+  EXPECT_EQ(folded.granted, (std::vector<bool>{false, false, false}));
+  EXPECT_TRUE(folded.state.wait_list.empty());
+  now.complete = false;  // it is in the round that forms, and need not leave it
+  EXPECT_FALSE(
+      one.fold(now, Wishes{wish(ours(2), 3, true)}, wish(ours(1), 2), clock_.now).granted[0]);
+}
+
 TEST_P(DynamicFold, AWishOfAnotherRoundIsVoid) {
   DynamicMember one = member(ours(1), 2, 4);
   const RendezvousState now = running(2);

@@ -37,6 +37,12 @@ class JoinQueueTest : public DynamicBackendTest {
     keys.set(key, value, [&](const Result<void>&) { done = true; });
     until([&] { return done; });
   }
+  std::optional<std::string> at(const std::string& key) {
+    std::optional<std::optional<std::string>> found;
+    keys.probe(key, [&](const auto& value) { found = value.value(); });
+    until([&] { return found.has_value(); });
+    return *found;
+  }
   void take_ticket(const std::string& prefix) {
     bool taken = false;
     keys.add(prefix + "tickets", 1, [&](const Result<std::int64_t>&) { taken = true; });
@@ -94,6 +100,62 @@ TEST_F(JoinQueueTest, NonsenseAsAnAnswerMakesANodeAct) {
   put("q/answer/2", "wait -5");
   until([&] { return b.answer.has_value(); });
   EXPECT_EQ(b.answer->kind, Kind::act);
+}
+
+TEST_F(JoinQueueTest, AWishThatComesTooLateIsNone) {
+  put("q/wish/1", "void");  // somebody has closed the gap
+  JoinQueue queue(keys, "q/");
+  std::optional<JoinQueue::Answer> answer;
+  queue.file("a", 0, [&](auto told) { answer = told; });
+  until([&] { return answer.has_value(); });
+  EXPECT_EQ(answer->kind, Kind::act);
+  EXPECT_FALSE(queue.holds(0));
+}
+
+TEST_F(JoinQueueTest, ASettledWishIsNotTakenBack) {
+  Filed& a = file("a");
+  a.queue->leave(1);
+  EXPECT_EQ(at("q/wish/1"), "a");
+  EXPECT_EQ(at("q/answer/2"), std::nullopt);
+}
+
+TEST_F(JoinQueueTest, ATicketThatIsNotWantedAnyMoreGetsNoWish) {
+  JoinQueue queue(keys, "q/");
+  queue.file("first", 0, [](auto) {});
+  queue.file("second", 0, [](auto) {});
+  until([&] { return queue.ticket() == 2; });
+  EXPECT_EQ(at("q/wish/2"), "second");
+  queue.file("third", 0, [](auto) {});
+  queue.leave(0);
+  EXPECT_EQ(at("q/tickets"), "3");
+  EXPECT_EQ(at("q/wish/1"), std::nullopt);
+  EXPECT_EQ(at("q/wish/3"), std::nullopt);
+}
+
+TEST_F(JoinQueueTest, OneWriteSettlesNoMoreThanSoMany) {
+  constexpr std::int64_t kMost = 4096;
+  Filed& a = file("a");
+  KeyValue::Entries others;
+  for (std::int64_t i = 2; i <= kMost + 1; ++i)
+    others.emplace_back("q/wish/" + std::to_string(i), "x");
+  keys.multi_set(others, nullptr);
+  keys.add("q/tickets", kMost, nullptr);
+  EXPECT_EQ(collect(a, 0).end(), kMost + 1);
+}
+
+// Or another one would let it into a round that it has no part in.
+TEST_F(JoinQueueTest, AnAgentThatIsStoppedTakesItsWishBack) {
+  const std::string queue = "torch.rendezvous.job/lockstep/";
+  settings.dynamic.poll_interval = 10s;  // so long it waits for the first in the queue
+  take_ticket(queue);
+  Agent& b = open("b");
+  b.place->contended = true;
+  join(b);
+  until([&] { return at(queue + "wish/2").has_value(); });
+  EXPECT_NE(at(queue + "wish/2"), "void");
+  b.backend->leave(Departure::stopped, [&](const Result<void>& left) { b.left = left; });
+  until([&] { return b.left.has_value(); });
+  EXPECT_EQ(at(queue + "wish/2"), "void");
 }
 
 // Whoever lost a ticket, a leader or an answer: the others wait for a moment and go on.

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-// As real agents stored them (torch-elastic.md, 9.1).
+// States as real agents stored them.
 constexpr std::string_view kTorch214 =
     "gAWVaAEAAAAAAACMN3RvcmNoLmRpc3RyaWJ1dGVkLmVsYXN0aWMucmVuZGV6dm91cy5keW5hbWljX3JlbmRl"
     "enZvdXOUjBBfUmVuZGV6dm91c1N0YXRllJOUKYGUfZQojAVyb3VuZJRLAIwIY29tcGxldGWUiYwIZGVhZGxp"

@@ -141,7 +141,7 @@ bool Coordinator::fits(const Member& member, const Join& join) {
 bool Coordinator::launches_the_same(const Member& member, const Join& join) {
   if (join.launched.any || join.launched.name.empty()) return true;  // it fits everybody
   for (auto& [peer, other] : members_) {
-    if (&other == &member || other.stage == Stage::idle || other.returning) continue;
+    if (&other == &member || other.stage == Stage::idle) continue;
     const Launched& theirs = other.offer.launched;
     if (other.offer.role != join.role || theirs.any || theirs.name.empty()) continue;
     // It has been compared with all others, or they with it.

@@ -5,6 +5,7 @@ namespace lockstep::rendezvous::hub {
 namespace {
 using testing::nodes;
 using namespace std::chrono_literals;
+using testing::FakeAgent;
 using Fixture = testing::CoordinatorFixture;
 
 TEST(CoordinatorConnection, SilenceEvictsAndTheFrozenOneIsToldWhenItWakes) {
@@ -131,6 +132,7 @@ TEST(CoordinatorConnection, ANewConnectionWhileARoundIsOfferedKeepsThePlace) {
   f.pass(31s);
   const PeerId before = f.agents["b"].peer;
   f.arrive("b");
+  EXPECT_TRUE(f.closed.contains(before));
   EXPECT_EQ(f.hub->peers(), 2U);
   EXPECT_EQ(f.agents["a"].got.size(), 1U);  // the store is wanted once
   f.say("a", StoreOffer{0, "addr-a", 7000, ""});
@@ -152,6 +154,55 @@ TEST(CoordinatorConnection, RankZeroOnANewConnectionIsAskedForTheStoreAgain) {
   EXPECT_EQ(f.rank("a"), 0);
   EXPECT_EQ(f.rank("b"), 1);
   EXPECT_EQ(f.agents["b"].round()->number, 0);
+}
+
+TEST(CoordinatorConnection, ANewNodesSilenceBeginsWithItsConnection) {
+  Fixture f(nodes(3, 3));
+  f.join("a");
+  f.pass(20s);
+  FakeAgent& late = f.arrive("b");
+  f.now += 1s;
+  f.hub->tick(f.now);
+  f.deliver();
+  EXPECT_FALSE(late.closed);
+}
+
+// It would open a second one.
+TEST(CoordinatorConnection, AStoreThatIsThereIsNotAskedForAgain) {
+  auto settings = nodes(2, 2);
+  settings.fenced = true;
+  Fixture f(settings);
+  f.join_all({"a", "b"});
+  f.arrive("a");
+  EXPECT_TRUE(f.agents["a"].got.empty());
+  f.hub->permit(0, f.now);
+  f.deliver();
+  EXPECT_EQ(f.rank("a"), 0);
+}
+
+TEST(CoordinatorConnection, OneThatHasComeBackIsWaitedForNoLongerThanOthers) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b"});
+  f.say("b", Leave{Leave::How::returns});
+  f.join("a");
+  f.arrive("b");
+  f.join("b");
+  ASSERT_EQ(f.rank("b"), 1);
+  f.lose("b");
+  EXPECT_EQ(f.told("a"), "end: b is gone: the connection was closed; 1 node is left of at least 2");
+}
+
+TEST(CoordinatorConnection, OneThatAskedForNoPlaceInTheNextRoundIsNotWaitedFor) {
+  Fixture f(nodes(2, 3));
+  f.arrive("c").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b", "c"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  f.join_all({"a", "c"});
+  f.pass(4s);
+  ASSERT_NE(f.refused("c"), "-");
+  f.say("c", Leave{Leave::How::returns});
+  f.join("b");
+  EXPECT_EQ(f.agents["b"].round()->group_world_size, 2);
 }
 
 }  // namespace

@@ -56,9 +56,12 @@ TEST(CoordinatorEnd, TheHostsEndIsEverybodysEndAndAGuestsIsNot) {
   f.say("c", Leave{Leave::How::stopped});
   EXPECT_NE(f.agents["c"].last<Left>(), nullptr);
   EXPECT_EQ(f.told("a"), "rejoin: c was stopped");
-  f.join_all({"a", "b"});
+  f.join_all({"d", "a", "b", "spare"});
+  ASSERT_EQ(f.rank("d"), 2);
   f.say("a", Leave{Leave::How::stopped});
   EXPECT_EQ(f.told("b"), "end: a, the host of the rendezvous, was stopped");
+  // The job has not ended well for a spare either.
+  EXPECT_EQ(f.refused("spare"), "a, the host of the rendezvous, was stopped");
 }
 
 TEST(CoordinatorEnd, JoiningTimesOutWithTheReason) {
@@ -146,12 +149,141 @@ TEST(CoordinatorEnd, ReportsThatDoNotComeAreLeftOut) {
   Fixture f(nodes(3, 3));
   f.join_all({"a", "b", "c"});
   f.say("b", Failed{0, true, "x"});
-  f.say("a", TellReport{10'000, {"a", 0, "A"}});
-  f.pass(7900ms);
+  f.say("a", TellReport{9'000, {"a", 0, "A"}});
+  f.pass(7100ms);
   EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
   f.pass(200ms);
   ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
   EXPECT_EQ(f.agents["a"].last<Reports>()->reports.size(), 1U);
+  f.say("c", TellReport{9'000, {"c", 2, "C"}});  // too late for a, and answered all the same
+  ASSERT_NE(f.agents["c"].last<Reports>(), nullptr);
+  EXPECT_EQ(f.agents["c"].last<Reports>()->reports.size(), 1U);
+}
+
+TEST(CoordinatorEnd, WhoeverIsGoneIsNotWaitedForWithItsReport) {
+  Fixture f(nodes(3, 3));
+  f.join_all({"a", "b", "c"});
+  f.say("b", Failed{0, true, "rank 1 on b failed"});
+  f.say("b", TellReport{10'000, {"b", 1, "B"}});
+  f.lose("b");  // what it has told stays
+  f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  f.lose("c");
+  ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
+  EXPECT_EQ(f.agents["a"].last<Reports>()->reports,
+            (std::vector<Report>{{"b", 1, "B"}, {"a", 0, "A"}}));
+}
+
+TEST(CoordinatorEnd, OneThatComesBackAfterTheEndHasNoReportToGive) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b"});
+  f.say("b", Failed{0, true, "rank 1 on b failed"});
+  f.lose("b");
+  f.arrive("b");
+  f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  EXPECT_NE(f.agents["a"].last<Reports>(), nullptr);
+}
+
+// Its rank of then is no rank in the round of now.
+TEST(CoordinatorEnd, OneThatIsInTheRoundNoLongerHasNoReportToGive) {
+  Fixture f(nodes(2, 3));
+  f.arrive("c").offer.join_timeout_ms = 3000;
+  f.join_all({"a", "b", "c"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  f.join_all({"a", "c"});
+  f.pass(4s);
+  f.join("b");
+  ASSERT_EQ(f.agents["b"].round()->group_world_size, 2);
+  f.lose("c");
+  f.say("b", Failed{1, true, "rank 1 on b failed"});
+  f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  f.say("b", TellReport{10'000, {"b", 1, "B"}});
+  EXPECT_NE(f.agents["a"].last<Reports>(), nullptr);
+}
+
+TEST(CoordinatorEnd, ReportsOfAnEarlierRoundAreForgotten) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b", "spare"});
+  f.say("b", TellReport{10'000, {"b", 1, "early"}});
+  f.lose("b");
+  f.join("a");
+  ASSERT_EQ(f.rank("spare"), 1);
+  f.pass(10s);
+  f.say("a", Failed{1, true, "rank 0 on a failed"});
+  f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  f.say("spare", TellReport{10'000, {"spare", 1, "S"}});
+  ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
+  EXPECT_EQ(f.agents["a"].last<Reports>()->reports,
+            (std::vector<Report>{{"a", 0, "A"}, {"spare", 1, "S"}}));
+}
+
+TEST(CoordinatorEnd, OneThatLeavesWellWithoutWaitingHasFinished) {
+  Fixture f(nodes(3, 3));
+  f.join_all({"a", "b", "c"});
+  f.say("b", Leave{Leave::How::succeeded});
+  EXPECT_FALSE(f.hub->over());
+  f.say("a", Finish{0});
+  f.say("c", Leave{Leave::How::succeeded});
+  EXPECT_NE(f.agents["a"].last<Finished>(), nullptr);
+}
+
+TEST(CoordinatorEnd, NobodyNewIsLetInOnceOneHasFinishedAndLeft) {
+  Fixture f(nodes(2, 3));
+  f.join_all({"a", "b"});
+  f.pass(31s);
+  f.say("b", Finish{0});
+  f.lose("b");
+  f.join("c");
+  EXPECT_EQ(f.told("a"), "-");
+}
+
+TEST(CoordinatorEnd, OnlyASpareHearsThatItWasNotNeeded) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b", "spare"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  f.join("b");
+  f.say("a", Leave{Leave::How::failed});
+  EXPECT_EQ(f.refused("b"), "the job has failed on a");
+  EXPECT_NE(f.agents["spare"].last<Ended>(), nullptr);
+}
+
+TEST(CoordinatorEnd, NoRoundIsPlacedAfterTheEnd) {
+  Fixture f(nodes(2, 2));
+  f.mute_store = true;
+  f.join_all({"a", "b"});
+  f.hub->shut_down("the host was stopped", f.now);
+  f.say("a", StoreOffer{0, "addr-a", 7000, ""});
+  EXPECT_EQ(f.refused("b"), "the host was stopped");
+}
+
+TEST(CoordinatorEnd, ASparesPatienceBeginsWhenItsRoundCanBegin) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b"});
+  f.arrive("spare").offer.join_timeout_ms = 3000;
+  f.join("spare");
+  f.pass(10s);
+  EXPECT_EQ(f.refused("spare"), "-");
+  f.lose("b");
+  f.pass(2s);  // a stops its workers
+  EXPECT_EQ(f.refused("spare"), "-");
+  f.pass(2s);
+  EXPECT_NE(f.refused("spare").find("timed out after 3 s"), std::string::npos);
+}
+
+TEST(CoordinatorEnd, ReportsAreCountedByNodeAndCutByTheirSize) {
+  Fixture f(nodes(5, 5));
+  const auto names = {"a", "b", "c", "d", "e"};
+  f.join_all(names);
+  f.say("a", Failed{0, true, "rank 0 on a failed"});
+  for (int i = 0; i < 5; ++i)
+    f.say("a", TellReport{10'000, {"a", 0, "A"}});
+  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+  for (const char* name : names)
+    f.say(name, TellReport{10'000, {name, 0, std::string(kMaxReport, 'x')}});
+  ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
+  EXPECT_EQ(f.agents["a"].last<Reports>()->reports.size(), kMaxReports / kMaxReport);
 }
 
 }  // namespace

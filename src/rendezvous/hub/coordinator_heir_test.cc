@@ -167,6 +167,60 @@ TEST(CoordinatorHeir, ANewJobCountsItsOwnRestarts) {
   EXPECT_EQ(g.agents["b"].round()->restarts, 3);
 }
 
+// What a node says of itself, and what etcd has kept, is checked before anything is made of it.
+TEST(CoordinatorHeir, NodesThatCannotBeOfTheRoundAreNotTakenBack) {
+  Fixture f(heir({0}));
+  survive(f, "x", 1, 4);  // of more nodes than there may be
+  Join join = f.agents["x"].offer;
+  join.holds = kRunning;
+  f.say("x", join);
+  EXPECT_TRUE(f.told("x").starts_with("rejoin: the round is over")) << f.told("x");
+  Fixture g(heir({0, 5, -1}));  // there were three nodes
+  come_over(g, "b", 1, kFinished);
+  come_over(g, "y", 7, kRunning);
+  EXPECT_TRUE(g.told("y").starts_with("rejoin: the round is over")) << g.told("y");
+  come_over(g, "z", 1, kRunning);  // that is b's place
+  EXPECT_TRUE(g.told("z").starts_with("rejoin: the round is over")) << g.told("z");
+  come_over(g, "c", 2, kRunning);
+  EXPECT_TRUE(g.agents["b"].got.empty());
+  g.say("c", Finish{6});
+  EXPECT_NE(g.agents["b"].last<Finished>(), nullptr);
+}
+
+TEST(CoordinatorHeir, OneThatForgotThatItHadFinishedEndsTheRound) {
+  Fixture f(heir({1}));
+  come_over(f, "a", 0, kRunning);
+  come_over(f, "c", 2, kRunning);
+  come_over(f, "b", 1, kRunning);
+  EXPECT_EQ(f.told("c"), "rejoin: b does not know what it has finished");
+}
+
+TEST(CoordinatorHeir, OneThatHasComeOverAndStopsItsWorkersIsWaitedFor) {
+  Fixture f(heir({}));
+  come_over(f, "b", 1, kFinished);
+  survive(f, "c", 2, 3);
+  f.join("c");
+  survive(f, "old", 0, 3);
+  f.join("b");
+  EXPECT_FALSE(f.hub->take_permit_request().has_value()) << f.hub->status();
+  f.join("old");
+  f.hub->permit(7, f.now);
+  f.deliver();
+  EXPECT_EQ(f.agents["b"].round()->group_world_size, 3);
+}
+
+TEST(CoordinatorResume, WhatIsKnownAlreadyChangesNothing) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b"});
+  Join join = f.agents["b"].offer;
+  join.last_round = 0;
+  join.last_rank = 1;
+  join.last_nodes = 2;
+  join.holds = kRunning;
+  f.say("b", join);
+  EXPECT_EQ(f.told("a") + f.told("b"), "--");
+}
+
 // --- what is written down ---
 
 TEST(CoordinatorHeir, TheHostsOwnEndAndOthersThatAreGoneAreWrittenDown) {
@@ -230,6 +284,9 @@ TEST(CoordinatorResume, OneThatHasFinishedLosesItsConnectionForAMoment) {
   f.arrive("b");
   f.say("b", join);  // it had not read that
   EXPECT_NE(f.agents["b"].last<Finished>(), nullptr);
+  join.holds = kRunning;  // nothing of its end
+  f.say("b", join);
+  EXPECT_EQ(f.told("b"), "end: the job has ended well");
 }
 
 TEST(CoordinatorResume, OneThatRunsWasGivenUp) {

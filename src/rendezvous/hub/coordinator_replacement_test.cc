@@ -106,6 +106,15 @@ TEST(Replacement, ANodeThatWasStoppedIsReplacedAndItsHostIsNot) {
   EXPECT_EQ(f.told("c"), "end: a, the host of the rendezvous, was stopped");
 }
 
+TEST(Replacement, WithoutAnybodyWhoWouldWaitItIsTheEnd) {
+  ReplacementFixture f(nodes(2, 2));
+  f.join_all({"a", "b"});
+  f.lose("b");
+  EXPECT_FALSE(f.hub->over());
+  f.lose("a");
+  EXPECT_TRUE(f.hub->over());
+}
+
 TEST(Replacement, WhoWaitsInVainIsToldForWhom) {
   ReplacementFixture f(nodes(2, 2));
   f.arrive("a").offer.join_timeout_ms = 3000;

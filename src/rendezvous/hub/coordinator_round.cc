@@ -213,7 +213,10 @@ void Coordinator::place(const StoreOffer& offer) {
     current_->lowest_max_restarts = std::min(current_->lowest_max_restarts, join.max_restarts);
     current_->replacement = current_->replacement && join.replacement;
   }
+  // A report is of one round: what was told in an earlier one is no answer in this one.
   reports_.clear();
+  reports_until_.reset();
+  reports_bytes_.reset();
   const std::vector<std::string> notes = differences(nodes);
   for (std::size_t i = 0; i < infos.size(); ++i) {
     Member& member = members_.at(proposal.ranks[i]);

@@ -58,9 +58,9 @@ TEST(CoordinatorTakeover, OneThatHasComeOverIsWaitedForAndOthersForASecond) {
 TEST(CoordinatorTakeover, WithoutSurvivorsTheLastCallIsAsLongAsEver) {
   Fixture f(successor(2, 4));
   f.join_all({"b", "c"});
-  f.pass(29s);
+  f.pass(20s);
   EXPECT_EQ(f.agents["b"].round(), nullptr);
-  survive(f, "d", 1, 6);
+  survive(f, "d", 1, 6);  // with it there is no more than a second to wait
   f.join("d");
   f.pass(1200ms);
   EXPECT_NE(f.agents["b"].round(), nullptr);
@@ -123,6 +123,17 @@ TEST(CoordinatorFence, APermissionThatComesTooLateIsForNothing) {
   f.hub->permit(1, f.now);
   f.deliver();
   EXPECT_EQ(f.agents["a"].round()->number, 1);
+}
+
+TEST(CoordinatorFence, APermissionWithoutAStoreIsForNothing) {
+  auto settings = nodes(2, 2);
+  settings.fenced = true;
+  Fixture f(settings);
+  f.mute_store = true;
+  f.join_all({"a", "b"});
+  f.hub->permit(0, f.now);
+  f.deliver();
+  EXPECT_EQ(f.agents["b"].round(), nullptr);
 }
 
 }  // namespace

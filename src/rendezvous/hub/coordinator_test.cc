@@ -93,6 +93,10 @@ TEST(Coordinator, DifferentNnodesAreNamed) {
   f.join("b");
   EXPECT_EQ(f.refused("b"),
             "b asks for --nnodes 2, the rendezvous 'job' was opened with --nnodes 2:4");
+  f.arrive("c").offer.min_nodes = 3;
+  f.join("c");
+  EXPECT_EQ(f.refused("c"),
+            "c asks for --nnodes 3:4, the rendezvous 'job' was opened with --nnodes 2:4");
 }
 
 TEST(Coordinator, AFailureIsToldToAllOthersAtOnceAndCountsOnce) {
@@ -242,6 +246,116 @@ TEST(Coordinator, NamesNobodyWhereTheNamesDoNotFit) {
   f.join("a");
   f.pass(1100ms);
   EXPECT_EQ(f.agents["a"].status, "1 of 2 nodes have joined (a), 1 missing");
+}
+
+TEST(Coordinator, ANodeRankIsFreeAgainWhenItsNodeWaitsNoLonger) {
+  Fixture f(nodes(3, 3));
+  auto& first = f.arrive("b").offer;
+  first.node_rank = 1;
+  first.join_timeout_ms = 3000;
+  f.join("b");
+  f.pass(4s);
+  ASSERT_NE(f.refused("b"), "-");
+  f.arrive("c").offer.node_rank = 1;
+  f.join("c");
+  EXPECT_EQ(f.refused("c"), "-");
+}
+
+TEST(Coordinator, LeadingZerosOfAddressesDoNotCount) {
+  auto settings = nodes(2, 2);
+  settings.order = RankOrder::address;
+  Fixture f(settings);
+  f.arrive("a").offer.address = "node10";
+  f.arrive("b").offer.address = "node007";
+  f.join_all({"a", "b"});
+  EXPECT_EQ(f.rank("b"), 0);
+}
+
+TEST(Coordinator, WhatIsSaidOfAnEarlierRoundIsIgnored) {
+  Fixture f(nodes(2, 2));
+  f.join_all({"a", "b"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  f.join_all({"a", "b"});
+  f.say("b", Failed{0, false, "rank 1 on b failed"});
+  EXPECT_EQ(f.told("a"), "-");
+  f.say("b", Finish{0});
+  f.say("a", Finish{1});
+  EXPECT_EQ(f.agents["a"].last<Finished>(), nullptr);
+}
+
+TEST(Coordinator, AFinalFailureEndsTheJobAlsoWhileItsRoundIsBeingStopped) {
+  Fixture f(nodes(3, 3));
+  f.join_all({"a", "b", "c"});
+  f.say("c", Failed{0, false, "rank 2 on c failed"});
+  f.say("b", Failed{0, true, "rank 1 on b failed"});
+  EXPECT_TRUE(f.hub->over());
+  f.join("a");
+  EXPECT_EQ(f.refused("a"), "the rendezvous 'job' is closed: rank 1 on b failed");
+  for (const auto& [name, rank] : std::map<std::string, int>{{"b", 1}, {"c", 2}})
+    f.say(name, TellReport{10'000, {name, rank, ""}});
+  f.lose("a");
+  ASSERT_NE(f.agents["b"].last<Reports>(), nullptr);
+  EXPECT_EQ(f.agents["b"].last<Reports>()->reports.front().host, "c");  // it failed first
+}
+
+TEST(Coordinator, ARoundIsInterruptedOnce) {
+  Fixture f(nodes(2, 3));
+  f.join_all({"a", "b", "c"});
+  f.lose("c");
+  const std::string told = f.told("a");
+  f.lose("b");  // a still stops its workers, and hears of the job's end when it joins
+  EXPECT_EQ(f.told("a"), told);
+}
+
+TEST(Coordinator, OnlyRankZerosStoreOfTheRoundThatIsOfferedCounts) {
+  Fixture f(nodes(2, 2));
+  f.mute_store = true;
+  f.join_all({"a", "b"});
+  f.lose("b");
+  f.join_all({"b"});
+  f.arrive("b");
+  f.join("b");
+  f.say("a", StoreOffer{0, "addr-a", 7000, ""});
+  EXPECT_EQ(f.agents["b"].round(), nullptr);
+  f.say("b", StoreOffer{1, "addr-b", 7000, ""});
+  EXPECT_EQ(f.agents["b"].round(), nullptr);
+  f.say("a", StoreOffer{1, "addr-a", 7000, ""});
+  ASSERT_NE(f.agents["b"].round(), nullptr);
+  EXPECT_EQ(f.agents["b"].round()->master_addr, "addr-a");
+}
+
+TEST(Coordinator, AStoreWithoutAnAddressIsNone) {
+  Fixture f(nodes(2, 2));
+  f.arrive("a").offer.address = "";
+  f.join_all({"a", "b"});
+  EXPECT_EQ(f.refused("b"), "a is rank 0 and could not open the workers' store: it has no address");
+}
+
+TEST(Coordinator, RankZeroThatSaysNothingOfItsStoreIsReplaced) {
+  auto settings = nodes(2, 3);
+  settings.order = RankOrder::address;
+  Fixture f(settings);
+  f.mute_store = true;
+  f.arrive("b").offer.join_timeout_ms = 3000;
+  f.join_all({"b", "a", "c"});
+  f.pass(29s);
+  EXPECT_EQ(f.refused("b"), "-") << "a round is on offer";
+  EXPECT_FALSE(f.agents["a"].closed);
+  f.mute_store = false;
+  f.pass(2s);
+  EXPECT_TRUE(f.agents["a"].closed);
+  EXPECT_EQ(f.hub->peers(), 2U);
+}
+
+TEST(Coordinator, TheHostHasAPlaceWhereMoreHaveJoinedThanThereAre) {
+  Fixture f(nodes(2, 2));
+  f.mute_store = true;
+  f.join_all({"b", "c", "d", "a"});
+  f.mute_store = false;
+  f.lose("b");
+  EXPECT_EQ(f.rank("a"), 0);
+  EXPECT_EQ(f.rank("c"), 1);
+  EXPECT_EQ(f.rank("d"), -1);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 
 namespace lockstep::rendezvous::hub::testing {
 using namespace std::chrono_literals;
@@ -97,6 +98,7 @@ class CoordinatorFixture {
     for (auto output = hub->take_output(); !output.empty(); output = hub->take_output()) {
       for (const auto& out : output) {
         FakeAgent& agent = *by_peer.at(out.to);
+        if (out.close) closed.insert(out.to);
         if (agent.peer != out.to) continue;
         if (out.bytes) hand_over(agent, *out.bytes);
         if (out.close) agent.closed = true;
@@ -136,6 +138,7 @@ class CoordinatorFixture {
   std::optional<Coordinator> hub;
   std::map<std::string, FakeAgent> agents;
   std::map<PeerId, FakeAgent*> by_peer;
+  std::set<PeerId> closed;  // connections, also such as were replaced
   PeerId last_peer = 0;
   Status last_taken;
   bool mute_store = false;

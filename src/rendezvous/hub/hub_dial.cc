@@ -27,8 +27,6 @@ constexpr milliseconds kGreetPatience(8000);
 // Also for an attempt near the end of all patience, or its haste would be what is told.
 constexpr milliseconds kLeastGreetPatience(1000);
 constexpr milliseconds kProbePatience(2000);
-// The host of a job that has just ended may still be there.
-constexpr milliseconds kOtherJobPatience(5000);
 constexpr const char* kNoGreeting = "connected, but no answer to the greeting";
 
 io::DialRules rules(const HubDialSettings& settings) {
@@ -165,7 +163,7 @@ void HubDial::on_refusal(const Refusal& refusal) {
   const auto now = io::Clock::now();
   if (refusal.why != Why::run_id) return give_up(std::move(error));
   if (!other_job_since_) other_job_since_ = now;
-  if (now - *other_job_since_ >= kOtherJobPatience) return give_up(std::move(error));
+  if (now - *other_job_since_ >= settings_.other_job_patience) return give_up(std::move(error));
   next_address(std::move(error), true);
 }
 

@@ -27,6 +27,8 @@ struct HubDialSettings {
   std::chrono::milliseconds patience{60'000};  // in all
   // Gives up earlier when every attempt in so long was refused: nobody listens there.
   std::chrono::milliseconds refused_patience{60'000};
+  // How long it is patient with a hub of another job: the port's last job may just be ending.
+  std::chrono::milliseconds other_job_patience{5'000};
 };
 
 class HubDial {

@@ -3,6 +3,7 @@
 
 #include "rendezvous/hub/hub_auth.h"
 #include "rendezvous/hub/hub_stream.h"
+#include "rendezvous/hub/hub_wire.h"
 
 #include <gtest/gtest.h>
 
@@ -102,6 +103,9 @@ TEST(HubFrames, ValuesOutOfRangeAreNonsense) {
   Join join;
   join.local_world_size = kMaxWorkers + 1;
   EXPECT_FALSE(again(join));
+  std::string hello = frame_bytes(Hello{}).substr(4);
+  hello[3] = 2;  // has_token
+  EXPECT_FALSE(parse_frame(hello));
   std::string leave = frame_bytes(Leave{}).substr(4);
   leave.back() = 4;
   EXPECT_FALSE(parse_frame(leave));
@@ -129,6 +133,32 @@ TEST(HubFrames, LongTextsAreCutAndLongFramesRefused) {
   roomy.set_limit(FrameReader::kFromAgents);
   chunk = bytes;
   EXPECT_EQ(roomy.next(chunk, frame), FrameReader::Step::frame);
+}
+
+// The writer cuts what is too long; other programs may not.
+TEST(HubFrames, MoreThanTheBoundsAllowIsNonsense) {
+  const auto counted = [](char type, std::size_t count, const std::string& item) {
+    std::string bytes(1, type);
+    wire::Writer(bytes).number(static_cast<std::uint32_t>(count));
+    for (std::size_t i = 0; i < count; ++i)
+      bytes += item;
+    return bytes;
+  };
+  const std::string report(12, '\0');
+  EXPECT_TRUE(parse_frame(counted('\x10', kMaxNodes, report)));
+  EXPECT_FALSE(parse_frame(counted('\x10', kMaxNodes + 1, report)));
+  EXPECT_TRUE(parse_frame(counted('\x13', kMaxLine, "x")));
+  EXPECT_FALSE(parse_frame(counted('\x13', kMaxLine + 1, "x")));
+}
+
+TEST(HubFrames, NothingComesAfterAnError) {
+  FrameReader reader;
+  const std::string bytes = std::string(kPreamble) + std::string(4, '\0') + frame_bytes(Beat{});
+  std::string_view chunk = bytes;
+  Frame frame;
+  EXPECT_EQ(reader.next(chunk, frame), FrameReader::Step::error);
+  EXPECT_EQ(reader.error(), "a frame of 0 bytes");
+  EXPECT_EQ(reader.next(chunk, frame), FrameReader::Step::error);
 }
 
 TEST(HubFrames, AHelloOfAnotherVersionIsReadAsFarAsItsVersion) {
@@ -162,6 +192,11 @@ TEST(HubAuth, ProofsDifferInEverythingThatTheyProve) {
   EXPECT_FALSE(same_mac(mac, prove("token", Side::hub, a, b, "job")));
   EXPECT_FALSE(same_mac(mac, prove("token", Side::agent, b, a, "job")));
   EXPECT_FALSE(same_mac(mac, prove("token", Side::agent, a, b, "joc")));
+  for (const std::size_t at : {std::size_t{0}, mac.size() - 1}) {
+    Mac other = mac;
+    other[at] ^= 1;
+    EXPECT_FALSE(same_mac(mac, other));
+  }
   EXPECT_NE(random_nonce(), random_nonce());
   // As Python's hmac makes it of label, side, both nonces and run id.
   std::string hex;

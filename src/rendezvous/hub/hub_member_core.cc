@@ -119,7 +119,7 @@ void HubMemberCore::tell_failure(const std::string& line, bool final) {
 }
 
 void HubMemberCore::finish() {
-  if (gone_ && link_ == Link::none) {
+  if (gone_) {
     outcomes_.emplace_back(AllFinished{tl::make_unexpected(*gone_)});
     return;
   }

@@ -99,5 +99,17 @@ TEST_F(HubMemberCoreTest, MessagesAreCountedWithoutHeartbeats) {
   EXPECT_EQ(core.messages(), 4U);
 }
 
+TEST_F(HubMemberCoreTest, AStopEndsTheSearchForTheHub) {
+  in_a_round();
+  core.tell_failure("boom", false);
+  core.join(now);
+  core.lost(kClosed, now);
+  done();
+  core.tell_stop();
+  EXPECT_EQ(done(), "stop dialing");
+  EXPECT_EQ(core.next_time(), std::nullopt);
+  EXPECT_FALSE(core.failure());
+}
+
 }  // namespace
 }  // namespace lockstep::rendezvous::hub

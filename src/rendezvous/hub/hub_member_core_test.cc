@@ -200,5 +200,57 @@ TEST_F(HubMemberCoreTest, TheHubMayMove) {
   EXPECT_EQ(done(), "");  // the round is over
 }
 
+TEST_F(HubMemberCoreTest, SilenceIsCountedFromTheLastConnection) {
+  in_a_round();
+  pass(6s, true);
+  ASSERT_NE(heard(), "");
+  link();
+  done();
+  pass(4s, true);
+  EXPECT_EQ(done(), "beat, beat, beat, beat");
+  EXPECT_EQ(core.link(), Core::Link::up);
+}
+
+TEST_F(HubMemberCoreTest, AHostThatIsBackIsNotGone) {
+  in_a_round();
+  core.lost(kClosed, now);
+  core.dial_failed(kRefused);
+  core.join(now);
+  link();
+  place(1);
+  done();
+  heard();
+  core.move_to("h:1", now);
+  EXPECT_EQ(done(), "");
+  core.finish();
+  EXPECT_EQ(done() + heard(), "finish");
+}
+
+TEST_F(HubMemberCoreTest, WordsOfAnotherRoundAreNotHeeded) {
+  in_a_round();
+  core.take(Interrupted{1, true, "x"}, now);
+  core.finish();
+  core.take(Finished{1}, now);
+  core.take(Reports{}, now);  // nor what was not asked for
+  EXPECT_EQ(heard(), "");
+  core.take(Interrupted{0, false, "x"}, now);
+  EXPECT_EQ(heard(), "rejoin: x");  // also of a node whose workers have ended well
+}
+
+TEST_F(HubMemberCoreTest, WithoutARoundThereIsNoFailureToTell) {
+  open();
+  core.tell_failure("boom", true);
+  EXPECT_EQ(done(), "");
+  EXPECT_FALSE(core.failure());
+}
+
+TEST_F(HubMemberCoreTest, AJoinForgetsWhatTheHubSaidBefore) {
+  in_a_round();
+  core.finish();
+  core.take(Beat{"the workers of 1 of 2 nodes to end: a"}, now);
+  core.join(now);
+  EXPECT_EQ(core.status(), "");
+}
+
 }  // namespace
 }  // namespace lockstep::rendezvous::hub

@@ -38,6 +38,35 @@ class HubStrangersTest : public ::testing::Test {
               static_cast<ssize_t>(bytes.size()));
     return fd;
   }
+  // An agent's greeting.
+  static std::string greeting(bool has_token = false) {
+    std::string bytes(kPreamble);
+    Hello hello;
+    hello.run_id = "job";
+    hello.has_token = has_token;
+    put_frame(bytes, hello);
+    return bytes;
+  }
+  static void tell(const io::Fd& fd, const Frame& frame) {
+    const std::string bytes = frame_bytes(frame);
+    EXPECT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // The first frame that comes, after the preamble.
+  Frame hear(const io::Fd& fd) {
+    FrameReader reader;
+    Frame frame;
+    bool heard = false;
+    until([&] {
+      char byte = 0;
+      while (!heard && recv(fd.get(), &byte, 1, MSG_DONTWAIT) == 1) {
+        std::string_view chunk(&byte, 1);
+        heard = reader.next(chunk, frame) == FrameReader::Step::frame;
+      }
+      return heard;
+    });
+    return frame;
+  }
   static bool closed(const io::Fd& fd) {
     char bytes[4096];
     const ssize_t got = recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
@@ -53,19 +82,21 @@ class HubStrangersTest : public ::testing::Test {
                        .agent = random_nonce(),
                        .name = "b",
                        .patience = patience,
-                       .refused_patience = patience};
+                       .refused_patience = patience,
+                       .other_job_patience = 200ms};
     HubDial attempt(loop, to, [&](auto outcome) { done = std::move(outcome); });
     until([&] { return done.has_value(); });
     if (done->has_value()) return {Errc::internal, "connected", {}, 0};
     return std::move(*done).error();
   }
-  // A server of one fixed answer.
-  int answering(std::string answer) {
+  // A server of one fixed answer, which may be all that it says.
+  int answering(std::string answer, bool ends = false) {
     listener = io::open_listener("127.0.0.1", 0, 4).value();
     accepting = std::make_unique<io::Watch>(loop, listener->fd.get());
-    accepting->start(io::kReadable, [this, answer = std::move(answer)](int) {
+    accepting->start(io::kReadable, [this, ends, answer = std::move(answer)](int) {
       guest = io::Fd(accept4(listener->fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
       (void)!send(guest.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      if (ends) shutdown(guest.get(), SHUT_WR);
     });
     return listener->port;
   }
@@ -129,17 +160,52 @@ TEST_F(HubStrangersTest, GarbageOversizeAndSilenceCloseOnlyTheirOwnConnection) {
 
 TEST_F(HubStrangersTest, AMemberThatSendsNonsenseIsLost) {
   open();
-  std::string bytes(kPreamble);
-  Hello hello;
-  hello.run_id = "job";
-  put_frame(bytes, hello);
-  const io::Fd member = knock(bytes);
+  const io::Fd member = knock(greeting());
   until([&] { return server->counts().guests == 1; });
-  const std::string ended = frame_bytes(Ended{});
-  EXPECT_GT(send(member.get(), ended.data(), ended.size(), MSG_NOSIGNAL), 0);
+  tell(member, Ended{});
   until([&] { return closed(member); });
   EXPECT_EQ(server->counts().guests, 0U);
   EXPECT_EQ(server->coordinator().peers(), 0U);
+}
+
+TEST_F(HubStrangersTest, AMemberIsNoStrangerAnyMore) {
+  settings.time_to_prove = 300ms;
+  settings.coordinator.heartbeat = 50ms;
+  open();
+  const io::Fd member = knock(greeting());
+  EXPECT_TRUE(std::holds_alternative<Welcome>(hear(member)));
+  const io::Fd mute = knock("");
+  until([&] { return closed(mute); });  // it came later, and its time is over
+  EXPECT_EQ(server->counts().guests, 1U);
+}
+
+TEST_F(HubStrangersTest, AProofIsGoodForOneConnection) {
+  settings.token = "secret";
+  open();
+  const io::Fd first = knock(greeting(true));
+  const auto challenge = std::get<Challenge>(hear(first));
+  const Proof proof{prove("secret", Side::agent, Nonce{}, challenge.nonce, "job")};
+  tell(first, proof);
+  until([&] { return server->counts().guests == 1; });
+  const io::Fd second = knock(greeting(true));
+  hear(second);
+  tell(second, proof);
+  until([&] { return closed(second); });
+  EXPECT_EQ(server->counts().guests, 1U);
+}
+
+TEST_F(HubStrangersTest, AGreetingHasOneOrder) {
+  open();
+  const io::Fd early = knock(std::string(kPreamble) + frame_bytes(Proof{}));
+  until([&] { return closed(early); });
+  EXPECT_NE(logged.find("a 'proof' frame before the greeting was done"), std::string::npos);
+  settings.token = "secret";
+  open();
+  const io::Fd twice = knock(greeting(true));
+  hear(twice);
+  tell(twice, Hello{});
+  until([&] { return closed(twice); });
+  EXPECT_NE(logged.find("a 'hello' frame before the greeting was done"), std::string::npos);
 }
 
 TEST_F(HubStrangersTest, TheOldestUnprovenGoesWhenThereAreTooMany) {
@@ -189,11 +255,7 @@ TEST_F(HubStrangersTest, WithoutDescriptorsTheOldestStrangerGoesAndAnAgentComesI
   std::vector<io::Fd> strangers;
   for (int i = 0; i < 40; ++i)
     strangers.push_back(knock(""));
-  std::string bytes(kPreamble);
-  Hello hello;
-  hello.run_id = "job";
-  put_frame(bytes, hello);
-  const io::Fd agent = knock(bytes);
+  const io::Fd agent = knock(greeting());
   const OpenFiles few(static_cast<rlim_t>(agent.get()) + 8);
   until([&] { return server->counts().guests == 1; });
   until([&] { return closed(strangers.front()); });
@@ -250,10 +312,33 @@ TEST_F(HubStrangersTest, AHostThatCannotProveItselfIsNotBelieved) {
   EXPECT_EQ(dial(answering(skip)).code, Errc::denied);
 }
 
+// Whoever could ask for proofs at will could pass them on.
+TEST_F(HubStrangersTest, AnAgentProvesItselfOncePerConnection) {
+  token = "secret";
+  std::string twice(kPreamble);
+  put_frame(twice, Challenge{{1}});
+  put_frame(twice, Challenge{{2}});
+  EXPECT_NE(dial(answering(twice)).message.find("it answers the greeting with 'challenge'"),
+            std::string::npos);
+  std::string once(kPreamble);
+  put_frame(once, Challenge{{1}});
+  const Error ended = dial(answering(once, true), 300ms);  // several attempts
+  EXPECT_NE(ended.message.find("during the greeting"), std::string::npos) << ended.message;
+}
+
+TEST_F(HubStrangersTest, EachConnectionOfAnAgentHasANonceOfItsOwn) {
+  std::set<Nonce> seen;
+  for (int i = 0; i < 2; ++i) {
+    dial(answering(std::string(kPreamble) + frame_bytes(Refusal{Why::closed, "over", ""})));
+    seen.insert(std::get<Hello>(hear(guest)).nonce);
+  }
+  EXPECT_EQ(seen.size(), 2U);
+}
+
 TEST_F(HubStrangersTest, AnotherJobsPortIsNamedAfterSomePatience) {
   settings.coordinator.run_id = "other";
   open();
-  const Error error = dial(server->port(), 300ms);
+  const Error error = dial(server->port(), 60s);  // which it does not wait for
   EXPECT_NE(error.message.find("b looks for the rendezvous 'job', but this is another one"),
             std::string::npos);
   EXPECT_EQ((error.message + error.hint).find("'other'"), std::string::npos);
@@ -269,7 +354,9 @@ TEST_F(HubStrangersTest, ATokenIsRightWhateverTheRunIdLooksLike) {
     EXPECT_EQ(dial(server->port()).message, "connected");
   }
   token = "another";
+  const auto before = server->counts().accepted;
   EXPECT_EQ(dial(server->port()).code, Errc::denied);
+  EXPECT_EQ(server->counts().accepted, before + 1) << "a wrong token is not tried again";
 }
 
 TEST(HubCoordinator, MoreWorkersThanThereAreRanksEndTheJob) {

@@ -1,0 +1,61 @@
+// A connection whose other end reads late, or not at all.
+#include "rendezvous/hub/hub_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+
+#include <optional>
+
+namespace lockstep::rendezvous::hub {
+namespace {
+using namespace std::chrono_literals;
+
+struct HubStreamTest : public ::testing::Test {
+  HubStreamTest() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    other = io::Fd(ends[0]);
+    stream.emplace(loop, io::Fd(ends[1]),
+                   HubStream::Events{.frame = [](const Frame&) {},
+                                     .bytes = {},
+                                     .ended = [this](const Error& error) { ended = error; }});
+  }
+  template <class Fact>
+  void until(Fact fact) {
+    const auto limit = io::Clock::now() + 20s;
+    while (!fact() && io::Clock::now() < limit)
+      loop.run_once();
+    ASSERT_TRUE(fact());
+  }
+
+  const Bytes mebibyte = std::make_shared<const std::string>(1U << 20, 'x');
+  io::Loop loop;
+  io::Fd other;
+  std::optional<HubStream> stream;
+  std::optional<Error> ended;
+};
+
+TEST_F(HubStreamTest, APeerThatReadsNothingIsGivenUp) {
+  for (int i = 0; i < 20; ++i)
+    stream->send(mebibyte);
+  until([&] { return ended.has_value(); });
+}
+
+TEST_F(HubStreamTest, APeerThatReadsLateIsNot) {
+  std::size_t read = 0;
+  for (std::size_t sent = kPreamble.size(); sent < (40U << 20);) {
+    stream->send(mebibyte);
+    sent += mebibyte->size();
+    until([&] {
+      static char bytes[1U << 16];
+      const ssize_t got = recv(other.get(), bytes, sizeof bytes, 0);
+      if (got > 0) read += static_cast<std::size_t>(got);
+      return read == sent;
+    });
+  }
+  EXPECT_FALSE(ended);
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub
