@@ -276,7 +276,7 @@ def test_different_nnodes_over_c10d(lockstep):
     smaller = job.node(0, nnodes="2")
     listening(job.port)
     larger = job.node(1, nnodes="3")
-    says(smaller, "2 of 2 nodes have joined", "another one's --nnodes is larger")
+    says(smaller, "2 of 2 nodes have joined", "another one must have a larger --nnodes")
     says(larger, "2 of 3 nodes have joined")
 
 

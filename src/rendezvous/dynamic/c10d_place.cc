@@ -12,7 +12,7 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-// A node of this state, by its address.
+// The address of a node of this state.
 std::string first_of(const std::optional<std::string>& text) {
   const auto state = decode_state(text.value_or(std::string()));
   if (!state || state->participants.empty()) return "somebody";
@@ -62,7 +62,8 @@ void C10dPlace::settle_host() {
   finish(tl::make_unexpected(std::move(error).within("host the rendezvous store")));
 }
 
-// Looking for the holder of a port takes milliseconds: only where somebody reads it.
+// To look for the holder of a port takes milliseconds, so it is done only where somebody reads the
+// answer.
 std::string C10dPlace::host_reason() const {
   if (!port_taken_) return host_reason_;
   const std::string holder = host::port_holder(settings_.endpoint.port);
@@ -70,7 +71,9 @@ std::string C10dPlace::host_reason() const {
                      holder.empty() ? "another program" : holder);
 }
 
-// It hosts because it was told to: what would it have done by itself?
+// This node hosts because it was told to. If by itself it would not have done so the user hears of
+// it: two nodes with is_host=1 are two stores,
+// each with some of the nodes.
 void C10dPlace::check_host() {
   finder_ = std::make_unique<HostFinder>(
       loop_, settings_.endpoint, std::nullopt, settings_.connect_timeout,
@@ -111,7 +114,7 @@ void C10dPlace::open_state() {
   });
 }
 
-// To a guest that had reached it.
+// The error of a guest that had reached its host.
 Error C10dPlace::host_gone(Error error) const {
   if (!hosts() && error.code == Errc::unavailable)
     error.message = fmt::format("its host is gone or has left ({})", error.message);
@@ -143,7 +146,8 @@ void C10dPlace::announce(const Node& self) {
   if (!hosts()) keys_->set(announcement(keys_->local_place()), to_text(self), nullptr);
 }
 
-// Behind a translated address a guest is not known: its heartbeats tell.
+// A guest behind a translated address is not known by it. That it is gone is then seen by its
+// missing heartbeats.
 void C10dPlace::look_who_left() {
   for (const std::string& from : server_->take_departed()) {
     const std::string key = "/" + announcement(from);
@@ -166,7 +170,7 @@ std::string C10dPlace::describe_hosting() const {
   return fmt::format("the store that this node hosts at port {} ({})", server_->port(), reason);
 }
 
-// By the states that they have made in our store.
+// Agents of another run id are known by the states that they have made in our store.
 std::string C10dPlace::strangers() const {
   if (!server_) return {};
   // Keys of the state: "/torch.rendezvous.ID".

@@ -15,9 +15,12 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
+// How long after a lost store its host's last words, on another connection, may still come.
 constexpr std::chrono::milliseconds kLastWords{20};
-// A host that was told to stop stays so long for its guests to hear of it.
+// A host that was told to stop stays so long for its guests to hear of it: whoever stops a job
+// wants it gone soon.
 constexpr std::chrono::seconds kGoodbye{1};
+// A survivor that joins again is in no list between two writes, so one look at too few is no proof.
 constexpr int kLooksToBeSure = 2;
 
 std::string nodes_asked(const DynamicSettings& settings) {
@@ -72,8 +75,8 @@ void DynamicBackend::open(Done<void> done) {
   });
 }
 
-// With the round that is under way: this node may be a stranger in it. Where none is the ranks
-// tell.
+// Compares what this node launches with the round that is under way, in which it may be a stranger.
+// Where there is no round yet the exchange of ranks does that.
 void DynamicBackend::compare_launches(const Done<void>& done) {
   place_->state().read(calls_([this, done](const Result<StateStore::Stored>& stored) {
     const auto state =
@@ -97,7 +100,8 @@ void DynamicBackend::join(Done<std::optional<Round>> done) {
   });
 }
 
-// What was under way fails before we hear that the store is lost, which says more.
+// Requests under way fail before this node hears that the store is lost. One turn later that is
+// known, and says more.
 void DynamicBackend::fail_join(const Error& error, const Done<std::optional<Round>>& done) {
   turn_.start({}, [this, error, done] { done(tl::make_unexpected(lost_ ? *lost_ : error)); });
 }
@@ -136,7 +140,7 @@ void DynamicBackend::begin_round(const Assignment& made) {
   shared_.begin(made, {.ours = std::move(ours), .board_prefix = round_.prefix});
 }
 
-// Nodes of the round that its state no longer has.
+// The names of the nodes of the round that its state no longer has.
 std::string DynamicBackend::gone(const RendezvousState& state) const {
   std::vector<std::string> names;
   for (std::size_t rank = 0; rank < round_.nodes.size(); ++rank) {
@@ -148,7 +152,7 @@ std::string DynamicBackend::gone(const RendezvousState& state) const {
   return names.empty() ? std::string() : names_of(names);
 }
 
-// How that was noticed.
+// How it was noticed that they are gone.
 std::string DynamicBackend::silence_text(const RendezvousState& state) const {
   for (const Node& node : round_.nodes)
     if (!takes_part(state, node) && !driver_->closed(node))
@@ -170,7 +174,8 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
     return shared_.interrupt(
         Interruption::Kind::rejoin,
         fmt::format("{} node{} to join", waiting, waiting == 1 ? " waits" : "s wait"));
-  // An agent of torchrun's that is in its exit barrier is silent, and so is a dead one.
+  // An agent of torchrun's is silent in its exit barrier, just as a dead one is: where such take
+  // part no silence means anything.
   if (!all_ours_) return;
   const std::string names = gone(state);
   if (names.empty()) {
@@ -183,7 +188,6 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
       fmt::format("{} {} gone ({})", names, names.find(',') == std::string::npos ? "is" : "are",
                   silence_text(state));
   if (left >= settings_.dynamic.min_nodes) return miss(state, Interruption::Kind::rejoin, why);
-  // A survivor that joins again is in no list for a moment.
   if (++looks_at_too_few_ < kLooksToBeSure) return;
   if (shared_.awaits_replacement()) {
     to_replace_ = why;
@@ -195,7 +199,8 @@ void DynamicBackend::on_watched(const RendezvousState& state) {
                    settings_.dynamic.min_nodes));
 }
 
-// Who hears of it sees only nodes that wait to join again: it is told which one is missing.
+// Tells the others which node is missing: without that they would only see that nodes wait to join
+// again.
 void DynamicBackend::miss(const RendezvousState& state, Interruption::Kind kind,
                           const std::string& why) {
   for (std::size_t rank = 0; shared_.active() && rank < round_.nodes.size(); ++rank) {
@@ -207,10 +212,12 @@ void DynamicBackend::miss(const RendezvousState& state, Interruption::Kind kind,
   shared_.interrupt(kind, why);
 }
 
-// By somebody who no longer waits in the exit barrier, or never came there; there is no next round.
+// The rendezvous was closed by a node that no longer waits in the exit barrier, or never came
+// there: there is no next round, and the barrier will not be full. The first look only notes it, as
+// the barrier's good end may be on its way.
 void DynamicBackend::on_closed() {
   const bool waits = shared_.phase() == Phase::barrier;
-  if (!waits || !std::exchange(seen_closed_, true)) return;  // its end may be on the way
+  if (!waits || !std::exchange(seen_closed_, true)) return;
   place_->keys().forget_waits();
   shared_.end_barrier(
       fail(Errc::unavailable,
@@ -233,8 +240,8 @@ void DynamicBackend::on_lost(const Error& error) {
   const auto here = calls_.witness();
   if (driver_) driver_->lost(*lost_);
   if (here.gone()) return;
-  // A host that goes in good order has said so, and that may still be on its way to us on another
-  // connection. The end of the job as well as its breakdown look like this from the barrier.
+  // A host that goes in good order has said so, and that may still be on its way on another
+  // connection. In the barrier a lost store may as well be the job's good end.
   loss_.start(kLastWords, [this] {
     if (shared_.phase() != Phase::barrier)
       shared_.interrupt(Interruption::Kind::end, lost_->message);
@@ -245,15 +252,16 @@ void DynamicBackend::tell_failure(const std::string& line, bool final) {
   shared_.tell_failure(line, final);
 }
 
-// The workers here may take their time: nobody waits for them, and no heartbeat speaks for this
-// node any more.
+// The workers of this node may take their time to stop: it leaves the round now, so that nobody
+// waits for them.
 void DynamicBackend::tell_stop() {
   if (!driver_ || lost_) return;
   if (shared_.stop()) say_goodbye(Departure::stopped);
   driver_->withdraw([this](const Result<void>&) { turn_.start({}, [this] { part(); }); });
 }
 
-// A host that is about to go waits for its guests.
+// A guest that was told to stop closes its connections. A host that is about to go stays for its
+// guests.
 void DynamicBackend::part() {
   if (leaving_ || place_->hosts()) return;
   turned_away_.reset();
@@ -273,7 +281,7 @@ void DynamicBackend::exchange_reports(const NodeReport& own, std::chrono::millis
 }
 
 void DynamicBackend::leave(Departure how, Done<void> done) {
-  // Nobody else fails because this node cannot reach the store.
+  // A node that can't reach the store has not failed the job for the others.
   if (how == Departure::failed && driver_ && driver_->unheard()) how = Departure::stopped;
   const bool runs = shared_.stop();
   const bool had_round = shared_.had_round();
@@ -297,14 +305,15 @@ void DynamicBackend::leave(Departure how, Done<void> done) {
   driver_->close(left);
 }
 
-// So that the others need neither ask nor wait for heartbeats that no longer come.
+// Tells the others that this node goes, so that they need not wait until its heartbeats are missed.
 void DynamicBackend::say_goodbye(Departure how) {
   const RendezvousState& state = driver_->last_state();
   const std::size_t listed =
       state.participants.size() + state.wait_list.size() + state.redundancy_list.size();
-  // Who fails in a round of which it told nothing could not begin it; nor will there be another.
+  // A node that fails without having told the round could not start its workers. That is final, as
+  // it could not start them in another round either.
   const bool failed = how == Departure::failed;
-  // The host takes with it what the others meet at.
+  // The host takes the store with it, without which the others can't meet.
   const bool too_few = listed < settings_.dynamic.min_nodes + 1;
   const bool replaced = too_few && shared_.awaits_replacement();
   const bool final = failed || place_->hosts() || (too_few && !replaced);
@@ -314,8 +323,8 @@ void DynamicBackend::say_goodbye(Departure how) {
                 final, shared_.restarts() + (replaced && !final ? 1 : 0), true});
 }
 
-// Others may still have to hear that all is over: a host that goes takes the answers with it.
-// By value: it may be called from what it replaces.
+// A host stays until its guests have left: they may still have to read that all is over. `done`
+// comes by value, because this may be called from a function that it replaces.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void DynamicBackend::await_guests(Done<void> done) {
   if (place_->guests() == 0 || io::Clock::now() >= leave_deadline_) {
@@ -335,7 +344,8 @@ std::string DynamicBackend::staying_for() const {
       guests, guests == 1 ? " is" : "s are");
 }
 
-// A spare's time begins when it is none any more: what its driver counts is not told again here.
+// A spare has no end of patience to tell: its time begins when it is a spare no longer, and only
+// the driver counts that.
 std::optional<io::TimePoint> DynamicBackend::gives_up_at() const {
   const bool joining = driver_ && join_until_ != io::TimePoint{} && !shared_.active();
   if (!joining || driver_->last_state().redundancy_list.contains(driver_->self())) return {};

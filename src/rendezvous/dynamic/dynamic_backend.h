@@ -70,13 +70,13 @@ class DynamicBackend : public Backend {
   RoundResult round_;
   std::string asked_;  // --nnodes, as the others are told
   KeyValueRound shared_;
-  std::string to_replace_;  // whose place is free: "b is gone (...)"
+  std::string to_replace_;  // the lost node whose place is free: "b is gone (...)"
   std::unique_ptr<KeyValue::Watch> turned_away_;
   bool leaving_ = false;
   SkewWatch skew_{std::chrono::seconds(8)};  // torchrun: 15 s are deadly
   bool all_ours_ = false;
-  int looks_at_too_few_ = 0;  // in a row, by which nodes were gone
-  bool seen_closed_ = false;  // in the barrier
+  int looks_at_too_few_ = 0;  // how many looks in a row found too few nodes
+  bool seen_closed_ = false;  // the state was closed while this node was in the barrier
   std::optional<Error> lost_;
   io::Timer turn_;
   io::Timer loss_;

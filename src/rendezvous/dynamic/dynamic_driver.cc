@@ -13,16 +13,16 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-// What others may be waiting for. Who has come so far is not: a thousand nodes that join one after
-// the other would wake one another a million times.
+// Whether others may wait for this change. That one more node has come is no news: a thousand nodes
+// that join one after the other would wake one another a million times.
 bool is_news(const RendezvousState& from, const RendezvousState& to, std::size_t max_nodes) {
   const bool room = from.participants.size() >= max_nodes && to.participants.size() < max_nodes;
   return from.complete != to.complete || from.round != to.round || from.closed != to.closed || room;
 }
 
-// How long a write that came too late waits at most before it tries again. Who tries at once loses
-// again where hundreds do. The time in which two writes collide grows with the state, and no more
-// than max_nodes of them can.
+// How long a write that came too late waits at most before it is tried again: where hundreds of
+// nodes try at once, nearly all of them lose again. The time in which two writes collide grows with
+// the state, and no more than max_nodes of them can collide.
 io::Duration longest_pause(int losses, std::size_t nodes, std::size_t max_nodes) {
   constexpr std::chrono::microseconds kLeast(500);
   constexpr std::chrono::microseconds kPerNode(10);
@@ -32,8 +32,8 @@ io::Duration longest_pause(int losses, std::size_t nodes, std::size_t max_nodes)
 }
 
 // A write that came too late is tried again at once, with what came in its place: among few nodes
-// that is enough. Who loses so often joins the queue, and its writes are those of many: they take
-// no part in the politeness of pauses.
+// that is enough. A node that has lost so often joins the queue. The first in the queue writes for
+// many nodes, so it does not pause before it has lost far more often.
 constexpr int kLossesToQueue = 2;
 constexpr int kLossesOfQueue = 8;
 
@@ -95,7 +95,8 @@ void DynamicDriver::read() {
   }));
 }
 
-// A join may wait for ten minutes: who wants to leave, or to end it all, does not wait for that.
+// Whether a join is under way that the next operation makes pointless: a join may wait for ten
+// minutes, and a node that wants to leave, or to end the job, does not wait for that.
 bool DynamicDriver::given_up() const {
   if (operations_.size() < 2 || operations_.front().op != Op::join) return false;
   const Op next = operations_[1].op;
@@ -137,11 +138,12 @@ void DynamicDriver::carry_out(Step step) {
   }
 }
 
-// Until somebody of ours says that the state has changed, or it is time to look all the same:
-// torchrun's agents say nothing.
+// Waits until an agent of ours says that the state has changed, or until it is time to look all the
+// same: torchrun's agents say nothing.
 void DynamicDriver::wait(SteadyTime until) {
   poll_.start(until - std::chrono::steady_clock::now(), [this] { read(); });
-  // Told of a change that is not there: whatever went wrong, asking again at once won't mend it.
+  // This node was told of a change that is not there. Whatever went wrong, asking again at once
+  // would only spin.
   if (std::exchange(woken_at_, -1) == last_state_.changes) return;
   change_ = keys_.watch(change_key(last_state_.changes + 1), [this](const std::string&) {
     woken_at_ = last_state_.changes;
@@ -177,7 +179,8 @@ void DynamicDriver::after_loss(const StateStore::Stored& stored) {
   poll_.start(io::Duration(any(chance_)), [this] { read(); });
 }
 
-// Not for ever: the one who is first may have died.
+// Files the wish in the queue. The answer is not waited for for ever: the first in the queue may
+// have died.
 void DynamicDriver::queue_up(const JoinWish& wish) {
   member_.filed(wish);
   const auto patience = member_.settings().poll_interval;
@@ -226,7 +229,8 @@ void DynamicDriver::fold(const JoinWish& own) {
   write(std::move(folded.state));
 }
 
-// Whoever has been let in need not read the state until there are news.
+// Tells the nodes whose wishes were written how they fared. A node that was let in need not read
+// the state until there are news.
 void DynamicDriver::answer_batch(std::int64_t changes) {
   for (JoinQueue::Answer& answer : answers_)
     answer.change = changes;

@@ -79,7 +79,7 @@ Step DynamicMember::next(const RendezvousState& stored, Now now) {
     case Op::join:
       break;
   }
-  // Who carried out our wish has left the round for us.
+  // The node that carried out our wish has taken us out of the round before.
   if (filed_round_ && state.round > *filed_round_) left_ = true;
   if (!left_ && state.participants.contains(self_)) {
     const JoinWish wish{self_, state.round, true, seat_};
@@ -142,7 +142,8 @@ Step DynamicMember::next_close(RendezvousState state, Now now) const {
   return step(Kind::write, std::move(state));
 }
 
-// The rows of torch-elastic.md 4.7, from the top; their numbers stand beside them.
+// The rules by which torchrun's agents join, from the first that fits; the tests have their
+// numbers.
 Step DynamicMember::next_join(RendezvousState state, Now now) {
   const bool spare = state.redundancy_list.contains(self_);
   if (state.closed)
@@ -205,7 +206,8 @@ Step DynamicMember::enter_self(RendezvousState state, Now now) const {
   return entered;
 }
 
-// Of a complete round: into the lists of those who wait. Of one that forms: into the round.
+// Puts a node into the round if it is still forming, else into the list of those that wait for the
+// next one, or of the spares.
 void DynamicMember::enter(RendezvousState& state, const Node& node, std::int64_t seat,
                           Moment moment) const {
   state.wait_list.erase(node);
@@ -221,7 +223,8 @@ void DynamicMember::enter(RendezvousState& state, const Node& node, std::int64_t
   if (count == settings_.max_nodes) complete(state);
 }
 
-// Whoever has changed the state since it filed this wish has done so by itself: the wish is void.
+// Carries out a wish if it can be. Where the state no longer is what the wish was about, its node
+// has acted by itself meanwhile, and the wish is void.
 bool DynamicMember::grant(RendezvousState& state, const JoinWish& wish, Moment moment) const {
   const Node& node = wish.node;
   if (state.closed || state.round != wish.round || state.redundancy_list.contains(node) ||
@@ -238,8 +241,8 @@ bool DynamicMember::grant(RendezvousState& state, const JoinWish& wish, Moment m
   return true;
 }
 
-// Those who were in the round before wait for nothing but that it be over, and their seats are
-// known.
+// Nodes of the round before that wait come into the new one at once, with their known seats: a new
+// node must not take the place of one that only waited for the others to leave.
 void DynamicMember::enter_from_wait_list(RendezvousState& state, Moment moment) const {
   for (const auto& [node, seat] : seats_)
     if (!state.complete && state.wait_list.contains(node) && badge_of(node))

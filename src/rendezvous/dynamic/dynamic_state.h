@@ -4,7 +4,7 @@
 // there) is asked about again.
 //
 // All agents work on one state, torchrun's among them, so what is written and when is torchrun's
-// (torch-elastic.md, 4.7). What differs, unless settings.exact asks for torchrun's way:
+// way. What differs, unless settings.exact asks for torchrun's way in all:
 // - Time of others is never compared with our own clock. A node is dead when its heartbeat has not
 //   *changed* for so long while we looked, and a last call ends so long after we first saw it:
 //   clocks that differ evict nobody. The price: a node that died before we came takes that long
@@ -13,14 +13,16 @@
 //   most), as those do compare.
 // - An agent never evicts itself, and a time in which we could not look (frozen, cut off) is no
 //   silence of the others.
-// - Who completes a round writes down how many took part. A participant that comes to see the round
-//   only after another has left it again does not take it as whole, which would give two worlds the
-//   same number, but makes the round be formed anew.
+// - The node that completes a round writes down how many take part. A participant that first sees
+// the
+//   round after another one has left it again does not take part in it, because two worlds would
+//   have the same number, but leaves it, so that it is formed anew.
 // - Where all are Lockstep agents, a node keeps its rank from round to round as far as the number
-//   of nodes allows, and who is new gets one that has become free. Until a round is complete the
+//   of nodes allows, and a new node gets one that has become free. Until a round is complete the
 //   number beside a participant, which torchrun sets to 0 and never reads, is 1 + the rank it had.
-// - Who waits for the next round and finds it full turns into a spare, and no round is begun for
-//   nodes that it has no room for. (torchrun's agents would begin one again and again.)
+// - A node that waits for the next round and finds it full turns into a spare, and no round is
+// begun
+//   for nodes that it has no room for. (torchrun's agents would begin one again and again.)
 #pragma once
 
 #include "rendezvous/dynamic/join_wish.h"
@@ -186,8 +188,8 @@ class DynamicMember {
   Observer observer_;
   std::map<Node, UtcTime> presumed_dead_;  // by its last heartbeat: with another one it lives
   Op op_ = Op::keep_alive;
-  bool left_ = false;                        // join: the round before is left
-  std::optional<std::int64_t> filed_round_;  // join: a wish was filed in it
+  bool left_ = false;                        // join: this node has left the round before
+  std::optional<std::int64_t> filed_round_;  // join: the round in which its wish was filed
   std::int64_t seat_ = -1;                   // the rank in the round before: survivors keep theirs
   std::map<Node, std::int64_t> seats_;       // of all in that round
   SteadyTime deadline_{};

@@ -30,8 +30,8 @@ std::string skew_text(const SkewWatch::Skew& skew, bool all_ours) {
                               : "torchrun's agents evict nodes that seem 15 s late; check NTP");
 }
 
-// The shared state says nothing of it, so the node with the larger number would wait for nodes that
-// never come.
+// The shared state does not hold --nnodes, so a node with a larger number would wait, without a
+// word, for nodes that never come.
 std::string other_nodes_text(const RoundResult& round, const Assignment& made,
                              const std::string& asked) {
   for (std::size_t rank = 0; rank < made.nodes_asked.size(); ++rank) {
@@ -56,14 +56,14 @@ std::string waiting_text(const Waiting& waiting) {
   if (state.complete && !state.participants.contains(waiting.self))
     return fmt::format("a round is under way with {}; this node joins the next one",
                        names_of(names));
-  // Whoever joins last completes the round, by its own --nnodes.
+  // The node that joins last completes the round by its own --nnodes.
   const bool enough = names.size() >= waiting.max_nodes && !state.complete;
   std::string text = fmt::format("{} of {} nodes have joined '{}' at {}", names.size(), range,
                                  waiting.run_id, waiting.place);
   if (!names.empty()) text += ": " + names_of(names);
   if (!waiting.to_replace.empty())
     text += "; a new node may take the place of one that was lost: " + waiting.to_replace;
-  if (enough) text += "; all that this node waits for, so another one's --nnodes is larger";
+  if (enough) text += "; this node waits for no more, so another one must have a larger --nnodes";
   if (!waiting.strangers.empty()) text += "; " + waiting.strangers;
   return text;
 }

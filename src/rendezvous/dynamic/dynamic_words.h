@@ -12,17 +12,18 @@
 
 namespace lockstep::rendezvous::dynamic {
 
-// The first few, and how many more.
+// The first few names, and how many more there are.
 std::string names_of(const std::vector<std::string>& names);
 
 // all_ours: only Lockstep agents take part.
 std::string skew_text(const SkewWatch::Skew& skew, bool all_ours);
 
-// Of a node that was started with another --nnodes than this one (`asked`); empty: there is none.
+// A warning of a node that was started with another --nnodes than this one (`asked`); empty: there
+// is none.
 std::string other_nodes_text(const RoundResult& round, const Assignment& made,
                              const std::string& asked);
 
-// Whom a node waits for that is in no round.
+// What is known to a node that waits for a round.
 struct Waiting {
   const RendezvousState& state;
   const Node& self;

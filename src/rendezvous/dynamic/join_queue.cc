@@ -10,12 +10,14 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-// In the place of a wish that is taken back, or that did not come in time.
+// Stands in the place of a wish that was taken back, or that did not come in time.
 constexpr std::string_view kVoid = "void";
 constexpr std::string_view kWait = "wait ";
 constexpr std::string_view kLook = "look";
 constexpr std::string_view kAct = "act";
-constexpr std::int64_t kMostWishes = 4096;  // in one write
+// In one write: each is a read, and what others have put there must not make one node read for
+// ever.
+constexpr std::int64_t kMostWishes = 4096;
 
 std::string encode_answer(const JoinQueue::Answer& answer) {
   using Kind = JoinQueue::Answer::Kind;
@@ -50,7 +52,7 @@ void JoinQueue::file(std::string wish, std::int64_t settled, std::function<void(
   ticket_ = 0;
   wish_ = std::move(wish);
   answered_ = std::move(answered);
-  // Of a store that fails here nothing comes: whoever waits for an answer does not wait for ever.
+  // If the store fails here no answer comes. That is no harm: its caller does not wait for ever.
   keys_.add(prefix_ + "tickets", 1, filing_([this, settled](const Result<std::int64_t>& ticket) {
               if (!ticket) return;
               ticket_ = *ticket;
@@ -119,7 +121,8 @@ void JoinQueue::read_wishes(std::int64_t first, std::int64_t count,
   }
 }
 
-// The first of the queue took a ticket and left no wish: nobody waits for it any longer.
+// The first in the queue took a ticket and left no wish. Its place is closed, so that the others
+// need not wait for it, and a wish that comes later is void.
 void JoinQueue::close_gap(std::int64_t ticket, const std::function<void(Result<Batch>)>& done) {
   keys_.put_if_absent(wish_key(ticket), kVoid,
                       calls_([ticket, done](const Result<std::string>& there) {

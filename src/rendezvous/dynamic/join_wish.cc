@@ -29,7 +29,7 @@ std::optional<std::int64_t> number(std::string_view& rest, std::int64_t least, s
 
 }  // namespace
 
-// The address comes last, as it may hold anything.
+// The address comes last, because it may hold spaces.
 std::string encode_wish(const JoinWish& wish, std::string_view terms) {
   return fmt::format("join {} {} {} {} {} {} {}", terms, wish.round, wish.again ? 1 : 0, wish.seat,
                      wish.node.pid, wish.node.local_id, wish.node.addr);

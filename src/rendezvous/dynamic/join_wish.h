@@ -1,5 +1,5 @@
-// What a node asks of whoever writes the shared state next, in place of a write of its own: that it
-// be let in. See join_queue.h.
+// A node's request to be let in, which the next writer of the shared state carries out in place of
+// a write by the node itself. See join_queue.h.
 #pragma once
 
 #include "rendezvous/node.h"

@@ -17,7 +17,7 @@ class MeetingPlace {
  public:
   virtual ~MeetingPlace() = default;
 
-  // Once, before all else. No callback runs inside the call.
+  // Called once, before all else. No callback runs inside the call.
   virtual void open(std::function<void(Result<void>)> done) = 0;
   // After open():
   virtual KeyValue& keys() = 0;
@@ -27,15 +27,15 @@ class MeetingPlace {
   // This node hosts the store: it goes when the node goes.
   virtual bool hosts() const { return false; }
   virtual std::size_t guests() const { return 0; }  // connections of others, while hosting
-  // Of guests, while hosting.
+  // Tells of guests that have gone, while hosting.
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual void on_departure(std::function<void()> /*fn*/) {}
-  // A guest that needs nothing of it any more, its connection least of all.
+  // This guest needs nothing any more: its connection is closed.
   virtual void part() {}
-  // To the host, on this guest's connection: that it is this node's.
+  // Tells the host that this guest's connection is this node's.
   virtual void announce(const Node& /*self*/) {}
-  // While hosting: an announced node's connection has closed, and none of its end is left. As
-  // to_text(Node) has it.
+  // Tells, while hosting, of an announced node (as to_text(Node) has it) whose connection has
+  // closed.
   void on_guest_lost(std::function<void(const std::string&)> fn) { on_guest_lost_ = std::move(fn); }
   // The store is gone; requests under way have failed before.
   void on_lost(std::function<void(const Error&)> fn) { on_lost_ = std::move(fn); }

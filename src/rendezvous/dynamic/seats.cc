@@ -12,7 +12,7 @@ bool all_ours(const std::map<Node, std::int64_t>& participants) {
                      [](const auto& entry) { return badge_of(entry.first).has_value(); });
 }
 
-// Lowest first; nodes that say nothing come after those that do.
+// Nodes come with the lowest number first; those that say nothing come after those that do.
 int order_of(const Node& node, RankOrder rule) {
   const auto badge = badge_of(node);
   if (!badge) return 0;

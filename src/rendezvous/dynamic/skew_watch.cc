@@ -19,7 +19,8 @@ std::optional<SkewWatch::Skew> SkewWatch::look(const RendezvousState& state, con
     before->second = heartbeat;
     if (mixed && badge_of(node)) continue;
     if (!fresh || node == self || told_.contains(node)) continue;
-    // It was written between the two looks, which are far apart where we were stopped.
+    // The heartbeat was written at some time between the two looks. They are far apart where this
+    // process was stopped, and that is nobody's skew.
     const UtcTime nearest = std::clamp(heartbeat, since, std::max(since, now));
     const auto ahead = std::chrono::duration_cast<std::chrono::seconds>(heartbeat - nearest);
     if (std::chrono::abs(ahead) < limit_ || found) continue;

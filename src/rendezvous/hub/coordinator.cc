@@ -25,7 +25,7 @@ void Coordinator::set_stage(Member& member, Stage stage) {
   member.stage = stage;
 }
 
-// Nodes that a round could still be made of.
+// How many nodes a round could still be made of.
 std::size_t Coordinator::viable() const {
   return count(Stage::joined) + count(Stage::placed) + count(Stage::finished) + away_.size();
 }
@@ -47,7 +47,7 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   member.heard = watched_ + unwatched(now);
   ++counts_[static_cast<std::size_t>(Stage::idle)];
   away_.erase(agent);
-  // It will join again, and is waited for.
+  // A node of an interrupted round is waited for: it will join again.
   const auto seat = std::find(seats_.begin(), seats_.end(), agent);
   if (current_ && current_->interrupted && !over() && seat != seats_.end()) {
     member.rank = static_cast<int>(seat - seats_.begin());
@@ -58,8 +58,8 @@ void Coordinator::arrive(PeerId peer, const Nonce& agent, const std::string& nam
   consider(now);
 }
 
-// A new connection of a node that is about to be placed: the round that is offered holds, or all
-// would have to wait once more.
+// A node that is about to be placed has a new connection. It keeps its place in the round that is
+// offered: to give that round up would make all others wait once more.
 bool Coordinator::keep_offered_place(PeerId gone, PeerId peer, Time now) {
   if (!proposal_) return false;
   auto& ranks = proposal_->ranks;
@@ -74,7 +74,7 @@ bool Coordinator::keep_offered_place(PeerId gone, PeerId peer, Time now) {
   member.heard = watched_ + unwatched(now);
   member.repeats_join = true;
   output_.push_back({gone, nullptr, true});
-  // Its answer may have been lost with the old connection.
+  // Rank 0 is asked again: its answer may have been lost with the old connection.
   if (place == ranks.begin() && !proposal_->store) send(peer, StoreWanted{proposal_->number});
   return true;
 }
@@ -136,15 +136,15 @@ bool Coordinator::fits(const Member& member, const Join& join) {
   return true;
 }
 
-// Who is here already decides what the job launches. A node that was in a round before knows better
-// than one that was not: after a takeover a stranger may have come first.
+// The nodes that are here already decide what the job launches. Only a node that was in a round of
+// the job before overrules one that was not: after a takeover a stranger may have come first.
 bool Coordinator::launches_the_same(const Member& member, const Join& join) {
   if (join.launched.any || join.launched.name.empty()) return true;  // it fits everybody
   for (auto& [peer, other] : members_) {
     if (&other == &member || other.stage == Stage::idle) continue;
     const Launched& theirs = other.offer.launched;
     if (other.offer.role != join.role || theirs.any || theirs.name.empty()) continue;
-    // It has been compared with all others, or they with it.
+    // That one agrees with all others: it was compared with them, or they with it.
     if (theirs.name == join.launched.name) return true;
     const auto differs = other_program(facts_of(join), facts_of(other.offer), settings_.run_id);
     if (!differs) return true;
@@ -158,7 +158,7 @@ bool Coordinator::launches_the_same(const Member& member, const Join& join) {
   return true;
 }
 
-// Its settings do not fit.
+// Closes the connection of a node whose settings do not fit.
 void Coordinator::turn_away(const Member& member, const std::string& text,
                             const std::string& hint) {
   const Refusal refusal{Why::settings, text, hint};
@@ -173,7 +173,8 @@ void Coordinator::on_join(Member& member, Join join, Time now) {
     return refuse(member, Why::closed,
                   fmt::format("the rendezvous '{}' is closed: {}", settings_.run_id, why_over_),
                   "a new job needs a new --rdzv-id, or the end of the old one");
-  // It says on its new connection what it had said on the old one, maybe before it hears its place.
+  // A node on a new connection repeats its join, maybe before it hears that it has its place. To
+  // take it for a wish to leave that place would interrupt the round that has just begun.
   if (std::exchange(member.repeats_join, false)) return;
   if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
   if (of_adopted_round(join) && take_seat(member, join)) set_stage(member, Stage::placed);
@@ -200,12 +201,13 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
   if (!in_round(member) || failed.round != current_->number || over()) return;
   if (!current_->first_failed) current_->first_failed = member.rank;
   if (current_->interrupted) {
-    // Its round was over already; but a node that can't go on ends the job all the same.
+    // The round was over already, but a node that can't go on ends the job all the same.
     if (failed.final) spend_job(Outcome::failed, failed.line);
     return;
   }
   if (failed.final || restarts_ >= current_->lowest_max_restarts) {
-    // The one that failed knows, unless its own --max-restarts is larger than another's.
+    // A node with a final failure knows that it is the end. One with a larger --max-restarts than
+    // another's believes that it has restarts left, and has to be told.
     interrupt(true, failed.line, failed.final ? member.peer : 0);
     return spend_job(Outcome::failed, failed.line);
   }
@@ -222,11 +224,11 @@ void Coordinator::on_failed(Member& member, const Failed& failed, Time now) {
   consider(now);
 }
 
-// Tells all who are in the round that it is over. Each is told once.
+// Tells all nodes of the round, each once, that it is over.
 void Coordinator::interrupt(bool end, const std::string& why, PeerId except) {
   if (!running()) return;
   current_->interrupted = true;
-  forming_since_ = last_tick_;
+  forming_since_ = last_tick_;  // the patience of those who were spares begins here
   const auto bytes =
       std::make_shared<const std::string>(frame_bytes(Interrupted{current_->number, end, why}));
   for (const auto& [peer, member] : members_) {
@@ -241,7 +243,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   --counts_[static_cast<std::size_t>(gone.stage)];
   members_.erase(at);
   peer_of_.erase(gone.agent);
-  // It may take it more than one connection to come back.
+  // A node that comes back may need more than one connection for it.
   if (gone.returning) expect_back(gone, now);
   if (gone.rank >= 0) --ranked_;
   if (gone.report) --reported_;
@@ -263,7 +265,7 @@ void Coordinator::remove(PeerId peer, const std::string& why, Time now) {
   consider(now);
 }
 
-// A node of the round that will be back on a new connection.
+// A node of the round will be back on a new connection: no round is made without it meanwhile.
 void Coordinator::expect_back(const Member& member, Time now) {
   if (!over() && member.rank >= 0 && member.stage != Stage::idle)
     away_[member.agent] = {member.called(), now + settings_.return_grace};
@@ -283,13 +285,14 @@ void Coordinator::missing_from_round(const std::string& why) {
   give_up_round(text);
 }
 
-// With a restart left too few nodes are not the end: the next one of this run id takes the place.
-// All that are lost before there is a new round cost one restart together, as does a worker's
-// failure that comes with them.
+// Where a restart is left too few nodes are not the end: the next agent of this run id takes the
+// lost one's place. All nodes that are lost before there is a new round cost one restart together,
+// and so does a worker's failure that comes with them. Nodes that have finished and left can't be
+// replaced: their workers would have to run once more.
 bool Coordinator::awaits_replacement(const std::string& why) {
   if (!current_ || !current_->replacement || !current_->finished_and_gone.empty()) return false;
   if (!current_->paid && restarts_ >= current_->lowest_max_restarts) return false;
-  // Nobody would wait.
+  // Nobody is left who would wait.
   if (count(Stage::joined) + count(Stage::placed) + count(Stage::finished) == 0) return false;
   if (!std::exchange(current_->paid, true)) {
     ++restarts_;
@@ -304,7 +307,7 @@ bool Coordinator::awaits_replacement(const std::string& why) {
   return true;
 }
 
-// What the most patient of those who are left allows.
+// How long the most patient of the nodes that are left waits.
 Ms Coordinator::replacement_time() const {
   std::uint32_t most = 0;
   for (const auto& [peer, member] : members_)
@@ -331,8 +334,9 @@ void Coordinator::check_all_finished() {
   spend_job(Outcome::succeeded, "the job has ended well");
 }
 
-// No more rounds. Those who wait for one hear why; only the spares of a job that has run hear that
-// they were not needed, which counts as a good end.
+// There are no more rounds. Nodes that wait for one hear why. Only the spares of a job that has run
+// hear that they were not needed, which counts as a good end: a node that had a place has failed
+// with the others.
 void Coordinator::end_job(Outcome outcome, const std::string& why) {
   if (over()) return;
   outcome_ = outcome;
@@ -350,15 +354,15 @@ void Coordinator::end_job(Outcome outcome, const std::string& why) {
   }
 }
 
-// For good, whoever comes next. Nodes that are only missing may be back for another try, as they
-// are when all of them were stopped.
+// Ends the job for good, whichever coordinator comes next. That is not so where nodes are only
+// missing: when all of them were stopped, the same job may be started again.
 void Coordinator::spend_job(Outcome outcome, const std::string& why) {
   if (over()) return;
   end_job(outcome, why);
   write_down();
 }
 
-// What another coordinator would have to know, were this one gone.
+// Writes down what another coordinator has to know if this one is gone.
 void Coordinator::write_down() {
   if (!settings_.fenced) return;
   PermitRequest request;
@@ -396,7 +400,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
   const std::string why =
       good ? std::string("the job has ended well") : "the job has failed on " + name;
   if (!good && running() && in_round(member)) interrupt(true, why, peer);
-  // One that ends well without waiting for the others doesn't end the job for them.
+  // A node that ends well without waiting for the others doesn't end the job for them.
   if (good && running() && in_round(member)) {
     set_stage(member, Stage::finished);
     return remove(peer, "has left", now);
@@ -405,7 +409,7 @@ void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
   remove(peer, "has left", now);
 }
 
-// Such a node speaks for itself only: the others wait on, unless it is their host that goes.
+// A node without a place speaks for itself only: the others wait on, unless it is their host.
 void Coordinator::leave_without_place(Member& member, Time now) {
   if (member.agent != settings_.host) return remove(member.peer, "has left", now);
   const std::string& why = member.out_of_patience;

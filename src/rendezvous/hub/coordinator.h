@@ -33,14 +33,15 @@ struct CoordinatorSettings {
   std::size_t max_nodes = 1;
   Ms last_call{30'000};  // once there are enough, how long to wait for more
   Ms heartbeat{1'000};
-  Ms dead{5'000};           // silent for so long: gone
-  Ms return_grace{10'000};  // for an agent that said it would come back on a new connection
+  Ms dead{5'000};           // a node that is silent for so long is gone
+  Ms return_grace{10'000};  // how long one is waited for that said it would be back
   Ms store_timeout{30'000};
   RankOrder order = RankOrder::host;
   std::vector<std::string>
       expected;  // host names of all nodes, as the scheduler has them, if known
-  // After another coordinator: what it had come to. Nodes that knew it and have not come over are
-  // waited for only so long.
+  // Set where this coordinator has taken over from another one: what that one had come to. Those of
+  // its nodes that have not come over are waited for only for takeover_grace: their workers run, or
+  // stand still, meanwhile.
   std::int64_t first_round = 0;
   int restarts = 0;
   bool takeover = false;
@@ -48,20 +49,21 @@ struct CoordinatorSettings {
   int last_lead = -1;              // rank of the node that ran that other one
   std::string last_lead_called;    // for people; empty: not known
   std::vector<int> last_finished;  // ranks that had finished and need not come over
-  // Another coordinator may have taken over from this one, and it can't know: no round is placed
-  // before permit().
+  // Another coordinator may have taken over from this one without its knowledge. Two rounds with
+  // the same number would be two jobs, so no round is placed before permit().
   bool fenced = false;
 };
 
-// A round that is ready but for the permission; or, for the record only, what has become of the
+// Asks for the permission to place a round, or only leaves in writing what has become of the
 // current one.
 struct PermitRequest {
   enum class End { none, succeeded, failed };
   std::int64_t round = 0;
   int restarts = 0;
-  int lead = -1;              // rank of the coordinator's own node
-  std::vector<int> finished;  // ranks that have, and that another coordinator may never hear of
-  End end = End::none;        // of the job
+  int lead = -1;  // rank of the coordinator's own node
+  std::vector<int>
+      finished;         // ranks that may not be there to tell another coordinator that they have
+  End end = End::none;  // of the job
   std::string why = {};
 };
 
@@ -76,17 +78,17 @@ class Coordinator {
 
   Coordinator(CoordinatorSettings settings, Time now);
 
-  // An agent has proved itself. Every arrival is followed by one lose(), unless the coordinator
-  // closes the connection itself.
+  // An agent has proved itself. The caller follows every arrival with one lose(), unless the
+  // coordinator closes the connection itself.
   void arrive(PeerId peer, const Nonce& agent, const std::string& name, Time now);
   void hear(PeerId peer, Time now);  // any bytes
-  // An error: the frame has no place here, close the connection and call lose().
+  // An error means that agents do not send such a frame: close the connection and call lose().
   Status take(PeerId peer, Frame frame, Time now);
   void lose(PeerId peer, const std::string& why, Time now);
   // At next_time(), or any time before.
   void tick(Time now);
   Time next_time() const;
-  // Where rounds are fenced: what is to be written down, told once.
+  // What is to be written down where rounds are fenced. Each request is handed out once.
   std::optional<PermitRequest> take_permit_request() { return std::exchange(permit_request_, {}); }
   void permit(std::int64_t round, Time now);
   // The host goes before the others are done.
@@ -113,11 +115,11 @@ class Coordinator {
     std::string name;
     Join offer;
     Stage stage = Stage::idle;
-    bool returning = false;     // of the round, on a new connection, and hasn't joined again
-    bool repeats_join = false;  // likewise, but its join holds already
+    bool returning = false;     // of the current round, on a new connection; will join again
+    bool repeats_join = false;  // its join of the old connection holds: the next one says the same
     int rank = -1;              // in the current round
     Time joined_at{};
-    Ms heard{0};  // on watched_
+    Ms heard{0};  // when it was heard last, on the clock watched_
     std::uint64_t arrival = 0;
     std::optional<Report> report;
     std::string out_of_patience;  // why its join came to nothing
@@ -133,19 +135,19 @@ class Coordinator {
     std::size_t size = 0;
     std::vector<int> finished_and_gone;  // ranks
     int lowest_max_restarts = 0;
-    bool replacement = true;  // of lost nodes: all want it
+    bool replacement = true;  // all of its nodes want that new ones take the places of lost ones
     bool interrupted = false;
-    bool paid = false;                   // its end has cost a restart
-    std::vector<std::string> lost = {};  // whose places nobody has taken: "b is gone: ..."
-    bool adopted = false;                // of another coordinator
-    std::optional<Time> adopting_since;  // not all of its nodes have come over yet
-    std::optional<int> first_failed;     // rank
+    bool paid = false;  // its end has cost a restart, and one round costs no more than one
+    std::vector<std::string> lost = {};  // nodes whose places nobody has taken: "b is gone: ..."
+    bool adopted = false;                // it was another coordinator's
+    std::optional<Time> adopting_since;  // set until all of its nodes have come over
+    std::optional<int> first_failed;     // rank; its report comes first
   };
   struct Proposal {
     std::int64_t number = 0;
     std::vector<PeerId> ranks;
     Time until{};
-    std::optional<StoreOffer> store;  // the answer, where it waits for permit()
+    std::optional<StoreOffer> store;  // rank 0's answer, kept until permit()
   };
 
   // coordinator.cc: what the agents say
@@ -236,12 +238,12 @@ class Coordinator {
   Time forming_since_;
   Time last_tick_;
   Time next_beat_;
-  Ms watched_{0};  // runs while we look: a time in which we slept is nobody's silence
+  Ms watched_{0};  // a clock that stands still while we sleep: that time is nobody's silence
   std::optional<Time> reports_until_;
   std::size_t ranked_ = 0;                            // members with a rank in the current round
   std::size_t reported_ = 0;                          // of them, those that have sent a report
   std::vector<std::pair<int, Report>> reports_;       // by rank, of members that have left since
-  std::shared_ptr<const std::string> reports_bytes_;  // once pushed
+  std::shared_ptr<const std::string> reports_bytes_;  // what was pushed, for those that come late
   std::vector<Output> output_;
 };
 

@@ -38,21 +38,21 @@ bool natural_less(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-// Nodes of the round that is over which are still to come.
+// Whether nodes of the round that is over still have to join again.
 bool Coordinator::awaits_rejoin() const {
   if (!current_) return false;
-  // Of another coordinator's round we don't know who has come over and still stops its workers.
+  // Another coordinator's round: an idle node may be one of its own that still stops its workers.
   if (current_->adopted && count(Stage::idle) > 0) return true;
   return count(Stage::placed) + count(Stage::finished) + away_.size() > 0;
 }
 
-// Whether it is time for the next step; after everything that happens.
+// Takes the next step if it is time for it. Called after everything that happens.
 void Coordinator::consider(Time now) {
   if (over() || proposal_) return;
   const std::size_t joined = count(Stage::joined);
   if (!adoption_settled(now)) return;
   if (running()) {
-    // Where some have finished already the job is about to end: no room for new nodes.
+    // New nodes have no room where some have finished already: the job is about to end.
     const bool room = current_->size < settings_.max_nodes && count(Stage::finished) == 0 &&
                       current_->finished_and_gone.empty();
     if (joined == 0 || !room) return;
@@ -62,10 +62,10 @@ void Coordinator::consider(Time now) {
     last_call_until_.reset();
     return;
   }
-  // Those of an earlier round have waited enough already.
+  // There is no last call after a round: its nodes know one another, and have waited enough.
   if (current_ || joined >= settings_.max_nodes) return propose(now);
   if (settings_.takeover) {
-    // Those who have come over will join once their workers are stopped.
+    // Idle nodes have come over, and will join once their workers are stopped.
     if (count(Stage::idle) > 0) return last_call_until_.reset();
     if (survivors_are_here()) return propose(now);
   }
@@ -87,7 +87,7 @@ void Coordinator::propose(Time now) {
   proposal_ = std::move(proposal);
 }
 
-// Nodes keep their places; new ones take those that are free, then further ones.
+// Nodes keep their ranks of the round before. New ones take ranks that are free, then further ones.
 std::vector<Coordinator::Member*> Coordinator::choose() {
   if (seats_.empty()) seats_from_offers();
   std::map<Nonce, Member*> by_agent;
@@ -106,7 +106,8 @@ std::vector<Coordinator::Member*> Coordinator::choose() {
     newcomers.push_back(member);
   const auto taken = static_cast<std::size_t>(
       std::count_if(seats.begin(), seats.end(), [](const Member* m) { return m != nullptr; }));
-  // First come, first served; the host is never left out.
+  // Nodes that came first have a place first, but the host is never left out: all others depend on
+  // its staying.
   std::sort(newcomers.begin(), newcomers.end(), [&](const Member* a, const Member* b) {
     return std::tuple(a->agent != settings_.host, a->arrival) <
            std::tuple(b->agent != settings_.host, b->arrival);
@@ -144,7 +145,7 @@ void Coordinator::sort_newcomers(std::vector<Member*>& members) const {
 void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
   if (!proposal_ || proposal_->number != offer.round || proposal_->store ||
       proposal_->ranks.front() != member.peer)
-    return;  // of a round that came to nothing
+    return;  // it answers for a round that came to nothing
   if (!offer.error.empty() || offer.addr.empty()) {
     return give_up_round(fmt::format("{} is rank 0 and could not open the workers' store: {}",
                                      member.called(),
@@ -158,7 +159,7 @@ void Coordinator::on_store(Member& member, const StoreOffer& offer, Time now) {
   consider(now);
 }
 
-// Those who wait were to take part, none is a spare.
+// Nodes that wait were to take part, so none of them is told that it was a spare.
 void Coordinator::give_up_round(const std::string& text) {
   proposal_.reset();
   for (auto& [peer, other] : members_) {
@@ -179,13 +180,13 @@ void Coordinator::ask_permission() {
 }
 
 void Coordinator::permit(std::int64_t round, Time now) {
-  if (!proposal_ || proposal_->number != round || !proposal_->store) return;  // came to nothing
+  if (!proposal_ || proposal_->number != round || !proposal_->store) return;  // too late
   const StoreOffer offer = *proposal_->store;
   place(offer);
   consider(now);
 }
 
-// Everyone gets ranks.
+// Gives all chosen nodes their ranks: the round runs.
 void Coordinator::place(const StoreOffer& offer) {
   const Proposal proposal = std::move(*proposal_);
   proposal_.reset();

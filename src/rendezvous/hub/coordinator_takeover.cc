@@ -1,5 +1,5 @@
-// After another coordinator, and after lost connections: rounds that go on where all of their nodes
-// come over or had finished, and what is known of those that don't.
+// What happens after another coordinator, and after lost connections: a round goes on if each of
+// its nodes comes over or had finished.
 #include "rendezvous/hub/coordinator.h"
 
 #include <fmt/core.h>
@@ -9,7 +9,7 @@
 
 namespace lockstep::rendezvous::hub {
 
-// A node whose workers still run, or have ended well, on a new connection.
+// A node is on a new connection, and its workers still run or have ended well.
 void Coordinator::on_resume(Member& member, Join join, Time now) {
   const std::int64_t round = join.last_round;
   if (over()) {
@@ -28,7 +28,8 @@ void Coordinator::on_resume(Member& member, Join join, Time now) {
   consider(now);
 }
 
-// The first one that comes over says how large its round is.
+// The first node that comes over says how large the round is. It may only be the last round of the
+// coordinator before, and of no more nodes than there may be: the size is a peer's word.
 void Coordinator::adopt(const Join& offer, Time now) {
   if (current_ || !settings_.takeover || next_round_ != settings_.first_round ||
       offer.last_round + 1 != settings_.first_round || offer.last_nodes < 1 ||
@@ -44,7 +45,8 @@ void Coordinator::adopt(const Join& offer, Time now) {
     if (rank >= 0 && rank < offer.last_nodes) current_->finished_and_gone.push_back(rank);
   }
   seats_.assign(current_->size, Nonce{});
-  // A failed worker had ended it already, or somebody has come who does not hold it any more.
+  // Where fewer restarts are known to that node than were written down, a failed worker had ended
+  // the round already. So has a node that has joined: its workers are stopped.
   current_->interrupted = settings_.restarts > offer.restarts;
   current_->paid = current_->interrupted;
   for (auto& [peer, member] : members_) {
@@ -58,7 +60,7 @@ bool Coordinator::of_adopted_round(const Join& join) const {
   return current_ && current_->adopted && join.last_round == current_->number;
 }
 
-// The member's place in the current round, if that is free or was its own before.
+// Gives the member the place in the current round that it says it had, if that is free or its own.
 bool Coordinator::take_seat(Member& member, const Join& join) {
   if (member.rank >= 0) return true;
   if (join.last_round != current_->number || join.last_rank < 0) return false;
@@ -72,7 +74,7 @@ bool Coordinator::take_seat(Member& member, const Join& join) {
   return true;
 }
 
-// false: its round is over, or goes on without it.
+// Puts the member back into its round. false: that round is over, or goes on without it.
 bool Coordinator::take_back(Member& member) {
   const Join& offer = member.offer;
   if (!current_ || !take_seat(member, offer)) return false;
@@ -95,7 +97,7 @@ bool Coordinator::take_back(Member& member) {
   return true;
 }
 
-// Nodes of an adopted round that have neither come over nor had finished.
+// Ranks of an adopted round whose nodes have neither come over nor had finished.
 std::vector<int> Coordinator::not_come_over() const {
   std::vector<int> missing;
   const auto& gone = current_->finished_and_gone;
@@ -107,7 +109,8 @@ std::vector<int> Coordinator::not_come_over() const {
   return missing;
 }
 
-// The node that led is not waited for; others are, and longer where they can't be done without.
+// Until when nodes of an adopted round are waited for. The node that led is gone and is not waited
+// for; the others are waited for longer where the job can't do without them.
 std::optional<Time> Coordinator::adoption_ends() const {
   if (over() || !current_ || !current_->adopting_since) return {};
   const auto missing = not_come_over();
@@ -126,7 +129,7 @@ std::string Coordinator::why_missing(const std::vector<int>& ranks) const {
                      lead);
 }
 
-// Whether all that could come over has; who has not is lost like any other node.
+// Whether all nodes that could come over have. Those that have not are lost like any other node.
 bool Coordinator::adoption_settled(Time now) {
   const auto ends = adoption_ends();
   if (!ends) return true;
@@ -137,7 +140,8 @@ bool Coordinator::adoption_settled(Time now) {
   return !over();
 }
 
-// After a takeover: all nodes of the last round but one, the one whose loss made it necessary.
+// Whether all nodes of the last round are here but one: the loss of one made the takeover
+// necessary.
 bool Coordinator::survivors_are_here() const {
   std::int64_t last = -1;
   std::size_t size = 0;
@@ -153,7 +157,8 @@ bool Coordinator::survivors_are_here() const {
   return last >= 0 && here + 1 >= size;
 }
 
-// The short one is for survivors: a new job, or one that nobody is left of, has time.
+// Survivors of a takeover are not made to wait for long. A new job, or one that nobody is left of,
+// has the time that the user gave.
 Ms Coordinator::last_call() const {
   const bool survived = std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
     return entry.second.stage == Stage::joined && entry.second.offer.last_round >= 0;
@@ -161,7 +166,8 @@ Ms Coordinator::last_call() const {
   return settings_.takeover && survived ? settings_.takeover_grace : settings_.last_call;
 }
 
-// A coordinator that has taken over from another goes on with its order and its count.
+// A coordinator that has taken over from another one goes on with its order of nodes and its count
+// of restarts.
 void Coordinator::seats_from_offers() {
   std::int64_t last = -1;
   for (const auto& [peer, member] : members_) {

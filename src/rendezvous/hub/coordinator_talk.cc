@@ -34,8 +34,8 @@ Time Coordinator::next_time() const {
   return next;
 }
 
-// Since the last tick, as far as this process ran: a longer pause is one in which it did not, and
-// in which what others have sent was left unread.
+// The time since the last tick in which this process ran. After a longer pause it did not run, and
+// what others sent meanwhile lies there unread: only half a heartbeat of such a pause counts.
 Ms Coordinator::unwatched(Time now) const {
   const Ms passed = std::chrono::duration_cast<Ms>(now - last_tick_);
   return passed > settings_.heartbeat * 3 / 2 ? settings_.heartbeat / 2 : std::max(passed, Ms(0));
@@ -63,7 +63,7 @@ void Coordinator::watch_silence(Time now) {
     const auto at = members_.find(peer);
     if (at == members_.end()) continue;
     const std::string time = fmt::format("{:.1f} s", seconds(watched_ - at->second.heard));
-    // It may only have been frozen or cut off, and has to know when it wakes.
+    // The node may only have been frozen or cut off, and reads this when it wakes.
     if (in_round(at->second))
       send(peer, Interrupted{current_->number, false,
                              "the others took this node for gone: they had heard nothing of it "
@@ -114,7 +114,7 @@ void Coordinator::beat() {
 
 // --- words ---
 
-// Of those in one of the stages; of_round: only the current round's.
+// The names of the nodes in one of the stages; of_round: only of those with a rank.
 std::string Coordinator::names(std::initializer_list<Stage> stages, bool of_round) const {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> some;
@@ -160,7 +160,7 @@ std::string Coordinator::status() const {
                      settings_.max_nodes);
 }
 
-// In whose place somebody is waited for, and how much longer.
+// For whose place a new node is waited for, and how much longer.
 std::string Coordinator::wanted() const {
   if (!current_ || current_->lost.empty()) return {};
   constexpr std::size_t kMost = 4;
@@ -202,7 +202,7 @@ std::string Coordinator::present() const {
   return names({Stage::idle, Stage::joined, Stage::placed, Stage::finished}, false);
 }
 
-// For those whose workers have ended well.
+// What nodes hear whose workers have ended well.
 std::string Coordinator::barrier_status() const {
   const std::size_t running_on = count(Stage::placed);
   if (!running() || running_on == 0) return {};
@@ -214,10 +214,10 @@ std::string Coordinator::barrier_status() const {
 
 void Coordinator::on_report(Member& member, TellReport tell, Time now) {
   if (member.rank < 0 || !current_) return;
-  if (reports_bytes_) return send_shared(member.peer, reports_bytes_);  // too late for the others
+  if (reports_bytes_) return send_shared(member.peer, reports_bytes_);  // its own comes too late
   if (!member.report) ++reported_;
   member.report = std::move(tell.report);
-  // Before the first one's own patience is at its end.
+  // The answer has to reach the first one before its own patience ends, hence four fifths of it.
   if (!reports_until_) reports_until_ = now + Ms(tell.timeout_ms) * 4 / 5;
   if (all_reported()) push_reports();
 }

@@ -1,4 +1,4 @@
-// HMAC by OpenSSL's libcrypto, without its configuration file (which can load code).
+// HMAC by OpenSSL's libcrypto. Its configuration file is not read, as that can load code.
 #include "rendezvous/hub/hub_auth.h"
 
 #include "base/error.h"

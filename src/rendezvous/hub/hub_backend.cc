@@ -1,4 +1,4 @@
-// Who hosts, and what a host does besides being a member.
+// Which node hosts the hub, and what a host does besides being a member.
 #include "rendezvous/hub/hub_backend.h"
 
 #include "host/port_owner.h"
@@ -36,6 +36,8 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
   rules.last_call = given.last_call_timeout;
   rules.heartbeat = given.keep_alive_interval;
   rules.dead = given.keep_alive_interval * given.keep_alive_max_attempt;
+  // A node that was cut off notices it after `dead` as the host does, and may need as long to be
+  // back.
   rules.return_grace = rules.dead * 2;
   rules.order = given.order;
   rules.expected = given.expected;
@@ -43,8 +45,8 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
 }
 
 namespace {
-// Whether nobody was reached, or another program was; the right host's refusal is not about
-// hosting.
+// Whether nobody was reached, or another program was. Then the user has to know why this node does
+// not host the rendezvous itself; with a refusal by the right host it does not matter.
 bool is_about_hosting(const Error& error, bool port_taken) {
   if (error.code == Errc::denied) return false;
   return port_taken || error.code == Errc::unavailable || error.code == Errc::timeout ||
@@ -93,7 +95,7 @@ void HubBackend::settle(Result<FoundHost> found) {
   reach(at.empty() ? "127.0.0.1" : at);
 }
 
-// Where is_host was given the endpoint's name was not looked up; it only matters to people.
+// Where is_host was given nobody has looked up the endpoint's name yet. Only messages need it.
 void HubBackend::look_for_the_real_host() {
   if (!settings_.is_host || found_.endpoint_address) return;
   lookup_ = std::make_unique<io::Lookup>(
@@ -110,7 +112,7 @@ Status HubBackend::host() {
 }
 
 void HubBackend::reach(const std::string& host) {
-  // What holds the port may be a job that is just ending: this node tries again to host.
+  // A job that is just ending may hold the port: this node tries again to host after each attempt.
   if (found_.choice.host && !hosts())
     member_.on_attempt([this](const Error&) { try_to_host_after_all(); });
   member_.connect(host, settings_.endpoint.port,
@@ -165,7 +167,8 @@ void HubBackend::leave(Departure how, Done<void> done) {
   });
 }
 
-// The guests leave by themselves once they have what they need from this host.
+// Guests leave by themselves once they have what they need from this host, but no later than
+// close_timeout.
 void HubBackend::wait_for_guests(const Done<void>& done) {
   timer_.start(settings_.close_timeout, [this, done] {
     server_.reset();
@@ -197,7 +200,8 @@ std::string HubBackend::waiting_for() const {
   return text;
 }
 
-// An only address is said once: why_not_host() names it too.
+// Takes the address that was tried out of a text where there is only one: why_not_host() names it
+// too.
 void HubBackend::drop_tried(std::string& text) const {
   const auto& addresses = found_.facts.endpoint_addresses;
   if (addresses.size() != 1) return;

@@ -40,7 +40,7 @@ struct HubSettings {
   std::chrono::milliseconds lost_patience{3'000};  // with a host where nobody listens any more
 };
 
-// For every backend whose nodes meet at a hub.
+// Used by every backend whose nodes meet at a hub: this one and etcd3.
 hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::Nonce& agent);
 hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::Nonce& host);
 

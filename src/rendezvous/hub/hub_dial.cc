@@ -1,4 +1,4 @@
-// The greeting, and what the other side is if it is no hub.
+// The greeting, and how a program is recognised that is no hub.
 #include "rendezvous/hub/hub_dial.h"
 
 #include "base/text.h"
@@ -24,7 +24,8 @@ constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 constexpr milliseconds kConnectPatience(2500);
 constexpr milliseconds kGreetPatience(8000);
-// Also for an attempt near the end of all patience, or its haste would be what is told.
+// An attempt near the end of all patience has so long all the same: otherwise its haste, and not
+// what is wrong with the host, would be what the user hears.
 constexpr milliseconds kLeastGreetPatience(1000);
 constexpr milliseconds kProbePatience(2000);
 constexpr const char* kNoGreeting = "connected, but no answer to the greeting";
@@ -36,8 +37,8 @@ io::DialRules rules(const HubDialSettings& settings) {
   rules.most_for_address = kConnectPatience;
   rules.first_pause = kFirstPause;
   rules.longest_pause = kLongestPause;
-  // All of the patience is used: a whole pause less may be the time in which another node takes
-  // over.
+  // The last attempt comes at the very end of the patience, not a pause earlier: just then another
+  // node may have taken over.
   rules.last_round = kFirstPause;
   rules.refused_patience = settings.refused_patience;
   return rules;
@@ -81,7 +82,7 @@ std::string HubDial::trouble() const {
   return {};
 }
 
-// What answers at this address is no hub of this job, or not yet.
+// What answers at this address is no hub of this job, or not yet: the next address is tried.
 void HubDial::next_address(Error error, bool answered) {
   drop();
   dialer_.go_on(std::move(error), answered);
@@ -210,10 +211,11 @@ void HubDial::read_probe() {
   const ssize_t got = recv(fd_.get(), echo.data(), echo.size(), 0);
   if (got == static_cast<ssize_t>(echo.size()) &&
       std::string_view(echo.data(), echo.size()) == expected)
-    return give_up({Errc::invalid_input, what() + ": a c10d store (TCPStore) answers there",
-                    "agents of torchrun take part? then give all agents --rdzv-backend c10d; else "
-                    "check host and port of --rdzv-endpoint",
-                    0});
+    return give_up(
+        {Errc::invalid_input, what() + ": a c10d store (TCPStore) answers there",
+         "if agents of torchrun take part give all agents --rdzv-backend c10d; otherwise "
+         "check host and port of --rdzv-endpoint",
+         0});
   Error closed = fail_sys(what(), ECONNRESET).value();
   closed.message =
       what() +

@@ -25,7 +25,7 @@ struct HubDialSettings {
   Nonce agent{};
   std::string name;
   std::chrono::milliseconds patience{60'000};  // in all
-  // Gives up earlier when every attempt in so long was refused: nobody listens there.
+  // If every attempt in so long was refused nobody listens there, and the dialing ends earlier.
   std::chrono::milliseconds refused_patience{60'000};
   // How long it is patient with a hub of another job: the port's last job may just be ending.
   std::chrono::milliseconds other_job_patience{5'000};
@@ -45,7 +45,7 @@ class HubDial {
   HubDial(const HubDial&) = delete;
   HubDial& operator=(const HubDial&) = delete;
 
-  // What the last attempt met, else how far the first one is; without the place.
+  // What the last attempt met, or how far the first one is; the place is not named.
   std::string trouble() const;
   // After each attempt at all addresses that came to nothing.
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }

@@ -72,7 +72,7 @@ void fields(Io& io, F& f) {
   io.within(f.min_nodes, 1, kMost32);
   io.within(f.max_nodes, 1, kMost32);
   io.number(f.join_timeout_ms);
-  io.within(f.last_round, -1, kMost64 / 2);  // others follow it
+  io.within(f.last_round, -1, kMost64 / 2);  // numbers of later rounds are counted up from it
   io.within(f.last_rank, -1, kMost32);
   io.within(f.last_nodes, 0, kMost32);
   io.within(f.restarts, 0, kMost32);

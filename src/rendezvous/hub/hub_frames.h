@@ -24,8 +24,8 @@ inline constexpr std::string_view kPreamble = "LOCKSTEP HUB\r\n\r\n";
 using Nonce = std::array<std::uint8_t, 16>;
 using Mac = std::array<std::uint8_t, 32>;
 
-// Bounds of what a frame may hold.
-inline constexpr std::size_t kMaxName = 256;  // roles, hosts, addresses, run ids
+// Bounds of what a frame may hold: a peer makes us keep no more than that, whatever it sends.
+inline constexpr std::size_t kMaxName = 256;  // roles, hosts, addresses
 inline constexpr std::size_t kMaxRunId = 1024;
 inline constexpr std::size_t kMaxLine = 4096;         // reasons for people
 inline constexpr std::size_t kMaxReport = 1U << 20;   // one node's report
@@ -57,7 +57,7 @@ struct Proof {  // agent
 struct Welcome {  // hub: the connection is good
   Mac mac{};      // the hub's own proof; zeros without a token
   std::uint32_t heartbeat_ms = 1000;
-  std::uint32_t dead_ms = 5000;  // silent for so long is gone, either way
+  std::uint32_t dead_ms = 5000;  // whoever is silent for so long is gone, agent or hub
   bool operator==(const Welcome&) const = default;
 };
 enum class Why : std::uint8_t {
@@ -66,7 +66,7 @@ enum class Why : std::uint8_t {
   token,
   closed,     // the job is over
   settings,   // --nnodes, --node-rank: the agents don't fit together
-  timeout,    // waited as long as allowed
+  timeout,    // the agent has waited as long as it said it would
   leaving,    // the host goes
   malformed,  // the bytes make no sense
 };
@@ -80,8 +80,8 @@ struct Refusal {  // hub, then it closes the connection or, after a Join, lets i
 // --- rounds ---
 
 struct Join {  // agent
-  // Of the last round, on a new connection: what this node's workers do. Whoever holds something
-  // asks for no new round, but for the last one to go on.
+  // On a new connection: what this node's workers of the last round do. A node that holds something
+  // does not ask for a new round, but for the last one to go on.
   enum class Holds : std::uint8_t { nothing, running, finished };
   std::string role = "default";
   std::int32_t local_world_size = 1;
@@ -92,14 +92,15 @@ struct Join {  // agent
   std::uint32_t min_nodes = 1;
   std::uint32_t max_nodes = 1;
   std::uint32_t join_timeout_ms = 0;
-  // Of the round that it was in last, for a hub that has taken over; -1: none.
+  // The round that this node was in last, for a hub that has taken over and knows nothing of it;
+  // -1: none.
   std::int64_t last_round = -1;
   std::int32_t last_rank = -1;
   std::int32_t last_nodes = 0;
   std::int32_t restarts = 0;
   Holds holds = Holds::nothing;
   Launched launched = {};
-  bool replacement = true;  // --no-replacement: a lost node's place is for nobody else
+  bool replacement = true;  // false with --no-replacement: a lost node's place stays empty
   bool operator==(const Join&) const = default;
 };
 NodeFacts facts_of(const Join& join);
@@ -167,7 +168,7 @@ struct Leave {  // agent
 struct Left {  // hub: that has been noted
   bool operator==(const Left&) const = default;
 };
-// How the status ends that a spare hears: its patience has no end.
+// The end of the status that a spare hears, by which it knows that its patience has no end.
 inline constexpr std::string_view kSpareStatus = ", this one is a spare";
 
 struct Beat {          // both, once per heartbeat_ms
@@ -179,7 +180,8 @@ using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, Stor
                            Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
                            Reports, Leave, Left, Beat>;
 
-// The run id as the other side reads it: both must mean the same by it, also where it is proved.
+// The run id as the other side reads it, which may be cut or cleaned. Both sides compare, and
+// prove, this form of it: otherwise a long run id would make a good token look wrong.
 std::string run_id_on_the_wire(const std::string& run_id);
 // Appends the frame, header included. Texts longer than their bound are cut.
 void put_frame(std::string& out, const Frame& frame);
@@ -188,21 +190,21 @@ std::string frame_bytes(const Frame& frame);
 std::optional<Frame> parse_frame(std::string_view content);
 std::string_view frame_name(const Frame& frame);
 
-// Cuts the bytes of one connection into frames: the preamble first. Memory stays below the limit
-// and what was really sent, whatever a header claims.
+// Cuts the bytes of one connection into the preamble and frames. It keeps no more than the limit,
+// and no more than was really sent, whatever a header claims.
 class FrameReader {
  public:
-  static constexpr std::size_t kBeforeWelcome = 2048;
+  static constexpr std::size_t kBeforeWelcome = 2048;  // strangers may be many: a greeting is short
   static constexpr std::size_t kFromAgents = kMaxReport + 4096;
   static constexpr std::size_t kFromHub = kMaxReports + kMaxReport + 4096;
 
   enum class Step { frame, more, error };
-  // Takes bytes off the front of `chunk`. more: the chunk is used up. error: for good.
+  // Takes bytes off the front of `chunk`. more: the chunk is used up. error: no frame ever follows.
   Step next(std::string_view& chunk, Frame& frame);
   void set_limit(std::size_t bytes) { limit_ = bytes; }
 
   const std::string& error() const { return error_; }
-  // Bytes that were no preamble, as far as they had come: who is this?
+  // What came in place of the preamble; recognise() tells who speaks so.
   const std::string& stranger() const { return stranger_; }
 
  private:

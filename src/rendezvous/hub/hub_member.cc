@@ -27,7 +27,8 @@ void HubMember::asked() {
   arm();
 }
 
-// Something came from the loop. Any callback may ask for more, or destroy the member.
+// Something came from the loop, and the agent is told. Any callback may ask for more, or destroy
+// the member.
 void HubMember::happened() {
   const auto here = scope_.witness();
   take_steps();

@@ -1,5 +1,5 @@
 // An agent's part in the `lockstep` rendezvous: one connection to the hub, wherever that is, and on
-// it rounds, failures, the exit barrier, reports. Knows nothing of who hosts.
+// it rounds, failures, the exit barrier, reports. It does not know which node hosts.
 //
 // HubMemberCore decides everything; this is the socket, the timer and the callbacks around it. When
 // the hub is silent for long while workers run, the round is interrupted with rejoin; when nobody
@@ -48,13 +48,13 @@ class HubMember {
   void begin();
   // Once. `done` when the hub has let this agent in.
   void connect(const std::string& host, int port, Done<void> done);
-  // Ends a connect() under way without a word, for an owner who has found something better to do.
+  // Ends a connect() under way; its `done` is never called. For an owner that hosts now itself.
   void forget_connect();
   // After each attempt of connect() that came to nothing.
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
   // The hub is elsewhere now; a round under way goes on if that one says so.
   void move_to(const std::string& host, int port);
-  // The own end of the connection; what the others call this node, from then on.
+  // This node's end of the connection, and the address by which the others know the node.
   const std::string& local_address() const { return local_address_; }
   void set_address(std::string address) { core_.set_address(std::move(address)); }
   const std::string& address() const { return core_.address(); }
@@ -115,7 +115,7 @@ class HubMember {
   std::unique_ptr<HubStream> stream_;
   io::Timer timer_;
 
-  // Of what is asked for; the core says when each is called.
+  // The core says when each of these is called.
   Done<void> connect_done_;
   Done<std::optional<Round>> join_done_;
   Done<void> finish_done_;

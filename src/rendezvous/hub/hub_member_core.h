@@ -44,7 +44,7 @@ class HubMemberCore {
     running,    // in a round
     finishing,  // in a round; the workers of this node have ended well
     over,       // in a round that is interrupted, or finished by all
-    stopping,   // the hub knows that this node was told to stop; leave() follows
+    stopping,   // the hub has been told that this node was told to stop; leave() follows
     leaving,
   };
   enum class Link { none, dialing, up };
@@ -97,13 +97,13 @@ class HubMemberCore {
   void store_offered(std::int64_t round, Result<StorePlace> place);
 
   // --- what happens ---
-  // greeted: how many frames that took.
+  // greeted: how many frames the greeting took.
   void connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::TimePoint now);
   void dial_failed(Error error);
   void bytes_came(io::TimePoint now);
   void take(Frame frame, io::TimePoint now);
   void lost(const Error& error, io::TimePoint now);
-  // waiting_for: in words, for what ends for lack of patience.
+  // waiting_for: what is waited for, in words, for an error that tells that patience is over.
   void tick(const std::string& waiting_for, io::TimePoint now);
   // When tick() is due; nullopt: nothing waits for a time.
   std::optional<io::TimePoint> next_time() const;
@@ -162,14 +162,14 @@ class HubMemberCore {
   io::TimePoint last_beat_{};
   std::optional<io::TimePoint> next_beat_;
   std::optional<io::TimePoint> down_since_;
-  std::optional<Error> gone_;  // nobody listens any more, or nobody who knows us
+  std::optional<Error> gone_;  // why the last search for the hub ended; none since
 
   std::optional<Round> round_;                   // the last one
   std::optional<Failed> failure_;                // of the last round
   std::string status_;                           // the hub's words on what it waits for
-  std::optional<io::TimePoint> first_until_;     // of the way into the first round
-  std::optional<io::TimePoint> join_until_;      // or connect(); a spare waits as long as it takes
-  std::optional<io::TimePoint> linkless_until_;  // joining without a connection
+  std::optional<io::TimePoint> first_until_;     // end of the way into the first round
+  std::optional<io::TimePoint> join_until_;      // end of join() or connect(); a spare has none
+  std::optional<io::TimePoint> linkless_until_;  // end of a join() that has no connection
   std::optional<io::TimePoint> reports_until_;
   std::optional<io::TimePoint> leave_until_;
   NodeReport own_report_;

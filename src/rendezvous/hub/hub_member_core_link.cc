@@ -110,8 +110,9 @@ void HubMemberCore::lost(const Error& error, io::TimePoint now) {
   if (phase_ == Phase::joining) linkless_until_ = now + time_to_join(now);
   if (reports_until_) end_reports({own_report_});
   if (phase_ == Phase::leaving) return end_leave();
-  // A closed connection may still turn out to be a host that is gone: the next attempt tells. And
-  // workers that have ended well are not started again for a host that is silent.
+  // A silent host interrupts the round: the others may have one without this node. A closed
+  // connection does not: the next attempt tells whether the host is gone. And workers that have
+  // ended well are not started again for a host that is silent.
   if (error.code == Errc::timeout && phase_ == Phase::running)
     interrupt(Interruption::Kind::rejoin, text);
 }

@@ -5,7 +5,7 @@
 
 namespace lockstep::rendezvous::hub {
 
-// What a refusal means for the one who asked.
+// The error that the agent reports which was refused.
 Error refusal_error(const Refusal& refusal);
 
 }  // namespace lockstep::rendezvous::hub

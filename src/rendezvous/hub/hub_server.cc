@@ -1,4 +1,4 @@
-// Connections in and out of the coordinator; see the header.
+// Connections to the coordinator: accepting, greeting, closing; see the header.
 #include "rendezvous/hub/hub_server.h"
 
 #include "base/log.h"
@@ -44,8 +44,8 @@ Result<std::unique_ptr<HubServer>> HubServer::open(io::Loop& loop, HubServerSett
   std::unique_ptr<HubServer> server(new HubServer(loop, std::move(settings)));
   server->port_ = listener.port;
   rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) ==
-      0)  // the other half is for members, workers and their pipes
+  // Strangers have half of the descriptors; the rest is for members, workers and their pipes.
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0)
     server->settings_.max_unproven =
         std::min<std::size_t>(server->settings_.max_unproven, files.rlim_cur / 2);
   server->listener_ = std::move(listener.fd);
@@ -84,8 +84,8 @@ void HubServer::on_acceptable() {
     if (fd) {
       admit(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE) {
-      // Somebody new takes the place of the stranger who has kept silent longest.
-      // Without descriptors accept() fails even when nobody waits.
+      // accept() fails without descriptors even when nobody waits. If somebody does, he takes the
+      // place of the stranger who has kept silent longest.
       pollfd waiting{listener_.get(), POLLIN, 0};
       if (poll(&waiting, 1, 0) != 1) return;
       if (unproven_.empty()) return refuse_one();
@@ -96,7 +96,9 @@ void HubServer::on_acceptable() {
   }
 }
 
-// Out of descriptors: left alone, the listener would spin and the peer would hang.
+// There are no descriptors left, and no strangers to send away. If the connection stayed in the
+// queue the loop would spin and the peer would hang, so it is accepted in place of the spare one
+// and closed.
 void HubServer::refuse_one() {
   if (first_time("", "descriptors"))
     log::warning("rendezvous on port {}: out of file descriptors at {} connections, refusing more",

@@ -24,11 +24,11 @@ struct HubServerSettings {
   int port = 0;        // 0: the kernel picks
   std::optional<std::string> token;
   CoordinatorSettings coordinator;
-  // Where rounds are fenced: asked before each; an error is the end of the job. Its answer comes
-  // from the loop, never from inside the call.
+  // Asked before each round where rounds are fenced; an error is the end of the job. Its answer
+  // comes from the loop, never from inside the call.
   std::function<void(const PermitRequest&, std::function<void(Status)> answer)> permit = {};
   Ms time_to_prove{10'000};         // from the connection to the end of the greeting
-  std::size_t max_unproven = 8192;  // the oldest goes when there are more
+  std::size_t max_unproven = 8192;  // strangers; the oldest one goes when there are more
 };
 
 class HubServer {
@@ -48,7 +48,7 @@ class HubServer {
   int port() const { return port_; }
   const Coordinator& coordinator() const { return coordinator_; }
   const Counts& counts() const { return counts_; }
-  // Who still keeps a host that would leave; empty: nobody.
+  // For whom a host stays that would leave; empty: for nobody.
   std::string staying_for() const;
   // The host goes before the job's end: everyone is told.
   void shut_down(const std::string& why);
@@ -91,7 +91,7 @@ class HubServer {
   PeerId last_id_ = 0;
   std::unordered_map<PeerId, std::unique_ptr<Guest>> guests_;
   std::set<PeerId> unproven_;   // oldest first
-  std::set<std::string> told_;  // what was logged already, and of whom
+  std::set<std::string> told_;  // what was logged already, by address: strangers don't fill the log
   Counts counts_;
   std::function<void()> when_empty_;
   CallbackScope calls_;

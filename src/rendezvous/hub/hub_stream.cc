@@ -1,4 +1,4 @@
-// Reads, writes, ends.
+// How a connection is read, written and ended.
 #include "rendezvous/hub/hub_stream.h"
 
 #include <errno.h>
@@ -12,14 +12,16 @@
 
 namespace lockstep::rendezvous::hub {
 namespace {
-// A peer that takes nothing for so much is as good as gone.
+// A peer that leaves so much unread is as good as gone. It is more than all reports of a job, the
+// largest frame, and bounds what a host of many agents keeps for those that are frozen.
 constexpr std::size_t kMostUnsent = 16U << 20;
 }  // namespace
 
 void tune_socket(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // After a short cut the heartbeats get through sooner.
+  // Heartbeats are few and small: after a short cut they are sent again in even steps, not in ever
+  // longer ones.
   setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
 }
 
@@ -38,7 +40,7 @@ void HubStream::send(const Frame& frame) {
 void HubStream::send(Bytes bytes) {
   unsent_ += bytes->size();
   queue_.push_back(std::move(bytes));
-  // The end shows as an event of the socket.
+  // No callback may run inside send(): the socket's own event tells of the end.
   if (unsent_ > kMostUnsent) shutdown(fd_.get(), SHUT_RDWR);
   if (writable_) flush();
 }
@@ -48,7 +50,7 @@ void HubStream::flush() {
     const std::string& first = *queue_.front();
     const ssize_t put = ::send(fd_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) break;  // full, or broken: reading tells
+    if (put < 0) break;  // the socket is full, or broken, which reading tells
     sent_ += static_cast<std::size_t>(put);
     unsent_ -= static_cast<std::size_t>(put);
     if (sent_ < first.size()) continue;

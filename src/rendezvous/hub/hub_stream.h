@@ -1,5 +1,5 @@
-// One connection of the `lockstep` rendezvous as frames, either side: a thin driver around
-// FrameReader. Nothing calls back inside send(); the stream may be destroyed in any callback.
+// One connection of the `lockstep` rendezvous as frames, for either side: a thin driver around
+// FrameReader. No callback runs inside send(); the stream may be destroyed in any callback.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -19,7 +19,7 @@ namespace lockstep::rendezvous::hub {
 
 using Bytes = std::shared_ptr<const std::string>;
 
-// Small frames at once, also to peers that are slow to acknowledge.
+// Makes the kernel send small frames at once, also to peers that are slow to acknowledge.
 void tune_socket(int fd);
 
 class HubStream {
@@ -30,12 +30,12 @@ class HubStream {
     std::function<void(const Error&)> ended;  // closed, broken or nonsense; nothing comes after it
   };
 
-  // A connected socket. Says the preamble at once.
+  // fd: a connected socket. The preamble is sent at once.
   HubStream(io::Loop& loop, io::Fd fd, Events events);
   HubStream(const HubStream&) = delete;
   HubStream& operator=(const HubStream&) = delete;
 
-  // Others from now on.
+  // These replace the ones before.
   void set_events(Events events) { events_ = std::move(events); }
   void send(Bytes bytes);
   void send(const Frame& frame);
@@ -62,7 +62,7 @@ class HubStream {
   CallbackScope calls_;
 };
 
-// Who speaks, by its first bytes.
+// Tells by the first bytes who speaks.
 enum class Stranger { tcp_store, web, ssh, other };
 Stranger recognise(std::string_view first_bytes);
 

@@ -116,13 +116,14 @@ class Reader {
     text(value, most);
     require(std::none_of(value.begin(), value.end(), is_control));
   }
-  // What follows is of no interest.
+  // Leaves out all that follows.
   void skip() { bytes_ = {}; }
   template <class T, class Each>
   void list(std::vector<T>& values, std::size_t most, Each each) {
     std::uint32_t size = 0;
     number(size);
-    require(size <= most && size <= bytes_.size());  // an item has a byte at least
+    // An item has a byte at least: no count makes us do more work than its sender has done.
+    require(size <= most && size <= bytes_.size());
     for (std::uint32_t i = 0; i < size && good_; ++i)
       each(*this, values.emplace_back());
   }
