@@ -149,6 +149,8 @@ TEST_F(Etcd3ElectionCoreTest, TheKeyIsMadeAndItsPlaceShownOnce) {
   EXPECT_EQ(done(), "leader 10.0.0.2");
   core.watched({put(key("10.0.0.2:9", 5, 7))}, now);
   EXPECT_EQ(done(), "");
+  core.watched({put(key("10.0.0.2", 5, 7))}, now);  // without a port it is no place
+  EXPECT_EQ(done(), "no leader");
 }
 
 TEST_F(Etcd3ElectionCoreTest, TheKeyIsTakenAndComesFree) {
@@ -186,6 +188,7 @@ TEST_F(Etcd3ElectionCoreTest, ALeaderWhoseKeyIsDeletedIsDeposedAndStandsAgain) {
   core.watched({deleted()}, now);
   EXPECT_EQ(done(), "deposed");
   EXPECT_FALSE(core.leads());
+  EXPECT_EQ(core.led_revision(), 0);
   core.tick(now);
   EXPECT_EQ(done(), "campaign");
   core.campaigned(taken(9, key("10.0.0.1:4", 8, 8)), now);
@@ -235,6 +238,12 @@ TEST_F(Etcd3ElectionCoreTest, TheFirstCampaignMustSucceedAndLaterOnesAreTriedAga
 TEST_F(Etcd3ElectionCoreTest, NonsenseIsNamed) {
   core.start(now);
   core.granted(lease(0), now);
+  EXPECT_EQ(done(), "grant, started: rendezvous in etcd (job): etcd grants a lease that is none");
+  core = Core("job", "etcd at E");
+  core.start(now);
+  Etcd3Reply none = lease();
+  none.lease = 0;
+  core.granted(none, now);
   EXPECT_EQ(done(), "grant, started: rendezvous in etcd (job): etcd grants a lease that is none");
   core = Core("job", "etcd at E");
   stand();
@@ -301,6 +310,30 @@ TEST_F(Etcd3ElectionCoreTest, AProcessThatDidNotRunSaysSo) {
       done(),
       "keep alive 1, lost: this process did not run for 4.0 s (it was stopped, or the machine "
       "was): the lease of this node in etcd, 3 s, has run out, stop watch");
+}
+
+TEST_F(Etcd3ElectionCoreTest, AProcessThatDidNotRunDoesNotBlameEtcd) {
+  lead();
+  wait(1000ms);
+  EXPECT_EQ(done(), "keep alive 2000");
+  wait(4s);
+  EXPECT_EQ(done().find("lost: this process did not run for 3.0 s"), 0U);
+  // ... and is not blamed itself for what it has made up for.
+  core = Core("job", "etcd at E");
+  lead();
+  for (int i = 0; i < 2; ++i) {
+    wait(1600ms);
+    EXPECT_EQ(done(), "keep alive 1400");
+    if (i == 0) core.kept_alive(lease(), now);
+  }
+  wait(1000ms);
+  EXPECT_EQ(done(), "unsure: etcd at E has not answered for 1000 ms");
+}
+
+TEST_F(Etcd3ElectionCoreTest, ALeaseLastsNoLongerThanADay) {
+  core.start(now);
+  core.granted(lease(std::int64_t{1} << 60), now);
+  EXPECT_EQ(core.next_time(), now + 8h);  // a third of it
 }
 
 // --- the job's facts ---
