@@ -4,6 +4,8 @@
 #include "store/engine.h"
 #include "store/wire.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -11,6 +13,13 @@
 #include <utility>
 
 namespace lockstep::store::testing {
+
+// CPU time of this thread alone, so that a busy machine does not matter.
+inline double cpu_seconds() {
+  struct timespec now {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
 
 inline int hex_digit(char c) {
   return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;

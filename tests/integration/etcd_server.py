@@ -95,6 +95,11 @@ class Cluster:
         with NO_PROXY.open(f"http://{self.places.split(',')[0]}/v2/keys{path}", timeout=5) as answer:
             return json.load(answer)["node"]
 
+    def v2_watchers(self):
+        """How many polls of its v2 API the first member has under way."""
+        with NO_PROXY.open(f"http://{self.places.split(',')[0]}/v2/stats/store", timeout=5) as answer:
+            return int(json.load(answer)["watchers"])
+
     def close(self):
         for member in self.members:
             member.kill()

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 import etcd_server as etcd
-from harness import PEERS, PYTHON, SUPPORT, free_port, skip
+from harness import PEERS, PYTHON, SUPPORT, free_port, skip, until
 
 KEY = "/torch/elastic/rendezvous/job"
 # Reads lines of Python on stdin, each an expression whose value goes out as one line of JSON.
@@ -134,12 +134,14 @@ def test_waits(tool, server):
 
 # A poll that began more than a thousand events ago.
 def test_wait_outlives_etcds_memory(tool, server):
-    waiting = tool.begin("v2_get", keys=["late"])
+    before = server.v2_watchers()
+    waiting = tool.begin("v2_get", keys=["late"], timeout=300_000)
+    until(lambda: server.v2_watchers() > before, what="etcd has the poll")
     other = etcd.Tool(server.places)
     numbers = [other.begin("v2_set", key=f"noise{i % 7}", value="x") for i in range(1200)]
-    other.end(numbers[-1], 60)
+    assert not [said for said in (other.end(number, 120) for number in numbers) if "error" in said]
     other.do("v2_set", key="late", value="here")
-    assert tool.end(waiting)["value"] == ["here"]
+    assert tool.end(waiting, 60)["value"] == ["here"]
     other.kill()
 
 
