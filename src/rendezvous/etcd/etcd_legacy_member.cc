@@ -159,7 +159,8 @@ LegacyStep LegacyMember::at_frozen(const LegacyState& seen) {
 
 LegacyStep LegacyMember::at_final(const LegacyState& seen, TimePoint now) {
   const auto& leases = seen.keep_alives;
-  if (phase_ != Phase::outside &&
+  // The last part guards against a state that others have tampered with.
+  if (phase_ != Phase::outside && rank_ < seen.participants &&
       std::find(leases.begin(), leases.end(), lease_key()) != leases.end()) {
     phase_ = phase_after_ = Phase::confirmed;
     return {.kind = Kind::done, .state = seen};

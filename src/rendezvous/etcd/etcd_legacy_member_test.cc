@@ -99,6 +99,22 @@ TEST_F(EtcdLegacyMember, TwoMeet) {
   EXPECT_TRUE(state->all_ours());
 }
 
+// Somebody has written a round that has this node's lease and no such rank.
+TEST_F(EtcdLegacyMember, ARoundWithoutThePlaceOfThisNodeIsNotDone) {
+  Node& a = node("a");
+  Node& b = node("b");
+  begin(a);
+  begin(b);
+  step(a);
+  step(a);
+  step(b);
+  EXPECT_EQ(step(b), Kind::claim);
+  ASSERT_EQ(state->keep_alives, std::vector<std::string>{"/p/run_j/rdzv/v_1/rank_1"});
+  state->status = Status::final;
+  state->participants = 1;
+  EXPECT_NE(step(b), Kind::done);
+}
+
 TEST_F(EtcdLegacyMember, TheLastCallIsTheOneThatMakesTheMinimumFull) {
   rules.max_nodes = 3;
   Node& a = node("a");

@@ -60,13 +60,18 @@ bool read_keep_alives(const json& value, LegacyState& state) {
   return true;
 }
 
+bool is_short(const json& value) {
+  constexpr std::size_t kLongestName = 1024;  // it is shown to people
+  return value.is_string() && value.get_ref<const std::string&>().size() <= kLongestName;
+}
+
 // What does not fit is left out: it is only ours.
 void read_agents(const json& value, LegacyState& state) {
   if (!value.is_object()) return;
   for (const auto& [rank, agent] : value.items()) {
     const auto number = parse_int(rank);
     if (!number || *number < 0 || std::cmp_greater_equal(*number, state.participants)) continue;
-    if (!agent.is_array() || agent.size() != 2 || !agent[0].is_string() || !agent[1].is_string())
+    if (!agent.is_array() || agent.size() != 2 || !is_short(agent[0]) || !is_short(agent[1]))
       continue;
     state.agents[static_cast<std::size_t>(*number)] = {agent[0], agent[1]};
   }

@@ -48,6 +48,14 @@ TEST(EtcdLegacyState, CarriesAlongWhatItDoesNotKnow) {
             R"({"epoch":[7,"x"],"participants":[0],"status":"joinable","version":"1"})");
 }
 
+TEST(EtcdLegacyState, ANameThatNobodyCouldReadIsLeftOut) {
+  const auto state = decode_legacy_state(
+      R"({"status":"joinable","version":"1","participants":[0,1],"lockstep":{"0":["a","id"],"1":[")" +
+      std::string(2000, 'a') + R"(","id"]}})");
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->agents.size(), 1U);
+}
+
 TEST(EtcdLegacyState, AClosedOneNeedsNothingElse) {
   const auto closed = decode_legacy_state(R"({"status": "closed"})");
   ASSERT_TRUE(closed);

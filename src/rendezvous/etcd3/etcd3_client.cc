@@ -71,6 +71,7 @@ http::Call Etcd3Client::make_call(std::string_view path, std::string body) const
   call.fields = {{"Content-Type", "application/json"}};
   if (!token_.empty()) call.fields.push_back({"Authorization", token_});
   call.body = std::move(body);
+  call.body_limit = kEtcd3AnswerLimit;
   return call;
 }
 

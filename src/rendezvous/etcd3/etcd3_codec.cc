@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "codec/base64.h"
-#include "rendezvous/etcd/etcd_json.h"
+#include "codec/json.h"
 
 #include <algorithm>
 
@@ -38,6 +38,26 @@ bool get_flag(const Json& json, const char* name) {
   return found != json.end() && found->is_boolean() && found->get<bool>();
 }
 
+// A later one always fits into the number.
+std::int64_t get_revision(const Json& json, const char* name) {
+  return std::clamp<std::int64_t>(get_number(json, name), 0, INT64_MAX / 2);
+}
+
+// It goes into a header field of later requests, so that it must not end one.
+bool is_token(std::string_view text) {
+  constexpr std::size_t kLongest = 8192;
+  return text.size() <= kLongest &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+// An answer of as many values as fit in its bytes would hold up the loop for seconds.
+constexpr codec::JsonLimits kLimits{
+    .bytes = kEtcd3AnswerLimit, .members = 4096, .values = 32U << 10};
+
+Json parse(std::string_view text) {
+  return codec::parse_json(text, kLimits);
+}
+
 const Json& get_object(const Json& json, const char* name) {
   static const Json none = Json::object();
   const auto found = json.find(name);
@@ -55,8 +75,8 @@ Result<Etcd3Kv> parse_kv(const Json& json) {
   Etcd3Kv kv;
   LOCKSTEP_TRY_ASSIGN(kv.key, codec::base64_decode(get_text(json, "key")));
   LOCKSTEP_TRY_ASSIGN(kv.value, codec::base64_decode(get_text(json, "value")));
-  kv.create_revision = get_number(json, "create_revision");
-  kv.mod_revision = get_number(json, "mod_revision");
+  kv.create_revision = get_revision(json, "create_revision");
+  kv.mod_revision = get_revision(json, "mod_revision");
   kv.lease = get_number(json, "lease");
   return kv;
 }
@@ -177,18 +197,19 @@ std::string etcd3_prefix_end(std::string_view prefix) {
 }
 
 Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
-  Json json = codec::parse_json(body, etcd::kEtcdJson);
+  Json json = parse(body);
   // Calls that etcd sees as streams have their reply inside.
   if (json.is_object() && json.contains("result")) json = Json(get_object(json, "result"));
   if (!json.is_object())
     return fail(Errc::corrupt, "no reply of etcd's: '" + printable(strip(body), 100) + "'");
   Etcd3Reply reply;
-  reply.revision = get_number(get_object(json, "header"), "revision");
+  reply.revision = get_revision(get_object(json, "header"), "revision");
   LOCKSTEP_TRY_ASSIGN(reply.kvs, parse_kvs(get_list(json, "kvs")));
   reply.deleted = get_number(json, "deleted");
   reply.lease = get_number(json, "ID");
   reply.ttl = get_number(json, "TTL");
   reply.token = get_text(json, "token");
+  if (!is_token(reply.token)) return fail(Errc::corrupt, "a token that is none");
   reply.succeeded = get_flag(json, "succeeded");
   for (const Json& response : get_list(json, "responses")) {
     if (!response.is_object()) return fail(Errc::corrupt, "a transaction's reply that is none");
@@ -200,7 +221,7 @@ Result<Etcd3Reply> parse_etcd3_reply(std::string_view body) {
 }
 
 Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
-  const Json json = codec::parse_json(line, etcd::kEtcdJson);
+  const Json json = parse(line);
   if (!json.is_object())
     return fail(Errc::corrupt, "no reply of etcd's: '" + printable(strip(line), 100) + "'");
   Etcd3WatchReply reply;
@@ -210,9 +231,9 @@ Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
     return reply;
   }
   const Json& result = get_object(json, "result");
-  reply.revision = get_number(get_object(result, "header"), "revision");
+  reply.revision = get_revision(get_object(result, "header"), "revision");
   reply.canceled = get_flag(result, "canceled");
-  reply.compact_revision = get_number(result, "compact_revision");
+  reply.compact_revision = get_revision(result, "compact_revision");
   reply.reason = get_text(result, "cancel_reason");
   for (const Json& item : get_list(result, "events")) {
     if (!item.is_object()) return fail(Errc::corrupt, "an event that is none");
@@ -225,7 +246,7 @@ Result<Etcd3WatchReply> parse_etcd3_watch(std::string_view line) {
 }
 
 Etcd3Refusal parse_etcd3_refusal(std::string_view body) {
-  Json json = codec::parse_json(body, etcd::kEtcdJson);
+  Json json = parse(body);
   if (!json.is_object()) return {0, printable(strip(body), 200)};
   if (json.contains("error") && json["error"].is_object()) json = Json(json["error"]);
   Etcd3Refusal refusal;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -66,6 +67,10 @@ struct Etcd3WatchReply {
   std::int64_t compact_revision = 0;  // canceled: what is older is gone
   std::string reason;                 // canceled, or why the stream ends
 };
+
+// Bytes of an answer, or of one line of a watch. Two small keys are all that a job has in etcd, and
+// its facts name at most 65,536 ranks.
+inline constexpr std::size_t kEtcd3AnswerLimit = 1U << 20;
 
 std::string etcd3_range(std::string_view key, std::string_view range_end);
 std::string etcd3_put(std::string_view key, std::string_view value, std::int64_t lease);

@@ -71,6 +71,38 @@ TEST(Etcd3Codec, Refusals) {
   EXPECT_EQ(parse_etcd3_refusal(R"({"kvs":[]})").code, 0);
 }
 
+// A token goes into a header field of later requests, perhaps to another member.
+TEST(Etcd3Codec, ATokenHoldsNothingThatEndsAHeaderField) {
+  EXPECT_EQ(parse_etcd3_reply(R"({"token":"ab.12-x"})")->token, "ab.12-x");
+  for (const char* token :
+       {R"({"token":"a\r\nX: y"})", R"({"token":"a b"})", R"({"token":"\u00e4"})"})
+    EXPECT_FALSE(parse_etcd3_reply(token)) << token;
+  EXPECT_FALSE(parse_etcd3_reply(R"({"token":")" + std::string(9000, 'a') + "\"}"));
+}
+
+TEST(Etcd3Codec, ARevisionHasALaterOne) {
+  const auto reply = parse_etcd3_reply(
+      R"({"header":{"revision":"9223372036854775807"},"kvs":[{"mod_revision":"-1"}]})");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->revision, INT64_MAX / 2);
+  EXPECT_EQ(reply->kvs[0].mod_revision, 0);
+  const auto watched = parse_etcd3_watch(
+      R"({"result":{"events":[{"kv":{"key":"aw==","mod_revision":"9223372036854775807"}}]}})");
+  ASSERT_TRUE(watched);
+  EXPECT_EQ(watched->events[0].kv.mod_revision, INT64_MAX / 2);
+}
+
+TEST(Etcd3Codec, AnAnswerIsBounded) {
+  const std::string spaces(kEtcd3AnswerLimit - 2, ' ');
+  EXPECT_TRUE(parse_etcd3_reply("{" + spaces + "}"));
+  EXPECT_FALSE(parse_etcd3_reply("{ " + spaces + "}"));
+  EXPECT_FALSE(parse_etcd3_watch("{ " + spaces + "}"));
+  std::string events = "{}";
+  for (int i = 0; i < 5000; ++i)
+    events += ",{}";
+  EXPECT_FALSE(parse_etcd3_watch(R"({"result":{"events":[)" + events + "]}}"));
+}
+
 TEST(Etcd3Codec, Garbage) {
   for (const char* text : {"", "[]", "1", "{\"kvs\":[1]}", "{\"kvs\":[{\"key\":\"!\"}]}",
                            "{\"responses\":[1]}", "\xff{"})

@@ -17,6 +17,7 @@ constexpr std::chrono::seconds kFactsTtl(86'400);
 constexpr std::chrono::hours kFactsRefresh(1);
 constexpr milliseconds kRetry(200);
 constexpr std::int64_t kLongestLease = 86'400;
+constexpr std::size_t kLongestPlace = 300;  // "HOST:PORT"
 
 }  // namespace
 
@@ -69,7 +70,7 @@ void Etcd3ElectionCore::granted(Result<Etcd3Reply> reply, io::TimePoint now) {
   lease_ = reply->lease;
   ttl_ = std::chrono::seconds(std::min<std::int64_t>(reply->ttl, kLongestLease));
   kept_alive(std::move(reply), now);
-  actions_.emplace_back(Campaign{lease_});
+  campaign();
 }
 
 void Etcd3ElectionCore::keep_alive(io::TimePoint now) {
@@ -136,7 +137,7 @@ void Etcd3ElectionCore::tick(io::TimePoint now) {
     return lose(lease_lost(fmt::format("{} has not answered for {} s", etcd_, ttl_.count())));
   if (!due(campaign_at_)) return;
   campaign_at_.reset();
-  actions_.emplace_back(Campaign{lease_});
+  campaign();
 }
 
 std::optional<io::TimePoint> Etcd3ElectionCore::next_time() const {
@@ -148,15 +149,29 @@ std::optional<io::TimePoint> Etcd3ElectionCore::next_time() const {
 
 // --- who leads ---
 
+void Etcd3ElectionCore::campaign() {
+  standing_ = Standing::asked;
+  actions_.emplace_back(Campaign{lease_});
+}
+
+void Etcd3ElectionCore::look_again(io::TimePoint now) {
+  if (standing_ != Standing::none) {
+    standing_ = Standing::asked_too_soon;
+  } else {
+    campaign_at_ = now;
+  }
+}
+
 // The campaign made the leader's key if nobody had it. Done twice, it finds the key that the first
 // time made.
 void Etcd3ElectionCore::campaigned(Result<Etcd3Reply> reply, io::TimePoint now) {
   if (phase_ == Phase::over) return;
+  if (std::exchange(standing_, Standing::none) == Standing::asked_too_soon) campaign_at_ = now;
   const bool first = phase_ == Phase::starting;
   if (reply && reply->ranges.size() != 2)
     reply = fail(Errc::corrupt, "etcd answers a transaction of two parts with others");
   if (reply && !reply->succeeded && reply->ranges[0].empty()) {
-    actions_.emplace_back(Campaign{lease_});  // the key has gone at this very moment
+    campaign_at_ = now + kRetry;  // it says that somebody has the key, and shows none
     return;
   }
   if (!reply) {
@@ -198,13 +213,13 @@ void Etcd3ElectionCore::watched(const std::vector<Etcd3Event>& events, io::TimeP
   const bool gone = std::any_of(events.begin(), events.end(),
                                 [](const Etcd3Event& event) { return event.deleted; });
   if (last.deleted || last.kv.create_revision != led_revision_) depose();
-  if (gone) campaign_at_ = now;
+  if (gone) look_again(now);
   show(last.deleted ? std::string() : last.kv.value);
 }
 
 // Events are lost (etcd has compacted them): only the key itself can tell.
 void Etcd3ElectionCore::gap(io::TimePoint now) {
-  if (phase_ != Phase::over) campaign_at_ = now;
+  if (phase_ != Phase::over) look_again(now);
 }
 
 // The leader's key has this value; "": no leader, or one that is not ready.
@@ -212,7 +227,7 @@ void Etcd3ElectionCore::show(const std::string& value) {
   if (shown_ == value) return;
   shown_ = value;
   std::optional<StorePlace> place;
-  if (!value.empty()) {
+  if (!value.empty() && value.size() <= kLongestPlace) {
     const auto endpoint = codec::parse_rdzv_endpoint(value, 0);
     if (endpoint && endpoint->port > 0) place = StorePlace{endpoint->host, endpoint->port};
   }

@@ -37,6 +37,14 @@ class Etcd3ElectionCore {
     unsure,    // and has not answered for a third of it
   };
 
+  // One at a time: however often the leader's key is said to be gone, etcd is asked once more when
+  // it has answered.
+  enum class Standing {
+    none,
+    asked,
+    asked_too_soon,  // the key has changed since
+  };
+
   // --- requests; the answer goes to the function named ---
   struct Grant {};    // granted()
   struct KeepAlive {  // kept_alive()
@@ -125,6 +133,8 @@ class Etcd3ElectionCore {
  private:
   Ms third() const;
   void keep_alive(io::TimePoint now);
+  void campaign();
+  void look_again(io::TimePoint now);
   void renewal_due(io::TimePoint now);
   bool asleep() const;
   Error lease_lost(const std::string& why) const;
@@ -142,6 +152,7 @@ class Etcd3ElectionCore {
   std::deque<Action> actions_;
   Phase phase_ = Phase::starting;
   Lease lease_state_ = Lease::none;
+  Standing standing_ = Standing::none;
   std::int64_t lease_ = 0;
   std::chrono::seconds ttl_{0};
   io::TimePoint asked_{};  // for the lease, or its renewal under way

@@ -164,13 +164,38 @@ TEST_F(Etcd3ElectionCoreTest, TheKeyIsTakenAndComesFree) {
   EXPECT_EQ(core.phase(), Phase::leading);
 }
 
-TEST_F(Etcd3ElectionCoreTest, TheKeyThatGoesDuringTheCampaignIsAskedForAgain) {
+TEST_F(Etcd3ElectionCoreTest, AKeyThatIsTakenAndNotShownIsAskedForAgainAfterAPause) {
   stand();
   Etcd3Reply gone = made(5);
   gone.succeeded = false;
   core.campaigned(gone, now);
+  EXPECT_EQ(done(), "");
+  wait(200ms);
   EXPECT_EQ(done(), "campaign");
   EXPECT_EQ(core.phase(), Phase::starting);
+}
+
+// A watch that tells of endless changes must not make as many requests.
+TEST_F(Etcd3ElectionCoreTest, OneCampaignAtATime) {
+  follow();
+  for (int i = 0; i < 3; ++i) {
+    core.watched({deleted()}, now);
+    core.gap(now);
+    core.tick(now);
+  }
+  EXPECT_EQ(done(), "no leader, campaign");
+  core.campaigned(taken(9, key("10.0.0.1:4", 8, 8)), now);
+  core.tick(now);
+  EXPECT_EQ(done(), "watch 10, leader 10.0.0.1, campaign");  // the key has changed since
+  core.campaigned(taken(9, key("10.0.0.1:4", 8, 8)), now);
+  core.tick(now);
+  EXPECT_EQ(done(), "watch 10");
+}
+
+TEST_F(Etcd3ElectionCoreTest, APlaceThatIsTooLongIsNone) {
+  stand();
+  core.campaigned(taken(5, key(std::string(400, 'a') + ":4", 4, 8)), now);
+  EXPECT_EQ(done(), "watch 6, started, no leader");
 }
 
 // The first answer was lost; the second one finds the key that the first time made.

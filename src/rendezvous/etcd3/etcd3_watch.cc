@@ -13,7 +13,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 constexpr milliseconds kPatience(2000);  // for the first word of a stream
-constexpr std::size_t kLongestLine = 16 << 20;
 
 }  // namespace
 
@@ -72,8 +71,8 @@ void Etcd3Watch::on_bytes(std::string_view bytes) {
     const std::size_t newline = bytes.find('\n');
     line_ += bytes.substr(0, newline);
     bytes.remove_prefix(std::min(newline, bytes.size() - 1) + 1);
-    if (line_.size() > kLongestLine)
-      return again(Error{Errc::corrupt, "etcd: a watch's line is larger than 16 MiB", {}, 0});
+    if (line_.size() > kEtcd3AnswerLimit)
+      return again(Error{Errc::corrupt, "etcd: a watch's line is larger than 1 MiB", {}, 0});
     if (newline == std::string_view::npos) return;
     const std::string line = std::exchange(line_, {});
     if (!take(line)) return;
@@ -101,7 +100,7 @@ bool Etcd3Watch::take(std::string_view line) {
   if (reply->compact_revision > 0) {
     next_ = std::max(next_, reply->compact_revision);
     stream_.reset();
-    retry_.start({}, [this] { open(); });
+    retry_.start(kFirstPause, [this] { open(); });
     if (const auto call = handlers_.gap) call(next_);
     return false;
   }
