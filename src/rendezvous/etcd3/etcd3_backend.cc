@@ -49,6 +49,7 @@ Etcd3Backend::~Etcd3Backend() {
 
 void Etcd3Backend::open(Done<void> done) {
   open_done_ = std::move(done);
+  core_.open();
   member_.begin();
   turn_.start({}, [this] {
     auto client = Etcd3Client::make(loop_, settings_.access);
@@ -87,7 +88,6 @@ void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
   lost_.reset();
   if (*facts) remember(**facts);
   if (!facts_.closed) return;
-  if (open_done_) return fail_open(closed_error());
   on_closed(facts_);
 }
 
@@ -97,17 +97,24 @@ Error Etcd3Backend::closed_error() const {
           closed_hint(settings_.hub.run_id), 0};
 }
 
-// The leader wrote to etcd that the job is over, and has gone before it told this node.
 void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
+  using Closed = Etcd3NodeCore::Closed;
   remember(facts);
-  if (leaving_) return;
-  if (finish_done_ && facts_.good) return end_finish({});
-  if (const auto done = std::exchange(join_done_, nullptr)) {
-    const bool spare = !member_.had_round() && facts_.round >= 0;
-    if (spare) return done(std::optional<Round>());
-    return done(tl::make_unexpected(closed_error()));
+  const bool spare = !member_.had_round() && facts_.round >= 0;
+  switch (core_.job_closed(facts_.good, spare)) {
+    case Closed::ignore:
+      return;
+    case Closed::refuse_open:
+      return fail_open(closed_error());
+    case Closed::finish:
+      return end_finish({});
+    case Closed::end_spare:
+      return answer_join(std::optional<Round>());
+    case Closed::refuse_join:
+      return answer_join(tl::make_unexpected(closed_error()));
+    case Closed::interrupt:
+      return interrupt({Interruption::Kind::end, facts_.why});
   }
-  interrupt({Interruption::Kind::end, facts_.why});
 }
 
 void Etcd3Backend::fail_open(Error error) {
@@ -116,17 +123,18 @@ void Etcd3Backend::fail_open(Error error) {
 }
 
 void Etcd3Backend::opened(Result<void> outcome) {
+  core_.opened();
   if (const auto done = std::exchange(open_done_, nullptr)) done(std::move(outcome));
 }
 
 void Etcd3Backend::on_leader(const std::optional<StorePlace>& place) {
   leader_ = place;
-  if (!place || leaving_) return;
+  const auto reach = place ? core_.hub_found() : Etcd3NodeCore::Reach::nowhere;
+  if (reach == Etcd3NodeCore::Reach::nowhere) return;
   tell_change(*place);
   // A node reaches its own hub over loopback, which no firewall stops.
   const std::string host = server_ && server_->port() == place->port ? "127.0.0.1" : place->addr;
-  if (reached_) return member_.move_to(host, place->port);
-  reached_ = true;
+  if (reach == Etcd3NodeCore::Reach::move) return member_.move_to(host, place->port);
   member_.connect(host, place->port, [this](Result<void> outcome) { opened(std::move(outcome)); });
 }
 
@@ -141,7 +149,7 @@ void Etcd3Backend::tell_change(const StorePlace& place) {
 
 void Etcd3Backend::on_elected(const std::optional<Etcd3Facts>& facts) {
   if (facts) remember(*facts);
-  if (leaving_ || facts_.closed) return;
+  if (core_.leaving() || facts_.closed) return;
   auto server = hub::HubServer::open(loop_, server_settings());
   if (!server) return give_up(server.error());
   server_ = std::move(*server);
@@ -174,7 +182,7 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
   election_->store_facts(facts_, [this, answer = std::move(answer)](Result<void> stored) {
     if (stored) return answer({});
     const Errc code = stored.error().code;
-    if (code == Errc::canceled || !server_ || leaving_) return;
+    if (code == Errc::canceled || !server_ || core_.leaving()) return;
     if (code != Errc::unavailable && code != Errc::timeout) return answer(std::move(stored));
     again_.start(kPermitRetry, [this, answer] { permit(answer); });  // until the lease is lost
   });
@@ -207,27 +215,29 @@ void Etcd3Backend::write_down(const hub::PermitRequest& request) {
 
 void Etcd3Backend::on_deposed() {
   server_.reset();
-  if (told_left_) return end_lead();
-  if (!leaving_) log::warning("another node leads the rendezvous now");
+  if (core_.in_last_word()) return end_lead();
+  if (!core_.leaving()) log::warning("another node leads the rendezvous now");
 }
 
-// The lease is gone, and with it every claim to lead. Where etcd is there (this node was frozen or
-// cut off) it asks for a new lease; where it is not the job ends: nobody could lead.
+// The lease is gone, and with it every claim to lead. If etcd can be reached (this node was frozen
+// or cut off), the node asks for a new lease; if not, started() ends the job, because nobody could
+// lead it.
 void Etcd3Backend::on_lost(const Error& error) {
-  const bool led = server_ != nullptr;
+  using Lost = Etcd3NodeCore::Lost;
+  const bool hosted = server_ != nullptr;
   server_.reset();
   lost_ = error;
-  if (told_left_) return end_lead();
-  if (leaving_) return;
+  const Lost lost = core_.lease_lost(hosted);
+  if (lost == Lost::go) return end_lead();
+  if (lost == Lost::ignore) return;
   again_.start({}, [this] { campaign(std::chrono::seconds(settings_.lease_ttl)); });
   log::warning("{}; this node asks for a new lease", error.message);
-  if (led && !join_done_ && !finish_done_)
+  if (lost == Lost::campaign_and_rejoin)
     interrupt({Interruption::Kind::rejoin, "this node led the rendezvous and lost its lease"});
 }
 
 void Etcd3Backend::interrupt(const Interruption& interruption) {
-  const bool end = interruption.kind == Interruption::Kind::end;
-  if (std::exchange(interrupted_, true) && !end) return;  // told already, by the hub or by etcd
+  if (!core_.interrupted(interruption.kind)) return;  // the hub or etcd has told already
   finish_done_ = nullptr;
   if (const auto tell = on_interruption_) tell(interruption);
 }
@@ -237,12 +247,21 @@ void Etcd3Backend::give_up(Error error) {
   election_.reset();
   server_.reset();
   lost_ = std::move(error);
-  if (told_left_) return end_lead();
-  if (open_done_) return opened(tl::make_unexpected(*lost_));
-  if (const auto done = std::exchange(join_done_, nullptr))
-    return done(tl::make_unexpected(*lost_));
-  if (finish_done_) return end_finish(tl::make_unexpected(*lost_));
-  if (!leaving_) interrupt({Interruption::Kind::end, lost_->message});
+  using GiveUp = Etcd3NodeCore::GiveUp;
+  switch (core_.given_up()) {
+    case GiveUp::ignore:
+      return;
+    case GiveUp::go:
+      return end_lead();
+    case GiveUp::refuse_open:
+      return opened(tl::make_unexpected(*lost_));
+    case GiveUp::refuse_join:
+      return answer_join(tl::make_unexpected(*lost_));
+    case GiveUp::refuse_finish:
+      return end_finish(tl::make_unexpected(*lost_));
+    case GiveUp::interrupt:
+      return interrupt({Interruption::Kind::end, lost_->message});
+  }
 }
 
 // --- as a member ---
@@ -252,10 +271,13 @@ void Etcd3Backend::join(Done<std::optional<Round>> done) {
     return turn_.start({}, [this, done] { done(tl::make_unexpected(*lost_)); });
   join_done_ = std::move(done);
   finish_done_ = nullptr;
-  interrupted_ = false;
-  member_.join([this](Result<std::optional<Round>> joined) {
-    if (const auto tell = std::exchange(join_done_, nullptr)) tell(std::move(joined));
-  });
+  core_.join();
+  member_.join([this](Result<std::optional<Round>> joined) { answer_join(std::move(joined)); });
+}
+
+void Etcd3Backend::answer_join(Result<std::optional<Round>> outcome) {
+  core_.joined(outcome && *outcome);
+  if (const auto done = std::exchange(join_done_, nullptr)) done(std::move(outcome));
 }
 
 void Etcd3Backend::tell_failure(const std::string& line, bool final) {
@@ -266,20 +288,22 @@ void Etcd3Backend::tell_failure(const std::string& line, bool final) {
 // The leader may vanish before it acts on a failure that is final, so the node that failed writes
 // the end of the job to etcd itself.
 void Etcd3Backend::close_round(const hub::Failed& failed) {
-  closing_ = true;
+  core_.failure_begun();
   election_->close_round(failed.round, failed_job(failed.line), [this](const Result<void>&) {
-    closing_ = false;
-    if (told_left_ && !server_) turn_.start({}, [this] { end_lead(); });
+    if (core_.failure_written(server_ != nullptr)) turn_.start({}, [this] { end_lead(); });
   });
 }
+
 void Etcd3Backend::finish(Done<void> done) {
   finish_done_ = std::move(done);
+  core_.finish();
   if (!election_ && lost_)
     return turn_.start({}, [this] { end_finish(tl::make_unexpected(*lost_)); });
   member_.finish([this](Result<void> outcome) { end_finish(std::move(outcome)); });
 }
 
 void Etcd3Backend::end_finish(Result<void> outcome) {
+  core_.finished();
   if (const auto done = std::exchange(finish_done_, nullptr)) done(std::move(outcome));
 }
 
@@ -293,8 +317,8 @@ void Etcd3Backend::exchange_reports(const NodeReport& own, std::chrono::millisec
 // leave() follows when the workers have ended. This node resigns now: one that is about to leave
 // must not be elected meanwhile.
 void Etcd3Backend::tell_stop() {
-  if (!election_ || leaving_) return;
-  leaving_ = true;
+  if (!election_ || core_.leaving()) return;
+  core_.stop();
   again_.cancel();
   server_.reset();
   member_.tell_stop();
@@ -302,16 +326,14 @@ void Etcd3Backend::tell_stop() {
 }
 
 void Etcd3Backend::leave(Departure how, Done<void> done) {
-  leaving_ = true;
+  const bool job_over = server_ && server_->coordinator().over();
+  const auto decided = core_.leave(how, server_ != nullptr, member_.in_round(), job_over);
   join_done_ = nullptr;
   finish_done_ = nullptr;
   again_.cancel();
   leave_done_ = std::move(done);
   if (!election_) return turn_.start({}, [this] { end_lead(); });
-  // The others go on with another leader: they are not told to stop. Nor does a node end the job
-  // that was out of patience before it had a place.
-  const bool had_no_place = how == Departure::failed && !member_.in_round();
-  if (server_ && (how == Departure::stopped || (had_no_place && !server_->coordinator().over()))) {
+  if (decided == Etcd3NodeCore::Leave::go) {
     server_.reset();
     return turn_.start({}, [this] { end_lead(); });
   }
@@ -323,9 +345,10 @@ void Etcd3Backend::leave(Departure how, Done<void> done) {
 // Writes to etcd that the run id is spent, so that whoever leads next knows. If this node loses the
 // lead over it, it leaves at once.
 void Etcd3Backend::leave_as_leader(Departure how) {
-  if (!server_ && !closing_) return end_lead();
-  told_left_ = true;
-  if (!server_) return turn_.start(kClosingPatience, [this] { end_lead(); });
+  using LastWord = Etcd3NodeCore::LastWord;
+  const LastWord word = core_.hub_told(server_ != nullptr);
+  if (word == LastWord::none) return end_lead();
+  if (word == LastWord::await_writing) return turn_.start(kClosingPatience, [this] { end_lead(); });
   turn_.start(settings_.hub.close_timeout, [this] { end_lead(); });
   if (!facts_.closed) {
     facts_.closed = true;
@@ -344,7 +367,7 @@ void Etcd3Backend::leave_as_leader(Departure how) {
 void Etcd3Backend::end_lead() {
   turn_.cancel();
   again_.cancel();
-  told_left_ = false;
+  core_.go();
   server_.reset();
   const auto done = std::exchange(leave_done_, nullptr);
   if (!done) return;

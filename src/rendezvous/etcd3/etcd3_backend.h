@@ -4,8 +4,10 @@
 //
 // Before a round is placed its number is written to etcd, and only while this node leads: a leader
 // that was frozen or cut off places nothing, and no round number is given twice. A node that loses
-// its lease, but not etcd, stands again. Who takes over reads there which nodes had finished and
-// would never say so again, and whether the job is over.
+// its lease, but not etcd, stands again. The node that takes over reads there which nodes had
+// finished and would never say so again, and whether the job is over.
+//
+// Etcd3NodeCore decides what follows from what happens; this has the parts and does it.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -14,6 +16,7 @@
 #include "rendezvous/etcd/etcd_access.h"
 #include "rendezvous/etcd3/etcd3_client.h"
 #include "rendezvous/etcd3/etcd3_election.h"
+#include "rendezvous/etcd3/etcd3_node_core.h"
 #include "rendezvous/hub/hub_backend.h"
 #include "rendezvous/hub/hub_member.h"
 #include "rendezvous/hub/hub_server.h"
@@ -58,6 +61,7 @@ class Etcd3Backend : public Backend {
   void on_elected(const std::optional<Etcd3Facts>& facts);
   void on_closed(const Etcd3Facts& facts);
   void on_deposed();
+  void answer_join(Result<std::optional<Round>> outcome);
   void on_lost(const Error& error);
   void give_up(Error error);
   void fail_open(Error error);
@@ -77,15 +81,11 @@ class Etcd3Backend : public Backend {
   std::unique_ptr<Etcd3Election> election_;  // after client_: goes first
   std::unique_ptr<hub::HubServer> server_;
   hub::HubMember member_;
+  Etcd3NodeCore core_;
   Etcd3Facts facts_;
   std::optional<StorePlace> leader_;
   std::optional<StorePlace> last_leader_;  // also while nobody leads
-  bool reached_ = false;                   // member_.connect() was called: from now on it moves
-  bool leaving_ = false;
-  bool told_left_ = false;
-  bool closing_ = false;     // a final failure is being written to etcd
-  bool interrupted_ = true;  // until a join()
-  std::optional<Error> lost_;
+  std::optional<Error> lost_;              // why this node has no lease, or no part in the election
   Done<void> open_done_;
   Done<std::optional<Round>> join_done_;
   Done<void> finish_done_;
