@@ -138,7 +138,7 @@ def test_etcd_is_not_there(tools):
     port = free_port()
     started = time.monotonic()
     said = tools(f"127.0.0.1:{port}", "read_timeout=1").ask("elect")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10
     place = f"http://127.0.0.1:{port}/v3/lease/grant"
     assert said["error"].startswith(f"rendezvous in etcd (job): POST {place}: connect to ")
     assert "Connection refused, gave up after 1.0 s" in said["error"] and said["errno"] == 111
@@ -407,7 +407,7 @@ def test_gap_longer_than_the_lease(own, tools):
         lost = tool.event("lost")
         assert f"127.0.0.1:{cluster.members[0].client}" in lost["error"], lost
     assert "Connection refused" in leader.event("lost")["error"]
-    assert 1.5 < time.monotonic() - started < 4
+    assert 1.5 < time.monotonic() - started < 10
     assert "does not lead" in leader.ask("store_facts", round=1, restarts=0, closed=False, deadline=1)["error"]
     # It comes back: whoever begins anew finds its way.
     cluster.members[0].start()

@@ -121,7 +121,7 @@ def test_a_run_id_is_spent(meeting, action, rc, why):
     ended = meeting.node(0).wait(10)
     assert ended.rc == 1 and f"the rendezvous '{meeting.id}' is closed: {why}" in ended.err, str(ended)
     assert "--rdzv-id" in ended.err, str(ended)
-    assert len(ended.error_lines) == 1 and ended.seconds < 3
+    assert len(ended.error_lines) == 1 and ended.seconds < 9
 
 
 # --- etcd away ---
@@ -132,7 +132,7 @@ def test_etcd_is_down_at_the_start(lockstep):
     ended = lockstep.start_worker("--nnodes", 2, "--rdzv-backend", "etcd3", "--rdzv-endpoint", f"127.0.0.1:{port}",
                                   *conf("read_timeout=1"), actions=(SHOW,)).wait(10)
     assert ended.rc == 1 and len(ended.error_lines) == 1 and f"127.0.0.1:{port}" in ended.err, str(ended)
-    assert "etcd" in ended.err and "Connection refused, gave up after 1.0 s" in ended.err and ended.seconds < 4
+    assert "etcd" in ended.err and "Connection refused, gave up after 1.0 s" in ended.err and ended.seconds < 9
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -164,7 +164,7 @@ def test_a_gap_longer_than_the_lease(lockstep, own, go, how):  # noqa: F811
     job.cluster.members[0].kill() if how == "killed" else job.cluster.members[0].signal(signal.SIGSTOP)
     for end in ends(*runs, rc=1):
         assert "etcd was out of reach for longer than the lease" in end.err and job.endpoint in end.err, str(end)
-    assert time.monotonic() - since < 6
+    assert time.monotonic() - since < 15
 
 
 # The workers are done, and that is what counts.

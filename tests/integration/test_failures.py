@@ -255,7 +255,7 @@ def test_peer_that_ignores_term_is_killed_after_the_timeout(lockstep):
     ended = lockstep.run_worker("--nproc-per-node", 2, "--shutdown-timeout", 1, actions=[
         "@1", "ignore=TERM", f"touch={lockstep.facts}", "pause", "@0", f"wait={lockstep.facts / '1'}", "exit=1"])
     assert ended.rc == 1
-    assert 0.9 < ended.seconds < 5
+    assert 0.9 < ended.seconds < 20
     assert "  1 worker was stopped by SIGKILL: rank 1 on HOST" in inner(ended.err)
 
 
@@ -302,8 +302,8 @@ def test_a_signal_ends_the_pause_before_a_restart(lockstep):
     until(lambda: "waiting 4 s before the restart" in run.err(), 30)
     sent = time.monotonic()
     run.signal(signal.SIGTERM)
-    ended = run.wait(3)
-    assert time.monotonic() - sent < 2, str(ended)
+    ended = run.wait()
+    assert time.monotonic() - sent < 3.5, str(ended)
     assert ended.rc == 1
     assert "ended by SIGTERM" in ended.err
     run.none_left()

@@ -219,16 +219,20 @@ def test_output_comes_before_the_report(lockstep):
 
 
 def test_a_line_is_on_the_console_at_once(lockstep):
+    """The best of ten counts: the machine may be busy with something else for a while."""
     reader, writer = os.pipe()
-    go = lockstep.folder / "go"
+    go = [lockstep.folder / f"go{n}" for n in range(10)]
     run = lockstep.start_worker("-t", 1, stdout=writer, actions=[
-        f"touch={lockstep.facts}", f"wait={go}", "out=now\\n", "await"])
+        f"touch={lockstep.facts}", *(action for file in go for action in (f"wait={file}", "out=now\\n")), "await"])
     os.close(writer)
     lockstep.ready(1)
-    written = time.monotonic()
-    go.touch()
-    assert os.read(reader, 100) == b"[default0]:now\n"
-    assert time.monotonic() - written < 0.25  # 2 ms of it are the worker's own waiting; machines are shared
+    took = []
+    for file in go:
+        written = time.monotonic()
+        file.touch()
+        assert os.read(reader, 100) == b"[default0]:now\n"
+        took.append(time.monotonic() - written)
+    assert min(took) < 0.1, took  # 2 ms of it are the worker's own waiting
     os.close(reader)
     run.signal(signal.SIGTERM)
     run.wait()
@@ -249,7 +253,7 @@ def test_a_daemon_that_holds_the_pipe_does_not_hold_the_job(lockstep):
     started = time.monotonic()
     ended = lockstep.run_worker("-t", 3, actions=["daemon", "out=done\\n", "exit=0"])
     assert (ended.rc, ended.out) == (0, "[default0]:done\n")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
 
 
 def test_a_console_that_nobody_reads_any_more_does_not_end_the_job(lockstep):

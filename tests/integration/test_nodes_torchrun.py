@@ -163,7 +163,7 @@ def test_closed(job):
     theirs = job.torchrun(1, script_args=(SHOW,), host=False).wait(LATE)
     assert theirs.rc == 1 and "RendezvousClosedError" in theirs.err, str(theirs)
     store.signal(signal.SIGTERM)
-    store.wait(5)
+    store.wait()
 
 
 # Row 59: the last failure of ours ends our agent, and torchrun, whose worker is done, is not kept in its barrier for

@@ -126,7 +126,6 @@ def timer(lockstep):
     assert not fifo.exists()
 
 
-
 def timed(lockstep, script, fifo, *args):
     return lockstep.start(*args, SCRIPTS / "timer.py", script, env={
         "TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TORCHELASTIC_TIMER_FILE": fifo, "OUT_DIR": lockstep.facts})
@@ -134,14 +133,14 @@ def timed(lockstep, script, fifo, *args):
 
 def test_file_timer_kills_the_worker_and_ends_the_agent(lockstep, timer):
     run = timed(lockstep, "expire", timer, "--nproc-per-node", 2)
-    lockstep.ready(2)
-    ended = run.wait(10)
-    assert ended.rc != 0, str(ended)
+    lockstep.ready(2, 60)
+    ended = run.wait(60)
+    assert ended.rc != 0 and "the timer 'step' of process" in ended.err, str(ended)
     run.none_left()
 
 
 def test_file_timer_that_is_released_does_nothing(lockstep, timer):
-    ended = timed(lockstep, "release", timer).wait(10)
+    ended = timed(lockstep, "release", timer).wait(60)
     assert ended.rc == 0, str(ended)
 
 
@@ -153,4 +152,4 @@ def test_file_timer_is_a_fifo_that_workers_are_told_about(lockstep):
     assert stat.S_ISFIFO(os.stat(path).st_mode)
     run.signal(signal.SIGTERM)
     run.wait()
-    until(lambda: not os.path.exists(path), 2)
+    until(lambda: not os.path.exists(path))

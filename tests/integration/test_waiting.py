@@ -48,7 +48,7 @@ def stop(runs):
     for run in waiting:
         run.signal(signal.SIGTERM)
     for run in waiting:
-        assert run.wait(5).rc == 143
+        assert run.wait().rc == 143
         run.none_left()
 
 
@@ -293,7 +293,7 @@ def test_a_state_of_1_13(lockstep):
     assert client.get(f"/torch.rendezvous.{job.id}").decode() == STATE_OF_1_13, "what others wrote stays"
     client.socket.close()
     store.signal(signal.SIGTERM)
-    store.wait(5)
+    store.wait()
 
 
 @pytest.mark.parametrize("text", ["c29tZXRoaW5nIGVsc2U=", "not base64", "gASVAwAAAAAAAABOLg=="])
@@ -307,7 +307,7 @@ def test_a_state_that_is_none(lockstep, text):
     assert client.get(f"/torch.rendezvous.{job.id}").decode() == text
     client.socket.close()
     store.signal(signal.SIGTERM)
-    store.wait(5)
+    store.wait()
 
 
 PREAMBLE = b"LOCKSTEP HUB\r\n\r\n"
@@ -391,7 +391,7 @@ def test_a_signal_before_there_are_workers(lockstep):
     run = job.node(0)
     listening(job.port)
     run.signal(signal.SIGTERM)
-    ended = run.wait(5)
+    ended = run.wait()
     assert ended.rc == 143 and "received SIGTERM, leaving" in ended.err, str(ended)
 
 

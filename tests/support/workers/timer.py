@@ -6,10 +6,12 @@ import sys
 import time
 
 
-def ask(expires):
-    line = json.dumps({"version": 1, "pid": os.getpid(), "scope_id": "step", "expiration_time": expires, "signal": 9})
+def ask(*expirations):
+    """All in one write: what is released must not have had the time to expire before."""
+    lines = "".join(json.dumps({"version": 1, "pid": os.getpid(), "scope_id": "step", "expiration_time": expires,
+                                "signal": 9}) + "\n" for expires in expirations)
     with open(os.environ["TORCHELASTIC_TIMER_FILE"], "w") as timer:
-        timer.write(line + "\n")
+        timer.write(lines)
 
 
 open(os.path.join(os.environ["OUT_DIR"], os.environ["RANK"]), "w").write(str(os.getpid()))
@@ -19,6 +21,5 @@ if sys.argv[1] == "expire" and os.environ["RANK"] == "0":
 elif sys.argv[1] == "expire":
     signal.pause()
 else:
-    ask(time.time() + 0.4)
-    ask(-1.0)
+    ask(time.time() + 0.4, -1.0)
     time.sleep(1)
