@@ -296,9 +296,10 @@ def test_too_few_open_files(clean, limit):
              "ulimit -n")
 
 
-def test_too_few_open_files_for_so_many_workers(clean):
-    one_line(clean.run("--nproc-per-node", 8, "train.py", env={"OMP_NUM_THREADS": 1}, **files(24)), 1,
-             "limit of open files is 24", "34 are needed")
+@pytest.mark.parametrize("logs, needed", [((), 34), (("-r", 3), 26), (("-t", 3), 58), (("-t", "1:1"), 36)])
+def test_too_few_open_files_for_so_many_workers(clean, logs, needed):
+    one_line(clean.run("--nproc-per-node", 8, *logs, "train.py", env={"OMP_NUM_THREADS": 1}, **files(24)), 1,
+             "limit of open files is 24", f"{needed} are needed")
 
 
 def test_just_enough_open_files(lockstep):
