@@ -26,6 +26,7 @@ TEST_F(DynamicBackendTest, ANodeThatIsGoneEndsOrReformsTheRound) {
 // Its heartbeats would be waited for a minute and more.
 TEST_F(DynamicBackendTest, TheHostSeesThatAGuestIsGone) {
   settings.dynamic.max_nodes = 3;
+  settings.dynamic.last_call_timeout = 1s;  // all three are in the first round
   settings.dynamic.keep_alive_interval = 60s;
   Agent& a = open("a");
   Agent& b = open("b");
@@ -69,6 +70,7 @@ TEST_F(DynamicBackendTest, AGuestThatLeavesInGoodOrderIsNotMissed) {
 // Who looks later sees only that another one joins again.
 TEST_F(DynamicBackendTest, EveryNodeHearsWhichOneIsGone) {
   settings.dynamic.max_nodes = 3;
+  settings.dynamic.last_call_timeout = 1s;
   settings.dynamic.keep_alive_interval = 200ms;
   Agent& a = open("a");
   Agent& b = open("b");

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace lockstep::rendezvous::etcd {
@@ -32,7 +33,7 @@ class Transport : public ::testing::Test {
     EtcdTransport::Request request;
     request.repeatable = repeatable;
     request.timeout = timeout;
-    request.attempt = milliseconds(100);
+    request.attempt = std::max(milliseconds(100), timeout / 4);
     transport_->ask(request, [&](Result<http::Answer> answer) {
       got = std::move(answer);
       loop_.stop();
@@ -59,7 +60,7 @@ TEST_F(Transport, NextOneAnswers) {
     return Say{reply(200, "yes")};
   });
   for (int i = 0; i < 3; ++i) {
-    const auto answer = ask(true);
+    const auto answer = ask(true, milliseconds(20'000));
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->body, "yes");
   }

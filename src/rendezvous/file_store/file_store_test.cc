@@ -184,14 +184,10 @@ TEST_F(FileStoreTest, AHeldLockDelaysUntilTheTimeout) {
   const auto start = io::Clock::now();
   std::optional<Status> done;
   store->set("a", "1", [&](Status result) { done = std::move(result); });
-  auto longest = 0ms;
-  while (!done) {
-    const auto before = io::Clock::now();
+  int turns = 0;
+  for (; !done; ++turns)
     loop.run_once();
-    longest = std::max(
-        longest, std::chrono::duration_cast<std::chrono::milliseconds>(io::Clock::now() - before));
-  }
-  EXPECT_LT(longest, 50ms);
+  EXPECT_GT(turns, 3) << "the loop should have gone on meanwhile";
   EXPECT_GE(io::Clock::now() - start, 60ms);
   ASSERT_FALSE(*done);
   EXPECT_EQ(done->error().code, Errc::timeout);
