@@ -8,6 +8,8 @@ import subprocess
 import threading
 import urllib.request
 
+import pytest
+
 from harness import BUILD, free_port, read, skip, until
 
 TOOL = BUILD / "tests/etcd_tool"
@@ -103,6 +105,14 @@ class Cluster:
     def close(self):
         for member in self.members:
             member.kill()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The one server of a module's tests."""
+    cluster = Cluster(tmp_path_factory.mktemp("etcd") / "one").start()
+    yield cluster
+    cluster.close()
 
 
 class Tool:

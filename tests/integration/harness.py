@@ -176,7 +176,20 @@ class Run:
         self._err.close()
 
 
-class Lockstep:
+class Starter:
+    """What can `start` commands can also run them to their end, and the C worker (tests/support/worker.c)."""
+
+    def run(self, *args, timeout=20.0, **options):
+        run = self.start(*args, **options)
+        ended = run.wait(timeout)
+        run.none_left()
+        return ended
+
+    def start_worker(self, *args, actions, **options):
+        return self.start(*args, "--no-python", WORKER, *actions, **options)
+
+
+class Lockstep(Starter):
     """Starts runs in a home and a temporary directory of their own and accounts for what they leave."""
 
     def __init__(self, folder):
@@ -207,16 +220,6 @@ class Lockstep:
         run = Run([*program, *args], self.folder, token, full, cwd or self.work, **popen)
         self.runs.append(run)
         return run
-
-    def run(self, *args, timeout=20.0, **options):
-        run = self.start(*args, **options)
-        ended = run.wait(timeout)
-        run.none_left()
-        return ended
-
-    # A worker without Python: the C program's actions (tests/support/worker.c).
-    def start_worker(self, *args, actions, **options):
-        return self.start(*args, "--no-python", WORKER, *actions, **options)
 
     def run_worker(self, *args, actions, **options):
         return self.run(*args, "--no-python", WORKER, *actions, **options)

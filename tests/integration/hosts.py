@@ -15,7 +15,7 @@ import signal
 import subprocess
 import uuid
 
-from harness import BINARY, PEERS, TOKEN, WORKER, Run, children, until
+from harness import BINARY, PEERS, TOKEN, Run, Starter, children, until
 
 NETWORK = "10.77.0"
 SECOND = "10.77.1"
@@ -82,7 +82,7 @@ class Holder:
         self.process.stdout.close()
 
 
-class Host:
+class Host(Starter):
     """One machine. `start` and `run` are those of harness.Lockstep, but here."""
 
     def __init__(self, hosts, number):
@@ -205,15 +205,6 @@ class Host:
         self.runs.append(run)
         lockstep.runs.append(run)
         return run
-
-    def run(self, *args, timeout=20.0, **options):
-        run = self.start(*args, **options)
-        ended = run.wait(timeout)
-        run.none_left()
-        return ended
-
-    def start_worker(self, *args, actions, **options):
-        return self.start(*args, "--no-python", WORKER, *actions, **options)
 
     def processes(self):
         """pid -> comm of all that lives on this host, whoever started it (the holder aside)."""

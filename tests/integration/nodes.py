@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 
+import pytest
+
 from harness import BUILD, SUPPORT, WORKER, free_port, peer, read, report_of, until
 from tcp_store import Client
 
@@ -67,6 +69,21 @@ class Job:
             *self.command(number, *args, **options), *what, program=(*before, peer(version or self.version)),
             env={"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1,
                  "PYTHON_EXEC": None, **(env or {})})
+
+
+@pytest.fixture(params=["c10d", "static"])
+def job(lockstep, request):
+    return Job(lockstep, request.param)
+
+
+@pytest.fixture
+def dynamic(lockstep):
+    return Job(lockstep)
+
+
+@pytest.fixture
+def static(lockstep):
+    return Job(lockstep, "static")
 
 
 def need_torchrun():

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import etcd_server as etcd
+from etcd_server import server  # noqa: F401
 from harness import free_port, until
 
 OPENSSL_EXTENSIONS = """
@@ -14,13 +15,6 @@ basicConstraints=CA:FALSE
 subjectAltName={names}
 extendedKeyUsage=serverAuth,clientAuth
 """
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    cluster = etcd.Cluster(tmp_path_factory.mktemp("etcd") / "one").start()
-    yield cluster
-    cluster.close()
 
 
 @pytest.fixture

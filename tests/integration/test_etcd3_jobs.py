@@ -5,9 +5,10 @@ import time
 
 import pytest
 
+from etcd_server import server  # noqa: F401
 from harness import free_port, until
 from nodes import SHOW, Job, conf, ends, kill_agent, ranks, says, shown, starts
-from test_etcd3 import certificates, own, secure, server  # noqa: F401
+from test_etcd3 import certificates, own, secure  # noqa: F401
 
 
 class EtcdJob(Job):

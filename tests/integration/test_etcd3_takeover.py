@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
+from etcd_server import server  # noqa: F401
 from harness import until
 from nodes import SHOW, ends, kill_agent, ranks, shown, starts
-from test_etcd3 import server  # noqa: F401
 from test_etcd3_jobs import EtcdJob
 
 QUICK = "last_call_timeout=1"

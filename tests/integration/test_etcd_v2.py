@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import etcd_server as etcd
+from etcd_server import server  # noqa: F401
 from harness import PEERS, PYTHON, SUPPORT, free_port, skip, until
 
 KEY = "/torch/elastic/rendezvous/job"
@@ -60,13 +61,6 @@ class Torch:
         self.process.wait(5)
         self.process.stdin.close()
         self.process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    cluster = etcd.Cluster(tmp_path_factory.mktemp("etcd") / "one").start()
-    yield cluster
-    cluster.close()
 
 
 @pytest.fixture

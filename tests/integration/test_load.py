@@ -12,18 +12,9 @@ from harness import free_port, until
 from nodes import QUICK, SHOW, Job, ends, listening, starts
 from tcp_store import Client
 from test_lockstep_backend import HELLO, PREAMBLE, frame, line
-from test_store_wire import A, D, Server, keys, s, u64
+from test_store_wire import A, D, keys, s, server, u64  # noqa: F401
 
 PATIENCE = 10  # seconds; two watchers once took 35, and an error file 21
-
-
-@pytest.fixture
-def server():
-    made = Server()
-    yield made
-    assert made.process.poll() is None, "the server died"
-    made.process.terminate()
-    assert made.process.wait(20) == 0
 
 
 class Heartbeat:

@@ -8,24 +8,10 @@ import signal
 import pytest
 
 from harness import BUILD, SCRIPTS, free_port, one_line, read, report_of, until
-from nodes import (
-    QUICK, SHOW, Job, alone, blames_no_worker, ends, held, listening, ranks, says, shown, starts, states, tells)
+from nodes import (  # noqa: F401
+    QUICK, SHOW, Job, alone, blames_no_worker, dynamic, ends, held, job, listening, ranks, says, shown, starts, states,
+    static, tells)
 from tcp_store import Client
-
-
-@pytest.fixture(params=["c10d", "static"])
-def job(lockstep, request):
-    return Job(lockstep, request.param)
-
-
-@pytest.fixture
-def dynamic(lockstep):
-    return Job(lockstep)
-
-
-@pytest.fixture
-def static(lockstep):
-    return Job(lockstep, "static")
 
 
 def causes(*files):

@@ -7,24 +7,10 @@ import signal
 import pytest
 
 from harness import BUILD, until
-from nodes import (
-    QUICK, SHOW, Job, alone, blames_no_worker, ends, held, kill_agent, listening, says, shown, starts, states)
+from nodes import (  # noqa: F401
+    QUICK, SHOW, alone, blames_no_worker, dynamic, ends, held, job, kill_agent, listening, says, shown, starts, states,
+    static)
 from tcp_store import Client
-
-
-@pytest.fixture(params=["c10d", "static"])
-def job(lockstep, request):
-    return Job(lockstep, request.param)
-
-
-@pytest.fixture
-def dynamic(lockstep):
-    return Job(lockstep)
-
-
-@pytest.fixture
-def static(lockstep):
-    return Job(lockstep, "static")
 
 
 def test_a_spare_takes_the_place_of_a_lost_node(dynamic):
