@@ -382,11 +382,11 @@ def test_a_run_id_that_is_used_again(job):
 
 def test_a_torchrun_that_knocks_is_named(job, go):
     need_torchrun()
-    first = job.node(0, settings="join_timeout=60")
+    first = job.node(0, settings="join_timeout=300")
     knock = Job(job.lockstep)
     knock.port, knock.endpoint = job.port, job.endpoint
     theirs = knock.torchrun(1, script_args=(SHOW,), host=False, settings="read_timeout=1")
-    says(first, "a c10d client (torchrun, or --rdzv-backend c10d) at 127.0.0.1:", "--rdzv-backend c10d", deadline=15)
+    says(first, "a c10d client (torchrun, or --rdzv-backend c10d) at 127.0.0.1:", "--rdzv-backend c10d", deadline=120)
     theirs.kill()
     second = job.node(1)
     ends(first, second)

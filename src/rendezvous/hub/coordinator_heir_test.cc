@@ -193,6 +193,12 @@ TEST(CoordinatorHeir, OneThatForgotThatItHadFinishedEndsTheRound) {
   come_over(f, "c", 2, kRunning);
   come_over(f, "b", 1, kRunning);
   EXPECT_EQ(f.told("c"), "rejoin: b does not know what it has finished");
+  auto settings = heir({1});
+  settings.min_nodes = 1;
+  Fixture g(settings);
+  come_over(g, "a", 0, kRunning);
+  come_over(g, "b", 1, kRunning);  // while others are still on their way
+  EXPECT_EQ(g.told("a"), "rejoin: b does not know what it has finished");
 }
 
 TEST(CoordinatorHeir, OneThatHasComeOverAndStopsItsWorkersIsWaitedFor) {

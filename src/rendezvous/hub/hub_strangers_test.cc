@@ -195,12 +195,11 @@ TEST_F(HubStrangersTest, AProofIsGoodForOneConnection) {
 }
 
 TEST_F(HubStrangersTest, AGreetingHasOneOrder) {
+  settings.token = "secret";
   open();
   const io::Fd early = knock(std::string(kPreamble) + frame_bytes(Proof{}));
   until([&] { return closed(early); });
   EXPECT_NE(logged.find("a 'proof' frame before the greeting was done"), std::string::npos);
-  settings.token = "secret";
-  open();
   const io::Fd twice = knock(greeting(true));
   hear(twice);
   tell(twice, Hello{});
