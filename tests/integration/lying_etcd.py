@@ -15,7 +15,8 @@ def answer(body):
 
 
 class Proxy:
-    """Speaks HTTP for one etcd member. `lies`: by path, what is said instead of every answer, or of every second one."""
+    """Speaks HTTP for one etcd member. `lies`: by path, what is said instead of every answer, or of every second
+    one."""
 
     def __init__(self, place):
         host, port = place.rsplit(":", 1)
@@ -84,7 +85,8 @@ class Proxy:
                 return b"", b""
             data += piece
         head, body = data.split(b"\r\n\r\n", 1)
-        length = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+        length = [int(line.split(b":")[1]) for line in head.split(b"\r\n")
+                  if line.lower().startswith(b"content-length:")]
         while length and len(body) < length[0]:
             piece = connection.recv(65536)
             if not piece:

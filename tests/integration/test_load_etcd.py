@@ -54,7 +54,8 @@ def leader_event(job, server):
 def many_keys(count):
     """The answer to a transaction of two ranges; the first of them has that many keys."""
     one = json.dumps({"key": base64.b64encode(b"k").decode(), "value": base64.b64encode(b"v").decode()})
-    return ('{"responses":[{"response_range":{"kvs":[' + ",".join([one] * count) + ']}},{"response_range":{}}]}').encode()
+    return ('{"responses":[{"response_range":{"kvs":[' + ",".join([one] * count)
+            + ']}},{"response_range":{}}]}').encode()
 
 
 MIB = 1 << 20
@@ -72,7 +73,8 @@ LIES = {
     "a million keys": {WATCH: once(GAP), TXN: once(answer(many_keys(1_000_000)))},
     "keys beyond the limit of bytes": {WATCH: once(GAP), TXN: forever(OK + b"\r\n", many_keys(1_000_000)[:-1])},
     "wrong types": {WATCH: once(GAP), TXN: once(answer(b'{"succeeded":"yes","responses":{"0":[1e999]},"header":[]}'))},
-    "lists of other things": {WATCH: once(GAP), TXN: once(answer(b'{"responses":[{"response_range":{"kvs":[1]}},null]}'))},
+    "lists of other things": {WATCH: once(GAP),
+                              TXN: once(answer(b'{"responses":[{"response_range":{"kvs":[1]}},null]}'))},
 }
 # Of calls that are made again when an answer is none; every second one is true.
 SOME = {
