@@ -20,6 +20,13 @@ if(LOCKSTEP_SANITIZE)
     -fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(lockstep_settings INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
 endif()
-if(LOCKSTEP_FUZZ)
-  target_compile_options(lockstep_settings INTERFACE -fsanitize=fuzzer-no-link)
-endif()
+
+# What a fuzzer may call reports its paths to it. Not -fsanitize=fuzzer-no-link, because that instruments every function,
+# and because a precompiled header must agree with it.
+function(lockstep_fuzzed target)
+  if(LOCKSTEP_FUZZ)
+    target_compile_options(${target} PRIVATE
+      -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table
+      -fsanitize-coverage-allowlist=${CMAKE_SOURCE_DIR}/cmake/fuzzed_functions.txt)
+  endif()
+endfunction()

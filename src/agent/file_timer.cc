@@ -11,8 +11,6 @@
 namespace lockstep::agent {
 namespace {
 
-using Json = nlohmann::json;
-
 struct Request {
   pid_t pid = 0;
   std::string scope_id;
@@ -20,7 +18,7 @@ struct Request {
   int signal = 0;
 };
 
-std::optional<std::int64_t> integer(const Json& json, const char* key) {
+std::optional<std::int64_t> integer(const nlohmann::json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number_integer()) return std::nullopt;
   if (found->is_number_unsigned() && found->get<std::uint64_t>() > INT64_MAX) return std::nullopt;
@@ -28,7 +26,7 @@ std::optional<std::int64_t> integer(const Json& json, const char* key) {
 }
 
 std::optional<Request> parse_request(std::string_view text) {
-  const Json json = codec::parse_json(text, {.bytes = FileTimerTable::kLineLimit});
+  const nlohmann::json json = codec::parse_json(text, {.bytes = FileTimerTable::kLineLimit});
   if (!json.is_object()) return std::nullopt;
   const auto pid = integer(json, "pid");
   const auto signal = integer(json, "signal");

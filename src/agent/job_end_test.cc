@@ -7,7 +7,7 @@
 namespace lockstep::agent {
 namespace {
 
-WorkerFailure failure(int rank, int code, std::int64_t seen_ms) {
+WorkerFailure failed(int rank, int code, std::int64_t seen_ms) {
   WorkerFailure result;
   result.global_rank = rank;
   result.host = "n1";
@@ -43,7 +43,7 @@ TEST(JobEnd, ExitCodesOfJobsWithoutAFailedWorker) {
 
 TEST(JobEnd, TheWorkersOwnExitCodeOnlyWhereItWasAskedFor) {
   JobEnd end = job_end(Outcome::failed);
-  end.failures = {failure(1, 7, 2000), failure(0, -SIGSEGV, 1000)};
+  end.failures = {failed(1, 7, 2000), failed(0, -SIGSEGV, 1000)};
   EXPECT_EQ(code_of(end), 1);
   EXPECT_EQ(code_of(end, launch::ExitCodeMode::worker), 128 + SIGSEGV) << "the first one counts";
   end.failures.clear();
@@ -74,18 +74,18 @@ TEST(JobEnd, WhatEndedTheJobBesideWorkers) {
 
 TEST(JobEnd, AGoodJobReportsNoFailureOfItsLastAttempt) {
   JobEnd end = job_end(Outcome::succeeded);
-  end.failures = {failure(0, 1, 1000)};
+  end.failures = {failed(0, 1, 1000)};
   EXPECT_TRUE(own_report(end).failures.empty());
   EXPECT_EQ(own_report(end).outcome, "succeeded");
 }
 
 TEST(JobEnd, TheRootIsSoughtOnTheNodeThatFailedFirst) {
   JobEnd end = job_end(Outcome::failed);
-  end.failures = {failure(0, 1, 9000)};
+  end.failures = {failed(0, 1, 9000)};
   end.stop_sent_ms = 9001;
   const FailureReport own = own_report(end);
   JobEnd other = job_end(Outcome::failed);
-  other.failures = {failure(2, 5, 9500), failure(3, 6, 9600)};
+  other.failures = {failed(2, 5, 9500), failed(3, 6, 9600)};
   const std::vector<rendezvous::NodeReport> nodes{{"n2", 1, failures_json(own_report(other))},
                                                   {"n3", 2, "nonsense"},
                                                   {"n1", 0, failures_json(own)}};

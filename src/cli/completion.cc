@@ -14,15 +14,6 @@
 namespace lockstep::cli {
 namespace {
 
-std::vector<const Option*> options_of(const Table& table) {
-  std::vector<const Option*> options;
-  for (const Group& group : table.groups) {
-    for (const Option& option : group.options)
-      options.push_back(&option);
-  }
-  return options;
-}
-
 std::vector<std::string> texts(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }

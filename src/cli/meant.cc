@@ -54,15 +54,6 @@ constexpr Elsewhere kElsewhere[] = {
     {"max-retries", "max-restarts"},
 };
 
-std::vector<const Option*> options_of(const Table& table) {
-  std::vector<const Option*> options;
-  for (const Group& group : table.groups) {
-    for (const Option& option : group.options)
-      options.push_back(&option);
-  }
-  return options;
-}
-
 std::optional<std::string> meant_of(std::string_view name, const std::vector<std::string>& names) {
   for (const Elsewhere& row : kElsewhere) {
     if (row.typed == name && std::find(names.begin(), names.end(), row.here) != names.end())

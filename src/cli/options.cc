@@ -344,6 +344,15 @@ void detail::set_field(double& field, const std::string& value) {
   field = python_float(value).value_or(field);
 }
 
+std::vector<const Option*> options_of(const Table& table) {
+  std::vector<const Option*> options;
+  for (const Group& group : table.groups) {
+    for (const Option& option : group.options)
+      options.push_back(&option);
+  }
+  return options;
+}
+
 void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,
                  void* target) {
   for (const Group& group : table.groups) {

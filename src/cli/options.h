@@ -76,6 +76,9 @@ struct Parsed {
   std::optional<std::string> text(std::string_view name) const;
 };
 
+// All of its options, whatever their group.
+std::vector<const Option*> options_of(const Table& table);
+
 void fill_fields(const Table& table, const Parsed& parsed, const std::type_info& owner,
                  void* target);
 // Sets the fields of target that were given; the others keep what they have, their defaults. Rows

@@ -23,7 +23,7 @@ Failure malformed(std::string_view text, std::string_view why) {
               fmt::format("'{}' is no list of nodes: {}", printable(text, 80), why));
 }
 
-bool in_name(char c) {
+bool in_node_name(char c) {
   return c > ' ' && c != 0x7F && c != '[' && c != ']' && c != ',';
 }
 
@@ -63,7 +63,7 @@ Result<Pattern> parse_pattern(std::string_view item) {
   Pattern pattern;
   for (std::size_t at = 0; at < item.size(); ++at) {
     if (item[at] != '[') {
-      if (!in_name(item[at])) return malformed(item, "an odd character in a name");
+      if (!in_node_name(item[at])) return malformed(item, "an odd character in a name");
       pattern.texts.back() += item[at];
       continue;
     }

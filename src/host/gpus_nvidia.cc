@@ -13,10 +13,6 @@
 namespace lockstep::host {
 namespace {
 
-bool may_open(const std::string& device) {
-  return access(device.c_str(), R_OK | W_OK) == 0;
-}
-
 // "GPU UUID: \t GPU-5c89" -> "GPU-5c89"
 std::string field(const std::string& text, std::string_view name) {
   for (const auto& line : split(text, '\n')) {

@@ -5,8 +5,6 @@
 
 #include <fmt/core.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -14,10 +12,6 @@
 
 namespace lockstep::host {
 namespace {
-
-bool may_open(const std::string& device) {
-  return access(device.c_str(), R_OK | W_OK) == 0;
-}
 
 // "name value" lines.
 std::map<std::string, std::uint64_t> properties(const std::string& path) {

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "io/fd.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -47,6 +49,10 @@ std::vector<int> list_numbered(const std::string& path, const std::string& prefi
     if (const auto number = number_after(name, prefix)) numbers.push_back(*number);
   std::sort(numbers.begin(), numbers.end());
   return numbers;
+}
+
+bool may_open(const std::string& device) {
+  return access(device.c_str(), R_OK | W_OK) == 0;
 }
 
 }  // namespace lockstep::host

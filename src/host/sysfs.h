@@ -20,4 +20,7 @@ std::optional<int> number_after(const std::string& name, const std::string& pref
 // Sorted numbers of the names in `path` that are `prefix` and digits.
 std::vector<int> list_numbered(const std::string& path, const std::string& prefix);
 
+// Whether this user may read and write the device.
+bool may_open(const std::string& device);
+
 }  // namespace lockstep::host

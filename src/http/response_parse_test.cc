@@ -5,10 +5,10 @@
 namespace lockstep::http {
 namespace {
 
-using State = ResponseParser::State;
+using Answered = ResponseParser::State;
 
 struct Outcome {
-  State state = State::head;
+  Answered state = Answered::head;
   int status = 0;
   std::string body;
   std::string error;
@@ -42,7 +42,7 @@ Outcome parse(std::string_view bytes, bool eof = false) {
 
 TEST(ResponseParser, Length) {
   const auto got = parse("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1");
-  EXPECT_EQ(got.state, State::complete);
+  EXPECT_EQ(got.state, Answered::complete);
   EXPECT_EQ(got.body, "hello");
   EXPECT_TRUE(got.keep_alive);
   EXPECT_EQ(got.taken,
@@ -53,28 +53,28 @@ TEST(ResponseParser, Chunks) {
   const auto got = parse(
       "HTTP/1.1 201\r\nTransfer-Encoding: Chunked\r\n\r\n"
       "3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n");
-  EXPECT_EQ(got.state, State::complete);
+  EXPECT_EQ(got.state, Answered::complete);
   EXPECT_EQ(got.status, 201);
   EXPECT_EQ(got.body, "abc0123456789");
   EXPECT_TRUE(got.keep_alive);
 }
 
 TEST(ResponseParser, UntilTheEnd) {
-  EXPECT_EQ(parse("HTTP/1.0 200 OK\n\nall of it").state, State::body);
+  EXPECT_EQ(parse("HTTP/1.0 200 OK\n\nall of it").state, Answered::body);
   const auto got = parse("HTTP/1.0 200 OK\n\nall of it", true);
-  EXPECT_EQ(got.state, State::complete);
+  EXPECT_EQ(got.state, Answered::complete);
   EXPECT_EQ(got.body, "all of it");
   EXPECT_FALSE(got.keep_alive);
 }
 
 TEST(ResponseParser, NoBody) {
-  EXPECT_EQ(parse("HTTP/1.1 204 No Content\r\n\r\n").state, State::complete);
-  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").state, State::complete);
+  EXPECT_EQ(parse("HTTP/1.1 204 No Content\r\n\r\n").state, Answered::complete);
+  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").state, Answered::complete);
   EXPECT_EQ(parse("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 304 x\r\n\r\n").status, 304);
   ResponseParser head(true);
   std::string body;
   head.feed("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", body);
-  EXPECT_EQ(head.state(), State::complete);
+  EXPECT_EQ(head.state(), Answered::complete);
 }
 
 TEST(ResponseParser, Fields) {
@@ -90,21 +90,21 @@ TEST(ResponseParser, Fields) {
 
 TEST(ResponseParser, Garbage) {
   EXPECT_EQ(parse("SSH-2.0-OpenSSH\r\n").error, "no HTTP: 'SSH-2.0-OpenSSH'");
-  EXPECT_EQ(parse("HTTP/1.1 20x OK\r\n\r\n").state, State::bad);
-  EXPECT_EQ(parse("HTTP/2.0 200 OK\r\n\r\n").state, State::bad);
-  EXPECT_EQ(parse("HTTP/1.1 101 Switching\r\n\r\n").state, State::bad);
+  EXPECT_EQ(parse("HTTP/1.1 20x OK\r\n\r\n").state, Answered::bad);
+  EXPECT_EQ(parse("HTTP/2.0 200 OK\r\n\r\n").state, Answered::bad);
+  EXPECT_EQ(parse("HTTP/1.1 101 Switching\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nnothing\r\n\r\n").error, "no header field: 'nothing'");
-  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nA: b\x01\r\n\r\n").state, State::bad);
-  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n").state, State::bad);
+  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nA: b\x01\r\n\r\n").state, Answered::bad);
+  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n").state,
-            State::bad);
+            Answered::bad);
   EXPECT_EQ(
       parse("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n").state,
-      State::bad);
-  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n").state, State::bad);
+      Answered::bad);
+  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n").state, Answered::bad);
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(parse(chunked + "zz\r\n").error, "no chunk size: 'zz'");
-  EXPECT_EQ(parse(chunked + "ffffffffffffffffff\r\n").state, State::bad);
+  EXPECT_EQ(parse(chunked + "ffffffffffffffffff\r\n").state, Answered::bad);
   EXPECT_EQ(parse(chunked + "1\r\nab\r\n").error, "a chunk is longer than it says");
 }
 

@@ -22,7 +22,7 @@
 namespace lockstep::launch {
 namespace {
 
-std::optional<std::string> variable(const std::string& name) {
+std::optional<std::string> own_variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
@@ -65,7 +65,7 @@ Status check_interpreter(const std::string& path) {
 }
 
 Result<std::string> find_program(const std::string& name) {
-  const std::string path = variable("PATH").value_or("/bin:/usr/bin");
+  const std::string path = own_variable("PATH").value_or("/bin:/usr/bin");
   LOCKSTEP_TRY_ASSIGN(std::string found, proc::find_executable(name, path));
   struct stat about {};
   if (stat(found.c_str(), &about) != 0) return fail_sys(found, errno);
@@ -92,7 +92,7 @@ std::vector<std::string> program_folders() {
 
 Facts machine_facts() {
   Facts facts;
-  facts.env = variable;
+  facts.env = own_variable;
   facts.cpu_count = [] {
     const auto cpus = host::allowed_cpus();
     return cpus ? static_cast<int>(cpus->size()) : 1;

@@ -12,14 +12,14 @@ namespace lockstep::rendezvous {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t kMostBytes = 256U << 10;
+constexpr std::size_t kMostBoardBytes = 256U << 10;
 constexpr std::size_t kMostLine = 512;
 // Where the first failure would stand, once there can be none.
 constexpr std::string_view kNoFailure = "none";
 constexpr int kMostRestarts = 1 << 20;
 
-json parse(std::string_view text) {
-  return codec::parse_json(text, {.bytes = kMostBytes});
+json parse_board(std::string_view text) {
+  return codec::parse_json(text, {.bytes = kMostBoardBytes});
 }
 
 std::string dump(const json& value) {
@@ -27,7 +27,7 @@ std::string dump(const json& value) {
 }
 
 std::optional<NodeReport> read_report(int rank, std::string_view text) {
-  const json value = parse(text);
+  const json value = parse_board(text);
   if (!value.is_object() || !value.contains("host") || !value["host"].is_string() ||
       !value.contains("report") || !value["report"].is_string())
     return std::nullopt;
@@ -45,7 +45,7 @@ std::string encode_failure(const FailureRecord& record) {
 }
 
 Result<FailureRecord> decode_failure(std::string_view text) {
-  const json value = parse(text);
+  const json value = parse_board(text);
   const auto number = [&value](const char* key, int most) {
     return value.contains(key) && value[key].is_number_integer() && value[key] >= 0 &&
            value[key] <= most;

@@ -11,7 +11,7 @@
 namespace lockstep::rendezvous::dynamic {
 namespace {
 
-constexpr std::size_t kMostText = 4096;
+constexpr std::size_t kMostWishBytes = 4096;
 constexpr std::int64_t kMostNumber = std::int64_t{1} << 62;
 
 // The next word of `rest`, which loses it.
@@ -36,7 +36,7 @@ std::string encode_wish(const JoinWish& wish, std::string_view terms) {
 }
 
 std::optional<JoinWish> decode_wish(std::string_view text, std::string_view terms) {
-  if (text.size() > kMostText || !is_utf8(text) || word(text) != "join" || word(text) != terms)
+  if (text.size() > kMostWishBytes || !is_utf8(text) || word(text) != "join" || word(text) != terms)
     return std::nullopt;
   const auto round = number(text, 0, kMostNumber);
   const auto again = number(text, 0, 1);

@@ -20,7 +20,7 @@ constexpr milliseconds kPause{500};
 constexpr milliseconds kNotice{3000};
 
 // Two that write at once must not meet again.
-milliseconds short_while() {
+milliseconds short_pause() {
   static std::minstd_rand random{std::random_device{}()};
   return milliseconds(1 + random() % 30);
 }
@@ -258,7 +258,7 @@ void EtcdLegacyDriver::replace(const LegacyStep& step) {
   put_state(step.state, step.ttl, {{"prevValue", text_}},
             round_calls_([this, announced = step.state.waiting > 0](const Result<V2Reply>& reply) {
               if (!reply) return trouble(reply.error());
-              if (reply->error != 0) return look_later(short_while());
+              if (reply->error != 0) return look_later(short_pause());
               if (announced) announced_at_ = io::Clock::now();
               member_.took_effect();
               look();
@@ -353,7 +353,7 @@ void EtcdLegacyDriver::close(Done<void> done) {
         put_state(closed, std::nullopt, form, [this, done](const Result<V2Reply>& put) {
           if (!put) return done(tl::make_unexpected(put.error()));
           if (put->error == 0) return done({});
-          turn_.start(short_while(), [this, done] { close(done); });
+          turn_.start(short_pause(), [this, done] { close(done); });
         });
       });
 }

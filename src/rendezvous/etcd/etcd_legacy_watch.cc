@@ -13,8 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLeasePause{3000};
 constexpr milliseconds kLookPause{2000};  // after it the leases are looked at again
-constexpr milliseconds kRetry{500};
-constexpr milliseconds kPatience{2000};  // with one call: the next may do better
+constexpr milliseconds kTick{500};
+constexpr milliseconds kCallPatience{2000};  // with one call: the next may do better
 constexpr std::size_t kMostKeys = 1U << 17;
 
 }  // namespace
@@ -37,7 +37,7 @@ Result<std::vector<std::string>> parse_v2_keys(const http::Answer& answer) {
 
 void EtcdLegacyDriver::list_leases(const std::string& version,
                                    std::function<void(Result<std::vector<std::string>>)> done) {
-  ask(v2_get(member_.folder_of(version), "quorum=true"), Twice::harmless, kPatience,
+  ask(v2_get(member_.folder_of(version), "quorum=true"), Twice::harmless, kCallPatience,
       [done = std::move(done)](const Result<http::Answer>& answer) {
         done(answer ? parse_v2_keys(*answer) : tl::make_unexpected(answer.error()));
       });
@@ -49,7 +49,7 @@ void EtcdLegacyDriver::keep_lease() {
       v2_put(lease_, {{"refresh", "true"},
                       {"prevExist", "true"},
                       {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
-      Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
+      Twice::harmless, [](const Result<V2Reply>&) {}, kCallPatience);
 }
 
 void EtcdLegacyDriver::tick() {
@@ -63,7 +63,7 @@ void EtcdLegacyDriver::tick() {
                           tell_watched(*leases);
                         }));
           }),
-          kPatience);
+          kCallPatience);
 }
 
 void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
@@ -75,7 +75,7 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
   if (std::erase(watched.gone, member_.rank()) > 0 && !lease_.empty() && same)
     request(
         v2_put(lease_, {{"value", ""}, {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
-        Twice::harmless, [](const Result<V2Reply>&) {}, kPatience);
+        Twice::harmless, [](const Result<V2Reply>&) {}, kCallPatience);
   await_change(key("active_version"), false, io::Clock::now() + kLookPause, [this] { tick(); });
   if (const auto tell = on_watched_) tell(watched);
 }
@@ -84,7 +84,7 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
 void EtcdLegacyDriver::missed(const Error& error) {
   const auto now = io::Clock::now();
   if (!outage_since_) outage_since_ = now;
-  turn_.start(kRetry, [this] { tick(); });
+  turn_.start(kTick, [this] { tick(); });
   if (now - *outage_since_ < kLegacyLeaseTtl || std::exchange(told_outage_, true)) return;
   if (const auto tell = on_outage_) tell(error);
 }

@@ -4,10 +4,9 @@
 #include "codec/json.h"
 
 namespace lockstep::rendezvous::etcd3 {
+namespace {
 
 using Json = nlohmann::json;
-
-namespace {
 
 constexpr int kMostRanks = 65'536;
 

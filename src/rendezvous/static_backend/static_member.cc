@@ -12,7 +12,7 @@ using Kind = StaticStep::Kind;
 using RoundPhase = KeyValueRound::Phase;
 
 // For those who have to hear that it is over.
-constexpr std::chrono::seconds kGoodbye{1};
+constexpr std::chrono::seconds kFarewell{1};
 
 bool active(RoundPhase round) {
   return round == RoundPhase::running || round == RoundPhase::barrier;
@@ -325,7 +325,7 @@ StaticSteps StaticMember::tell_stop(const Around& around, bool was_active) {
 }
 
 StaticSteps StaticMember::give_up_opening(const std::string& why, io::TimePoint now) {
-  stay_until_ = now + kGoodbye;
+  stay_until_ = now + kFarewell;
   return {over(why), {.kind = Kind::stay}};
 }
 
@@ -336,8 +336,8 @@ StaticSteps StaticMember::leave(Departure how, const Around& around, bool was_ac
   if (hosts() && joins(around.round) && !told_over_)
     steps.push_back(over(stopped ? "it was told to stop" : "it has failed"));
   const bool brief = stopped || told_over_;
-  stay_until_ =
-      now + (brief ? std::min<io::Duration>(kGoodbye, rules_.close_timeout) : rules_.close_timeout);
+  stay_until_ = now + (brief ? std::min<io::Duration>(kFarewell, rules_.close_timeout)
+                             : rules_.close_timeout);
   phase_ = Phase::leaving;
   beats_ = false;
   steps.push_back({.kind = Kind::end_beats});

@@ -13,9 +13,9 @@ namespace lockstep::rendezvous::static_backend {
 namespace {
 
 // Every client that knows its world adds itself here, PyTorch's workers included. No "/" before it.
-constexpr std::string_view kInit = "init/";
+constexpr std::string_view kInitKey = "init/";
 constexpr std::chrono::milliseconds kCountPause{1};
-constexpr std::size_t kMostWords = 512;
+constexpr std::size_t kMostFreeWords = 512;
 constexpr std::chrono::seconds kLookUp{30};
 
 }  // namespace
@@ -92,7 +92,7 @@ void StaticStore::connected(Result<void> outcome) {
     return answer(tl::make_unexpected(std::move(error)));
   }
   if (hosts()) {
-    [[maybe_unused]] const auto count = server_->engine().add(kInit, 1);
+    [[maybe_unused]] const auto count = server_->engine().add(kInitKey, 1);
     server_->flush();
     return count_nodes();
   }
@@ -113,7 +113,7 @@ void StaticStore::compare_nodes(const std::optional<std::string>& nodes) {
 }
 
 void StaticStore::arrive() {
-  keys_->add_bare(kInit, 1);
+  keys_->add_bare(kInitKey, 1);
   answer(std::optional<std::int64_t>());
 }
 
@@ -123,7 +123,7 @@ void StaticStore::refuse(const std::string& nodes) {
                                       settings_.node_rank, settings_.offer.host, settings_.nodes);
   Error error{Errc::invalid_input,
               fmt::format("{}, node rank 0 at {} with --nnodes {}", who, at(),
-                          printable(nodes, kMostWords)),
+                          printable(nodes, kMostFreeWords)),
               "give the same --nnodes on all nodes", 0};
   keys_->set(names_.other_nodes(), who, [this, error = std::move(error)](const Result<void>&) {
     answer(tl::make_unexpected(error));
@@ -134,11 +134,11 @@ std::string StaticStore::turned_away() const {
   const auto who = server_->engine().get("/" + names_.other_nodes());
   if (!who) return {};
   return fmt::format("{}, this node with --nnodes {}: it was turned away",
-                     printable(*who, kMostWords), settings_.nodes);
+                     printable(*who, kMostFreeWords), settings_.nodes);
 }
 
 std::int64_t StaticStore::joined() const {
-  const auto text = server_->engine().get(kInit);
+  const auto text = server_->engine().get(kInitKey);
   return text ? parse_int(*text).value_or(0) : 0;
 }
 
