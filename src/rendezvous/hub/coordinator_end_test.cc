@@ -203,20 +203,23 @@ TEST(CoordinatorEnd, OneThatIsInTheRoundNoLongerHasNoReportToGive) {
 }
 
 TEST(CoordinatorEnd, ReportsOfAnEarlierRoundAreForgotten) {
-  Fixture f(nodes(2, 2));
-  f.join_all({"a", "b", "spare"});
-  f.say("b", TellReport{10'000, {"b", 1, "early"}});
-  f.lose("b");
-  f.join("a");
-  ASSERT_EQ(f.rank("spare"), 1);
-  f.pass(10s);
-  f.say("a", Failed{1, true, "rank 0 on a failed"});
-  f.say("a", TellReport{10'000, {"a", 0, "A"}});
-  EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
-  f.say("spare", TellReport{10'000, {"spare", 1, "S"}});
-  ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
-  EXPECT_EQ(f.agents["a"].last<Reports>()->reports,
-            (std::vector<Report>{{"a", 0, "A"}, {"spare", 1, "S"}}));
+  for (const Ms answered_after : {0s, 10s}) {  // in that round, or not at all
+    Fixture f(nodes(2, 2));
+    f.join_all({"a", "b", "spare"});
+    f.say("b", TellReport{10'000, {"b", 1, "early"}});
+    f.pass(answered_after);
+    f.lose("b");
+    f.join("a");
+    ASSERT_EQ(f.rank("spare"), 1);
+    f.pass(10s);
+    f.say("a", Failed{1, true, "rank 0 on a failed"});
+    f.say("a", TellReport{10'000, {"a", 0, "A"}});
+    EXPECT_EQ(f.agents["a"].last<Reports>(), nullptr);
+    f.say("spare", TellReport{10'000, {"spare", 1, "S"}});
+    ASSERT_NE(f.agents["a"].last<Reports>(), nullptr);
+    EXPECT_EQ(f.agents["a"].last<Reports>()->reports,
+              (std::vector<Report>{{"a", 0, "A"}, {"spare", 1, "S"}}));
+  }
 }
 
 TEST(CoordinatorEnd, OneThatLeavesWellWithoutWaitingHasFinished) {

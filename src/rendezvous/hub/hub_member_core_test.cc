@@ -71,7 +71,9 @@ TEST_F(HubMemberCoreTest, ReconnectingWhileARoundIsOfferedJoinsAgain) {
   open();
   core.join(now);
   EXPECT_EQ(done(), "join");
+  core.take(Beat{"1 of 2 nodes have joined"}, now);
   core.lost(kClosed, now);
+  EXPECT_EQ(core.status(), "");  // nobody knows what is waited for now
   EXPECT_EQ(done(), "hang up, dial 100 3");
   EXPECT_EQ(heard(), "");
   EXPECT_EQ(core.phase(), Phase::joining);
