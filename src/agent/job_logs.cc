@@ -29,7 +29,9 @@ JobLogs::JobLogs(const Node& node) : node_(node), rules_(capture_rules_of(node.c
 Status JobLogs::open() {
   const launch::LaunchConfig& config = node_.config;
   if (config.logs.disabled) return {};
-  LOCKSTEP_TRY_ASSIGN(run_dir_, logs::create_run_dir(config.logs.base_dir, config.run_id));
+  LOCKSTEP_TRY_ASSIGN(run_dir_, config.logs.base_dir || rules_.keeps_logs()
+                                    ? logs::create_run_dir(config.logs.base_dir, config.run_id)
+                                    : logs::create_error_dir());
   log::info("log directory: {}", run_dir_->path());
   return {};
 }

@@ -11,6 +11,10 @@ bool is_shown(const CaptureRules& rules, int local_rank, int global_rank) {
          rules.shown->global_ranks.contains(global_rank);
 }
 
+bool is_given(const StdSpec& spec) {
+  return spec.every != Std::none || !spec.by_rank.empty();
+}
+
 Route route_of(bool redirected, bool teed, bool shown, bool has_dir, bool keep_tail) {
   if (teed && shown) return Route::tee;
   if ((teed || redirected) && has_dir) return Route::file;
@@ -18,6 +22,11 @@ Route route_of(bool redirected, bool teed, bool shown, bool has_dir, bool keep_t
   return keep_tail ? Route::passthrough : Route::inherit;
 }
 }  // namespace
+
+bool CaptureRules::keeps_logs() const {
+  return is_given(redirects) || is_given(tee) || !duplicate_stdout_filters.empty() ||
+         !duplicate_stderr_filters.empty();
+}
 
 Result<FilteredFiles> open_filtered_files(const CaptureRules& rules, const AttemptDir& dir) {
   FilteredFiles files;

@@ -53,6 +53,8 @@ struct CaptureRules {
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
   std::uint64_t max_log_size = 0;
+
+  bool keeps_logs() const;  // in the log directory
 };
 
 // The filtered_*.log of one attempt, opened where filters are given (torchrun leaves an empty file

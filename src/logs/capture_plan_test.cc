@@ -73,5 +73,23 @@ TEST(CapturePlan, DuplicateFiltersAreForTeedStreams) {
   EXPECT_EQ(made.err.filtered, nullptr);
 }
 
+TEST(CapturePlan, LogsAreKeptWhereAnyOptionAsksForAFile) {
+  CaptureRules rules;
+  EXPECT_FALSE(rules.keeps_logs());
+  rules.shown = CaptureRules::Shown{{0}, {}};
+  EXPECT_FALSE(rules.keeps_logs());
+  rules.redirects = StdSpec{Std::err, {}};
+  EXPECT_TRUE(rules.keeps_logs());
+  rules.redirects = {};
+  rules.tee.by_rank = {{1, Std::err}};
+  EXPECT_TRUE(rules.keeps_logs());
+  rules.tee = {};
+  rules.duplicate_stdout_filters = {"a"};
+  EXPECT_TRUE(rules.keeps_logs());
+  rules.duplicate_stdout_filters = {};
+  rules.duplicate_stderr_filters = {"b"};
+  EXPECT_TRUE(rules.keeps_logs());
+}
+
 }  // namespace
 }  // namespace lockstep::logs

@@ -162,6 +162,15 @@ Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::strin
   return run;
 }
 
+Result<RunDir> create_error_dir() {
+  RunDir run;
+  LOCKSTEP_TRY_ASSIGN(run.path_, make_random(temporary_base(), "torchelastic_"));
+  run.made_.push_back(run.path_);
+  run.errors_only_ = true;
+  LOCKSTEP_TRY_ASSIGN(run.dir_, open_dir(AT_FDCWD, run.path_));
+  return run;
+}
+
 void RunDir::remove_unused() const {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
@@ -169,6 +178,7 @@ void RunDir::remove_unused() const {
 }
 
 void RunDir::remove_empty() const {
+  if (errors_only_) return remove_parents();  // what has no file in it
   std::error_code error;
   std::vector<std::string> folders = {path_};
   for (auto entry = std::filesystem::recursive_directory_iterator(path_, error);
@@ -187,7 +197,7 @@ void RunDir::remove_parents() const {
     rmdir(path->c_str());  // others may have put something there
 }
 
-Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) const {
+Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) {
   const std::string plain = "attempt_" + std::to_string(attempt);
   std::string name = plain;
   for (int again = 2; mkdirat(dir_.get(), name.c_str(), 0777) != 0; ++again) {
@@ -195,11 +205,13 @@ Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) const {
     name = plain + "." + std::to_string(again);
   }
   AttemptDir made{path_ + "/" + name};
+  if (errors_only_) made_.push_back(made.path);
   LOCKSTEP_TRY_ASSIGN(const io::Fd dir, open_dir(dir_.get(), name));
   for (int rank = 0; rank < workers; ++rank) {
     if (mkdirat(dir.get(), std::to_string(rank).c_str(), 0777) != 0) {
       return fail_here(made.worker_dir(rank), errno);
     }
+    if (errors_only_) made_.push_back(made.worker_dir(rank));
   }
   return made;
 }

@@ -2,6 +2,9 @@
 //   <base>/<run_id>_<8 random>/attempt_<N>/<local_rank>/{stdout.log,stderr.log,error.json}
 // with filtered_stdout.log and filtered_stderr.log beside the local ranks. Where no base is given
 // it is a fresh /tmp/torchelastic_XXXXXXXX. Logs are never deleted.
+// Where no base is given and no log is kept there are error files only, and one level less:
+//   /tmp/torchelastic_XXXXXXXX/attempt_<N>/<local_rank>/error.json
+// Making and removing directories takes a good part of the time of a short job.
 #pragma once
 
 #include "base/error.h"
@@ -32,7 +35,7 @@ class RunDir {
 
   // attempt_<attempt>, or attempt_<attempt>.2, .3 ... where that number was used before (a
   // membership change keeps the number), with one directory per local rank.
-  Result<AttemptDir> create_attempt(int attempt, int workers) const;
+  Result<AttemptDir> create_attempt(int attempt, int workers);
 
   // For a job that ran nothing: removes all that create_run_dir() made, the parents too.
   void remove_unused() const;
@@ -42,11 +45,14 @@ class RunDir {
  private:
   friend Result<RunDir> create_run_dir(const std::optional<std::string>& base,
                                        std::string_view run_id);
+  friend Result<RunDir> create_error_dir();
   void remove_parents() const;
 
   std::string path_;
   io::Fd dir_;
-  std::vector<std::string> made_;  // parents that were not there before, outermost first
+  // Parents that were not there before, outermost first; for error files only: all.
+  std::vector<std::string> made_;
+  bool errors_only_ = false;
 };
 
 // Checks that create_run_dir(base, ..) has a chance, without creating anything, so that bad input
@@ -56,5 +62,8 @@ Status check_log_base(const std::optional<std::string>& base);
 // Makes the base with its parents and the run's own directory in it (0700). '/' and other bytes of
 // the run id that do not belong in a file name become '_'.
 Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::string_view run_id);
+
+// The same for a job that keeps no logs.
+Result<RunDir> create_error_dir();
 
 }  // namespace lockstep::logs

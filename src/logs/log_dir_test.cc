@@ -31,7 +31,7 @@ class LogDir : public ::testing::Test {
 };
 
 TEST_F(LogDir, LaysFilesOutAsTorchrunDoes) {
-  const auto run = create_run_dir(root_ + "/a/b/", "job7");
+  auto run = create_run_dir(root_ + "/a/b/", "job7");
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_TRUE(run->path().starts_with(root_ + "/a/b/job7_"));
   EXPECT_EQ(run->path().size(), root_.size() + 5 + 4 + 1 + 8);
@@ -48,7 +48,7 @@ TEST_F(LogDir, LaysFilesOutAsTorchrunDoes) {
 }
 
 TEST_F(LogDir, ASecondUseOfANumberKeepsTheFirstLogs) {
-  const auto run = create_run_dir(root_, "x");
+  auto run = create_run_dir(root_, "x");
   ASSERT_TRUE(run);
   ASSERT_TRUE(run->create_attempt(1, 1));
   std::ofstream(run->path() + "/attempt_1/0/stdout.log") << "kept";
@@ -58,7 +58,7 @@ TEST_F(LogDir, ASecondUseOfANumberKeepsTheFirstLogs) {
 }
 
 TEST_F(LogDir, OddRunIdsBecomeFileNames) {
-  const auto run = create_run_dir(root_, "a/../b\n");
+  auto run = create_run_dir(root_, "a/../b\n");
   ASSERT_TRUE(run);
   EXPECT_TRUE(run->path().starts_with(root_ + "/a_.._b__"));
   EXPECT_TRUE(create_run_dir(root_, std::string(1000, 'x')));
@@ -69,11 +69,32 @@ TEST_F(LogDir, WithoutABaseAFreshDirectoryIsMade) {
   setenv("TMPDIR", root_.c_str(), 1);
   EXPECT_TRUE(check_log_base(std::nullopt));
   EXPECT_EQ(entries(), 0u);
-  const auto run = create_run_dir(std::nullopt, "none");
+  auto run = create_run_dir(std::nullopt, "none");
   unsetenv("TMPDIR");
   ASSERT_TRUE(run);
   EXPECT_TRUE(run->path().starts_with(root_ + "/torchelastic_"));
   EXPECT_EQ(fs::status(fs::path(run->path()).parent_path()).permissions(), fs::perms::owner_all);
+}
+
+TEST_F(LogDir, WithoutLogsThereIsOneLevelLess) {
+  setenv("TMPDIR", root_.c_str(), 1);
+  auto run = create_error_dir();
+  unsetenv("TMPDIR");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_TRUE(run->path().starts_with(root_ + "/torchelastic_"));
+  EXPECT_EQ(fs::status(run->path()).permissions(), fs::perms::owner_all);
+  ASSERT_TRUE(run->create_attempt(0, 2));
+  const auto attempt = run->create_attempt(0, 2);
+  ASSERT_TRUE(attempt);
+  const std::string file = run->path() + "/attempt_0.2/1/error.json";
+  EXPECT_EQ(attempt->error_file(1), file);
+  std::ofstream(file) << "kept";
+  run->remove_empty();
+  EXPECT_EQ(fs::file_size(file), 4u);
+  EXPECT_FALSE(fs::exists(run->path() + "/attempt_0"));
+  fs::remove(file);
+  run->remove_empty();
+  EXPECT_EQ(entries(), 0u);
 }
 
 TEST_F(LogDir, TheCheckCreatesNothing) {
@@ -83,7 +104,7 @@ TEST_F(LogDir, TheCheckCreatesNothing) {
 }
 
 TEST_F(LogDir, ARunThatWroteNoFileLeavesNoDirectory) {
-  const auto run = create_run_dir(root_ + "/a/b", "x");
+  auto run = create_run_dir(root_ + "/a/b", "x");
   ASSERT_TRUE(run);
   ASSERT_TRUE(run->create_attempt(0, 2) && run->create_attempt(1, 2));
   const std::string file = run->path() + "/attempt_1/1/error.json";
@@ -130,7 +151,7 @@ TEST_F(LogDir, APlaceThatCannotBeWrittenIsAClearError) {
 TEST_F(LogDir, RelativeBasesBecomeAbsolute) {
   const std::string before = fs::current_path();
   fs::current_path(root_);
-  const auto run = create_run_dir("logs", "x");
+  auto run = create_run_dir("logs", "x");
   fs::current_path(before);
   ASSERT_TRUE(run);
   EXPECT_TRUE(run->path().starts_with(fs::canonical(root_).string() + "/logs/x_"));

@@ -34,16 +34,26 @@ def test_layout_without_any_option(lockstep):
 def test_default_place_is_the_temporary_directory(lockstep):
     lockstep.run_worker(actions=[f"env={lockstep.facts}"])
     error_file = lockstep.worker_env()["TORCHELASTIC_ERROR_FILE"]
-    assert re.search(r"/torchelastic_[a-z0-9_]{8}/[^/]+/attempt_0/0/error\.json$", error_file)
+    assert re.search(r"/torchelastic_[a-z0-9_]{8}/attempt_0/0/error\.json$", error_file)
     assert error_file.startswith(f"{lockstep.temp}/")
 
 
-@pytest.mark.parametrize("args, actions", [(["-r", "1"], ["exit=0"]), ([], ["error={}", "exit=1"])])
-def test_a_job_that_wrote_a_file_keeps_its_directory(lockstep, args, actions):
+@pytest.mark.parametrize("option", [["-r", "1"], ["-t", "0:2"], ["--duplicate-stdout-filters", "x"]])
+def test_logs_in_the_temporary_directory_lie_as_torchrun_lays_them(lockstep, option):
+    lockstep.run_worker(*option, actions=[f"env={lockstep.facts}"])
+    error_file = lockstep.worker_env()["TORCHELASTIC_ERROR_FILE"]
+    assert re.search(r"/torchelastic_[a-z0-9_]{8}/[^/]+/attempt_0/0/error\.json$", error_file)
+
+
+@pytest.mark.parametrize("args, actions, files", [
+    (["-r", "1"], ["exit=0"], ["attempt_0/0/stdout.log", "attempt_0/1/stdout.log"]),
+    ([], ["error={}", "exit=1"], ["attempt_0/1/error.json"])])
+def test_a_job_that_wrote_a_file_keeps_its_directory(lockstep, args, actions, files):
     lockstep.run_worker(*args, "--nproc-per-node", 2, actions=["@1", *actions])
     (made,) = lockstep.temp.iterdir()
-    assert any(path.is_file() for path in made.rglob("*"))
-    assert len(list(made.glob("*/attempt_0/[01]"))) == 2
+    if args:
+        (made,) = made.iterdir()
+    assert sorted(str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()) == files
 
 
 @pytest.mark.parametrize("actions", [["exit=0"], ["exit=1"]])
