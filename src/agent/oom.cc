@@ -54,25 +54,28 @@ OomCounter OomCounter::find(const std::string& root) {
   const OwnCgroups own = own_cgroups(root);
   std::vector<std::string> candidates;
   const std::string mount = root + "/sys/fs/cgroup";
+  // The memory controller is in one hierarchy only: where v1 names it, v2 has none.
   // Without a cgroup namespace a container sees its own cgroup mounted at the top, whatever its
   // path.
+  if (own.v1_memory) {
+    candidates.push_back(mount + "/memory" + *own.v1_memory + "/memory.oom_control");
+    candidates.push_back(mount + "/memory/memory.oom_control");
+  }
   if (own.v2) {
     for (const std::string& base : {mount, mount + "/unified"}) {
       candidates.push_back(base + *own.v2 + "/memory.events");
       candidates.push_back(base + "/memory.events");
     }
   }
-  if (own.v1_memory) {
-    candidates.push_back(mount + "/memory" + *own.v1_memory + "/memory.oom_control");
-    candidates.push_back(mount + "/memory/memory.oom_control");
-  }
   OomCounter counter;
   for (const auto& path : candidates) {
-    if (!read_counter(path)) continue;
+    counter.first_ = read_counter(path);
+    if (!counter.first_) continue;
     counter.path_ = path;
     return counter;
   }
   counter.path_ = root + "/proc/vmstat";
+  counter.first_ = counter.read();
   counter.system_wide_ = true;
   return counter;
 }

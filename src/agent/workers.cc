@@ -37,7 +37,6 @@ Workers::Workers(io::Loop& loop, logs::Console& console, const proc::Containment
       listener_(listener),
       logs_(node),
       sweep_(loop, containment),
-      oom_(OomCounter::find("")),
       grace_(loop),
       naming_(loop) {}
 
@@ -52,7 +51,12 @@ Status Workers::open_attempt(const Round& round) {
   workers_.clear();
   failures_.clear();
   stop_sent_ms_.reset();
-  oom_before_ = oom_.read();
+  if (oom_) {
+    oom_before_ = oom_->read();
+  } else {
+    oom_ = OomCounter::find("");
+    oom_before_ = oom_->first();
+  }
   return logs_.open_attempt(round.restarts);
 }
 
@@ -197,7 +201,7 @@ WorkerFailure Workers::failure_of(const Worker& worker, const proc::Exit& end) c
   if (const std::string tail = worker.capture->stderr_tail(); !tail.empty())
     failure.stderr_tail = split(strip(tail), '\n');
   failure.tail_holds_stdout = worker.capture->tail_holds_stdout();
-  if (auto note = oom_note(failure.exit_code, oom_before_, oom_.read(), oom_.system_wide());
+  if (auto note = oom_note(failure.exit_code, oom_before_, oom_->read(), oom_->system_wide());
       note && !failure.after_stop)
     failure.notes.push_back(std::move(*note));
   if (end.core_dumped) failure.notes.emplace_back("core dumped");

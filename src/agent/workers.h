@@ -98,8 +98,7 @@ class Workers {
   LeftoverSweep sweep_;
   rlimit open_files_{};                        // that workers get: as this process found it
   std::vector<std::vector<int>> cpu_binding_;  // by local rank
-  OomCounter oom_;
-
+  std::optional<OomCounter> oom_;              // from the first attempt on
   std::optional<std::uint64_t> oom_before_;
   std::vector<Worker> workers_;
   std::vector<WorkerFailure> failures_;
