@@ -58,8 +58,11 @@ Result<int> run_job(const launch::LaunchConfig& config) {
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
                       proc::Containment::set_up(rung_of(config.isolation)));
   log::debug("isolation: {}", proc::rung_name(containment.rung()));
-  NodeAgent agent(config, std::move(containment));
-  return agent.run();
+  // Nobody destroys it: the process ends with the job, and the kernel takes memory and descriptors
+  // back much faster than destructors give them one by one.
+  static NodeAgent* agent = nullptr;
+  agent = new NodeAgent(config, std::move(containment));
+  return agent->run();
 }
 
 }  // namespace lockstep::agent

@@ -85,13 +85,17 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
 Result<int> NodeAgent::run() {
   const Status ready = prepare();
   if (!ready) {
+    watchdogs_.close();
     containment_.end();
     console_.drain(io::Clock::now() + std::chrono::seconds(1));
+    console_.leave_log();
     return Failure(ready.error());
   }
   signals_->poll();  // a signal that came before now ends the job before anything is started
   if (group_.state() == State::waiting) feed({EventKind::begin});
   loop_.run();  // until the end of the job stops it
+  watchdogs_.close();
+  console_.leave_log();
   if (reasons_.rendezvous_error && history_.attempts_total() == 0)
     return Failure(*reasons_.rendezvous_error);
   return end_.exit_code();

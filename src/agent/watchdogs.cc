@@ -15,6 +15,11 @@ Status Watchdogs::open(Node& node) {
   return {};
 }
 
+void Watchdogs::close() {
+  file_timer_.reset();
+  stuck_watch_.reset();
+}
+
 Status Watchdogs::open_file_timer(Node& node) {
   const launch::WatchConfig& watch = node.config.watch;
   if (!watch.file_timer) return {};

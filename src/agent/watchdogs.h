@@ -34,6 +34,7 @@ class Watchdogs {
 
   // Tells the workers in their environment where the file timer is.
   Status open(Node& node);
+  void close();  // also takes the file away in which workers arm timers
 
  private:
   Status open_file_timer(Node& node);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace lockstep::logs {
 namespace {
@@ -21,16 +22,25 @@ bool same_file(int a, int b) {
 
 Console::Console(io::Loop& loop) : Console(loop, Options()) {}
 
-Console::Console(io::Loop& loop, Options options)
-    : fds_{options.out_fd, options.err_fd}, scratch_(new char[kScratchSize]) {
+Console::Console(io::Loop& loop, Options options) : fds_{options.out_fd, options.err_fd} {
   const auto make = [&](int fd) { return std::make_unique<ConsoleSink>(loop, fd, options); };
   sinks_[0] = make(options.out_fd);
   // With 2>&1 both streams share a sink, and so one order of lines and one unterminated line.
   if (!same_file(options.out_fd, options.err_fd)) sinks_[1] = make(options.err_fd);
 }
 
+// Not from the heap: of workers that print nothing it takes no page.
+std::span<char> Console::scratch() {
+  static char space[256 << 10];
+  return space;
+}
+
 Console::~Console() {
-  if (has_log_) log::set_sink(nullptr, nullptr);
+  leave_log();
+}
+
+void Console::leave_log() {
+  if (std::exchange(has_log_, false)) log::set_sink(nullptr, nullptr);
 }
 
 void Console::take_log() {

@@ -48,8 +48,9 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  // From now on log lines (log::write) go through this console. Undone by the destructor.
+  // From now on log lines (log::write) go through this console, until it leaves them or ends.
   void take_log();
+  void leave_log();
 
   // Writes text of the agent itself, which must be whole lines.
   void write(Stream stream, std::string_view lines);
@@ -72,17 +73,14 @@ class Console {
 
   bool one_file() const { return !sinks_[1]; }  // 2>&1, or both on one terminal
   int fd(Stream stream) const;                  // the inherited descriptor
-  // Space that all readers on this loop share; its contents do not outlive a callback.
-  std::span<char> scratch() { return {scratch_.get(), kScratchSize}; }
+  // Space that all readers share; its contents do not outlive a callback.
+  static std::span<char> scratch();
 
  private:
-  static constexpr std::size_t kScratchSize = 256 << 10;
-
   ConsoleSink& sink(Stream stream) const;
 
   int fds_[2];
   std::unique_ptr<ConsoleSink> sinks_[2];  // the second is empty where both streams are one file
-  std::unique_ptr<char[]> scratch_;
   bool has_log_ = false;
 };
 

@@ -8,7 +8,6 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -117,11 +116,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 
 // One stack for all children, one at a time: with CLONE_VFORK we wait until it is free again.
 void* child_stack_top() {
-  constexpr std::size_t kSize = 64UL * 1024;
-  static void* const base =
-      mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  LOCKSTEP_CHECK(base != MAP_FAILED);
-  return static_cast<char*>(base) + kSize;
+  alignas(64) static char stack[64UL * 1024];
+  return stack + sizeof stack;
 }
 
 std::vector<unsigned char> cpu_mask(const std::vector<int>& cpus) {

@@ -70,7 +70,6 @@ Server::Server(io::Loop& loop, Options options)
       options_(std::move(options)),
       engine_(options_.limits),
       buffer_size_(std::max<std::size_t>(options_.read_buffer_bytes, 1)),
-      buffer_(new char[buffer_size_]),
       departure_(loop),
       vigil_(loop) {}
 
@@ -174,6 +173,7 @@ void Server::on_event(Connection& connection, int events) {
 }
 
 void Server::on_readable(Connection& connection, bool broken) {
+  if (!buffer_) buffer_.reset(new char[buffer_size_]);
   const ssize_t got = recv(connection.fd.get(), buffer_.get(), buffer_size_, 0);
   if (got < 0) {
     if (broken || (errno != EAGAIN && errno != EINTR)) close(connection);

@@ -112,7 +112,8 @@ class Server {
   io::Fd spare_;  // given up for a moment when descriptors run out
   std::unique_ptr<io::Watch> accept_watch_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  // Not set to zero: of a large buffer only those pages cost memory that a request has filled.
+  // Not set to zero: of a large buffer only those pages cost memory that a request has filled. Made
+  // for the first of them, as many a job never asks its store.
   std::size_t buffer_size_;
   std::unique_ptr<char[]> buffer_;
   std::string
