@@ -19,7 +19,7 @@ class FakeStore {
  public:
   struct Wait {
     KeyValue::Keys keys;
-    std::weak_ptr<const bool> life;
+    CallbackScope::Witness owner;
     std::function<void()> done;
   };
 
@@ -45,10 +45,10 @@ class FakeStore {
       bool all = true;
       for (const auto& key : at->keys)
         all = all && values.contains(key);
-      if (!all && !at->life.expired()) continue;
+      if (!all && !at->owner.gone()) continue;
       const Wait wait = std::move(*at);
       waits_.erase(at);
-      if (!wait.life.expired()) wait.done();
+      if (!wait.owner.gone()) wait.done();
       return true;
     }
     return false;
@@ -93,7 +93,7 @@ class FakeKeys : public KeyValue {
     });
   }
   void multi_get(const Keys& keys, Ms /*timeout*/, Done<Keys> done) override {
-    store_.park({keys, waits_, [this, keys, done = std::move(done)] {
+    store_.park({keys, waits_.witness(), [this, keys, done = std::move(done)] {
                    Keys found;
                    for (const auto& key : keys)
                      found.push_back(store_.values[key]);
@@ -101,13 +101,13 @@ class FakeKeys : public KeyValue {
                  }});
   }
   void wait(const Keys& keys, Ms /*timeout*/, Done<void> done) override {
-    store_.park({keys, waits_, [done = std::move(done)] { done({}); }});
+    store_.park({keys, waits_.witness(), [done = std::move(done)] { done({}); }});
   }
-  void forget_waits() override { waits_ = std::make_shared<bool>(true); }
+  void forget_waits() override { waits_.drop(); }
   std::unique_ptr<Watch> watch(std::string_view key,
                                std::function<void(std::string)> done) override {
     auto watch = std::make_unique<FakeWatch>();
-    store_.park({{std::string(key)}, watch->life, [this, key = std::string(key), done] {
+    store_.park({{std::string(key)}, watch->scope.witness(), [this, key = std::string(key), done] {
                    done(store_.values[key]);
                  }});
     return watch;
@@ -115,13 +115,13 @@ class FakeKeys : public KeyValue {
 
  private:
   struct FakeWatch : Watch {
-    std::shared_ptr<const bool> life = std::make_shared<bool>(true);
+    CallbackScope scope;
   };
   void ask(std::function<void()> request) { store_.ask(calls_(std::move(request))); }
 
   FakeStore& store_;
   CallbackScope calls_;
-  std::shared_ptr<const bool> waits_ = std::make_shared<bool>(true);
+  CallbackScope waits_;
 };
 
 }  // namespace lockstep::rendezvous

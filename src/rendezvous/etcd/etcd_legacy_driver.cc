@@ -43,30 +43,17 @@ EtcdLegacyDriver::EtcdLegacyDriver(EtcdTransport& etcd, LegacySettings settings)
       folder_(fmt::format("{}/run_{}", normal(settings.prefix), settings.run_id)),
       member_(settings.rules, settings.self, folder_),
       settings_(std::move(settings)),
+      calls_(etcd),
       turn_(etcd.loop()),
       lease_timer_(etcd.loop()),
       run_timer_(etcd.loop()) {}
-
-EtcdLegacyDriver::~EtcdLegacyDriver() {
-  for (const std::uint64_t id : calls_)
-    etcd_.forget(id);
-}
 
 void EtcdLegacyDriver::ask(http::Call call, Twice twice, Ms timeout, Answered done) {
   EtcdTransport::Request made;
   made.call = std::move(call);
   made.repeatable = twice == Twice::harmless;
   made.timeout = timeout;
-  ask_raw(std::move(made), std::move(done));
-}
-
-void EtcdLegacyDriver::ask_raw(EtcdTransport::Request made, Answered done) {
-  const auto id = std::make_shared<std::uint64_t>(0);
-  *id = etcd_.ask(std::move(made), [this, id, done = std::move(done)](Result<http::Answer> answer) {
-    calls_.erase(*id);
-    done(std::move(answer));
-  });
-  calls_.insert(*id);
+  calls_.ask(std::move(made), std::move(done));
 }
 
 void EtcdLegacyDriver::request(http::Call call, Twice twice, Replied done, Ms timeout) {
@@ -310,12 +297,13 @@ void EtcdLegacyDriver::await_change(const std::string& at, bool below,
   made.call = v2_get(
       at, fmt::format("wait=true&waitIndex={}{}", index_ + 1, below ? "&recursive=true" : ""));
   made.timeout = made.attempt = std::clamp(left, Ms(1), kLongestPoll);
-  ask_raw(std::move(made),
-          round_calls_([this, then, since = io::Clock::now()](const Result<http::Answer>& answer) {
-            // A server that ends it at once must not be asked again at once.
-            if (answer || io::Clock::now() - since > kPause) return then();
-            turn_.start(kPause, then);
-          }));
+  calls_.ask(
+      std::move(made),
+      round_calls_([this, then, since = io::Clock::now()](const Result<http::Answer>& answer) {
+        // A server that ends it at once must not be asked again at once.
+        if (answer || io::Clock::now() - since > kPause) return then();
+        turn_.start(kPause, then);
+      }));
 }
 
 void EtcdLegacyDriver::trouble(Error error) {

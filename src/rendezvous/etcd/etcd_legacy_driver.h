@@ -15,7 +15,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,6 @@ class EtcdLegacyDriver {
 
   // The transport must outlive it.
   EtcdLegacyDriver(EtcdTransport& etcd, LegacySettings settings);
-  ~EtcdLegacyDriver();
   EtcdLegacyDriver(const EtcdLegacyDriver&) = delete;
   EtcdLegacyDriver& operator=(const EtcdLegacyDriver&) = delete;
 
@@ -68,7 +66,6 @@ class EtcdLegacyDriver {
   using Replied = std::function<void(Result<V2Reply>)>;
   enum class Twice { harmful, harmless };
 
-  void ask_raw(EtcdTransport::Request made, Answered done);
   void ask(http::Call call, Twice twice, Ms timeout, Answered done);
   void request(http::Call call, Twice twice, Replied done, Ms timeout = Ms(0));
   void put(const std::string& key, const V2Form& form, Twice twice, Replied done);
@@ -107,7 +104,7 @@ class EtcdLegacyDriver {
   std::string folder_;
   LegacyMember member_;
   LegacySettings settings_;
-  std::set<std::uint64_t> calls_;
+  EtcdCalls calls_;
   CallbackScope round_calls_;  // of the join or the round under way
   Done<std::optional<LegacyState>> join_done_;
   std::optional<LegacyState> round_;  // that we are in, as it became final

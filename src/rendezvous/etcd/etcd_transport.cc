@@ -185,4 +185,26 @@ void EtcdTransport::finish(std::uint64_t id, Result<http::Answer> result) {
   node.mapped()->done(std::move(result));
 }
 
+EtcdCalls::~EtcdCalls() {
+  for (const std::uint64_t id : under_way_)
+    etcd_.forget(id);
+}
+
+std::uint64_t EtcdCalls::ask(EtcdTransport::Request request, EtcdTransport::Done done) {
+  const auto own =
+      std::make_shared<std::uint64_t>(0);  // known only when the transport has the call
+  *own = etcd_.ask(std::move(request),
+                   [this, own, done = std::move(done)](Result<http::Answer> answer) {
+                     under_way_.erase(*own);
+                     done(std::move(answer));
+                   });
+  under_way_.insert(*own);
+  return *own;
+}
+
+void EtcdCalls::forget(std::uint64_t id) {
+  under_way_.erase(id);
+  etcd_.forget(id);
+}
+
 }  // namespace lockstep::rendezvous::etcd

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,23 @@ class EtcdTransport {
   std::uint64_t next_id_ = 1;
   std::string trouble_;
   std::function<void()> on_move_;
+};
+
+// The calls of one owner: destroying this ends them, and no callback comes.
+class EtcdCalls {
+ public:
+  // The transport must outlive it.
+  explicit EtcdCalls(EtcdTransport& etcd) : etcd_(etcd) {}
+  ~EtcdCalls();
+  EtcdCalls(const EtcdCalls&) = delete;
+  EtcdCalls& operator=(const EtcdCalls&) = delete;
+
+  std::uint64_t ask(EtcdTransport::Request request, EtcdTransport::Done done);
+  void forget(std::uint64_t id);
+
+ private:
+  EtcdTransport& etcd_;
+  std::set<std::uint64_t> under_way_;
 };
 
 }  // namespace lockstep::rendezvous::etcd

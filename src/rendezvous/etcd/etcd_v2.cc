@@ -20,22 +20,12 @@ dynamic::StateStore::Stored stored(const V2Reply& reply, bool written) {
 }  // namespace
 
 EtcdV2State::EtcdV2State(EtcdTransport& etcd, const std::string& run_id)
-    : etcd_(etcd), key_(std::string(kPrefix) + run_id) {}
+    : key_(std::string(kPrefix) + run_id), calls_(etcd) {}
 
-EtcdV2State::~EtcdV2State() {
-  for (const auto& [own, theirs] : calls_)
-    etcd_.forget(theirs);
-}
-
-std::uint64_t EtcdV2State::ask(EtcdTransport::Request request,
-                               std::function<void(Result<V2Reply>)> done) {
-  const std::uint64_t own = next_++;
-  calls_[own] =
-      etcd_.ask(std::move(request), [this, own, done = std::move(done)](Result<http::Answer> got) {
-        calls_.erase(own);
-        done(got ? parse_v2_reply(*got) : tl::make_unexpected(std::move(got).error()));
-      });
-  return own;
+void EtcdV2State::ask(EtcdTransport::Request request, std::function<void(Result<V2Reply>)> done) {
+  calls_.ask(std::move(request), [done = std::move(done)](Result<http::Answer> got) {
+    done(got ? parse_v2_reply(*got) : tl::make_unexpected(std::move(got).error()));
+  });
 }
 
 void EtcdV2State::read(Done<Stored> done) {

@@ -25,18 +25,15 @@ class EtcdV2State : public dynamic::StateStore {
  public:
   // The transport must outlive it.
   EtcdV2State(EtcdTransport& etcd, const std::string& run_id);
-  ~EtcdV2State() override;
 
   void read(Done<Stored> done) override;
   void write(const Stored& before, const std::string& text, Done<Stored> done) override;
 
  private:
-  std::uint64_t ask(EtcdTransport::Request request, std::function<void(Result<V2Reply>)> done);
+  void ask(EtcdTransport::Request request, std::function<void(Result<V2Reply>)> done);
 
-  EtcdTransport& etcd_;
   std::string key_;
-  std::map<std::uint64_t, std::uint64_t> calls_;  // under way: own number to the transport's
-  std::uint64_t next_ = 0;
+  EtcdCalls calls_;
 };
 
 // Keys under /torch/elastic/store/, coded in base64 like their values. They never go away.
@@ -60,7 +57,7 @@ class EtcdV2Store : public KeyValue {
   struct Core;
 
  private:
-  std::shared_ptr<Core> core_;
+  std::unique_ptr<Core> core_;
 };
 
 }  // namespace lockstep::rendezvous::etcd

@@ -1,5 +1,6 @@
 // EtcdV2Store. Short requests go one after the other, so that they take effect in order; each wait
 // has a long poll of its own.
+#include "base/callback_scope.h"
 #include "base/text.h"
 #include "codec/base64.h"
 #include "rendezvous/etcd/etcd_v2.h"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <random>
-#include <set>
 #include <utility>
 
 namespace lockstep::rendezvous::etcd {
@@ -20,6 +20,7 @@ using Reply = std::function<void(Result<V2Reply>)>;
 // A member cut off from the others would never end a long poll.
 constexpr milliseconds kPoll(10'000);
 constexpr milliseconds kRetry(500);
+constexpr milliseconds kSoon(10);
 
 Result<std::string> decoded(const V2Reply& reply) {
   auto value = codec::base64_decode(reply.value);
@@ -36,31 +37,17 @@ milliseconds short_while() {
 }  // namespace
 
 struct EtcdV2Store::Core {
-  Core(EtcdTransport& transport, std::string before) : etcd(transport), prefix(std::move(before)) {
+  Core(EtcdTransport& transport, std::string before)
+      : etcd(transport), prefix(std::move(before)), calls(transport) {
     if (!prefix.ends_with('/')) prefix += '/';
   }
-  ~Core() {
-    for (const std::uint64_t id : calls)
-      etcd.forget(id);
-  }
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
 
   std::string path(std::string_view key) const { return prefix + codec::base64_encode(key); }
 
   std::uint64_t ask(EtcdTransport::Request request, Reply done) {
-    auto own = std::make_shared<std::uint64_t>(0);
-    *own =
-        etcd.ask(std::move(request), [this, own, done = std::move(done)](Result<http::Answer> got) {
-          calls.erase(*own);
-          done(got ? parse_v2_reply(*got) : tl::make_unexpected(std::move(got).error()));
-        });
-    calls.insert(*own);
-    return *own;
-  }
-  void forget(std::uint64_t id) {
-    etcd.forget(id);
-    calls.erase(id);
+    return calls.ask(std::move(request), [done = std::move(done)](Result<http::Answer> got) {
+      done(got ? parse_v2_reply(*got) : tl::make_unexpected(std::move(got).error()));
+    });
   }
 
   std::uint64_t get(const std::string& path_of, milliseconds timeout, Reply done) {
@@ -97,12 +84,13 @@ struct EtcdV2Store::Core {
 
   EtcdTransport& etcd;
   std::string prefix;
-  std::set<std::uint64_t> calls;
+  EtcdCalls calls;
   std::deque<std::function<void()>> jobs;  // the first one is under way
   std::unique_ptr<io::Timer> pause;
   struct Waiting;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waits;
   std::uint64_t next_wait = 0;
+  CallbackScope scope;
 };
 
 // Until all keys of a list exist, one after the other.
@@ -121,7 +109,7 @@ struct EtcdV2Store::Core::Waiting {
     retry.start({}, [this] { look(); });
   }
   ~Waiting() {
-    if (call != 0) core.forget(call);
+    if (call != 0) core.calls.forget(call);
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
@@ -149,9 +137,9 @@ struct EtcdV2Store::Core::Waiting {
     request.timeout = request.attempt = left(kPoll);
     call = core.ask(std::move(request), [this](Result<V2Reply> got) {
       call = 0;
-      // Too many events have passed, the poll took its time, the server ended it: look again.
-      if (!got || got->error != 0 || got->gone)
-        return look_later(got ? milliseconds(0) : milliseconds(10));
+      // Too many events have passed, the poll took its time, or the server ended it. Whatever it
+      // says, it must not be asked without a pause.
+      if (!got || got->error != 0 || got->gone) return look_later(kSoon);
       take(*got);
     });
   }
@@ -184,7 +172,7 @@ struct EtcdV2Store::Core::Waiting {
   }
 
   void finish(Result<Keys> result) {
-    if (call != 0) core.forget(std::exchange(call, 0));
+    if (call != 0) core.calls.forget(std::exchange(call, 0));
     const auto own = core.waits.extract(id);
     done(std::move(result));
   }
@@ -203,7 +191,7 @@ struct EtcdV2Store::Core::Waiting {
 };
 
 EtcdV2Store::EtcdV2Store(EtcdTransport& etcd, std::string prefix)
-    : core_(std::make_shared<Core>(etcd, std::move(prefix))) {}
+    : core_(std::make_unique<Core>(etcd, std::move(prefix))) {}
 
 EtcdV2Store::~EtcdV2Store() = default;
 
@@ -328,15 +316,16 @@ namespace {
 
 class RealWatch : public KeyValue::Watch {
  public:
-  RealWatch(std::weak_ptr<EtcdV2Store::Core> core, std::uint64_t id)
-      : core_(std::move(core)), id_(id) {}
+  RealWatch(EtcdV2Store::Core& core, std::uint64_t id)
+      : core_(core), id_(id), store_(core.scope.witness()) {}
   ~RealWatch() override {
-    if (const auto core = core_.lock()) core->waits.erase(id_);
+    if (!store_.gone()) core_.waits.erase(id_);
   }
 
  private:
-  std::weak_ptr<EtcdV2Store::Core> core_;
+  EtcdV2Store::Core& core_;
   std::uint64_t id_;
+  CallbackScope::Witness store_;
 };
 
 }  // namespace
@@ -349,7 +338,7 @@ std::unique_ptr<KeyValue::Watch> EtcdV2Store::watch(std::string_view key,
   };
   core_->waits.emplace(id, std::make_unique<Core::Waiting>(*core_, id, Keys{std::string(key)},
                                                            std::nullopt, std::move(then)));
-  return std::make_unique<RealWatch>(core_, id);
+  return std::make_unique<RealWatch>(*core_, id);
 }
 
 void EtcdV2Store::forget_waits() {

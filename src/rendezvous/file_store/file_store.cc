@@ -161,7 +161,7 @@ void FileStore::wait(const Keys& keys, Ms timeout, Done<void> done) {
 
 void FileStore::forget_waits() {
   waiting_.clear();
-  ++forgotten_;
+  wait_calls_.drop();
 }
 
 std::unique_ptr<KeyValue::Watch> FileStore::watch(std::string_view key,

@@ -112,7 +112,6 @@ class FileStore final : public KeyValue {
   FileStoreReader reader_;
   std::deque<Request> requests_;
   std::list<Waiting> waiting_;
-  int forgotten_ = 0;  // times that all waits were
   std::vector<std::weak_ptr<Watched>> watched_;
   io::Timer timer_;
   int refusals_ = 0;  // of the lock, one after the other
@@ -122,6 +121,7 @@ class FileStore final : public KeyValue {
   std::optional<Error> lost_;
   std::function<void(const Error&)> on_loss_;
   CallbackScope calls_;
+  CallbackScope wait_calls_;  // dropped when all waits are taken back
 };
 
 }  // namespace lockstep::rendezvous::file_store

@@ -162,10 +162,8 @@ void FileStore::meet(std::vector<Answer>& answers) {
 
 // Unless it is taken back meanwhile.
 FileStore::Answer FileStore::answer_of(Waiting& waiting, Result<Keys> result) const {
-  return
-      [this, forgotten = forgotten_, done = std::move(waiting.done), result = std::move(result)] {
-        if (forgotten == forgotten_) done(result);
-      };
+  return wait_calls_(
+      [done = std::move(waiting.done), result = std::move(result)] { done(result); });
 }
 
 void FileStore::expire(std::vector<Answer>& answers) {
