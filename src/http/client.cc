@@ -31,7 +31,7 @@ struct Client::Pool {
     return stream;
   }
 
-  // Whatever happens on a connection nobody uses is its end.
+  // Anything that happens on a connection that nobody uses ends it.
   void keep(std::unique_ptr<Stream> stream) {
     if (idle.size() >= kKept) return;
     Stream* raw = stream.get();
@@ -90,7 +90,7 @@ class RealExchange : public Exchange {
   void dial() {
     const Origin& to = pool_->origin;
     io::DialRules rules;
-    // So that the connection's own error comes before the call's: it knows more.
+    // Connecting gives up a little before the call does, because its error says more.
     rules.patience = until_ - io::Clock::now() - milliseconds(5);
     rules.once = true;
     dial_ = std::make_unique<io::Dialer>(
@@ -153,7 +153,7 @@ class RealExchange : public Exchange {
     finish({});
   }
 
-  // The head is there. True: the exchange is gone.
+  // Tells of the head. True: the exchange is gone.
   bool bad_head(const CallbackScope::Witness& here) {
     if (parser_.state() == ResponseParser::State::bad) return false;  // told further below
     if (!whole_) timer_.cancel();

@@ -97,7 +97,7 @@ TEST_F(HttpClient, KeepsConnections) {
   EXPECT_EQ(server_->accepted(), 2);
 }
 
-// What comes unasked on a kept connection would be taken for the next answer.
+// Bytes that come unasked on a kept connection must not be taken for the next answer.
 TEST_F(HttpClient, DropsConnectionsThatSpeakUnasked) {
   serve([](const std::string&) { return Say{ok("yes") + ok("again")}; });
   ASSERT_TRUE(ask());
@@ -127,7 +127,7 @@ TEST_F(HttpClient, RepeatsOnlyWhatMayBe) {
 }
 
 TEST_F(HttpClient, ClearErrors) {
-  EXPECT_EQ(error_of("220 smtp\r\n"), "no HTTP: '220 smtp'");
+  EXPECT_EQ(error_of("220 smtp\r\n"), "this is no HTTP: '220 smtp'");
   EXPECT_EQ(error_of(""), "the connection was closed before an answer came");
   EXPECT_EQ(error_of("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"),
             "the connection was closed in the middle of the answer");

@@ -115,7 +115,7 @@ void ResponseParser::take_status(std::string_view line) {
   const bool version = line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 ");
   const auto status = version ? parse_length(line.substr(9, 3), 10) : std::nullopt;
   if (!status || *status < 100 || (line.size() > 12 && line[12] != ' ') || line.size() < 12)
-    return fail_with("no HTTP: " + quoted(line));
+    return fail_with("this is no HTTP: " + quoted(line));
   http_1_0_ = line[7] == '0';
   head_.status = static_cast<int>(*status);
   part_ = Part::fields;
@@ -124,7 +124,7 @@ void ResponseParser::take_status(std::string_view line) {
 void ResponseParser::take_field(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon)))
-    return fail_with("no header field: " + quoted(line));
+    return fail_with("this is no header field: " + quoted(line));
   const std::string_view value = strip(line.substr(colon + 1));
   if (std::any_of(value.begin(), value.end(), [](char c) { return is_control(c) && c != '\t'; }))
     return fail_with("control bytes in a header field: " + quoted(line));
@@ -134,7 +134,7 @@ void ResponseParser::take_field(std::string_view line) {
 void ResponseParser::take_chunk_size(std::string_view line) {
   const std::string_view digits = strip(line.substr(0, line.find(';')));
   const auto size = parse_length(digits, 16);
-  if (!size) return fail_with("no chunk size: " + quoted(line));
+  if (!size) return fail_with("this is no chunk size: " + quoted(line));
   left_ = *size;
   part_ = left_ > 0 ? Part::chunk : Part::trailers;
 }

@@ -89,11 +89,12 @@ TEST(ResponseParser, Fields) {
 }
 
 TEST(ResponseParser, Garbage) {
-  EXPECT_EQ(parse("SSH-2.0-OpenSSH\r\n").error, "no HTTP: 'SSH-2.0-OpenSSH'");
+  EXPECT_EQ(parse("SSH-2.0-OpenSSH\r\n").error, "this is no HTTP: 'SSH-2.0-OpenSSH'");
   EXPECT_EQ(parse("HTTP/1.1 20x OK\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/2.0 200 OK\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 101 Switching\r\n\r\n").state, Answered::bad);
-  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nnothing\r\n\r\n").error, "no header field: 'nothing'");
+  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nnothing\r\n\r\n").error,
+            "this is no header field: 'nothing'");
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nA: b\x01\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n").state,
@@ -103,7 +104,7 @@ TEST(ResponseParser, Garbage) {
       Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n").state, Answered::bad);
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-  EXPECT_EQ(parse(chunked + "zz\r\n").error, "no chunk size: 'zz'");
+  EXPECT_EQ(parse(chunked + "zz\r\n").error, "this is no chunk size: 'zz'");
   EXPECT_EQ(parse(chunked + "ffffffffffffffffff\r\n").state, Answered::bad);
   EXPECT_EQ(parse(chunked + "1\r\nab\r\n").error, "a chunk is longer than it says");
 }

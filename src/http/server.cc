@@ -12,7 +12,6 @@
 #include <utility>
 
 namespace lockstep::http {
-namespace {}  // namespace
 
 // Reads a request, writes the answer, then discards what still comes until the peer closes: closing
 // with unread bytes would reset the connection and could lose the answer on its way.

@@ -100,8 +100,8 @@ void EtcdLegacy::agree(const LegacyState& state, const Done<std::optional<Round>
   });
 }
 
-// Beside torchrun's agents a free port: with this backend their workers expect rank 0 to open the
-// store by itself.
+// Beside torchrun's agents this node only finds a free port: with this backend their workers expect
+// rank 0 to open the store by itself.
 Result<StorePlace> EtcdLegacy::offer_place() {
   if (round_->all_ours()) return offer_store_(node_address_);
   LOCKSTEP_TRY_ASSIGN(const auto free, io::open_listener("", 0, 1));
@@ -130,7 +130,8 @@ void EtcdLegacy::on_watched(const EtcdLegacyDriver::Watched& watched) {
     return shared_.interrupt(Interruption::Kind::rejoin,
                              watched.gone.empty() ? "the other nodes have dissolved the round"
                                                   : gone_text(watched.gone));
-  // A full round of ours has no use for them; torchrun's agents start again all the same.
+  // A full round of Lockstep's agents has no use for nodes that wait; torchrun's agents start again
+  // all the same.
   const bool useless = round_->all_ours() && round_->participants >= settings_.rules.max_nodes;
   if (same && state->waiting > 0 && !useless)
     return shared_.interrupt(Interruption::Kind::rejoin,
@@ -166,7 +167,7 @@ void EtcdLegacy::tell_failure(const std::string& line, bool final) {
   shared_.tell_failure(line, final);
 }
 
-// The others see the lease gone.
+// The others notice that the lease is gone.
 void EtcdLegacy::tell_stop() {
   if (driver_ && shared_.stop()) driver_->drop_lease([](const Result<void>&) {});
 }

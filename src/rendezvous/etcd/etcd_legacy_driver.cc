@@ -18,8 +18,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestPoll{10'000};  // an event may be missed, a member cut off
 constexpr milliseconds kPause{500};
 constexpr milliseconds kNotice{3000};
+constexpr std::int64_t kMostRounds = 1'000'000'000'000'000;
 
-// Two that write at once must not meet again.
+// Two nodes that write at once should not collide again.
 milliseconds short_pause() {
   static std::minstd_rand random{std::random_device{}()};
   return milliseconds(1 + random() % 30);
@@ -77,7 +78,7 @@ void EtcdLegacyDriver::open(const Done<void>& done) {
   make_folders(0, done);
 }
 
-// Each exists already, or is made; the run's goes away by itself when nobody keeps it.
+// Each folder exists already or is made; that of the run expires when nobody keeps it.
 void EtcdLegacyDriver::make_folders(std::size_t next, const Done<void>& done) {
   const std::vector<std::pair<std::string, V2Form>> all = {
       {folder_, {{"dir", "true"}, {"prevExist", "false"}, {"ttl", seconds_text(kLegacyRunTtl)}}},
@@ -110,7 +111,8 @@ void EtcdLegacyDriver::join(Done<std::optional<LegacyState>> done) {
   last_error_.reset();
   round_.reset();
   member_.begin(io::Clock::now());
-  // It runs out by itself: ended before others have seen why, it would look like our death.
+  // The lease runs out by itself: if it ended before the others have seen why, it would look like
+  // the death of this node.
   lease_timer_.cancel();
   lease_.clear();
   look_later({});
@@ -193,7 +195,7 @@ Error EtcdLegacyDriver::too_late() const {
   return {Errc::timeout, std::move(text), {}, 0};
 }
 
-// Set up in four steps. Whoever dies in between leaves a state that ends by itself.
+// A round is set up in four steps. If the node dies in between, the state that it leaves expires.
 void EtcdLegacyDriver::create() {
   put_state({}, kLegacySetupTtl, {{"prevExist", "false"}},
             round_calls_([this](const Result<V2Reply>& reply) {
@@ -205,20 +207,21 @@ void EtcdLegacyDriver::create() {
 
 void EtcdLegacyDriver::count_up() {
   const std::string counter = key("version_counter");
-  request(v2_get(counter, "quorum=true"), Twice::harmless,
-          round_calls_([this, counter](const Result<V2Reply>& reply) {
-            if (!reply) return trouble(reply.error());
-            const auto number = parse_int(reply->value);
-            if (reply->error != 0 || !number || *number < 0)
-              return finish(fail(Errc::corrupt, fmt::format("{} counts nothing: '{}'", counter,
-                                                            printable(reply->value))));
-            const std::string version = std::to_string(*number + 1);
-            put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
-                round_calls_([this, version](const Result<V2Reply>& counted) {
-                  if (!counted || counted->error != 0) return look_later(kPause);
-                  offer(version);
-                }));
-          }));
+  request(
+      v2_get(counter, "quorum=true"), Twice::harmless,
+      round_calls_([this, counter](const Result<V2Reply>& reply) {
+        if (!reply) return trouble(reply.error());
+        const auto number = parse_int(reply->value);
+        if (reply->error != 0 || !number || *number < 0 || *number >= kMostRounds)
+          return finish(fail(Errc::corrupt, fmt::format("the key {} in etcd holds no number: '{}'",
+                                                        counter, printable(reply->value))));
+        const std::string version = std::to_string(*number + 1);
+        put(counter, {{"value", version}, {"prevValue", reply->value}}, Twice::harmful,
+            round_calls_([this, version](const Result<V2Reply>& counted) {
+              if (!counted || counted->error != 0) return look_later(kPause);
+              offer(version);
+            }));
+      }));
 }
 
 void EtcdLegacyDriver::offer(const std::string& version) {
@@ -300,7 +303,7 @@ void EtcdLegacyDriver::await_change(const std::string& at, bool below,
   calls_.ask(
       std::move(made),
       round_calls_([this, then, since = io::Clock::now()](const Result<http::Answer>& answer) {
-        // A server that ends it at once must not be asked again at once.
+        // A server that ends a poll at once is asked again only after a pause.
         if (answer || io::Clock::now() - since > kPause) return then();
         turn_.start(kPause, then);
       }));

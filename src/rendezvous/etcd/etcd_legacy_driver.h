@@ -51,7 +51,7 @@ class EtcdLegacyDriver {
 
   // From a finished join on, until the next one or the end.
   void on_watched(std::function<void(const Watched&)> fn) { on_watched_ = std::move(fn); }
-  // Nothing was heard of etcd for longer than leases live. Once.
+  // Called once, when nothing was heard of etcd for longer than leases live.
   void on_outage(std::function<void(const Error&)> fn) { on_outage_ = std::move(fn); }
 
   std::size_t rank() const { return member_.rank(); }

@@ -17,7 +17,7 @@ using Status = LegacyState::Status;
 constexpr std::chrono::seconds kRefresh{5};  // of the round's TTL, during the last call
 // A round that is being set up or confirmed moves on or expires; nobody hangs on to it.
 constexpr std::chrono::seconds kPassing{1};
-// For nodes that stop their workers first.
+// For nodes that have to stop their workers before they join again.
 constexpr std::chrono::seconds kPatience{40};
 
 }  // namespace
@@ -86,7 +86,7 @@ void LegacyMember::took_effect() {
   announced_ = announced_after_;
 }
 
-// An answer that got lost is no reason to join twice.
+// If the answer to its own write was lost, a node sees in the state that it has joined already.
 void LegacyMember::recognise(const LegacyState& seen) {
   const auto own = std::find_if(seen.agents.begin(), seen.agents.end(),
                                 [this](const auto& entry) { return entry.second == self_; });
@@ -109,7 +109,7 @@ LegacyStep LegacyMember::at_joinable(const LegacyState& seen, TimePoint now) {
     }
     return responsible_ ? last_call(seen, now) : watch(deadline_);
   }
-  // Others allow more nodes than we do.
+  // The other nodes allow more nodes than this one.
   if (seen.participants >= rules_.max_nodes) return watch(now + kPassing);
   return join(seen);
 }
@@ -166,11 +166,11 @@ LegacyStep LegacyMember::at_final(const LegacyState& seen, TimePoint now) {
     return {.kind = Kind::done, .state = seen};
   }
   const bool was_ours = seen.version == left_;
-  // Back from a round: torchrun's agents must see that somebody waits, or they go on in it. Ours
-  // see that it is gone.
+  // This node comes back from that round. Lockstep's agents see that the round is gone; torchrun's
+  // go on in it unless they see that somebody waits.
   if (was_ours && seen.all_ours()) return {.kind = Kind::destroy, .state = seen};
   const bool full = seen.participants >= rules_.max_nodes;
-  // Announced to a full round torchrun's agents would stop their workers for nobody.
+  // If a spare told a full round that it waits, torchrun's agents would stop their workers in vain.
   spare_ = full && !was_ours;
   if (spare_) {
     deadline_ = now + rules_.join_timeout;  // its time to join comes later

@@ -89,7 +89,7 @@ class LegacyMember {
   LegacyState::Agent self_;
   std::string folder_;
   TimePoint deadline_;
-  TimePoint last_call_;  // after it, who is responsible freezes the round
+  TimePoint last_call_;  // after it the responsible node freezes the round
   TimePoint refresh_;
   Phase phase_ = Phase::outside;
   Phase phase_after_ = Phase::outside;  // the last step, if it takes effect
@@ -105,7 +105,7 @@ class LegacyMember {
   TimePoint patience_;                    // for them to join again
 };
 
-// Ranks of the confirmed whose lease is not among the keys.
+// The ranks that have confirmed and whose lease is not among the keys.
 std::vector<std::size_t> missing_leases(const LegacyState& state,
                                         const std::vector<std::string>& keys);
 

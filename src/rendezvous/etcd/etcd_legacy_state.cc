@@ -33,7 +33,7 @@ std::optional<Status> status_of(const json& value) {
   return std::nullopt;
 }
 
-// Takes the member out.
+// Removes the member from the object and returns it.
 json take(json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) return nullptr;
@@ -65,7 +65,7 @@ bool is_short(const json& value) {
   return value.is_string() && value.get_ref<const std::string&>().size() <= kLongestName;
 }
 
-// What does not fit is left out: it is only ours.
+// Lockstep's agents wrote this for themselves, so what makes no sense is left out.
 void read_agents(const json& value, LegacyState& state) {
   if (!value.is_object()) return;
   for (const auto& [rank, agent] : value.items()) {
@@ -90,7 +90,7 @@ Result<LegacyState> decode_legacy_state(std::string_view text) {
   const json participants = take(object, "participants");
   if (is_version(version)) state.version = version;
   if (participants.is_array()) state.participants = participants.size();
-  // Only the rounds themselves must have both.
+  // Only a state that is a round must have both.
   const bool round = state.status != Status::setup && state.status != Status::closed;
   if (round && (state.version.empty() || !participants.is_array())) return nonsense(text);
   if (state.participants > kMostNodes) return nonsense(text);

@@ -1,4 +1,5 @@
-// During a round: the own lease is kept, those of the others are looked at, and the state.
+// What goes on during a round: keeping the own lease, and looking at the state and at the leases of
+// the others.
 #include "rendezvous/etcd/etcd_json.h"
 #include "rendezvous/etcd/etcd_legacy_driver.h"
 
@@ -56,7 +57,7 @@ void EtcdLegacyDriver::tick() {
   request(v2_get(key("active_version"), "quorum=true"), Twice::harmless,
           round_calls_([this](const Result<V2Reply>& reply) {
             if (!reply) return missed(reply.error());
-            if (!take_seen(*reply)) seen_.reset();  // nonsense is none of ours
+            if (!take_seen(*reply)) seen_.reset();  // what makes no sense is not our round
             list_leases(member_.version(),
                         round_calls_([this](const Result<std::vector<std::string>>& leases) {
                           if (!leases) return missed(leases.error());
@@ -71,7 +72,7 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
   Watched watched{.state = seen_, .gone = {}};
   if (round_) watched.gone = missing_leases(*round_, leases);
   const bool same = seen_ && seen_->version == member_.version();
-  // We were away for longer than it lives, and nobody has minded.
+  // This node was away for longer than its lease lives, and nobody has noticed.
   if (std::erase(watched.gone, member_.rank()) > 0 && !lease_.empty() && same)
     request(
         v2_put(lease_, {{"value", ""}, {"ttl", std::to_string(kLegacyLeaseTtl.count())}}),
@@ -80,7 +81,8 @@ void EtcdLegacyDriver::tell_watched(const std::vector<std::string>& leases) {
   if (const auto tell = on_watched_) tell(watched);
 }
 
-// Not heard of etcd: the workers go on for as long as others would take us to be alive.
+// etcd has not answered: the workers go on for as long as the others would take this node to be
+// alive.
 void EtcdLegacyDriver::missed(const Error& error) {
   const auto now = io::Clock::now();
   if (!outage_since_) outage_since_ = now;

@@ -32,7 +32,7 @@ bool not_now(const http::Answer& answer) {
   }
 }
 
-// For people who wait and see the place anyway.
+// People who wait are told the place anyway, so that the request would only repeat it.
 std::string without_request(const std::string& message, const http::Call& call,
                             const http::Client& asked) {
   const std::string request =
@@ -55,7 +55,7 @@ struct EtcdTransport::Operation {
   http::Client* asked = nullptr;
   std::size_t failures = 0;
   milliseconds pause = kFirstPause;
-  bool cut_short = false;  // the attempt had less time than others: what it says is worth less
+  bool cut_short = false;  // the attempt had less time than others, so its timeout says less
   std::vector<std::pair<http::Client*, Error>> errors;  // the last one of each endpoint
 
   void note(Error error) {
@@ -152,11 +152,11 @@ void EtcdTransport::answered(std::uint64_t id, Result<http::Answer> answer) {
          operation.request.repeatable);
 }
 
-// An attempt came to nothing: on to the next endpoint, if that is right and there is time.
+// An attempt has failed: the next endpoint is asked, if that is right and there is time.
 void EtcdTransport::failed(std::uint64_t id, Error error, bool may_repeat) {
   Operation& operation = *operations_.at(id);
   ++operation.failures;
-  // A long poll that may not be repeated just had nothing to tell.
+  // A long poll that timed out just had nothing to tell.
   if (may_repeat || error.code != Errc::timeout)
     trouble_ = without_request(error.message, operation.request.call, *operation.asked);
   operation.note(std::move(error));

@@ -28,7 +28,7 @@ class EtcdTransport {
   using Done = std::function<void(Result<http::Answer>)>;
 
   struct Request {
-    http::Call call;          // its timeout and repeatable are the transport's affair
+    http::Call call;          // the transport sets its timeout and repeatable
     bool repeatable = false;  // doing it twice does no harm
     Ms timeout{0};            // all attempts together; 0: as EtcdAccess has it
     Ms attempt{0};            // one attempt; 0: likewise
@@ -39,19 +39,19 @@ class EtcdTransport {
   EtcdTransport(const EtcdTransport&) = delete;
   EtcdTransport& operator=(const EtcdTransport&) = delete;
 
-  // An answer of any status but those that mean "not now" (no leader, an overload). What may have
-  // been done already is done again only if it is repeatable. The id is for forget().
+  // `done` gets an answer of any status but those that mean "not now" (no leader, an overload). A
+  // call that may have taken effect is made again only if it is repeatable. The id is for forget().
   std::uint64_t ask(Request request, Done done);
   void forget(std::uint64_t id);
 
-  // For streams, which find their own way: the endpoint of this moment, and on to the next one.
+  // Streams choose their endpoint themselves: this is the current one, leave() goes on to the next.
   http::Client& endpoint() { return *clients_[current_]; }
   void leave(const http::Client& endpoint);
   // The endpoint has changed: streams at the old one may hang.
   void on_move(std::function<void()> fn) { on_move_ = std::move(fn); }
   io::Loop& loop() { return loop_; }
   std::string endpoints() const;  // for people
-  // Why the last attempt at any endpoint came to nothing; empty: it did not, or none was made.
+  // Why the last attempt at any endpoint failed; empty: it did not, or none was made.
   const std::string& trouble() const { return trouble_; }
 
  private:

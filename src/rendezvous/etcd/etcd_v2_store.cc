@@ -28,7 +28,7 @@ Result<std::string> decoded(const V2Reply& reply) {
   return value;
 }
 
-// Two that add at once must not meet again.
+// Two nodes that add at once should not collide again.
 milliseconds short_while() {
   static std::minstd_rand random{std::random_device{}()};
   return milliseconds(1 + random() % 20);
@@ -93,7 +93,7 @@ struct EtcdV2Store::Core {
   CallbackScope scope;
 };
 
-// Until all keys of a list exist, one after the other.
+// A wait until all keys of a list exist; it looks for one after the other.
 struct EtcdV2Store::Core::Waiting {
   Waiting(Core& owner, std::uint64_t own, Keys wanted, std::optional<milliseconds> time,
           Done<Keys> then)
@@ -232,7 +232,7 @@ void EtcdV2Store::add(std::string_view key, std::int64_t delta, Done<std::int64_
   });
 }
 
-// As the first one; else upon what is there.
+// Creates the key, or adds to what is there.
 void EtcdV2Store::Core::add(const std::string& path_of, std::int64_t delta,
                             Done<std::int64_t> done) {
   const V2Form form{{"value", codec::base64_encode(std::to_string(delta))}, {"prevExist", "false"}};

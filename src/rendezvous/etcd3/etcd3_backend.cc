@@ -18,8 +18,8 @@ namespace {
 constexpr std::chrono::milliseconds kPermitRetry(200);
 constexpr std::chrono::seconds kClosingPatience(2);
 
-// With an elected host a port where nobody listens is no end: another node may take over, and the
-// members wait for it as long as they wait for nodes.
+// Where the host is elected, a port on which nobody listens does not end the job: another node may
+// take over, and the members wait for it as long as they would wait for nodes.
 hub::HubMemberSettings patient(hub::HubMemberSettings settings) {
   settings.rules.lost_patience = settings.rules.join_timeout;
   return settings;
@@ -82,7 +82,7 @@ void Etcd3Backend::campaign(std::chrono::milliseconds patience) {
 }
 
 void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
-  // A second lease was refused, too: what was lost first says more.
+  // A second lease was refused too; the error that cost the first one says more.
   if (!facts && lost_) return give_up(*lost_);
   if (!facts) return fail_open(std::move(facts).error());
   lost_.reset();
@@ -176,8 +176,8 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   return settings;
 }
 
-// Writes the round's number to etcd, which etcd accepts only from the leader. Where this node leads
-// no longer nothing is answered: the election tells on_deposed() or on_lost().
+// Writes the round's number to etcd, which etcd accepts only from the leader. If this node leads no
+// longer, nothing is answered, because the election then calls on_deposed() or on_lost().
 void Etcd3Backend::permit(std::function<void(Status)> answer) {
   election_->store_facts(facts_, [this, answer = std::move(answer)](Result<void> stored) {
     if (stored) return answer({});

@@ -109,7 +109,7 @@ TEST_F(Etcd3BackendTest, ALeaseThatIsRefusedOrNone) {
     const char* words;
   } rows[] = {
       {FakeEtcd::reply(429, R"({"code":8,"message":"too many requests"})"), "too many requests"},
-      {FakeEtcd::reply(200, R"({"ID":"0","TTL":"0"})"), "grants a lease that is none"},
+      {FakeEtcd::reply(200, R"({"ID":"0","TTL":"0"})"), "a lease without an id or a duration"},
       {FakeEtcd::reply(200, "{\"ID\":"), "etcd at"},
       {FakeEtcd::reply(200, "<html>"), "etcd at"},
       {FakeEtcd::silence(), "no answer within 200 ms"},

@@ -27,7 +27,8 @@ Errc code_of_grpc(int code) {
   }
 }
 
-// The token is unknown (its time is up, etcd has restarted), or older than a change of rights.
+// etcd does not know the token any more (it has expired, etcd was restarted), or rights have
+// changed since it was made.
 bool wants_new_token(const Etcd3Refusal& refusal) {
   return refusal.code == kGrpcUnauthenticated ||
          refusal.message.find("revision of auth store is old") != std::string::npos ||
@@ -56,7 +57,7 @@ Etcd3Client::Etcd3Client(std::unique_ptr<etcd::EtcdTransport> transport,
                          const etcd::EtcdAccess& access)
     : user_(access.user), password_(access.password), transport_(std::move(transport)) {
   transport_->on_move([this] {
-    const auto watches = watches_;  // moved() changes nothing in it, yet who knows
+    const auto watches = watches_;  // so that nothing that moved() does disturbs the loop
     for (Etcd3Watch* watch : watches)
       watch->moved();
   });

@@ -25,7 +25,7 @@ namespace lockstep::rendezvous::etcd3 {
 
 class Etcd3Watch;
 
-// How long, where it is not what EtcdAccess says.
+// Times that replace those of EtcdAccess; 0: as it has them.
 struct Etcd3Patience {
   std::chrono::milliseconds timeout{0};  // all attempts
   std::chrono::milliseconds attempt{0};  // one endpoint's answer
@@ -77,11 +77,11 @@ class Etcd3Client {
   std::deque<std::function<void(Status)>> want_token_;
   std::set<Etcd3Watch*> watches_;
   CallbackScope calls_;
-  std::unique_ptr<etcd::EtcdTransport> transport_;  // goes first: its callbacks are ours
+  std::unique_ptr<etcd::EtcdTransport> transport_;  // goes first: its callbacks use the rest
 };
 
-// What happens to a key or a range, from a revision on. Goes on at the next endpoint, from the
-// last revision seen, whenever the stream breaks.
+// What happens to a key or a range, from a revision on. Whenever the stream breaks, the watch goes
+// on at the next endpoint, from the last revision seen.
 class Etcd3Watch {
  public:
   struct Handlers {
@@ -89,7 +89,7 @@ class Etcd3Watch {
     // Events between the last ones told and this revision are lost (compacted): look at the keys
     // themselves. The watch goes on from there.
     std::function<void(std::int64_t revision)> gap;
-    // For those who wait and wonder; it goes on trying all the same.
+    // What went wrong, for messages; the watch keeps trying.
     std::function<void(const Error&)> trouble;
   };
 

@@ -43,7 +43,7 @@ struct Etcd3Txn {
   std::vector<Etcd3Op> failure;
 };
 
-// Of any call: revision is the store's when it answered.
+// The answer to any call. revision: the store's at that time.
 struct Etcd3Reply {
   std::int64_t revision = 0;
   std::vector<Etcd3Kv> kvs;  // of a range

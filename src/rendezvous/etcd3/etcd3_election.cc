@@ -160,7 +160,7 @@ void Etcd3Election::start(Done<std::optional<Etcd3Facts>> done) {
   asked();
 }
 
-// Done only while the leader's key is still the one that this node made.
+// A transaction that takes effect only while the leader's key is still the one that this node made.
 Etcd3Txn Etcd3Election::fenced(const std::string& key, const std::string& value,
                                std::int64_t lease) const {
   Etcd3Txn txn;
@@ -202,7 +202,7 @@ void Etcd3Election::close_round(std::int64_t round, const std::string& why, Done
                 }));
 }
 
-// If nobody has written in between; under the lease that they have.
+// Writes only if nobody has written in between, and under the lease that the facts have already.
 void Etcd3Election::close_facts(const Etcd3Facts& facts, const Etcd3Kv& before, Done<void> done) {
   Etcd3Txn txn;
   txn.compare = {{Etcd3Compare::What::mod_revision, facts_key_, before.mod_revision, {}}};

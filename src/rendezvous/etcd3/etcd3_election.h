@@ -2,13 +2,13 @@
 // transaction creates the key
 //   /lockstep/rendezvous/RUN_ID/leader
 // leads, and writes "ADDR:PORT" into it once it can be reached there. The key goes with its lease;
-// all others see that and try again. One key for all, not one a candidate: a node that joins or
-// goes costs the others nothing. The job's facts are in .../facts beside it; they are written only
+// all others see that and try again. All candidates share one key, so a node that joins or goes
+// costs the others nothing. The job's facts are in .../facts beside it; they are written only
 // while the leader's key is still the one that this leader made (its create_revision), so a leader
 // that was cut off can't undo its successor's word. They are kept for a day after the last leader.
 //
-// Etcd3ElectionCore decides; this makes its requests and calls its callbacks. No callback runs
-// inside the call that asks; any callback may destroy the election.
+// Etcd3ElectionCore decides; this class makes its requests and calls its owner's callbacks. No
+// callback runs inside the call that asks; any callback may destroy the election.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -48,13 +48,14 @@ class Etcd3Election {
     std::function<void(const std::optional<Etcd3Facts>&)> on_elected;
     // The leader is gone, and the job over: what it wrote down.
     std::function<void(const Etcd3Facts&)> on_closed;
-    // We led and do no longer; the election goes on.
+    // We led and lead no longer; the election goes on.
     std::function<void()> on_deposed;
-    // etcd has not answered for a third of the lease; all goes on. And: it has again.
+    // etcd has not answered for a third of the lease; the election goes on. on_sure: etcd has
+    // answered again.
     std::function<void(const Error&)> on_unsure;
     std::function<void()> on_sure;
-    // Our lease has run out, or must be taken for it: whoever leads, it is not us. The end of this
-    // election; nothing is called after it.
+    // Our lease has run out, or we must assume so: we do not lead. This is the last call of the
+    // election.
     std::function<void(const Error&)> on_lost;
   };
 
@@ -71,7 +72,8 @@ class Etcd3Election {
   // The leader's: where it can be reached. Errc::canceled: it leads no longer.
   void publish(const StorePlace& place, const Done<void>& done);
   void store_facts(const Etcd3Facts& facts, Done<void> done);
-  // Anybody's, whoever leads: the job has failed in this round, if that is still the last one.
+  // Any node may call this: it writes that the job has failed in this round, if that is still the
+  // last one.
   void close_round(std::int64_t round, const std::string& why, Done<void> done);
   void load_facts(Done<std::optional<Etcd3Facts>> done);
   // Gives up candidacy and lead at once, so that nobody waits for the lease; nothing but `done` is
@@ -82,7 +84,7 @@ class Etcd3Election {
   using Core = Etcd3ElectionCore;
   using Reply = Result<Etcd3Reply>;
 
-  // The core's answer to what came from the loop, and to what was asked for.
+  // Both do what the core has decided: after an event of the loop, and after a call of the owner.
   void happened();
   void asked();
   void arm();

@@ -65,7 +65,7 @@ void Etcd3ElectionCore::start(io::TimePoint now) {
 void Etcd3ElectionCore::granted(Result<Etcd3Reply> reply, io::TimePoint now) {
   if (phase_ == Phase::over) return;
   if (reply && (reply->lease == 0 || reply->ttl <= 0))
-    reply = fail(Errc::corrupt, "etcd grants a lease that is none");
+    reply = fail(Errc::corrupt, "etcd has granted a lease without an id or a duration");
   if (!reply) return lose(within(std::move(reply).error()));
   lease_ = reply->lease;
   ttl_ = std::chrono::seconds(std::min<std::int64_t>(reply->ttl, kLongestLease));
@@ -162,21 +162,22 @@ void Etcd3ElectionCore::look_again(io::TimePoint now) {
   }
 }
 
-// The campaign made the leader's key if nobody had it. Done twice, it finds the key that the first
-// time made.
+// The campaign made the leader's key if nobody had it. If the request was made twice, the second
+// one finds the key that the first has made.
 void Etcd3ElectionCore::campaigned(Result<Etcd3Reply> reply, io::TimePoint now) {
   if (phase_ == Phase::over) return;
   if (std::exchange(standing_, Standing::none) == Standing::asked_too_soon) campaign_at_ = now;
   const bool first = phase_ == Phase::starting;
   if (reply && reply->ranges.size() != 2)
-    reply = fail(Errc::corrupt, "etcd answers a transaction of two parts with others");
+    reply =
+        fail(Errc::corrupt, "etcd's answer to a transaction does not have the two parts asked for");
   if (reply && !reply->succeeded && reply->ranges[0].empty()) {
     campaign_at_ = now + kRetry;  // it says that somebody has the key, and shows none
     return;
   }
   if (!reply) {
     if (first) return lose(within(std::move(reply).error()));
-    // A key that is left alone until the lease ends is no harm; without one it is lost anyway.
+    // Waiting does no harm: a key that this node may have made goes with its lease.
     campaign_at_ = now + kRetry;
     return;
   }
@@ -261,7 +262,7 @@ void Etcd3ElectionCore::end() {
   campaign_at_.reset();
 }
 
-// Only who waits for facts to be written hears anything after it.
+// After it only those who wait for facts to be written are told anything.
 void Etcd3ElectionCore::resign() {
   end();
   std::erase_if(actions_,
@@ -271,7 +272,7 @@ void Etcd3ElectionCore::resign() {
 
 // --- the job's facts ---
 
-// One after the other: a later word must not be overtaken by an earlier one.
+// Facts are written one after the other, so that earlier ones never overwrite later ones.
 std::uint64_t Etcd3ElectionCore::put_facts(std::string text) {
   const std::uint64_t ticket = ++last_ticket_;
   facts_queue_.push_back({ticket, std::move(text)});

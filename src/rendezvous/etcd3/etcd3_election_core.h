@@ -1,4 +1,4 @@
-// Who leads, as a state machine: no requests, no timers, no callbacks. Its driver
+// The election as a state machine: no requests, no timers, no callbacks. Its driver
 // (etcd3_election.h) hands it etcd's answers, what its watch tells and the time; it answers with
 // actions in the order in which they are to be done: requests to make, and things to tell.
 #pragma once

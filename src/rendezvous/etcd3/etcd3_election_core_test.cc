@@ -263,7 +263,9 @@ TEST_F(Etcd3ElectionCoreTest, TheFirstCampaignMustSucceedAndLaterOnesAreTriedAga
 TEST_F(Etcd3ElectionCoreTest, NonsenseIsNamed) {
   core.start(now);
   core.granted(lease(0), now);
-  EXPECT_EQ(done(), "grant, started: rendezvous in etcd (job): etcd grants a lease that is none");
+  EXPECT_EQ(done(),
+            "grant, started: rendezvous in etcd (job): etcd has granted a lease without an id or "
+            "a duration");
   core = Core("job", "etcd at E");
   core.start(now);
   Etcd3Reply none = lease();
@@ -277,7 +279,8 @@ TEST_F(Etcd3ElectionCoreTest, NonsenseIsNamed) {
   core.campaigned(less, now);
   EXPECT_EQ(
       done(),
-      "started: rendezvous in etcd (job): etcd answers a transaction of two parts with others");
+      "started: rendezvous in etcd (job): etcd's answer to a transaction does not have the two "
+      "parts asked for");
 }
 
 // --- the lease ---

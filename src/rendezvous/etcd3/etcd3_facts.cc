@@ -14,7 +14,7 @@ bool is_rank(const Json& json) {
   return json.is_number_unsigned() && json.get<std::uint64_t>() < kMostRanks;
 }
 
-// Whatever else stands there is left out: it only helps who takes over.
+// These members only help the node that takes over, so what makes no sense is left out.
 void read_helpful(const Json& json, Etcd3Facts& facts) {
   const auto why = json.find("why");
   if (why != json.end() && why->is_string()) facts.why = printable(why->get<std::string>(), 500);

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
-constexpr milliseconds kPatience(2000);  // for the first word of a stream
+constexpr milliseconds kPatience(2000);  // with the head of a stream
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void Etcd3Watch::open() {
     status_ = 0;
     token_ = client_.token_;
     http::Call call = client_.make_call("/watch", etcd3_watch(key_, range_end_, next_));
-    // A member that the others can't reach ends its watches rather than keep silent.
+    // So a member that is cut off from the others ends its watches instead of keeping silent.
     call.fields.push_back({"Grpc-Metadata-hasleader", "true"});
     call.timeout = kPatience;
     endpoint_ = &client_.transport().endpoint();
@@ -55,7 +55,7 @@ void Etcd3Watch::open() {
                                                              endpoint_->origin().text()),
                                                  {},
                                                  0});
-                            take(line_);  // a refusal needs no end of line
+                            take(line_);  // a refusal may come without a newline
                           }});
   }));
 }
@@ -104,7 +104,7 @@ bool Etcd3Watch::take(std::string_view line) {
     if (const auto call = handlers_.gap) call(next_);
     return false;
   }
-  client_.token_refused(token_);  // perhaps; a new one costs little
+  client_.token_refused(token_);  // it may be the reason, and a new one costs little
   again(Error{
       Errc::unavailable, fmt::format("{}: HTTP {}: {}", what, status_, reply->reason), {}, 0});
   return false;
