@@ -36,6 +36,7 @@ Etcd3Backend::Etcd3Backend(io::Loop& loop, Etcd3Settings settings)
       settings_(std::move(settings)),
       agent_(hub::random_nonce()),
       member_(loop, patient(hub::member_settings(settings_.hub, agent_))),
+      meeting_(loop),
       turn_(loop),
       again_(loop) {
   member_.on_interruption([this](const Interruption& interruption) { interrupt(interruption); });
@@ -51,6 +52,8 @@ void Etcd3Backend::open(Done<void> done) {
   open_done_ = std::move(done);
   core_.open();
   member_.begin();
+  meeting_until_ = io::Clock::now() + settings_.hub.join_timeout;
+  meeting_.start(settings_.hub.join_timeout, [this] { nobody_leads(); });
   turn_.start({}, [this] {
     auto client = Etcd3Client::make(loop_, settings_.access);
     if (!client) return fail_open(std::move(client).error());
@@ -86,7 +89,7 @@ void Etcd3Backend::started(Result<std::optional<Etcd3Facts>> facts) {
   if (!facts && lost_) return give_up(*lost_);
   if (!facts) return fail_open(std::move(facts).error());
   lost_.reset();
-  if (*facts) remember(**facts);
+  if (*facts) merge_facts(facts_, **facts);
   if (!facts_.closed) return;
   on_closed(facts_);
 }
@@ -99,7 +102,7 @@ Error Etcd3Backend::closed_error() const {
 
 void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
   using Closed = Etcd3NodeCore::Closed;
-  remember(facts);
+  merge_facts(facts_, facts);
   const bool spare = !member_.had_round() && facts_.round >= 0;
   switch (core_.job_closed(facts_.good, spare)) {
     case Closed::ignore:
@@ -115,6 +118,26 @@ void Etcd3Backend::on_closed(const Etcd3Facts& facts) {
     case Closed::interrupt:
       return interrupt({Interruption::Kind::end, facts_.why});
   }
+}
+
+// The leader's key is there and names no place, so that it may stay as it is for ever. Once a place
+// is known, the member watches over the time.
+void Etcd3Backend::nobody_leads() {
+  if (core_.stage() != Etcd3NodeCore::Stage::meeting || core_.asked() != Etcd3NodeCore::Asked::open)
+    return;
+  const std::string& id = settings_.hub.run_id;
+  fail_open(
+      {Errc::timeout,
+       fmt::format("the rendezvous '{}' in etcd at {}: within {} s no node said where it is led",
+                   id, client_->endpoints(), settings_.hub.join_timeout.count() / 1000),
+       fmt::format("the node that holds the key /lockstep/rendezvous/{}/leader in etcd may hang: "
+                   "end it, or delete the key if no such node exists",
+                   id),
+       0});
+}
+
+std::optional<io::TimePoint> Etcd3Backend::gives_up_at() const {
+  return core_.stage() == Etcd3NodeCore::Stage::meeting ? meeting_until_ : member_.gives_up_at();
 }
 
 void Etcd3Backend::fail_open(Error error) {
@@ -148,7 +171,7 @@ void Etcd3Backend::tell_change(const StorePlace& place) {
 }
 
 void Etcd3Backend::on_elected(const std::optional<Etcd3Facts>& facts) {
-  if (facts) remember(*facts);
+  if (facts) merge_facts(facts_, *facts);
   if (core_.leaving() || facts_.closed) return;
   auto server = hub::HubServer::open(loop_, server_settings());
   if (!server) return give_up(server.error());
@@ -188,18 +211,6 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
   });
 }
 
-// Keeps the facts of the later round; but once the job is over it stays so.
-void Etcd3Backend::remember(const Etcd3Facts& facts) {
-  const Etcd3Facts before = facts_;
-  const auto age = [](const Etcd3Facts& of) { return std::pair(of.round, of.restarts); };
-  if (age(facts) >= age(before)) facts_ = facts;
-  const Etcd3Facts& last = facts.closed ? facts : before;
-  if (!last.closed) return;
-  facts_.closed = true;
-  facts_.good = last.good;
-  facts_.why = last.why;
-}
-
 void Etcd3Backend::write_down(const hub::PermitRequest& request) {
   using End = hub::PermitRequest::End;
   Etcd3Facts facts;
@@ -210,7 +221,7 @@ void Etcd3Backend::write_down(const hub::PermitRequest& request) {
   facts.closed = request.end != End::none;
   facts.good = request.end == End::succeeded;
   if (facts.closed) facts.why = facts.good ? "the job is done" : failed_job(request.why);
-  remember(facts);
+  merge_facts(facts_, facts);
 }
 
 void Etcd3Backend::on_deposed() {

@@ -48,7 +48,7 @@ class Etcd3Backend : public Backend {
   void leave(Departure how, Done<void> done) override;
   std::string staying_for() const override;
   std::string waiting_for() const override;
-  std::optional<io::TimePoint> gives_up_at() const override { return member_.gives_up_at(); }
+  std::optional<io::TimePoint> gives_up_at() const override;
 
  private:
   void campaign(std::chrono::milliseconds patience);
@@ -64,9 +64,9 @@ class Etcd3Backend : public Backend {
   void answer_join(Result<std::optional<Round>> outcome);
   void on_lost(const Error& error);
   void give_up(Error error);
+  void nobody_leads();
   void fail_open(Error error);
   void opened(Result<void> outcome);
-  void remember(const Etcd3Facts& facts);
   void write_down(const hub::PermitRequest& request);
   Error closed_error() const;
   void end_finish(Result<void> outcome);
@@ -90,6 +90,8 @@ class Etcd3Backend : public Backend {
   Done<std::optional<Round>> join_done_;
   Done<void> finish_done_;
   Done<void> leave_done_;
+  io::Timer meeting_;  // the time until a hub must be known
+  io::TimePoint meeting_until_;
   io::Timer turn_;
   io::Timer again_;
   CallbackScope calls_;

@@ -124,6 +124,16 @@ TEST_F(Etcd3BackendTest, ALeaseThatIsRefusedOrNone) {
   }
 }
 
+// The key of a leader that hangs, or that somebody else has made.
+TEST_F(Etcd3BackendTest, ALeaderWithoutAPlaceIsNotWaitedForForEver) {
+  etcd.put(kLeader, "");
+  settings.hub.join_timeout = 1s;
+  Agent& a = refused("a");
+  EXPECT_NE(a.open_error().find("within 1 s no node said where it is led"), std::string::npos)
+      << a.open_error();
+  EXPECT_NE(a.opened->error().hint.find(kLeader), std::string::npos);
+}
+
 TEST_F(Etcd3BackendTest, NonsenseInAnswersAndFactsIsNamed) {
   etcd.put(kFacts, "{\"round\":\"many\"}");
   EXPECT_NE(refused("a").open_error().find("make no sense: {\"round\":\"many\"}"),

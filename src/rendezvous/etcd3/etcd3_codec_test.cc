@@ -112,6 +112,24 @@ TEST(Etcd3Codec, Garbage) {
   EXPECT_TRUE(parse_etcd3_reply(R"({"header":1,"kvs":{},"ID":"x","TTL":[],"succeeded":"no"})"));
 }
 
+TEST(Etcd3Facts, TheLaterRoundIsKeptAndTheEndStays) {
+  const auto of = [](std::int64_t round, bool closed, const std::string& why) {
+    Etcd3Facts facts;
+    facts.round = round;
+    facts.closed = closed;
+    facts.why = why;
+    return facts;
+  };
+  Etcd3Facts known = of(2, true, "over");
+  merge_facts(known, of(1, false, ""));
+  EXPECT_EQ(known, of(2, true, "over"));
+  merge_facts(known, of(3, false, ""));
+  EXPECT_EQ(known, of(3, true, "over"));
+  known = of(3, false, "");
+  merge_facts(known, of(2, true, "failed"));
+  EXPECT_EQ(known, of(3, true, "failed"));
+}
+
 TEST(Etcd3Facts, ThereAndBack) {
   const Etcd3Facts facts{7, 2, true, "rank 3 failed", true, 1, {0, 5}};
   EXPECT_EQ(parse_etcd3_facts(print_etcd3_facts(facts)), facts);

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "codec/json.h"
 
+#include <utility>
+
 namespace lockstep::rendezvous::etcd3 {
 namespace {
 
@@ -30,6 +32,17 @@ void read_helpful(const Json& json, Etcd3Facts& facts) {
 }
 
 }  // namespace
+
+void merge_facts(Etcd3Facts& known, const Etcd3Facts& heard) {
+  const Etcd3Facts before = known;
+  const auto age = [](const Etcd3Facts& of) { return std::pair(of.round, of.restarts); };
+  if (age(heard) >= age(before)) known = heard;
+  const Etcd3Facts& last = heard.closed ? heard : before;
+  if (!last.closed) return;
+  known.closed = true;
+  known.good = last.good;
+  known.why = last.why;
+}
 
 std::string print_etcd3_facts(const Etcd3Facts& facts) {
   const Json json{{"round", facts.round},      {"restarts", facts.restarts},

@@ -21,6 +21,9 @@ struct Etcd3Facts {
   bool operator==(const Etcd3Facts&) const = default;
 };
 
+// Keeps the facts of the later round; but once the job is over it stays so.
+void merge_facts(Etcd3Facts& known, const Etcd3Facts& heard);
+
 std::string print_etcd3_facts(const Etcd3Facts& facts);
 Result<Etcd3Facts> parse_etcd3_facts(std::string_view text);
 
