@@ -271,7 +271,9 @@ TEST_F(Etcd3ElectionCoreTest, NonsenseIsNamed) {
   Etcd3Reply none = lease();
   none.lease = 0;
   core.granted(none, now);
-  EXPECT_EQ(done(), "grant, started: rendezvous in etcd (job): etcd grants a lease that is none");
+  EXPECT_EQ(done(),
+            "grant, started: rendezvous in etcd (job): etcd has granted a lease without an id or "
+            "a duration");
   core = Core("job", "etcd at E");
   stand();
   Etcd3Reply less = made(5);
