@@ -16,9 +16,9 @@ FLOORS = {
     0: "base",
     1: "codec io",
     2: "proc host http",
-    3: "store logs",
+    3: "store logs link",
     4: "rendezvous launch ssh setup slurm cloud",
-    5: "agent status",
+    5: "agent status remote",
     6: "cluster",
     7: "cli",
 }

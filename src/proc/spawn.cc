@@ -36,7 +36,8 @@ struct Launch {
   pid_t parent;  // as the child sees it: 0 from inside another pid namespace
   int cgroup_procs_fd;
   int mount_namespace_fd;
-  const char* folder;  // to return to: a mount namespace is entered at its root
+  const char* return_folder;  // a mount namespace is entered at its root
+  const char* folder;         // nullptr: stay
   const char* failed_step = nullptr;
   int failed_errno = 0;
 };
@@ -85,8 +86,9 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
   if (launch.mount_namespace_fd >= 0) {
     if (setns(launch.mount_namespace_fd, CLONE_NEWNS) != 0)
       give_up(launch, "enter the mount namespace");
-    if (chdir(launch.folder) != 0) give_up(launch, "return to the current folder");
+    if (chdir(launch.return_folder) != 0) give_up(launch, "return to the current folder");
   }
+  if (launch.folder != nullptr && chdir(launch.folder) != 0) give_up(launch, "enter the folder of");
   if (launch.die_with_parent) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(launch, "tie it to the agent");
     if (const pid_t parent = getppid(); parent != launch.parent && parent != 0)
@@ -200,7 +202,8 @@ Result<Child> spawn(const SpawnSpec& spec) {
   char folder[PATH_MAX];
   if (spec.mount_namespace_fd >= 0 && getcwd(folder, sizeof folder) == nullptr)
     return fail_sys("find the current folder", errno);
-  launch.folder = folder;
+  launch.return_folder = folder;
+  launch.folder = spec.folder.empty() ? nullptr : spec.folder.c_str();
 
   const Cloned cloned = clone_child(launch);
   if (cloned.pid < 0) return fail_sys("start " + spec.executable, cloned.error);

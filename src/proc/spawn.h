@@ -19,6 +19,7 @@ struct SpawnSpec {
   std::string executable;  // a path; no PATH search (see find_executable)
   std::vector<std::string> argv;
   std::vector<std::string> env;  // "NAME=value"
+  std::string folder;            // where it begins; empty: where this process is
   int stdin_fd = -1;             // -1: this process's own
   int stdout_fd = -1;
   int stderr_fd = -1;

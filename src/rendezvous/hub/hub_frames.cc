@@ -2,7 +2,7 @@
 #include "rendezvous/hub/hub_frames.h"
 
 #include "base/text.h"
-#include "rendezvous/hub/hub_wire.h"
+#include "codec/wire.h"
 
 #include <fmt/core.h>
 
@@ -19,8 +19,8 @@ bool Placed::operator==(const Placed& other) const {
 
 namespace {
 
-using wire::Reader;
-using wire::Writer;
+using codec::wire::Reader;
+using codec::wire::Writer;
 constexpr std::size_t kHeader = 4;  // u32: bytes that follow
 
 // F is the frame's type, const when it is written.

@@ -1,5 +1,5 @@
-// Building blocks of the hub's frames: the same calls write a field and read it, so that the two
-// directions can't differ. Little-endian; texts and lists have a u32 count before them.
+// Building blocks of frames: the same calls write a field and read it, so that the two directions
+// can't differ. Little-endian; texts and lists have a u32 count before them.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace lockstep::rendezvous::hub::wire {
+namespace lockstep::codec::wire {
 
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
@@ -142,4 +142,4 @@ class Reader {
   bool good_ = true;
 };
 
-}  // namespace lockstep::rendezvous::hub::wire
+}  // namespace lockstep::codec::wire

@@ -1,0 +1,34 @@
+#include "io/own_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace lockstep::io {
+
+Result<OwnStream> OwnStream::open(int fd, Way way) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return fail_sys("look at a standard stream", errno);
+  const bool terminal = S_ISCHR(info.st_mode) && isatty(fd) == 1;
+  const bool pollable = S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || terminal;
+  if (S_ISFIFO(info.st_mode) || terminal) {
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    const int flags = (way == Way::read ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    if (Fd anew(::open(path.c_str(), flags)); anew) return OwnStream(std::move(anew), true, -1);
+  }
+  // A socket, or a terminal of another user (sudo -u) that can't be opened anew.
+  Fd same(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  if (!same) return fail_sys("duplicate a standard stream", errno);
+  const int before = fcntl(same.get(), F_GETFL);
+  if (pollable) LOCKSTEP_TRY(set_nonblocking(same.get()));
+  return OwnStream(std::move(same), pollable, pollable ? before : -1);
+}
+
+OwnStream::~OwnStream() {
+  if (fd_ && flags_before_ >= 0) fcntl(fd_.get(), F_SETFL, flags_before_);
+}
+
+}  // namespace lockstep::io

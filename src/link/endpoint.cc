@@ -1,0 +1,103 @@
+#include "link/endpoint.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+namespace lockstep::link {
+namespace {
+// How much one turn of the loop reads, so that no link keeps others waiting.
+constexpr int kReadsInATurn = 8;
+// What was written is dropped from the front of the buffer no more often than this.
+constexpr std::size_t kCompact = 1UL << 20;
+}  // namespace
+
+Endpoint::Endpoint(io::Loop& loop, io::Fd in, io::Fd out, FrameReader::Wants wants, Events events)
+    : in_(std::move(in)),
+      out_(std::move(out)),
+      in_watch_(loop, in_.get()),
+      out_watch_(loop, out_.get()),
+      events_(std::move(events)),
+      reader_(wants),
+      later_(loop) {
+  in_watch_.start(io::kReadable, [this](int) { receive(); });
+}
+
+void Endpoint::greet() {
+  unsent_ += kGreeting;
+}
+
+void Endpoint::send(const Frame& frame) {
+  if (broken_) return;
+  put_frame(unsent_, frame);
+  if (!waits_for_room_) flush();
+}
+
+void Endpoint::when_written(std::function<void()> fn) {
+  when_written_ = std::move(fn);
+  if (unsent_.empty() || broken_) later_.start({}, [this] { written(); });
+}
+
+void Endpoint::written() {
+  if (const auto fn = std::exchange(when_written_, nullptr)) fn();
+}
+
+void Endpoint::flush() {
+  while (sent_ < unsent_.size()) {
+    const ssize_t put = write(out_.get(), unsent_.data() + sent_, unsent_.size() - sent_);
+    if (put > 0) {
+      sent_ += static_cast<std::size_t>(put);
+    } else if (put < 0 && errno == EAGAIN) {
+      break;
+    } else if (put == 0 || errno != EINTR) {
+      // The reading side will see the end and say so; what came before it still counts.
+      broken_ = true;
+      sent_ = unsent_.size();
+    }
+  }
+  if (sent_ == unsent_.size()) {
+    unsent_.clear();
+    sent_ = 0;
+    if (when_written_) later_.start({}, [this] { written(); });
+  } else if (sent_ >= kCompact) {
+    unsent_.erase(0, sent_);
+    sent_ = 0;
+  }
+  const bool waits = !unsent_.empty();
+  if (waits == waits_for_room_) return;
+  waits_for_room_ = waits;
+  if (waits) return out_watch_.start(io::kWritable, [this](int) { flush(); });
+  out_watch_.stop();
+}
+
+void Endpoint::receive() {
+  std::array<char, kMaxData> bytes;
+  const auto here = calls_.witness();
+  for (int reads = 0; reads < kReadsInATurn; ++reads) {
+    const ssize_t got = read(in_.get(), bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got < 0) return end(fail_sys("read from the connection", errno).value());
+    if (got == 0) return end(fail(Errc::canceled, "the connection was closed").value());
+    std::string_view chunk(bytes.data(), static_cast<std::size_t>(got));
+    Frame frame;
+    FrameReader::Step step = FrameReader::Step::more;
+    while ((step = reader_.next(chunk, frame)) == FrameReader::Step::frame) {
+      events_.frame(std::move(frame));
+      if (here.gone()) return;
+    }
+    if (step == FrameReader::Step::error)
+      return end(fail(Errc::corrupt, "the other end sent " + reader_.error()).value());
+  }
+}
+
+void Endpoint::end(const Error& error) {
+  in_watch_.stop();
+  broken_ = true;
+  const auto ended = events_.ended;  // may destroy this
+  ended(error);
+}
+
+}  // namespace lockstep::link

@@ -1,0 +1,136 @@
+// Endpoints and stream ends over real pipes.
+#include "link/endpoint.h"
+#include "link/stream_ends.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace lockstep::link {
+namespace {
+
+class LinkTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { signal(SIGPIPE, SIG_IGN); }
+
+  static io::Pipe pipe() { return std::move(io::make_pipe().value()); }
+
+  // Runs the loop until the fact holds; the test's own limit ends what never holds.
+  template <class Fact>
+  void until(Fact fact) {
+    while (!fact())
+      loop_.run_once();
+  }
+
+  io::Loop loop_;
+};
+
+TEST_F(LinkTest, TwoEndsTalk) {
+  io::Pipe to_host = pipe();
+  io::Pipe to_client = pipe();
+  std::string host_heard;
+  std::string client_heard;
+  std::optional<Error> ended;
+  auto host = std::make_unique<Endpoint>(
+      loop_, std::move(to_host.read), std::move(to_client.write), FrameReader::Wants::frames,
+      Endpoint::Events{[&](const Frame& f) { host_heard += frame_name(f); }, [](const Error&) {}});
+  Endpoint client(loop_, std::move(to_client.read), std::move(to_host.write),
+                  FrameReader::Wants::greeting,
+                  {[&](const Frame& f) { client_heard += frame_name(f); },
+                   [&](const Error& error) { ended = error; }});
+  client.send(Hello{});
+  client.send(Signal{1, 15});
+  host->greet();
+  host->send(Hello{});
+  until([&] { return host_heard == "hellosignal" && client_heard == "hello"; });
+  host.reset();
+  until([&] { return ended.has_value(); });
+  EXPECT_EQ(ended->code, Errc::canceled);
+}
+
+TEST_F(LinkTest, AllThatWasSentIsWrittenBeforeTheEnd) {
+  io::Pipe to_host = pipe();
+  io::Pipe to_client = pipe();
+  std::size_t heard = 0;
+  bool written = false;
+  Endpoint host(loop_, std::move(to_host.read), std::move(to_client.write),
+                FrameReader::Wants::frames, {[](const Frame&) {}, [](const Error&) {}});
+  host.greet();
+  for (int i = 0; i < 100; ++i)
+    host.send(Data{1, Stream::out, std::string(kMaxData, 'x')});  // far more than a pipe holds
+  host.when_written([&] { written = true; });
+  for (int i = 0; i < 10; ++i)
+    loop_.run_once();
+  EXPECT_FALSE(written);
+  Endpoint client(
+      loop_, std::move(to_client.read), std::move(to_host.write), FrameReader::Wants::greeting,
+      {[&](const Frame& f) { heard += std::get<Data>(f).bytes.size(); }, [](const Error&) {}});
+  until([&] { return heard == 100 * kMaxData && written; });
+}
+
+TEST_F(LinkTest, AReaderThatRestsHoldsTheSourceBack) {
+  io::Pipe data = pipe();
+  fcntl(data.write.get(), F_SETFL, O_NONBLOCK);
+  std::size_t read = 0;
+  bool eof = false;
+  Source source(loop_, data.read.get(), true,
+                {[&](const std::string& bytes) { read += bytes.size(); }, [&] { eof = true; }});
+  const std::string block(kMaxData, 'x');
+  const auto pump = [&](std::size_t total) {
+    std::size_t put = 0;
+    for (int idle = 0; put < total && idle < 10;) {
+      const ssize_t n = write(data.write.get(), block.data(), block.size());
+      put += n > 0 ? static_cast<std::size_t>(n) : 0;
+      idle = n > 0 ? 0 : idle + 1;
+      loop_.run_once();
+    }
+  };
+  pump(2 * kWindow);
+  EXPECT_EQ(read, kWindow);
+  source.grant(1000);
+  until([&] { return read == kWindow + 1000; });
+  source.grant(kWindow);
+  data.write.reset();
+  until([&] { return eof; });
+  EXPECT_TRUE(source.at_end());
+}
+
+TEST_F(LinkTest, AFileIsASourceAndASink) {
+  const std::string path = ::testing::TempDir() + "/link_file";
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  std::size_t consumed = 0;
+  bool finished = false;
+  Sink sink(loop_, file, false, {[&](std::size_t n) { consumed += n; }, [&] { finished = true; }});
+  sink.put("hello ");
+  sink.put("world");
+  sink.finish();
+  until([&] { return finished; });
+  EXPECT_EQ(consumed, 11U);
+  lseek(file, 0, SEEK_SET);
+  std::string read;
+  bool eof = false;
+  Source source(loop_, file, false,
+                {[&](const std::string& bytes) { read += bytes; }, [&] { eof = true; }});
+  until([&] { return eof; });
+  EXPECT_EQ(read, "hello world");
+  close(file);
+}
+
+TEST_F(LinkTest, AReaderThatIsGoneDoesNotHoldTheStreamUp) {
+  io::Pipe data = pipe();
+  std::size_t consumed = 0;
+  bool finished = false;
+  Sink sink(loop_, data.write.get(), true,
+            {[&](std::size_t n) { consumed += n; }, [&] { finished = true; }});
+  data.read.reset();
+  sink.put("lost");
+  sink.finish();
+  until([&] { return finished; });
+  EXPECT_EQ(consumed, 4U);
+  EXPECT_TRUE(sink.broken());
+}
+
+}  // namespace
+}  // namespace lockstep::link

@@ -1,0 +1,106 @@
+#include "link/stream_ends.h"
+
+#include "link/frames.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace lockstep::link {
+
+Source::Source(io::Loop& loop, int fd, bool pollable, Events events)
+    : fd_(fd), events_(std::move(events)), room_(kWindow), turn_(loop) {
+  if (pollable) {
+    watch_ = std::make_unique<io::Watch>(loop, fd);
+    watch_->start(io::kReadable, [this](int) { read_some(); });
+  } else {
+    go_on();
+  }
+}
+
+void Source::grant(std::size_t bytes) {
+  room_ = std::min(room_ + bytes, kWindow);
+  if (paused_) go_on();
+}
+
+void Source::pause() {
+  paused_ = true;
+  if (watch_) watch_->want(0);
+}
+
+void Source::go_on() {
+  if (at_end_) return;
+  paused_ = false;
+  if (watch_) return watch_->want(io::kReadable);
+  turn_.start({}, [this] { read_some(); });
+}
+
+void Source::read_some() {
+  if (room_ == 0) return pause();
+  std::array<char, kMaxData> bytes;
+  const ssize_t got = read(fd_, bytes.data(), std::min(bytes.size(), room_));
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return go_on();
+  if (got <= 0) {  // a terminal that is gone says EIO
+    at_end_ = true;
+    if (watch_) watch_->stop();
+    return events_.eof();
+  }
+  room_ -= static_cast<std::size_t>(got);
+  const auto here = calls_.witness();
+  events_.data(std::string(bytes.data(), static_cast<std::size_t>(got)));
+  if (!here.gone() && !watch_) go_on();
+}
+
+Sink::Sink(io::Loop& loop, int fd, bool pollable, Events events)
+    : fd_(fd), events_(std::move(events)), turn_(loop) {
+  if (pollable) watch_ = std::make_unique<io::Watch>(loop, fd);
+}
+
+void Sink::put(std::string_view bytes) {
+  waiting_.append(bytes);
+  if (!waits_) flush();
+}
+
+void Sink::finish() {
+  finishing_ = true;
+  flush();
+}
+
+void Sink::wait_for_room(bool wait) {
+  if (wait == waits_ || !watch_) return;
+  waits_ = wait;
+  if (wait) return watch_->start(io::kWritable, [this](int) { flush(); });
+  watch_->stop();
+}
+
+void Sink::flush() {
+  const std::size_t before = written_;
+  while (written_ < waiting_.size() && !broken_) {
+    const ssize_t put = write(fd_, waiting_.data() + written_, waiting_.size() - written_);
+    if (put > 0) {
+      written_ += static_cast<std::size_t>(put);
+    } else if (put < 0 && errno == EAGAIN && watch_) {
+      break;
+    } else if (put == 0 || errno != EINTR) {
+      broken_ = true;
+    }
+  }
+  if (broken_) written_ = waiting_.size();
+  untold_ += written_ - before;
+  wait_for_room(written_ < waiting_.size());
+  if (written_ == waiting_.size()) {
+    waiting_.clear();
+    written_ = 0;
+  }
+  if (untold_ == 0 && !(finishing_ && waiting_.empty())) return;
+  turn_.start({}, [this] {
+    const auto here = calls_.witness();
+    if (const std::size_t told = std::exchange(untold_, 0); told > 0) events_.consumed(told);
+    if (!here.gone() && finishing_ && waiting_.empty()) events_.finished();
+  });
+}
+
+}  // namespace lockstep::link

@@ -1,0 +1,154 @@
+#include "remote/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace lockstep::remote {
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kCannotRun = 126;
+
+std::string_view name_of(std::string_view entry) {
+  return entry.substr(0, entry.find('='));
+}
+
+std::string value_in(const std::vector<std::string>& env, std::string_view name) {
+  for (const std::string& entry : env)
+    if (name_of(entry) == name && entry.size() > name.size()) return entry.substr(name.size() + 1);
+  return {};
+}
+
+// Relative to the home, as over ssh.
+std::string folder_of(const std::string& given, const std::vector<std::string>& env) {
+  const std::string home = value_in(env, "HOME");
+  if (given.starts_with('/')) return given;
+  if (given.empty()) return home;
+  return home + "/" + given;
+}
+
+}  // namespace
+
+std::vector<std::string> merged_environment(const char* const* own,
+                                            const std::vector<std::string>& given) {
+  std::vector<std::string> env;
+  for (; *own != nullptr; ++own) {
+    const std::string_view entry(*own);
+    const auto replaces = [&](const std::string& g) { return name_of(g) == name_of(entry); };
+    if (std::none_of(given.begin(), given.end(), replaces)) env.emplace_back(entry);
+  }
+  env.insert(env.end(), given.begin(), given.end());
+  return env;
+}
+
+Command::Command(io::Loop& loop, std::uint32_t channel, Events events)
+    : loop_(loop), channel_(channel), events_(std::move(events)) {}
+
+tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
+    io::Loop& loop, const link::Start& start, const proc::Containment& containment, Events events) {
+  const auto refuse = [](int code, std::string why) {
+    return tl::make_unexpected(Refusal{code, std::move(why)});
+  };
+  if (start.argv.empty()) return refuse(kCannotRun, "no command was given");
+  proc::SpawnSpec spec;
+  spec.argv = start.argv;
+  spec.env = merged_environment(environ, start.env);
+  spec.folder = folder_of(start.folder, spec.env);
+  const std::string path = value_in(spec.env, "PATH");
+  auto executable = proc::find_executable(start.argv.front(),
+                                          path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
+  if (!executable) return refuse(kNotFound, executable.error().message);
+  spec.executable = std::move(*executable);
+
+  auto in = io::make_pipe();
+  auto out = io::make_pipe();
+  auto err = io::make_pipe();
+  for (const auto* made : {&in, &out, &err})
+    if (!*made) return refuse(kCannotRun, made->error().message);
+  const io::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  spec.stdin_fd = start.input ? in->read.get() : null.get();
+  spec.stdout_fd = out->write.get();
+  spec.stderr_fd = err->write.get();
+  containment.apply(spec);
+  std::unique_ptr<Command> command(new Command(loop, start.channel, std::move(events)));
+  auto child = proc::spawn(spec);
+  if (!child)
+    return refuse(child.error().sys == ENOENT ? kNotFound : kCannotRun, child.error().message);
+  command->child_ = std::move(*child);
+  if (start.input) command->watch_input(std::move(in->write));
+  command->watch_outputs(std::move(out->read), std::move(err->read));
+  return command;
+}
+
+void Command::watch_input(io::Fd in) {
+  in_ = std::move(in);
+  const auto consumed = [this](std::size_t bytes) {
+    events_.send(link::Credit{channel_, link::Stream::in, static_cast<std::uint32_t>(bytes)});
+  };
+  const auto finished = [this] {
+    stdin_.reset();
+    in_.reset();
+  };
+  stdin_ =
+      std::make_unique<link::Sink>(loop_, in_.get(), true, link::Sink::Events{consumed, finished});
+}
+
+void Command::watch_outputs(io::Fd out, io::Fd err) {
+  out_ = std::move(out);
+  err_ = std::move(err);
+  stdout_ = source(link::Stream::out, out_.get());
+  stderr_ = source(link::Stream::err, err_.get());
+  end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
+  end_watch_->start(io::kReadable, [this](int) { on_end(); });
+}
+
+std::unique_ptr<link::Source> Command::source(link::Stream stream, int fd) {
+  return std::make_unique<link::Source>(
+      loop_, fd, true,
+      link::Source::Events{[this, stream](std::string bytes) {
+                             events_.send(link::Data{channel_, stream, std::move(bytes)});
+                           },
+                           [this, stream] {
+                             events_.send(link::Eof{channel_, stream});
+                             finish_if_over();
+                           }});
+}
+
+void Command::input(std::string_view bytes) {
+  if (stdin_) stdin_->put(bytes);
+}
+
+void Command::end_of_input() {
+  if (stdin_) stdin_->finish();
+}
+
+void Command::grant(link::Stream stream, std::size_t bytes) {
+  if (stream == link::Stream::out) stdout_->grant(bytes);
+  if (stream == link::Stream::err) stderr_->grant(bytes);
+}
+
+void Command::signal(int number) const {
+  child_->signal_group(number);
+}
+
+void Command::on_end() {
+  if (!child_->reap()) return;
+  end_watch_.reset();
+  const auto here = calls_.witness();
+  events_.process_ended();
+  if (!here.gone()) finish_if_over();
+}
+
+void Command::finish_if_over() {
+  if (told_ || child_->alive() || !stdout_->at_end() || !stderr_->at_end()) return;
+  told_ = true;
+  events_.send(link::Exit{channel_, child_->exit()->code, child_->exit()->signal});
+  events_.over();
+}
+
+}  // namespace lockstep::remote

@@ -1,0 +1,74 @@
+// One command that a client has started on this host: its process, its three streams, its end.
+#pragma once
+
+#include "base/callback_scope.h"
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+#include "link/frames.h"
+#include "link/stream_ends.h"
+#include "proc/containment.h"
+#include "proc/spawn.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace lockstep::remote {
+
+class Command {
+ public:
+  struct Events {
+    std::function<void(const link::Frame&)> send;
+    std::function<void()> process_ended;  // its outputs may still be held by what it left behind
+    std::function<void()> over;           // Exit was sent; may destroy the command
+  };
+
+  // Why a command can't be started, with the exit code that a shell has for it.
+  struct Refusal {
+    int code = 126;
+    std::string why;
+  };
+  static tl::expected<std::unique_ptr<Command>, Refusal> start(io::Loop& loop,
+                                                               const link::Start& start,
+                                                               const proc::Containment& containment,
+                                                               Events events);
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  pid_t pid() const { return child_->pid(); }
+  bool is_running() const { return child_->alive(); }
+  void input(std::string_view bytes);
+  void end_of_input();
+  void grant(link::Stream stream, std::size_t bytes);
+  void signal(int number) const;
+
+ private:
+  Command(io::Loop& loop, std::uint32_t channel, Events events);
+  void watch_outputs(io::Fd out, io::Fd err);
+  void watch_input(io::Fd in);
+  std::unique_ptr<link::Source> source(link::Stream stream, int fd);
+  void on_end();
+  void finish_if_over();
+
+  io::Loop& loop_;
+  std::uint32_t channel_;
+  Events events_;
+  std::optional<proc::Child> child_;
+  io::Fd in_;
+  io::Fd out_;
+  io::Fd err_;
+  std::unique_ptr<link::Sink> stdin_;  // nullptr: none, or closed
+  std::unique_ptr<link::Source> stdout_;
+  std::unique_ptr<link::Source> stderr_;
+  std::unique_ptr<io::Watch> end_watch_;
+  bool told_ = false;  // Exit was sent
+  CallbackScope calls_;
+};
+
+// The environment of the command: what this process has, with the client's in place of the same
+// names.
+std::vector<std::string> merged_environment(const char* const* own,
+                                            const std::vector<std::string>& given);
+
+}  // namespace lockstep::remote

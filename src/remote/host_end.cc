@@ -1,0 +1,163 @@
+#include "remote/host_end.h"
+
+#include "base/log.h"
+#include "host/identity.h"
+#include "proc/process_tree.h"
+#include "proc/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <variant>
+
+namespace lockstep::remote {
+namespace {
+// How long commands have to end once their client is gone.
+constexpr std::chrono::seconds kGrace{5};
+constexpr std::chrono::seconds kKillLimit{5};
+// More commands at once than any client of ours starts.
+constexpr std::size_t kMostCommands = 256;
+}  // namespace
+
+HostEnd::HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment containment)
+    : loop_(loop),
+      containment_(std::move(containment)),
+      link_(loop, std::move(in), std::move(out), link::FrameReader::Wants::frames,
+            {[this](link::Frame frame) { on_frame(std::move(frame)); },
+             [this](const Error& error) {
+               if (error.code != Errc::canceled) log::error("link: {}", error.message);
+               stop();
+             }}),
+      grace_(loop) {}
+
+void HostEnd::begin() {
+  link_.greet();
+  const char* home = std::getenv("HOME");
+  link_.send(link::Hello{
+      .software = LOCKSTEP_VERSION, .host = host::hostname(), .home = home == nullptr ? "" : home});
+}
+
+void HostEnd::stop() {
+  if (stage_ >= Stage::stopping) return;
+  stage_ = Stage::stopping;
+  if (!any_running()) return finish();
+  for (const auto& [channel, command] : commands_) {
+    command->signal(SIGCONT);  // a stopped process can't heed the other one
+    command->signal(SIGTERM);
+  }
+  grace_.start(kGrace, [this] { finish(); });
+}
+
+void HostEnd::finish() {
+  stage_ = Stage::over;
+  containment_.sweep(kKillLimit);
+  loop_.stop();
+}
+
+void HostEnd::on_frame(link::Frame frame) {
+  if (stage_ == Stage::greeting && !std::holds_alternative<link::Hello>(frame)) {
+    log::error("link: the client sent '{}' before 'hello'", link::frame_name(frame));
+    return stop();
+  }
+  if (stage_ > Stage::serving) return;
+  std::visit([this](const auto& content) { on(content); }, frame);
+}
+
+void HostEnd::on(const link::Hello& hello) {
+  if (hello.version == link::kVersion) {
+    stage_ = Stage::serving;
+    return;
+  }
+  log::error("link: the client speaks version {} of the link protocol, this host's binary {}",
+             hello.version, link::kVersion);
+  stop();
+}
+
+void HostEnd::on(const link::Start& start) {
+  const std::uint32_t channel = start.channel;
+  if (commands_.contains(channel) || commands_.size() >= kMostCommands)
+    return link_.send(link::Refused{channel, 126, "no channel for it"});
+  auto command = Command::start(
+      loop_, start, containment_,
+      {[this](const link::Frame& frame) { link_.send(frame); }, [this] { on_process_ended(); },
+       [this, channel] { loop_.post([this, channel] { on_over(channel); }); }});
+  if (!command)
+    return link_.send(link::Refused{channel, command.error().code, command.error().why});
+  link_.send(link::Started{channel, (*command)->pid()});
+  commands_[channel] = std::move(*command);
+}
+
+Command* HostEnd::find(std::uint32_t channel) const {
+  const auto at = commands_.find(channel);
+  return at == commands_.end() ? nullptr : at->second.get();
+}
+
+void HostEnd::on(const link::Data& data) {
+  if (Command* command = find(data.channel)) command->input(data.bytes);
+}
+
+void HostEnd::on(const link::Eof& eof) {
+  if (Command* command = find(eof.channel)) command->end_of_input();
+}
+
+void HostEnd::on(const link::Credit& credit) {
+  if (Command* command = find(credit.channel)) command->grant(credit.stream, credit.bytes);
+}
+
+void HostEnd::on(const link::Signal& signal) {
+  if (const Command* command = find(signal.channel)) command->signal(signal.number);
+}
+
+void HostEnd::on(const link::Ping& ping) {
+  link_.send(link::Pong{ping.number});
+}
+
+// Frames that only the host's end sends are of no interest here.
+template <class Other>
+void HostEnd::on(const Other& /*frame*/) {}
+
+bool HostEnd::any_running() const {
+  return std::any_of(commands_.begin(), commands_.end(),
+                     [](const auto& entry) { return entry.second->is_running(); });
+}
+
+// What the last command left behind would hold its outputs, and outlive it.
+void HostEnd::on_process_ended() {
+  if (any_running()) return;
+  if (stage_ == Stage::stopping) return finish();
+  containment_.sweep(kKillLimit);
+}
+
+void HostEnd::on_over(std::uint32_t channel) {
+  commands_.erase(channel);
+}
+
+Result<int> serve_link() {
+  proc::block(proc::handled_signals());
+  LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
+                      proc::Containment::set_up(proc::Rung::guardian));
+  io::Loop loop;
+  const io::Fd pidfd(dup(containment.guardian()->pidfd.get()));
+  HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment));
+  const sigset_t set = proc::handled_signals();
+  const io::Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals) return fail_sys("watch signals", errno);
+  io::Watch signal_watch(loop, signals.get());
+  signal_watch.start(io::kReadable, [&](int) {
+    signalfd_siginfo info{};
+    while (read(signals.get(), &info, sizeof info) == sizeof info)
+      if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) host.stop();
+  });
+  io::Watch guardian_watch(loop, pidfd.get());
+  guardian_watch.start(io::kReadable, [&](int) { host.stop(); });
+  host.begin();
+  loop.run();
+  return 0;
+}
+
+}  // namespace lockstep::remote

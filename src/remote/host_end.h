@@ -1,0 +1,59 @@
+// The host's end of a link: starts what the client asks for and passes its streams. When the
+// client is gone, or this process is killed, nothing that it started stays.
+#pragma once
+
+#include "base/error.h"
+#include "io/loop.h"
+#include "link/endpoint.h"
+#include "proc/containment.h"
+#include "remote/command.h"
+
+#include <map>
+#include <memory>
+
+namespace lockstep::remote {
+
+class HostEnd {
+ public:
+  HostEnd(io::Loop& loop, io::Fd in, io::Fd out, proc::Containment containment);
+
+  void begin();  // greets
+  void stop();   // as if the client were gone
+
+ private:
+  enum class Stage {
+    greeting,  // no Hello yet
+    serving,
+    stopping,  // the client is gone; commands have their time to end
+    over,
+  };
+
+  void on_frame(link::Frame frame);
+  void on(const link::Hello& hello);
+  void on(const link::Start& start);
+  void on(const link::Data& data);
+  void on(const link::Eof& eof);
+  void on(const link::Credit& credit);
+  void on(const link::Signal& signal);
+  void on(const link::Ping& ping);
+  template <class Other>
+  void on(const Other& frame);
+  void on_process_ended();
+  void on_over(std::uint32_t channel);
+  Command* find(std::uint32_t channel) const;
+  bool any_running() const;
+  void finish();
+
+  io::Loop& loop_;
+  proc::Containment containment_;
+  link::Endpoint link_;
+  Stage stage_ = Stage::greeting;
+  std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
+  io::Timer grace_;
+};
+
+// The whole life of `lockstep link`: serves stdin and stdout until they close. Returns the exit
+// code.
+Result<int> serve_link();
+
+}  // namespace lockstep::remote

@@ -1,0 +1,153 @@
+// The host's end, driven over pipes by frames as a client sends them.
+#include "remote/host_end.h"
+
+#include <gtest/gtest.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+namespace lockstep::remote {
+namespace {
+
+using link::Stream;
+
+class HostEndTest : public ::testing::Test {
+ protected:
+  HostEndTest() {
+    signal(SIGPIPE, SIG_IGN);
+    setenv("HOME", "/tmp", 1);
+    io::Pipe to_host = std::move(io::make_pipe().value());
+    io::Pipe to_client = std::move(io::make_pipe().value());
+    host_ = std::make_unique<HostEnd>(loop_, std::move(to_host.read), std::move(to_client.write),
+                                      proc::Containment::set_up(proc::Rung::none).value());
+    client_ = std::make_unique<link::Endpoint>(
+        loop_, std::move(to_client.read), std::move(to_host.write),
+        link::FrameReader::Wants::greeting,
+        link::Endpoint::Events{[this](const link::Frame& frame) { hear(frame); },
+                               [this](const Error& error) { heard_ += error.message; }});
+    host_->begin();
+    client_->send(link::Hello{});
+  }
+
+  void hear(const link::Frame& frame) {
+    if (const auto* data = std::get_if<link::Data>(&frame)) {
+      (data->stream == Stream::out ? out_ : err_) += data->bytes;
+      if (reads_)
+        client_->send(link::Credit{data->channel, data->stream,
+                                   static_cast<std::uint32_t>(data->bytes.size())});
+    }
+    if (const auto* exit = std::get_if<link::Exit>(&frame)) exit_ = *exit;
+    if (const auto* refused = std::get_if<link::Refused>(&frame)) refused_ = *refused;
+    if (std::holds_alternative<link::Started>(frame)) started_ = true;
+    heard_ += std::string(link::frame_name(frame)) + " ";
+  }
+
+  template <class Fact>
+  void until(Fact fact) {
+    while (!fact())
+      loop_.run_once();
+  }
+  link::Exit run(link::Start start) {
+    client_->send(start);
+    until([this] { return exit_.has_value(); });
+    return *exit_;
+  }
+
+  io::Loop loop_;
+  std::unique_ptr<HostEnd> host_;
+  std::unique_ptr<link::Endpoint> client_;
+  std::string out_;
+  std::string err_;
+  std::string heard_;
+  bool started_ = false;
+  bool reads_ = true;  // gives credit for what it hears
+  std::optional<link::Exit> exit_;
+  std::optional<link::Refused> refused_;
+};
+
+TEST_F(HostEndTest, ArgumentsFolderAndEnvironmentArriveByteForByte) {
+  const auto exit = run({1,
+                         {"sh", "-c", R"(printf '%s|' "$PWD" "$A" "$@"; printf no >&2; exit 3)",
+                          "sh", "", "a b", "$HOME", "'\"\\\n", "-n", "\xff\x01"},
+                         {"A=x y"},
+                         "/usr",
+                         false});
+  EXPECT_EQ(out_, "/usr|x y||a b|$HOME|'\"\\\n|-n|\xff\x01|");
+  EXPECT_EQ(err_, "no");
+  EXPECT_EQ(exit.code, 3);
+  EXPECT_EQ(exit.signal, 0);
+}
+
+TEST_F(HostEndTest, AFolderIsRelativeToTheHome) {
+  run({1, {"pwd"}, {}, "", false});
+  EXPECT_EQ(out_, "/tmp\n");
+}
+
+TEST_F(HostEndTest, InputFlowsWithoutLimitOfSize) {
+  client_->send(link::Start{1, {"cat"}, {}, "", true});
+  const std::string block(link::kMaxData, 'x');
+  const std::size_t blocks = 3 * link::kWindow / block.size();
+  for (std::size_t i = 0; i < blocks; ++i)
+    client_->send(link::Data{1, Stream::in, block});
+  client_->send(link::Eof{1, Stream::in});
+  until([this] { return exit_.has_value(); });
+  EXPECT_EQ(out_.size(), blocks * block.size());
+}
+
+TEST_F(HostEndTest, AnOutputWaitsForItsReader) {
+  reads_ = false;
+  client_->send(link::Start{1, {"head", "-c", "9000000", "/dev/zero"}, {}, "", false});
+  until([this] { return out_.size() >= link::kWindow; });
+  client_->send(link::Ping{1});
+  until([this] { return heard_.ends_with("pong "); });
+  EXPECT_EQ(out_.size(), link::kWindow);
+  reads_ = true;
+  client_->send(link::Credit{1, Stream::out, static_cast<std::uint32_t>(link::kWindow)});
+  until([this] { return exit_.has_value(); });
+  EXPECT_EQ(out_.size(), 9000000U);
+}
+
+TEST_F(HostEndTest, SignalsReachTheCommandAndItsEndIsTold) {
+  client_->send(link::Start{1, {"sh", "-c", "echo up; sleep 1000"}, {}, "", false});
+  until([this] { return !out_.empty(); });
+  client_->send(link::Signal{1, SIGTERM});
+  until([this] { return exit_.has_value(); });
+  EXPECT_EQ(exit_->signal, SIGTERM);
+}
+
+TEST_F(HostEndTest, WhatCannotBeStartedIsRefusedAsAShellWould) {
+  client_->send(link::Start{1, {"no-such-program"}, {}, "", false});
+  until([this] { return refused_.has_value(); });
+  EXPECT_EQ(refused_->code, 127);
+  EXPECT_EQ(refused_->why, "find no-such-program in PATH: No such file or directory");
+  refused_.reset();
+  client_->send(link::Start{2, {"/etc/passwd"}, {}, "", false});
+  until([this] { return refused_.has_value(); });
+  EXPECT_EQ(refused_->code, 126);
+  refused_.reset();
+  client_->send(link::Start{3, {"true"}, {}, "/no/such/folder", false});
+  until([this] { return refused_.has_value(); });
+  EXPECT_NE(refused_->why.find("enter the folder of"), std::string::npos) << refused_->why;
+}
+
+TEST_F(HostEndTest, AClientThatLeavesEndsItsCommands) {
+  client_->send(link::Start{1, {"sleep", "1000"}, {}, "", false});
+  until([this] { return started_; });
+  client_.reset();
+  loop_.run();  // until the host's end stops it
+}
+
+TEST_F(HostEndTest, AClientOfAnotherVersionIsNotServed) {
+  client_->send(link::Hello{.version = 9});
+  loop_.run();
+}
+
+TEST(MergedEnvironment, TheClientsValuesWin) {
+  const char* const own[] = {"A=1", "PATH=/bin", "AB=2", nullptr};
+  EXPECT_EQ(merged_environment(own, {"A=x", "C="}),
+            (std::vector<std::string>{"PATH=/bin", "AB=2", "A=x", "C="}));
+}
+
+}  // namespace
+}  // namespace lockstep::remote
