@@ -8,6 +8,8 @@ extern const Subcommand kRun;
 extern const Subcommand kLaunch;
 extern const Subcommand kTorchrun;
 extern const Subcommand kStore;
+extern const Subcommand kExec;
+extern const Subcommand kLink;
 
 namespace {
 
@@ -31,7 +33,7 @@ constexpr Subcommand kVersion{
 constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run = help_command};
 
 // In the overview's order.
-constexpr const Subcommand* kRows[] = {&kRun, &kLaunch, &kStore, &kVersion, &kHelp};
+constexpr const Subcommand* kRows[] = {&kRun, &kLaunch, &kExec, &kStore, &kLink, &kVersion, &kHelp};
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 
 constexpr Program kProgram{

@@ -179,7 +179,8 @@ std::string zsh_rows(const Table& table) {
     row(fmt::format("--{}{}", option->name, flag ? "" : "="), *option);
     if (option->letter != 0) row(fmt::format("-{}{}", option->letter, flag ? "" : "+"), *option);
   }
-  if (table.takes_script) out += "        '(-)1:script:_files' '*::script argument:_files'\n";
+  if (table.operands == Operands::script)
+    out += "        '(-)1:script:_files' '*::script argument:_files'\n";
   return out;
 }
 

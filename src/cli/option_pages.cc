@@ -42,10 +42,10 @@ std::vector<const Table*> tables_of(const Program& program) {
 // `lockstep launch` has the groups of `lockstep run` and one more: a page says these once. The
 // table is the first with a script: the others that have one are its variants.
 const Table* shared_with(const Program& program, const Table& table) {
-  if (!table.takes_script) return nullptr;
+  if (table.operands != Operands::script) return nullptr;
   for (const Table* first : tables_of(program)) {
     if (first == &table) return nullptr;
-    if (first->takes_script) return first;
+    if (first->operands == Operands::script) return first;
   }
   return nullptr;
 }
@@ -102,13 +102,16 @@ std::string man_see_also(const Program& program, std::string_view except) {
 
 std::string man_page(const Program& program, const Subcommand& command, std::string_view version,
                      std::string_view date) {
+  static constexpr std::string_view kOperands[] = {
+      "", " \\fIscript\\fR [\\fIscript arguments\\fR ...]",
+      " \\fIHOST\\fR [\\-\\-] \\fICOMMAND\\fR [\\fIARGUMENT\\fR ...]"};
   const Table& table = command.table();
   const Table* shared = shared_with(program, table);
   const std::string name = page_name(table.program);
   std::string out = man_heading(name, version, date);
   out += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.summary));
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIoptions\\fR]{}\n", roff(table.program),
-                     table.takes_script ? " \\fIscript\\fR [\\fIscript arguments\\fR ...]" : "");
+                     kOperands[static_cast<std::size_t>(table.operands)]);
   out += fmt::format(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(table.summary));
   if (shared != nullptr)
     out += fmt::format("All options of\n.BR {} (1),\nand:\n", roff(page_name(shared->program)));
@@ -118,7 +121,7 @@ std::string man_page(const Program& program, const Subcommand& command, std::str
     for (const Option& option : group.options)
       out += man_option(option);
   }
-  if (table.takes_script) out += kExitStatus;
+  if (table.operands == Operands::script) out += kExitStatus;
   if (!table.variables.empty() && shared == nullptr) {
     out += ".SH ENVIRONMENT\n";
     for (const Variable& variable : table.variables)

@@ -226,7 +226,7 @@ Parser::Step Parser::read_words() {
     const bool rest_is_positional = args_[at] == "--";
     if (rest_is_positional || classify(args_[at]).empty()) {
       if (rest_is_positional && ++at == args_.size()) break;
-      if (!table_.takes_script) {
+      if (table_.operands == Operands::none) {
         if (!unknown_) unknown_ = args_[at];
         ++at;
         continue;
@@ -302,7 +302,7 @@ ParseResult Parser::run() {
   if (!parsed_.ended_by.empty()) return std::move(parsed_);
   if (auto step = read_env_values(); !step) return Failed(std::move(step).error());
   if (unknown_) return unknown_option();
-  if (table_.takes_script && !parsed_.script)
+  if (table_.operands == Operands::script && !parsed_.script)
     return refuse("the following arguments are required: training_script",
                   fmt::format("{} --help lists the options", table_.program));
   return std::move(parsed_);

@@ -55,11 +55,18 @@ struct Variable {
   std::string_view help;
 };
 
+// What stands behind the options: it and all after it is taken as it is.
+enum class Operands {
+  none,
+  script,   // a script and its arguments; the parser asks for it
+  command,  // a place and a command for it; the subcommand says what is missing
+};
+
 struct Table {
   std::string_view program;  // "lockstep run"
   std::string_view summary;  // lines under the usage line
   std::string_view epilog;   // lines at the end of help
-  bool takes_script = true;  // the first positional and all after it belong to the script
+  Operands operands = Operands::script;
   std::vector<Group> groups;
   std::vector<Variable> variables = {};
 };

@@ -64,8 +64,10 @@ std::string help_variables(const std::vector<Variable>& variables) {
 }  // namespace
 
 std::string usage_line(const Table& table) {
+  static constexpr std::string_view kOperands[] = {"", " script [script arguments ...]",
+                                                   " HOST [--] COMMAND [ARGUMENT ...]"};
   return fmt::format("usage: {} [options]{}", table.program,
-                     table.takes_script ? " script [script arguments ...]" : "");
+                     kOperands[static_cast<std::size_t>(table.operands)]);
 }
 
 std::string help_group(const Group& group) {

@@ -15,7 +15,7 @@ inline const Table& go_table() {
   static const Table table{"tool go",
                            "Goes.",
                            "",
-                           true,
+                           Operands::script,
                            {{"Options",
                              {{.name = "how-far", .kind = Kind::integer, .metavar = "N"},
                               {.name = "help", .letter = 'h', .ends_parsing = true}}}}};
@@ -27,7 +27,7 @@ inline const Table& add_table() {
       "tool cluster add",
       "Adds a node.",
       "",
-      false,
+      Operands::none,
       {{"Options",
         {{.name = "node", .kind = Kind::text, .metavar = "HOST"},
          {.name = "shape", .kind = Kind::text, .metavar = "SHAPE", .choices = {"round", "square"}},

@@ -62,7 +62,7 @@ Table make_run_table(std::string_view program) {
   return {program,
           kRunSummary,
           kRunEpilog,
-          true,
+          Operands::script,
           {topology_group(), rendezvous_group(), command_group(), restarts_group(),
            supervision_group(), logs_group(), placement_group(), other()},
           variables()};

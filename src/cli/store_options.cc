@@ -10,7 +10,7 @@ Table make_store_table() {
           "Serves the key-value store that PyTorch's TCPStore clients speak to, until\n"
           "stopped by a signal.",
           "",
-          false,
+          Operands::none,
           {{"Options",
             {
                 {.name = "host",

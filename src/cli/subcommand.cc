@@ -68,7 +68,8 @@ bool is_for_script(const std::string& given) {
 
 const Subcommand* taker_of_scripts(const Subcommand& parent) {
   for (const Subcommand* row : parent.rows) {
-    if (row->listed && row->table != nullptr && row->table().takes_script) return row;
+    if (row->listed && row->table != nullptr && row->table().operands == Operands::script)
+      return row;
   }
   return nullptr;
 }

@@ -32,6 +32,7 @@ struct Launch {
   const cpu_set_t* cpus;
   std::size_t cpus_size;
   const rlimit* open_files;
+  bool own_session;
   bool die_with_parent;
   pid_t parent;  // as the child sees it: 0 from inside another pid namespace
   int cgroup_procs_fd;
@@ -81,7 +82,7 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
   Launch& launch = *static_cast<Launch*>(context);
   if (launch.cgroup_procs_fd >= 0 && write(launch.cgroup_procs_fd, "0", 1) != 1)
     give_up(launch, "enter the cgroup");
-  if (setsid() < 0) give_up(launch, "start a session");
+  if (launch.own_session && setsid() < 0) give_up(launch, "start a session");
   clean_signals();
   if (launch.mount_namespace_fd >= 0) {
     if (setns(launch.mount_namespace_fd, CLONE_NEWNS) != 0)
@@ -195,6 +196,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   launch.cpus = mask.empty() ? nullptr : reinterpret_cast<const cpu_set_t*>(mask.data());
   launch.cpus_size = mask.size();
   launch.open_files = spec.open_files ? &*spec.open_files : nullptr;
+  launch.own_session = spec.own_session;
   launch.die_with_parent = spec.die_with_parent;
   launch.parent = getpid();
   launch.cgroup_procs_fd = spec.cgroup_procs_fd;

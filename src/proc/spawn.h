@@ -1,6 +1,7 @@
 // Starts child processes the vfork way; a pidfd tells when they end. A child begins with default
-// signal dispositions, an empty mask, a session of its own and no descriptor above 2. It dies with
-// the thread that started it, so call spawn() from the main thread only.
+// signal dispositions, an empty mask, a session of its own (unless told otherwise) and no
+// descriptor above 2. It dies with the thread that started it, so call spawn() from the main thread
+// only.
 #pragma once
 
 #include "base/error.h"
@@ -24,6 +25,7 @@ struct SpawnSpec {
   int stdout_fd = -1;
   int stderr_fd = -1;
   std::vector<int> cpus;             // bind to these; empty: no change
+  bool own_session = true;           // false: it may use this process's terminal
   bool die_with_parent = true;       // SIGKILL when the starting thread ends
   int cgroup_procs_fd = -1;          // an open cgroup.procs to enter before exec
   int mount_namespace_fd = -1;       // entered before exec

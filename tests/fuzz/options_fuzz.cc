@@ -31,9 +31,10 @@ void parse(const Table& table, const std::vector<std::string>& words) {
   const std::vector<std::string>& rest = parsed->script_args;
   LOCKSTEP_CHECK(rest.size() <= words.size());
   LOCKSTEP_CHECK(std::equal(rest.rbegin(), rest.rend(), words.rbegin()));
-  LOCKSTEP_CHECK(parsed->script.has_value() == (table.takes_script && parsed->ended_by.empty()));
+  LOCKSTEP_CHECK(parsed->script.has_value() ==
+                 (table.operands == lockstep::cli::Operands::script && parsed->ended_by.empty()));
   if (parsed->script) (void)lockstep::cli::raw_options(table, *parsed);
-  if (!table.takes_script) (void)lockstep::cli::store_options(*parsed);
+  if (table.operands == lockstep::cli::Operands::none) (void)lockstep::cli::store_options(*parsed);
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+#include "cli/exec_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+Table make_exec_table() {
+  return {
+      .program = "lockstep exec",
+      .summary =
+          "Runs a command on a host over SSH. Its arguments arrive byte for byte, whatever\n"
+          "login shell the user has there; its output, exit code and signals come and go\n"
+          "as if it ran here.\n\n"
+          "  lockstep exec ubuntu@10.0.0.5 -- nvidia-smi -L\n"
+          "  lockstep exec ubuntu@10.0.0.5 --shell 'cd data && ls | wc -l'",
+      .epilog =
+          "Exit code: the command's, 128 + N where signal N ended it, 127 where it is not\n"
+          "there, 255 where the host is not reached.\n",
+      .operands = Operands::command,
+      .groups = {{"Options",
+                  {
+                      {.name = "shell",
+                       .field = into<&ExecOptions::shell>,
+                       .metavar = "TEXT",
+                       .help = "run this text by /bin/sh there, in place of a command"},
+                      {.name = "cwd",
+                       .field = into<&ExecOptions::folder>,
+                       .metavar = "DIR",
+                       .help = "folder there, relative to the home",
+                       .shown_default = "the home"},
+                      {.name = "no-stdin",
+                       .field = into<&ExecOptions::no_input>,
+                       .help = "the command reads nothing",
+                       .letter = 'n'},
+                  }},
+                 {"Host",
+                  {
+                      {.name = "user",
+                       .field = into<&ExecOptions::user>,
+                       .metavar = "USER",
+                       .help = "log in as this user",
+                       .shown_default = "ssh's own choice"},
+                      {.name = "key-path",
+                       .field = into<&ExecOptions::key_path>,
+                       .metavar = "FILE",
+                       .help = "private key",
+                       .shown_default = "ssh's own choice"},
+                      {.name = "jump",
+                       .field = into<&ExecOptions::jump>,
+                       .metavar = "HOST",
+                       .help = "connect through this host"},
+                      {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+                      {.name = "version", .help = "the version", .ends_parsing = true},
+                  }}}};
+}
+
+// Where the script of a parse stands in its words, and whether a "--" right behind it was dropped.
+struct ScriptPlace {
+  std::size_t at;
+  bool dropped;
+};
+ScriptPlace script_place(const std::vector<std::string>& words, const Parsed& parsed) {
+  const std::size_t before_rest = words.size() - parsed.script_args.size() - 1;
+  const bool dropped = words[before_rest] == "--";
+  return {before_rest - (dropped ? 1 : 0), dropped};
+}
+
+}  // namespace
+
+const Table& exec_table() {
+  static const Table table = make_exec_table();
+  return table;
+}
+
+Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Parsed& parsed) {
+  ExecOptions options;
+  fill(exec_table(), parsed, options);
+  if (!parsed.script)
+    return fail(Errc::invalid_input, "no host is named",
+                "write lockstep exec user@host -- COMMAND");
+  options.where = *parsed.script;
+  const ScriptPlace place = script_place(words, parsed);
+  const auto behind = words.begin() + static_cast<std::ptrdiff_t>(place.at) + 1;
+  if (place.dropped) {
+    options.command.assign(behind + 1, words.end());
+  } else if (behind != words.end()) {
+    const std::vector<std::string> rest(behind, words.end());
+    const auto more = parse_options(exec_table(), rest,
+                                    [](std::string_view) { return std::optional<std::string>(); });
+    if (!more) return Failure(more.error().error);
+    fill(exec_table(), *more, options);
+    if (more->script) {
+      const auto command = static_cast<std::ptrdiff_t>(script_place(rest, *more).at);
+      options.command.assign(rest.begin() + command, rest.end());
+    }
+  }
+  if (options.shell && !options.command.empty())
+    return fail(Errc::invalid_input, "both --shell and a command are given", "give one of them");
+  if (options.shell) options.command = {"/bin/sh", "-c", *options.shell};
+  if (options.command.empty())
+    return fail(Errc::invalid_input, "no command is given",
+                "write lockstep exec " + options.where + " -- COMMAND");
+  return options;
+}
+
+}  // namespace lockstep::cli

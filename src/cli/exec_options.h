@@ -1,0 +1,30 @@
+// The command line of `lockstep exec`.
+#pragma once
+
+#include "base/error.h"
+#include "cli/options.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct ExecOptions {
+  std::string where;
+  std::vector<std::string> command;
+  std::optional<std::string> shell;  // --shell: one text for /bin/sh there
+  std::optional<std::string> user;
+  std::optional<std::string> key_path;
+  std::optional<std::string> jump;
+  std::optional<std::string> folder;
+  bool no_input = false;
+};
+
+const Table& exec_table();
+
+// words: all behind `lockstep exec`; parsed: the same, as far as the table reads them. Options may
+// stand before and behind the place; from the command on everything is taken as it is.
+Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Parsed& parsed);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,230 @@
+#include "cluster/command_run.h"
+
+#include "base/log.h"
+#include "cluster/host_output.h"
+#include "io/open_files.h"
+#include "io/own_stream.h"
+#include "proc/signals.h"
+#include "ssh/connection.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using link::Stream;
+
+constexpr std::uint32_t kChannel = 1;
+constexpr int kNotReached = 255;  // as ssh has it
+constexpr std::chrono::seconds kNotice{5};
+constexpr std::size_t kFilesOfAHost = 12;
+
+class CommandRun {
+ public:
+  CommandRun(const CommandRequest& request, io::OwnStream out, io::OwnStream err)
+      : request_(request),
+        endings_(request.hosts.size()),
+        out_(loop_, std::move(out)),
+        err_(loop_, std::move(err)),
+        notice_(loop_) {}
+
+  Result<std::vector<HostEnding>> run();
+
+ private:
+  struct Host {
+    std::unique_ptr<ssh::Connection> connection;
+    std::string prefix;
+    bool over = false;
+  };
+
+  Status watch_signals();
+  void on_signal(int number);
+  void start(std::size_t index);
+  void on_frame(std::size_t index, const link::Frame& frame);
+  void on_data(std::size_t index, const link::Data& data);
+  void end(std::size_t index, HostEnding ending);
+  void open_input();
+  void tell_waiting();
+
+  const CommandRequest& request_;
+  io::Loop loop_;
+  std::vector<HostEnding> endings_;
+  std::vector<Host> hosts_;
+  HostOutput out_;
+  HostOutput err_;
+  std::optional<io::OwnStream> in_;
+  std::unique_ptr<link::Source> input_;
+  io::Fd signals_;
+  std::unique_ptr<io::Watch> signal_watch_;
+  int stops_ = 0;
+  io::Timer notice_;
+  std::chrono::seconds waited_{0};
+};
+
+Result<std::vector<HostEnding>> CommandRun::run() {
+  LOCKSTEP_TRY(watch_signals());
+  hosts_.resize(request_.hosts.size());
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    start(i);
+  notice_.start(kNotice, [this] { tell_waiting(); });
+  loop_.run();
+  return endings_;
+}
+
+Status CommandRun::watch_signals() {
+  const sigset_t set = proc::handled_signals();
+  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return fail_sys("watch signals", errno);
+  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
+  signal_watch_->start(io::kReadable, [this](int) {
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) == sizeof info)
+      on_signal(static_cast<int>(info.ssi_signo));
+  });
+  return {};
+}
+
+// Signals go to the commands, which decide. Where nothing runs yet, or it is asked for the third
+// time, this process leaves; the hosts then end what they run.
+void CommandRun::on_signal(int number) {
+  if (number == SIGCHLD || number == SIGPIPE || number == SIGWINCH) return;
+  const bool asks_to_end =
+      number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+  const bool all_run = std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) {
+    return host.over || host.connection->stage() == ssh::Connection::Stage::ready;
+  });
+  stops_ += asks_to_end ? 1 : 0;
+  if (asks_to_end && (!all_run || stops_ > 2)) {
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+      if (!hosts_[i].over) endings_[i] = {128 + number, proc::signal_name(number)};
+    return loop_.stop();
+  }
+  for (Host& host : hosts_)
+    if (!host.over) host.connection->send(link::Signal{kChannel, number});
+}
+
+void CommandRun::start(std::size_t index) {
+  const HostPlace& place = request_.hosts[index];
+  Host& host = hosts_[index];
+  const bool alone = hosts_.size() == 1;
+  if (!alone) host.prefix = place.name + ": ";
+  host.connection = std::make_unique<ssh::Connection>(
+      loop_,
+      ssh::ConnectionSettings{.target = place.target,
+                              .name = place.name,
+                              .pins = place.pins,
+                              .may_ask = alone && isatty(STDERR_FILENO) == 1},
+      ssh::Connection::Events{[](const link::Hello&) {},
+                              [this, index](const link::Frame& frame) { on_frame(index, frame); },
+                              [this, index](const Error& error) {
+                                std::string text = error.message;
+                                if (!error.hint.empty()) text += "; " + error.hint;
+                                end(index, {kNotReached, std::move(text)});
+                              }});
+  host.connection->send(link::Start{.channel = kChannel,
+                                    .argv = request_.argv,
+                                    .env = request_.env,
+                                    .folder = request_.folder,
+                                    .input = alone && request_.input});
+}
+
+void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
+  const std::string& name = request_.hosts[index].name;
+  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(index, *data);
+  if (std::holds_alternative<link::Started>(frame) && hosts_.size() == 1 && request_.input)
+    return open_input();
+  if (const auto* credit = std::get_if<link::Credit>(&frame)) {
+    if (input_ && credit->stream == Stream::in) input_->grant(credit->bytes);
+    return;
+  }
+  if (const auto* refused = std::get_if<link::Refused>(&frame))
+    return end(index, {refused->code, name + ": " + refused->why});
+  if (const auto* exit = std::get_if<link::Exit>(&frame))
+    return end(index, {exit->signal != 0 ? 128 + exit->signal : exit->code, {}});
+}
+
+void CommandRun::on_data(std::size_t index, const link::Data& data) {
+  HostOutput& output = data.stream == Stream::out ? out_ : err_;
+  ssh::Connection* connection = hosts_[index].connection.get();
+  output.put(hosts_[index].prefix, data.bytes,
+             [this, index, connection, stream = data.stream](std::size_t bytes) {
+               if (hosts_[index].over || bytes == 0) return;
+               connection->send(link::Credit{kChannel, stream, static_cast<std::uint32_t>(bytes)});
+             });
+}
+
+void CommandRun::open_input() {
+  auto in = io::OwnStream::open(STDIN_FILENO, io::OwnStream::Way::read);
+  if (!in) return hosts_[0].connection->send(link::Eof{kChannel, Stream::in});
+  in_ = std::move(*in);
+  input_ = std::make_unique<link::Source>(
+      loop_, in_->fd(), in_->pollable(),
+      link::Source::Events{
+          [this](std::string bytes) {
+            hosts_[0].connection->send(link::Data{kChannel, Stream::in, std::move(bytes)});
+          },
+          [this] {
+            hosts_[0].connection->send(link::Eof{kChannel, Stream::in});
+          }});
+}
+
+void CommandRun::end(std::size_t index, HostEnding ending) {
+  Host& host = hosts_[index];
+  if (host.over) return;
+  host.over = true;
+  out_.end(host.prefix);
+  err_.end(host.prefix);
+  endings_[index] = std::move(ending);
+  // Not inside a callback of the connection itself.
+  loop_.post([&host] { host.connection.reset(); });
+  if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& each) { return each.over; }))
+    return;
+  input_.reset();
+  notice_.cancel();
+  out_.when_idle([this] { err_.when_idle([this] { loop_.stop(); }); });
+}
+
+// Whoever waits says for whom.
+void CommandRun::tell_waiting() {
+  waited_ += kNotice;
+  for (const Host& host : hosts_) {
+    if (host.over || host.connection->stage() == ssh::Connection::Stage::ready) continue;
+    const char* what = host.connection->stage() == ssh::Connection::Stage::pushing
+                           ? "the binary is being sent"
+                           : "logging in";
+    log::warning("waiting for {} for {} s: {}", host.connection->name(), waited_.count(), what);
+  }
+  notice_.start(kNotice, [this] { tell_waiting(); });
+}
+
+}  // namespace
+
+int code_of(const std::vector<HostEnding>& endings) {
+  for (const HostEnding& ending : endings)
+    if (ending.code != 0) return ending.code;
+  return 0;
+}
+
+Result<std::vector<HostEnding>> run_command(const CommandRequest& request) {
+  LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.hosts.size() + 1)));
+  io::raise_open_files_limit();
+  LOCKSTEP_TRY_ASSIGN(io::OwnStream out,
+                      io::OwnStream::open(STDOUT_FILENO, io::OwnStream::Way::write));
+  LOCKSTEP_TRY_ASSIGN(io::OwnStream err,
+                      io::OwnStream::open(STDERR_FILENO, io::OwnStream::Way::write));
+  CommandRun run(request, std::move(out), std::move(err));
+  return run.run();
+}
+
+}  // namespace lockstep::cluster

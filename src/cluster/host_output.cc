@@ -1,0 +1,72 @@
+#include "cluster/host_output.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+// A line that does not end is printed in pieces of this size.
+constexpr std::size_t kMostLine = 64UL << 10;
+}  // namespace
+
+HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream)
+    : stream_(std::move(stream)),
+      sink_(loop, stream_.fd(), stream_.pollable(),
+            {[this](std::size_t bytes) { on_consumed(bytes); }, [] {}}) {}
+
+void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed printed) {
+  if (prefix.empty()) {
+    pieces_.push_back({bytes.size(), bytes.size(), std::move(printed)});
+    return sink_.put(bytes);
+  }
+  const std::string text = whole_lines(prefix, bytes);
+  if (text.empty()) return printed(bytes.size());
+  pieces_.push_back({text.size(), bytes.size(), std::move(printed)});
+  sink_.put(text);
+}
+
+std::string HostOutput::whole_lines(std::string_view prefix, std::string_view bytes) {
+  std::string& line = unfinished_[std::string(prefix)];
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const bool ends = end != std::string_view::npos;
+    line += bytes.substr(0, ends ? end + 1 : end);
+    bytes.remove_prefix(ends ? end + 1 : bytes.size());
+    if (!ends && line.size() < kMostLine) break;
+    text += prefix;
+    text += line;
+    if (!ends) text += '\n';
+    line.clear();
+  }
+  return text;
+}
+
+void HostOutput::end(std::string_view prefix) {
+  const auto at = unfinished_.find(prefix);
+  if (at == unfinished_.end() || at->second.empty()) return;
+  const std::string text = std::string(prefix) + std::exchange(at->second, {}) + "\n";
+  pieces_.push_back({text.size(), 0, [](std::size_t) {}});
+  sink_.put(text);
+}
+
+void HostOutput::when_idle(std::function<void()> fn) {
+  when_idle_ = std::move(fn);
+  if (pieces_.empty()) std::exchange(when_idle_, nullptr)();
+}
+
+void HostOutput::on_consumed(std::size_t bytes) {
+  while (bytes > 0 && !pieces_.empty()) {
+    Piece& piece = pieces_.front();
+    const std::size_t part = std::min(bytes, piece.printed_bytes);
+    piece.printed_bytes -= part;
+    bytes -= part;
+    if (piece.printed_bytes > 0) break;
+    const Piece done = std::move(piece);
+    pieces_.pop_front();
+    done.printed(done.given_bytes);
+  }
+  if (pieces_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
+}
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,50 @@
+// What a client prints of what commands on hosts say: as it comes from one host, in whole lines
+// behind the host's name from several. Tells how much has been printed, so that the hosts go no
+// further ahead than the reader of this process.
+#pragma once
+
+#include "io/loop.h"
+#include "io/own_stream.h"
+#include "link/stream_ends.h"
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace lockstep::cluster {
+
+class HostOutput {
+ public:
+  using Printed = std::function<void(std::size_t bytes)>;  // of those that were given
+
+  HostOutput(io::Loop& loop, io::OwnStream stream);
+
+  // prefix: empty for one host.
+  void put(std::string_view prefix, std::string_view bytes, Printed printed);
+  // The host says no more: what stands without an end of line is printed.
+  void end(std::string_view prefix);
+  bool idle() const { return sink_.idle(); }
+  // fn is called once all is printed.
+  void when_idle(std::function<void()> fn);
+
+ private:
+  struct Piece {
+    std::size_t printed_bytes;  // with the prefixes
+    std::size_t given_bytes;
+    Printed printed;
+  };
+  void on_consumed(std::size_t bytes);
+  std::string whole_lines(std::string_view prefix, std::string_view bytes);
+
+  io::OwnStream stream_;
+  link::Sink sink_;
+  std::deque<Piece> pieces_;
+  std::map<std::string, std::string, std::less<>> unfinished_;  // by prefix
+  std::function<void()> when_idle_;
+};
+
+}  // namespace lockstep::cluster

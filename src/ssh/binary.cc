@@ -1,0 +1,201 @@
+#include "ssh/binary.h"
+
+#include "base/id.h"
+#include "io/fd.h"
+#include "proc/spawn.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace lockstep::ssh {
+namespace {
+
+constexpr std::size_t kIdBytes = 8;
+constexpr std::size_t kHead = 16UL << 10;  // the notes of an executable lie in front
+
+std::string hex(std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+template <class T>
+std::optional<T> at(std::string_view bytes, std::size_t offset) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+std::optional<std::string> id_in_notes(std::string_view notes) {
+  while (const auto note = at<Elf64_Nhdr>(notes, 0)) {
+    const std::size_t name = sizeof *note;
+    const std::size_t content = name + ((note->n_namesz + 3UL) & ~3UL);
+    const std::size_t end = content + ((note->n_descsz + 3UL) & ~3UL);
+    if (end > notes.size()) return std::nullopt;
+    if (note->n_type == NT_GNU_BUILD_ID &&
+        notes.substr(name, note->n_namesz) == std::string_view("GNU\0", 4) &&
+        note->n_descsz >= kIdBytes)
+      return hex(notes.substr(content, kIdBytes));
+    notes.remove_prefix(end);
+  }
+  return std::nullopt;
+}
+
+std::string head_of(const std::string& path) {
+  const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string head(kHead, '\0');
+  const ssize_t got = fd ? read(fd.get(), head.data(), head.size()) : 0;
+  head.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return head;
+}
+
+Result<std::string> sha256_of(const std::string& path) {
+  const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail_sys("read " + path, errno);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        EVP_MD_CTX_free);
+  if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
+    return fail(Errc::internal, "SHA-256 can't be computed");
+  std::vector<char> bytes(256UL << 10);
+  ssize_t got = 0;
+  while ((got = read(fd.get(), bytes.data(), bytes.size())) > 0)
+    EVP_DigestUpdate(context.get(), bytes.data(), static_cast<std::size_t>(got));
+  if (got < 0) return fail_sys("read " + path, errno);
+  std::array<char, EVP_MAX_MD_SIZE> digest;
+  unsigned int size = 0;
+  EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), &size);
+  return hex({digest.data(), size});
+}
+
+std::string folder_from(const char* variable, const char* below_home) {
+  const char* value = std::getenv(variable);
+  if (value != nullptr && *value == '/') return value;
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "/tmp" : home) + below_home;
+}
+
+Result<std::string> own_path() {
+  std::array<char, 4096> path;
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  if (size <= 0) return fail_sys("find this binary", errno);
+  return std::string(path.data(), static_cast<std::size_t>(size));
+}
+
+Result<Binary> named(std::string path) {
+  auto id = build_id(head_of(path));
+  if (!id) {  // linked without one: by its bytes, which takes a moment
+    LOCKSTEP_TRY_ASSIGN(id, sha256_of(path));
+    id->resize(2 * kIdBytes);
+  }
+  return Binary{std::move(path), {LOCKSTEP_VERSION, *id}};
+}
+
+// Missing folders of the path are made, for this user alone.
+bool make_folders(const std::string& path) {
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    mkdir(path.substr(0, at).c_str(), 0700);
+  return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+}
+
+// gzip FROM > TO. False: it is not there, or failed.
+bool compress(const std::string& from, const std::string& to) {
+  const char* path = std::getenv("PATH");
+  const auto gzip = proc::find_executable("gzip", path == nullptr ? "/bin:/usr/bin" : path);
+  const io::Fd in(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  const io::Fd out(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!gzip || !in || !out) return false;
+  proc::SpawnSpec spec;
+  spec.executable = *gzip;
+  spec.argv = {"gzip", "-c"};
+  spec.env = {"PATH=/usr/bin:/bin"};
+  spec.stdin_fd = in.get();
+  spec.stdout_fd = out.get();
+  auto child = proc::spawn(spec);
+  if (!child) return false;
+  pollfd end{child->pidfd(), POLLIN, 0};
+  while (poll(&end, 1, -1) < 0 && errno == EINTR) {
+  }
+  const auto exit = child->reap();
+  return exit && exit->ok();
+}
+
+std::uint64_t size_of(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
+}
+
+}  // namespace
+
+std::optional<std::string> build_id(std::string_view elf) {
+  const auto header = at<Elf64_Ehdr>(elf, 0);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr))
+    return std::nullopt;
+  for (std::size_t i = 0; i < header->e_phnum; ++i) {
+    const auto segment = at<Elf64_Phdr>(elf, header->e_phoff + i * sizeof(Elf64_Phdr));
+    if (!segment) return std::nullopt;
+    if (segment->p_type != PT_NOTE || segment->p_offset > elf.size() ||
+        elf.size() - segment->p_offset < segment->p_filesz)
+      continue;
+    if (auto id = id_in_notes(elf.substr(segment->p_offset, segment->p_filesz))) return id;
+  }
+  return std::nullopt;
+}
+
+Result<Binary> own_binary() {
+  LOCKSTEP_TRY_ASSIGN(std::string path, own_path());
+  return named(std::move(path));
+}
+
+Result<Binary> binary_for(std::string_view machine) {
+  utsname here{};
+  uname(&here);
+  if (machine == here.machine) return own_binary();
+  LOCKSTEP_TRY_ASSIGN(const std::string own, own_path());
+  const std::string file = "/lockstep-" + std::string(machine);
+  for (const std::string& folder :
+       {own.substr(0, own.rfind('/')), folder_from("XDG_DATA_HOME", "/.local/share") + "/lockstep"})
+    if (access((folder + file).c_str(), R_OK) == 0) return named(folder + file);
+  return fail(
+      Errc::not_found,
+      "its processor is " + std::string(machine) + ", and this binary is for " + here.machine,
+      "put the one for it, lockstep-" + std::string(machine) + ", into " +
+          own.substr(0, own.rfind('/')));
+}
+
+Result<Pushable> pushable(const Binary& binary) {
+  LOCKSTEP_TRY_ASSIGN(std::string sha256, sha256_of(binary.path));
+  const std::string folder = folder_from("XDG_CACHE_HOME", "/.cache") + "/lockstep/push";
+  const std::string path =
+      folder + "/lockstep-" + binary.name.version + "-" + binary.name.id + ".gz";
+  if (access(path.c_str(), R_OK) != 0 && make_folders(folder)) {
+    const std::string draft = path + "." + random_suffix(8);
+    if (!compress(binary.path, draft) || rename(draft.c_str(), path.c_str()) != 0)
+      unlink(draft.c_str());
+  }
+  const std::uint64_t size = size_of(path);
+  if (size > 0) return Pushable{path, size, true, std::move(sha256)};
+  return Pushable{binary.path, size_of(binary.path), false, std::move(sha256)};
+}
+
+}  // namespace lockstep::ssh

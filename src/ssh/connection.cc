@@ -1,0 +1,188 @@
+#include "ssh/connection.h"
+
+#include "base/text.h"
+#include "ssh/control_place.h"
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep::ssh {
+namespace {
+constexpr std::size_t kMostSaid = 64UL << 10;
+}  // namespace
+
+Connection::Connection(io::Loop& loop, ConnectionSettings settings, Events events)
+    : loop_(loop), settings_(std::move(settings)), events_(std::move(events)), turn_(loop) {
+  if (settings_.name.empty()) settings_.name = target_text(settings_.target);
+  turn_.start({}, [this] { begin(); });
+}
+
+void Connection::begin() {
+  auto socket = control_socket(settings_.target, settings_.pins);
+  if (!socket) return fail_with(std::move(socket).error());
+  socket_ = std::move(*socket);
+  auto binary = own_binary();
+  if (!binary) return fail_with(std::move(binary).error());
+  binary_ = std::move(*binary);
+  const Status booted = boot();
+  if (booted) return;
+  if (booted.error().code == Errc::unavailable) return log_in();
+  fail_with(booted.error());
+}
+
+void Connection::log_in() {
+  stage_ = Stage::login;
+  logged_in_ = true;
+  MasterSettings settings;
+  settings.socket = socket_;
+  settings.pins = settings_.pins;
+  settings.may_ask = settings_.may_ask;
+  master_ = std::make_unique<Master>(loop_, settings_.target, std::move(settings),
+                                     calls_([this](Status there) {
+                                       master_.reset();
+                                       if (there) there = boot();
+                                       if (!there) fail_with(std::move(there).error());
+                                     }));
+}
+
+Status Connection::boot() {
+  stage_ = Stage::booting;
+  reset_session();
+  LOCKSTEP_TRY_ASSIGN(io::Pipe in, io::make_pipe());
+  LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());
+  LOCKSTEP_TRY_ASSIGN(io::Pipe err, io::make_pipe());
+  const MuxSession::Streams streams{std::move(in.read), std::move(out.write), std::move(err.write)};
+  LOCKSTEP_TRY_ASSIGN(session_,
+                      MuxSession::open(loop_, socket_, boot_command(binary_->name), streams,
+                                       {[] {},
+                                        [this](std::optional<int> code) {
+                                          session_over_ = true;
+                                          code_ = code;
+                                          on_session_over();
+                                        },
+                                        [this](Error error) { fail_with(std::move(error)); }}));
+  link_ = std::make_unique<link::Endpoint>(
+      loop_, std::move(out.read), std::move(in.write), link::FrameReader::Wants::greeting,
+      link::Endpoint::Events{[this](link::Frame frame) { on_frame(std::move(frame)); },
+                             [this](const Error& error) {
+                               if (error.code == Errc::corrupt) return fail_with(error);
+                               link_over_ = true;
+                               on_session_over();
+                             }});
+  link_->send(link::Hello{.software = LOCKSTEP_VERSION});
+  err_ = std::move(err.read);
+  from_err_ = std::make_unique<link::Source>(loop_, err_.get(), true,
+                                             link::Source::Events{[this](const std::string& bytes) {
+                                                                    if (said_.size() < kMostSaid)
+                                                                      said_ += bytes;
+                                                                    from_err_->grant(bytes.size());
+                                                                  },
+                                                                  [] {}});
+  return {};
+}
+
+void Connection::reset_session() {
+  from_err_.reset();
+  err_.reset();
+  link_.reset();
+  session_.reset();
+  said_.clear();
+  code_.reset();
+  link_over_ = session_over_ = false;
+}
+
+void Connection::send(const link::Frame& frame) {
+  if (stage_ == Stage::ready) return link_->send(frame);
+  waiting_frames_.push_back(frame);
+}
+
+void Connection::on_frame(link::Frame frame) {
+  if (stage_ == Stage::ready) return events_.frame(std::move(frame));
+  const auto* hello = std::get_if<link::Hello>(&frame);
+  if (hello == nullptr || hello->version != link::kVersion)
+    return fail_with(fail(Errc::corrupt, "the binary there speaks another protocol").value());
+  stage_ = Stage::ready;
+  for (const link::Frame& waiting : waiting_frames_)
+    link_->send(waiting);
+  waiting_frames_.clear();
+  events_.ready(*hello);
+}
+
+// Both the output and the session must have ended: only together do they tell what happened.
+void Connection::on_session_over() {
+  if (!link_over_ || !session_over_) return;
+  if (stage_ == Stage::ready)
+    return fail_with(fail(Errc::unavailable, "the connection was lost").value());
+  const auto absent = parse_absent(link_->chatter());
+  if (absent) return push(*absent);
+  boot_failed();
+}
+
+void Connection::boot_failed() {
+  if (!code_ && !logged_in_) {  // a master whose connection has died in the meantime
+    unlink(socket_.c_str());
+    reset_session();
+    return log_in();
+  }
+  char bytes[4096];
+  from_err_.reset();
+  ssize_t got = 0;
+  while (said_.size() < kMostSaid && (got = read(err_.get(), bytes, sizeof bytes)) > 0)
+    said_.append(bytes, static_cast<std::size_t>(got));
+  std::string words = link_->chatter() + "\n" + said_;
+  std::string last;
+  for (const std::string& line : split(words, '\n'))
+    if (!strip(line).empty()) last = strip(line);
+  const std::string why = last.empty() ? "" : ": " + printable(last);
+  if (!code_) return fail_with(fail(Errc::unavailable, "the connection was lost" + why).value());
+  fail_with(fail(Errc::denied,
+                 fmt::format("the login shell there does not run commands (it ended with {}){}",
+                             *code_, why),
+                 "see what `ssh HOST true` says")
+                .value());
+}
+
+void Connection::push(const Absent& absent) {
+  if (pushed_)
+    return fail_with(
+        fail(Errc::unavailable, "the binary was brought there, and is gone again").value());
+  if (absent.system != "Linux")
+    return fail_with(fail(Errc::invalid_input, fmt::format("it runs {}, and Lockstep needs Linux",
+                                                           printable(absent.system)))
+                         .value());
+  auto binary = binary_for(absent.machine);
+  if (!binary) return fail_with(std::move(binary).error());
+  // Of another machine's binary only its own name tells whether it is there already.
+  const bool look_again = binary->name.id != binary_->name.id;
+  binary_ = std::move(*binary);
+  if (look_again) {
+    if (Status booted = boot(); !booted) fail_with(std::move(booted).error());
+    return;
+  }
+  pushed_ = true;
+  stage_ = Stage::pushing;
+  push_ =
+      std::make_unique<Push>(loop_, socket_, *binary_, absent.partial, calls_([this](Status done) {
+                               loop_.post(calls_([this] { push_.reset(); }));
+                               if (done) done = boot();
+                               if (!done) fail_with(std::move(done).error());
+                             }));
+  if (Status begun = push_->begin(); !begun) fail_with(std::move(begun).error());
+}
+
+void Connection::fail_with(Error error) {
+  if (stage_ == Stage::failed) return;
+  stage_ = Stage::failed;
+  Error named = std::move(error).within(settings_.name);
+  turn_.start({}, [this, named = std::move(named)]() mutable {
+    reset_session();
+    master_.reset();
+    push_.reset();
+    events_.failed(std::move(named));
+  });
+}
+
+}  // namespace lockstep::ssh

@@ -1,0 +1,52 @@
+#include "ssh/control_place.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace lockstep::ssh {
+namespace {
+
+// A socket's path holds 107 bytes, and ssh puts 17 more behind it while it makes one.
+constexpr std::size_t kMostFolder = 70;
+
+// FNV-1a: the same in every version of this program, so that they share masters.
+std::uint64_t hash(std::string_view text) {
+  std::uint64_t value = 0xcbf29ce484222325;
+  for (const char c : text)
+    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return value;
+}
+
+std::string folder() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  struct stat info {};
+  if (runtime != nullptr && *runtime == '/' && std::string_view(runtime).size() < kMostFolder &&
+      stat(runtime, &info) == 0 && info.st_uid == geteuid())
+    return std::string(runtime) + "/lockstep";
+  return fmt::format("/tmp/lockstep-{}", geteuid());
+}
+
+}  // namespace
+
+Result<std::string> control_socket(const Target& target, std::string_view pins) {
+  const std::string path = folder();
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0)
+    return fail(Errc::denied,
+                path + " is no folder of yours alone, so no ssh connection is kept in it",
+                "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+  const std::string words =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}", target.host, target.user.value_or(""),
+                  target.port.value_or(0), target.key_path, target.jump, pins);
+  return fmt::format("{}/{:016x}", path, hash(words));
+}
+
+}  // namespace lockstep::ssh

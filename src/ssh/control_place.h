@@ -1,0 +1,16 @@
+// Where the control sockets of our ssh masters lie: a folder that only this user can enter.
+#pragma once
+
+#include "base/error.h"
+#include "ssh/target.h"
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::ssh {
+
+// The socket for a target, in $XDG_RUNTIME_DIR/lockstep, else in /tmp/lockstep-UID. Makes the
+// folder; denied where it is not ours alone. pins: targets with other pins don't share a master.
+Result<std::string> control_socket(const Target& target, std::string_view pins);
+
+}  // namespace lockstep::ssh

@@ -1,0 +1,108 @@
+#include "ssh/master.h"
+
+#include "ssh/ssh_trouble.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace lockstep::ssh {
+namespace {
+constexpr std::chrono::milliseconds kTurn{20};
+constexpr std::size_t kMostSaid = 64UL << 10;
+}  // namespace
+
+bool listens(const std::string& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
+  const io::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return fd && connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+Master::Master(io::Loop& loop, Target target, MasterSettings settings,
+               std::function<void(Status)> done)
+    : loop_(loop),
+      target_(std::move(target)),
+      settings_(std::move(settings)),
+      done_(std::move(done)),
+      retry_(loop) {
+  retry_.start({}, [this] { take_turn(); });
+}
+
+void Master::take_turn() {
+  if (!lock_) {
+    const std::string path = settings_.socket + ".lock";
+    lock_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock_) return finish(fail_sys("open " + path, errno));
+  }
+  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    return retry_.start(kTurn, [this] { take_turn(); });
+  // Whoever held the lock before may have started it.
+  if (listens(settings_.socket)) return finish({});
+  unlink(settings_.socket.c_str());
+  if (Status started = start(); !started) finish(std::move(started));
+}
+
+Status Master::start() {
+  const char* path = std::getenv("PATH");
+  auto ssh = proc::find_executable("ssh", path == nullptr ? "/bin:/usr/bin" : path);
+  if (!ssh) return fail(Errc::not_found, "there is no ssh in PATH", "install OpenSSH's client");
+  LOCKSTEP_TRY_ASSIGN(io::Pipe pipe, io::make_pipe());
+  const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  proc::SpawnSpec spec;
+  spec.executable = *ssh;
+  spec.argv = master_command(target_, settings_);
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    spec.env.emplace_back(*entry);
+  spec.stdin_fd = null.get();
+  spec.stdout_fd = null.get();
+  spec.stderr_fd = pipe.write.get();
+  spec.own_session = false;  // ssh asks for a passphrase at the terminal
+  LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
+  said_fd_ = std::move(pipe.read);
+  said_source_ =
+      std::make_unique<link::Source>(loop_, said_fd_.get(), true,
+                                     link::Source::Events{[this](const std::string& bytes) {
+                                                            if (said_.size() < kMostSaid)
+                                                              said_ += bytes;
+                                                            said_source_->grant(bytes.size());
+                                                          },
+                                                          [] {}});
+  end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
+  end_watch_->start(io::kReadable, [this](int) { on_end(); });
+  return {};
+}
+
+// The master in the background may keep the pipe, so its end is not waited for.
+void Master::on_end() {
+  const auto exit = child_->reap();
+  if (!exit) return;
+  end_watch_.reset();
+  said_source_.reset();
+  char bytes[4096];
+  ssize_t got = 0;
+  while (said_.size() < kMostSaid && (got = read(said_fd_.get(), bytes, sizeof bytes)) > 0)
+    said_.append(bytes, static_cast<std::size_t>(got));
+  if (exit->ok()) return finish({});
+  if (exit->signal != 0)
+    return finish(fail(Errc::canceled, "ssh was ended by a signal while it logged in"));
+  finish(Failure(ssh_trouble(target_, said_)));
+}
+
+void Master::finish(Status status) {
+  lock_.reset();
+  const auto done = std::move(done_);  // may destroy this
+  done(std::move(status));
+}
+
+}  // namespace lockstep::ssh

@@ -1,0 +1,50 @@
+// Sees to it that there is an ssh master for a target: starts one where there is none. Several
+// clients that want the same one at once start it once.
+#pragma once
+
+#include "base/callback_scope.h"
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+#include "link/stream_ends.h"
+#include "proc/spawn.h"
+#include "ssh/ssh_command.h"
+#include "ssh/target.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lockstep::ssh {
+
+class Master {
+ public:
+  // done is called once, never from inside the constructor.
+  Master(io::Loop& loop, Target target, MasterSettings settings, std::function<void(Status)> done);
+  Master(const Master&) = delete;
+  Master& operator=(const Master&) = delete;
+
+ private:
+  void take_turn();
+  Status start();
+  void on_end();
+  void finish(Status status);
+
+  io::Loop& loop_;
+  Target target_;
+  MasterSettings settings_;
+  std::function<void(Status)> done_;
+  io::Fd lock_;  // held while ssh logs in
+  io::Timer retry_;
+  io::Fd said_fd_;
+  std::string said_;  // its standard error
+  std::unique_ptr<link::Source> said_source_;
+  std::optional<proc::Child> child_;
+  std::unique_ptr<io::Watch> end_watch_;
+};
+
+// Whether a master listens at the socket.
+bool listens(const std::string& socket);
+
+}  // namespace lockstep::ssh

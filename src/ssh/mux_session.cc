@@ -1,0 +1,105 @@
+#include "ssh/mux_session.h"
+
+#include "base/text.h"
+#include "ssh/mux_codec.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace lockstep::ssh {
+namespace {
+
+Result<io::Fd> connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    return fail(Errc::invalid_input, "the path of the control socket is too long: " + path);
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  io::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return fail_sys("make a socket", errno);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    auto failure = fail_sys("connect to " + path, errno);
+    if (errno == ENOENT || errno == ECONNREFUSED) failure.value().code = Errc::unavailable;
+    return failure;
+  }
+  return fd;
+}
+
+// One byte with one descriptor, as the master reads them.
+Status send_fd(int socket, int fd) {
+  char byte = 0;
+  iovec content{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  if (sendmsg(socket, &message, MSG_NOSIGNAL) != 1)
+    return fail_sys("hand a stream to the ssh master", errno);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MuxSession>> MuxSession::open(io::Loop& loop, const std::string& socket,
+                                                     const std::string& command,
+                                                     const Streams& streams, Events events) {
+  LOCKSTEP_TRY_ASSIGN(io::Fd fd, connect_to(socket));
+  const std::string request = mux::hello() + mux::new_session(0, command);
+  LOCKSTEP_TRY(io::write_all(fd.get(), request, socket));
+  for (const io::Fd* stream : {&streams.in, &streams.out, &streams.err})
+    LOCKSTEP_TRY(send_fd(fd.get(), stream->get()));
+  return std::unique_ptr<MuxSession>(new MuxSession(loop, std::move(fd), std::move(events)));
+}
+
+MuxSession::MuxSession(io::Loop& loop, io::Fd fd, Events events)
+    : fd_(std::move(fd)), watch_(loop, fd_.get()), events_(std::move(events)) {
+  watch_.start(io::kReadable, [this](int) { receive(); });
+}
+
+void MuxSession::receive() {
+  std::array<char, 4096> bytes;
+  const ssize_t got = read(fd_.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return end();
+  pending_.append(bytes.data(), static_cast<std::size_t>(got));
+  const auto here = calls_.witness();
+  std::string_view rest = pending_;
+  bool broken = false;
+  while (const auto message = mux::take_message(rest, broken)) {
+    if (const auto* hello = std::get_if<mux::Hello>(&*message))
+      broken = hello->version != mux::kVersion;
+    if (const auto* exited = std::get_if<mux::Exited>(&*message))
+      code_ = static_cast<int>(exited->code);
+    if (std::holds_alternative<mux::Opened>(*message)) events_.opened();
+    if (here.gone()) return;
+    if (const auto* refused = std::get_if<mux::Refused>(&*message)) {
+      watch_.stop();
+      return events_.refused(
+          fail(Errc::unavailable, "no session is to be had: " + printable(refused->why)).value());
+    }
+    if (broken) break;
+  }
+  if (broken) return end();
+  pending_.erase(0, pending_.size() - rest.size());
+}
+
+void MuxSession::end() {
+  watch_.stop();
+  const auto ended = events_.ended;  // may destroy this
+  ended(code_);
+}
+
+}  // namespace lockstep::ssh

@@ -1,0 +1,28 @@
+// The command lines of the user's own ssh. Argv out, no spawning.
+#pragma once
+
+#include "ssh/target.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace lockstep::ssh {
+
+struct MasterSettings {
+  std::string socket;  // its path
+  // Host keys that were accepted for this cluster; empty: only what the user's own files know.
+  std::string pins = {};
+  std::chrono::seconds patience{15};  // for the connection
+  std::chrono::seconds stay{600};     // without a session the master ends after this
+  bool may_ask = false;               // there is somebody to ask for a passphrase
+};
+
+// A master that goes to the background once it has logged in. Host keys are always checked: an
+// unknown one is accepted and noted, a changed one is refused, whatever the user's files say.
+std::vector<std::string> master_command(const Target& target, const MasterSettings& settings);
+
+// A session of a person, with a terminal, over the same master.
+std::vector<std::string> login_command(const Target& target, const std::string& socket);
+
+}  // namespace lockstep::ssh

@@ -1,0 +1,40 @@
+#include "ssh/ssh_command.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace lockstep::ssh {
+namespace {
+
+bool has(const std::vector<std::string>& argv, const std::string& word) {
+  return std::find(argv.begin(), argv.end(), word) != argv.end();
+}
+
+TEST(SshCommand, TheMasterChecksKeysAndGoesToTheBackground) {
+  const auto argv = master_command(parse_target("u@h:2222").value(),
+                                   {.socket = "/run/a%b", .pins = "/home/my x/pins"});
+  EXPECT_EQ(argv.front(), "ssh");
+  EXPECT_TRUE(has(argv, "/run/a%%b"));
+  EXPECT_TRUE(has(argv, "StrictHostKeyChecking=accept-new"));
+  EXPECT_TRUE(has(argv,
+                  "UserKnownHostsFile=\"/home/my x/pins\" ~/.ssh/known_hosts "
+                  "~/.ssh/known_hosts2"));
+  EXPECT_TRUE(has(argv, "BatchMode=yes"));
+  EXPECT_TRUE(has(argv, "-f"));
+  const std::vector<std::string> end(argv.end() - 6, argv.end());
+  EXPECT_EQ(end, (std::vector<std::string>{"-p", "2222", "-l", "u", "--", "h"}));
+}
+
+TEST(SshCommand, WhatWasNotGivenIsLeftToTheUsersFiles) {
+  const auto argv = master_command({.host = "alias"}, {.socket = "/s", .may_ask = true});
+  for (const char* word : {"-p", "-l", "-i", "-J", "BatchMode=yes"})
+    EXPECT_FALSE(has(argv, word)) << word;
+  const auto full =
+      master_command({.host = "h", .key_path = "/k", .jump = "j1,j2"}, {.socket = "/s"});
+  EXPECT_TRUE(has(full, "/k"));
+  EXPECT_TRUE(has(full, "j1,j2"));
+}
+
+}  // namespace
+}  // namespace lockstep::ssh

@@ -1,0 +1,102 @@
+#include "ssh/ssh_trouble.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::ssh {
+namespace {
+
+// The text between two marks on one line; nullopt: the marks are not there.
+std::optional<std::string> between(std::string_view said, std::string_view from,
+                                   std::string_view to) {
+  const std::size_t at = said.find(from);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view rest = said.substr(at + from.size());
+  rest = rest.substr(0, rest.find('\n'));
+  const std::size_t end = to.empty() ? rest.size() : rest.find(to);
+  if (end == std::string_view::npos) return std::nullopt;
+  return std::string(strip(rest.substr(0, end)));
+}
+
+bool has(std::string_view said, std::string_view words) {
+  return said.find(words) != std::string_view::npos;
+}
+
+Error error(Errc code, std::string message, std::string hint = {}) {
+  return fail(code, std::move(message), std::move(hint)).value();
+}
+
+std::optional<Error> key_trouble(const Target& target, std::string_view said) {
+  if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED")) {
+    const std::string place = between(said, "Offending ", "").value_or("");
+    const std::string file = place.substr(
+        place.find(" in ") == std::string::npos ? place.size() : place.find(" in ") + 4);
+    const std::string path = file.substr(0, file.rfind(':'));
+    return error(Errc::denied,
+                 fmt::format("its host key has changed since it was first seen ({}): another "
+                             "machine answers, or it was set up anew",
+                             printable(file)),
+                 fmt::format("if that is right, forget the old key: ssh-keygen -f {} -R {}",
+                             shell_quote(path), shell_quote(target.host)));
+  }
+  if (has(said, "Host key verification failed"))
+    return error(Errc::denied, "its host key could not be verified",
+                 "log in once with ssh to see the key and accept it");
+  if (const auto key = between(said, "Permissions 0", "' are too open")) {
+    const std::size_t quote = key->find('\'');
+    const std::string path = quote == std::string::npos ? *key : key->substr(quote + 1);
+    return error(Errc::denied,
+                 fmt::format("others may read the key {}, so ssh does not use it", printable(path)),
+                 "chmod 600 " + shell_quote(path));
+  }
+  if (const auto path = between(said, "Warning: Identity file ", " not accessible"))
+    return error(Errc::not_found, fmt::format("there is no key {}", printable(*path)));
+  return std::nullopt;
+}
+
+std::optional<Error> way_trouble(std::string_view said) {
+  if (const auto name = between(said, "Could not resolve hostname ", ":"))
+    return error(Errc::not_found, fmt::format("the name {} does not resolve", printable(*name)));
+  if (const auto hop = between(said, "connect to host ", "")) {
+    // "H port P: Connection refused"
+    const std::size_t colon = hop->rfind(": ");
+    const std::string place = hop->substr(0, colon);
+    const std::string why = colon == std::string::npos ? "" : hop->substr(colon + 2);
+    return error(why.find("timed out") != std::string::npos ? Errc::timeout : Errc::unavailable,
+                 fmt::format("{}: {}", printable(place), printable(to_lower(why))),
+                 why == "Connection refused" ? "is sshd running there, on that port?" : "");
+  }
+  if (const auto why = between(said, "open failed: ", ""))
+    return error(Errc::unavailable,
+                 fmt::format("the jump host could not connect to it: {}", printable(*why)));
+  if (has(said, "during banner exchange"))
+    return error(Errc::timeout, "it takes connections, but no SSH server greets there");
+  return std::nullopt;
+}
+
+}  // namespace
+
+Error ssh_trouble(const Target& target, std::string_view said) {
+  if (auto trouble = key_trouble(target, said)) return std::move(*trouble);
+  // The first hop that fails is told first; what follows is its consequence.
+  if (auto trouble = way_trouble(said)) return std::move(*trouble);
+  if (const auto ways = between(said, ": Permission denied (", ")")) {
+    const std::size_t at = said.find(": Permission denied (");
+    const std::size_t line = said.rfind('\n', at) + 1;  // npos + 1 is 0
+    return error(Errc::denied,
+                 fmt::format("{} is not let in: no key of ours is accepted (it offers {})",
+                             printable(said.substr(line, at - line)), printable(*ways)),
+                 "give --user and --key-path, or load the key with ssh-add");
+  }
+  std::string last;
+  for (const std::string& line : split(said, '\n'))
+    if (!strip(line).empty()) last = strip(line);
+  return error(Errc::unavailable, last.empty() ? "ssh failed without a word" : printable(last));
+}
+
+}  // namespace lockstep::ssh

@@ -1,0 +1,14 @@
+// What ssh says when a connection fails, in one line that names the host and the failing hop. Pure.
+#pragma once
+
+#include "base/error.h"
+#include "ssh/target.h"
+
+#include <string_view>
+
+namespace lockstep::ssh {
+
+// said: the standard error of an ssh that failed.
+Error ssh_trouble(const Target& target, std::string_view said);
+
+}  // namespace lockstep::ssh
