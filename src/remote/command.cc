@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,9 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   spec.argv = start.argv;
   spec.env = merged_environment(environ, start.env);
   spec.folder = folder_of(start.folder, spec.env);
+  struct stat folder {};
+  if (stat(spec.folder.c_str(), &folder) != 0)
+    return refuse(kCannotRun, fail_sys(spec.folder, errno).value().message);
   const std::string path = value_in(spec.env, "PATH");
   auto executable = proc::find_executable(start.argv.front(),
                                           path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);

@@ -126,7 +126,7 @@ bool compress(const std::string& from, const std::string& to) {
   if (!gzip || !in || !out) return false;
   proc::SpawnSpec spec;
   spec.executable = *gzip;
-  spec.argv = {"gzip", "-c"};
+  spec.argv = {"gzip", "-1", "-c"};  // a tenth larger than the default, in a quarter of the time
   spec.env = {"PATH=/usr/bin:/bin"};
   spec.stdin_fd = in.get();
   spec.stdout_fd = out.get();

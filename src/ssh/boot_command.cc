@@ -64,7 +64,8 @@ std::string push_command(const PushFacts& facts) {
       R"(mkdir -p "$HOME/.cache/lockstep/bin" || {{ {no_home}; }}; )"
       R"(cat {into}"$p" || {{ rm -f "$p"; {no_space}; }}; )"
       R"(test $(wc -c <"$p") -eq {size} || {{ {cut}; }}; )"
-      R"({unpack} <"$p" >"$t" || {{ rm -f "$t" "$p"; {no_space}; }}; )"
+      R"({unpack} <"$p" >"$t" || {{ rm -f "$t"; {check} <"$p" && {{ rm -f "$p"; {no_space}; }}; )"
+      R"(rm -f "$p"; {corrupt}; }}; )"
       R"(s=$(sha256sum <"$t" 2>/dev/null || shasum -a 256 <"$t" 2>/dev/null); )"
       R"(case $s in {sha256}*) ;; *) rm -f "$t" "$p"; {corrupt};; esac; )"
       R"(chmod 700 "$t" && mv -f "$t" "$f" && rm -f "$p"; )"
@@ -72,7 +73,8 @@ std::string push_command(const PushFacts& facts) {
       fmt::arg("path", remote_path(facts.name)), fmt::arg("no_home", say(Pushed::no_home)),
       fmt::arg("into", facts.resumes ? ">>" : ">"), fmt::arg("no_space", say(Pushed::no_space)),
       fmt::arg("size", facts.size), fmt::arg("cut", say(Pushed::cut)),
-      fmt::arg("unpack", facts.compressed ? "gzip -dc" : "cat"), fmt::arg("sha256", facts.sha256),
+      fmt::arg("unpack", facts.compressed ? "gzip -dc" : "cat"),
+      fmt::arg("check", facts.compressed ? "gzip -t" : "true"), fmt::arg("sha256", facts.sha256),
       fmt::arg("corrupt", say(Pushed::corrupt)), fmt::arg("no_exec", say(Pushed::no_exec)),
       fmt::arg("done", say(Pushed::done))));
 }

@@ -50,10 +50,11 @@ void Master::take_turn() {
   // Whoever held the lock before may have started it.
   if (listens(settings_.socket)) return finish({});
   unlink(settings_.socket.c_str());
-  if (Status started = start(); !started) finish(std::move(started));
+  if (Status started = start(master_command(target_, settings_)); !started)
+    finish(std::move(started));
 }
 
-Status Master::start() {
+Status Master::start(std::vector<std::string> argv) {
   const char* path = std::getenv("PATH");
   auto ssh = proc::find_executable("ssh", path == nullptr ? "/bin:/usr/bin" : path);
   if (!ssh) return fail(Errc::not_found, "there is no ssh in PATH", "install OpenSSH's client");
@@ -61,7 +62,7 @@ Status Master::start() {
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   proc::SpawnSpec spec;
   spec.executable = *ssh;
-  spec.argv = master_command(target_, settings_);
+  spec.argv = std::move(argv);
   for (char** entry = environ; *entry != nullptr; ++entry)
     spec.env.emplace_back(*entry);
   spec.stdin_fd = null.get();
@@ -93,9 +94,18 @@ void Master::on_end() {
   ssize_t got = 0;
   while (said_.size() < kMostSaid && (got = read(said_fd_.get(), bytes, sizeof bytes)) > 0)
     said_.append(bytes, static_cast<std::size_t>(got));
-  if (exit->ok()) return finish({});
+  if (exit->ok() && !probing_) return finish({});
   if (exit->signal != 0)
     return finish(fail(Errc::canceled, "ssh was ended by a signal while it logged in"));
+  on_failure();
+}
+
+void Master::on_failure() {
+  // So ssh calls what it reaches by another program, whose words a master does not show.
+  if (said_.find("UNKNOWN port 65535") != std::string::npos && !std::exchange(probing_, true)) {
+    said_.clear();
+    if (start(probe_command(target_, settings_))) return;
+  }
   finish(Failure(ssh_trouble(target_, said_)));
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::ssh {
 
@@ -27,8 +28,9 @@ class Master {
 
  private:
   void take_turn();
-  Status start();
+  Status start(std::vector<std::string> argv);
   void on_end();
+  void on_failure();
   void finish(Status status);
 
   io::Loop& loop_;
@@ -38,7 +40,8 @@ class Master {
   io::Fd lock_;  // held while ssh logs in
   io::Timer retry_;
   io::Fd said_fd_;
-  std::string said_;  // its standard error
+  std::string said_;      // its standard error
+  bool probing_ = false;  // the master failed behind a jump host; asks why
   std::unique_ptr<link::Source> said_source_;
   std::optional<proc::Child> child_;
   std::unique_ptr<io::Watch> end_watch_;

@@ -15,22 +15,18 @@ std::string file_value(std::string path) {
 
 void append_target(std::vector<std::string>& argv, const Target& target) {
   if (!target.key_path.empty()) argv.insert(argv.end(), {"-i", target.key_path});
-  if (!target.jump.empty()) argv.insert(argv.end(), {"-J", target.jump});
   if (target.port) argv.insert(argv.end(), {"-p", std::to_string(*target.port)});
   if (target.user) argv.insert(argv.end(), {"-l", *target.user});
   argv.insert(argv.end(), {"--", target.host});
 }
 
-}  // namespace
+void append_option(std::vector<std::string>& argv, std::string text) {
+  argv.insert(argv.end(), {"-o", std::move(text)});
+}
 
-std::vector<std::string> master_command(const Target& target, const MasterSettings& settings) {
-  std::string socket = settings.socket;
-  replace_all(socket, "%", "%%");
-  std::vector<std::string> argv = {"ssh", "-M", "-N", "-f", "-x", "-S", socket};
-  const auto option = [&argv](std::string text) {
-    argv.insert(argv.end(), {"-o", std::move(text)});
-  };
-  option(fmt::format("ControlPersist={}", settings.stay.count()));
+// How every connection is made, whatever it is for.
+void append_rules(std::vector<std::string>& argv, const MasterSettings& settings) {
+  const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
   option("StrictHostKeyChecking=accept-new");
   if (!settings.pins.empty())
     option(fmt::format("UserKnownHostsFile={} ~/.ssh/known_hosts ~/.ssh/known_hosts2",
@@ -45,7 +41,51 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
   option("PermitLocalCommand=no");
   option("RequestTTY=no");
   if (!settings.may_ask) option("BatchMode=yes");
+}
+
+// What ssh runs to reach a host through others: "a,b" is first a, then b. -J would do the same, but
+// its ssh does not get our rules, so that it would refuse a jump host that it does not know yet.
+std::string proxy_command(std::string_view jumps, const MasterSettings& settings,
+                          const std::string& key_path) {
+  const std::size_t comma = jumps.rfind(',');
+  const std::string_view last = comma == std::string_view::npos ? jumps : jumps.substr(comma + 1);
+  std::vector<std::string> argv = {"ssh", "-x", "-S", "none", "-W", "[%h]:%p"};
+  append_rules(argv, settings);
+  if (comma != std::string_view::npos) {
+    std::string before = proxy_command(jumps.substr(0, comma), settings, key_path);
+    replace_all(before, "%", "%%");
+    append_option(argv, "ProxyCommand=" + std::move(before));
+  }
+  Target hop = parse_target(last).value_or(Target{.host = std::string(last)});
+  hop.key_path = key_path;
+  append_target(argv, hop);
+  return shell_join(argv);
+}
+
+void append_way(std::vector<std::string>& argv, const Target& target,
+                const MasterSettings& settings) {
+  append_rules(argv, settings);
+  if (!target.jump.empty())
+    append_option(argv, "ProxyCommand=" + proxy_command(target.jump, settings, target.key_path));
   append_target(argv, target);
+}
+
+}  // namespace
+
+std::vector<std::string> master_command(const Target& target, const MasterSettings& settings) {
+  std::string socket = settings.socket;
+  replace_all(socket, "%", "%%");
+  std::vector<std::string> argv = {"ssh", "-M", "-N", "-f", "-x", "-S", socket};
+  append_option(argv, fmt::format("ControlPersist={}", settings.stay.count()));
+  append_way(argv, target, settings);
+  return argv;
+}
+
+std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings) {
+  std::vector<std::string> argv = {"ssh", "-x", "-T", "-S", "none"};
+  append_option(argv, "ControlMaster=no");
+  append_way(argv, target, settings);
+  argv.emplace_back("true");
   return argv;
 }
 

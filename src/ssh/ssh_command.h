@@ -22,6 +22,10 @@ struct MasterSettings {
 // unknown one is accepted and noted, a changed one is refused, whatever the user's files say.
 std::vector<std::string> master_command(const Target& target, const MasterSettings& settings);
 
+// The same log-in without a master. A master keeps the words of a jump host's ssh to itself; this
+// one shows them.
+std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings);
+
 // A session of a person, with a terminal, over the same master.
 std::vector<std::string> login_command(const Target& target, const std::string& socket);
 

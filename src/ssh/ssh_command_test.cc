@@ -33,7 +33,21 @@ TEST(SshCommand, WhatWasNotGivenIsLeftToTheUsersFiles) {
   const auto full =
       master_command({.host = "h", .key_path = "/k", .jump = "j1,j2"}, {.socket = "/s"});
   EXPECT_TRUE(has(full, "/k"));
-  EXPECT_TRUE(has(full, "j1,j2"));
+  EXPECT_FALSE(has(full, "-J"));
+}
+
+TEST(SshCommand, EveryJumpHostIsHeldToTheSameRules) {
+  const auto argv = master_command({.host = "h", .jump = "me@j1,j2:2222"}, {.socket = "/s"});
+  std::string proxy;
+  for (const std::string& word : argv)
+    if (word.starts_with("ProxyCommand=")) proxy = word;
+  EXPECT_NE(proxy.find("-W '[%h]:%p'"), std::string::npos) << proxy;
+  EXPECT_NE(proxy.find("-p 2222 -- j2"), std::string::npos) << proxy;
+  // The first hop's own command is inside, with its percent signs escaped once more.
+  EXPECT_NE(proxy.find("[%%h]:%%p"), std::string::npos) << proxy;
+  EXPECT_NE(proxy.find("-l me -- j1"), std::string::npos) << proxy;
+  const std::string rule = "StrictHostKeyChecking=accept-new";
+  EXPECT_NE(proxy.find(rule), proxy.rfind(rule));
 }
 
 }  // namespace

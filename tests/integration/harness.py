@@ -132,6 +132,10 @@ class Run:
     def out(self):
         return read(self._out.name)
 
+    def out_bytes(self):
+        with open(self._out.name, "rb") as file:
+            return file.read()
+
     def err(self):
         return read(self._err.name)
 

@@ -1,0 +1,155 @@
+"""Hosts with a real sshd, users with login shells of their own, and a client host that logs in to them.
+
+Each host has its own /etc/passwd and homes (bind mounts in its namespaces), so nothing of this machine's users is
+touched. The client's keys and known hosts lie in its own home.
+"""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+from harness import BINARY, until
+
+SSHD = "/usr/sbin/sshd"
+SHELLS = {"bash": "/bin/bash", "dash": "/bin/dash", "zsh": "/usr/bin/zsh", "fish": "/usr/bin/fish", "csh": "/bin/tcsh"}
+FIRST_UID = 2001
+
+
+def make_key(path):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return path
+
+
+class SshHost:
+    """One host of hosts.py with users and, if it is a server, with sshd. `users`: name -> login shell."""
+
+    def __init__(self, host, users=None, server=True, public_key=None):
+        self.host, self.name, self.addr = host, host.name, host.addr
+        self.folder = host.folder / "ssh"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.root_home = self.folder / "root"
+        self.homes = {}
+        self._accounts({"me": "/bin/bash"} if users is None else users, public_key)
+        self.sshd = None
+        if server:
+            self.host_key = make_key(self.folder / "host_key")
+            self.start_sshd()
+
+    def _inside(self, *argv):
+        subprocess.run(["nsenter", "--target", str(self.host.holder.pid), "--mount", "--", *map(str, argv)], check=True)
+
+    def _accounts(self, users, public_key):
+        """A passwd file of our own over this machine's, in the host's mount namespace alone."""
+        # A /home of its own: whether the folders above ours may be entered is pytest's affair.
+        self._inside("mount", "-t", "tmpfs", "tmpfs", "/home")
+        lines = [f"root:x:0:0::{self.root_home}:/bin/bash", "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin",
+                 "sshd:x:100:65534::/run/sshd:/usr/sbin/nologin"]
+        shadow = ["root:*:19000:0:99999:7:::", "nobody:*:19000:0:99999:7:::", "sshd:*:19000:0:99999:7:::"]
+        for number, (name, shell) in enumerate(users.items()):
+            home = self.folder / name
+            (home / ".ssh").mkdir(parents=True)
+            if public_key:
+                (home / ".ssh/authorized_keys").write_text(public_key)
+            self.homes[name] = home
+            lines.append(f"{name}:x:{FIRST_UID + number}:{FIRST_UID + number}::/home/{name}:{shell}")
+            shadow.append(f"{name}:*:19000:0:99999:7:::")
+            subprocess.run(["chown", "-R", str(FIRST_UID + number), home], check=True)
+            self._inside("mkdir", f"/home/{name}")
+            self._inside("mount", "--bind", home, f"/home/{name}")
+        (self.root_home / ".ssh").mkdir(parents=True)
+        (self.root_home / ".ssh").chmod(0o700)
+        for name, content in (("passwd", lines), ("shadow", shadow)):
+            file = self.folder / name
+            file.write_text("\n".join(content) + "\n")
+            self._inside("mount", "--bind", file, f"/etc/{name}")
+
+    def start_sshd(self, *options, port=22):
+        config = self.folder / "sshd_config"
+        config.write_text("\n".join([
+            f"Port {port}", f"ListenAddress {self.addr}", f"HostKey {self.host_key}", "UsePAM no", "StrictModes no",
+            "PidFile none", "MaxStartups 200", "MaxSessions 200", "LogLevel VERBOSE", *options]) + "\n")
+        pathlib.Path("/run/sshd").mkdir(exist_ok=True)
+        self.sshd = self.host.start("-D", "-e", "-f", config, program=(SSHD,))
+        until(lambda: "Server listening" in self.sshd.err() or self.sshd.process.poll() is not None, 10, "sshd listens")
+        assert self.sshd.process.poll() is None, self.sshd.err()
+
+    def stop_sshd(self):
+        """The listener and all of its sessions."""
+        for pid, comm in self.host.processes().items():
+            if comm.startswith("sshd"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        if self.sshd:
+            self.sshd.process.wait(10)
+            self.sshd = None
+
+    def commands(self):
+        """What runs here beside sshd."""
+        return {pid: comm for pid, comm in self.host.processes().items() if not comm.startswith("sshd")}
+
+    def nothing_left(self, deadline=15.0):
+        until(lambda: not self.commands(), deadline, f"no command is left on {self.name}, but {self.commands()}")
+
+
+class Client(SshHost):
+    """The host where the user types: root, with a key in its ~/.ssh."""
+
+    def __init__(self, host):
+        super().__init__(host, users={}, server=False)
+        self.key = make_key(self.root_home / ".ssh/id_ed25519")
+        self.public_key = self.key.with_suffix(".pub").read_text()
+        self.runtime = self.folder / "run"
+        self.runtime.mkdir(mode=0o700)
+        self.binary = BINARY
+
+    def environment(self, env=None):
+        return {"HOME": self.root_home, "XDG_RUNTIME_DIR": self.runtime, "SSH_AUTH_SOCK": None, **(env or {})}
+
+    def start(self, *args, env=None, program=None, **options):
+        return self.host.start(*args, env=self.environment(env), program=program or (self.binary,), **options)
+
+    def run(self, *args, timeout=60.0, **options):
+        return self.start(*args, **options).wait(timeout)
+
+    def exec(self, where, *command, options=(), **more):
+        return self.run("exec", *options, where, "--", *command, **more)
+
+    def forget_masters(self):
+        """No connection is kept any more."""
+        for pid, comm in self.host.processes().items():
+            if comm == "ssh":
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        until(lambda: "ssh" not in self.host.processes().values(), 10, "no ssh is left")
+        shutil.rmtree(self.runtime / "lockstep", ignore_errors=True)
+
+
+class SshWorld:
+    """client and servers, made by `world(count, users=...)`; all of it is gone afterwards."""
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+        self.servers = []
+        self.client = None
+
+    def __call__(self, count=1, users=None):
+        if self.client is None:
+            self.client = Client(self.hosts(1)[0])
+        new = [SshHost(host, users, public_key=self.client.public_key) for host in self.hosts(count)]
+        self.servers += new
+        return (self.client, *new)
+
+    def close(self):
+        """Kills what is meant to stay (sshd, kept connections); returns what else was still there."""
+        left = {}
+        for server in self.servers:
+            if server.host.up:
+                with contextlib.suppress(AssertionError):
+                    server.nothing_left()
+                left.update(server.commands())
+            server.stop_sshd()
+        if self.client and self.client.host.up:
+            self.client.forget_masters()
+        return left
