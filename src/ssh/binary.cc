@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <poll.h>
-#include <sys/mman.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -97,8 +97,22 @@ std::string folder_from(const char* variable, const char* below_home) {
 Result<std::string> own_path() {
   std::array<char, 4096> path;
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-  if (size <= 0) return fail_sys("find this binary", errno);
-  return std::string(path.data(), static_cast<std::size_t>(size));
+  if (size > 0) return std::string(path.data(), static_cast<std::size_t>(size));
+  const int why = errno;
+  // Without a /proc of this process: as the kernel was told to start it.
+  const auto* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  if (started_as != nullptr && access(started_as, R_OK) == 0) return std::string(started_as);
+  return fail_sys("find this binary", why);
+}
+
+// This user on this machine.
+std::string client_id() {
+  utsname here{};
+  uname(&here);
+  std::uint64_t value = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : std::string(here.nodename) + "/" + std::to_string(geteuid()))
+    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hex({reinterpret_cast<const char*>(&value), sizeof value});
 }
 
 Result<Binary> named(std::string path) {
@@ -107,7 +121,7 @@ Result<Binary> named(std::string path) {
     LOCKSTEP_TRY_ASSIGN(id, sha256_of(path));
     id->resize(2 * kIdBytes);
   }
-  return Binary{std::move(path), {LOCKSTEP_VERSION, *id}};
+  return Binary{std::move(path), {LOCKSTEP_VERSION, *id, client_id()}};
 }
 
 // Missing folders of the path are made, for this user alone.

@@ -41,9 +41,9 @@ std::string remote_path(const BinaryName& name) {
 std::string boot_command(const BinaryName& name) {
   return in_sh(
       fmt::format(R"(f=$HOME/{}; test -x "$f" && exec "$f" link; echo; )"
-                  R"(echo {}$(uname -s) $(uname -m) $(wc -c 2>/dev/null <"$f.part" || echo 0); )"
+                  R"(echo {}$(uname -s) $(uname -m) $(wc -c 2>/dev/null <"$f.part{}" || echo 0); )"
                   R"(exit 71)",
-                  remote_path(name), kAbsent));
+                  remote_path(name), kAbsent, name.client));
 }
 
 std::optional<Absent> parse_absent(std::string_view output) {
@@ -60,7 +60,7 @@ std::string push_command(const PushFacts& facts) {
                        kPushWords[static_cast<std::size_t>(what)]);
   };
   return in_sh(fmt::format(
-      R"(umask 077; f=$HOME/{path}; p=$f.part; t=$f.new; )"
+      R"(umask 077; f=$HOME/{path}; p=$f.part{client}; t=$f.new{client}; )"
       R"(mkdir -p "$HOME/.cache/lockstep/bin" || {{ {no_home}; }}; )"
       R"(cat {into}"$p" || {{ rm -f "$p"; {no_space}; }}; )"
       R"(test $(wc -c <"$p") -eq {size} || {{ {cut}; }}; )"
@@ -70,10 +70,10 @@ std::string push_command(const PushFacts& facts) {
       R"(case $s in {sha256}*) ;; *) rm -f "$t" "$p"; {corrupt};; esac; )"
       R"(chmod 700 "$t" && mv -f "$t" "$f" && rm -f "$p"; )"
       R"(test -x "$f" || {{ rm -f "$f"; {no_exec}; }}; {done})",
-      fmt::arg("path", remote_path(facts.name)), fmt::arg("no_home", say(Pushed::no_home)),
-      fmt::arg("into", facts.resumes ? ">>" : ">"), fmt::arg("no_space", say(Pushed::no_space)),
-      fmt::arg("size", facts.size), fmt::arg("cut", say(Pushed::cut)),
-      fmt::arg("unpack", facts.compressed ? "gzip -dc" : "cat"),
+      fmt::arg("path", remote_path(facts.name)), fmt::arg("client", facts.name.client),
+      fmt::arg("no_home", say(Pushed::no_home)), fmt::arg("into", facts.resumes ? ">>" : ">"),
+      fmt::arg("no_space", say(Pushed::no_space)), fmt::arg("size", facts.size),
+      fmt::arg("cut", say(Pushed::cut)), fmt::arg("unpack", facts.compressed ? "gzip -dc" : "cat"),
       fmt::arg("check", facts.compressed ? "gzip -t" : "true"), fmt::arg("sha256", facts.sha256),
       fmt::arg("corrupt", say(Pushed::corrupt)), fmt::arg("no_exec", say(Pushed::no_exec)),
       fmt::arg("done", say(Pushed::done))));

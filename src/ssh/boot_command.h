@@ -15,6 +15,8 @@ namespace lockstep::ssh {
 struct BinaryName {
   std::string version;  // "0.1.0"
   std::string id;       // hexadecimal digits
+  // Who sends it, hexadecimal digits: the part that an interrupted push leaves is its own.
+  std::string client = {};
 };
 
 // Where the binary lies, below the home there: ".cache/lockstep/bin/lockstep-VERSION-ID".

@@ -5,7 +5,7 @@
 namespace lockstep::ssh {
 namespace {
 
-const BinaryName kName{"0.1.0", "0123abcd"};
+const BinaryName kName{"0.1.0", "0123abcd", "feed"};
 
 TEST(BootCommand, NeedsNoQuotingInAnyShell) {
   for (const std::string& command :

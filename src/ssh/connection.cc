@@ -5,13 +5,17 @@
 
 #include <fmt/core.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 namespace lockstep::ssh {
 namespace {
 constexpr std::size_t kMostSaid = 64UL << 10;
+constexpr std::chrono::milliseconds kTurn{100};
 }  // namespace
 
 Connection::Connection(io::Loop& loop, ConnectionSettings settings, Events events)
@@ -105,6 +109,7 @@ void Connection::on_frame(link::Frame frame) {
   if (hello == nullptr || hello->version != link::kVersion)
     return fail_with(fail(Errc::corrupt, "the binary there speaks another protocol").value());
   stage_ = Stage::ready;
+  push_lock_.reset();
   for (const link::Frame& waiting : waiting_frames_)
     link_->send(waiting);
   waiting_frames_.clear();
@@ -158,10 +163,9 @@ void Connection::push(const Absent& absent) {
   // Of another machine's binary only its own name tells whether it is there already.
   const bool look_again = binary->name.id != binary_->name.id;
   binary_ = std::move(*binary);
-  if (look_again) {
-    if (Status booted = boot(); !booted) fail_with(std::move(booted).error());
-    return;
-  }
+  if (look_again) return boot_again();
+  // Whoever else of this user pushes will be done soon, and then it is there.
+  if (!may_push()) return turn_.start(kTurn, [this] { boot_again(); });
   pushed_ = true;
   stage_ = Stage::pushing;
   push_ =
@@ -173,6 +177,18 @@ void Connection::push(const Absent& absent) {
   if (Status begun = push_->begin(); !begun) fail_with(std::move(begun).error());
 }
 
+void Connection::boot_again() {
+  if (Status booted = boot(); !booted) fail_with(std::move(booted).error());
+}
+
+// The lock is kept until this connection is made, or has failed.
+bool Connection::may_push() {
+  const std::string path = socket_ + ".push";
+  if (!push_lock_)
+    push_lock_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return flock(push_lock_.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
 void Connection::fail_with(Error error) {
   if (stage_ == Stage::failed) return;
   stage_ = Stage::failed;
@@ -181,6 +197,7 @@ void Connection::fail_with(Error error) {
     reset_session();
     master_.reset();
     push_.reset();
+    push_lock_.reset();
     events_.failed(std::move(named));
   });
 }

@@ -4,6 +4,7 @@
 
 #include "base/callback_scope.h"
 #include "base/error.h"
+#include "io/fd.h"
 #include "io/loop.h"
 #include "link/endpoint.h"
 #include "link/stream_ends.h"
@@ -58,6 +59,8 @@ class Connection {
   Status boot();
   void log_in();
   void push(const Absent& absent);
+  void boot_again();
+  bool may_push();
   void on_frame(link::Frame frame);
   void on_session_over();
   void boot_failed();
@@ -74,6 +77,7 @@ class Connection {
   std::unique_ptr<Master> master_;
   bool logged_in_ = false;  // by us: an old master that fails is replaced once
   std::unique_ptr<Push> push_;
+  io::Fd push_lock_;  // of several clients here one pushes
   bool pushed_ = false;
   std::unique_ptr<MuxSession> session_;
   std::unique_ptr<link::Endpoint> link_;

@@ -193,13 +193,31 @@ def test_a_full_disk_is_named_and_left_clean(world):
     server._inside("sh", "-c", f"test -z \"$(ls {home}/.cache/lockstep/bin)\"")
 
 
+def client_id(client):
+    """As ssh/binary.cc makes it: FNV-1a of the machine's name and the user's number, in memory's order."""
+    value = 0xCBF29CE484222325
+    for byte in f"{client.name}/0".encode():
+        value = (value ^ byte) * 0x100000001B3 & (1 << 64) - 1
+    return value.to_bytes(8, "little").hex()
+
+
+def test_clients_that_come_at_once_share_the_login_and_the_push(world):
+    client, server = world()
+    runs = [client.start("exec", f"me@{server.addr}", "--", "echo", "hi") for _ in range(5)]
+    for run in runs:
+        ended = run.wait(60)
+        assert (ended.rc, ended.out) == (0, "hi\n"), ended
+    assert server.sshd.err().count("Accepted publickey") == 1
+    assert len(list((server.homes["me"] / ".cache/lockstep/bin").iterdir())) == 1
+
+
 def test_a_push_that_was_cut_goes_on(world):
     client, server = world()
     where = f"me@{server.addr}"
     assert client.exec(where, "true").rc == 0
     (binary,) = (server.homes["me"] / ".cache/lockstep/bin").iterdir()
     (compressed,) = (client.root_home / ".cache/lockstep/push").iterdir()
-    part = binary.with_name(binary.name + ".part")
+    part = binary.with_name(f"{binary.name}.part{client_id(client)}")
     whole = binary.read_bytes()
     for content in (compressed.read_bytes()[:1_000_000], b"x" * 1_000_000):  # a good part, and a spoilt one
         binary.unlink()

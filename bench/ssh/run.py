@@ -1,0 +1,108 @@
+"""lockstep exec beside ssh over an open ControlMaster, on two hosts in network namespaces with a real sshd."""
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+
+import harness  # noqa: E402
+import hosts as several_hosts  # noqa: E402
+from ssh_hosts import SshWorld  # noqa: E402
+
+PAIRS = int(os.environ.get("PAIRS", "60"))
+COPIES = int(os.environ.get("COPIES", "6"))
+SIZE = 256 << 20
+
+
+class Shell:
+    """Starts commands on the client's host, without a process in between that would be measured too."""
+
+    def __init__(self, client):
+        self.client = client
+        self.environment = {**os.environ, **{k: str(v) for k, v in client.environment().items() if v is not None}}
+        self.environment.pop("SSH_AUTH_SOCK", None)
+        # This process's children are born on the client's host from here on.
+        for kind in ("net", "pid", "mnt"):
+            with open(f"/proc/{client.host.holder.pid}/ns/{kind}") as namespace:
+                if several_hosts._libc.setns(namespace.fileno(), 0) != 0:
+                    raise OSError(f"setns {kind}")
+
+    def seconds(self, argv, **popen):
+        popen = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **popen}
+        began = time.monotonic()
+        subprocess.run([str(part) for part in argv], env=self.environment, check=True, **popen)
+        return time.monotonic() - began
+
+
+def pairs(shell, ours, theirs, count, **popen):
+    """Medians of both, run in turn, and the median of the ratios."""
+    taken = [(shell.seconds(ours, **popen), shell.seconds(theirs, **popen)) for _ in range(count)]
+    return (statistics.median(a for a, _ in taken), statistics.median(b for _, b in taken),
+            statistics.median(a / b for a, b in taken))
+
+
+def row(what, ours, beside, ratio, goal):
+    print(f"| {what} | {ours} | {beside} | {ratio} | {goal} |")
+
+
+def ms(seconds):
+    return f"{seconds * 1000:.1f} ms"
+
+
+def measure(shell, server, where):
+    client = shell.client
+    master = ["ssh", "-o", "StrictHostKeyChecking=accept-new", "-o", "BatchMode=yes", "-S", f"{client.runtime}/plain"]
+    mine = [client.binary, "exec", where, "--"]
+    cold = ["ssh", "-S", "none", "-o", "StrictHostKeyChecking=accept-new", "-o", "BatchMode=yes", where, "true"]
+
+    def first_contact():
+        for socket in (client.runtime / "lockstep").glob("*[0-9a-f]"):
+            subprocess.run(["ssh", "-q", "-S", socket, "-O", "exit", "x"], env=shell.environment, check=False,
+                           stderr=subprocess.DEVNULL)
+        return shell.seconds([*mine, "true"])
+
+    shell.seconds(cold)
+    shell.seconds([*mine, "true"])  # brings the binary
+    print("| what | measured | beside it | ratio | goal |\n|---|---|---|---|---|")
+    logins = [(first_contact(), shell.seconds(cold)) for _ in range(max(PAIRS // 4, 5))]
+    ours, theirs = (statistics.median(times) for times in zip(*logins))
+    row("first contact, the binary is there", ms(ours), f"ssh {ms(theirs)}",
+        f"{statistics.median(a / b for a, b in logins):.2f} x", "at most 1.25 x")
+    shell.seconds([*master, "-M", "-N", "-f", where])
+    ours, theirs, ratio = pairs(shell, [*mine, "true"], [*master, where, "true"], PAIRS)
+    row("warm exec -- true", ms(ours), f"ssh over a ControlMaster {ms(theirs)}", f"{ratio:.2f} x", "at most 1.3 x")
+    copy = ["head", "-c", str(SIZE), "/dev/zero"]
+    ours, theirs, ratio = pairs(shell, [*mine, *copy], [*master, where, *copy], COPIES)
+    row(f"{SIZE >> 20} MB of output", f"{SIZE / ours / 1e6:.0f} MB/s", f"ssh {SIZE / theirs / 1e6:.0f} MB/s",
+        f"{ratio:.2f} x the time", "200 MB/s")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        lockstep = harness.Lockstep(pathlib.Path(folder))
+        machines = several_hosts.Hosts(lockstep)
+        world = SshWorld(machines)
+        try:
+            client, server = world()
+            sys.stdout.flush()
+            child = os.fork()  # which moves to the client's host
+            if child == 0:
+                try:
+                    measure(Shell(client), server, f"me@{server.addr}")
+                    sys.stdout.flush()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0, "the measurement failed"
+        finally:
+            world.close()
+            machines.close()
+            lockstep.close()
+
+
+main()
