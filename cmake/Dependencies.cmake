@@ -36,3 +36,9 @@ if(LOCKSTEP_STATIC)
   add_dependencies(lockstep_crypto openssl_CRYPTO)
   add_dependencies(lockstep_tls openssl_SSL)
 endif()
+
+find_library(SQLITE_STATIC NAMES libsqlite3.a REQUIRED)
+find_path(SQLITE_INCLUDE sqlite3.h REQUIRED)
+add_library(lockstep_sqlite STATIC IMPORTED GLOBAL)
+set_target_properties(lockstep_sqlite PROPERTIES IMPORTED_LOCATION ${SQLITE_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${SQLITE_INCLUDE} INTERFACE_LINK_LIBRARIES "pthread;dl;m")

@@ -9,6 +9,7 @@ extern const Subcommand kLaunch;
 extern const Subcommand kTorchrun;
 extern const Subcommand kStore;
 extern const Subcommand kExec;
+extern const Subcommand kCluster;
 extern const Subcommand kLink;
 
 namespace {
@@ -33,7 +34,8 @@ constexpr Subcommand kVersion{
 constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run = help_command};
 
 // In the overview's order.
-constexpr const Subcommand* kRows[] = {&kRun, &kLaunch, &kExec, &kStore, &kLink, &kVersion, &kHelp};
+constexpr const Subcommand* kRows[] = {&kRun,   &kLaunch, &kExec,    &kCluster,
+                                       &kStore, &kLink,   &kVersion, &kHelp};
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 
 constexpr Program kProgram{

@@ -1,14 +1,15 @@
-// lockstep exec: a command on a host over SSH.
+// lockstep exec: a command on hosts over SSH.
 #include "base/log.h"
 #include "cli/exec_options.h"
 #include "cli/subcommand.h"
 #include "cluster/command_run.h"
+#include "cluster/place.h"
 #include "proc/signals.h"
-#include "ssh/target.h"
 
 #include <signal.h>
 
 #include <utility>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -16,16 +17,11 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr int kFailed = 255;  // as ssh has it
 
-Result<cluster::HostPlace> place_of(const ExecOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(options.where));
-  if (options.user && target.user && *options.user != *target.user)
-    return fail(Errc::invalid_input,
-                "both " + options.where + " and --user " + *options.user + " name a user",
-                "give one of them");
-  if (options.user) target.user = options.user;
-  if (options.key_path) target.key_path = *options.key_path;
-  if (options.jump) target.jump = *options.jump;
-  return cluster::HostPlace{ssh::target_text(target), std::move(target)};
+Result<std::vector<cluster::HostPlace>> places_of(const ExecOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
+                      cluster::Registry::open(cluster::Registry::default_folder()));
+  return cluster::find_places(registry, options.where, options.nodes,
+                              {options.user, options.key_path, options.jump});
 }
 
 int exec_command(const Call& call) {
@@ -35,12 +31,13 @@ int exec_command(const Call& call) {
     return code;
   };
   if (!options) return refuse(options.error(), kBadInput);
-  auto place = place_of(*options);
-  if (!place) return refuse(place.error(), kBadInput);
+  auto places = places_of(*options);
+  if (!places)
+    return refuse(places.error(), places.error().code == Errc::invalid_input ? kBadInput : kFailed);
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
   cluster::CommandRequest request;
-  request.hosts.push_back(std::move(*place));
+  request.hosts = std::move(*places);
   request.argv = options->command;
   request.folder = options->folder.value_or("");
   request.input = !options->no_input;
@@ -55,7 +52,7 @@ int exec_command(const Call& call) {
 }  // namespace
 
 extern constinit const Subcommand kExec{.name = "exec",
-                                        .summary = "run a command on a host over SSH",
+                                        .summary = "run a command on hosts over SSH",
                                         .table = exec_table,
                                         .run = exec_command};
 

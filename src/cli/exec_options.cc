@@ -7,14 +7,17 @@ Table make_exec_table() {
   return {
       .program = "lockstep exec",
       .summary =
-          "Runs a command on a host over SSH. Its arguments arrive byte for byte, whatever\n"
-          "login shell the user has there; its output, exit code and signals come and go\n"
-          "as if it ran here.\n\n"
+          "Runs a command on a host over SSH, or on all nodes of a cluster at once. Its\n"
+          "arguments arrive byte for byte, whatever login shell the user has there; its\n"
+          "output, exit code and signals come and go as if it ran here. Lines of several\n"
+          "nodes have the node's name before them.\n\n"
           "  lockstep exec ubuntu@10.0.0.5 -- nvidia-smi -L\n"
+          "  lockstep exec gpus --nodes 0-3 -- df -h /data\n"
           "  lockstep exec ubuntu@10.0.0.5 --shell 'cd data && ls | wc -l'",
       .epilog =
           "Exit code: the command's, 128 + N where signal N ended it, 127 where it is not\n"
-          "there, 255 where the host is not reached.\n",
+          "there, 255 where the host is not reached; of several nodes the first that is\n"
+          "not 0.\n",
       .operands = Operands::command,
       .groups = {{"Options",
                   {
@@ -32,8 +35,13 @@ Table make_exec_table() {
                        .help = "the command reads nothing",
                        .letter = 'n'},
                   }},
-                 {"Host",
+                 {"Hosts",
                   {
+                      {.name = "nodes",
+                       .field = into<&ExecOptions::nodes>,
+                       .metavar = "all|0|1-3",
+                       .help = "nodes of the cluster",
+                       .shown_default = "all"},
                       {.name = "user",
                        .field = into<&ExecOptions::user>,
                        .metavar = "USER",

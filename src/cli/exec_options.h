@@ -13,6 +13,7 @@ namespace lockstep::cli {
 struct ExecOptions {
   std::string where;
   std::vector<std::string> command;
+  std::optional<std::string> nodes;  // --nodes: of a cluster
   std::optional<std::string> shell;  // --shell: one text for /bin/sh there
   std::optional<std::string> user;
   std::optional<std::string> key_path;

@@ -104,14 +104,15 @@ std::string man_page(const Program& program, const Subcommand& command, std::str
                      std::string_view date) {
   static constexpr std::string_view kOperands[] = {
       "", " \\fIscript\\fR [\\fIscript arguments\\fR ...]",
-      " \\fIHOST\\fR [\\-\\-] \\fICOMMAND\\fR [\\fIARGUMENT\\fR ...]"};
+      " \\fIHOST\\fR [\\-\\-] \\fICOMMAND\\fR [\\fIARGUMENT\\fR ...]", " "};
   const Table& table = command.table();
   const Table* shared = shared_with(program, table);
   const std::string name = page_name(table.program);
   std::string out = man_heading(name, version, date);
   out += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.summary));
-  out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIoptions\\fR]{}\n", roff(table.program),
-                     kOperands[static_cast<std::size_t>(table.operands)]);
+  out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIoptions\\fR]{}{}\n", roff(table.program),
+                     kOperands[static_cast<std::size_t>(table.operands)],
+                     table.shown_names.empty() ? "" : roff(table.shown_names));
   out += fmt::format(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(table.summary));
   if (shared != nullptr)
     out += fmt::format("All options of\n.BR {} (1),\nand:\n", roff(page_name(shared->program)));

@@ -71,6 +71,7 @@ class Parser {
 
   Step read_env_flags();
   Step read_env_values();
+  void take_names(std::size_t& at, bool all);
   Step read_words();
   Step consume_option(std::size_t& at);
   tl::expected<Action, ParseFailure> resolve(Match& match, std::size_t& next);
@@ -209,6 +210,7 @@ Parser::Step Parser::apply(const Action& action) {
                               shown, join(names, ", ")));
   }
   parsed_.values[std::string(option.name)] = action.value;
+  if (option.field.repeats) parsed_.lists[std::string(option.name)].push_back(action.value);
   parsed_.variables.erase(std::string(option.name));
   if (option.ends_parsing) parsed_.ended_by = option.name;
   return {};
@@ -220,12 +222,23 @@ void Parser::take_script(std::size_t at) {
   parsed_.script_args.assign(rest.begin(), rest.end());
 }
 
+// One name, or all that is left where nothing more can be an option.
+void Parser::take_names(std::size_t& at, bool all) {
+  do {
+    parsed_.names.push_back(args_[at++]);
+  } while (all && at < args_.size());
+}
+
 Parser::Step Parser::read_words() {
   std::size_t at = 0;
   while (at < args_.size() && parsed_.ended_by.empty()) {
     const bool rest_is_positional = args_[at] == "--";
     if (rest_is_positional || classify(args_[at]).empty()) {
       if (rest_is_positional && ++at == args_.size()) break;
+      if (table_.operands == Operands::names) {
+        take_names(at, rest_is_positional);
+        continue;
+      }
       if (table_.operands == Operands::none) {
         if (!unknown_) unknown_ = args_[at];
         ++at;
@@ -344,6 +357,10 @@ void detail::set_field(double& field, const std::string& value) {
   field = python_float(value).value_or(field);
 }
 
+void detail::set_field(std::vector<std::string>& field, const std::string& value) {
+  field.push_back(value);
+}
+
 std::vector<const Option*> options_of(const Table& table) {
   std::vector<const Option*> options;
   for (const Group& group : table.groups) {
@@ -358,7 +375,12 @@ void fill_fields(const Table& table, const Parsed& parsed, const std::type_info&
   for (const Group& group : table.groups) {
     for (const Option& option : group.options) {
       if (option.field.owner == nullptr || *option.field.owner != owner) continue;
-      if (const auto value = parsed.text(option.name)) option.field.set(target, *value);
+      if (const auto list = parsed.lists.find(option.name); list != parsed.lists.end()) {
+        for (const std::string& value : list->second)
+          option.field.set(target, value);
+      } else if (const auto value = parsed.text(option.name)) {
+        option.field.set(target, *value);
+      }
     }
   }
 }

@@ -27,6 +27,7 @@ struct Field {
   Kind kind = Kind::flag;
   const std::type_info* owner = nullptr;  // the struct's type; nullptr: there is no field
   void (*set)(void* target, const std::string& value) = nullptr;  // target: an object of that type
+  bool repeats = false;  // a list: every time that the option is given counts
 };
 
 struct Option {
@@ -55,11 +56,12 @@ struct Variable {
   std::string_view help;
 };
 
-// What stands behind the options: it and all after it is taken as it is.
+// What there is beside the options. A script or a place and all after it are taken as they are.
 enum class Operands {
   none,
   script,   // a script and its arguments; the parser asks for it
   command,  // a place and a command for it; the subcommand says what is missing
+  names,    // words among the options, in any order; the subcommand says what they are
 };
 
 struct Table {
@@ -69,15 +71,19 @@ struct Table {
   Operands operands = Operands::script;
   std::vector<Group> groups;
   std::vector<Variable> variables = {};
+  std::string_view shown_names = {};  // Operands::names, for the usage line: "NAME"
 };
 
 struct Parsed {
   // By long name, as typed, checked for kind; a flag that is on is "1". Absent: use the default.
   std::map<std::string, std::string, std::less<>> values;
+  // All values of options that may be given more than once, in the order given.
+  std::map<std::string, std::vector<std::string>, std::less<>> lists;
   std::map<std::string, std::string, std::less<>> variables;  // long name: where the value is from
   std::string ended_by;  // long name of the option that ended parsing, or empty
   std::optional<std::string> script;
   std::vector<std::string> script_args;
+  std::vector<std::string> names;  // Operands::names
 
   bool has(std::string_view name) const { return values.find(name) != values.end(); }
   std::optional<std::string> text(std::string_view name) const;
@@ -128,6 +134,9 @@ inline constexpr Kind kind_of(const std::int64_t* /*field*/) {
 inline constexpr Kind kind_of(const double* /*field*/) {
   return Kind::number;
 }
+inline constexpr Kind kind_of(const std::vector<std::string>* /*field*/) {
+  return Kind::text;
+}
 template <class Value>
 constexpr Kind kind_of(const std::optional<Value>* /*field*/) {
   return kind_of(static_cast<const Value*>(nullptr));
@@ -137,6 +146,7 @@ void set_field(bool& field, const std::string& value);
 void set_field(std::string& field, const std::string& value);
 void set_field(std::int64_t& field, const std::string& value);
 void set_field(double& field, const std::string& value);
+void set_field(std::vector<std::string>& field, const std::string& value);
 template <class Value>
 void set_field(std::optional<Value>& field, const std::string& value) {
   set_field(field.emplace(), value);
@@ -147,7 +157,8 @@ constexpr Field field_at(std::integral_constant<Value Owner::*, member> /*which*
   return {kind_of(static_cast<const Value*>(nullptr)), &typeid(Owner),
           [](void* target, const std::string& value) {
             set_field(static_cast<Owner*>(target)->*member, value);
-          }};
+          },
+          std::is_same_v<Value, std::vector<std::string>>};
 }
 
 }  // namespace detail

@@ -1,0 +1,212 @@
+// lockstep cluster: the names under which hosts are known.
+#include "base/text.h"
+#include "cli/cluster_options.h"
+#include "cli/subcommand.h"
+#include "cluster/hosts_file.h"
+#include "cluster/registry.h"
+#include "codec/json.h"
+#include "io/fd.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cluster::Cluster;
+using cluster::Registry;
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 1;
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// What was asked for makes no sense, or could not be done.
+int refuse(std::string_view program, const Error& error) {
+  print_error(program, error);
+  return error.code == Errc::invalid_input ? kBadInput : kFailed;
+}
+
+Result<Registry> registry() {
+  return Registry::open(Registry::default_folder());
+}
+
+Result<std::vector<cluster::ListedHost>> hosts_of(const ClusterAddOptions& options) {
+  std::vector<cluster::ListedHost> hosts;
+  for (const std::string& text : options.hosts) {
+    LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(text));
+    hosts.push_back({std::move(target)});
+  }
+  if (options.hosts_file) {
+    LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(*options.hosts_file));
+    auto listed = cluster::parse_hosts_file(text);
+    if (!listed) return Failure(std::move(listed).error().within(*options.hosts_file));
+    hosts.insert(hosts.end(), listed->begin(), listed->end());
+  }
+  if (hosts.empty())
+    return fail(Errc::invalid_input, "no host is given", "give --host user@host or --hosts-file");
+  return hosts;
+}
+
+Result<Cluster> cluster_of(const std::string& name, const ClusterAddOptions& options) {
+  LOCKSTEP_TRY(cluster::check_cluster_name(name));
+  LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options));
+  Cluster made{.name = name, .source = "ssh", .created_ms = now_ms(), .nodes = {}};
+  for (cluster::ListedHost& host : hosts) {
+    cluster::Node node{std::move(host.target), host.slots};
+    if (options.user && !node.target.user) node.target.user = options.user;
+    if (options.key_path) node.target.key_path = *options.key_path;
+    if (options.jump) node.target.jump = *options.jump;
+    const auto same = [&](const cluster::Node& other) { return other.target == node.target; };
+    if (std::any_of(made.nodes.begin(), made.nodes.end(), same))
+      return fail(Errc::invalid_input,
+                  fmt::format("{} is given twice", ssh::target_text(node.target)));
+    made.nodes.push_back(std::move(node));
+  }
+  return made;
+}
+
+Result<std::string> one_name(const Parsed& parsed) {
+  if (parsed.names.size() == 1) return parsed.names.front();
+  if (parsed.names.empty()) return fail(Errc::invalid_input, "no cluster is named");
+  return fail(Errc::invalid_input,
+              fmt::format("'{}' is one word too many", printable(parsed.names[1])));
+}
+
+Status add(const Call& call) {
+  ClusterAddOptions options;
+  fill(cluster_add_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const Cluster made, cluster_of(name, options));
+  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  LOCKSTEP_TRY(known.add(made));
+  std::printf("%s: %zu %s\n", name.c_str(), made.nodes.size(),
+              made.nodes.size() == 1 ? "node" : "nodes");
+  return {};
+}
+
+std::string date(std::int64_t ms) {
+  const auto seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+  return text;
+}
+
+nlohmann::ordered_json json_of(const Cluster& cluster) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  for (const cluster::Node& node : cluster.nodes) {
+    nlohmann::ordered_json each{{"host", node.target.host}};
+    if (node.target.user) each["user"] = *node.target.user;
+    if (node.target.port) each["port"] = *node.target.port;
+    if (!node.target.key_path.empty()) each["key_path"] = node.target.key_path;
+    if (!node.target.jump.empty()) each["jump"] = node.target.jump;
+    if (node.slots) each["slots"] = *node.slots;
+    nodes.push_back(std::move(each));
+  }
+  return {{"name", cluster.name},
+          {"source", cluster.source},
+          {"created_ms", cluster.created_ms},
+          {"nodes", std::move(nodes)}};
+}
+
+Status list(const Call& call) {
+  ClusterShowOptions options;
+  fill(cluster_list_table(), call.parsed, options);
+  if (!call.parsed.names.empty())
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' is one word too many", printable(call.parsed.names[0])));
+  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  LOCKSTEP_TRY_ASSIGN(const auto clusters, known.list());
+  if (options.json) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const Cluster& each : clusters)
+      all.push_back(json_of(each));
+    std::puts(codec::print_json(all).c_str());
+    return {};
+  }
+  std::size_t width = 4;
+  for (const Cluster& each : clusters)
+    width = std::max(width, each.name.size());
+  std::fputs(
+      fmt::format("{:<{}}  {:>5}  {:<16}  {}\n", "NAME", width, "NODES", "ADDED", "SOURCE").c_str(),
+      stdout);
+  for (const Cluster& each : clusters)
+    std::fputs(fmt::format("{:<{}}  {:>5}  {:<16}  {}\n", each.name, width, each.nodes.size(),
+                           date(each.created_ms), each.source)
+                   .c_str(),
+               stdout);
+  return {};
+}
+
+Status show(const Call& call) {
+  ClusterShowOptions options;
+  fill(cluster_show_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  LOCKSTEP_TRY_ASSIGN(const Cluster found, known.find(name));
+  if (options.json) {
+    std::puts(codec::print_json(json_of(found)).c_str());
+    return {};
+  }
+  std::printf("%s: %zu %s over %s, added %s\n", name.c_str(), found.nodes.size(),
+              found.nodes.size() == 1 ? "node" : "nodes", found.source.c_str(),
+              date(found.created_ms).c_str());
+  for (std::size_t i = 0; i < found.nodes.size(); ++i) {
+    const cluster::Node& node = found.nodes[i];
+    std::string line = fmt::format("  {}  {}", i, ssh::target_text(node.target));
+    if (node.target.port) line += fmt::format(":{}", *node.target.port);
+    if (node.slots) line += fmt::format("  slots {}", *node.slots);
+    if (!node.target.key_path.empty()) line += "  key " + node.target.key_path;
+    if (!node.target.jump.empty()) line += "  through " + node.target.jump;
+    std::puts(line.c_str());
+  }
+  return {};
+}
+
+Status remove(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  return known.remove(name);
+}
+
+template <Status (*act)(const Call&), const Table& (*table)()>
+int carry_out(const Call& call) {
+  const Status done = act(call);
+  return done ? 0 : refuse(table().program, done.error());
+}
+
+constexpr Subcommand kAdd{.name = "add",
+                          .summary = "give hosts a name",
+                          .table = cluster_add_table,
+                          .run = carry_out<add, cluster_add_table>};
+constexpr Subcommand kList{.name = "list",
+                           .summary = "the clusters that are known",
+                           .table = cluster_list_table,
+                           .run = carry_out<list, cluster_list_table>};
+constexpr Subcommand kShow{.name = "show",
+                           .summary = "the nodes of a cluster",
+                           .table = cluster_show_table,
+                           .run = carry_out<show, cluster_show_table>};
+constexpr Subcommand kRemove{.name = "remove",
+                             .summary = "forget a cluster and its host keys",
+                             .table = cluster_remove_table,
+                             .run = carry_out<remove, cluster_remove_table>};
+constexpr const Subcommand* kRows[] = {&kAdd, &kList, &kShow, &kRemove};
+
+}  // namespace
+
+extern constinit const Subcommand kCluster{
+    .name = "cluster", .summary = "names for groups of hosts", .rows = kRows};
+
+}  // namespace lockstep::cli

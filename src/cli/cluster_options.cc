@@ -1,0 +1,95 @@
+#include "cli/cluster_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+Option help() {
+  return {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true};
+}
+Option version() {
+  return {.name = "version", .help = "the version", .ends_parsing = true};
+}
+Option json() {
+  return {.name = "json", .field = into<&ClusterShowOptions::json>, .help = "for programs"};
+}
+
+Table make_add_table() {
+  return {.program = "lockstep cluster add",
+          .summary =
+              "Keeps hosts under a name. Nothing is asked of them yet.\n\n"
+              "  lockstep cluster add gpus --host ubuntu@10.0.0.5 --host ubuntu@10.0.0.6",
+          .epilog = "",
+          .operands = Operands::names,
+          .groups = {{"Options",
+                      {
+                          {.name = "host",
+                           .field = into<&ClusterAddOptions::hosts>,
+                           .metavar = "[USER@]HOST[:PORT]",
+                           .help = "a host, or a name from ~/.ssh/config; may be given again"},
+                          {.name = "hosts-file",
+                           .field = into<&ClusterAddOptions::hosts_file>,
+                           .metavar = "FILE",
+                           .help = "one host a line, also as DeepSpeed's hostfile (slots=N)"},
+                          {.name = "user",
+                           .field = into<&ClusterAddOptions::user>,
+                           .metavar = "USER",
+                           .help = "of hosts that are given without one",
+                           .shown_default = "ssh's own choice"},
+                          {.name = "key-path",
+                           .field = into<&ClusterAddOptions::key_path>,
+                           .metavar = "FILE",
+                           .help = "private key",
+                           .shown_default = "ssh's own choice"},
+                          {.name = "jump",
+                           .field = into<&ClusterAddOptions::jump>,
+                           .metavar = "HOST",
+                           .help = "connect through this host, or several: a,b"},
+                          help(),
+                          version(),
+                      }}},
+          .shown_names = "NAME"};
+}
+
+Table make_show_table(std::string_view program, std::string_view summary,
+                      std::string_view shown_names, bool prints) {
+  Group group{"Options", {}};
+  if (prints) group.options.push_back(json());
+  group.options.push_back(help());
+  group.options.push_back(version());
+  return {.program = program,
+          .summary = summary,
+          .epilog = "",
+          .operands = Operands::names,
+          .groups = {group},
+          .shown_names = shown_names};
+}
+
+}  // namespace
+
+const Table& cluster_add_table() {
+  static const Table table = make_add_table();
+  return table;
+}
+
+const Table& cluster_list_table() {
+  static const Table table = make_show_table(
+      "lockstep cluster list", "Lists the clusters that this user has named.", "", true);
+  return table;
+}
+
+const Table& cluster_show_table() {
+  static const Table table =
+      make_show_table("lockstep cluster show", "Shows the nodes of a cluster.", "NAME", true);
+  return table;
+}
+
+const Table& cluster_remove_table() {
+  static const Table table = make_show_table(
+      "lockstep cluster remove",
+      "Forgets a cluster and the host keys that were accepted for it. On its hosts\n"
+      "nothing changes.",
+      "NAME", false);
+  return table;
+}
+
+}  // namespace lockstep::cli

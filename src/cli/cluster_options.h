@@ -1,0 +1,29 @@
+// The command lines of `lockstep cluster`.
+#pragma once
+
+#include "cli/options.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct ClusterAddOptions {
+  std::vector<std::string> hosts;
+  std::optional<std::string> hosts_file;
+  std::optional<std::string> user;
+  std::optional<std::string> key_path;
+  std::optional<std::string> jump;
+};
+
+struct ClusterShowOptions {
+  bool json = false;
+};
+
+const Table& cluster_add_table();
+const Table& cluster_list_table();
+const Table& cluster_show_table();
+const Table& cluster_remove_table();
+
+}  // namespace lockstep::cli

@@ -1,0 +1,176 @@
+#include "cluster/database.h"
+
+#include "io/fd.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+// How long others may hold the lock.
+constexpr int kBusyMs = 10000;
+
+Failure failure(sqlite3* handle, const std::string& path) {
+  const int code = handle == nullptr ? SQLITE_NOMEM : sqlite3_errcode(handle);
+  const std::string what = handle == nullptr ? "out of memory" : sqlite3_errmsg(handle);
+  switch (code & 0xFF) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return fail(Errc::corrupt, fmt::format("{} is damaged: {}", path, what),
+                  "move it away to begin anew; it is left as it is");
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return fail(Errc::timeout, fmt::format("{}: another lockstep uses it for too long", path));
+    case SQLITE_FULL:
+      return fail(Errc::exhausted, fmt::format("{}: {}", path, what));
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+      return fail(Errc::denied, fmt::format("{}: {}", path, what));
+    default:
+      return fail(Errc::internal, fmt::format("{}: {}", path, what));
+  }
+}
+
+}  // namespace
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
+
+Statement::Statement(sqlite3_stmt* statement, const std::string& path)
+    : statement_(statement), path_(path) {}
+
+void Statement::bind(int parameter, std::string_view text) {
+  LOCKSTEP_CHECK(sqlite3_bind_text(statement_.get(), parameter, text.data(),
+                                   static_cast<int>(text.size()), SQLITE_TRANSIENT) == SQLITE_OK);
+}
+
+void Statement::bind(int parameter, std::int64_t number) {
+  LOCKSTEP_CHECK(sqlite3_bind_int64(statement_.get(), parameter, number) == SQLITE_OK);
+}
+
+void Statement::bind_null(int parameter) {
+  LOCKSTEP_CHECK(sqlite3_bind_null(statement_.get(), parameter) == SQLITE_OK);
+}
+
+Result<bool> Statement::step() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return failure(sqlite3_db_handle(statement_.get()), path_);
+}
+
+Status Statement::run() {
+  const auto stepped = step();
+  sqlite3_reset(statement_.get());
+  if (!stepped) return Failure(stepped.error());
+  return {};
+}
+
+std::string Statement::text(int column) const {
+  const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  return bytes == nullptr
+             ? std::string()
+             : std::string(
+                   bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)));
+}
+
+std::int64_t Statement::number(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
+
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
+void Database::Close::operator()(sqlite3* handle) const {
+  sqlite3_close(handle);
+}
+
+Result<Database> Database::open(const std::string& path,
+                                std::span<const std::string_view> migrations) {
+  // SQLite would make the file with the user's umask.
+  const io::Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!made) return fail_sys(path, errno);
+  sqlite3* handle = nullptr;
+  const int opened =
+      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, nullptr);
+  Database database(handle, path);
+  if (opened != SQLITE_OK) return failure(handle, path);
+  sqlite3_busy_timeout(handle, kBusyMs);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  LOCKSTEP_TRY(database.execute("PRAGMA foreign_keys = ON"));
+  LOCKSTEP_TRY(database.migrate(migrations));
+  return database;
+}
+
+Result<std::int64_t> Database::schema_version() const {
+  LOCKSTEP_TRY_ASSIGN(Statement statement, prepare("PRAGMA user_version"));
+  LOCKSTEP_TRY_ASSIGN(const bool row, statement.step());
+  return row ? statement.number(0) : 0;
+}
+
+Status Database::migrate(std::span<const std::string_view> migrations) const {
+  const auto newest = static_cast<std::int64_t>(migrations.size());
+  LOCKSTEP_TRY_ASSIGN(std::int64_t version, schema_version());
+  if (version < newest) {
+    LOCKSTEP_TRY(execute("PRAGMA journal_mode = WAL"));
+    LOCKSTEP_TRY_ASSIGN(Transaction transaction, Transaction::begin(*this));
+    // Another process may have done it in the meantime.
+    LOCKSTEP_TRY_ASSIGN(version, schema_version());
+    for (; version < newest; ++version)
+      LOCKSTEP_TRY(execute(std::string(migrations[static_cast<std::size_t>(version)]).c_str()));
+    LOCKSTEP_TRY(execute(fmt::format("PRAGMA user_version = {}", newest).c_str()));
+    LOCKSTEP_TRY(transaction.commit());
+  }
+  if (version > newest)
+    return fail(
+        Errc::unavailable,
+        fmt::format("{} was written by a newer lockstep (its schema is {}, this one knows {})",
+                    path_, version, newest),
+        "use that one; the file is left as it is");
+  return {};
+}
+
+Result<Statement> Database::prepare(std::string_view sql) const {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &statement,
+                         nullptr) != SQLITE_OK)
+    return failure(handle_.get(), path_);
+  return Statement(statement, path_);
+}
+
+Status Database::execute(const char* sql) const {
+  if (sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK)
+    return failure(handle_.get(), path_);
+  return {};
+}
+
+Result<Transaction> Transaction::begin(const Database& database) {
+  LOCKSTEP_TRY(database.execute("BEGIN IMMEDIATE"));
+  return Transaction(database);
+}
+
+Transaction::Transaction(Transaction&& other) noexcept
+    : database_(std::exchange(other.database_, nullptr)) {}
+
+Transaction::~Transaction() {
+  if (database_ != nullptr) (void)database_->execute("ROLLBACK");
+}
+
+Status Transaction::commit() {
+  LOCKSTEP_TRY(database_->execute("COMMIT"));
+  database_ = nullptr;
+  return {};
+}
+
+}  // namespace lockstep::cluster

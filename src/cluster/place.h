@@ -1,0 +1,31 @@
+// What a word on the command line that names where something runs means: a cluster that is known,
+// some of its nodes, or a host.
+#pragma once
+
+#include "base/error.h"
+#include "cluster/command_run.h"
+#include "cluster/registry.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cluster {
+
+// What overrides what is known of the hosts; not given: as known.
+struct HostOptions {
+  std::optional<std::string> user = {};
+  std::optional<std::string> key_path = {};
+  std::optional<std::string> jump = {};
+};
+
+// Numbers of nodes out of `count`: "all", "0", "1-3", "0,2-3". Errors name what is wrong.
+Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::size_t count);
+
+// where: the name of a cluster, else a host as ssh takes it. nodes: for a cluster; nullopt: all.
+Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::string& where,
+                                           const std::optional<std::string>& nodes,
+                                           const HostOptions& options);
+
+}  // namespace lockstep::cluster

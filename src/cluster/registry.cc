@@ -1,0 +1,174 @@
+#include "cluster/registry.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr std::size_t kMostName = 63;
+
+constexpr std::array<std::string_view, 1> kMigrations = {R"(
+CREATE TABLE clusters (
+  name TEXT PRIMARY KEY,
+  source TEXT NOT NULL,
+  created_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE nodes (
+  cluster TEXT NOT NULL REFERENCES clusters (name) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  host TEXT NOT NULL,
+  user TEXT,
+  port INTEGER,
+  key_path TEXT NOT NULL,
+  jump TEXT NOT NULL,
+  slots INTEGER,
+  PRIMARY KEY (cluster, number)
+) STRICT;
+)"};
+
+template <class Number>
+void bind_optional(Statement& statement, int parameter, const std::optional<Number>& value) {
+  value ? statement.bind(parameter, static_cast<std::int64_t>(*value))
+        : statement.bind_null(parameter);
+}
+
+Status make_folders(const std::string& path) {
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    mkdir(path.substr(0, at).c_str(), 0700);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+Status check_cluster_name(const std::string& name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const bool good = !name.empty() && name.size() <= kMostName && is_plain(name.front()) &&
+                    std::all_of(name.begin(), name.end(), [&](char c) {
+                      return is_plain(c) || c == '.' || c == '_' || c == '-';
+                    });
+  if (!good)
+    return fail(Errc::invalid_input, fmt::format("'{}' is no name for a cluster", printable(name)),
+                "use letters, digits, '.', '_' and '-', 63 at most");
+  if (name == "local") return fail(Errc::invalid_input, "'local' is this machine, not a cluster");
+  return {};
+}
+
+std::string Registry::default_folder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state == '/') return std::string(state) + "/lockstep";
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "/tmp" : home) + "/.local/state/lockstep";
+}
+
+Result<Registry> Registry::open(const std::string& folder) {
+  LOCKSTEP_TRY(make_folders(folder));
+  LOCKSTEP_TRY_ASSIGN(Database database, Database::open(folder + "/state.db", kMigrations));
+  return Registry(std::move(database), folder);
+}
+
+std::string Registry::pins_file(const std::string& name) const {
+  return folder_ + "/hosts-" + name;
+}
+
+Status Registry::add(const Cluster& cluster) const {
+  LOCKSTEP_TRY_ASSIGN(Transaction transaction, Transaction::begin(database_));
+  LOCKSTEP_TRY_ASSIGN(Statement known, database_.prepare("SELECT 1 FROM clusters WHERE name = ?"));
+  known.bind(1, cluster.name);
+  LOCKSTEP_TRY_ASSIGN(const bool there, known.step());
+  if (there)
+    return fail(Errc::already_exists, fmt::format("there is a cluster {} already", cluster.name),
+                "lockstep cluster remove " + cluster.name + " forgets it");
+  LOCKSTEP_TRY_ASSIGN(Statement add, database_.prepare("INSERT INTO clusters VALUES (?, ?, ?)"));
+  add.bind(1, cluster.name);
+  add.bind(2, cluster.source);
+  add.bind(3, cluster.created_ms);
+  LOCKSTEP_TRY(add.run());
+  LOCKSTEP_TRY_ASSIGN(Statement node,
+                      database_.prepare("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    const Node& each = cluster.nodes[i];
+    node.bind(1, cluster.name);
+    node.bind(2, static_cast<std::int64_t>(i));
+    node.bind(3, each.target.host);
+    each.target.user ? node.bind(4, *each.target.user) : node.bind_null(4);
+    bind_optional(node, 5, each.target.port);
+    node.bind(6, each.target.key_path);
+    node.bind(7, each.target.jump);
+    bind_optional(node, 8, each.slots);
+    LOCKSTEP_TRY(node.run());
+  }
+  return transaction.commit();
+}
+
+Result<std::vector<Node>> Registry::nodes_of(const std::string& name) const {
+  LOCKSTEP_TRY_ASSIGN(Statement find,
+                      database_.prepare("SELECT host, user, port, key_path, jump, slots FROM nodes "
+                                        "WHERE cluster = ? ORDER BY number"));
+  find.bind(1, name);
+  std::vector<Node> nodes;
+  for (;;) {
+    LOCKSTEP_TRY_ASSIGN(const bool row, find.step());
+    if (!row) return nodes;
+    Node node;
+    node.target.host = find.text(0);
+    if (!find.is_null(1)) node.target.user = find.text(1);
+    if (!find.is_null(2)) node.target.port = static_cast<int>(find.number(2));
+    node.target.key_path = find.text(3);
+    node.target.jump = find.text(4);
+    if (!find.is_null(5)) node.slots = static_cast<int>(find.number(5));
+    nodes.push_back(std::move(node));
+  }
+}
+
+Result<std::vector<Cluster>> Registry::list() const {
+  LOCKSTEP_TRY_ASSIGN(
+      Statement find,
+      database_.prepare("SELECT name, source, created_ms FROM clusters ORDER BY name"));
+  std::vector<Cluster> clusters;
+  for (;;) {
+    LOCKSTEP_TRY_ASSIGN(const bool row, find.step());
+    if (!row) break;
+    clusters.push_back({find.text(0), find.text(1), find.number(2), {}});
+  }
+  for (Cluster& cluster : clusters) {
+    LOCKSTEP_TRY_ASSIGN(cluster.nodes, nodes_of(cluster.name));
+  }
+  return clusters;
+}
+
+Result<Cluster> Registry::find(const std::string& name) const {
+  LOCKSTEP_TRY_ASSIGN(std::vector<Cluster> clusters, list());
+  std::vector<std::string> names;
+  for (Cluster& cluster : clusters) {
+    if (cluster.name == name) return std::move(cluster);
+    names.push_back(cluster.name);
+  }
+  return fail(Errc::not_found, fmt::format("there is no cluster {}", printable(name)),
+              names.empty() ? "make one with lockstep cluster add NAME --host user@host"
+                            : "there are: " + join(names, ", "));
+}
+
+Status Registry::remove(const std::string& name) const {
+  LOCKSTEP_TRY(find(name));
+  LOCKSTEP_TRY_ASSIGN(Statement remove, database_.prepare("DELETE FROM clusters WHERE name = ?"));
+  remove.bind(1, name);
+  LOCKSTEP_TRY(remove.run());
+  unlink(pins_file(name).c_str());
+  return {};
+}
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,55 @@
+// What this user knows of clusters: their names and nodes, in $XDG_STATE_HOME/lockstep/state.db.
+#pragma once
+
+#include "base/error.h"
+#include "cluster/database.h"
+#include "ssh/target.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::cluster {
+
+struct Node {
+  ssh::Target target;
+  std::optional<int> slots = {};
+};
+
+struct Cluster {
+  std::string name;
+  std::string source = "ssh";   // where its nodes come from
+  std::int64_t created_ms = 0;  // Unix time
+  std::vector<Node> nodes;      // node 0 first
+};
+
+// 1 to 63 of A-Z a-z 0-9 . _ - beginning with a letter or digit, and not "local".
+Status check_cluster_name(const std::string& name);
+
+class Registry {
+ public:
+  // folder: where state.db is; it is made for this user alone.
+  static Result<Registry> open(const std::string& folder);
+  static std::string default_folder();
+
+  // already_exists where there is one of that name.
+  Status add(const Cluster& cluster) const;
+  // not_found names those that there are.
+  Result<Cluster> find(const std::string& name) const;
+  Result<std::vector<Cluster>> list() const;  // by name
+  Status remove(const std::string& name) const;
+
+  // The file of the host keys that were accepted for a cluster.
+  std::string pins_file(const std::string& name) const;
+
+ private:
+  Registry(Database database, std::string folder)
+      : database_(std::move(database)), folder_(std::move(folder)) {}
+  Result<std::vector<Node>> nodes_of(const std::string& name) const;
+
+  Database database_;
+  std::string folder_;
+};
+
+}  // namespace lockstep::cluster
