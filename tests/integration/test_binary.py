@@ -15,9 +15,9 @@ def test_statically_linked():
     assert "INTERP" not in said and "NEEDED" not in said
 
 
-def test_at_most_8_2_mb_stripped(tmp_path):
+def test_weighs_no_more_than_its_rooms_may(tmp_path):
     subprocess.run(["strip", "-o", tmp_path / "lockstep", BINARY], check=True)
-    assert (tmp_path / "lockstep").stat().st_size <= 8_200_000
+    assert (tmp_path / "lockstep").stat().st_size <= 8_200_000 + 120_000 + 1_300_000  # docs/architecture.md: run; ssh, link and remote; cluster
 
 
 @root
