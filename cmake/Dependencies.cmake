@@ -27,11 +27,13 @@ foreach(name SSL CRYPTO)
     add_custom_target(openssl_${name} DEPENDS ${${name}_LINKED})
   endif()
 endforeach()
-add_library(lockstep_crypto INTERFACE)
-target_include_directories(lockstep_crypto SYSTEM INTERFACE ${SSL_INCLUDE})
-target_link_libraries(lockstep_crypto INTERFACE ${CRYPTO_LINKED} pthread dl)
-add_library(lockstep_tls INTERFACE)
-target_link_libraries(lockstep_tls INTERFACE ${SSL_LINKED} lockstep_crypto)
+# Imported libraries and not plain files: CMake then knows that libssl needs libcrypto and keeps that order, which only
+# lld does without.
+add_library(lockstep_crypto STATIC IMPORTED GLOBAL)
+set_target_properties(lockstep_crypto PROPERTIES IMPORTED_LOCATION ${CRYPTO_LINKED}
+  INTERFACE_INCLUDE_DIRECTORIES ${SSL_INCLUDE} INTERFACE_LINK_LIBRARIES "pthread;dl")
+add_library(lockstep_tls STATIC IMPORTED GLOBAL)
+set_target_properties(lockstep_tls PROPERTIES IMPORTED_LOCATION ${SSL_LINKED} INTERFACE_LINK_LIBRARIES lockstep_crypto)
 if(LOCKSTEP_STATIC)
   add_dependencies(lockstep_crypto openssl_CRYPTO)
   add_dependencies(lockstep_tls openssl_SSL)
