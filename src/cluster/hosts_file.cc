@@ -28,11 +28,12 @@ Result<ListedHost> parse_line(const std::vector<std::string>& words) {
   ListedHost host{std::move(target)};
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
-    const auto slots = word.starts_with("slots=") ? parse_int(word.substr(6)) : std::nullopt;
-    if (!slots || *slots < 1 || *slots > kMostSlots)
+    const std::int64_t slots =
+        word.starts_with("slots=") ? parse_int(word.substr(6)).value_or(0) : 0;
+    if (slots < 1 || slots > kMostSlots)
       return fail(Errc::invalid_input,
                   fmt::format("'{}' behind the host is not slots=N", printable(word)));
-    host.slots = static_cast<int>(*slots);
+    host.slots = static_cast<int>(slots);
   }
   return host;
 }
