@@ -1,9 +1,9 @@
 // The frames of the hub: they come back as they were, and nothing else comes through.
 #include "rendezvous/hub/hub_frames.h"
 
+#include "codec/wire.h"
 #include "rendezvous/hub/hub_auth.h"
 #include "rendezvous/hub/hub_stream.h"
-#include "rendezvous/hub/hub_wire.h"
 
 #include <gtest/gtest.h>
 
@@ -139,7 +139,7 @@ TEST(HubFrames, LongTextsAreCutAndLongFramesRefused) {
 TEST(HubFrames, MoreThanTheBoundsAllowIsNonsense) {
   const auto counted = [](char type, std::size_t count, const std::string& item) {
     std::string bytes(1, type);
-    wire::Writer(bytes).number(static_cast<std::uint32_t>(count));
+    codec::wire::Writer(bytes).number(static_cast<std::uint32_t>(count));
     for (std::size_t i = 0; i < count; ++i)
       bytes += item;
     return bytes;
