@@ -92,6 +92,7 @@ std::string bash_case(std::string_view path, const Table& table) {
       choices +=
           fmt::format("        {}) words='{}' ;;\n", spellings(*option, "|"), join(values, " "));
   }
+  if (takes_value.empty()) takes_value = "''";  // a pattern for no word at all
   return fmt::format(
       "    {0})\n"
       "      options='{1}'\n"

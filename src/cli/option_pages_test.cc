@@ -1,6 +1,7 @@
 // Whether the pages are good roff is seen by groff in tests/integration/test_package.py.
 #include "cli/option_pages.h"
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_options.h"
 
@@ -37,7 +38,9 @@ TEST(OptionPages, EveryOptionIsOnItsManPageAndInTheMarkdown) {
     if (node.row->table == nullptr) continue;
     const Table& table = node.row->table();
     EXPECT_TRUE(holds(markdown, "\n## " + std::string(table.program) + "\n"));
-    EXPECT_NE(page("lockstep-" + std::string(node.row->name)), "") << node.path;
+    std::string name = "lockstep " + node.path;
+    replace_all(name, " ", "-");
+    EXPECT_NE(page(name), "") << node.path;
     for (const Group& group : table.groups) {
       for (const Option& option : group.options) {
         EXPECT_TRUE(holds(markdown, "`--" + std::string(option.name))) << option.name;

@@ -22,7 +22,8 @@ TEST(NodeNumbers, AreListsAndRanges) {
 class PlaceTest : public ::testing::Test {
  protected:
   PlaceTest() {
-    const std::string folder = ::testing::TempDir() + "places";
+    const std::string folder = ::testing::TempDir() + "places_" +
+                               ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder);
     registry_.emplace(Registry::open(folder).value());
     Cluster cluster{.name = "gpus", .source = "ssh", .created_ms = 0, .nodes = {}};
