@@ -95,6 +95,8 @@ def appends(server, go):
     say(watcher, bytes([A["watch"]]) + s("/other"))
     say(go, bytes([D["set"]]) + s("/big") + s(b" " * (64 << 20)))
     say(go, (bytes([D["append"]]) + s("/big") + s("x")) * 2000)
+    go.send("get", s("/not there"))  # the number is asked for once all of that is there
+    go.read(8)
     for _ in range(10):
         blank = server.peer(D)
         say(blank, bytes([D["add"]]) + s("/big") + u64(1))
