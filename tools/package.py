@@ -28,8 +28,8 @@ ARCHITECTURES = {  # Debian's name: the kernel's name, prefix of binutils, what 
     "arm64": ("aarch64", "aarch64-linux-gnu-", ["qemu-aarch64-static"]),
 }
 # The packages of what is linked into the binary; their copyright files go into ours.
-LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libsqlite3-dev", "libfmt-dev", "nlohmann-json3-dev",
-          "libexpected-dev"]
+LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libsqlite3-dev", "libfmt-dev",
+          "nlohmann-json3-dev", "libexpected-dev"]
 # Where the completions lie below /usr in Debian.
 BASH, ZSH, FISH = ("share/bash-completion/completions/lockstep", "share/zsh/vendor-completions/_lockstep",
                    "share/fish/vendor_completions.d/lockstep.fish")

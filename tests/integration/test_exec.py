@@ -78,7 +78,8 @@ def test_the_binary_is_pushed_once(world):
 
 def test_a_login_shell_that_talks_is_skipped(world):
     client, server = world()
-    (server.homes["me"] / ".bashrc").write_text("echo Welcome to me; echo lockstep-absent Linux x86_64; echo oops >&2\n")
+    (server.homes["me"] / ".bashrc").write_text(
+        "echo Welcome to me; echo lockstep-absent Linux x86_64; echo oops >&2\n")
     for _ in range(2):
         ended = client.exec(f"me@{server.addr}", "echo", "hi")
         assert (ended.rc, ended.out) == (0, "hi\n"), ended
