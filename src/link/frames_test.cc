@@ -50,12 +50,12 @@ TEST(LinkFrames, EveryFrameIsReadAsItWasWritten) {
 }
 
 TEST(LinkFrames, AGreetingIsFoundBehindWhateverAShellPrints) {
-  const std::string frames = bytes_of(Hello{}) + bytes_of(Ping{1});
+  const std::string said = std::string(kGreeting) + bytes_of(Hello{}) + bytes_of(Ping{1});
   for (const std::string before :
        {"", "Welcome!\n", "\n", "\n\x01lockstep-lin", "\n\n\x01lockstep"})
     for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{1000}}) {
       FrameReader reader(FrameReader::Wants::greeting);
-      EXPECT_EQ(read_all(before + std::string(kGreeting) + frames, piece, reader), "hello ping ");
+      EXPECT_EQ(read_all(before + said, piece, reader), "hello ping ");
       EXPECT_EQ(reader.chatter(), before);
     }
 }

@@ -27,7 +27,7 @@ std::string value_in(const std::vector<std::string>& env, std::string_view name)
 
 // Relative to the home, as over ssh.
 std::string folder_of(const std::string& given, const std::vector<std::string>& env) {
-  const std::string home = value_in(env, "HOME");
+  std::string home = value_in(env, "HOME");
   if (given.starts_with('/')) return given;
   if (given.empty()) return home;
   return home + "/" + given;

@@ -100,6 +100,7 @@ Result<std::string> own_path() {
   if (size > 0) return std::string(path.data(), static_cast<std::size_t>(size));
   const int why = errno;
   // Without a /proc of this process: as the kernel was told to start it.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): so the kernel hands it over
   const auto* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (started_as != nullptr && access(started_as, R_OK) == 0) return std::string(started_as);
   return fail_sys("find this binary", why);

@@ -35,7 +35,7 @@ TEST(BuildId, IsReadFromTheNotes) {
   EXPECT_EQ(build_id(elf_with(kGnu, NT_GNU_BUILD_ID, "\x01\x23\x45\x67\x89\xab\xcd\xef____")),
             "0123456789abcdef");
   EXPECT_FALSE(build_id(elf_with(kGnu, NT_GNU_ABI_TAG, "12345678")));
-  EXPECT_FALSE(build_id(elf_with("ABC\0", NT_GNU_BUILD_ID, "12345678")));
+  EXPECT_FALSE(build_id(elf_with(std::string("ABC\0", 4), NT_GNU_BUILD_ID, "12345678")));
 }
 
 TEST(BuildId, BrokenFilesHaveNone) {
