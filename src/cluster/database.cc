@@ -98,9 +98,11 @@ void Database::Close::operator()(sqlite3* handle) const {
 
 Result<Database> Database::open(const std::string& path,
                                 std::span<const std::string_view> migrations) {
-  // SQLite would make the file with the user's umask.
-  const io::Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  // SQLite would make the file with the user's umask. It must be closed before SQLite opens it: to
+  // close any descriptor of a file gives up all locks that this process has on it.
+  io::Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!made) return fail_sys(path, errno);
+  made.reset();
   sqlite3* handle = nullptr;
   const int opened =
       sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, nullptr);
