@@ -9,19 +9,27 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <random>
 #include <string_view>
 
 namespace lockstep::io {
 namespace {
 
+// A program that binds a port and never listens there costs a tenth of a second at most.
+constexpr int kMostRaces = 100;
+constexpr unsigned kLongestPauseUs = 2000;
+
 std::string place(const std::string& host, int port) {
   return fmt::format("{}:{}", host.empty() ? "*" : host, port);
 }
 
-Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::string& name,
-                           int backlog) {
+// raced: the port was free when it was bound, and is another's now.
+Result<Listener> try_to_listen(const sockaddr* address, socklen_t size, const std::string& name,
+                               int backlog, bool& raced) {
   Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fail_sys("listen on " + name, errno);
   const int on = 1;
@@ -31,10 +39,10 @@ Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::s
   if (address->sa_family == AF_INET6) {
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }
-  if (bind(fd.get(), address, size) != 0 || ::listen(fd.get(), backlog) != 0) {
-    const int error = errno;
-    auto failure = fail_sys("listen on " + name, error);
-    return failure;
+  const bool is_bound = bind(fd.get(), address, size) == 0;
+  if (!is_bound || ::listen(fd.get(), backlog) != 0) {
+    raced = is_bound && errno == EADDRINUSE;
+    return fail_sys("listen on " + name, errno);
   }
   sockaddr_storage bound{};
   socklen_t bound_size = sizeof bound;
@@ -45,6 +53,23 @@ Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::s
                              ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
                              : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port;
   return Listener{std::move(fd), ntohs(port)};
+}
+
+// Of two that bind one port at the same moment neither may listen: the kernel refuses that to each
+// because of the other. Each lets go then, and comes again after a pause of its own.
+Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::string& name,
+                           int backlog) {
+  std::minstd_rand pause(
+      static_cast<unsigned>(getpid()) ^
+      static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count()));
+  bool raced = false;
+  auto listener = try_to_listen(address, size, name, backlog, raced);
+  for (int again = 0; raced && again < kMostRaces; ++again) {
+    raced = false;
+    usleep(static_cast<useconds_t>(pause() % kLongestPauseUs));
+    listener = try_to_listen(address, size, name, backlog, raced);
+  }
+  return listener;
 }
 
 Result<Listener> listen_everywhere(int port, int backlog) {
