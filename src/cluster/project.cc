@@ -1,0 +1,93 @@
+#include "cluster/project.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace lockstep::cluster {
+namespace {
+
+Result<std::string> real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  if (!real) return fail_sys(printable(path), errno);
+  return std::string(real.get());
+}
+
+Result<std::string> real_folder(const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(std::string real, real_path(path));
+  struct stat info {};
+  if (stat(real.c_str(), &info) != 0) return fail_sys(printable(path), errno);
+  if (!S_ISDIR(info.st_mode))
+    return fail(Errc::invalid_input, fmt::format("{} is no folder", printable(path)));
+  return real;
+}
+
+// As git sees it: a repository's own .git has a HEAD; that of a worktree or submodule is a file.
+bool is_git_top(const std::string& folder) {
+  struct stat info {};
+  const std::string git = folder + "/.git";
+  if (stat(git.c_str(), &info) != 0) return false;
+  return S_ISREG(info.st_mode) || lstat((git + "/HEAD").c_str(), &info) == 0;
+}
+
+std::string git_top(const std::string& folder) {
+  for (std::string at = folder; !at.empty(); at.resize(at.rfind('/')))
+    if (is_git_top(at)) return at;
+  return is_git_top("") ? "/" : "";
+}
+
+bool lies_in(const std::string& path, const std::string& root) {
+  return path == root || root == "/" ||
+         (path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/');
+}
+
+std::string name_of(const std::string& root) {
+  std::string name = root.substr(root.rfind('/') + 1);
+  // In a home they would be the settings of other programs.
+  name.erase(0, name.find_first_not_of('.'));
+  return name.empty() ? "root" : name;
+}
+
+Status check_not_everything(const std::string& root) {
+  const char* home = std::getenv("HOME");
+  const auto real_home = real_path(home == nullptr ? "/" : home);
+  const std::string& kept = real_home ? *real_home : "/";
+  if (root != "/" && !lies_in(kept, root)) return {};
+  const char* what = root == kept && root != "/" ? "your home" : "above your home";
+  return fail(Errc::invalid_input,
+              fmt::format("the project would be all of {}, which is {}", printable(root),
+                          root == "/" ? "the whole machine" : what),
+              "go to the project's folder, or name the one to send");
+}
+
+}  // namespace
+
+Result<Project> find_project(const std::string& folder,
+                             const std::optional<std::string>& given_root) {
+  LOCKSTEP_TRY_ASSIGN(const std::string here, real_folder(folder));
+  Project project;
+  if (given_root) {
+    if (given_root->empty()) return fail(Errc::invalid_input, "the folder to send has no name");
+    const bool absolute = given_root->front() == '/';
+    LOCKSTEP_TRY_ASSIGN(project.root,
+                        real_folder(absolute ? *given_root : here + "/" + *given_root));
+  } else {
+    const std::string top = git_top(here);
+    project.root = top.empty() ? here : top;
+    LOCKSTEP_TRY(check_not_everything(project.root));
+  }
+  project.name = name_of(project.root);
+  // Outside of a root that was given there is no place that would match: the root it is.
+  if (here != project.root && lies_in(here, project.root))
+    project.folder = here.substr(project.root == "/" ? 1 : project.root.size() + 1);
+  return project;
+}
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,24 @@
+// Which files belong to what a user runs: the project around a folder, the name that it has on
+// hosts, and where in it the user stands.
+#pragma once
+
+#include "base/error.h"
+
+#include <optional>
+#include <string>
+
+namespace lockstep::cluster {
+
+struct Project {
+  std::string root;    // absolute, without links in it
+  std::string name;    // on hosts it lies at ~/name: the root's base name, without dots before it
+  std::string folder;  // the working folder, relative to the root; empty: the root itself
+};
+
+// given_root: what the user asked for by name (relative to the folder), taken as it is. Else the
+// root is git's top folder, for which only .git is looked for, else the folder itself; "/", the
+// home and what lies above the home are refused then, as nobody means to send all of that.
+Result<Project> find_project(const std::string& folder,
+                             const std::optional<std::string>& given_root);
+
+}  // namespace lockstep::cluster

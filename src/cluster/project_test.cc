@@ -1,0 +1,107 @@
+#include "cluster/project.h"
+
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace lockstep::cluster {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProjectTest : public ::testing::Test {
+ protected:
+  ProjectTest() {
+    const fs::path top =
+        fs::path(::testing::TempDir()) /
+        (std::string("project_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(top);
+    fs::create_directories(top / "home/code/src/deep");
+    home_ = fs::canonical(top / "home");
+    const char* home = getenv("HOME");
+    before_ = home == nullptr ? "" : home;
+    setenv("HOME", home_.c_str(), 1);
+  }
+  ~ProjectTest() override { setenv("HOME", before_.c_str(), 1); }
+
+  std::string path(const std::string& below) const { return (home_ / below).string(); }
+  void make_repository(const std::string& below) const {
+    fs::create_directories(home_ / below / ".git");
+    std::ofstream(home_ / below / ".git/HEAD") << "ref: refs/heads/main\n";
+  }
+
+  fs::path home_;
+  std::string before_;
+};
+
+TEST_F(ProjectTest, IsGitsTopFolder) {
+  make_repository("code");
+  const auto project = find_project(path("code/src/deep"), std::nullopt).value();
+  EXPECT_EQ(project.root, path("code"));
+  EXPECT_EQ(project.name, "code");
+  EXPECT_EQ(project.folder, "src/deep");
+  EXPECT_EQ(find_project(path("code"), std::nullopt)->folder, "");
+}
+
+TEST_F(ProjectTest, IsTheNearestRepositoryAlsoOfAWorktree) {
+  make_repository("code");
+  std::ofstream(path("code/src/.git")) << "gitdir: /elsewhere\n";
+  EXPECT_EQ(find_project(path("code/src/deep"), std::nullopt)->root, path("code/src"));
+}
+
+TEST_F(ProjectTest, IsTheFolderItselfWithoutARepository) {
+  fs::create_directories(path("code/.git"));  // git would not take it either
+  const auto project = find_project(path("code/src"), std::nullopt).value();
+  EXPECT_EQ(project.root, path("code/src"));
+  EXPECT_EQ(project.folder, "");
+}
+
+TEST_F(ProjectTest, FollowsLinksToTheFolder) {
+  fs::create_symlink("code/src", path("link"));
+  EXPECT_EQ(find_project(path("link"), std::nullopt)->root, path("code/src"));
+}
+
+TEST_F(ProjectTest, IsWhatWasGiven) {
+  make_repository("code");
+  auto project = find_project(path("code/src/deep"), "..").value();
+  EXPECT_EQ(project.root, path("code/src"));
+  EXPECT_EQ(project.folder, "deep");
+  project = find_project(path("code"), path("code/src")).value();
+  EXPECT_EQ(project.root, path("code/src"));
+  EXPECT_EQ(project.folder, "");
+  EXPECT_EQ(find_project(path("code/src"), path("code/src/deep"))->folder, "");
+  // A name that only begins alike is no folder above.
+  fs::create_directories(path("code/src2"));
+  EXPECT_EQ(find_project(path("code/src2"), path("code/src"))->folder, "");
+}
+
+TEST_F(ProjectTest, IsNeverAllOfAHomeUnlessNamed) {
+  EXPECT_NE(find_project(path(""), std::nullopt).error().message.find("which is your home"),
+            std::string::npos);
+  EXPECT_FALSE(find_project(path(".."), std::nullopt));
+  EXPECT_NE(find_project("/", std::nullopt).error().message.find("the whole machine"),
+            std::string::npos);
+  make_repository("");
+  EXPECT_FALSE(find_project(path("code"), std::nullopt));
+  EXPECT_EQ(find_project(path("code"), path(""))->root, home_.string());
+  EXPECT_EQ(find_project(path("code"), path(""))->folder, "code");
+  EXPECT_EQ(find_project("/", "/")->name, "root");
+}
+
+TEST_F(ProjectTest, NamesOnHostsHaveNoDotBefore) {
+  fs::create_directories(path(".ssh"));
+  EXPECT_EQ(find_project(path(".ssh"), std::nullopt)->name, "ssh");
+}
+
+TEST_F(ProjectTest, NamesWhatIsNotThere) {
+  EXPECT_EQ(find_project(path("nowhere"), std::nullopt).error().code, Errc::not_found);
+  std::ofstream(path("file")) << "x";
+  EXPECT_NE(find_project(path("code"), path("file")).error().message.find("is no folder"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::cluster
