@@ -77,6 +77,13 @@ def contents(build, prefix, runner):
     return files
 
 
+def python_package():
+    """The modules of `import lockstep`, as paths in the wheel."""
+    folder = ROOT / "python"
+    paths = [*folder.glob("lockstep/*.py"), folder / "lockstep/py.typed"]
+    return {str(path.relative_to(folder)): (0o644, path.read_bytes()) for path in paths}
+
+
 def packed(data):
     return gzip.compress(data, 6, mtime=0)
 
@@ -138,7 +145,7 @@ def make_deb(path, files, when, arch):
 def make_wheel(path, files, when, tag):
     """bin/ becomes scripts, which pip puts on PATH; share/ goes below the environment's prefix."""
     base, info = f"lockstep-{version()}", f"lockstep-{version()}.dist-info"
-    entries = {}
+    entries = python_package()
     for name, (mode, data) in files.items():
         name = LOCAL.get(name, name)
         if name.startswith("bin/"):

@@ -106,6 +106,12 @@ def test_the_wheel(dist, tmp_path, script, version):
     assert ranks(output("torchrun", *RUN, script, env=active)) == BOTH
     (tmp_path / "venv/bin/torchrun").unlink()
     assert (tmp_path / "venv/share/man/man1/lockstep-run.1").exists()
+    # The package's modules come with it, and know their binary whatever is in PATH.
+    where = "import lockstep; print(lockstep.find_binary(), lockstep.record.__name__)"
+    assert output(tmp_path / "venv/bin/python", "-c", where) == f"{program} record\n"
+    output(*pip, "install", "--no-index", "--find-links", dist, "--target", tmp_path / "target", "lockstep")
+    found = output(PYTHON, "-c", where, env={**os.environ, "PYTHONPATH": str(tmp_path / "target")})
+    assert found == f"{tmp_path}/target/bin/lockstep record\n"
     output(*pip, "check")
     output(*pip, "uninstall", "-y", "lockstep")
     left = [path for path in (tmp_path / "venv").rglob("*lockstep*") if path.is_file()]
