@@ -6,6 +6,7 @@
 #include "cluster/registry.h"
 #include "codec/json.h"
 #include "io/fd.h"
+#include "io/own_folders.h"
 
 #include <fmt/core.h>
 
@@ -37,7 +38,7 @@ int refuse(std::string_view program, const Error& error) {
 }
 
 Result<Registry> registry() {
-  return Registry::open(Registry::default_folder());
+  return Registry::open(io::state_folder());
 }
 
 Result<std::vector<cluster::ListedHost>> hosts_of(const ClusterAddOptions& options) {

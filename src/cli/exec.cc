@@ -4,6 +4,7 @@
 #include "cli/subcommand.h"
 #include "cluster/command_run.h"
 #include "cluster/place.h"
+#include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <signal.h>
@@ -19,7 +20,7 @@ constexpr int kFailed = 255;  // as ssh has it
 
 Result<std::vector<cluster::HostPlace>> places_of(const ExecOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(cluster::Registry::default_folder()));
+                      cluster::Registry::open(io::state_folder()));
   return cluster::find_places(registry, options.where, options.nodes,
                               {options.user, options.key_path, options.jump});
 }

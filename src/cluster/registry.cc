@@ -1,16 +1,14 @@
 #include "cluster/registry.h"
 
 #include "base/text.h"
+#include "io/own_folders.h"
 
 #include <fmt/core.h>
 
-#include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string_view>
 
 namespace lockstep::cluster {
@@ -43,13 +41,6 @@ void bind_optional(Statement& statement, int parameter, const std::optional<Numb
         : statement.bind_null(parameter);
 }
 
-Status make_folders(const std::string& path) {
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    mkdir(path.substr(0, at).c_str(), 0700);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
-  return {};
-}
-
 }  // namespace
 
 Status check_cluster_name(const std::string& name) {
@@ -67,15 +58,8 @@ Status check_cluster_name(const std::string& name) {
   return {};
 }
 
-std::string Registry::default_folder() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && *state == '/') return std::string(state) + "/lockstep";
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "/tmp" : home) + "/.local/state/lockstep";
-}
-
 Result<Registry> Registry::open(const std::string& folder) {
-  LOCKSTEP_TRY(make_folders(folder));
+  LOCKSTEP_TRY(io::make_folders(folder));
   LOCKSTEP_TRY_ASSIGN(Database database, Database::open(folder + "/state.db", kMigrations));
   return Registry(std::move(database), folder);
 }

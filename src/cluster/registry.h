@@ -29,9 +29,8 @@ Status check_cluster_name(const std::string& name);
 
 class Registry {
  public:
-  // folder: where state.db is; it is made for this user alone.
+  // folder: where state.db is (io::state_folder()); it is made for this user alone.
   static Result<Registry> open(const std::string& folder);
-  static std::string default_folder();
 
   // already_exists where there is one of that name.
   Status add(const Cluster& cluster) const;

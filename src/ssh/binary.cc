@@ -2,6 +2,7 @@
 
 #include "base/id.h"
 #include "io/fd.h"
+#include "io/own_folders.h"
 #include "proc/spawn.h"
 
 #include <elf.h>
@@ -87,13 +88,6 @@ Result<std::string> sha256_of(const std::string& path) {
   return hex({digest.data(), size});
 }
 
-std::string folder_from(const char* variable, const char* below_home) {
-  const char* value = std::getenv(variable);
-  if (value != nullptr && *value == '/') return value;
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "/tmp" : home) + below_home;
-}
-
 Result<std::string> own_path() {
   std::array<char, 4096> path;
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
@@ -123,13 +117,6 @@ Result<Binary> named(std::string path) {
     id->resize(2 * kIdBytes);
   }
   return Binary{std::move(path), {LOCKSTEP_VERSION, *id, client_id()}};
-}
-
-// Missing folders of the path are made, for this user alone.
-bool make_folders(const std::string& path) {
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    mkdir(path.substr(0, at).c_str(), 0700);
-  return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
 }
 
 // gzip FROM > TO. False: it is not there, or failed.
@@ -188,8 +175,7 @@ Result<Binary> binary_for(std::string_view machine) {
   if (machine == here.machine) return own_binary();
   LOCKSTEP_TRY_ASSIGN(const std::string own, own_path());
   const std::string file = "/lockstep-" + std::string(machine);
-  for (const std::string& folder :
-       {own.substr(0, own.rfind('/')), folder_from("XDG_DATA_HOME", "/.local/share") + "/lockstep"})
+  for (const std::string& folder : {own.substr(0, own.rfind('/')), io::data_folder()})
     if (access((folder + file).c_str(), R_OK) == 0) return named(folder + file);
   return fail(
       Errc::not_found,
@@ -200,10 +186,10 @@ Result<Binary> binary_for(std::string_view machine) {
 
 Result<Pushable> pushable(const Binary& binary) {
   LOCKSTEP_TRY_ASSIGN(std::string sha256, sha256_of(binary.path));
-  const std::string folder = folder_from("XDG_CACHE_HOME", "/.cache") + "/lockstep/push";
+  const std::string folder = io::cache_folder() + "/push";
   const std::string path =
       folder + "/lockstep-" + binary.name.version + "-" + binary.name.id + ".gz";
-  if (access(path.c_str(), R_OK) != 0 && make_folders(folder)) {
+  if (access(path.c_str(), R_OK) != 0 && io::make_folders(folder)) {
     const std::string draft = path + "." + random_suffix(8);
     if (!compress(binary.path, draft) || rename(draft.c_str(), path.c_str()) != 0)
       unlink(draft.c_str());

@@ -1,0 +1,63 @@
+#include "io/own_folders.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace lockstep::io {
+namespace {
+
+std::string folder_from(const char* variable, const char* below_home) {
+  const char* value = std::getenv(variable);
+  if (value != nullptr && *value == '/') return std::string(value) + "/lockstep";
+  const std::string home = home_folder();
+  return (home == "/" ? "" : home) + below_home + "/lockstep";
+}
+
+}  // namespace
+
+std::string home_in_passwd(std::string_view passwd, unsigned int user) {
+  for (const std::string& line : split(passwd, '\n')) {
+    const auto fields = split(line, ':');
+    if (fields.size() >= 6 && parse_int(fields[2]) == std::int64_t{user}) return fields[5];
+  }
+  return {};
+}
+
+std::string home_folder() {
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return home;
+  const auto passwd = read_file("/etc/passwd");
+  const std::string found = passwd ? home_in_passwd(*passwd, geteuid()) : "";
+  return found.starts_with('/') ? found : "/";
+}
+
+std::string state_folder() {
+  return folder_from("XDG_STATE_HOME", "/.local/state");
+}
+
+std::string cache_folder() {
+  return folder_from("XDG_CACHE_HOME", "/.cache");
+}
+
+std::string data_folder() {
+  return folder_from("XDG_DATA_HOME", "/.local/share");
+}
+
+Status make_folders(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    mkdir(path.substr(0, at).c_str(), 0700);
+  if (mkdir(path.c_str(), 0700) == 0) return {};
+  const int why = errno;
+  if (why == EEXIST && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
+  return fail_sys("make " + path, why);
+}
+
+}  // namespace lockstep::io
