@@ -1,14 +1,19 @@
-// Building blocks of frames: the same calls write a field and read it, so that the two directions
-// can't differ. Little-endian; texts and lists have a u32 count before them.
+// Building blocks of framed protocols. Frames are a std::variant; a frame is the u32 length of what
+// follows, a u8 (its place in the variant, from 1) and its fields. The same calls write a field and
+// read it, so that the two directions can't differ. Little-endian; texts and lists have a u32 count
+// before them.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace lockstep::codec::wire {
@@ -140,6 +145,70 @@ class Reader {
 
   std::string_view bytes_;
   bool good_ = true;
+};
+
+inline constexpr std::size_t kLengthBytes = 4;
+
+// fields(writer or reader, frame): one description of each frame's fields.
+template <class Frame, class Fields>
+void put_frame(std::string& out, const Frame& frame, Fields fields) {
+  const std::size_t start = out.size();
+  out.append(kLengthBytes, '\0');
+  out.push_back(static_cast<char>(frame.index() + 1));
+  Writer writer(out);
+  std::visit([&](const auto& content) { fields(writer, content); }, frame);
+  std::string length;
+  Writer(length).number(static_cast<std::uint32_t>(out.size() - start - kLengthBytes));
+  out.replace(start, kLengthBytes, length);
+}
+
+// content: without the length. nullopt: it makes no sense.
+template <class Frame, std::size_t I = 0, class Fields>
+std::optional<Frame> parse_frame(std::string_view content, Fields fields) {
+  if constexpr (I < std::variant_size_v<Frame>) {
+    if (content.empty()) return std::nullopt;
+    if (static_cast<std::uint8_t>(content.front()) != I + 1)
+      return parse_frame<Frame, I + 1>(content, fields);
+    std::variant_alternative_t<I, Frame> frame;
+    Reader reader(content.substr(1));
+    fields(reader, frame);
+    if (!reader.good()) return std::nullopt;
+    return Frame(std::move(frame));
+  } else {
+    return std::nullopt;
+  }
+}
+
+// Cuts a stream of bytes, in chunks of any size, into frames.
+class FrameCutter {
+ public:
+  enum class Step { more, frame, bad_length };
+  // Takes the bytes it uses off `chunk`. more: the chunk is used up. bad_length: the frame has no
+  // content, or more than `most`.
+  Step next(std::string_view& chunk, std::size_t most) {
+    if (std::exchange(whole_, false)) pending_.clear();
+    if (!want(kLengthBytes, chunk)) return Step::more;
+    Reader(std::string_view(pending_).substr(0, kLengthBytes)).number(length_);
+    if (length_ == 0 || length_ > most) return Step::bad_length;
+    if (!want(kLengthBytes + length_, chunk)) return Step::more;
+    whole_ = true;
+    return Step::frame;
+  }
+  // Of the frame that next() has told of, until it is called again.
+  std::string_view content() const { return std::string_view(pending_).substr(kLengthBytes); }
+  std::uint32_t length() const { return length_; }
+
+ private:
+  bool want(std::size_t size, std::string_view& chunk) {
+    const std::size_t taken = std::min(size - std::min(size, pending_.size()), chunk.size());
+    pending_.append(chunk.substr(0, taken));
+    chunk.remove_prefix(taken);
+    return pending_.size() >= size;
+  }
+
+  std::string pending_;
+  std::uint32_t length_ = 0;
+  bool whole_ = false;
 };
 
 }  // namespace lockstep::codec::wire

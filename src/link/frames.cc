@@ -14,9 +14,6 @@
 namespace lockstep::link {
 namespace {
 
-using codec::wire::Reader;
-using codec::wire::Writer;
-constexpr std::size_t kHeader = 4;  // u32: bytes that follow
 constexpr std::int64_t kMostCode = 255;
 constexpr std::int64_t kMostSignal = 64;
 
@@ -91,18 +88,8 @@ requires(Is<F, Ping> || Is<F, Pong>) void fields(Io& io, F& f) {
   io.number(f.number);
 }
 
-template <std::size_t I = 0>
-std::optional<Frame> parse_as(std::size_t type, Reader reader) {
-  if constexpr (I < std::variant_size_v<Frame>) {
-    if (type != I + 1) return parse_as<I + 1>(type, reader);
-    std::variant_alternative_t<I, Frame> frame;
-    fields(reader, frame);
-    if (!reader.good()) return std::nullopt;
-    return Frame(std::move(frame));
-  } else {
-    return std::nullopt;
-  }
-}
+// For codec::wire, which finds no overloads of a file's own by itself.
+constexpr auto kFields = [](auto& io, auto& frame) { fields(io, frame); };
 
 }  // namespace
 
@@ -114,26 +101,16 @@ std::string_view frame_name(const Frame& frame) {
 }
 
 void put_frame(std::string& out, const Frame& frame) {
-  const std::size_t start = out.size();
-  out.append(kHeader, '\0');
-  out.push_back(static_cast<char>(frame.index() + 1));
-  Writer writer(out);
-  std::visit([&](const auto& content) { fields(writer, content); }, frame);
-  std::string header;
-  Writer(header).number(static_cast<std::uint32_t>(out.size() - start - kHeader));
-  out.replace(start, kHeader, header);
+  codec::wire::put_frame(out, frame, kFields);
 }
 
 std::optional<Frame> parse_frame(std::string_view content) {
-  if (content.empty()) return std::nullopt;
-  const auto type = static_cast<std::uint8_t>(content.front());
-  return parse_as(type, Reader(content.substr(1)));
+  return codec::wire::parse_frame<Frame>(content, kFields);
 }
 
 FrameReader::Step FrameReader::broken(std::string text) {
   broken_ = true;
   error_ = std::move(text);
-  pending_ = {};
   return Step::error;
 }
 
@@ -162,23 +139,14 @@ FrameReader::Step FrameReader::next(std::string_view& chunk, Frame& frame) {
     const Step step = find_greeting(chunk);
     if (step != Step::frame) return step;
   }
-  const auto want = [&](std::size_t size) {
-    const std::size_t taken = std::min(size - std::min(size, pending_.size()), chunk.size());
-    pending_.append(chunk.substr(0, taken));
-    chunk.remove_prefix(taken);
-    return pending_.size() >= size;
-  };
-  if (!want(kHeader)) return Step::more;
-  std::uint32_t size = 0;
-  Reader(std::string_view(pending_).substr(0, kHeader)).number(size);
-  if (size == 0 || size > kMaxFrame) return broken(fmt::format("a frame of {} bytes", size));
-  if (!want(kHeader + size)) return Step::more;
-  auto parsed = parse_frame(std::string_view(pending_).substr(kHeader));
+  using Cut = codec::wire::FrameCutter::Step;
+  const Cut cut = cutter_.next(chunk, kMaxFrame);
+  if (cut == Cut::more) return Step::more;
+  if (cut == Cut::bad_length) return broken(fmt::format("a frame of {} bytes", cutter_.length()));
+  auto parsed = parse_frame(cutter_.content());
   if (!parsed)
-    return broken(fmt::format("a frame that makes no sense: {}",
-                              printable(std::string_view(pending_).substr(kHeader), 40)));
+    return broken(fmt::format("a frame that makes no sense: {}", printable(cutter_.content(), 40)));
   frame = std::move(*parsed);
-  pending_.clear();
   return Step::frame;
 }
 

@@ -2,6 +2,8 @@
 // docs/protocols/link.md describes it. Every length and count is bounded.
 #pragma once
 
+#include "codec/wire.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -124,7 +126,7 @@ class FrameReader {
   bool greeted_;
   bool broken_ = false;
   std::string chatter_;
-  std::string pending_;
+  codec::wire::FrameCutter cutter_;
   std::string error_;
 };
 

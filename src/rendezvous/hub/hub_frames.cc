@@ -19,10 +19,6 @@ bool Placed::operator==(const Placed& other) const {
 
 namespace {
 
-using codec::wire::Reader;
-using codec::wire::Writer;
-constexpr std::size_t kHeader = 4;  // u32: bytes that follow
-
 // F is the frame's type, const when it is written.
 template <class F, class T>
 concept Is = std::same_as<std::remove_const_t<F>, T>;
@@ -153,18 +149,8 @@ void fields(Io& io, F& f) {
 template <class Io, class F>
 requires(Is<F, Ended> || Is<F, Left>) void fields(Io& /*io*/, F& /*f*/) {}
 
-template <std::size_t I = 0>
-std::optional<Frame> parse_as(std::size_t type, Reader reader) {
-  if constexpr (I < std::variant_size_v<Frame>) {
-    if (type != I + 1) return parse_as<I + 1>(type, reader);
-    std::variant_alternative_t<I, Frame> frame;
-    fields(reader, frame);
-    if (!reader.good()) return std::nullopt;
-    return Frame(std::move(frame));
-  } else {
-    return std::nullopt;
-  }
-}
+// For codec::wire, which finds no overloads of a file's own by itself.
+constexpr auto kFields = [](auto& io, auto& frame) { fields(io, frame); };
 
 }  // namespace
 
@@ -192,14 +178,7 @@ std::string_view frame_name(const Frame& frame) {
 }
 
 void put_frame(std::string& out, const Frame& frame) {
-  const std::size_t start = out.size();
-  out.append(kHeader, '\0');
-  out.push_back(static_cast<char>(frame.index() + 1));
-  Writer writer(out);
-  std::visit([&](const auto& content) { fields(writer, content); }, frame);
-  std::string header;
-  Writer(header).number(static_cast<std::uint32_t>(out.size() - start - kHeader));
-  out.replace(start, kHeader, header);
+  codec::wire::put_frame(out, frame, kFields);
 }
 
 std::string frame_bytes(const Frame& frame) {
@@ -209,9 +188,7 @@ std::string frame_bytes(const Frame& frame) {
 }
 
 std::optional<Frame> parse_frame(std::string_view content) {
-  if (content.empty()) return std::nullopt;
-  const auto type = static_cast<std::uint8_t>(content.front());
-  return parse_as(type, Reader(content.substr(1)));
+  return codec::wire::parse_frame<Frame>(content, kFields);
 }
 
 // --- the stream ---
@@ -219,21 +196,19 @@ std::optional<Frame> parse_frame(std::string_view content) {
 FrameReader::Step FrameReader::broken(std::string text) {
   broken_ = true;
   error_ = std::move(text);
-  pending_ = {};
   return Step::error;
 }
 
 FrameReader::Step FrameReader::read_preamble(std::string_view& chunk) {
-  const std::size_t taken = std::min(kPreamble.size() - pending_.size(), chunk.size());
-  pending_.append(chunk.substr(0, taken));
+  const std::size_t taken = std::min(kPreamble.size() - preamble_.size(), chunk.size());
+  preamble_.append(chunk.substr(0, taken));
   chunk.remove_prefix(taken);
-  if (!kPreamble.starts_with(pending_)) {
-    stranger_ = pending_;
+  if (!kPreamble.starts_with(preamble_)) {
+    stranger_ = preamble_;
     return broken("it does not speak the lockstep rendezvous protocol: " + printable(stranger_));
   }
-  if (pending_.size() < kPreamble.size()) return Step::more;
+  if (preamble_.size() < kPreamble.size()) return Step::more;
   greeted_ = true;
-  pending_.clear();
   return Step::frame;
 }
 
@@ -243,23 +218,14 @@ FrameReader::Step FrameReader::next(std::string_view& chunk, Frame& frame) {
     const Step step = read_preamble(chunk);
     if (step != Step::frame) return step;
   }
-  const auto want = [&](std::size_t size) {
-    const std::size_t taken = std::min(size - std::min(size, pending_.size()), chunk.size());
-    pending_.append(chunk.substr(0, taken));
-    chunk.remove_prefix(taken);
-    return pending_.size() >= size;
-  };
-  if (!want(kHeader)) return Step::more;
-  std::uint32_t size = 0;
-  Reader(std::string_view(pending_).substr(0, kHeader)).number(size);
-  if (size == 0 || size > limit_) return broken(fmt::format("a frame of {} bytes", size));
-  if (!want(kHeader + size)) return Step::more;
-  auto parsed = parse_frame(std::string_view(pending_).substr(kHeader));
+  using Cut = codec::wire::FrameCutter::Step;
+  const Cut cut = cutter_.next(chunk, limit_);
+  if (cut == Cut::more) return Step::more;
+  if (cut == Cut::bad_length) return broken(fmt::format("a frame of {} bytes", cutter_.length()));
+  auto parsed = parse_frame(cutter_.content());
   if (!parsed)
-    return broken(fmt::format("a frame that makes no sense: {}",
-                              printable(std::string_view(pending_).substr(kHeader), 40)));
+    return broken(fmt::format("a frame that makes no sense: {}", printable(cutter_.content(), 40)));
   frame = std::move(*parsed);
-  pending_.clear();
   return Step::frame;
 }
 

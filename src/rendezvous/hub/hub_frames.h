@@ -3,6 +3,7 @@
 // bounded.
 #pragma once
 
+#include "codec/wire.h"
 #include "rendezvous/launched.h"
 #include "rendezvous/round.h"
 
@@ -214,7 +215,8 @@ class FrameReader {
   std::size_t limit_ = kBeforeWelcome;
   bool greeted_ = false;
   bool broken_ = false;
-  std::string pending_;
+  std::string preamble_;  // as far as it has come
+  codec::wire::FrameCutter cutter_;
   std::string error_;
   std::string stranger_;
 };
