@@ -41,7 +41,7 @@ int exec_command(const Call& call) {
   request.hosts = std::move(*places);
   request.argv = options->command;
   request.folder = options->folder.value_or("");
-  request.input = !options->no_input;
+  if (options->no_input) request.input = cluster::CommandRequest::Input::none;
   const auto endings = cluster::run_command(request);
   if (!endings) return refuse(endings.error(), kFailed);
   for (const cluster::HostEnding& ending : *endings)

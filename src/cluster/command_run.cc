@@ -45,6 +45,8 @@ class CommandRun {
   struct Host {
     std::unique_ptr<ssh::Connection> connection;
     std::string prefix;
+    io::Fd given;                         // an unnamed file
+    std::unique_ptr<link::Source> input;  // of `given`, or of stdin
     bool over = false;
   };
 
@@ -53,8 +55,11 @@ class CommandRun {
   void start(std::size_t index);
   void on_frame(std::size_t index, const link::Frame& frame);
   void on_data(std::size_t index, const link::Data& data);
-  void end(std::size_t index, HostEnding ending);
-  void open_input();
+  bool has_input() const;
+  void end(std::size_t index, int code, std::string error);
+  void keep(std::size_t index, const link::Data& data);
+  void open_input(std::size_t index);
+  void send_input(std::size_t index, int fd, bool pollable);
   void tell_waiting();
 
   const CommandRequest& request_;
@@ -64,7 +69,6 @@ class CommandRun {
   HostOutput out_;
   HostOutput err_;
   std::optional<io::OwnStream> in_;
-  std::unique_ptr<link::Source> input_;
   io::Fd signals_;
   std::unique_ptr<io::Watch> signal_watch_;
   int stops_ = 0;
@@ -107,7 +111,10 @@ void CommandRun::on_signal(int number) {
   stops_ += asks_to_end ? 1 : 0;
   if (asks_to_end && (!all_run || stops_ > 2)) {
     for (std::size_t i = 0; i < hosts_.size(); ++i)
-      if (!hosts_[i].over) endings_[i] = {128 + number, proc::signal_name(number)};
+      if (!hosts_[i].over) {
+        endings_[i].code = 128 + number;
+        endings_[i].error = proc::signal_name(number);
+      }
     return loop_.stop();
   }
   for (Host& host : hosts_)
@@ -130,31 +137,35 @@ void CommandRun::start(std::size_t index) {
                               [this, index](const Error& error) {
                                 std::string text = error.message;
                                 if (!error.hint.empty()) text += "; " + error.hint;
-                                end(index, {kNotReached, std::move(text)});
+                                end(index, kNotReached, std::move(text));
                               }});
   host.connection->send(link::Start{.channel = kChannel,
                                     .argv = request_.argv,
                                     .env = request_.env,
                                     .folder = request_.folder,
-                                    .input = alone && request_.input});
+                                    .input = has_input(),
+                                    .own = request_.own_binary});
 }
 
 void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
   const std::string& name = request_.hosts[index].name;
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(index, *data);
-  if (std::holds_alternative<link::Started>(frame) && hosts_.size() == 1 && request_.input)
-    return open_input();
+  if (std::holds_alternative<link::Started>(frame) && has_input()) return open_input(index);
   if (const auto* credit = std::get_if<link::Credit>(&frame)) {
-    if (input_ && credit->stream == Stream::in) input_->grant(credit->bytes);
+    if (hosts_[index].input && credit->stream == Stream::in)
+      hosts_[index].input->grant(credit->bytes);
     return;
   }
   if (const auto* refused = std::get_if<link::Refused>(&frame))
-    return end(index, {refused->code, name + ": " + refused->why});
+    return end(index, refused->code, name + ": " + refused->why);
   if (const auto* exit = std::get_if<link::Exit>(&frame))
-    return end(index, {exit->signal != 0 ? 128 + exit->signal : exit->code, {}});
+    return end(index, exit->signal != 0 ? 128 + exit->signal : exit->code, {});
 }
 
 void CommandRun::on_data(std::size_t index, const link::Data& data) {
+  if (request_.output == CommandRequest::Output::keep ||
+      (request_.output == CommandRequest::Output::keep_out && data.stream == Stream::out))
+    return keep(index, data);
   HostOutput& output = data.stream == Stream::out ? out_ : err_;
   ssh::Connection* connection = hosts_[index].connection.get();
   output.put(hosts_[index].prefix, data.bytes,
@@ -164,33 +175,67 @@ void CommandRun::on_data(std::size_t index, const link::Data& data) {
              });
 }
 
-void CommandRun::open_input() {
+void CommandRun::keep(std::size_t index, const link::Data& data) {
+  HostEnding& ending = endings_[index];
+  if (ending.out.size() + ending.err.size() + data.bytes.size() > kMostKept)
+    return end(index, kNotReached,
+               fmt::format("{} says more than {} MB", request_.hosts[index].name, kMostKept >> 20));
+  (data.stream == Stream::out ? ending.out : ending.err) += data.bytes;
+  hosts_[index].connection->send(
+      link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
+}
+
+bool CommandRun::has_input() const {
+  switch (request_.input) {
+    case CommandRequest::Input::none:
+      return false;
+    case CommandRequest::Input::ours:
+      return hosts_.size() == 1;
+    case CommandRequest::Input::given:
+      return true;
+  }
+  return false;
+}
+
+void CommandRun::open_input(std::size_t index) {
+  if (request_.input == CommandRequest::Input::given) {
+    const bool same = request_.given.size() == 1;
+    auto file = io::unnamed_file(request_.given[same ? 0 : index]);
+    if (!file) return end(index, kNotReached, file.error().message);
+    hosts_[index].given = std::move(*file);
+    return send_input(index, hosts_[index].given.get(), false);
+  }
   auto in = io::OwnStream::open(STDIN_FILENO, io::OwnStream::Way::read);
-  if (!in) return hosts_[0].connection->send(link::Eof{kChannel, Stream::in});
+  if (!in) return hosts_[index].connection->send(link::Eof{kChannel, Stream::in});
   in_ = std::move(*in);
-  input_ = std::make_unique<link::Source>(
-      loop_, in_->fd(), in_->pollable(),
+  send_input(index, in_->fd(), in_->pollable());
+}
+
+void CommandRun::send_input(std::size_t index, int fd, bool pollable) {
+  hosts_[index].input = std::make_unique<link::Source>(
+      loop_, fd, pollable,
       link::Source::Events{
-          [this](std::string bytes) {
-            hosts_[0].connection->send(link::Data{kChannel, Stream::in, std::move(bytes)});
+          [this, index](std::string bytes) {
+            hosts_[index].connection->send(link::Data{kChannel, Stream::in, std::move(bytes)});
           },
-          [this] {
-            hosts_[0].connection->send(link::Eof{kChannel, Stream::in});
+          [this, index] {
+            hosts_[index].connection->send(link::Eof{kChannel, Stream::in});
           }});
 }
 
-void CommandRun::end(std::size_t index, HostEnding ending) {
+void CommandRun::end(std::size_t index, int code, std::string error) {
   Host& host = hosts_[index];
   if (host.over) return;
   host.over = true;
+  host.input.reset();
   out_.end(host.prefix);
   err_.end(host.prefix);
-  endings_[index] = std::move(ending);
+  endings_[index].code = code;
+  endings_[index].error = std::move(error);
   // Not inside a callback of the connection itself.
   loop_.post([&host] { host.connection.reset(); });
   if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& each) { return each.over; }))
     return;
-  input_.reset();
   notice_.cancel();
   out_.when_idle([this] { err_.when_idle([this] { loop_.stop(); }); });
 }

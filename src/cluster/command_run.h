@@ -17,18 +17,38 @@ struct HostPlace {
 };
 
 struct CommandRequest {
+  enum class Input {
+    none,
+    ours,   // stdin is passed on, to a single host
+    given,  // CommandRequest::given
+  };
+  enum class Output {
+    print,     // both streams are printed as they come
+    keep_out,  // the output is kept in HostEnding::out, what goes to stderr is printed
+    keep,      // both are kept
+  };
+
   std::vector<HostPlace> hosts;
   std::vector<std::string> argv;
+  // A request to the host's own lockstep: argv are its arguments, "host-facts" and so on.
+  bool own_binary = false;
   std::vector<std::string> env = {};  // "NAME=value"
   std::string folder = {};            // relative to the home there; empty: the home
-  bool input = true;                  // passes stdin on, to a single host
+  Input input = Input::ours;
+  std::vector<std::string> given = {};  // one for all hosts, or one for each
+  Output output = Output::print;
 };
 
 // How it ended on one host.
 struct HostEnding {
   int code = 0;            // as a shell has it: 128 + signal; 255: the host was not reached
   std::string error = {};  // why it was not reached or not started; empty: it ran
+  // What was kept. A host that says more than kMostKept has failed.
+  std::string out = {};
+  std::string err = {};
 };
+
+inline constexpr std::size_t kMostKept = 256UL << 20;  // bytes of both together
 
 // The code of all: the first that is not 0, in the order of the hosts.
 int code_of(const std::vector<HostEnding>& endings);

@@ -43,6 +43,7 @@ void fields(Io& io, F& f) {
   texts(io, f.env);
   io.text(f.folder, kMaxPath);
   io.flag(f.input);
+  io.flag(f.own);
 }
 template <class Io, Is<Started> F>
 void fields(Io& io, F& f) {

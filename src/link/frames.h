@@ -23,7 +23,8 @@ inline constexpr std::size_t kWindow = 2UL << 20;
 inline constexpr std::size_t kMaxData = 64UL << 10;  // bytes of one Data
 inline constexpr std::size_t kMaxFrame = 8UL << 20;  // a Start with all that execve takes fits
 inline constexpr std::size_t kMaxArgument = 128UL << 10;
-inline constexpr std::size_t kMaxArguments = 64UL << 10;
+// The kernel takes as many as fit in a quarter of the stack's limit; kMaxFrame bounds them before.
+inline constexpr std::size_t kMaxArguments = 1UL << 20;
 inline constexpr std::size_t kMaxLine = 4096;
 inline constexpr std::size_t kMaxPath = 4096;
 
@@ -41,10 +42,11 @@ struct Hello {
 // Client to host: starts a program on a new channel, whose number the client chooses.
 struct Start {
   std::uint32_t channel = 0;
-  std::vector<std::string> argv;  // argv[0] is looked up in PATH
-  std::vector<std::string> env;   // "NAME=value", in place of or beside what the host's end has
-  std::string folder;             // relative to the home; empty: the home
-  bool input = false;             // Data for stdin follows; else it is /dev/null
+  std::vector<std::string> argv = {};  // argv[0] is looked up in PATH
+  std::vector<std::string> env = {};   // "NAME=value", beside or over what the host's end has
+  std::string folder = {};             // relative to the home; empty: the home
+  bool input = false;                  // Data for stdin follows; else it is /dev/null
+  bool own = false;  // argv are arguments of the binary that serves the link, which is started
 };
 // Host to client: either of them answers a Start.
 struct Started {

@@ -49,6 +49,13 @@ TEST(LinkFrames, EveryFrameIsReadAsItWasWritten) {
   }
 }
 
+TEST(LinkFrames, AsManyArgumentsArriveAsTheKernelTakes) {
+  const Start start{.channel = 1, .argv = std::vector<std::string>(200'000, "x")};
+  const auto read = parse_frame(std::string_view(bytes_of(start)).substr(4));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::get<Start>(*read).argv.size(), 200'000U);
+}
+
 TEST(LinkFrames, AGreetingIsFoundBehindWhateverAShellPrints) {
   const std::string said = std::string(kGreeting) + bytes_of(Hello{}) + bytes_of(Ping{1});
   for (const std::string before :

@@ -8,6 +8,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -229,6 +231,18 @@ Result<std::string> find_executable(const std::string& name, const std::string& 
     worst = EACCES;
   }
   return fail_sys("find " + name + " in PATH", worst);
+}
+
+Result<std::string> own_executable() {
+  std::array<char, 4096> path;
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  if (size > 0) return std::string(path.data(), static_cast<std::size_t>(size));
+  const int why = errno;
+  // Without a /proc of this process: as the kernel was told to start it.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): so the kernel hands it over
+  const auto* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  if (started_as != nullptr && access(started_as, R_OK) == 0) return std::string(started_as);
+  return fail_sys("find this binary", why);
 }
 
 }  // namespace lockstep::proc

@@ -68,5 +68,7 @@ Result<Child> spawn(const SpawnSpec& spec);
 
 // Searches as execvp does: a name with a slash is taken as it is. not_found / denied otherwise.
 Result<std::string> find_executable(const std::string& name, const std::string& path);
+// The file of this process's own program.
+Result<std::string> own_executable();
 
 }  // namespace lockstep::proc

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kNotFound = 127;
 constexpr int kCannotRun = 126;
+constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
 std::string_view name_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
@@ -57,15 +58,17 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   };
   if (start.argv.empty()) return refuse(kCannotRun, "no command was given");
   proc::SpawnSpec spec;
-  spec.argv = start.argv;
+  if (start.own) spec.argv.emplace_back("lockstep");
+  spec.argv.insert(spec.argv.end(), start.argv.begin(), start.argv.end());
   spec.env = merged_environment(environ, start.env);
   spec.folder = folder_of(start.folder, spec.env);
   struct stat folder {};
   if (stat(spec.folder.c_str(), &folder) != 0)
     return refuse(kCannotRun, fail_sys(spec.folder, errno).value().message);
   const std::string path = value_in(spec.env, "PATH");
-  auto executable = proc::find_executable(start.argv.front(),
-                                          path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
+  auto executable =
+      start.own ? proc::own_executable()
+                : proc::find_executable(start.argv.front(), path.empty() ? kUsualPath : path);
   if (!executable) return refuse(kNotFound, executable.error().message);
   spec.executable = std::move(*executable);
 

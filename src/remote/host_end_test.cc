@@ -66,6 +66,12 @@ class HostEndTest : public ::testing::Test {
   std::optional<link::Refused> refused_;
 };
 
+TEST_F(HostEndTest, ARequestGoesToTheBinaryThatServesTheLink) {
+  const auto exit = run({.channel = 1, .argv = {"--gtest_list_tests"}, .own = true});
+  EXPECT_EQ(exit.code, 0);
+  EXPECT_NE(out_.find("ARequestGoesToTheBinaryThatServesTheLink"), std::string::npos);
+}
+
 TEST_F(HostEndTest, ArgumentsFolderAndEnvironmentArriveByteForByte) {
   const auto exit = run({1,
                          {"sh", "-c", R"(printf '%s|' "$PWD" "$A" "$@"; printf no >&2; exit 3)",

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <poll.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -88,18 +87,6 @@ Result<std::string> sha256_of(const std::string& path) {
   return hex({digest.data(), size});
 }
 
-Result<std::string> own_path() {
-  std::array<char, 4096> path;
-  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-  if (size > 0) return std::string(path.data(), static_cast<std::size_t>(size));
-  const int why = errno;
-  // Without a /proc of this process: as the kernel was told to start it.
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): so the kernel hands it over
-  const auto* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  if (started_as != nullptr && access(started_as, R_OK) == 0) return std::string(started_as);
-  return fail_sys("find this binary", why);
-}
-
 // This user on this machine.
 std::string client_id() {
   utsname here{};
@@ -165,7 +152,7 @@ std::optional<std::string> build_id(std::string_view elf) {
 }
 
 Result<Binary> own_binary() {
-  LOCKSTEP_TRY_ASSIGN(std::string path, own_path());
+  LOCKSTEP_TRY_ASSIGN(std::string path, proc::own_executable());
   return named(std::move(path));
 }
 
@@ -173,7 +160,7 @@ Result<Binary> binary_for(std::string_view machine) {
   utsname here{};
   uname(&here);
   if (machine == here.machine) return own_binary();
-  LOCKSTEP_TRY_ASSIGN(const std::string own, own_path());
+  LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
   const std::string file = "/lockstep-" + std::string(machine);
   for (const std::string& folder : {own.substr(0, own.rfind('/')), io::data_folder()})
     if (access((folder + file).c_str(), R_OK) == 0) return named(folder + file);
