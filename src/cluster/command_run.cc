@@ -32,12 +32,15 @@ constexpr std::size_t kFilesOfAHost = 12;
 
 class CommandRun {
  public:
-  CommandRun(const CommandRequest& request, io::OwnStream out, io::OwnStream err)
+  CommandRun(const CommandRequest& request, io::OwnStream out, io::OwnStream err,
+             std::optional<io::OwnStream> answer)
       : request_(request),
         endings_(request.hosts.size()),
         out_(loop_, std::move(out)),
         err_(loop_, std::move(err)),
-        notice_(loop_) {}
+        notice_(loop_) {
+    if (answer) answer_.emplace(loop_, std::move(*answer));
+  }
 
   Result<std::vector<HostEnding>> run();
 
@@ -56,6 +59,8 @@ class CommandRun {
   void on_frame(std::size_t index, const link::Frame& frame);
   void on_data(std::size_t index, const link::Data& data);
   bool has_input() const;
+  bool is_kept(Stream stream) const;
+  void when_all_is_printed(std::function<void()> fn);
   void end(std::size_t index, int code, std::string error);
   void keep(std::size_t index, const link::Data& data);
   void open_input(std::size_t index);
@@ -68,6 +73,7 @@ class CommandRun {
   std::vector<Host> hosts_;
   HostOutput out_;
   HostOutput err_;
+  std::optional<HostOutput> answer_;  // Answer::pass
   std::optional<io::OwnStream> in_;
   io::Fd signals_;
   std::unique_ptr<io::Watch> signal_watch_;
@@ -144,7 +150,8 @@ void CommandRun::start(std::size_t index) {
                                     .env = request_.env,
                                     .folder = request_.folder,
                                     .input = has_input(),
-                                    .own = request_.own_binary});
+                                    .own = request_.own_binary,
+                                    .result = request_.answer != CommandRequest::Answer::none});
 }
 
 void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
@@ -162,11 +169,18 @@ void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
     return end(index, exit->signal != 0 ? 128 + exit->signal : exit->code, {});
 }
 
+bool CommandRun::is_kept(Stream stream) const {
+  if (stream == Stream::result) return request_.answer == CommandRequest::Answer::keep;
+  if (request_.output == CommandRequest::Output::keep) return true;
+  return request_.output == CommandRequest::Output::keep_out && stream == Stream::out;
+}
+
 void CommandRun::on_data(std::size_t index, const link::Data& data) {
-  if (request_.output == CommandRequest::Output::keep ||
-      (request_.output == CommandRequest::Output::keep_out && data.stream == Stream::out))
-    return keep(index, data);
-  HostOutput& output = data.stream == Stream::out ? out_ : err_;
+  if (is_kept(data.stream)) return keep(index, data);
+  if (data.stream == Stream::result && !answer_) return;  // nobody asked for it
+  HostOutput& output = data.stream == Stream::result ? *answer_
+                       : data.stream == Stream::out  ? out_
+                                                     : err_;
   ssh::Connection* connection = hosts_[index].connection.get();
   output.put(hosts_[index].prefix, data.bytes,
              [this, index, connection, stream = data.stream](std::size_t bytes) {
@@ -177,10 +191,13 @@ void CommandRun::on_data(std::size_t index, const link::Data& data) {
 
 void CommandRun::keep(std::size_t index, const link::Data& data) {
   HostEnding& ending = endings_[index];
-  if (ending.out.size() + ending.err.size() + data.bytes.size() > kMostKept)
+  if (ending.out.size() + ending.err.size() + ending.answer.size() + data.bytes.size() > kMostKept)
     return end(index, kNotReached,
                fmt::format("{} says more than {} MB", request_.hosts[index].name, kMostKept >> 20));
-  (data.stream == Stream::out ? ending.out : ending.err) += data.bytes;
+  std::string& kept = data.stream == Stream::result ? ending.answer
+                      : data.stream == Stream::out  ? ending.out
+                                                    : ending.err;
+  kept += data.bytes;
   hosts_[index].connection->send(
       link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
 }
@@ -237,7 +254,13 @@ void CommandRun::end(std::size_t index, int code, std::string error) {
   if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& each) { return each.over; }))
     return;
   notice_.cancel();
-  out_.when_idle([this] { err_.when_idle([this] { loop_.stop(); }); });
+  when_all_is_printed([this] { loop_.stop(); });
+}
+
+void CommandRun::when_all_is_printed(std::function<void()> fn) {
+  out_.when_idle([this, fn = std::move(fn)] {
+    err_.when_idle([this, fn] { answer_ ? answer_->when_idle(fn) : fn(); });
+  });
 }
 
 // Whoever waits says for whom.
@@ -268,7 +291,13 @@ Result<std::vector<HostEnding>> run_command(const CommandRequest& request) {
                       io::OwnStream::open(STDOUT_FILENO, io::OwnStream::Way::write));
   LOCKSTEP_TRY_ASSIGN(io::OwnStream err,
                       io::OwnStream::open(STDERR_FILENO, io::OwnStream::Way::write));
-  CommandRun run(request, std::move(out), std::move(err));
+  std::optional<io::OwnStream> answer;
+  if (request.answer == CommandRequest::Answer::pass) {
+    LOCKSTEP_TRY_ASSIGN(io::OwnStream opened,
+                        io::OwnStream::open(request.answer_fd, io::OwnStream::Way::write));
+    answer.emplace(std::move(opened));
+  }
+  CommandRun run(request, std::move(out), std::move(err), std::move(answer));
   return run.run();
 }
 

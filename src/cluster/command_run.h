@@ -37,6 +37,14 @@ struct CommandRequest {
   Input input = Input::ours;
   std::vector<std::string> given = {};  // one for all hosts, or one for each
   Output output = Output::print;
+  // Commands find descriptor 3 open, and what they write there comes back beside their output.
+  enum class Answer {
+    none,
+    keep,  // in HostEnding::answer
+    pass,  // to answer_fd of this process, from a single host
+  };
+  Answer answer = Answer::none;
+  int answer_fd = -1;
 };
 
 // How it ended on one host.
@@ -46,9 +54,10 @@ struct HostEnding {
   // What was kept. A host that says more than kMostKept has failed.
   std::string out = {};
   std::string err = {};
+  std::string answer = {};
 };
 
-inline constexpr std::size_t kMostKept = 256UL << 20;  // bytes of both together
+inline constexpr std::size_t kMostKept = 256UL << 20;  // bytes of all together
 
 // The code of all: the first that is not 0, in the order of the hosts.
 int code_of(const std::vector<HostEnding>& endings);

@@ -44,6 +44,7 @@ void fields(Io& io, F& f) {
   io.text(f.folder, kMaxPath);
   io.flag(f.input);
   io.flag(f.own);
+  io.flag(f.result);
 }
 template <class Io, Is<Started> F>
 void fields(Io& io, F& f) {
@@ -65,18 +66,18 @@ void fields(Io& io, F& f) {
 template <class Io, Is<Data> F>
 void fields(Io& io, F& f) {
   io.number(f.channel);
-  io.choice(f.stream, Stream::err);
+  io.choice(f.stream, Stream::result);
   io.text(f.bytes, kMaxData);
 }
 template <class Io, Is<Eof> F>
 void fields(Io& io, F& f) {
   io.number(f.channel);
-  io.choice(f.stream, Stream::err);
+  io.choice(f.stream, Stream::result);
 }
 template <class Io, Is<Credit> F>
 void fields(Io& io, F& f) {
   io.number(f.channel);
-  io.choice(f.stream, Stream::err);
+  io.choice(f.stream, Stream::result);
   io.within(f.bytes, 1, static_cast<std::int64_t>(kWindow));
 }
 template <class Io, Is<Signal> F>

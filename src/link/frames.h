@@ -28,7 +28,8 @@ inline constexpr std::size_t kMaxArguments = 1UL << 20;
 inline constexpr std::size_t kMaxLine = 4096;
 inline constexpr std::size_t kMaxPath = 4096;
 
-enum class Stream : std::uint8_t { in, out, err };
+// result: what the program writes to descriptor 3, where Start asks for that.
+enum class Stream : std::uint8_t { in, out, err, result };
 
 // First frame in both directions. A client need not wait for the host's.
 struct Hello {
@@ -46,7 +47,8 @@ struct Start {
   std::vector<std::string> env = {};   // "NAME=value", beside or over what the host's end has
   std::string folder = {};             // relative to the home; empty: the home
   bool input = false;                  // Data for stdin follows; else it is /dev/null
-  bool own = false;  // argv are arguments of the binary that serves the link, which is started
+  bool own = false;     // argv are arguments of the binary that serves the link, which is started
+  bool result = false;  // descriptor 3 is open for writing, and LOCKSTEP_RESULT_FD says so
 };
 // Host to client: either of them answers a Start.
 struct Started {

@@ -40,8 +40,9 @@ TEST(LinkFrames, EveryFrameIsReadAsItWasWritten) {
   for (const Frame& frame :
        {Frame(Hello{}), Frame(Started{1, 42}), Frame(Refused{1, 127, "not found"}),
         Frame(Exit{1, 0, 9}), Frame(Data{1, Stream::err, std::string(kMaxData, 'x')}),
-        Frame(Eof{1, Stream::in}), Frame(Credit{1, Stream::out, 4096}), Frame(Signal{1, 15}),
-        Frame(Ping{~0ULL}), Frame(Pong{3})}) {
+        Frame(Eof{1, Stream::in}), Frame(Eof{1, Stream::result}),
+        Frame(Credit{1, Stream::out, 4096}), Frame(Signal{1, 15}), Frame(Ping{~0ULL}),
+        Frame(Pong{3})}) {
     const std::string bytes = bytes_of(frame);
     const auto parsed = parse_frame(std::string_view(bytes).substr(4));
     ASSERT_TRUE(parsed) << frame_name(frame);

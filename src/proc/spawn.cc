@@ -30,7 +30,7 @@ struct Launch {
   const char* executable;
   char* const* argv;
   char* const* envp;
-  int fds[3];
+  int fds[4];
   const cpu_set_t* cpus;
   std::size_t cpus_size;
   const rlimit* open_files;
@@ -58,24 +58,24 @@ void clean_signals() {
     if (signal != SIGKILL && signal != SIGSTOP) sigaction(signal, &plain, nullptr);
 }
 
-// Any of our own descriptors may become one of the child's first three, even one of our first
-// three: so those are first moved above 2, then all go into place.
+// Any of our own descriptors may become one of the child's first four, even one of our first
+// four: so those are first moved above 3, then all go into place.
 void place_descriptors(Launch& launch) {
-  int moved[3];
-  for (int i = 0; i < 3; ++i) {
+  int moved[4];
+  for (int i = 0; i < 4; ++i) {
     moved[i] = launch.fds[i];
-    if (moved[i] < 0 || moved[i] > 2) continue;
-    moved[i] = fcntl(moved[i], F_DUPFD_CLOEXEC, 3);
+    if (moved[i] < 0 || moved[i] > 3) continue;
+    moved[i] = fcntl(moved[i], F_DUPFD_CLOEXEC, 4);
     if (moved[i] < 0) give_up(launch, "duplicate a descriptor");
   }
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 4; ++i)
     if (moved[i] >= 0 && dup2(moved[i], i) < 0) give_up(launch, "set up standard streams");
 }
 
-void close_the_rest() {
-  if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) return;  // kernels before 5.9 lack it
+void close_the_rest(unsigned first) {
+  if (syscall(SYS_close_range, first, ~0U, 0U) == 0) return;  // kernels before 5.9 lack it
   const int limit = static_cast<int>(std::min<long>(sysconf(_SC_OPEN_MAX), 65536));
-  for (int fd = 3; fd < limit; ++fd)
+  for (int fd = static_cast<int>(first); fd < limit; ++fd)
     close(fd);
 }
 
@@ -98,7 +98,7 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
       _exit(127);  // already orphaned
   }
   place_descriptors(launch);
-  close_the_rest();
+  close_the_rest(launch.fds[3] >= 0 ? 4 : 3);
   if (launch.cpus != nullptr && sched_setaffinity(0, launch.cpus_size, launch.cpus) != 0)
     give_up(launch, "bind to CPUs");
   if (launch.open_files != nullptr && setrlimit(RLIMIT_NOFILE, launch.open_files) != 0)
@@ -195,6 +195,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   launch.fds[0] = spec.stdin_fd;
   launch.fds[1] = spec.stdout_fd;
   launch.fds[2] = spec.stderr_fd;
+  launch.fds[3] = spec.third_fd;
   launch.cpus = mask.empty() ? nullptr : reinterpret_cast<const cpu_set_t*>(mask.data());
   launch.cpus_size = mask.size();
   launch.open_files = spec.open_files ? &*spec.open_files : nullptr;

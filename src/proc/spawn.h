@@ -1,7 +1,7 @@
 // Starts child processes the vfork way; a pidfd tells when they end. A child begins with default
 // signal dispositions, an empty mask, a session of its own (unless told otherwise) and no
-// descriptor above 2. It dies with the thread that started it, so call spawn() from the main thread
-// only.
+// descriptor above 2 (above 3, where one is given for that). It dies with the thread that started
+// it, so call spawn() from the main thread only.
 #pragma once
 
 #include "base/error.h"
@@ -24,6 +24,7 @@ struct SpawnSpec {
   int stdin_fd = -1;             // -1: this process's own
   int stdout_fd = -1;
   int stderr_fd = -1;
+  int third_fd = -1;                 // becomes descriptor 3; -1: there is none
   std::vector<int> cpus;             // bind to these; empty: no change
   bool own_session = true;           // false: it may use this process's terminal
   bool die_with_parent = true;       // SIGKILL when the starting thread ends

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kNotFound = 127;
 constexpr int kCannotRun = 126;
+constexpr const char* kResultVariable = "LOCKSTEP_RESULT_FD=3";
 constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
 std::string_view name_of(std::string_view entry) {
@@ -61,6 +62,7 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   if (start.own) spec.argv.emplace_back("lockstep");
   spec.argv.insert(spec.argv.end(), start.argv.begin(), start.argv.end());
   spec.env = merged_environment(environ, start.env);
+  if (start.result) spec.env.emplace_back(kResultVariable);
   spec.folder = folder_of(start.folder, spec.env);
   struct stat folder {};
   if (stat(spec.folder.c_str(), &folder) != 0)
@@ -75,12 +77,14 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
   auto in = io::make_pipe();
   auto out = io::make_pipe();
   auto err = io::make_pipe();
-  for (const auto* made : {&in, &out, &err})
+  auto result = io::make_pipe();
+  for (const auto* made : {&in, &out, &err, &result})
     if (!*made) return refuse(kCannotRun, made->error().message);
   const io::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   spec.stdin_fd = start.input ? in->read.get() : null.get();
   spec.stdout_fd = out->write.get();
   spec.stderr_fd = err->write.get();
+  if (start.result) spec.third_fd = result->write.get();
   containment.apply(spec);
   std::unique_ptr<Command> command(new Command(loop, start.channel, std::move(events)));
   auto child = proc::spawn(spec);
@@ -88,7 +92,8 @@ tl::expected<std::unique_ptr<Command>, Command::Refusal> Command::start(
     return refuse(child.error().sys == ENOENT ? kNotFound : kCannotRun, child.error().message);
   command->child_ = std::move(*child);
   if (start.input) command->watch_input(std::move(in->write));
-  command->watch_outputs(std::move(out->read), std::move(err->read));
+  command->watch_outputs(std::move(out->read), std::move(err->read),
+                         start.result ? std::move(result->read) : io::Fd());
   return command;
 }
 
@@ -105,11 +110,15 @@ void Command::watch_input(io::Fd in) {
       std::make_unique<link::Sink>(loop_, in_.get(), true, link::Sink::Events{consumed, finished});
 }
 
-void Command::watch_outputs(io::Fd out, io::Fd err) {
+void Command::watch_outputs(io::Fd out, io::Fd err, io::Fd result) {
   out_ = std::move(out);
   err_ = std::move(err);
   stdout_ = source(link::Stream::out, out_.get());
   stderr_ = source(link::Stream::err, err_.get());
+  if (result) {
+    result_fd_ = std::move(result);
+    result_ = source(link::Stream::result, result_fd_.get());
+  }
   end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
   end_watch_->start(io::kReadable, [this](int) { on_end(); });
 }
@@ -137,6 +146,7 @@ void Command::end_of_input() {
 void Command::grant(link::Stream stream, std::size_t bytes) {
   if (stream == link::Stream::out) stdout_->grant(bytes);
   if (stream == link::Stream::err) stderr_->grant(bytes);
+  if (stream == link::Stream::result && result_) result_->grant(bytes);
 }
 
 void Command::signal(int number) const {
@@ -153,6 +163,7 @@ void Command::on_end() {
 
 void Command::finish_if_over() {
   if (told_ || child_->alive() || !stdout_->at_end() || !stderr_->at_end()) return;
+  if (result_ && !result_->at_end()) return;
   told_ = true;
   events_.send(link::Exit{channel_, child_->exit()->code, child_->exit()->signal});
   events_.over();

@@ -1,4 +1,4 @@
-// One command that a client has started on this host: its process, its three streams, its end.
+// One command that a client has started on this host: its process, its streams, its end.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -45,7 +45,7 @@ class Command {
 
  private:
   Command(io::Loop& loop, std::uint32_t channel, Events events);
-  void watch_outputs(io::Fd out, io::Fd err);
+  void watch_outputs(io::Fd out, io::Fd err, io::Fd result);
   void watch_input(io::Fd in);
   std::unique_ptr<link::Source> source(link::Stream stream, int fd);
   void on_end();
@@ -58,9 +58,11 @@ class Command {
   io::Fd in_;
   io::Fd out_;
   io::Fd err_;
+  io::Fd result_fd_;
   std::unique_ptr<link::Sink> stdin_;  // nullptr: none, or closed
   std::unique_ptr<link::Source> stdout_;
   std::unique_ptr<link::Source> stderr_;
+  std::unique_ptr<link::Source> result_;  // nullptr: the client did not ask for it
   std::unique_ptr<io::Watch> end_watch_;
   bool told_ = false;  // Exit was sent
   CallbackScope calls_;

@@ -32,7 +32,9 @@ class HostEndTest : public ::testing::Test {
 
   void hear(const link::Frame& frame) {
     if (const auto* data = std::get_if<link::Data>(&frame)) {
-      (data->stream == Stream::out ? out_ : err_) += data->bytes;
+      (data->stream == Stream::result ? result_
+       : data->stream == Stream::out  ? out_
+                                      : err_) += data->bytes;
       if (reads_)
         client_->send(link::Credit{data->channel, data->stream,
                                    static_cast<std::uint32_t>(data->bytes.size())});
@@ -59,6 +61,7 @@ class HostEndTest : public ::testing::Test {
   std::unique_ptr<link::Endpoint> client_;
   std::string out_;
   std::string err_;
+  std::string result_;
   std::string heard_;
   bool started_ = false;
   bool reads_ = true;  // gives credit for what it hears
@@ -99,6 +102,36 @@ TEST_F(HostEndTest, InputFlowsWithoutLimitOfSize) {
   client_->send(link::Eof{1, Stream::in});
   until([this] { return exit_.has_value(); });
   EXPECT_EQ(out_.size(), blocks * block.size());
+}
+
+TEST_F(HostEndTest, AResultComesBackBesideTheOutput) {
+  const auto exit = run({.channel = 1,
+                         .argv = {"sh", "-c", "echo out $LOCKSTEP_RESULT_FD; echo $X >&3"},
+                         .env = {"X=value"},
+                         .result = true});
+  EXPECT_EQ(exit.code, 0);
+  EXPECT_EQ(out_, "out 3\n");
+  EXPECT_EQ(result_, "value\n");
+}
+
+TEST_F(HostEndTest, AResultWaitsForItsReader) {
+  reads_ = false;
+  client_->send(link::Start{
+      .channel = 1, .argv = {"sh", "-c", "head -c 9000000 /dev/zero >&3"}, .result = true});
+  until([this] { return result_.size() >= link::kWindow; });
+  client_->send(link::Ping{1});
+  until([this] { return heard_.ends_with("pong "); });
+  EXPECT_EQ(result_.size(), link::kWindow);
+  reads_ = true;
+  client_->send(link::Credit{1, Stream::result, static_cast<std::uint32_t>(link::kWindow)});
+  until([this] { return exit_.has_value(); });
+  EXPECT_EQ(result_.size(), 9000000U);
+}
+
+TEST_F(HostEndTest, WithoutARequestThereIsNoThirdDescriptor) {
+  run({.channel = 1, .argv = {"sh", "-c", "echo ${LOCKSTEP_RESULT_FD-unset}; ls /proc/self/fd/3"}});
+  EXPECT_EQ(out_, "unset\n");
+  EXPECT_NE(err_.find("/proc/self/fd/3"), std::string::npos);
 }
 
 TEST_F(HostEndTest, AnOutputWaitsForItsReader) {
