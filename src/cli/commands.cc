@@ -9,8 +9,10 @@ extern const Subcommand kLaunch;
 extern const Subcommand kTorchrun;
 extern const Subcommand kStore;
 extern const Subcommand kExec;
+extern const Subcommand kCall;
 extern const Subcommand kCluster;
 extern const Subcommand kLink;
+extern const Subcommand kInProject;
 
 namespace {
 
@@ -34,8 +36,8 @@ constexpr Subcommand kVersion{
 constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run = help_command};
 
 // In the overview's order.
-constexpr const Subcommand* kRows[] = {&kRun,   &kLaunch, &kExec,    &kCluster,
-                                       &kStore, &kLink,   &kVersion, &kHelp};
+constexpr const Subcommand* kRows[] = {&kRun,   &kLaunch, &kExec,      &kCall,    &kCluster,
+                                       &kStore, &kLink,   &kInProject, &kVersion, &kHelp};
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 
 constexpr Program kProgram{

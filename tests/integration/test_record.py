@@ -1,4 +1,4 @@
-"""lockstep.record writes what torch's record writes: the same script with either one, and a job whose report shows it."""
+"""lockstep.record writes what torch's writes: the same script with either one, and a job whose report shows it."""
 import json
 import os
 import re

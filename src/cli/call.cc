@@ -1,0 +1,214 @@
+// lockstep call: a Python function on hosts over SSH.
+#include "base/text.h"
+#include "cli/call_options.h"
+#include "cli/subcommand.h"
+#include "cluster/command_run.h"
+#include "cluster/place.h"
+#include "cluster/project.h"
+#include "cluster/python_call.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cluster::CallAnswer;
+using cluster::CommandRequest;
+using cluster::HostEnding;
+using cluster::HostPlace;
+
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;
+constexpr int kNotReached = 255;  // as ssh has it
+constexpr int kCannotRun = 126;
+constexpr codec::JsonLimits kValueLimits{
+    .bytes = 64UL << 20, .depth = 64, .members = 4UL << 20, .values = 4UL << 20};
+
+int refuse(const Error& error, int code) {
+  print_error(call_table().program, error);
+  return code;
+}
+
+void say(const std::string& text) {
+  print_error(call_table().program, {Errc::unavailable, text, {}, 0});
+}
+
+// Where the function runs, from the home there, and the way from there up to the project's top.
+struct Place {
+  std::string folder;
+  std::string root = ".";
+};
+Result<Place> place_of(const CallOptions& options) {
+  if (options.folder) return Place{*options.folder};
+  auto project = cluster::find_project(".", options.project);
+  if (!project) {
+    Error error = project.error();
+    error.hint = "give --project DIR, or with --cwd a folder there";
+    return tl::make_unexpected(std::move(error));
+  }
+  if (project->folder.empty()) return Place{project->name};
+  std::string root = "..";
+  for (const char c : project->folder)
+    if (c == '/') root += "/..";
+  return Place{project->name + "/" + project->folder, root};
+}
+
+Result<CommandRequest> request_of(const CallOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
+                      cluster::Registry::open(io::state_folder()));
+  CommandRequest request;
+  LOCKSTEP_TRY_ASSIGN(request.hosts,
+                      cluster::find_places(registry, options.where, options.nodes,
+                                           {options.user, options.key_path, options.jump}));
+  LOCKSTEP_TRY_ASSIGN(const Place place, place_of(options));
+  request.argv = {"in-project", options.python, "-c", std::string(cluster::kCallRunner)};
+  request.own_binary = true;
+  request.env = options.env;
+  request.folder = place.folder;
+  if (options.answer_fd) {
+    if (request.hosts.size() != 1)
+      return fail(Errc::invalid_input, "--answer-fd takes one host", "give --nodes N");
+    request.answer = CommandRequest::Answer::pass;
+    request.answer_fd = static_cast<int>(*options.answer_fd);
+    return request;
+  }
+  cluster::PythonCall call;
+  LOCKSTEP_TRY_ASSIGN(call.function, cluster::parse_function_name(options.function));
+  call.arguments = fmt::format(R"({{"args":{},"kwargs":{}}})", options.args, options.kwargs);
+  call.path = {"."};
+  if (place.root != ".") call.path.push_back(place.root);
+  call.root = place.root;
+  call.output_to_stderr = options.json;
+  request.input = CommandRequest::Input::given;
+  request.given = {cluster::call_request(call)};
+  request.answer = CommandRequest::Answer::keep;
+  return request;
+}
+
+// What became of the call on one host.
+struct Outcome {
+  int code = 0;
+  bool returned = false;
+  nlohmann::json value = {};      // where it returned
+  nlohmann::json exception = {};  // where it raised: type, module, message, traceback
+  std::string error = {};         // else
+};
+
+std::string why_no_answer(const HostEnding& ending) {
+  if (ending.code > 128 && ending.code < 128 + 65)
+    return fmt::format("the function's process was ended by {}",
+                       proc::signal_name(ending.code - 128));
+  return fmt::format("the function's process ended with code {} before the function returned",
+                     ending.code);
+}
+
+Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOptions& options) {
+  Outcome outcome{.code = ending.code};
+  if (!ending.error.empty()) {
+    outcome.error = ending.error;
+    if (ending.code == kCannotRun && !options.folder)
+      outcome.error += fmt::format("; lockstep sync {} sends the project there", options.where);
+    return outcome;
+  }
+  const CallAnswer answer = cluster::parse_call_answer(ending.answer);
+  if (answer.kind == CallAnswer::Kind::value) {
+    outcome.value = codec::parse_json(answer.text, kValueLimits);
+    outcome.returned = !outcome.value.is_discarded();
+    if (!outcome.returned)
+      outcome.error = fmt::format("{}: the value is no JSON, or more than this prints", host.name);
+  } else if (answer.kind == CallAnswer::Kind::raised) {
+    outcome.exception = codec::parse_json(answer.text);
+    if (!outcome.exception.is_object())
+      outcome.error = fmt::format("{}: the exception's report makes no sense", host.name);
+  } else {
+    const bool refused = answer.kind == CallAnswer::Kind::refused;
+    outcome.error = fmt::format("{}: {}", host.name,
+                                refused ? printable(answer.text, 1000) : why_no_answer(ending));
+  }
+  if (outcome.code == 0 && !outcome.returned) outcome.code = kFailed;
+  return outcome;
+}
+
+// Lines of a terminal: what came from a host must not command it.
+std::string shown(const std::string& prefix, const nlohmann::json& text) {
+  std::string lines;
+  if (!text.is_string()) return lines;
+  for (const std::string& line : split(text.get_ref<const std::string&>(), '\n'))
+    if (!line.empty()) lines += prefix + printable(line, 4000) + "\n";
+  return lines;
+}
+
+void print_outcome(const Outcome& outcome, const std::string& prefix) {
+  if (outcome.returned) {
+    const std::string line =
+        prefix + codec::print_json(outcome.value, codec::JsonText::ascii) + "\n";
+    std::fwrite(line.data(), 1, line.size(), stdout);
+  } else if (outcome.error.empty()) {
+    const std::string lines = shown(prefix, outcome.exception.value("traceback", nlohmann::json()));
+    std::fwrite(lines.data(), 1, lines.size(), stderr);
+  } else {
+    say(outcome.error);
+  }
+}
+
+nlohmann::json json_of(const Outcome& outcome, const std::string& host) {
+  nlohmann::json node{{"node", host}, {"code", outcome.code}};
+  if (outcome.returned) {
+    node["value"] = outcome.value;
+  } else {
+    node["error"] =
+        outcome.error.empty() ? outcome.exception : nlohmann::json{{"message", outcome.error}};
+  }
+  return node;
+}
+
+int tell(const CallOptions& options, const CommandRequest& request,
+         const std::vector<HostEnding>& endings) {
+  int code = 0;
+  nlohmann::json nodes = nlohmann::json::array();
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    const HostPlace& host = request.hosts[i];
+    const Outcome outcome = outcome_of(host, endings[i], options);
+    if (code == 0) code = outcome.code;
+    if (options.json) nodes.push_back(json_of(outcome, host.name));
+    if (!options.json) print_outcome(outcome, endings.size() > 1 ? host.name + ": " : "");
+  }
+  if (options.json)
+    fmt::print("{}\n", codec::print_json(nlohmann::json{{"nodes", std::move(nodes)}}));
+  return code;
+}
+
+int call_command(const Call& call) {
+  const auto options = call_options(call.parsed);
+  if (!options) return refuse(options.error(), kBadInput);
+  const auto request = request_of(*options);
+  if (!request)
+    return refuse(request.error(),
+                  request.error().code == Errc::invalid_input ? kBadInput : kNotReached);
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const auto endings = cluster::run_command(*request);
+  if (!endings) return refuse(endings.error(), kNotReached);
+  if (!options->answer_fd) return tell(*options, *request, *endings);
+  for (const HostEnding& ending : *endings)
+    if (!ending.error.empty()) say(ending.error);
+  return cluster::code_of(*endings);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kCall{.name = "call",
+                                        .summary = "call a Python function on hosts over SSH",
+                                        .table = call_table,
+                                        .run = call_command};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,140 @@
+#include "cli/call_options.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::cli {
+namespace {
+
+Group call_group() {
+  return {
+      "Options",
+      {
+          {.name = "args",
+           .field = into<&CallOptions::args>,
+           .metavar = "JSON",
+           .help = "the function's arguments by place, a list",
+           .shown_default = "[]"},
+          {.name = "kwargs",
+           .field = into<&CallOptions::kwargs>,
+           .metavar = "JSON",
+           .help = "the function's arguments by name, an object",
+           .shown_default = "{}"},
+          {.name = "project",
+           .field = into<&CallOptions::project>,
+           .metavar = "DIR",
+           .help = "the project here that was synced",
+           .shown_default = "git's top folder, else the current one"},
+          {.name = "cwd",
+           .field = into<&CallOptions::folder>,
+           .metavar = "DIR",
+           .help = "folder there, relative to the home; the module is found from it",
+           .shown_default = "the current folder's place in the synced project"},
+          {.name = "env",
+           .field = into<&CallOptions::env>,
+           .metavar = "NAME=VALUE",
+           .help = "a variable of the function's process; may be given again"},
+          {.name = "python",
+           .field = into<&CallOptions::python>,
+           .metavar = "PROGRAM",
+           .help = "the interpreter there",
+           .shown_default = "python3 of the project's environment"},
+          {.name = "json",
+           .field = into<&CallOptions::json>,
+           .help = "one object on stdout with every node's value or exception; what the function "
+                   "prints goes to stderr"},
+          {.name = "answer-fd",
+           .field = into<&CallOptions::answer_fd>,
+           .metavar = "N",
+           .help = "for programs: the request comes on stdin, the answer goes to this descriptor"},
+      }};
+}
+
+Group host_group() {
+  return {"Hosts",
+          {
+              {.name = "nodes",
+               .field = into<&CallOptions::nodes>,
+               .metavar = "all|0|1-3",
+               .help = "nodes of the cluster",
+               .shown_default = "all"},
+              {.name = "user",
+               .field = into<&CallOptions::user>,
+               .metavar = "USER",
+               .help = "log in as this user",
+               .shown_default = "ssh's own choice"},
+              {.name = "key-path",
+               .field = into<&CallOptions::key_path>,
+               .metavar = "FILE",
+               .help = "private key",
+               .shown_default = "ssh's own choice"},
+              {.name = "jump",
+               .field = into<&CallOptions::jump>,
+               .metavar = "HOST",
+               .help = "connect through this host"},
+              {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+              {.name = "version", .help = "the version", .ends_parsing = true},
+          }};
+}
+
+Table make_call_table() {
+  return {.program = "lockstep call",
+          .summary =
+              "Calls a Python function on a host, or on all nodes of a cluster at once, in a\n"
+              "fresh Python in the folder of the synced project. What it prints comes as it is\n"
+              "printed, its value comes last, as JSON. Nothing needs to be installed there but\n"
+              "Python 3.8 or later and what the function imports.\n\n"
+              "  lockstep call gpus train:evaluate --kwargs '{\"split\": \"test\"}'",
+          .epilog =
+              "Exit code: 0 where the function returned, 1 where it raised (the traceback is on\n"
+              "stderr), 3 where there is no such function or its value is no JSON, 127 where\n"
+              "there is no Python, 255 where the host is not reached; of several nodes the\n"
+              "first that is not 0.\n",
+          .operands = Operands::names,
+          .groups = {call_group(), host_group()},
+          .shown_names = "HOST MODULE:FUNCTION"};
+}
+
+Status check_json(std::string_view option, const std::string& text, bool list) {
+  const nlohmann::json value = codec::parse_json(text);
+  if (list ? value.is_array() : value.is_object()) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("--{} is {}, which is no JSON {}", option, printable(text, 60),
+                          list ? "list" : "object"),
+              list ? "write --args '[1, \"two\"]'" : "write --kwargs '{\"name\": 1}'");
+}
+
+}  // namespace
+
+const Table& call_table() {
+  static const Table table = make_call_table();
+  return table;
+}
+
+Result<CallOptions> call_options(const Parsed& parsed) {
+  CallOptions options;
+  fill(call_table(), parsed, options);
+  const auto refuse = [](std::string text) -> Failure {
+    return fail(Errc::invalid_input, std::move(text), "write lockstep call HOST module:function");
+  };
+  const std::size_t wanted = options.answer_fd ? 1 : 2;
+  if (parsed.names.empty()) return refuse("no host is named");
+  options.where = parsed.names[0];
+  if (parsed.names.size() < wanted) return refuse("no function is named");
+  if (parsed.names.size() > wanted)
+    return refuse(fmt::format("'{}' is one word too many", printable(parsed.names[wanted])));
+  if (!options.answer_fd) {
+    options.function = parsed.names[1];
+    LOCKSTEP_TRY(check_json("args", options.args, true));
+    LOCKSTEP_TRY(check_json("kwargs", options.kwargs, false));
+  }
+  for (const std::string& entry : options.env)
+    if (entry.find('=') == std::string::npos || entry.front() == '=')
+      return fail(Errc::invalid_input, fmt::format("--env {} has no value", printable(entry)),
+                  "write --env NAME=VALUE");
+  return options;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,75 @@
+// lockstep in-project: a command in the environment of the project that the current folder belongs
+// to. Clients start it on hosts; it becomes the command.
+#include "cli/subcommand.h"
+#include "cluster/python_call.h"
+#include "io/fd.h"
+#include "proc/spawn.h"
+#include "setup/environment.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
+constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
+
+// A caller who waits for an answer is told in the answer.
+int refuse(const Error& error, int code) {
+  const char* answer = std::getenv("LOCKSTEP_RESULT_FD");
+  if (answer == nullptr ||
+      !io::write_all(std::atoi(answer), cluster::refused_answer(error.message), "the answer"))
+    print_error("lockstep", error);
+  return code;
+}
+
+int in_project_command(const Call& call) {
+  if (call.words.empty())
+    return refuse({Errc::invalid_input, "in-project: no command is given", {}, 0}, 2);
+  std::vector<std::string> env;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    env.emplace_back(*entry);
+  char folder[4096];
+  if (getcwd(folder, sizeof folder) == nullptr)
+    return refuse(fail_sys("find the current folder", errno).value(), kCannotRun);
+  auto changed = setup::project_environment(folder, env);
+  if (!changed) return refuse(changed.error(), kCannotRun);
+  for (const std::string& entry : *changed) {
+    const std::size_t equals = entry.find('=');
+    setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
+  }
+  const char* given = std::getenv("PATH");
+  const std::string path = given == nullptr ? kUsualPath : given;
+  const auto found = proc::find_executable(call.words.front(), path);
+  if (!found)
+    return refuse(
+        {Errc::not_found,
+         fmt::format("there is no {} that may be run; PATH is {}", call.words.front(), path),
+         {},
+         0},
+        kNotFound);
+  std::vector<char*> argv;
+  for (const std::string& word : call.words)
+    argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(found->c_str(), argv.data());
+  return refuse(fail_sys("run " + *found, errno).value(), kCannotRun);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kInProject{
+    .name = "in-project",
+    .summary = "a command in a project's environment, on a host",
+    .run = in_project_command,
+    .listed = false};
+
+}  // namespace lockstep::cli
