@@ -25,7 +25,7 @@ MAINTAINER = "Lockstep developers <lockstep@localhost>"
 WHEEL_TAG = "py3-none-manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 ARCHITECTURES = {  # Debian's name: the kernel's name, prefix of binutils, what runs its programs here
     "amd64": ("x86_64", "", []),
-    "arm64": ("aarch64", "aarch64-linux-gnu-", ["qemu-aarch64-static"]),
+    "arm64": ("aarch64", "aarch64-linux-gnu-", ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]),
 }
 # The packages of what is linked into the binary; their copyright files go into ours.
 LINKED = ["libc6-dev", "libstdc++-12-dev", "libuv1-dev", "libssl-dev", "libsqlite3-dev", "libfmt-dev",
