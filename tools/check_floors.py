@@ -16,7 +16,7 @@ FLOORS = {
     0: "base",
     1: "codec io",
     2: "proc host http",
-    3: "store logs link",
+    3: "store logs link sync",
     4: "rendezvous launch ssh setup slurm cloud",
     5: "agent status remote",
     6: "cluster",

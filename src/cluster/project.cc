@@ -1,6 +1,7 @@
 #include "cluster/project.h"
 
 #include "base/text.h"
+#include "sync/git_files.h"
 
 #include <fmt/core.h>
 
@@ -27,20 +28,6 @@ Result<std::string> real_folder(const std::string& path) {
   if (!S_ISDIR(info.st_mode))
     return fail(Errc::invalid_input, fmt::format("{} is no folder", printable(path)));
   return real;
-}
-
-// As git sees it: a repository's own .git has a HEAD; that of a worktree or submodule is a file.
-bool is_git_top(const std::string& folder) {
-  struct stat info {};
-  const std::string git = folder + "/.git";
-  if (stat(git.c_str(), &info) != 0) return false;
-  return S_ISREG(info.st_mode) || lstat((git + "/HEAD").c_str(), &info) == 0;
-}
-
-std::string git_top(const std::string& folder) {
-  for (std::string at = folder; !at.empty(); at.resize(at.rfind('/')))
-    if (is_git_top(at)) return at;
-  return is_git_top("") ? "/" : "";
 }
 
 bool lies_in(const std::string& path, const std::string& root) {
@@ -79,7 +66,7 @@ Result<Project> find_project(const std::string& folder,
     LOCKSTEP_TRY_ASSIGN(project.root,
                         real_folder(absolute ? *given_root : here + "/" + *given_root));
   } else {
-    const std::string top = git_top(here);
+    const std::string top = sync::git_top_of(here);
     project.root = top.empty() ? here : top;
     LOCKSTEP_TRY(check_not_everything(project.root));
   }

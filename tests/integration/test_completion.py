@@ -9,7 +9,7 @@ import pytest
 from harness import BINARY, BUILD
 
 CASES = [
-    ("lockstep ", {"run", "launch", "exec", "call", "cluster", "store", "version", "help"}),
+    ("lockstep ", {"run", "launch", "exec", "call", "sync", "cluster", "store", "version", "help"}),
     ("lockstep run --nproc", {"--nproc-per-node"}),
     ("lockstep run --start-method f", {"fork", "forkserver"}),
     ("lockstep store --p", {"--port", "--print-stats"}),

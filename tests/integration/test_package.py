@@ -85,7 +85,7 @@ def test_the_man_pages_are_good_roff(tree):
     pages = sorted((tree / "share/man/man1").iterdir())
     assert [page.name for page in pages] == [
         *(f"lockstep-{name}.1" for name in ("call", "cluster-add", "cluster-list", "cluster-remove", "cluster-show", "exec",
-                                            "launch", "run", "store")), "lockstep.1"]
+                                            "launch", "run", "store", "sync")), "lockstep.1"]
     for page in pages:
         ended = subprocess.run(["groff", "-man", "-ww", "-Tascii", "-P-cbou", page], capture_output=True, text=True,
                                timeout=60)

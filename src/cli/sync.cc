@@ -1,0 +1,132 @@
+// lockstep sync: a project's files on hosts.
+#include "cli/subcommand.h"
+#include "cli/sync_options.h"
+#include "cluster/place.h"
+#include "cluster/sync_tree.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 1;
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::uint64_t kBarWidth = 30;
+
+// One line on a terminal that is drawn again and again, and is gone in the end.
+class Progress {
+ public:
+  explicit Progress(bool shown) : shown_(shown) {}
+  ~Progress() {
+    if (drawn_) std::fputs("\r\x1b[K", stderr);
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void draw(std::uint64_t bytes, std::uint64_t of) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!shown_ || of == 0 || (drawn_ && now - last_ < kRedraw)) return;
+    last_ = now;
+    drawn_ = true;
+    const std::uint64_t done = std::min(bytes, of);
+    const auto part =
+        static_cast<std::uint64_t>(static_cast<double>(done) / static_cast<double>(of) * kBarWidth);
+    std::fputs(fmt::format("\r\x1b[K[{:#<{}}{:.<{}}] {} of {}", "", part, "", kBarWidth - part,
+                           cluster::size_text(done), cluster::size_text(of))
+                   .c_str(),
+               stderr);
+    std::fflush(stderr);
+  }
+
+ private:
+  bool shown_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+nlohmann::ordered_json json_of(const cluster::SyncReport& report) {
+  nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
+  for (const cluster::HostSync& host : report.hosts) {
+    nlohmann::ordered_json each{{"name", host.name},    {"code", host.code},
+                                {"place", host.place},  {"files", host.files},
+                                {"bytes", host.bytes},  {"removed", host.removed},
+                                {"edited", host.edited}};
+    if (!host.error.empty()) each["error"] = host.error;
+    hosts.push_back(std::move(each));
+  }
+  return {{"files", report.files},
+          {"bytes", report.bytes},
+          {"seconds", report.seconds},
+          {"hosts", std::move(hosts)}};
+}
+
+void print_report(const cluster::SyncReport& report, const SyncCommandOptions& options) {
+  if (options.json) std::puts(codec::print_json(json_of(report)).c_str());
+  for (const cluster::HostSync& host : report.hosts) {
+    if (!host.error.empty())
+      print_error(sync_table().program, {Errc::unavailable, host.error, host.hint, 0});
+    else if (!options.json)
+      std::puts(fmt::format("{}: {}, {:.2f} s", host.name,
+                            cluster::summary_of(host, options.dry_run), report.seconds)
+                    .c_str());
+  }
+}
+
+Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
+                      cluster::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto places,
+                      cluster::find_places(registry, options.where, options.nodes,
+                                           {options.user, options.key_path, options.jump}));
+  LOCKSTEP_TRY_ASSIGN(const cluster::Project project, cluster::find_project(".", options.source));
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  Progress progress(isatty(STDERR_FILENO) == 1 && !options.json);
+  cluster::SyncOptions settings;
+  settings.destination = options.destination.value_or("");
+  settings.force = options.force;
+  settings.dry_run = options.dry_run;
+  settings.remark = [](const std::string& text) {
+    std::fputs(fmt::format("{}: warning: {}\n", sync_table().program, text).c_str(), stderr);
+  };
+  settings.progress = [&progress](std::uint64_t bytes, std::uint64_t of) {
+    progress.draw(bytes, of);
+  };
+  return cluster::sync_project(places, project, settings);
+}
+
+int sync_command(const Call& call) {
+  const auto options = sync_options(call.parsed);
+  if (!options) {
+    print_error(sync_table().program, options.error());
+    return kBadInput;
+  }
+  const auto report = sync_all(*options);
+  if (!report) {
+    print_error(sync_table().program, report.error());
+    return report.error().code == Errc::invalid_input ? kBadInput : kFailed;
+  }
+  print_report(*report, *options);
+  return cluster::code_of(*report);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kSync{.name = "sync",
+                                        .summary = "bring a project's files to hosts",
+                                        .table = sync_table,
+                                        .run = sync_command};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,103 @@
+#include "cli/sync_options.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+namespace lockstep::cli {
+namespace {
+
+Table make_sync_table() {
+  return {
+      .program = "lockstep sync",
+      .summary =
+          "Brings the files of a project to a host, or to all nodes of a cluster at once:\n"
+          "what git would commit and what is new, without .git. What was sent earlier and\n"
+          "is gone here is removed there; nothing else ever is. The project is git's top\n"
+          "folder, else this folder, and lies in the home there, under the same name.\n"
+          "SRC[:DST] names another folder, and another place there.\n\n"
+          "  lockstep sync gpus\n"
+          "  lockstep sync ubuntu@10.0.0.5 ~/code/model:work/model",
+      .epilog =
+          "Exit code: 0 where all have the files, 255 where a host is not reached, 1 where\n"
+          "it is not synced for another reason, 2 for bad input; of several nodes the first\n"
+          "that is not 0.\n",
+      .operands = Operands::names,
+      .groups =
+          {{"Options",
+            {
+                {.name = "dry-run",
+                 .field = into<&SyncCommandOptions::dry_run>,
+                 .help = "only say what would be sent and removed",
+                 .letter = 'n'},
+                {.name = "force",
+                 .field = into<&SyncCommandOptions::force>,
+                 .help = "overwrite files that Lockstep did not send, take over "
+                         "the place of another project"},
+                {.name = "json", .field = into<&SyncCommandOptions::json>, .help = "for programs"},
+            }},
+           {"Hosts",
+            {
+                {.name = "nodes",
+                 .field = into<&SyncCommandOptions::nodes>,
+                 .metavar = "all|0|1-3",
+                 .help = "nodes of the cluster",
+                 .shown_default = "all"},
+                {.name = "user",
+                 .field = into<&SyncCommandOptions::user>,
+                 .metavar = "USER",
+                 .help = "log in as this user",
+                 .shown_default = "ssh's own choice"},
+                {.name = "key-path",
+                 .field = into<&SyncCommandOptions::key_path>,
+                 .metavar = "FILE",
+                 .help = "private key",
+                 .shown_default = "ssh's own choice"},
+                {.name = "jump",
+                 .field = into<&SyncCommandOptions::jump>,
+                 .metavar = "HOST",
+                 .help = "connect through this host"},
+                {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+                {.name = "version", .help = "the version", .ends_parsing = true},
+            }}},
+      .shown_names = "HOST|CLUSTER [SRC[:DST]]"};
+}
+
+// A folder whose name has a colon in it is meant as it is.
+Status take_paths(const std::string& text, SyncCommandOptions& options) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || access(text.c_str(), F_OK) == 0) {
+    options.source = text;
+    return {};
+  }
+  if (colon + 1 == text.size())
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' names no place on the host behind its colon", printable(text)));
+  if (colon != 0) options.source = text.substr(0, colon);
+  options.destination = text.substr(colon + 1);
+  return {};
+}
+
+}  // namespace
+
+const Table& sync_table() {
+  static const Table table = make_sync_table();
+  return table;
+}
+
+Result<SyncCommandOptions> sync_options(const Parsed& parsed) {
+  SyncCommandOptions options;
+  fill(sync_table(), parsed, options);
+  if (parsed.names.empty())
+    return fail(Errc::invalid_input, "no host is named", "write lockstep sync user@host");
+  if (parsed.names.size() > 2)
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' is one word too many", printable(parsed.names[2])));
+  options.where = parsed.names[0];
+  if (parsed.names.size() == 2) LOCKSTEP_TRY(take_paths(parsed.names[1], options));
+  return options;
+}
+
+}  // namespace lockstep::cli

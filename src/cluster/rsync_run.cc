@@ -1,0 +1,213 @@
+#include "cluster/rsync_run.h"
+
+#include "base/text.h"
+#include "cluster/rsync_shell.h"
+#include "io/fd.h"
+#include "io/loop.h"
+#include "link/stream_ends.h"
+#include "proc/signals.h"
+#include "proc/spawn.h"
+#include "sync/rsync_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr std::size_t kMostSaid = 64UL << 10;
+
+// An unnamed file with these bytes, at its beginning.
+Result<io::Fd> file_of(const std::string& bytes) {
+  io::Fd fd(memfd_create("lockstep-files", MFD_CLOEXEC));
+  if (!fd) return fail_sys("keep the list of files", errno);
+  LOCKSTEP_TRY(io::write_all(fd.get(), bytes, "the list of files"));
+  if (lseek(fd.get(), 0, SEEK_SET) != 0) return fail_sys("keep the list of files", errno);
+  return fd;
+}
+
+// This program itself, quoted as rsync takes a command apart.
+Result<std::string> own_shell() {
+  std::array<char, 4096> path;
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  if (size < 0) return fail_sys("find this program", errno);
+  const std::string own(path.data(), static_cast<std::size_t>(size));
+  if (own.find('\'') != std::string::npos)
+    return fail(Errc::invalid_input, own + " has a quote in its path, which rsync does not take");
+  return "'" + own + "' rsync-shell";
+}
+
+class Transfers {
+ public:
+  Transfers(const std::string& root, const std::vector<Transfer>& transfers, TellTransfer tell)
+      : root_(root), transfers_(transfers), tell_(std::move(tell)), ends_(transfers.size()) {}
+  Result<std::vector<TransferEnd>> run();
+
+ private:
+  struct One {
+    std::optional<proc::Child> child;
+    io::Fd out;
+    io::Fd err;
+    std::unique_ptr<link::Source> from_out;
+    std::unique_ptr<link::Source> from_err;
+    std::unique_ptr<io::Watch> end_watch;
+    std::string line;  // of its output, not whole yet
+    std::string said;
+    int open = 0;  // of its end and its two streams
+  };
+  Status start(std::size_t index, const std::string& shell);
+  void watch(std::size_t index);
+  void on_out(std::size_t index, const std::string& bytes);
+  void on_part_over(std::size_t index);
+  Status watch_signals();
+
+  const std::string& root_;
+  const std::vector<Transfer>& transfers_;
+  TellTransfer tell_;
+  io::Loop loop_;
+  std::vector<TransferEnd> ends_;
+  std::vector<One> all_;
+  std::size_t running_ = 0;
+  std::size_t files_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::optional<int> signal_;
+  io::Fd signals_;
+  std::unique_ptr<io::Watch> signal_watch_;
+};
+
+Result<std::vector<TransferEnd>> Transfers::run() {
+  LOCKSTEP_TRY_ASSIGN(const std::string shell, own_shell());
+  LOCKSTEP_TRY(watch_signals());
+  all_.resize(transfers_.size());
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    if (Status started = start(i, shell); !started)
+      ends_[i].error = transfers_[i].place.name + ": " + started.error().message;
+    else
+      ++running_;
+  }
+  if (running_ != 0) loop_.run();
+  return std::move(ends_);
+}
+
+Status Transfers::watch_signals() {
+  const sigset_t set = proc::handled_signals();
+  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return fail_sys("watch signals", errno);
+  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
+  signal_watch_->start(io::kReadable, [this](int) {
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const auto number = static_cast<int>(info.ssi_signo);
+      if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) continue;
+      signal_ = number;
+      for (const One& one : all_)
+        if (one.child) one.child->signal_group(SIGTERM);
+    }
+  });
+  return {};
+}
+
+Status Transfers::start(std::size_t index, const std::string& shell) {
+  const Transfer& transfer = transfers_[index];
+  One& one = all_[index];
+  const char* path = std::getenv("PATH");
+  const auto rsync = proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path);
+  if (!rsync) return Failure(rsync.error());
+  LOCKSTEP_TRY_ASSIGN(const io::Fd input, file_of(sync::rsync_input(transfer.needed)));
+  LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());
+  LOCKSTEP_TRY_ASSIGN(io::Pipe err, io::make_pipe());
+  proc::SpawnSpec spec;
+  spec.executable = *rsync;
+  spec.argv = sync::rsync_command(
+      {.shell = shell, .place = transfer.answer.place, .drafts = transfer.answer.drafts});
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!sync::changes_rsync(*entry)) spec.env.emplace_back(*entry);
+  spec.env.push_back("LC_ALL=C");
+  spec.env.push_back(std::string(kRsyncPlace) + "=" + place_text(transfer.place));
+  spec.folder = root_;
+  spec.stdin_fd = input.get();
+  spec.stdout_fd = out.write.get();
+  spec.stderr_fd = err.write.get();
+  LOCKSTEP_TRY_ASSIGN(one.child, proc::spawn(spec));
+  one.out = std::move(out.read);
+  one.err = std::move(err.read);
+  watch(index);
+  return {};
+}
+
+void Transfers::watch(std::size_t index) {
+  One& one = all_[index];
+  one.open = 3;
+  one.from_out = std::make_unique<link::Source>(
+      loop_, one.out.get(), true,
+      link::Source::Events{[this, index](const std::string& bytes) { on_out(index, bytes); },
+                           [this, index] { on_part_over(index); }});
+  one.from_err =
+      std::make_unique<link::Source>(loop_, one.err.get(), true,
+                                     link::Source::Events{[&one](const std::string& bytes) {
+                                                            if (one.said.size() < kMostSaid)
+                                                              one.said += bytes;
+                                                            one.from_err->grant(bytes.size());
+                                                          },
+                                                          [this, index] { on_part_over(index); }});
+  one.end_watch = std::make_unique<io::Watch>(loop_, one.child->pidfd());
+  one.end_watch->start(io::kReadable, [this, index](int) {
+    if (!all_[index].child->reap()) return;
+    all_[index].end_watch.reset();
+    on_part_over(index);
+  });
+}
+
+// A line for each file or folder: the bytes that were sent of it.
+void Transfers::on_out(std::size_t index, const std::string& bytes) {
+  One& one = all_[index];
+  one.from_out->grant(bytes.size());
+  one.line += bytes;
+  std::size_t end = 0;
+  while ((end = one.line.find('\n')) != std::string::npos) {
+    const auto sent = parse_int(one.line.substr(0, end));
+    one.line.erase(0, end + 1);
+    if (!sent || *sent < 0) continue;
+    ends_[index].bytes += static_cast<std::uint64_t>(*sent);
+    bytes_ += static_cast<std::uint64_t>(*sent);
+    ++files_;
+  }
+  if (tell_) tell_(files_, bytes_);
+}
+
+void Transfers::on_part_over(std::size_t index) {
+  One& one = all_[index];
+  if (--one.open != 0) return;
+  const auto exit = one.child->exit();
+  TransferEnd& end = ends_[index];
+  if (signal_) {
+    end.signal = signal_;
+    end.error = transfers_[index].place.name + ": the transfer was stopped; the next sync goes on";
+  } else if (!exit->ok()) {
+    const std::string why = sync::rsync_trouble(exit->shell_code(), one.said);
+    const std::string& name = transfers_[index].place.name;
+    end.error = why.starts_with(name + ":") ? why : name + ": " + why;
+  }
+  if (--running_ == 0) loop_.stop();
+}
+
+}  // namespace
+
+Result<std::vector<TransferEnd>> run_transfers(const std::string& root,
+                                               const std::vector<Transfer>& transfers,
+                                               const TellTransfer& tell) {
+  Transfers run(root, transfers, tell);
+  return run.run();
+}
+
+}  // namespace lockstep::cluster

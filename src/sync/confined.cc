@@ -1,0 +1,114 @@
+#include "sync/confined.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+namespace lockstep::sync {
+namespace {
+
+constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+bool means_nothing_there(int number) {
+  return number == ENOENT || number == ENOTDIR || number == ELOOP;
+}
+
+std::int64_t mtime_ns(const struct stat& info) {
+  return std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+std::string_view last_part(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+Result<Confined> Confined::open(const std::string& root) {
+  io::Fd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_sys(printable(root), errno);
+  return Confined(std::move(fd));
+}
+
+Result<int> Confined::parent(std::string_view path, Way way) {
+  const std::size_t slash = path.rfind('/');
+  return folder(slash == std::string_view::npos ? "" : path.substr(0, slash), way);
+}
+
+Result<int> Confined::folder(std::string_view path, Way way) {
+  std::size_t depth = 0;
+  int at = root_.get();
+  for (std::size_t from = 0; from < path.size(); ++depth) {
+    const std::size_t end = std::min(path.find('/', from), path.size());
+    const std::string_view part = path.substr(from, end - from);
+    from = end + 1;
+    if (depth < open_.size() && open_[depth].name == part) {
+      at = open_[depth].fd.get();
+      continue;
+    }
+    open_.resize(std::min(depth, open_.size()));
+    const std::string name(part);
+    io::Fd next(openat(at, name.c_str(), kFolder));
+    if (!next && errno == ENOENT && way == Way::make) {
+      if (mkdirat(at, name.c_str(), 0777) != 0 && errno != EEXIST)
+        return fail_sys("make " + printable(path), errno);
+      next = io::Fd(openat(at, name.c_str(), kFolder));
+    }
+    if (!next) return fail_sys(printable(path), errno);
+    at = next.get();
+    open_.push_back({name, std::move(next)});
+  }
+  open_.resize(std::min(depth, open_.size()));
+  return at;
+}
+
+Result<std::optional<struct stat>> Confined::look(std::string_view path) {
+  const auto at = parent(path);
+  if (!at) {
+    if (means_nothing_there(at.error().sys)) return std::nullopt;
+    return Failure(at.error());
+  }
+  struct stat info {};
+  if (fstatat(*at, std::string(last_part(path)).c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+    return info;
+  if (means_nothing_there(errno)) return std::nullopt;
+  return fail_sys(printable(path), errno);
+}
+
+Result<std::optional<Entry>> Confined::entry(std::string_view path, const struct stat& info) {
+  Entry entry{.path = std::string(path)};
+  if (S_ISREG(info.st_mode)) {
+    entry.executable = (info.st_mode & 0111) != 0;
+    entry.size = static_cast<std::uint64_t>(info.st_size);
+    entry.mtime_ns = mtime_ns(info);
+    return entry;
+  }
+  if (!S_ISLNK(info.st_mode)) return std::nullopt;
+  entry.kind = Kind::link;
+  LOCKSTEP_TRY_ASSIGN(const int at, parent(path));
+  std::array<char, kMostPath + 1> target;
+  const ssize_t size =
+      readlinkat(at, std::string(last_part(path)).c_str(), target.data(), target.size());
+  if (size < 0) return fail_sys(printable(path), errno);
+  entry.target.assign(target.data(), static_cast<std::size_t>(size));
+  return entry;
+}
+
+Status Confined::remove(std::string_view path) {
+  LOCKSTEP_TRY_ASSIGN(int at, parent(path));
+  if (unlinkat(at, std::string(last_part(path)).c_str(), 0) != 0 && errno != ENOENT)
+    return fail_sys("remove " + printable(path), errno);
+  for (std::size_t slash = path.rfind('/'); slash != std::string_view::npos;
+       slash = path.rfind('/')) {
+    path = path.substr(0, slash);
+    LOCKSTEP_TRY_ASSIGN(at, parent(path));
+    if (unlinkat(at, std::string(last_part(path)).c_str(), AT_REMOVEDIR) != 0) break;
+  }
+  return {};
+}
+
+}  // namespace lockstep::sync

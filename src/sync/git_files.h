@@ -1,0 +1,25 @@
+// Git's own idea of which files belong to a tree, by `git ls-files`.
+#pragma once
+
+#include "base/error.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::sync {
+
+// Paths relative to the folder, which lies in a repository, in no order and perhaps twice. What is
+// a repository of its own (a submodule) comes as one path. A tracked file that is deleted is there.
+// not_found: there is no git; unavailable: git does not take the folder, and why.
+Result<std::vector<std::string>> git_files(const std::string& folder);
+
+// The folder that git would take for the repository's top; "": none. Only looks for .git.
+std::string git_top_of(std::string_view folder);
+bool is_git_top(const std::string& folder);
+
+// Pure.
+std::vector<std::string> git_files_command(const std::string& folder);
+std::vector<std::string> split_at_nul(std::string_view output);
+
+}  // namespace lockstep::sync

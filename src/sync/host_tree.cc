@@ -1,0 +1,377 @@
+#include "sync/host_tree.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "io/replace_file.h"
+#include "proc/spawn.h"
+#include "sync/confined.h"
+
+#include <fmt/core.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace lockstep::sync {
+namespace {
+
+constexpr std::size_t kMostRecord = 1UL << 30;
+constexpr std::time_t kDraftsLiveFor = 3600;  // seconds since anybody wrote to them
+constexpr std::size_t kMostNamed = 3;
+
+std::optional<std::string> real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  if (!real) return std::nullopt;
+  return std::string(real.get());
+}
+
+bool lies_in(std::string_view path, std::string_view folder) {
+  return path == folder || folder == "/" ||
+         (path.starts_with(folder) && path.size() > folder.size() && path[folder.size()] == '/');
+}
+
+// Where the tree is to lie, not yet looked at.
+Result<std::string> wanted_place(std::string destination, const std::string& home) {
+  const std::string shown = printable(destination);
+  if (destination == "~" || destination.starts_with("~/")) destination.erase(0, 2);
+  while (destination.size() > 1 && destination.ends_with('/'))
+    destination.pop_back();
+  for (const std::string& part : split(destination, '/'))
+    if (part == ".." || part == ".")
+      return fail(Errc::invalid_input, fmt::format("{} is no plain path on a host", shown));
+  if (destination.empty() || destination == "/")
+    return fail(Errc::invalid_input,
+                fmt::format("{} would be all of the home or the machine", shown),
+                "name a folder in it");
+  return destination.starts_with('/') ? destination : home + "/" + destination;
+}
+
+Status make_place(const std::string& path) {
+  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+    const std::string part = path.substr(0, at);
+    if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && at == std::string::npos)
+      return fail_sys("make " + printable(path), errno);
+    if (at == std::string::npos) return {};
+  }
+}
+
+struct Place {
+  std::string path;
+  bool there = true;  // false: a dry run would make it
+};
+
+Result<Place> find_place(const Offer& offer, const std::string& home) {
+  LOCKSTEP_TRY_ASSIGN(const std::string wanted, wanted_place(offer.destination, home));
+  struct stat info {};
+  if (stat(wanted.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
+    return fail(Errc::already_exists,
+                fmt::format("{} is there, and is no folder", printable(wanted)),
+                "move it away, or name another place as SRC:DST");
+  if (!offer.dry_run) LOCKSTEP_TRY(make_place(wanted));
+  const auto real = real_path(wanted);
+  if (!real) {
+    if (offer.dry_run && errno == ENOENT) return Place{wanted, false};
+    return fail_sys(printable(wanted), errno);
+  }
+  if (lies_in(real_path(home).value_or(home), *real))
+    return fail(Errc::invalid_input,
+                fmt::format("{} would be all of the home or the machine", printable(*real)),
+                "name a folder in it");
+  if (access(real->c_str(), W_OK | X_OK) != 0)
+    return fail_sys("write to " + printable(*real), errno);
+  return Place{*real};
+}
+
+std::string some_of(const std::vector<std::string>& paths) {
+  std::string text;
+  for (std::size_t i = 0; i < paths.size() && i < kMostNamed; ++i)
+    text += (i == 0 ? "" : ", ") + printable(paths[i]);
+  if (paths.size() > kMostNamed) text += fmt::format(" and {} more", paths.size() - kMostNamed);
+  return text;
+}
+
+class Comparison {
+ public:
+  Comparison(const Offer& offer, Record& record, Confined tree)
+      : offer_(offer), record_(record), tree_(std::move(tree)) {}
+
+  Status compare();
+  Status check_way(const std::string& place) const;
+  Status remove();
+  // The record once the needed files are on their way.
+  Record next(const std::string& place) const;
+
+  Answer answer;
+
+ private:
+  bool is_ours(const std::string& path) const {
+    return find(record_.sent, path) != nullptr || find(record_.coming, path) != nullptr;
+  }
+  bool is_as_sent(const Entry& there) const;
+  Status look_at(std::size_t index);
+  Status look_at_obstacle(std::size_t index, const struct stat& info);
+  Status look_above(std::string_view path);
+  Result<bool> holds_only_ours(const std::string& folder);
+  Status look_for_removal(const Manifest& earlier);
+  void need(std::size_t index);
+
+  const Offer& offer_;
+  const Record& record_;
+  Confined tree_;
+  std::vector<bool> needed_;
+  std::map<std::size_t, Entry> before_;  // what lies where another is needed, and is as sent
+  std::vector<std::string> obstacles_;   // not ours: files and links
+  std::vector<std::string> full_;        // not ours: folders where files are to be
+  std::set<std::string> blocked_;        // what stands in place of a folder
+  std::set<std::string> gone_;           // to be removed
+};
+
+bool Comparison::is_as_sent(const Entry& there) const {
+  const Entry* sent = find(record_.sent, there.path);
+  const Entry* coming = find(record_.coming, there.path);
+  return (sent != nullptr && same(there, *sent)) || (coming != nullptr && same(there, *coming));
+}
+
+void Comparison::need(std::size_t index) {
+  needed_[index] = true;
+  auto& spans = answer.needed;
+  if (!spans.empty() && spans.back().last + 1 == index)
+    spans.back().last = index;
+  else
+    spans.push_back({index, index});
+}
+
+Status Comparison::compare() {
+  needed_.resize(offer_.manifest.size());
+  for (std::size_t i = 0; i < offer_.manifest.size(); ++i)
+    LOCKSTEP_TRY(look_at(i));
+  LOCKSTEP_TRY(look_for_removal(record_.sent));
+  LOCKSTEP_TRY(look_for_removal(record_.coming));
+  answer.removed = gone_.size();
+  return {};
+}
+
+Status Comparison::look_at(std::size_t index) {
+  const Entry& meant = offer_.manifest[index];
+  LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(meant.path));
+  if (!info) {
+    need(index);
+    return look_above(meant.path);
+  }
+  if (S_ISREG(info->st_mode) || S_ISLNK(info->st_mode)) {
+    LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(meant.path, *info));
+    if (same(*there, meant)) return {};
+  }
+  need(index);
+  return look_at_obstacle(index, *info);
+}
+
+// Something else is where an entry belongs.
+Status Comparison::look_at_obstacle(std::size_t index, const struct stat& info) {
+  const Entry& meant = offer_.manifest[index];
+  if (S_ISDIR(info.st_mode)) {
+    LOCKSTEP_TRY_ASSIGN(const bool ours, holds_only_ours(meant.path));
+    if (!ours) full_.push_back(meant.path);
+    return {};
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(meant.path, info));
+  if (!is_ours(meant.path))
+    obstacles_.push_back(meant.path);
+  else if (there && is_as_sent(*there))
+    before_.emplace(index, *there);
+  else
+    ++answer.edited;
+  return {};
+}
+
+// A file or a link where a folder is needed. What we sent there goes away by itself.
+Status Comparison::look_above(std::string_view path) {
+  const auto parent = tree_.parent(path);
+  if (parent || parent.error().sys == ENOENT) return {};
+  for (std::size_t slash = path.find('/'); slash != std::string_view::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string above(path.substr(0, slash));
+    LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(above));
+    if (!info) return {};
+    if (S_ISDIR(info->st_mode)) continue;
+    LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(above, *info));
+    const bool goes = there && is_as_sent(*there);
+    if (!goes && blocked_.insert(above).second) obstacles_.push_back(above);
+    return {};
+  }
+  return Failure(parent.error());
+}
+
+Result<bool> Comparison::holds_only_ours(const std::string& folder) {
+  LOCKSTEP_TRY_ASSIGN(const int fd, tree_.folder(folder));
+  const int readable = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (readable < 0) return fail_sys(printable(folder), errno);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(readable), closedir);
+  if (!listing) return fail_sys(printable(folder), errno);
+  std::vector<std::string> names;
+  while (const dirent* found = readdir(listing.get()))
+    if (std::string_view(found->d_name) != "." && std::string_view(found->d_name) != "..")
+      names.push_back(folder + "/" + found->d_name);
+  for (const std::string& path : names) {
+    LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(path));
+    if (!info) continue;
+    bool ours = false;
+    if (S_ISDIR(info->st_mode)) {
+      LOCKSTEP_TRY_ASSIGN(ours, holds_only_ours(path));
+    } else {
+      LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(path, *info));
+      ours = there && is_as_sent(*there);
+    }
+    if (!ours) return false;
+  }
+  return !names.empty();
+}
+
+Status Comparison::look_for_removal(const Manifest& earlier) {
+  for (const Entry& entry : earlier) {
+    if (find(offer_.manifest, entry.path) != nullptr || gone_.contains(entry.path)) continue;
+    LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
+    if (!info || S_ISDIR(info->st_mode)) continue;
+    LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(entry.path, *info));
+    if (there && is_as_sent(*there))
+      gone_.insert(entry.path);
+    else if (answer.kept.empty() || answer.kept.back() != entry.path)
+      answer.kept.push_back(entry.path);
+  }
+  return {};
+}
+
+Status Comparison::check_way(const std::string& place) const {
+  if (!full_.empty())
+    return fail(
+        Errc::already_exists,
+        fmt::format("in {} there are folders with files of others where files are to be: {}",
+                    printable(place), some_of(full_)),
+        "move them away");
+  if (offer_.force || obstacles_.empty()) return {};
+  return fail(Errc::already_exists,
+              fmt::format("in {} there are files that Lockstep did not send, and that differ: {}",
+                          printable(place), some_of(obstacles_)),
+              "--force overwrites them");
+}
+
+Status Comparison::remove() {
+  for (const std::string& path : gone_)
+    LOCKSTEP_TRY(tree_.remove(path));
+  for (const std::string& path : blocked_)
+    LOCKSTEP_TRY(tree_.remove(path));
+  return {};
+}
+
+Record Comparison::next(const std::string& place) const {
+  Record record{.place = place, .owner = offer_.owner, .sent = {}, .coming = {}};
+  for (std::size_t i = 0; i < offer_.manifest.size(); ++i) {
+    const Entry& meant = offer_.manifest[i];
+    if (needed_[i]) record.coming.push_back(meant);
+    if (const auto before = before_.find(i); before != before_.end())
+      record.sent.push_back(before->second);
+    else if (!needed_[i])
+      record.sent.push_back(meant);
+  }
+  return record;
+}
+
+// What an interrupted transfer left. A transfer under way writes to its drafts.
+void drop_old_drafts(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
+  if (!listing) return;
+  const int fd = dirfd(listing.get());
+  while (const dirent* found = readdir(listing.get())) {
+    struct stat info {};
+    if (fstatat(fd, found->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(info.st_mode) &&
+        std::time(nullptr) - info.st_mtime > kDraftsLiveFor)
+      unlinkat(fd, found->d_name, 0);
+  }
+}
+
+// "" where drafts can't be renamed into the place.
+std::string drafts_for(const std::string& place, const std::string& record) {
+  const std::string folder = record + ".drafts";
+  struct stat here {};
+  struct stat there {};
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return "";
+  if (stat(folder.c_str(), &here) != 0 || stat(place.c_str(), &there) != 0 ||
+      here.st_dev != there.st_dev)
+    return "";
+  drop_old_drafts(folder);
+  return folder;
+}
+
+bool has_rsync() {
+  const char* path = std::getenv("PATH");
+  return proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path).has_value();
+}
+
+Status check_owner(const Offer& offer, const Record& record, const std::string& place) {
+  if (record.place.empty() || offer.force || record.owner == offer.owner) return {};
+  return fail(Errc::already_exists,
+              fmt::format("{} holds the tree of {}, and this would be that of {}", printable(place),
+                          owner_text(record.owner), owner_text(offer.owner)),
+              "--force takes it over, SRC:DST names another place");
+}
+
+}  // namespace
+
+Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
+  LOCKSTEP_TRY_ASSIGN(const Place place, find_place(offer, folders.home));
+  const std::string path = folders.records + "/" + record_name(place.path);
+  io::Fd lock;
+  if (!offer.dry_run) {
+    LOCKSTEP_TRY(io::make_folders(folders.records));
+    lock = io::Fd(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock || flock(lock.get(), LOCK_EX) != 0) return fail_sys("lock " + path, errno);
+  }
+  Record record;
+  std::vector<std::string> remarks;
+  if (const auto bytes = io::read_file(path, kMostRecord)) {
+    auto read = decode_record(*bytes);
+    if (read && read->place == place.path)
+      record = std::move(*read);
+    else
+      remarks.push_back(path +
+                        " is damaged and begun anew: nothing that was sent before is removed");
+  }
+  LOCKSTEP_TRY(check_owner(offer, record, place.path));
+  if (!place.there) {  // a dry run
+    Answer all{.place = place.path, .drafts = "", .rsync = has_rsync()};
+    if (!offer.manifest.empty()) all.needed = {{0, offer.manifest.size() - 1}};
+    return all;
+  }
+  LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(place.path));
+  Comparison comparison(offer, record, std::move(tree));
+  LOCKSTEP_TRY(comparison.compare());
+  LOCKSTEP_TRY(comparison.check_way(place.path));
+  comparison.answer.place = place.path;
+  comparison.answer.rsync = has_rsync();
+  comparison.answer.remarks = std::move(remarks);
+  if (offer.dry_run) return std::move(comparison.answer);
+  LOCKSTEP_TRY(comparison.remove());
+  const Record next = comparison.next(place.path);
+  if (next.sent != record.sent || next.coming != record.coming || record.owner != offer.owner) {
+    // A record that can't be kept would make the files sent now nobody's.
+    LOCKSTEP_TRY(io::replace_file(path, encode_record(next)));
+  }
+  if (!comparison.answer.needed.empty()) comparison.answer.drafts = drafts_for(place.path, path);
+  return std::move(comparison.answer);
+}
+
+}  // namespace lockstep::sync

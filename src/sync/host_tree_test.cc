@@ -1,0 +1,208 @@
+#include "sync/host_tree.h"
+
+#include "sync/scan.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace lockstep::sync {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A client's tree and a host's, side by side; what the host needs is copied as rsync would.
+class HostTreeTest : public ::testing::Test {
+ protected:
+  HostTreeTest() {
+    const fs::path top = fs::path(::testing::TempDir()) /
+                         (std::string("host_tree_") +
+                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(top);
+    fs::create_directories(top / "client");
+    fs::create_directories(top / "home");
+    top_ = fs::canonical(top);
+    client_ = top_ / "client";
+    there_ = top_ / "home/tree";
+  }
+
+  static void write(const fs::path& path, const std::string& text) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  Result<Answer> ask(Offer offer = {}) {
+    if (offer.destination.empty()) offer.destination = "tree";
+    if (offer.owner.root.empty()) offer.owner = {"laptop", "/x"};
+    offer.manifest = scan(client_.string(), By::own_rules).value().manifest;
+    manifest_ = offer.manifest;
+    return answer_offer(offer, {(top_ / "home").string(), (top_ / "state").string()});
+  }
+  void bring(const Answer& answer, std::size_t most = 1000) const {
+    for (const Entry& entry : pick(manifest_, answer.needed)) {
+      if (most-- == 0) return;
+      fs::create_directories((there_ / entry.path).parent_path());
+      fs::remove(there_ / entry.path);
+      fs::copy(client_ / entry.path, there_ / entry.path, fs::copy_options::copy_symlinks);
+      if (entry.kind == Kind::file)
+        fs::last_write_time(there_ / entry.path, fs::last_write_time(client_ / entry.path));
+    }
+  }
+  std::vector<std::string> needed(const Answer& answer) const {
+    std::vector<std::string> paths;
+    for (const Entry& entry : pick(manifest_, answer.needed))
+      paths.push_back(entry.path);
+    return paths;
+  }
+
+  fs::path top_;
+  fs::path client_;
+  fs::path there_;
+  Manifest manifest_;
+};
+
+using Paths = std::vector<std::string>;
+
+TEST_F(HostTreeTest, NeedsWhatIsNotThere) {
+  write(client_ / "a", "1");
+  write(client_ / "b/c", "1");
+  auto answer = ask().value();
+  EXPECT_EQ(needed(answer), (Paths{"a", "b/c"}));
+  EXPECT_EQ(answer.place, there_.string());
+  bring(answer);
+  EXPECT_TRUE(ask()->needed.empty());
+  write(client_ / "a", "22");
+  answer = ask().value();
+  EXPECT_EQ(needed(answer), Paths{"a"});
+  EXPECT_EQ(answer.edited, 0U);
+  fs::permissions(client_ / "b/c", fs::perms::owner_exec, fs::perm_options::add);
+  EXPECT_EQ(needed(*ask()), (Paths{"a", "b/c"}));
+}
+
+TEST_F(HostTreeTest, RemovesWhatItWasSentAndNothingElse) {
+  for (const char* name : {"a", "b/c", "d"})
+    write(client_ / name, "1");
+  bring(ask().value());
+  write(there_ / "b/theirs", "x");
+  fs::remove_all(client_ / "b");
+  fs::remove(client_ / "d");
+  EXPECT_EQ(ask({.dry_run = true})->removed, 2U);
+  EXPECT_TRUE(fs::exists(there_ / "d"));
+  EXPECT_EQ(ask()->removed, 2U);
+  EXPECT_FALSE(fs::exists(there_ / "b/c"));
+  EXPECT_FALSE(fs::exists(there_ / "d"));
+  EXPECT_TRUE(fs::exists(there_ / "b/theirs"));
+  EXPECT_EQ(ask()->removed, 0U);
+}
+
+TEST_F(HostTreeTest, KeepsWhatWasChangedThereAndIsGoneHere) {
+  write(client_ / "a", "1");
+  bring(ask().value());
+  write(there_ / "a", "changed");
+  fs::remove(client_ / "a");
+  auto answer = ask().value();
+  EXPECT_EQ(answer.kept, Paths{"a"});
+  EXPECT_EQ(answer.removed, 0U);
+  EXPECT_TRUE(fs::exists(there_ / "a"));
+  EXPECT_TRUE(ask()->kept.empty());
+}
+
+// Whatever arrived before the client was killed is known, whatever did not is sent.
+TEST_F(HostTreeTest, GoesOnAfterATransferThatWasCut) {
+  for (const char* name : {"a", "b", "c"})
+    write(client_ / name, "1");
+  bring(ask().value());
+  for (const char* name : {"a", "b", "c"})
+    write(client_ / name, "22");
+  bring(ask().value(), 1);  // only a
+  fs::remove(client_ / "b");
+  write(client_ / "c", "333");
+  const auto answer = ask().value();
+  EXPECT_EQ(needed(answer), Paths{"c"});
+  EXPECT_EQ(answer.removed, 1U);  // b, as it was sent the first time
+  EXPECT_EQ(answer.edited, 0U);
+  EXPECT_TRUE(answer.kept.empty());
+}
+
+TEST_F(HostTreeTest, RefusesWhatItDidNotSendUnlessForced) {
+  write(client_ / "a", "1");
+  write(client_ / "b", "1");
+  write(there_ / "a", "theirs");
+  fs::copy(client_ / "b", there_ / "b");
+  fs::last_write_time(there_ / "b", fs::last_write_time(client_ / "b"));
+  const auto refused = ask();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("differ: a"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(refused.error().hint, "--force overwrites them");
+  EXPECT_EQ(needed(*ask({.force = true})), Paths{"a"});
+}
+
+TEST_F(HostTreeTest, FollowsNoLinkOutOfTheTree) {
+  write(client_ / "dir/a", "1");
+  bring(ask().value());
+  write(top_ / "outside/a", "1");
+  fs::last_write_time(top_ / "outside/a", fs::last_write_time(client_ / "dir/a"));
+  fs::remove_all(there_ / "dir");
+  fs::create_directory_symlink(top_ / "outside", there_ / "dir");
+  EXPECT_FALSE(ask());  // what looks the same lies behind a link
+  fs::remove_all(client_ / "dir");
+  EXPECT_EQ(ask()->removed, 0U);
+  EXPECT_TRUE(fs::exists(top_ / "outside/a"));
+  write(client_ / "dir/a", "1");
+  EXPECT_TRUE(ask({.force = true}));
+  EXPECT_FALSE(fs::is_symlink(there_ / "dir"));
+  EXPECT_TRUE(fs::exists(top_ / "outside/a"));
+}
+
+TEST_F(HostTreeTest, FilesAndFoldersTakeEachOthersPlace) {
+  write(client_ / "a/b", "1");
+  bring(ask().value());
+  fs::remove_all(client_ / "a");
+  write(client_ / "a", "1");
+  bring(ask().value());
+  EXPECT_TRUE(fs::is_regular_file(there_ / "a"));
+  fs::remove(client_ / "a");
+  write(client_ / "a/b/c", "1");
+  bring(ask().value());
+  EXPECT_TRUE(fs::is_regular_file(there_ / "a/b/c"));
+  fs::remove_all(client_ / "a");
+  write(client_ / "a", "1");
+  write(there_ / "a/b/theirs", "1");
+  EXPECT_FALSE(ask());
+  EXPECT_FALSE(ask({.force = true}));
+  EXPECT_TRUE(fs::exists(there_ / "a/b/c"));
+}
+
+TEST_F(HostTreeTest, APlaceHasOneOwner) {
+  write(client_ / "a", "1");
+  bring(ask().value());
+  const auto refused = ask({.owner = {"other", "/y"}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("holds the tree of laptop:/x, and this would be that of "
+                                         "other:/y"),
+            std::string::npos);
+  EXPECT_TRUE(ask({.owner = {"other", "/y"}, .force = true}));
+  EXPECT_FALSE(ask());
+}
+
+TEST_F(HostTreeTest, ADryRunChangesNothing) {
+  write(client_ / "a", "1");
+  EXPECT_EQ(needed(*ask({.dry_run = true})), Paths{"a"});
+  EXPECT_FALSE(fs::exists(there_));
+  EXPECT_FALSE(fs::exists(top_ / "state"));
+}
+
+TEST_F(HostTreeTest, PlacesAreChecked) {
+  for (const char* place : {"/", "~", "~/", "..", "a/../..", "./a", "."})
+    EXPECT_FALSE(ask({.destination = place})) << place;
+  fs::create_directory_symlink("..", top_ / "home/up");
+  EXPECT_FALSE(ask({.destination = "up"}));
+  fs::create_directories(top_ / "disk");
+  fs::create_directory_symlink(top_ / "disk", top_ / "home/tree");
+  EXPECT_EQ(ask()->place, (top_ / "disk").string());
+  EXPECT_EQ(ask({.destination = "~/new/place/"})->place, (top_ / "home/new/place").string());
+}
+
+}  // namespace
+}  // namespace lockstep::sync

@@ -1,0 +1,146 @@
+#include "sync/offer.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+
+#include <optional>
+#include <utility>
+
+namespace lockstep::sync {
+namespace {
+
+constexpr std::string_view kMagic = "lockstep-offer\n";
+constexpr std::size_t kMostKeptNames = 1000;
+constexpr codec::JsonLimits kLimits{
+    .bytes = 256U << 20, .depth = 4, .members = kMostEntries, .values = 3 * kMostEntries};
+
+Failure corrupt(const char* what) {
+  return fail(Errc::corrupt, what);
+}
+
+std::optional<std::size_t> count_in(const nlohmann::json& object, const char* name) {
+  const auto at = object.find(name);
+  if (at == object.end() || !at->is_number_unsigned()) return std::nullopt;
+  return at->get<std::size_t>();
+}
+
+std::string text_in(const nlohmann::json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+std::vector<std::string> texts_in(const nlohmann::json& object, const char* name) {
+  std::vector<std::string> texts;
+  const auto at = object.find(name);
+  if (at == object.end() || !at->is_array()) return texts;
+  for (const auto& each : *at)
+    if (each.is_string() && texts.size() < kMostKeptNames)
+      texts.push_back(printable(each.get<std::string>()));
+  return texts;
+}
+
+// Ascending and without overlap, so that they are no more than what was offered.
+std::optional<std::vector<Span>> spans_in(const nlohmann::json& object, std::size_t offered) {
+  const auto at = object.find("needed");
+  if (at == object.end() || !at->is_array() || at->size() % 2 != 0) return std::nullopt;
+  std::vector<Span> spans;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < at->size(); i += 2) {
+    const auto& first = (*at)[i];
+    const auto& last = (*at)[i + 1];
+    if (!first.is_number_unsigned() || !last.is_number_unsigned()) return std::nullopt;
+    const Span span{first.get<std::size_t>(), last.get<std::size_t>()};
+    if (span.first < next || span.last < span.first || span.last >= offered) return std::nullopt;
+    spans.push_back(span);
+    next = span.last + 1;
+  }
+  return spans;
+}
+
+}  // namespace
+
+std::string encode_offer(const Offer& offer) {
+  std::string out(kMagic);
+  encode_text(offer.destination, out);
+  encode_text(offer.owner.host, out);
+  encode_text(offer.owner.root, out);
+  encode_number((offer.force ? 1U : 0U) | (offer.dry_run ? 2U : 0U), out);
+  encode(offer.manifest, out);
+  return out;
+}
+
+Result<Offer> decode_offer(std::string_view bytes) {
+  if (!bytes.starts_with(kMagic)) return corrupt("that is no offer of a tree");
+  bytes.remove_prefix(kMagic.size());
+  Offer offer;
+  for (std::string* text : {&offer.destination, &offer.owner.host, &offer.owner.root}) {
+    const auto read = decode_text(bytes, kMostPath);
+    if (!read || read->find('\0') != std::string_view::npos)
+      return corrupt("the offer of a tree is cut or makes no sense");
+    *text = *read;
+  }
+  const auto flags = decode_number(bytes);
+  if (!flags || *flags > 3) return corrupt("the offer of a tree is cut or makes no sense");
+  offer.force = (*flags & 1) != 0;
+  offer.dry_run = (*flags & 2) != 0;
+  LOCKSTEP_TRY_ASSIGN(offer.manifest, decode(bytes));
+  if (!bytes.empty()) return corrupt("there is more behind the offer of a tree");
+  return offer;
+}
+
+std::string print_answer(const Result<Answer>& answer) {
+  nlohmann::ordered_json out;
+  if (!answer) {
+    out["error"] = answer.error().message;
+    out["hint"] = answer.error().hint;
+    return codec::print_json(out);
+  }
+  out["place"] = answer->place;
+  out["drafts"] = answer->drafts;
+  out["rsync"] = answer->rsync;
+  auto needed = nlohmann::ordered_json::array();
+  for (const Span& span : answer->needed) {
+    needed.push_back(span.first);
+    needed.push_back(span.last);
+  }
+  out["needed"] = std::move(needed);
+  out["removed"] = answer->removed;
+  out["edited"] = answer->edited;
+  out["kept"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < answer->kept.size() && i < kMostKeptNames; ++i)
+    out["kept"].push_back(printable(answer->kept[i]));
+  out["remarks"] = answer->remarks;
+  return codec::print_json(out);
+}
+
+Result<Answer> parse_answer(std::string_view json, std::size_t offered) {
+  const nlohmann::json read = codec::parse_json(json, kLimits);
+  if (!read.is_object()) return corrupt("the host's answer makes no sense");
+  if (read.contains("error"))
+    return fail(Errc::unavailable, printable(text_in(read, "error"), 1000),
+                printable(text_in(read, "hint"), 1000));
+  const auto needed = spans_in(read, offered);
+  const auto removed = count_in(read, "removed");
+  const auto edited = count_in(read, "edited");
+  Answer answer{.place = text_in(read, "place"), .drafts = text_in(read, "drafts")};
+  if (!needed || !removed || !edited || !answer.place.starts_with('/'))
+    return corrupt("the host's answer makes no sense");
+  const auto rsync = read.find("rsync");
+  answer.rsync = rsync != read.end() && rsync->is_boolean() && rsync->get<bool>();
+  answer.needed = *needed;
+  answer.removed = *removed;
+  answer.edited = *edited;
+  answer.kept = texts_in(read, "kept");
+  answer.remarks = texts_in(read, "remarks");
+  return answer;
+}
+
+Manifest pick(const Manifest& manifest, const std::vector<Span>& needed) {
+  Manifest picked;
+  for (const Span& span : needed)
+    for (std::size_t i = span.first; i <= span.last; ++i)
+      picked.push_back(manifest[i]);
+  return picked;
+}
+
+}  // namespace lockstep::sync

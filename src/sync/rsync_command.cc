@@ -1,0 +1,59 @@
+#include "sync/rsync_command.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::sync {
+namespace {
+constexpr int kNotFoundThere = 127;
+}
+
+std::vector<std::string> rsync_command(const RsyncSettings& settings) {
+  std::vector<std::string> argv = {
+      "rsync",
+      "--links",
+      "--times",
+      "--omit-dir-times",
+      "--executability",
+      // Paths of a host with spaces arrive whole, whatever the version.
+      "--protect-args",
+      "--files-from=-",
+      "--from0",
+      "--out-format=%b",
+      "--rsh=" + settings.shell,
+  };
+  if (!settings.drafts.empty()) argv.push_back("--temp-dir=" + settings.drafts);
+  argv.insert(argv.end(), {"--", "./", "host:" + settings.place + "/"});
+  return argv;
+}
+
+std::string rsync_input(const Manifest& needed) {
+  std::string input;
+  for (const Entry& entry : needed) {
+    // Else '#' and ';' would begin a comment.
+    input += "./" + entry.path;
+    input.push_back('\0');
+  }
+  return input;
+}
+
+bool changes_rsync(std::string_view variable) {
+  return variable.starts_with("RSYNC_") || variable.starts_with("LC_") ||
+         variable.starts_with("LANG");
+}
+
+std::string rsync_trouble(int code, std::string_view said) {
+  std::string why;
+  for (const std::string& line : split(said, '\n')) {
+    const std::string_view text = strip(line);
+    // Its last line only counts what the lines before have named.
+    if (text.empty() || text.starts_with("rsync error:")) continue;
+    if (why.empty() || text.find("No space left") != std::string_view::npos) why = printable(text);
+  }
+  if (code == kNotFoundThere && why.empty()) why = "there is no rsync";
+  if (why.empty()) return fmt::format("rsync ended with {}", code);
+  return why;
+}
+
+}  // namespace lockstep::sync

@@ -1,0 +1,53 @@
+// What the two ends of a sync say to each other, what a host keeps, and ignore files, on any bytes:
+// what is accepted comes back the same, and no path in it leads out of a tree.
+#include "base/error.h"
+#include "sync/ignore.h"
+#include "sync/offer.h"
+#include "sync/record.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string>
+#include <string_view>
+
+namespace {
+using namespace lockstep::sync;  // NOLINT
+
+void check(const Manifest& manifest) {
+  for (size_t i = 0; i < manifest.size(); ++i) {
+    LOCKSTEP_CHECK(check_path(manifest[i].path).has_value());
+    LOCKSTEP_CHECK(i == 0 || manifest[i - 1].path < manifest[i].path);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (const auto offer = decode_offer(bytes)) {
+    check(offer->manifest);
+    const auto again = decode_offer(encode_offer(*offer));
+    LOCKSTEP_CHECK(again && again->manifest == offer->manifest && again->owner == offer->owner &&
+                   again->destination == offer->destination);
+  }
+  if (const auto record = decode_record(bytes)) {
+    check(record->sent);
+    check(record->coming);
+    const auto again = decode_record(encode_record(*record));
+    LOCKSTEP_CHECK(again && again->sent == record->sent && again->coming == record->coming);
+  }
+  if (const auto answer = parse_answer(bytes, 100)) {
+    size_t next = 0;
+    for (const Span& span : answer->needed) {
+      LOCKSTEP_CHECK(span.first >= next && span.last >= span.first && span.last < 100);
+      next = span.last + 1;
+    }
+  }
+  const size_t end = bytes.find('\0');
+  if (end != std::string_view::npos) {
+    const IgnoreRules rules(bytes.substr(end + 1), "");
+    (void)rules.about(bytes.substr(0, end), true);
+  }
+  return 0;
+}

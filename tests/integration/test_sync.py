@@ -1,0 +1,435 @@
+"""lockstep sync: the files of a project on hosts with a real sshd, rsync and git. What was sent and is gone is removed,
+what others put there never is, and whatever is interrupted the next sync mends."""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from harness import until
+from ssh_hosts import SshWorld
+
+
+@pytest.fixture
+def world(hosts):
+    made = SshWorld(hosts)
+    yield made
+    left = made.close()
+    assert not left, f"left running on hosts: {left}"
+
+
+def git(folder, *args):
+    subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main", *args],
+                   cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def tree(folder):
+    """path -> (kind, content, executable, time) of all files and links."""
+    found = {}
+    folder = os.fsencode(folder)
+    for base, folders, files in os.walk(folder):
+        for name in files + [each for each in folders if os.path.islink(os.path.join(base, each))]:
+            path = os.path.join(base, name)
+            info = os.lstat(path)
+            key = os.path.relpath(path, folder)
+            if os.path.islink(path):
+                found[key] = ("link", os.readlink(path))
+            else:
+                with open(path, "rb") as file:
+                    found[key] = ("file", file.read(), bool(info.st_mode & 0o100), info.st_mtime_ns)
+    return found
+
+
+class Project:
+    """A folder of the client's, and where it is to lie on a host."""
+
+    def __init__(self, client, name="project", repository=True):
+        self.client, self.name = client, name
+        self.folder = client.root_home / "code" / name
+        self.folder.mkdir(parents=True)
+        if repository:
+            git(self.folder, "init")
+
+    def write(self, path, content="x"):
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return file
+
+    def sync(self, *args, where=None, rc=0, **options):
+        """Of the report: the hosts, or the only one."""
+        run = self.client.start("sync", "--json", *args, cwd=self.folder, **options)
+        ended = run.wait(60)
+        assert ended.rc == rc, ended
+        if not ended.out:
+            return ended
+        hosts = json.loads(ended.out)["hosts"]
+        return hosts[0] if len(hosts) == 1 else hosts
+
+    def sent(self):
+        return {path: what for path, what in tree(self.folder).items() if not path.startswith(b".git/")}
+
+    def there(self, server, user="me"):
+        return server.homes[user] / self.name
+
+
+def one_error(ended, code, *words):
+    lines = [line for line in ended.err.splitlines() if "error:" in line]
+    assert ended.rc == code, ended
+    assert len(lines) == 1 and all(word in lines[0] for word in words), ended
+
+
+def as_me(path, write):
+    """What a user does in his own home on the host."""
+    write(path)
+    subprocess.run(["chown", "-R", "-h", "2001", path], check=True)
+
+
+def test_a_project_arrives_and_follows(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write(".gitignore", "*.log\nbuild/\n")
+    project.write("src/train.py", "print(1)\n")
+    project.write("run.sh").chmod(0o755)
+    project.write("build/out")
+    project.write("x.log")
+    (project.folder / "link").symlink_to("src/train.py")
+    (project.folder / "out").symlink_to("/etc")
+    host = project.sync(where)
+    assert (host["files"], host["removed"], host["place"]) == (5, 0, "/home/me/project"), host
+    (project.folder / "build/out").unlink()
+    (project.folder / "x.log").unlink()
+    assert tree(project.there(server)) == project.sent()
+    host = project.sync(where)
+    assert (host["files"], host["bytes"], host["removed"]) == (0, 0, 0), host
+    project.write("src/train.py", "print(2)\n")
+    project.write("src/deep/new.py")
+    (project.folder / "run.sh").unlink()
+    (project.folder / "link").unlink()
+    (project.folder / "link").symlink_to("run.sh")
+    host = project.sync(where)
+    assert (host["files"], host["removed"], host["edited"]) == (3, 1, 0), host
+    assert tree(project.there(server)) == project.sent()
+    shutil.rmtree(project.folder / "src")
+    assert project.sync(where)["removed"] == 2
+    assert tree(project.there(server)) == project.sent()
+    assert not (project.there(server) / "src").exists(), "an empty folder stays"
+    ended = client.run("sync", where, cwd=project.folder)
+    assert ended.rc == 0 and ended.out.startswith(f"{where}: nothing to do, "), ended
+    assert ended.err == "", ended
+
+
+def test_the_summary_is_one_plain_line(world):
+    client, server = world()
+    client.exec(f"me@{server.addr}", "true")  # a slow first contact would tell that it waits
+    project = Project(client)
+    project.write("a", "x" * 1500)
+    project.write("b", "y" * 1500)
+    ended = client.run("sync", f"me@{server.addr}", cwd=project.folder)
+    assert ended.rc == 0 and ended.err == "", ended
+    assert ended.out.startswith(f"me@{server.addr}: 2 files, 3."), ended
+    (project.folder / "a").unlink()
+    ended = client.run("sync", f"me@{server.addr}", cwd=project.folder)
+    assert ended.out.startswith(f"me@{server.addr}: 0 files, 0 B sent, 1 removed, "), ended
+
+
+def test_what_others_put_there_stays(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("data/mine", "1")
+    project.write("gone", "1")
+    project.sync(where)
+    there = project.there(server)
+    as_me(there / "data/theirs", lambda path: path.write_text("result"))
+    as_me(there / "results", lambda path: path.mkdir())
+    shutil.rmtree(project.folder / "data")
+    (project.folder / "gone").unlink()
+    project.write("new")
+    assert project.sync(where)["removed"] == 2
+    assert set(tree(there)) == {b"data/theirs", b"new"}
+    assert (there / "results").is_dir()
+
+
+def test_edits_there_are_overwritten_and_told_but_not_deleted(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a", "1")
+    project.write("b", "1")
+    project.sync(where)
+    there = project.there(server)
+    (there / "a").write_text("edited")
+    (there / "b").write_text("edited")
+    ended = client.run("sync", "--dry-run", where, cwd=project.folder)
+    assert "2 files were changed there" in ended.err and "would be overwritten" in ended.err, ended
+    assert (there / "a").read_text() == "edited"
+    (project.folder / "b").unlink()
+    ended = client.run("sync", where, cwd=project.folder)
+    assert ended.rc == 0, ended
+    assert "1 file was changed there since it was sent, and overwritten" in ended.err, ended
+    assert "gone here, but changed there since they were sent, so they stay: b" in ended.err, ended
+    assert (there / "a").read_text() == "1" and (there / "b").read_text() == "edited"
+    assert client.run("sync", where, cwd=project.folder).err == ""
+
+
+def test_files_in_the_way_are_named_and_forced(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    for name in ("a", "folder/file", "same", "link/inside"):
+        project.write(name, "ours")
+    there = project.there(server)
+    outside = server.homes["me"] / "outside"
+    as_me(outside, lambda path: path.mkdir())
+    as_me(there, lambda path: path.mkdir())
+    as_me(there / "a", lambda path: path.write_text("theirs"))
+    as_me(there / "link", lambda path: path.symlink_to(outside))
+    shutil.copy2(project.folder / "same", there / "same")
+    before = tree(there)
+    ended = client.run("sync", where, cwd=project.folder)
+    one_error(ended, 1, where, "/home/me/project", "Lockstep did not send", ": a, link", "--force")
+    assert tree(there) == before
+    assert client.run("sync", "--force", where, cwd=project.folder).rc == 0
+    assert tree(there) == project.sent()
+    assert not list(outside.iterdir()), "a link led out of the tree"
+
+
+def test_a_folder_of_others_is_never_replaced(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a/b", "1")
+    project.sync(where)
+    there = project.there(server)
+    shutil.rmtree(project.folder / "a")
+    project.write("a", "now a file")
+    as_me(there / "a/theirs", lambda path: path.write_text("x"))
+    for options in ((), ("--force",)):
+        one_error(client.run("sync", *options, where, cwd=project.folder), 1, where, "files of others", ": a")
+    assert (there / "a/b").exists() and (there / "a/theirs").exists()
+    (there / "a/theirs").unlink()
+    assert client.run("sync", where, cwd=project.folder).rc == 0
+    assert tree(there) == project.sent()
+    (project.folder / "a").unlink()
+    project.write("a/b/c", "a folder again")
+    assert client.run("sync", where, cwd=project.folder).rc == 0
+    assert tree(there) == project.sent()
+
+
+def test_another_project_does_not_take_over_the_place(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    first = Project(client)
+    first.write("a")
+    first.sync(where)
+    second = client.root_home / "other/project"
+    second.mkdir(parents=True)
+    (second / "b").write_text("x")
+    ended = client.run("sync", where, cwd=second)
+    one_error(ended, 1, where, f"holds the tree of {client.name}:{first.folder}", f"{client.name}:{second}",
+              "--force", "SRC:DST")
+    assert set(tree(first.there(server))) == {b"a"}
+    assert client.run("sync", where, f"{second}:work/second", cwd=second).rc == 0
+    assert (server.homes["me"] / "work/second/b").exists()
+    assert client.run("sync", "--force", where, cwd=second).rc == 0
+    assert set(tree(first.there(server))) == {b"b"}
+
+
+def test_any_name_arrives(world):
+    client, server = world(users={"me": "/usr/bin/fish"})
+    where = f"me@{server.addr}"
+    project = Project(client, name="a project's $HOME")
+    for name in ("new\nline", "-rf", " lead", "trail ", "#x", ";x", "a'b\"c", "*", "~", "$HOME", "\\", "[x]",
+                 ":colon", "über", os.fsdecode(b"\xff\xfe"), "deep/new\n/x"):
+        project.write(name, name.encode(errors="surrogateescape"))
+    host = project.sync(where)
+    assert host["files"] == 16, host
+    assert tree(project.there(server)) == project.sent()
+    assert project.sync(where)["files"] == 0
+    for path in list(project.folder.iterdir()):
+        if path.name != ".git":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert project.sync(where)["removed"] == 16
+    assert tree(project.there(server)) == {}
+
+
+def test_a_login_shell_that_talks_does_no_harm(world):
+    client, server = world()
+    (server.homes["me"] / ".bashrc").write_text("echo Welcome; echo oops >&2\n")
+    project = Project(client)
+    project.write("a", "1")
+    assert project.sync(f"me@{server.addr}")["files"] == 1
+    assert tree(project.there(server)) == project.sent()
+
+
+def test_several_hosts_and_one_that_is_away(world):
+    client, *servers = world(3)
+    hosts = [word for server in servers for word in ("--host", f"me@{server.addr}")]
+    assert client.run("cluster", "add", "gpus", *hosts).rc == 0
+    project = Project(client)
+    project.write("a", "1")
+    reports = project.sync("gpus")
+    assert [host["name"] for host in reports] == ["gpus-0", "gpus-1", "gpus-2"]
+    for server in servers:
+        assert tree(project.there(server)) == project.sent()
+    servers[1].stop_sshd()
+    client.forget_masters()
+    project.write("b", "2")
+    reports = project.sync("gpus", rc=255)
+    assert [host["code"] for host in reports] == [0, 255, 0]
+    assert "gpus-1: " in reports[1]["error"] and "connection refused" in reports[1]["error"]
+    for server in (servers[0], servers[2]):
+        assert tree(project.there(server)) == project.sent()
+    servers[1].start_sshd()
+    assert project.sync("gpus", "--nodes", "1")["files"] == 1
+    assert tree(project.there(servers[1])) == project.sent()
+
+
+def test_a_place_where_nothing_can_be_written_is_named(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a")
+    as_me(server.homes["me"] / "project", lambda path: path.write_text("a file"))
+    one_error(client.run("sync", where, cwd=project.folder), 1, where, "/home/me/project is there, and is no folder")
+    one_error(client.run("sync", where, ".:/usr/local/x", cwd=project.folder), 1, where, "/usr/local/x",
+              "Permission denied")
+    one_error(client.run("sync", where, ".:/etc", cwd=project.folder), 1, where, "/etc", "Permission denied")
+    one_error(client.run("sync", where, ".:/home", cwd=project.folder), 1, where, "/home", "all of the home")
+    one_error(client.run("sync", where, ".:~", cwd=project.folder), 1, where, "all of the home")
+    one_error(client.run("sync", where, ".:../x", cwd=project.folder), 1, where, "no plain path")
+
+
+def test_bad_input_starts_nothing(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    one_error(client.run("sync"), 2, "no host is named")
+    one_error(client.run("sync", where, "a", "b"), 2, "'b' is one word too many")
+    one_error(client.run("sync", where, "src:"), 2, "names no place")
+    one_error(client.run("sync", where, cwd=client.root_home), 2, "which is your home")
+    one_error(client.run("sync", where, "nowhere"), 1, "nowhere", "No such file")
+    assert "Connection from" not in server.sshd.err()
+
+
+def test_a_full_disk_is_named_and_mended(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    for number in range(8):
+        project.write(f"file{number}", os.urandom(300_000))
+    server._inside("mkdir", "-p", "/mnt/small")
+    server._inside("mount", "-t", "tmpfs", "-o", "size=1m,uid=2001,mode=0700", "tmpfs", "/mnt/small")
+    ended = client.run("sync", where, ".:/mnt/small/project", cwd=project.folder)
+    one_error(ended, 1, where, "No space left on device")
+    server._inside("mount", "-o", "remount,size=8m", "/mnt/small")
+    ended = client.run("sync", where, ".:/mnt/small/project", cwd=project.folder)
+    assert ended.rc == 0 and "were changed" not in ended.err, ended
+    copy = server.folder / "copy"
+    server._inside("cp", "-a", "/mnt/small/project", copy)
+    assert tree(copy) == project.sent()
+
+
+@pytest.mark.parametrize("who", ["client", "rsync", "host", "asked"])
+def test_a_transfer_that_was_killed_is_mended_by_the_next(world, who):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("old", "1")
+    project.sync(where)
+    project.write("old", os.urandom(200_000))
+    for number in range(4):
+        project.write(f"big{number}", os.urandom(30_000_000))
+    there = project.there(server)
+    run = client.start("sync", where, cwd=project.folder)
+    begun = server.homes["me"] / ".local/state/lockstep/synced"
+    until(lambda: any(each.stat().st_size for drafts in begun.glob("*.drafts") for each in drafts.iterdir())
+          or run.process.poll() is not None, 30, "files are under way")
+    if who == "client":
+        run.process.kill()
+    elif who == "asked":
+        run.signal(signal.SIGINT)
+        assert run.wait(30).rc == 128 + signal.SIGINT
+    else:
+        machine = client if who == "rsync" else server
+        for pid, comm in machine.host.processes().items():
+            if comm == "rsync":
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        one_error(run.wait(30), 1, where)
+    server.nothing_left()
+    for path in there.iterdir():  # each file is as it was, or whole
+        assert path.read_bytes() in (b"1", (project.folder / path.name).read_bytes())
+    (project.folder / "big3").unlink()
+    ended = client.run("sync", where, cwd=project.folder)
+    assert ended.rc == 0 and "changed" not in ended.err, ended
+    assert tree(there) == project.sent()
+    assert project.sync(where)["files"] == 0
+
+
+def test_nothing_behind_links_is_sent(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    secret = client.root_home / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("secret")
+    project = Project(client)
+    project.write("dir/key", "x")
+    git(project.folder, "add", "-A")
+    shutil.rmtree(project.folder / "dir")
+    (project.folder / "dir").symlink_to(secret)
+    assert project.sync(where)["files"] == 1
+    assert tree(project.there(server)) == {b"dir": ("link", os.fsencode(secret))}
+
+
+def test_what_is_no_file_is_named(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client, repository=False)
+    project.write("a")
+    os.mkfifo(project.folder / "fifo")
+    with socket.socket(socket.AF_UNIX) as listening:
+        here = os.getcwd()
+        os.chdir(project.folder)
+        listening.bind("socket")
+        os.chdir(here)
+        ended = client.run("sync", where, cwd=project.folder)
+    assert ended.rc == 0 and "not sent, as they are no files: fifo, socket" in ended.err, ended
+    assert set(tree(project.there(server))) == {b"a"}
+
+
+def test_a_client_without_git(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write(".gitignore", "*.log\n")
+    project.write("x.log")
+    project.write("a")
+    bare = client.folder / "bare"
+    bare.mkdir()
+    for name in ("ssh", "rsync", "sh", "gzip"):
+        (bare / name).symlink_to(shutil.which(name))
+    assert project.sync(where, program=("/usr/bin/env", f"PATH={bare}", client.binary))["files"] == 2
+    assert set(tree(project.there(server))) == {b".gitignore", b"a"}
+
+
+def test_state_that_is_damaged_is_begun_anew(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a", "1")
+    project.write("b", "1")
+    project.sync(where)
+    (record,) = [path for path in (server.homes["me"] / ".local/state/lockstep/synced").iterdir()
+                 if "." not in path.name]
+    record.write_bytes(record.read_bytes()[:-3])
+    (project.folder / "b").unlink()
+    ended = client.run("sync", where, cwd=project.folder)
+    assert ended.rc == 0 and "is damaged and begun anew" in ended.err, ended
+    assert set(tree(project.there(server))) == {b"a", b"b"}
+    assert client.run("sync", where, cwd=project.folder).err == ""
