@@ -1,0 +1,257 @@
+#include "setup/environment_maker.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "setup/places.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace lockstep::setup {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = Environment::Kind;
+using Choice = SetupRequest::Choice;
+
+constexpr int kNotThere = 127;  // as a shell has it
+constexpr int kBadInput = 2;
+
+bool runs(const std::string& program) {
+  return access(program.c_str(), X_OK) == 0;
+}
+
+bool is_venv(const std::string& prefix) {
+  return access((prefix + "/pyvenv.cfg").c_str(), F_OK) == 0 && runs(prefix + "/bin/python");
+}
+
+bool is_empty_or_absent(const std::string& folder) {
+  std::error_code trouble;
+  const bool empty = fs::is_empty(folder, trouble);
+  return trouble ? !fs::exists(fs::symlink_status(folder, trouble)) : empty;
+}
+
+std::string absolute(const std::string& path, const std::string& folder) {
+  std::string full = path;
+  if (path == "~" || path.starts_with("~/")) full = io::home_folder() + path.substr(1);
+  if (!full.starts_with('/')) full = folder + "/" + full;
+  return plain_folder(full);
+}
+
+}  // namespace
+
+tl::unexpected<Trouble> trouble(int code, std::string message, std::string hint) {
+  return tl::make_unexpected(
+      Trouble{{Errc::unavailable, std::move(message), std::move(hint), 0}, code, {}});
+}
+
+EnvironmentFiles::EnvironmentFiles(const std::string& place)
+    : base_(io::state_folder() + "/environments/" + key_of(place)) {}
+
+Status EnvironmentFiles::make() const {
+  return io::make_folders(base_.substr(0, base_.rfind('/')));
+}
+
+Result<io::Fd> hold(const EnvironmentFiles& files, const std::string& shown, const Say& say) {
+  io::Fd fd(open(files.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return fail_sys("open " + files.lock(), errno);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno == EWOULDBLOCK) say(fmt::format("waiting: another install works on {}", shown));
+  while (flock(fd.get(), LOCK_EX) != 0)
+    if (errno != EINTR) return fail_sys("lock " + files.lock(), errno);
+  return fd;
+}
+
+EnvironmentMaker::EnvironmentMaker(const SetupRequest& request, const std::vector<Spec>& specs,
+                                   std::string folder, std::string uv, Say say)
+    : request_(request),
+      specs_(specs),
+      folder_(std::move(folder)),
+      uv_(std::move(uv)),
+      say_(std::move(say)) {}
+
+bool EnvironmentMaker::asks_for_conda() const {
+  return std::any_of(specs_.begin(), specs_.end(),
+                     [](const Spec& each) { return each.kind == Spec::Kind::conda; });
+}
+
+std::string EnvironmentMaker::own_prefix(const char* kind) const {
+  return io::data_folder() + "/" + kind + "/" + key_of(folder_);
+}
+
+// What is not said stays as it was; a file of conda's brings the project into conda.
+Attempt<Environment> EnvironmentMaker::choose() {
+  const auto kept = find_environment(folder_);
+  if (!kept) return tl::make_unexpected(Trouble{kept.error()});
+  const Environment before = kept->value_or(Environment{});
+  Attempt<Environment> chosen = before;
+  if (request_.choice == Choice::venv) {
+    chosen = choose_venv(request_.place);
+  } else if (request_.choice == Choice::conda) {
+    chosen = choose_conda(request_.place);
+  } else if (request_.choice == Choice::system ||
+             (before.kind == Kind::system && !asks_for_conda())) {
+    const auto python = base_python();
+    if (!python) return tl::make_unexpected(python.error());
+    chosen = Environment{.kind = Kind::system, .python = *python};
+  } else if (asks_for_conda() || before.kind == Kind::conda) {
+    chosen =
+        choose_conda(before.kind == Kind::conda ? before.prefix : std::string(SetupRequest::kOwn));
+  } else if (before.kind == Kind::none) {
+    chosen = choose_venv(std::string(SetupRequest::kOwn));
+  }
+  if (!chosen) return chosen;
+  if (asks_for_conda() && chosen->kind != Kind::conda)
+    return trouble(kBadInput, "a conda: file can't go into another kind of environment",
+                   "give --conda NAME, or neither --venv nor --system");
+  chosen->local = before.local;
+  return chosen;
+}
+
+Attempt<Environment> EnvironmentMaker::choose_venv(const std::string& place) const {
+  const std::string prefix =
+      place == SetupRequest::kOwn ? own_prefix("venvs") : absolute(place, folder_);
+  return Environment{.kind = Kind::venv, .prefix = prefix, .python = prefix + "/bin/python"};
+}
+
+Attempt<Environment> EnvironmentMaker::choose_conda(const std::string& place) {
+  const char* given = std::getenv("CONDA_EXE");
+  conda_ = given != nullptr && runs(given) ? given : "";
+  for (const char* name : {"conda", "mamba"})
+    if (conda_.empty())
+      conda_ = find_program(
+          name, {"miniconda3/bin/conda", "miniforge3/bin/conda", "mambaforge/bin/conda",
+                 "anaconda3/bin/conda", "/opt/conda/bin/conda", "/opt/miniconda3/bin/conda"});
+  if (conda_.empty())
+    return trouble(kNotThere, "conda is not on this host",
+                   "install it there (miniforge needs no root), or leave conda out");
+  std::string prefix;
+  if (place == SetupRequest::kOwn) {
+    prefix = own_prefix("conda");
+  } else if (place.find('/') != std::string::npos) {
+    prefix = absolute(place, folder_);
+  } else {
+    auto found = conda_prefix(place);
+    if (!found) return tl::make_unexpected(found.error());
+    prefix = *found;
+  }
+  if (!asks_for_conda() && !runs(prefix + "/bin/python"))
+    return trouble(1, fmt::format("there is no Python in the conda environment {}", prefix),
+                   "make it with a conda:FILE spec, or add python to it");
+  return Environment{.kind = Kind::conda, .prefix = prefix, .python = prefix + "/bin/python"};
+}
+
+// Where an environment of that name is, or would be made.
+Attempt<std::string> EnvironmentMaker::conda_prefix(const std::string& name) {
+  std::string text;
+  const auto ended = run_tool({{conda_, "info", "--json"}},
+                              [&](std::string_view line) { text.append(line).append("\n"); });
+  if (!ended) return tl::make_unexpected(Trouble{ended.error()});
+  if (ended->code != 0)
+    return tl::make_unexpected(
+        Trouble{{Errc::unavailable, "conda info failed: " + telling_line(ended->tail), {}, 0},
+                ended->code,
+                ended->tail});
+  const auto info =
+      codec::parse_json(std::string_view(text).substr(std::min(text.find('{'), text.size())));
+  const auto root =
+      info.is_object() ? info.value("root_prefix", nlohmann::json()) : nlohmann::json();
+  if (name == "base" && root.is_string()) return root.get<std::string>();
+  const auto envs = info.is_object() ? info.value("envs", nlohmann::json()) : nlohmann::json();
+  for (const auto& each : envs)
+    if (each.is_string() && base_name(each.get<std::string>()) == name && each != root)
+      return each.get<std::string>();
+  const auto folders =
+      info.is_object() ? info.value("envs_dirs", nlohmann::json()) : nlohmann::json();
+  if (!asks_for_conda() || !folders.is_array() || folders.empty() || !folders[0].is_string())
+    return trouble(1, fmt::format("there is no conda environment {}", printable(name)),
+                   "a conda:FILE spec makes it");
+  return folders[0].get<std::string>() + "/" + name;
+}
+
+Attempt<std::string> EnvironmentMaker::base_python() const {
+  if (!request_.python.empty()) {
+    const bool path = request_.python.find('/') != std::string::npos;
+    const std::string given = path ? absolute(request_.python, folder_) : request_.python;
+    // The name counts, not what it leads to: an environment's python is a link.
+    const std::string found =
+        path && !request_.python.starts_with('~') && request_.python.starts_with('/')
+            ? (runs(request_.python) ? request_.python : "")
+            : find_program(given);
+    if (found.empty())
+      return trouble(kNotThere, fmt::format("there is no Python {}", printable(request_.python)));
+    return found;
+  }
+  for (const char* name : {"python3", "python"})
+    if (const std::string found = find_program(name); !found.empty()) return found;
+  return trouble(kNotThere, "Python is not on this host, and these packages need it",
+                 "install python3 there, or name it with --python PATH");
+}
+
+Attempt<void> EnvironmentMaker::make(const Environment& environment,
+                                     const EnvironmentFiles& files) {
+  if (environment.kind != Kind::venv) return {};
+  const std::string& prefix = environment.prefix;
+  std::error_code failed;
+  // It was cut off while it was made.
+  if (access(files.making().c_str(), F_OK) == 0) fs::remove_all(prefix, failed);
+  if (is_venv(prefix)) return {};
+  if (!is_empty_or_absent(prefix)) {
+    if (prefix != own_prefix("venvs"))
+      return trouble(1, prefix + " is there and is no virtual environment that works",
+                     "move it away, or give --venv another place");
+    say_(fmt::format("the Python of {} is gone: it is made anew", prefix));
+    fs::remove_all(prefix, failed);
+  }
+  return make_venv(prefix, files);
+}
+
+Attempt<void> EnvironmentMaker::make_venv(const std::string& prefix,
+                                          const EnvironmentFiles& files) {
+  const auto python = base_python();
+  if (!python) return tl::make_unexpected(python.error());
+  VenvMaker maker{*python, uv_, ""};
+  if (uv_.empty()) {
+    const auto asked = ask_interpreter(*python, "");
+    if (!asked) return tl::make_unexpected(Trouble{asked.error()});
+    if (!asked->makes_venvs)
+      maker.virtualenv = find_program("virtualenv", {".local/bin/virtualenv"});
+    if (!asked->makes_venvs && maker.virtualenv.empty())
+      return trouble(
+          1, fmt::format("{} (Python {}) can't make virtual environments", *python, asked->version),
+          "install python3-venv there (as root: apt install python3-venv), or uv, or virtualenv; "
+          "or use another environment with --venv, --conda or --system");
+  }
+  say_(fmt::format("making the virtual environment {}", prefix));
+  if (auto made = io::make_folders(prefix.substr(0, prefix.rfind('/'))); !made)
+    return tl::make_unexpected(Trouble{made.error()});
+  if (auto marked = io::write_file(files.making(), prefix + "\n"); !marked)
+    return tl::make_unexpected(Trouble{marked.error()});
+  const auto ended = run_tool({venv_plan(maker, prefix)}, [](std::string_view) {});
+  std::error_code failed;
+  if (!ended || ended->code != 0) fs::remove_all(prefix, failed);
+  unlink(files.making().c_str());
+  if (!ended) return tl::make_unexpected(Trouble{ended.error()});
+  if (ended->code != 0)
+    return tl::make_unexpected(
+        Trouble{{Errc::unavailable,
+                 fmt::format("{} can't be made: {}", prefix, printable(telling_line(ended->tail))),
+                 {},
+                 0},
+                ended->code,
+                ended->tail});
+  return {};
+}
+
+}  // namespace lockstep::setup

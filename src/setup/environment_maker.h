@@ -1,0 +1,79 @@
+// Finds or makes the environment that a request asks for, and holds it against others meanwhile.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "setup/environment.h"
+#include "setup/interpreter.h"
+#include "setup/request.h"
+#include "setup/spec.h"
+#include "setup/tool.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::setup {
+
+using Say = std::function<void(std::string_view)>;
+
+// An error of a tool: its exit code and last lines.
+struct Trouble {
+  Error error;
+  int code = 1;
+  std::vector<std::string> tail = {};
+};
+template <class T>
+using Attempt = tl::expected<T, Trouble>;
+tl::unexpected<Trouble> trouble(int code, std::string message, std::string hint = {});
+
+// What is kept of an environment in the state folder, whichever project uses it.
+class EnvironmentFiles {
+ public:
+  explicit EnvironmentFiles(const std::string& place);  // its prefix, or its interpreter
+
+  Status make() const;
+  std::string log() const { return base_ + ".json"; }
+  std::string interpreter() const { return base_ + ".python"; }
+  std::string making() const { return base_ + ".making"; }  // there while it is being made
+  std::string lock() const { return base_ + ".lock"; }
+  std::string build() const { return base_ + ".build"; }
+
+ private:
+  std::string base_;
+};
+
+// Waits until nobody else on this host works on it; says so if it has to.
+Result<io::Fd> hold(const EnvironmentFiles& files, const std::string& shown, const Say& say);
+
+class EnvironmentMaker {
+ public:
+  EnvironmentMaker(const SetupRequest& request, const std::vector<Spec>& specs, std::string folder,
+                   std::string uv, Say say);
+
+  // Which one it is; nothing is made or changed.
+  Attempt<Environment> choose();
+  // Makes a virtual environment that is not there (yet). A conda environment is made by its step.
+  Attempt<void> make(const Environment& environment, const EnvironmentFiles& files);
+
+  const std::string& conda() const { return conda_; }
+
+ private:
+  Attempt<Environment> choose_venv(const std::string& place) const;
+  Attempt<Environment> choose_conda(const std::string& place);
+  Attempt<std::string> conda_prefix(const std::string& name);
+  Attempt<std::string> base_python() const;
+  Attempt<void> make_venv(const std::string& prefix, const EnvironmentFiles& files);
+  bool asks_for_conda() const;
+  std::string own_prefix(const char* kind) const;
+
+  const SetupRequest& request_;
+  const std::vector<Spec>& specs_;
+  std::string folder_;
+  std::string uv_;
+  Say say_;
+  std::string conda_;
+};
+
+}  // namespace lockstep::setup

@@ -1,0 +1,236 @@
+#include "setup/spec.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace lockstep::setup {
+namespace {
+
+using Kind = Spec::Kind;
+using Words = std::vector<std::string>;
+
+constexpr std::string_view kSpace = " \t\r\n\v\f";
+constexpr std::string_view kThereIs =
+    "there is pip:./, pip:NAME, reqs:FILE, conda:FILE, git:URL@REF, local:DIR, wheel:FILE, and "
+    "plain names of packages";
+
+Failure refuse(std::string_view text, std::string_view why, std::string hint = {}) {
+  return fail(Errc::invalid_input, fmt::format("'{}' {}", printable(text), why), std::move(hint));
+}
+
+// One word of a shell's, from `at` on, which it moves behind the word. nullopt: a quote is open.
+std::optional<std::string> take_word(std::string_view text, std::size_t& at) {
+  std::string word;
+  char quote = 0;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool more = at + 1 < text.size();
+    if (quote == 0 && kSpace.find(c) != std::string_view::npos) break;
+    if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == '\\' && more &&
+               (quote == 0 ||
+                (quote == '"' && std::string_view("\"\\$`").find(text[at + 1]) < 4))) {
+      word += text[++at];
+    } else if (c == '\\' && !more && quote == 0) {
+      return std::nullopt;
+    } else {
+      word += c;
+    }
+  }
+  if (quote != 0) return std::nullopt;
+  return word;
+}
+
+// "pip" of "pip:./"; nullopt: a plain name. A requirement like "x @ https://..." has none.
+std::optional<std::string_view> prefix_of(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0) return std::nullopt;
+  const std::string_view prefix = text.substr(0, colon);
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '_' || c == '.';
+  };
+  if (!std::all_of(prefix.begin(), prefix.end(), fits)) return std::nullopt;
+  return prefix;
+}
+
+bool is_path(std::string_view word) {
+  return word == "." || word == ".." || word == "~" || word.starts_with("./") ||
+         word.starts_with("../") || word.starts_with('/') || word.starts_with("~/") ||
+         word.starts_with(".[") || word.starts_with("..[");
+}
+
+// Below the project, in the home, or absolute: nothing else of a project's surroundings is there.
+bool leaves_the_project(std::string_view path) {
+  if (path.starts_with('/') || path.starts_with('~')) return false;
+  int depth = 0;
+  for (const std::string& part : split(path, '/')) {
+    if (part == "..") --depth;
+    if (part != ".." && part != "." && !part.empty()) ++depth;
+    if (depth < 0) return true;
+  }
+  return false;
+}
+
+Result<Spec> checked_path(Spec spec) {
+  if (leaves_the_project(spec.subject))
+    return refuse(spec.text, "leaves the project, and nothing else of this machine is on the hosts",
+                  "give --project DIR with a folder that has it");
+  return spec;
+}
+
+Result<Spec> parse_pip(Spec spec, Words words) {
+  if (words.empty()) return refuse(spec.text, "names nothing to install");
+  const bool editable = words[0] == "-e" || words[0] == "--editable";
+  const std::size_t at = editable ? 1 : 0;
+  if (at >= words.size() || !is_path(words[at])) {
+    spec.args = std::move(words);
+    return spec;
+  }
+  spec.kind = Kind::tree;
+  spec.editable = editable;
+  spec.subject = words[at];
+  const std::size_t bracket = spec.subject.rfind('[');
+  if (spec.subject.ends_with(']') && bracket != std::string::npos) {
+    spec.extras = spec.subject.substr(bracket);
+    spec.subject.resize(bracket);
+  }
+  spec.args.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+  return checked_path(std::move(spec));
+}
+
+// URL@REF: the last '@' of the path is the ref's. git@host:path is ssh's way to write a URL.
+Result<Spec> parse_git(Spec spec) {
+  std::string url = spec.subject;
+  if (url.starts_with("git+")) url.erase(0, 4);
+  if (const std::size_t hash = url.find('#'); hash != std::string::npos) {
+    spec.extras = url.substr(hash);
+    url.resize(hash);
+  }
+  const std::size_t scheme = url.find("://");
+  const std::size_t colon = url.find(':');
+  std::size_t path = 0;
+  if (scheme != std::string::npos) {
+    path = url.find('/', scheme + 3);
+    if (path == std::string::npos || path + 1 == url.size())
+      return refuse(spec.text, "names no repository", "write git:https://host/path@ref");
+  } else if (url.starts_with('/')) {
+    url = "file://" + url;
+    path = 7;
+  } else if (colon != std::string::npos && colon > 0 && colon + 1 < url.size()) {
+    const std::string rest = url.substr(colon + 1);
+    url = "ssh://" + url.substr(0, colon);
+    path = url.size();
+    url += (rest.starts_with('/') ? "" : "/") + rest;
+  } else {
+    return refuse(spec.text, "is no URL of a repository", "write git:https://host/path@ref");
+  }
+  const std::size_t at = url.rfind('@');
+  if (at != std::string::npos && at > path) {
+    spec.ref = url.substr(at + 1);
+    url.resize(at);
+    if (spec.ref.empty() || spec.ref.starts_with('-'))
+      return refuse(spec.text, "has no ref behind its '@'");
+  }
+  spec.subject = std::move(url);
+  return spec;
+}
+
+Result<Spec> parse_file(Spec spec, Words words, Kind kind) {
+  spec.kind = kind;
+  if (words.empty() || words[0].empty() || words[0].starts_with('-'))
+    return refuse(spec.text, kind == Kind::git ? "names no repository" : "names no file or folder");
+  spec.subject = std::move(words[0]);
+  spec.args.assign(words.begin() + 1, words.end());
+  if (kind == Kind::git) return parse_git(std::move(spec));
+  if (kind == Kind::local && !spec.args.empty())
+    return refuse(spec.text, "has words behind the folder", "put a path with spaces into quotes");
+  if (kind == Kind::wheel && !spec.subject.ends_with(".whl"))
+    return refuse(spec.text, "is no wheel: its name does not end with .whl");
+  if (kind == Kind::wheel) return spec;  // it is sent by itself, from wherever it lies
+  return checked_path(std::move(spec));
+}
+
+constexpr std::array<std::pair<std::string_view, Kind>, 5> kFiles = {{{"reqs", Kind::requirements},
+                                                                      {"conda", Kind::conda},
+                                                                      {"git", Kind::git},
+                                                                      {"local", Kind::local},
+                                                                      {"wheel", Kind::wheel}}};
+
+}  // namespace
+
+Result<std::vector<std::string>> split_words(std::string_view text) {
+  Words words;
+  std::size_t at = 0;
+  while ((at = text.find_first_not_of(kSpace, at)) != std::string_view::npos) {
+    auto word = take_word(text, at);
+    if (!word) return refuse(text, "ends inside of quotes");
+    words.push_back(std::move(*word));
+  }
+  return words;
+}
+
+Result<Spec> parse_spec(std::string_view given) {
+  const std::string_view text = strip(given);
+  if (text.empty()) return fail(Errc::invalid_input, "a spec is empty", std::string(kThereIs));
+  if (text.size() > kLongestSpec || text.find('\0') != std::string_view::npos)
+    return refuse(text, "is too long, or has a NUL in it");
+  Spec spec{.text = std::string(text)};
+  const auto prefix = prefix_of(text);
+  LOCKSTEP_TRY_ASSIGN(Words words, split_words(prefix ? text.substr(prefix->size() + 1) : text));
+  if (prefix == "pip") return parse_pip(std::move(spec), std::move(words));
+  for (const auto& [name, kind] : kFiles)
+    if (prefix == name) return parse_file(std::move(spec), std::move(words), kind);
+  if (prefix) {
+    const bool web = text.substr(prefix->size()).starts_with("://");
+    return refuse(text, fmt::format("has the prefix {}:, which there is not", printable(*prefix)),
+                  (web ? "write pip:URL for an archive, git:URL@REF for a repository; " : "") +
+                      std::string(kThereIs));
+  }
+  if (is_path(words[0]))
+    return refuse(text, "is a path",
+                  "write pip:PATH to install it, reqs:PATH for its requirements.txt, local:PATH to "
+                  "have it on the path");
+  if (words[0].empty() || words[0].starts_with('-'))
+    return refuse(text, "does not begin with a package's name", std::string(kThereIs));
+  spec.args = std::move(words);
+  return spec;
+}
+
+Result<std::vector<Spec>> parse_specs(const std::vector<std::string>& texts) {
+  if (texts.size() > kMostSpecs)
+    return fail(Errc::invalid_input, fmt::format("more than {} specs are given", kMostSpecs));
+  std::vector<Spec> specs;
+  for (const std::string& text : texts) {
+    LOCKSTEP_TRY_ASSIGN(Spec spec, parse_spec(text));
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+bool needs_python(const Spec& spec) {
+  return spec.kind != Kind::local && spec.kind != Kind::conda;
+}
+
+bool is_in_project(const Spec& spec) {
+  const bool file = spec.kind == Kind::tree || spec.kind == Kind::requirements ||
+                    spec.kind == Kind::conda || spec.kind == Kind::local;
+  return file && !spec.subject.starts_with('/') && !spec.subject.starts_with('~');
+}
+
+std::string base_name(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/'))
+    path.remove_suffix(1);
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+}  // namespace lockstep::setup
