@@ -11,10 +11,12 @@ extern const Subcommand kStore;
 extern const Subcommand kExec;
 extern const Subcommand kCall;
 extern const Subcommand kCluster;
+extern const Subcommand kInstall;
 extern const Subcommand kLink;
 extern const Subcommand kInProject;
 extern const Subcommand kSync;
 extern const Subcommand kHostTree;
+extern const Subcommand kHostSetup;
 extern const Subcommand kRsyncShell;
 
 namespace {
@@ -39,9 +41,9 @@ constexpr Subcommand kVersion{
 constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run = help_command};
 
 // In the overview's order.
-constexpr const Subcommand* kRows[] = {&kRun,       &kLaunch,  &kExec, &kSync,     &kCall,
-                                       &kCluster,   &kStore,   &kLink, &kHostTree, &kRsyncShell,
-                                       &kInProject, &kVersion, &kHelp};
+constexpr const Subcommand* kRows[] = {
+    &kRun,  &kLaunch,   &kExec,      &kSync,       &kInstall,   &kCall,    &kCluster, &kStore,
+    &kLink, &kHostTree, &kHostSetup, &kRsyncShell, &kInProject, &kVersion, &kHelp};
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 
 constexpr Program kProgram{

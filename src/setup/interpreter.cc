@@ -26,9 +26,10 @@ constexpr std::size_t kMostSites = 100;
 constexpr const char* kQuestion = R"(import importlib.util as u, json, os, site, sys, sysconfig as s
 def has(n):
     try:
-        return u.find_spec(n)
+        found = u.find_spec(n)
     except Exception:
         return None
+    return found if found and found.origin else None  # a folder of that name is none
 pip = has('pip')
 ends = ('site-packages', 'dist-packages')
 sites = [p for p in sys.path if os.path.basename(p) in ends]

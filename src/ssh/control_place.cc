@@ -13,7 +13,7 @@ namespace lockstep::ssh {
 namespace {
 
 // A socket's path holds 107 bytes, and ssh puts 17 more behind it while it makes one.
-constexpr std::size_t kMostFolder = 70;
+constexpr std::size_t kMostFolder = 107 - 17 - sizeof("/lockstep/0123456789abcdef") + 2;
 
 // FNV-1a: the same in every version of this program, so that they share masters.
 std::uint64_t hash(std::string_view text) {

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 
 from harness import BINARY, until
 
@@ -100,8 +101,9 @@ class Client(SshHost):
         super().__init__(host, users={}, server=False)
         self.key = make_key(self.root_home / ".ssh/id_ed25519")
         self.public_key = self.key.with_suffix(".pub").read_text()
-        self.runtime = self.folder / "run"
-        self.runtime.mkdir(mode=0o700)
+        # A short path: a control socket's must fit into 107 bytes, else /tmp/lockstep-0 would be used, which other
+        # tests that run beside this one use as well.
+        self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="run"))
         self.binary = BINARY
 
     def environment(self, env=None):
@@ -152,4 +154,6 @@ class SshWorld:
             server.stop_sshd()
         if self.client and self.client.host.up:
             self.client.forget_masters()
+        if self.client:
+            shutil.rmtree(self.client.runtime, ignore_errors=True)
         return left

@@ -1,0 +1,20 @@
+// lockstep host-setup: what `lockstep install` starts on a host; people do not call it.
+#include "setup/host_setup.h"
+
+#include "cli/subcommand.h"
+
+namespace lockstep::cli {
+namespace {
+
+int host_setup_command(const Call& /*call*/) {
+  return setup::serve_setup();
+}
+
+}  // namespace
+
+extern constinit const Subcommand kHostSetup{.name = "host-setup",
+                                             .summary = "the host's end of install",
+                                             .run = host_setup_command,
+                                             .listed = false};
+
+}  // namespace lockstep::cli
