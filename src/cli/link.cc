@@ -7,13 +7,14 @@
 namespace lockstep::cli {
 namespace {
 
-int link_command(const Call& /*call*/) {
+int link_command(const Call& call) {
   if (isatty(STDIN_FILENO) == 1) {
     print_error("lockstep link",
                 {Errc::invalid_input, "clients start this on hosts, people do not", {}, 0});
     return 2;
   }
-  const auto code = remote::serve_link();
+  const bool may_outlive = call.words == Args{"--may-outlive"};
+  const auto code = remote::serve_link(may_outlive ? proc::Rung::none : proc::Rung::guardian);
   if (code) return *code;
   print_error("lockstep link", code.error());
   return 1;

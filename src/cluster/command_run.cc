@@ -5,7 +5,6 @@
 #include "io/open_files.h"
 #include "io/own_stream.h"
 #include "proc/signals.h"
-#include "ssh/connection.h"
 
 #include <fmt/core.h>
 
@@ -46,7 +45,7 @@ class CommandRun {
 
  private:
   struct Host {
-    std::unique_ptr<ssh::Connection> connection;
+    std::unique_ptr<HostLink> connection;
     std::string prefix;
     io::Fd given;                         // an unnamed file
     std::unique_ptr<link::Source> input;  // of `given`, or of stdin
@@ -112,7 +111,7 @@ void CommandRun::on_signal(int number) {
   const bool asks_to_end =
       number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
   const bool all_run = std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) {
-    return host.over || host.connection->stage() == ssh::Connection::Stage::ready;
+    return host.over || host.connection->ready();
   });
   stops_ += asks_to_end ? 1 : 0;
   if (asks_to_end && (!all_run || stops_ > 2)) {
@@ -132,19 +131,11 @@ void CommandRun::start(std::size_t index) {
   Host& host = hosts_[index];
   const bool alone = hosts_.size() == 1;
   if (!alone) host.prefix = place.name + ": ";
-  host.connection = std::make_unique<ssh::Connection>(
-      loop_,
-      ssh::ConnectionSettings{.target = place.target,
-                              .name = place.name,
-                              .pins = place.pins,
-                              .may_ask = alone && isatty(STDERR_FILENO) == 1},
-      ssh::Connection::Events{[](const link::Hello&) {},
-                              [this, index](const link::Frame& frame) { on_frame(index, frame); },
-                              [this, index](const Error& error) {
-                                std::string text = error.message;
-                                if (!error.hint.empty()) text += "; " + error.hint;
-                                end(index, kNotReached, std::move(text));
-                              }});
+  host.connection = std::make_unique<HostLink>(
+      loop_, HostLink::Settings{.place = place, .may_ask = alone && isatty(STDERR_FILENO) == 1},
+      HostLink::Events{
+          [this, index](const link::Frame& frame) { on_frame(index, frame); },
+          [this, index](std::string why) { end(index, kNotReached, std::move(why)); }});
   host.connection->send(link::Start{.channel = kChannel,
                                     .argv = request_.argv,
                                     .env = request_.env,
@@ -181,7 +172,7 @@ void CommandRun::on_data(std::size_t index, const link::Data& data) {
   HostOutput& output = data.stream == Stream::result ? *answer_
                        : data.stream == Stream::out  ? out_
                                                      : err_;
-  ssh::Connection* connection = hosts_[index].connection.get();
+  HostLink* connection = hosts_[index].connection.get();
   output.put(hosts_[index].prefix, data.bytes,
              [this, index, connection, stream = data.stream](std::size_t bytes) {
                if (hosts_[index].over || bytes == 0) return;
@@ -266,13 +257,10 @@ void CommandRun::when_all_is_printed(std::function<void()> fn) {
 // Whoever waits says for whom.
 void CommandRun::tell_waiting() {
   waited_ += kNotice;
-  for (const Host& host : hosts_) {
-    if (host.over || host.connection->stage() == ssh::Connection::Stage::ready) continue;
-    const char* what = host.connection->stage() == ssh::Connection::Stage::pushing
-                           ? "the binary is being sent"
-                           : "logging in";
-    log::warning("waiting for {} for {} s: {}", host.connection->name(), waited_.count(), what);
-  }
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].over && !hosts_[i].connection->ready())
+      log::warning("waiting for {} for {} s: {}", request_.hosts[i].name, waited_.count(),
+                   hosts_[i].connection->doing());
   notice_.start(kNotice, [this] { tell_waiting(); });
 }
 

@@ -3,18 +3,12 @@
 #pragma once
 
 #include "base/error.h"
-#include "ssh/target.h"
+#include "cluster/host_link.h"
 
 #include <string>
 #include <vector>
 
 namespace lockstep::cluster {
-
-struct HostPlace {
-  std::string name;  // for people: "gpus-0", or "ubuntu@10.0.0.5"
-  ssh::Target target;
-  std::string pins = {};  // the file of its cluster's host keys
-};
 
 struct CommandRequest {
   enum class Input {

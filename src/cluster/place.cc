@@ -65,13 +65,20 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
                                            const std::optional<std::string>& nodes,
                                            const HostOptions& options) {
   std::vector<HostPlace> places;
+  if (where == kHere) {
+    places.push_back({.name = where, .target = {}, .here = true});
+    return places;
+  }
   const auto cluster = registry.find(where);
   if (cluster) {
     LOCKSTEP_TRY_ASSIGN(const auto numbers,
                         parse_node_numbers(nodes.value_or("all"), cluster->nodes.size()));
     for (const std::size_t number : numbers) {
-      HostPlace place{fmt::format("{}-{}", where, number), cluster->nodes[number].target,
-                      registry.pins_file(where)};
+      const Node& node = cluster->nodes[number];
+      HostPlace place{.name = fmt::format("{}-{}", where, number),
+                      .target = node.target,
+                      .pins = registry.pins_file(where),
+                      .slots = node.slots};
       LOCKSTEP_TRY(override_with(options, ssh::target_text(place.target), place.target));
       places.push_back(std::move(place));
     }

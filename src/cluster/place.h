@@ -23,7 +23,11 @@ struct HostOptions {
 // Numbers of nodes out of `count`: "all", "0", "1-3", "0,2-3". Errors name what is wrong.
 Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::size_t count);
 
-// where: the name of a cluster, else a host as ssh takes it. nodes: for a cluster; nullopt: all.
+// Stands for this machine where a host is asked for.
+inline constexpr std::string_view kHere = "local";
+
+// where: the name of a cluster, "local", else a host as ssh takes it. nodes: for a cluster;
+// nullopt: all.
 Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::string& where,
                                            const std::optional<std::string>& nodes,
                                            const HostOptions& options);

@@ -137,12 +137,12 @@ void HostEnd::on_over(std::uint32_t channel) {
   commands_.erase(channel);
 }
 
-Result<int> serve_link() {
+Result<int> serve_link(proc::Rung rung) {
   proc::block(proc::handled_signals());
-  LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
-                      proc::Containment::set_up(proc::Rung::guardian));
+  LOCKSTEP_TRY_ASSIGN(proc::Containment containment, proc::Containment::set_up(rung));
   io::Loop loop;
-  const io::Fd pidfd(dup(containment.guardian()->pidfd.get()));
+  const proc::Guardian* guardian = containment.guardian();
+  const io::Fd pidfd(guardian == nullptr ? -1 : dup(guardian->pidfd.get()));
   HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment));
   const sigset_t set = proc::handled_signals();
   const io::Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -153,8 +153,9 @@ Result<int> serve_link() {
     while (read(signals.get(), &info, sizeof info) == sizeof info)
       if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) host.stop();
   });
-  io::Watch guardian_watch(loop, pidfd.get());
-  guardian_watch.start(io::kReadable, [&](int) { host.stop(); });
+  std::optional<io::Watch> guardian_watch;
+  if (pidfd) guardian_watch.emplace(loop, pidfd.get());
+  if (guardian_watch) guardian_watch->start(io::kReadable, [&](int) { host.stop(); });
   host.begin();
   loop.run();
   return 0;

@@ -53,7 +53,7 @@ class HostEnd {
 };
 
 // The whole life of `lockstep link`: serves stdin and stdout until they close. Returns the exit
-// code.
-Result<int> serve_link();
+// code. rung: guardian, or none where what is started may outlive the link (a job's supervisor).
+Result<int> serve_link(proc::Rung rung);
 
 }  // namespace lockstep::remote

@@ -38,12 +38,13 @@ std::string remote_path(const BinaryName& name) {
   return fmt::format(".cache/lockstep/bin/lockstep-{}-{}", name.version, name.id);
 }
 
-std::string boot_command(const BinaryName& name) {
+std::string boot_command(const BinaryName& name, Commands commands) {
   return in_sh(
-      fmt::format(R"(f=$HOME/{}; test -x "$f" && exec "$f" link; echo; )"
+      fmt::format(R"(f=$HOME/{}; test -x "$f" && exec "$f" link{}; echo; )"
                   R"(echo {}$(uname -s) $(uname -m) $(wc -c 2>/dev/null <"$f.part{}" || echo 0); )"
                   R"(exit 71)",
-                  remote_path(name), kAbsent, name.client));
+                  remote_path(name), commands == Commands::may_outlive_us ? " --may-outlive" : "",
+                  kAbsent, name.client));
 }
 
 std::optional<Absent> parse_absent(std::string_view output) {

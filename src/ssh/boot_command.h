@@ -22,8 +22,11 @@ struct BinaryName {
 // Where the binary lies, below the home there: ".cache/lockstep/bin/lockstep-VERSION-ID".
 std::string remote_path(const BinaryName& name);
 
+// Whether what is started over the link may still run once the link is over.
+enum class Commands { end_with_us, may_outlive_us };
+
 // Becomes `lockstep link`, or says that the binary is not there (parse_absent) and ends.
-std::string boot_command(const BinaryName& name);
+std::string boot_command(const BinaryName& name, Commands commands = Commands::end_with_us);
 
 struct Absent {
   std::string system;         // uname -s: "Linux"

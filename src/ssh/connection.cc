@@ -59,15 +59,16 @@ Status Connection::boot() {
   LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());
   LOCKSTEP_TRY_ASSIGN(io::Pipe err, io::make_pipe());
   const MuxSession::Streams streams{std::move(in.read), std::move(out.write), std::move(err.write)};
-  LOCKSTEP_TRY_ASSIGN(session_,
-                      MuxSession::open(loop_, socket_, boot_command(binary_->name), streams,
-                                       {[] {},
-                                        [this](std::optional<int> code) {
-                                          session_over_ = true;
-                                          code_ = code;
-                                          on_session_over();
-                                        },
-                                        [this](Error error) { fail_with(std::move(error)); }}));
+  LOCKSTEP_TRY_ASSIGN(
+      session_,
+      MuxSession::open(loop_, socket_, boot_command(binary_->name, settings_.commands), streams,
+                       {[] {},
+                        [this](std::optional<int> code) {
+                          session_over_ = true;
+                          code_ = code;
+                          on_session_over();
+                        },
+                        [this](Error error) { fail_with(std::move(error)); }}));
   link_ = std::make_unique<link::Endpoint>(
       loop_, std::move(out.read), std::move(in.write), link::FrameReader::Wants::greeting,
       link::Endpoint::Events{[this](link::Frame frame) { on_frame(std::move(frame)); },

@@ -9,6 +9,7 @@
 #include "link/endpoint.h"
 #include "link/stream_ends.h"
 #include "ssh/binary.h"
+#include "ssh/boot_command.h"
 #include "ssh/master.h"
 #include "ssh/mux_session.h"
 #include "ssh/push.h"
@@ -27,6 +28,7 @@ struct ConnectionSettings {
   std::string name;  // for messages: "gpus-0"; empty: the target's text
   std::string pins;
   bool may_ask = false;
+  Commands commands = Commands::end_with_us;
 };
 
 class Connection {
