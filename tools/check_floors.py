@@ -18,7 +18,7 @@ FLOORS = {
     2: "proc host http",
     3: "store logs link sync",
     4: "rendezvous launch ssh setup slurm cloud",
-    5: "agent status remote",
+    5: "agent status remote job",
     6: "cluster",
     7: "cli",
 }

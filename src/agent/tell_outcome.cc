@@ -25,6 +25,7 @@ bool shows_colour(int fd, const Environment& environment) {
 }
 
 void print_failures(const FailureReport& report, const TellingPlaces& places) {
+  if (places.config.report_tails == launch::ReportTails::none) return;
   if (report.failures.empty() && root_event(report) == nullptr) return;
   const std::string title = root_cause(report) ? std::string(kChildFailedError) + "\n" : "";
   ReportStyle style;

@@ -18,6 +18,11 @@ extern const Subcommand kSync;
 extern const Subcommand kHostTree;
 extern const Subcommand kHostSetup;
 extern const Subcommand kRsyncShell;
+extern const Subcommand kHostJob;
+extern const Subcommand kJobs;
+extern const Subcommand kLogs;
+extern const Subcommand kWait;
+extern const Subcommand kCancel;
 
 namespace {
 
@@ -42,8 +47,10 @@ constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run 
 
 // In the overview's order.
 constexpr const Subcommand* kRows[] = {
-    &kRun,  &kLaunch,   &kExec,      &kSync,       &kInstall,   &kCall,    &kCluster, &kStore,
-    &kLink, &kHostTree, &kHostSetup, &kRsyncShell, &kInProject, &kVersion, &kHelp};
+    &kRun,      &kLaunch,    &kJobs,       &kLogs,      &kWait,    &kCancel, &kExec,
+    &kSync,     &kInstall,   &kCall,       &kCluster,   &kStore,   &kLink,   &kHostJob,
+    &kHostTree, &kHostSetup, &kRsyncShell, &kInProject, &kVersion, &kHelp,
+};
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 
 constexpr Program kProgram{

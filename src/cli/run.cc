@@ -4,6 +4,7 @@
 #include "cli/completion.h"
 #include "cli/explain.h"
 #include "cli/meant.h"
+#include "cli/remote_run.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
 #include "launch/launch_config.h"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr std::string_view kSummary = "run a script in several workers, as torchrun does";
 constexpr int kFailed = 1;  // the parser's own refusals end with 2
+constexpr int kBadInput = 2;
 
 enum class RunAs { run, torchrun, launch };
 
@@ -58,6 +60,14 @@ std::optional<std::string> take_token() {
   explicit_bzero(value, token.size());
   unsetenv(kName);
   return token;
+}
+
+int run_elsewhere(const Call& call, const RemoteOptions& options) {
+  if (options.on) return run_on_hosts(call, options);
+  const std::string lacks_on = needs_on(options);
+  print_error(run_table().program,
+              {Errc::invalid_input, lacks_on + " is of use only together with --on", {}, 0});
+  return kBadInput;
 }
 
 int launch(const Table& table, const Parsed& parsed, const RunRequest& request, RunAs as) {
@@ -93,6 +103,9 @@ int run_as(const Call& call, const Table& table, RunAs as) {
   fill(table, call.parsed, request);
   if (request.print_completion)
     return print_completion(call.program, table, *request.print_completion);
+  RemoteOptions remote;
+  fill(table, call.parsed, remote);
+  if (remote.on || !needs_on(remote).empty()) return run_elsewhere(call, remote);
   return launch(table, call.parsed, request, as);
 }
 

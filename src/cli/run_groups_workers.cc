@@ -122,9 +122,9 @@ Group supervision_group() {
               {.name = "report-tails",
                .field = into<&Raw::report_tails>,
                .metavar = "WHICH",
-               .help = "failed workers shown in full at the end",
+               .help = "failed workers shown in full at the end; none: no report",
                .shown_default = "first",
-               .choices = {"first", "all"},
+               .choices = {"first", "all", "none"},
                .own = true},
           }};
 }

@@ -1,5 +1,6 @@
 #include "cli/run_options.h"
 
+#include "cli/remote_options.h"
 #include "cli/run_groups.h"
 
 namespace lockstep::cli {
@@ -94,7 +95,11 @@ Table make_launch_table() {
 }  // namespace
 
 const Table& run_table() {
-  static const Table table = make_run_table("lockstep run");
+  static const Table table = [] {
+    Table made = make_run_table("lockstep run");
+    made.groups.insert(made.groups.end() - 1, remote_group());
+    return made;
+  }();
   return table;
 }
 

@@ -9,13 +9,14 @@ namespace {
 constexpr std::size_t kMostLine = 64UL << 10;
 }  // namespace
 
-HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream)
+HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, Wanted wanted)
     : stream_(std::move(stream)),
+      wanted_(std::move(wanted)),
       sink_(loop, stream_.fd(), stream_.pollable(),
             {[this](std::size_t bytes) { on_consumed(bytes); }, [] {}}) {}
 
 void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed printed) {
-  if (prefix.empty()) {
+  if (prefix.empty() && !wanted_) {
     pieces_.push_back({bytes.size(), bytes.size(), std::move(printed)});
     return sink_.put(bytes);
   }
@@ -23,6 +24,12 @@ void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed pr
   if (text.empty()) return printed(bytes.size());
   pieces_.push_back({text.size(), bytes.size(), std::move(printed)});
   sink_.put(text);
+}
+
+void HostOutput::add_line(std::string_view prefix, std::string_view line, std::string& text) const {
+  if (wanted_ && !wanted_(line)) return;
+  text += prefix;
+  text += line;
 }
 
 std::string HostOutput::whole_lines(std::string_view prefix, std::string_view bytes) {
@@ -34,9 +41,8 @@ std::string HostOutput::whole_lines(std::string_view prefix, std::string_view by
     line += bytes.substr(0, ends ? end + 1 : end);
     bytes.remove_prefix(ends ? end + 1 : bytes.size());
     if (!ends && line.size() < kMostLine) break;
-    text += prefix;
-    text += line;
-    if (!ends) text += '\n';
+    if (!ends) line += '\n';
+    add_line(prefix, line, text);
     line.clear();
   }
   return text;
@@ -45,7 +51,9 @@ std::string HostOutput::whole_lines(std::string_view prefix, std::string_view by
 void HostOutput::end(std::string_view prefix) {
   const auto at = unfinished_.find(prefix);
   if (at == unfinished_.end() || at->second.empty()) return;
-  const std::string text = std::string(prefix) + std::exchange(at->second, {}) + "\n";
+  std::string text;
+  add_line(prefix, std::exchange(at->second, {}) + "\n", text);
+  if (text.empty()) return;
   pieces_.push_back({text.size(), 0, [](std::size_t) {}});
   sink_.put(text);
 }

@@ -21,7 +21,9 @@ class HostOutput {
  public:
   using Printed = std::function<void(std::size_t bytes)>;  // of those that were given
 
-  HostOutput(io::Loop& loop, io::OwnStream stream);
+  // wanted: whether a line is printed at all; not given: every one.
+  using Wanted = std::function<bool(std::string_view line)>;
+  HostOutput(io::Loop& loop, io::OwnStream stream, Wanted wanted = {});
 
   // prefix: empty for one host.
   void put(std::string_view prefix, std::string_view bytes, Printed printed);
@@ -38,9 +40,11 @@ class HostOutput {
     Printed printed;
   };
   void on_consumed(std::size_t bytes);
+  void add_line(std::string_view prefix, std::string_view line, std::string& text) const;
   std::string whole_lines(std::string_view prefix, std::string_view bytes);
 
   io::OwnStream stream_;
+  Wanted wanted_;
   link::Sink sink_;
   std::deque<Piece> pieces_;
   std::map<std::string, std::string, std::less<>> unfinished_;  // by prefix

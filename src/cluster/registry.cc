@@ -1,6 +1,7 @@
 #include "cluster/registry.h"
 
 #include "base/text.h"
+#include "cluster/state_file.h"
 #include "io/own_folders.h"
 
 #include <fmt/core.h>
@@ -15,25 +16,6 @@ namespace lockstep::cluster {
 namespace {
 
 constexpr std::size_t kMostName = 63;
-
-constexpr std::array<std::string_view, 1> kMigrations = {R"(
-CREATE TABLE clusters (
-  name TEXT PRIMARY KEY,
-  source TEXT NOT NULL,
-  created_ms INTEGER NOT NULL
-) STRICT;
-CREATE TABLE nodes (
-  cluster TEXT NOT NULL REFERENCES clusters (name) ON DELETE CASCADE,
-  number INTEGER NOT NULL,
-  host TEXT NOT NULL,
-  user TEXT,
-  port INTEGER,
-  key_path TEXT NOT NULL,
-  jump TEXT NOT NULL,
-  slots INTEGER,
-  PRIMARY KEY (cluster, number)
-) STRICT;
-)"};
 
 template <class Number>
 void bind_optional(Statement& statement, int parameter, const std::optional<Number>& value) {
@@ -59,8 +41,7 @@ Status check_cluster_name(const std::string& name) {
 }
 
 Result<Registry> Registry::open(const std::string& folder) {
-  LOCKSTEP_TRY(io::make_folders(folder));
-  LOCKSTEP_TRY_ASSIGN(Database database, Database::open(folder + "/state.db", kMigrations));
+  LOCKSTEP_TRY_ASSIGN(Database database, open_state(folder));
   return Registry(std::move(database), folder);
 }
 

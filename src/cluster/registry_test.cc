@@ -87,11 +87,11 @@ TEST_F(RegistryTest, ANewerFileIsNotTouched) {
     const auto database = Database::open(folder_ + "/state.db", {});
     EXPECT_FALSE(database);  // whoever knows no version finds it newer
   }
-  const std::string_view two[] = {"", "SELECT 1"};
-  ASSERT_TRUE(Database::open(folder_ + "/state.db", two));
+  const std::string_view three[] = {"", "", "SELECT 1"};
+  ASSERT_TRUE(Database::open(folder_ + "/state.db", three));
   const auto opened = Registry::open(folder_);
   ASSERT_FALSE(opened);
-  EXPECT_NE(opened.error().message.find("newer lockstep (its schema is 2, this one knows 1)"),
+  EXPECT_NE(opened.error().message.find("newer lockstep (its schema is 3, this one knows 2)"),
             std::string::npos)
       << opened.error().message;
 }

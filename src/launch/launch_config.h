@@ -26,7 +26,7 @@ struct BackendRow;
 enum class NumaBinding { none, node, socket, exclusive, core_complex };
 enum class Isolation { automatic, pidns, cgroup, guardian, none };
 enum class ExitCodeMode { torchrun, worker };  // --exit-code
-enum class ReportTails { first, all };         // --report-tails
+enum class ReportTails { first, all, none };   // --report-tails
 enum class EventHandler { null, console };
 enum class LocalRankArgument {
   none,

@@ -90,8 +90,9 @@ Result<ExitCodeMode> exit_code(const std::string& text) {
 Result<ReportTails> report_tails(const std::string& text) {
   if (text == "first") return ReportTails::first;
   if (text == "all") return ReportTails::all;
+  if (text == "none") return ReportTails::none;
   return fail(Errc::invalid_input,
-              fmt::format("--report-tails is one of first, all, got {}", printable(text)));
+              fmt::format("--report-tails is one of first, all, none, got {}", printable(text)));
 }
 
 }  // namespace

@@ -1,0 +1,145 @@
+// lockstep logs, wait and cancel: what becomes of a job that runs on hosts.
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/job_options.h"
+#include "cli/subcommand.h"
+#include "cluster/command_run.h"
+#include "cluster/job_book.h"
+#include "cluster/job_follow.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cluster::JobBook;
+using cluster::KnownJob;
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 255;
+
+int refuse(std::string_view program, const Error& error) {
+  print_error(program, error);
+  const bool users = error.code == Errc::invalid_input || error.code == Errc::not_found;
+  return users ? kBadInput : kFailed;
+}
+
+Result<JobBook> book() {
+  return JobBook::open(io::state_folder());
+}
+
+Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
+  if (parsed.names.empty())
+    return fail(Errc::invalid_input, "no job is named", "lockstep jobs lists those that there are");
+  if (parsed.names.size() > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' is one word too many", printable(parsed.names[1])));
+  return known.find(parsed.names.front());
+}
+
+void take_signals() {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+}
+
+// The code of this command where the job was followed to its end.
+Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& request) {
+  LOCKSTEP_TRY_ASSIGN(const cluster::JobOutcome outcome, cluster::follow_job(request));
+  if (outcome.left) return 128 + outcome.signal;
+  if (!request.to_end) return 0;
+  const cluster::JobEnding ending = cluster::ending_of(outcome.nodes);
+  LOCKSTEP_TRY(known.note(request.job.id, ending.stage, ending.code, ending.ended_ms));
+  if (ending.stage != job::Stage::lost) return ending.code;
+  log::warning("job {}: no host knows how it ended", request.job.id);
+  return kFailed;
+}
+
+Result<int> print_logs(const Call& call) {
+  LogsOptions options;
+  fill(logs_table(), call.parsed, options);
+  if (options.lines && *options.lines < 0)
+    return fail(Errc::invalid_input, "-n is a number of lines");
+  LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
+  return follow_to_end(known, {.job = std::move(job),
+                               .to_end = options.follow,
+                               .lines = options.lines,
+                               .rank = options.rank});
+}
+
+Result<int> wait_for_job(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
+  return follow_to_end(known, {.job = std::move(job), .print = false});
+}
+
+Result<int> cancel_job(const Call& call) {
+  CancelOptions options;
+  fill(cancel_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const auto endings,
+                      cluster::run_command({.hosts = job.nodes,
+                                            .argv = {"host-job", "cancel", job.id},
+                                            .own_binary = true,
+                                            .input = cluster::CommandRequest::Input::none,
+                                            .output = cluster::CommandRequest::Output::keep}));
+  std::vector<std::optional<job::JobRecord>> nodes;
+  bool all_told = true;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    nodes.emplace_back();
+    const nlohmann::json answer = codec::parse_json(endings[i].out);
+    if (answer.is_array() && answer.size() == 1)
+      if (auto record = job::record_from_json(answer[0])) nodes.back() = std::move(*record);
+    if (nodes.back()) continue;
+    all_told = false;
+    log::warning("{}", endings[i].error.empty() ? job.nodes[i].name + ": it knows no such job"
+                                                : endings[i].error);
+  }
+  const cluster::JobEnding ending = cluster::ending_of(nodes);
+  if (all_told || ending.stage == job::Stage::ended)
+    LOCKSTEP_TRY(known.note(job.id, ending.stage, ending.code, ending.ended_ms));
+  if (options.json) {
+    const nlohmann::ordered_json answer{{"id", job.id},
+                                        {"state", job::stage_name(ending.stage)},
+                                        {"code", ending.code},
+                                        {"canceled", ending.canceled}};
+    std::puts(codec::print_json(answer).c_str());
+  } else {
+    std::printf("%s: %s\n", job.id.c_str(),
+                ending.canceled ? "canceled" : std::string(job::stage_name(ending.stage)).c_str());
+  }
+  return all_told ? 0 : kFailed;
+}
+
+template <Result<int> (*act)(const Call&), const Table& (*table)()>
+int carry_out(const Call& call) {
+  take_signals();
+  const auto code = act(call);
+  return code ? *code : refuse(table().program, code.error());
+}
+
+}  // namespace
+
+extern constinit const Subcommand kLogs{.name = "logs",
+                                        .summary = "what a job on hosts has said",
+                                        .table = logs_table,
+                                        .run = carry_out<print_logs, logs_table>};
+extern constinit const Subcommand kWait{.name = "wait",
+                                        .summary = "wait until a job on hosts has ended",
+                                        .table = wait_table,
+                                        .run = carry_out<wait_for_job, wait_table>};
+extern constinit const Subcommand kCancel{.name = "cancel",
+                                          .summary = "end a job on hosts",
+                                          .table = cancel_table,
+                                          .run = carry_out<cancel_job, cancel_table>};
+
+}  // namespace lockstep::cli

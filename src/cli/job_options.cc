@@ -1,0 +1,113 @@
+#include "cli/job_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+Option help() {
+  return {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true};
+}
+Option version() {
+  return {.name = "version", .help = "the version", .ends_parsing = true};
+}
+
+Table make_jobs_table() {
+  return {.program = "lockstep jobs",
+          .summary =
+              "Lists the jobs that this user started on other machines with lockstep run\n"
+              "--on, and the runs of this machine that are under way. The hosts of jobs that\n"
+              "have not ended are asked how they stand.",
+          .epilog = "",
+          .operands = Operands::none,
+          .groups = {
+              {"Options",
+               {
+                   {.name = "json", .field = into<&JobsOptions::json>, .help = "for programs"},
+                   {.name = "offline", .field = into<&JobsOptions::offline>, .help = "ask no host"},
+                   {.name = "most",
+                    .field = into<&JobsOptions::most>,
+                    .metavar = "N",
+                    .help = "so many, the newest first",
+                    .shown_default = "20",
+                    .letter = 'n'},
+                   help(),
+                   version(),
+               }}}};
+}
+
+Table make_logs_table() {
+  return {
+      .program = "lockstep logs",
+      .summary =
+          "Prints what a job has said, from its beginning; lines of several hosts have the\n"
+          "host's name before them. The job goes on whatever becomes of this command.\n\n"
+          "  lockstep logs -f 3f0a9c1e\n"
+          "  lockstep logs -n 100 --rank 3 train.py",
+      .epilog = "JOB is an id, the beginning of one, or a name (the newest job of that name).\n",
+      .operands = Operands::names,
+      .groups = {{"Options",
+                  {
+                      {.name = "follow",
+                       .field = into<&LogsOptions::follow>,
+                       .help = "go on until the job ends; the exit code is the job's",
+                       .letter = 'f'},
+                      {.name = "lines",
+                       .field = into<&LogsOptions::lines>,
+                       .metavar = "N",
+                       .help = "only the last N lines of each host's output and errors",
+                       .letter = 'n'},
+                      {.name = "rank",
+                       .field = into<&LogsOptions::rank>,
+                       .metavar = "R",
+                       .help = "only lines of this rank"},
+                      help(),
+                      version(),
+                  }}},
+      .shown_names = "JOB"};
+}
+
+Table make_wait_table() {
+  return {.program = "lockstep wait",
+          .summary = "Waits until a job has ended. The exit code is the job's.",
+          .epilog = "JOB is an id, the beginning of one, or a name.\n",
+          .operands = Operands::names,
+          .groups = {{"Options", {help(), version()}}},
+          .shown_names = "JOB"};
+}
+
+Table make_cancel_table() {
+  return {
+      .program = "lockstep cancel",
+      .summary =
+          "Ends a job on all of its hosts, as SIGTERM ends lockstep run, and waits until\n"
+          "nothing of it is left. A second one while it ends waits for workers no longer.",
+      .epilog = "JOB is an id, the beginning of one, or a name.\n",
+      .operands = Operands::names,
+      .groups = {{"Options",
+                  {
+                      {.name = "json", .field = into<&CancelOptions::json>, .help = "for programs"},
+                      help(),
+                      version(),
+                  }}},
+      .shown_names = "JOB"};
+}
+
+}  // namespace
+
+const Table& jobs_table() {
+  static const Table table = make_jobs_table();
+  return table;
+}
+const Table& logs_table() {
+  static const Table table = make_logs_table();
+  return table;
+}
+const Table& wait_table() {
+  static const Table table = make_wait_table();
+  return table;
+}
+const Table& cancel_table() {
+  static const Table table = make_cancel_table();
+  return table;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,32 @@
+// The option tables of lockstep jobs, logs, wait and cancel.
+#pragma once
+
+#include "cli/options.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace lockstep::cli {
+
+struct JobsOptions {
+  bool json = false;
+  bool offline = false;  // as they were when they were last asked
+  std::int64_t most = 20;
+};
+
+struct LogsOptions {
+  bool follow = false;
+  std::optional<std::int64_t> lines;
+  std::optional<std::int64_t> rank;
+};
+
+struct CancelOptions {
+  bool json = false;
+};
+
+const Table& jobs_table();
+const Table& logs_table();
+const Table& wait_table();
+const Table& cancel_table();
+
+}  // namespace lockstep::cli

@@ -1,0 +1,147 @@
+// lockstep jobs: what runs, and what has run.
+#include "cli/job_options.h"
+#include "cli/local_runs.h"
+#include "cli/subcommand.h"
+#include "cluster/command_run.h"
+#include "cluster/job_book.h"
+#include "cluster/job_follow.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+namespace lockstep::cli {
+namespace {
+
+using cluster::KnownJob;
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 1;
+
+bool may_change(const KnownJob& job) {
+  return job.stage != job::Stage::ended && job.stage != job::Stage::lost;
+}
+
+std::string date(std::int64_t ms) {
+  const auto seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+// Those that have ended meanwhile are noted down.
+Status ask_hosts(const cluster::JobBook& book, std::vector<KnownJob>& jobs) {
+  for (KnownJob& job : jobs) {
+    if (!may_change(job)) continue;
+    LOCKSTEP_TRY_ASSIGN(const auto nodes, cluster::ask_status(job));
+    const bool all_told =
+        std::all_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.has_value(); });
+    const cluster::JobEnding ending = cluster::ending_of(nodes);
+    // What no host tells may be known again later.
+    if (ending.stage == job::Stage::lost && !all_told) continue;
+    job.stage = ending.stage;
+    job.code = ending.code;
+    job.ended_ms = ending.ended_ms;
+    LOCKSTEP_TRY(book.note(job.id, job.stage, job.code, job.ended_ms));
+  }
+  return {};
+}
+
+nlohmann::ordered_json json_of(const KnownJob& job) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  for (const cluster::HostPlace& node : job.nodes)
+    nodes.push_back(node.name);
+  nlohmann::ordered_json json{{"id", job.id},
+                              {"name", job.name},
+                              {"on", job.place},
+                              {"nodes", std::move(nodes)},
+                              {"command", job.command},
+                              {"created_ms", job.created_ms},
+                              {"state", job::stage_name(job.stage)}};
+  if (job.stage == job::Stage::ended) {
+    json["code"] = job.code;
+    json["ended_ms"] = job.ended_ms;
+  }
+  return json;
+}
+
+void print_json(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>& runs) {
+  nlohmann::ordered_json all{{"jobs", nlohmann::ordered_json::array()},
+                             {"runs", nlohmann::ordered_json::array()}};
+  for (const KnownJob& job : jobs)
+    all["jobs"].push_back(json_of(job));
+  for (const LocalRun& run : runs)
+    all["runs"].push_back({{"pid", run.pid},
+                           {"command", run.command},
+                           {"folder", run.folder},
+                           {"started_ms", run.started_ms}});
+  std::puts(codec::print_json(all).c_str());
+}
+
+void print_row(const std::string& id, const std::string& name, const std::string& on,
+               std::string_view state, std::int64_t created_ms, const std::string& command) {
+  std::fputs(fmt::format("{:<10} {:<16} {:<18} {:<12} {:<19}  {}\n", id, name, on, state,
+                         date(created_ms), command)
+                 .c_str(),
+             stdout);
+}
+
+std::string state_text(const KnownJob& job) {
+  if (job.stage == job::Stage::ended && job.code != 0) return fmt::format("exit {}", job.code);
+  return std::string(job::stage_name(job.stage));
+}
+
+void print_table(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>& runs) {
+  std::fputs(fmt::format("{:<10} {:<16} {:<18} {:<12} {:<19}  {}\n", "JOB", "NAME", "ON", "STATE",
+                         "STARTED", "COMMAND")
+                 .c_str(),
+             stdout);
+  for (const LocalRun& run : runs)
+    print_row(fmt::format("pid {}", run.pid), "-", "this machine", "running", run.started_ms,
+              run.command);
+  for (const KnownJob& job : jobs) {
+    std::string on = job.place;
+    if (job.nodes.size() > 1) on += fmt::format(" ({})", job.nodes.size());
+    print_row(job.id, job.name, on, state_text(job), job.created_ms, job.command);
+  }
+}
+
+Status list_jobs(const JobsOptions& options) {
+  if (options.most < 1) return fail(Errc::invalid_input, "--most is a number from 1");
+  LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
+  if (!options.offline) LOCKSTEP_TRY(ask_hosts(book, jobs));
+  const auto runs = local_runs();
+  options.json ? print_json(jobs, runs) : print_table(jobs, runs);
+  return {};
+}
+
+int jobs_command(const Call& call) {
+  JobsOptions options;
+  fill(jobs_table(), call.parsed, options);
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const Status done = list_jobs(options);
+  if (done) return 0;
+  print_error(jobs_table().program, done.error());
+  return done.error().code == Errc::invalid_input ? kBadInput : kFailed;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kJobs{.name = "jobs",
+                                        .summary = "what runs here and on hosts, and what has run",
+                                        .table = jobs_table,
+                                        .run = jobs_command};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,63 @@
+#include "cli/local_runs.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostFile = 4UL << 20;
+constexpr std::string_view kGuardian = "lockstep-guard";
+
+std::vector<std::string> entries_of(const std::string& path) {
+  const auto text = io::read_file(path, kMostFile);
+  if (!text || text->empty()) return {};
+  std::vector<std::string> entries = split(*text, '\0');
+  entries.pop_back();
+  return entries;
+}
+
+// The commands that a user started: neither what serves a link nor a supervised job.
+bool is_plain_run(const std::vector<std::string>& argv, const std::string& proc) {
+  if (argv.size() < 2 || argv[1] == "link" || argv[1] == "host-job") return false;
+  for (const std::string& entry : entries_of(proc + "/environ"))
+    if (entry.starts_with("LOCKSTEP_JOB_ID=")) return false;
+  return true;
+}
+
+std::optional<LocalRun> run_of(const std::string& proc, pid_t pid) {
+  struct stat facts {};
+  if (stat(proc.c_str(), &facts) != 0 || facts.st_uid != geteuid()) return std::nullopt;
+  const auto name = io::read_file(proc + "/comm", 64);
+  if (!name || strip(*name) != kGuardian) return std::nullopt;
+  const std::vector<std::string> argv = entries_of(proc + "/cmdline");
+  if (!is_plain_run(argv, proc)) return std::nullopt;
+  LocalRun run;
+  run.pid = pid;
+  run.started_ms = static_cast<std::int64_t>(facts.st_mtim.tv_sec) * 1000;
+  run.command = printable(shell_join(std::vector<std::string>(argv.begin() + 1, argv.end())), 500);
+  std::error_code error;
+  run.folder = std::filesystem::read_symlink(proc + "/cwd", error);
+  return run;
+}
+
+}  // namespace
+
+std::vector<LocalRun> local_runs() {
+  std::vector<LocalRun> runs;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const auto pid = parse_int(entry.path().filename().native());
+    if (!pid || *pid <= 0) continue;
+    if (auto run = run_of(entry.path(), static_cast<pid_t>(*pid))) runs.push_back(std::move(*run));
+  }
+  return runs;
+}
+
+}  // namespace lockstep::cli

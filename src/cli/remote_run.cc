@@ -1,0 +1,240 @@
+#include "cli/remote_run.h"
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/run_options.h"
+#include "cluster/job_book.h"
+#include "cluster/job_follow.h"
+#include "cluster/job_start.h"
+#include "cluster/place.h"
+#include "cluster/project.h"
+#include "host/identity.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kProgram = "lockstep run --on";
+constexpr int kBadInput = 2;
+constexpr int kFailed = 255;  // as ssh has it: nothing runs
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return parsed.has(name); });
+}
+
+Result<std::vector<cluster::HostPlace>> places_of(const RemoteOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
+                      cluster::Registry::open(io::state_folder()));
+  return cluster::find_places(registry, *options.on, options.nodes,
+                              {options.user, options.key_path, options.jump});
+}
+
+// Where the job runs there, and what is brought.
+struct Ground {
+  std::optional<cluster::Project> project;  // nullopt: nothing is brought
+  std::string folder;                       // there
+};
+
+Result<Ground> ground_of(const RemoteOptions& options, bool here) {
+  std::error_code error;
+  const std::string own = std::filesystem::current_path(error);
+  if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
+  Ground ground;
+  if (here && !options.sync) {
+    ground.folder = options.folder.value_or(own);
+    return ground;
+  }
+  const bool brings = options.sync != "none";
+  auto project = cluster::find_project(own, brings ? options.sync : std::nullopt);
+  if (!project && (brings || !options.folder)) return Failure(project.error());
+  if (project)
+    ground.folder = project->name + (project->folder.empty() ? "" : "/" + project->folder);
+  if (options.folder) ground.folder = *options.folder;
+  if (brings) ground.project = std::move(*project);
+  return ground;
+}
+
+// A script that lies in the project is named as it lies there.
+std::string script_there(const std::string& script, const Ground& ground) {
+  if (!script.starts_with('/') || !ground.project) return script;
+  std::error_code error;
+  const auto relative = std::filesystem::relative(
+      script, std::filesystem::path(ground.project->root) / ground.project->folder, error);
+  const auto in_root = std::filesystem::relative(script, ground.project->root, error);
+  return error || in_root.native().starts_with("..") ? script : relative.string();
+}
+
+std::string name_of(const RemoteOptions& options, const Parsed& parsed) {
+  if (options.name) return *options.name;
+  return std::filesystem::path(parsed.script.value_or("")).filename();
+}
+
+bool meets_elsewhere(const Parsed& parsed) {
+  return gave_any(parsed, {"rdzv-endpoint", "master-addr", "master-port", "standalone"});
+}
+
+// What each node's `lockstep run` is told beside what the user wrote.
+std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& request,
+                                                     const Parsed& parsed) {
+  const std::size_t count = request.hosts.size();
+  std::vector<std::vector<std::string>> words(count);
+  const bool plain =
+      count == 1 && (!parsed.has("nproc-per-node") || parsed.text("nproc-per-node") == "1");
+  const bool own_logs =
+      gave_any(parsed, {"tee", "redirects", "log-prefix", "log-line-prefix-template"});
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<std::string>& own = words[i];
+    if (!plain && !own_logs) {
+      own.emplace_back("--tee=3");
+      own.push_back(std::string("--log-line-prefix-template=") + cluster::kRankTemplate);
+    }
+    if (request.hosts[i].slots && !parsed.has("nproc-per-node"))
+      own.push_back(fmt::format("--nproc-per-node={}", *request.hosts[i].slots));
+    if (count == 1) continue;
+    if (!parsed.has("nnodes")) own.push_back(fmt::format("--nnodes={}", count));
+    if (!parsed.has("rdzv-id")) own.push_back("--rdzv-id=" + request.spec.id);
+    if (request.needs_endpoint) own.push_back(fmt::format("--node-rank={}", i));
+    // All nodes know the same failure: it is told once.
+    if (i > 0 && !parsed.has("report-tails")) own.emplace_back("--report-tails=none");
+  }
+  return words;
+}
+
+Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& options,
+                                       std::vector<cluster::HostPlace> places,
+                                       const Ground& ground) {
+  Parsed parsed = call.parsed;
+  parsed.script = script_there(parsed.script.value_or(""), ground);
+  cluster::JobRequest request;
+  request.hosts = std::move(places);
+  job::JobSpec& spec = request.spec;
+  spec.id = job::new_job_id();
+  spec.name = name_of(options, parsed);
+  spec.run = run_words(run_table(), parsed, {"report", "explain", "print-completion"});
+  spec.folder = ground.folder;
+  spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
+  spec.created_ms = now_ms();
+  spec.queue = options.queue;
+  request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
+  if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
+    spec.env.push_back("LOCKSTEP_RDZV_TOKEN=" + random_uuid4() + random_uuid4());
+  request.words = words_of_nodes(request, parsed);
+  return request;
+}
+
+cluster::KnownJob known_job(const cluster::JobRequest& request, const RemoteOptions& options,
+                            const Parsed& parsed) {
+  std::vector<std::string> command = {parsed.script.value_or("")};
+  command.insert(command.end(), parsed.script_args.begin(), parsed.script_args.end());
+  return {.id = request.spec.id,
+          .name = request.spec.name,
+          .place = *options.on,
+          .command = printable(shell_join(command), 500),
+          .nodes = request.hosts,
+          .created_ms = request.spec.created_ms,
+          .stage = job::Stage::prepared};
+}
+
+int refuse(const Error& error) {
+  print_error(kProgram, error);
+  if (error.code == Errc::canceled && error.sys > 0) return 128 + error.sys;
+  return error.code == Errc::invalid_input ? kBadInput : kFailed;
+}
+
+// Written before the job begins: a client that is killed meanwhile leaves nothing that is unknown.
+Status start(const cluster::JobBook& book, const cluster::JobRequest& request,
+             const cluster::KnownJob& job) {
+  LOCKSTEP_TRY(book.add(job));
+  const auto started = cluster::start_job(request);
+  if (!started) {
+    LOCKSTEP_TRY(book.remove(job.id));
+    return Failure(started.error());
+  }
+  const bool waits = !started->ahead.empty();
+  if (waits) log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
+  return book.note(job.id, waits ? job::Stage::queued : job::Stage::running, 0, 0);
+}
+
+int follow(const cluster::JobBook& book, const cluster::KnownJob& job) {
+  const auto outcome =
+      cluster::follow_job({.job = job, .on_stop = cluster::FollowRequest::OnStop::cancel});
+  if (!outcome) return refuse(outcome.error());
+  if (outcome->left) {
+    log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", job.id,
+                 job.id, job.id);
+    return 128 + outcome->signal;
+  }
+  const cluster::JobEnding ending = cluster::ending_of(outcome->nodes);
+  for (std::size_t i = 0; i < outcome->nodes.size(); ++i)
+    if (outcome->nodes[i] && outcome->nodes[i]->state.stage == job::Stage::lost)
+      log::warning("{}: the job's supervisor was killed there", job.nodes[i].name);
+  if (const Status noted = book.note(job.id, ending.stage, ending.code, ending.ended_ms); !noted)
+    log::warning("{}", noted.error().message);
+  return ending.stage == job::Stage::lost ? kFailed : ending.code;
+}
+
+Result<int> run_there(const Call& call, const RemoteOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(auto places, places_of(options));
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.front().here));
+  LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request,
+                      request_of(call, options, std::move(places), ground));
+  const cluster::KnownJob job = known_job(request, options, call.parsed);
+  LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY(start(book, request, job));
+  if (options.detach) {
+    std::puts(job.id.c_str());
+    return 0;
+  }
+  log::info("job {} runs on {} hosts", job.id, job.nodes.size());
+  return follow(book, job);
+}
+
+}  // namespace
+
+int run_on_hosts(const Call& call, const RemoteOptions& options) {
+  const auto code = run_there(call, options);
+  return code ? *code : refuse(code.error());
+}
+
+std::string needs_on(const RemoteOptions& options) {
+  const std::pair<const char*, bool> given[] = {
+      {"--nodes", options.nodes.has_value()},
+      {"--sync", options.sync.has_value()},
+      {"--install", !options.install.empty()},
+      {"--cwd", options.folder.has_value()},
+      {"--env", !options.env.empty()},
+      {"--env-file", options.env_file.has_value()},
+      {"--secret", !options.secrets.empty()},
+      {"--detach", options.detach},
+      {"--queue", options.queue},
+      {"--name", options.name.has_value()},
+      {"--user", options.user.has_value()},
+      {"--key-path", options.key_path.has_value()},
+      {"--jump", options.jump.has_value()},
+  };
+  for (const auto& [name, is_given] : given)
+    if (is_given) return name;
+  return {};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,104 @@
+#include "cluster/job_book.h"
+
+#include "base/text.h"
+#include "cluster/place_json.h"
+#include "cluster/state_file.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr std::string_view kColumns =
+    "SELECT id, name, place, command, nodes, created_ms, stage, code, ended_ms FROM jobs ";
+
+Result<KnownJob> job_of(const Statement& row) {
+  KnownJob job{
+      .id = row.text(0), .name = row.text(1), .place = row.text(2), .command = row.text(3)};
+  LOCKSTEP_TRY_ASSIGN(job.nodes, parse_places(row.text(4)));
+  job.created_ms = row.number(5);
+  job.stage = job::stage_of(row.text(6)).value_or(job::Stage::lost);
+  job.code = static_cast<int>(row.number(7));
+  job.ended_ms = row.number(8);
+  return job;
+}
+
+}  // namespace
+
+Result<JobBook> JobBook::open(const std::string& folder) {
+  LOCKSTEP_TRY_ASSIGN(Database database, open_state(folder));
+  return JobBook(std::move(database));
+}
+
+Status JobBook::add(const KnownJob& job) const {
+  LOCKSTEP_TRY_ASSIGN(Statement add,
+                      database_.prepare("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  add.bind(1, job.id);
+  add.bind(2, job.name);
+  add.bind(3, job.place);
+  add.bind(4, job.command);
+  add.bind(5, places_text(job.nodes));
+  add.bind(6, job.created_ms);
+  add.bind(7, job::stage_name(job.stage));
+  add.bind(8, job.code);
+  add.bind(9, job.ended_ms);
+  return add.run();
+}
+
+Result<std::vector<KnownJob>> JobBook::select(std::string_view where, const std::string& word,
+                                              std::size_t most) const {
+  LOCKSTEP_TRY_ASSIGN(Statement rows,
+                      database_.prepare(fmt::format("{}{} ORDER BY created_ms DESC, id LIMIT {}",
+                                                    kColumns, where, most)));
+  if (!where.empty()) rows.bind(1, word);
+  std::vector<KnownJob> jobs;
+  while (true) {
+    LOCKSTEP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return jobs;
+    LOCKSTEP_TRY_ASSIGN(KnownJob job, job_of(rows));
+    jobs.push_back(std::move(job));
+  }
+}
+
+Result<KnownJob> JobBook::find(const std::string& word) const {
+  LOCKSTEP_TRY_ASSIGN(auto jobs, select("WHERE id = ?", word, 1));
+  if (jobs.empty()) {
+    LOCKSTEP_TRY_ASSIGN(jobs, select("WHERE name = ?", word, 1));
+  }
+  if (jobs.empty() && !word.empty()) {
+    LOCKSTEP_TRY_ASSIGN(jobs, select("WHERE substr(id, 1, length(?1)) = ?1", word, 2));
+  }
+  if (jobs.size() > 1)
+    return fail(Errc::invalid_input, fmt::format("several jobs begin with {}: {} and {}",
+                                                 printable(word), jobs[0].id, jobs[1].id));
+  if (jobs.empty())
+    return fail(Errc::not_found, fmt::format("there is no job '{}'", printable(word)),
+                "lockstep jobs lists those that there are");
+  return std::move(jobs.front());
+}
+
+Result<std::vector<KnownJob>> JobBook::list(std::size_t most) const {
+  return select("", {}, most);
+}
+
+Status JobBook::remove(const std::string& id) const {
+  LOCKSTEP_TRY_ASSIGN(Statement remove, database_.prepare("DELETE FROM jobs WHERE id = ?"));
+  remove.bind(1, id);
+  return remove.run();
+}
+
+Status JobBook::note(const std::string& id, job::Stage stage, int code,
+                     std::int64_t ended_ms) const {
+  LOCKSTEP_TRY_ASSIGN(
+      Statement note,
+      database_.prepare("UPDATE jobs SET stage = ?, code = ?, ended_ms = ? WHERE id = ?"));
+  note.bind(1, job::stage_name(stage));
+  note.bind(2, code);
+  note.bind(3, ended_ms);
+  note.bind(4, id);
+  return note.run();
+}
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,48 @@
+// The jobs that this user's clients have started on hosts, in state.db: where they run, and how
+// they stood when they were last asked.
+#pragma once
+
+#include "base/error.h"
+#include "cluster/database.h"
+#include "cluster/host_link.h"
+#include "job/job_spec.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cluster {
+
+struct KnownJob {
+  std::string id;
+  std::string name;
+  std::string place;    // as the user wrote it: "gpus"
+  std::string command;  // "train.py --lr 0.1", for people
+  std::vector<HostPlace> nodes = {};
+  std::int64_t created_ms = 0;
+  job::Stage stage = job::Stage::running;
+  int code = 0;
+  std::int64_t ended_ms = 0;
+};
+
+class JobBook {
+ public:
+  static Result<JobBook> open(const std::string& folder);
+
+  Status add(const KnownJob& job) const;
+  // By id, by the beginning of an id, or the newest of that name. not_found otherwise;
+  // invalid_input where several begin so.
+  Result<KnownJob> find(const std::string& word) const;
+  Result<std::vector<KnownJob>> list(std::size_t most) const;  // the newest first
+  Status remove(const std::string& id) const;
+  Status note(const std::string& id, job::Stage stage, int code, std::int64_t ended_ms) const;
+
+ private:
+  explicit JobBook(Database database) : database_(std::move(database)) {}
+  Result<std::vector<KnownJob>> select(std::string_view where, const std::string& word,
+                                       std::size_t most) const;
+  Database database_;
+};
+
+}  // namespace lockstep::cluster

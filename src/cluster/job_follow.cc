@@ -1,0 +1,308 @@
+#include "cluster/job_follow.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cluster/command_run.h"
+#include "cluster/host_output.h"
+#include "io/open_files.h"
+#include "io/own_stream.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using link::Stream;
+
+constexpr std::uint32_t kFollow = 1;  // the channel; those behind it cancel
+constexpr std::chrono::milliseconds kFirstPause{250};
+constexpr std::chrono::milliseconds kLongestPause{5000};
+// Once the other hosts have told the end, one that is away gets this long.
+constexpr std::chrono::seconds kLastPatience{10};
+constexpr std::size_t kFilesOfAHost = 12;
+constexpr int kStopsToLeave = 3;
+
+class JobFollow {
+ public:
+  JobFollow(const FollowRequest& request, io::OwnStream out, io::OwnStream err)
+      : request_(request),
+        out_(loop_, std::move(out), wanted()),
+        err_(loop_, std::move(err), wanted()),
+        patience_(loop_) {}
+
+  // from: of each host.
+  Result<JobOutcome> run(const std::vector<std::pair<std::int64_t, std::int64_t>>& from);
+
+ private:
+  struct Host {
+    explicit Host(io::Loop& loop) : retry(loop) {}
+    std::unique_ptr<HostLink> link;
+    std::string prefix;
+    std::int64_t out = 0;  // bytes that have come
+    std::int64_t err = 0;
+    bool over = false;
+    bool away = false;
+    std::chrono::milliseconds pause = kFirstPause;
+    io::Timer retry;
+  };
+
+  HostOutput::Wanted wanted() const;
+  Status watch_signals();
+  void on_signal(int number);
+  void open(std::size_t node);
+  void on_frame(std::size_t node, const link::Frame& frame);
+  void on_data(std::size_t node, const link::Data& data);
+  void on_failed(std::size_t node, const std::string& why);
+  void on_over(std::size_t node);
+  void cancel_on(std::size_t node);
+  void leave(int signal);
+  void finish();
+
+  const FollowRequest& request_;
+  io::Loop loop_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  HostOutput out_;
+  HostOutput err_;
+  io::Fd signals_;
+  std::unique_ptr<io::Watch> signal_watch_;
+  int stops_ = 0;
+  bool finishing_ = false;
+  JobOutcome outcome_;
+  io::Timer patience_;
+};
+
+Result<JobOutcome> JobFollow::run(const std::vector<std::pair<std::int64_t, std::int64_t>>& from) {
+  LOCKSTEP_TRY(watch_signals());
+  for (std::size_t i = 0; i < request_.job.nodes.size(); ++i) {
+    hosts_.push_back(std::make_unique<Host>(loop_));
+    hosts_[i]->out = from[i].first;
+    hosts_[i]->err = from[i].second;
+    if (request_.job.nodes.size() > 1) hosts_[i]->prefix = request_.job.nodes[i].name + ": ";
+  }
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    open(i);
+  loop_.run();
+  return std::move(outcome_);
+}
+
+HostOutput::Wanted JobFollow::wanted() const {
+  if (!request_.rank) return {};
+  return [prefix = rank_prefix(*request_.rank)](std::string_view line) {
+    return line.starts_with(prefix);
+  };
+}
+
+Status JobFollow::watch_signals() {
+  const sigset_t set = proc::handled_signals();
+  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return fail_sys("watch signals", errno);
+  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
+  signal_watch_->start(io::kReadable, [this](int) {
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) == sizeof info)
+      on_signal(static_cast<int>(info.ssi_signo));
+  });
+  return {};
+}
+
+void JobFollow::on_signal(int number) {
+  const bool asks = number == SIGINT || number == SIGTERM || number == SIGQUIT;
+  if (number == SIGHUP) return leave(number);
+  if (!asks) return;
+  if (request_.on_stop == FollowRequest::OnStop::leave || ++stops_ >= kStopsToLeave)
+    return leave(number);
+  log::warning("{} came: the job is being stopped on {} {}{}", proc::signal_name(number),
+               hosts_.size(), hosts_.size() == 1 ? "host" : "hosts",
+               stops_ > 1 ? "; once more leaves it to itself" : "");
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i]->over) cancel_on(i);
+}
+
+void JobFollow::cancel_on(std::size_t node) {
+  if (hosts_[node]->link)
+    hosts_[node]->link->send(link::Start{.channel = kFollow + static_cast<std::uint32_t>(stops_),
+                                         .argv = {"host-job", "cancel", request_.job.id},
+                                         .own = true});
+}
+
+void JobFollow::open(std::size_t node) {
+  Host& host = *hosts_[node];
+  host.link = std::make_unique<HostLink>(
+      loop_, HostLink::Settings{.place = request_.job.nodes[node]},
+      HostLink::Events{[this, node](const link::Frame& frame) { on_frame(node, frame); },
+                       [this, node](const std::string& why) { on_failed(node, why); }});
+  host.link->send(
+      link::Start{.channel = kFollow,
+                  .argv = {"host-job", request_.to_end ? "follow" : "print", request_.job.id,
+                           std::to_string(host.out), std::to_string(host.err)},
+                  .own = true});
+  if (stops_ > 0) cancel_on(node);
+}
+
+void JobFollow::on_frame(std::size_t node, const link::Frame& frame) {
+  Host& host = *hosts_[node];
+  if (host.over) return;
+  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
+  if (std::holds_alternative<link::Started>(frame) && std::exchange(host.away, false)) {
+    host.pause = kFirstPause;
+    log::warning("{} is back", request_.job.nodes[node].name);
+  }
+  if (const auto* refused = std::get_if<link::Refused>(&frame))
+    return on_failed(node, request_.job.nodes[node].name + ": " + refused->why);
+  if (const auto* exit = std::get_if<link::Exit>(&frame); exit && exit->channel == kFollow)
+    on_over(node);
+}
+
+void JobFollow::on_data(std::size_t node, const link::Data& data) {
+  Host& host = *hosts_[node];
+  const auto size = static_cast<std::uint32_t>(data.bytes.size());
+  if (data.channel != kFollow) {
+    host.link->send(link::Credit{data.channel, data.stream, size});
+    return;
+  }
+  const bool out = data.stream == Stream::out;
+  (out ? host.out : host.err) += size;
+  // The link may be another one by the time it is printed.
+  const auto printed = [this, node, link = host.link.get(),
+                        stream = data.stream](std::size_t bytes) {
+    if (hosts_[node]->link.get() == link && link != nullptr && bytes > 0)
+      link->send(link::Credit{kFollow, stream, static_cast<std::uint32_t>(bytes)});
+  };
+  (out ? out_ : err_).put(host.prefix, data.bytes, printed);
+}
+
+void JobFollow::on_failed(std::size_t node, const std::string& why) {
+  Host& host = *hosts_[node];
+  if (host.over || finishing_) return;
+  if (!std::exchange(host.away, true)) log::warning("{}; the job goes on there, trying again", why);
+  // Not inside a callback of the link itself.
+  host.retry.start(host.pause, [this, node] {
+    hosts_[node]->link.reset();
+    open(node);
+  });
+  host.pause = std::min(2 * host.pause, kLongestPause);
+}
+
+void JobFollow::on_over(std::size_t node) {
+  Host& host = *hosts_[node];
+  host.over = true;
+  out_.end(host.prefix);
+  err_.end(host.prefix);
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const auto& each) { return each->over; }))
+    return finish();
+  const bool rest_is_away = std::all_of(hosts_.begin(), hosts_.end(),
+                                        [](const auto& each) { return each->over || each->away; });
+  if (rest_is_away) patience_.start(kLastPatience, [this] { finish(); });
+}
+
+void JobFollow::leave(int signal) {
+  outcome_.left = true;
+  outcome_.signal = signal;
+  finish();
+}
+
+void JobFollow::finish() {
+  if (std::exchange(finishing_, true)) return;
+  out_.when_idle([this] { err_.when_idle([this] { loop_.stop(); }); });
+}
+
+std::int64_t place_in(const nlohmann::json& answer, const char* name) {
+  if (!answer.is_object()) return 0;
+  const auto at = answer.find(name);
+  return at != answer.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+// Where to begin on each host.
+Result<std::vector<std::pair<std::int64_t, std::int64_t>>> places_of(const FollowRequest& request) {
+  constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
+  const std::size_t count = request.job.nodes.size();
+  std::vector<std::pair<std::int64_t, std::int64_t>> places(count);
+  if (!request.print) return decltype(places)(count, {kBehindAll, kBehindAll});
+  if (!request.lines) return places;
+  LOCKSTEP_TRY_ASSIGN(
+      const auto endings,
+      run_command({.hosts = request.job.nodes,
+                   .argv = {"host-job", "places", request.job.id, std::to_string(*request.lines)},
+                   .own_binary = true,
+                   .input = CommandRequest::Input::none,
+                   .output = CommandRequest::Output::keep}));
+  for (std::size_t i = 0; i < count; ++i) {
+    const nlohmann::json answer = codec::parse_json(endings[i].out);
+    places[i] = {place_in(answer, "out"), place_in(answer, "err")};
+  }
+  return places;
+}
+
+}  // namespace
+
+std::string rank_prefix(std::int64_t rank) {
+  std::string text = kRankTemplate;
+  replace_all(text, "${rank}", std::to_string(rank));
+  return text;
+}
+
+Result<JobOutcome> follow_job(const FollowRequest& request) {
+  LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.job.nodes.size() + 1)));
+  io::raise_open_files_limit();
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(request));
+  LOCKSTEP_TRY_ASSIGN(io::OwnStream out,
+                      io::OwnStream::open(STDOUT_FILENO, io::OwnStream::Way::write));
+  LOCKSTEP_TRY_ASSIGN(io::OwnStream err,
+                      io::OwnStream::open(STDERR_FILENO, io::OwnStream::Way::write));
+  JobOutcome outcome;
+  {
+    JobFollow follow(request, std::move(out), std::move(err));
+    LOCKSTEP_TRY_ASSIGN(outcome, follow.run(places));
+  }
+  if (!outcome.left) {
+    LOCKSTEP_TRY_ASSIGN(outcome.nodes, ask_status(request.job));
+  }
+  return outcome;
+}
+
+Result<std::vector<std::optional<job::JobRecord>>> ask_status(const KnownJob& job) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command({.hosts = job.nodes,
+                                                       .argv = {"host-job", "status", job.id},
+                                                       .own_binary = true,
+                                                       .input = CommandRequest::Input::none,
+                                                       .output = CommandRequest::Output::keep}));
+  std::vector<std::optional<job::JobRecord>> nodes;
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    if (!endings[i].error.empty()) log::warning("{}", endings[i].error);
+    const nlohmann::json answer = codec::parse_json(endings[i].out);
+    nodes.emplace_back();
+    if (!answer.is_array() || answer.size() != 1) continue;
+    auto record = job::record_from_json(answer[0]);
+    if (record) nodes.back() = std::move(*record);
+  }
+  return nodes;
+}
+
+JobEnding ending_of(const std::vector<std::optional<job::JobRecord>>& nodes) {
+  JobEnding ending;
+  for (const auto& node : nodes) {
+    if (!node) continue;
+    const job::JobState& state = node->state;
+    ending.canceled = ending.canceled || state.canceled;
+    ending.ended_ms = std::max(ending.ended_ms, state.ended_ms);
+    if (state.stage == job::Stage::lost) continue;
+    // A node that still runs is the stage of the whole.
+    if (ending.stage == job::Stage::lost || state.stage < ending.stage) ending.stage = state.stage;
+    if (ending.code == 0) ending.code = state.code;
+  }
+  return ending;
+}
+
+}  // namespace lockstep::cluster

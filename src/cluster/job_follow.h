@@ -1,0 +1,55 @@
+// Follows a job on all of its hosts from the client: prints what it says, comes back to a host
+// whose connection was cut at the very byte, and says how the job ended.
+#pragma once
+
+#include "base/error.h"
+#include "cluster/job_book.h"
+#include "job/job_spec.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::cluster {
+
+struct FollowRequest {
+  enum class OnStop {
+    cancel,  // Ctrl-C ends the job; SIGHUP leaves it
+    leave,   // it goes on
+  };
+  KnownJob job;
+  OnStop on_stop = OnStop::leave;
+  bool print = true;
+  bool to_end = true;                      // false: what there is now
+  std::optional<std::int64_t> lines = {};  // only the last so many of each output
+  std::optional<std::int64_t> rank = {};   // only lines of this rank
+};
+
+struct JobOutcome {
+  bool left = false;  // by a signal, before the end
+  int signal = 0;     // which one
+  // Of each node; nullopt: the host was not reached.
+  std::vector<std::optional<job::JobRecord>> nodes;
+};
+
+// Expects the handled signals blocked.
+Result<JobOutcome> follow_job(const FollowRequest& request);
+
+// How the job stands on each host.
+Result<std::vector<std::optional<job::JobRecord>>> ask_status(const KnownJob& job);
+
+// Of all nodes together. lost: nobody knows how it ended.
+struct JobEnding {
+  job::Stage stage = job::Stage::lost;
+  int code = 0;
+  std::int64_t ended_ms = 0;
+  bool canceled = false;
+};
+JobEnding ending_of(const std::vector<std::optional<job::JobRecord>>& nodes);
+
+// Before the lines of a rank, as --log-line-prefix-template has it, and as it comes out.
+inline constexpr const char* kRankTemplate = "[rank${rank}]: ";
+std::string rank_prefix(std::int64_t rank);
+
+}  // namespace lockstep::cluster

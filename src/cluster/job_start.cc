@@ -1,0 +1,291 @@
+#include "cluster/job_start.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "io/fd.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using link::Stream;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::uint32_t kChannel = 1;
+constexpr std::chrono::seconds kNotice{5};
+constexpr std::size_t kMostAnswer = 1UL << 20;
+// What goes to a host before it reads must fit into its window.
+constexpr std::size_t kMostRequest = link::kWindow / 2;
+
+std::vector<std::string> texts(const Json& object, const char* name) {
+  std::vector<std::string> out;
+  if (object.is_object() && object.contains(name) && object[name].is_array())
+    for (const Json& each : object[name])
+      if (each.is_string()) out.push_back(each.get<std::string>());
+  return out;
+}
+
+class JobStart {
+ public:
+  explicit JobStart(const JobRequest& request) : request_(request), notice_(loop_) {}
+  Result<StartedJob> run();
+
+ private:
+  // Every host goes through them in step with the others.
+  enum class Phase { preparing, trying, going, over };
+  struct Host {
+    std::unique_ptr<HostLink> link;
+    std::string said;  // of its output, as far as no whole line
+    bool answered = false;
+    std::vector<std::string> reached;
+  };
+
+  Status watch_signals();
+  void open(std::size_t node);
+  void on_frame(std::size_t node, const link::Frame& frame);
+  void on_data(std::size_t node, const link::Data& data);
+  void on_answer(std::size_t node, const Json& answer);
+  void take_prepared(std::size_t node, const Json& facts);
+  void say(std::size_t node, const OrderedJson& request);
+  void next_phase();
+  void try_addresses();
+  void go();
+  void fail_with(Error error);
+  void tell_waiting();
+
+  const JobRequest& request_;
+  io::Loop loop_;
+  Phase phase_ = Phase::preparing;
+  std::vector<Host> hosts_;
+  std::vector<std::string> addresses_;  // of node 0
+  std::vector<std::string> let_go_;
+  int port_ = 0;
+  std::string secret_;
+  StartedJob started_;
+  std::optional<Error> error_;
+  io::Fd signals_;
+  std::unique_ptr<io::Watch> signal_watch_;
+  io::Timer notice_;
+  std::chrono::seconds waited_{0};
+};
+
+Result<StartedJob> JobStart::run() {
+  LOCKSTEP_TRY(watch_signals());
+  hosts_.resize(request_.hosts.size());
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    open(i);
+  notice_.start(kNotice, [this] { tell_waiting(); });
+  loop_.run();
+  if (error_) return Failure(*error_);
+  return started_;
+}
+
+Status JobStart::watch_signals() {
+  const sigset_t set = proc::handled_signals();
+  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return fail_sys("watch signals", errno);
+  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
+  signal_watch_->start(io::kReadable, [this](int) {
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const int number = static_cast<int>(info.ssi_signo);
+      if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+        fail_with(
+            {Errc::canceled, proc::signal_name(number) + " came; nothing was started", {}, number});
+    }
+  });
+  return {};
+}
+
+void JobStart::open(std::size_t node) {
+  Host& host = hosts_[node];
+  const bool alone = hosts_.size() == 1;
+  host.link = std::make_unique<HostLink>(
+      loop_,
+      HostLink::Settings{.place = request_.hosts[node],
+                         .may_ask = alone && isatty(STDERR_FILENO) == 1,
+                         .commands = ssh::Commands::may_outlive_us},
+      HostLink::Events{[this, node](const link::Frame& frame) { on_frame(node, frame); },
+                       [this](const std::string& why) {
+                         fail_with({Errc::unavailable, why, {}, 0});
+                       }});
+  host.link->send(
+      link::Start{.channel = kChannel, .argv = {"host-job", "start"}, .input = true, .own = true});
+  job::JobSpec spec = request_.spec;
+  spec.node = static_cast<int>(node);
+  spec.nodes = static_cast<int>(hosts_.size());
+  say(node, {{"prepare", to_json(spec)}});
+}
+
+void JobStart::on_frame(std::size_t node, const link::Frame& frame) {
+  if (phase_ == Phase::over) return;
+  const std::string& name = request_.hosts[node].name;
+  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
+  if (const auto* refused = std::get_if<link::Refused>(&frame))
+    return fail_with({Errc::unavailable, name + ": " + refused->why, {}, 0});
+  // The supervisor hangs up once the job goes; before that it has no reason to.
+  if (std::holds_alternative<link::Exit>(frame) &&
+      !(phase_ == Phase::going && hosts_[node].answered))
+    fail_with(
+        {Errc::unavailable, name + ": the job's supervisor ended before it had begun", {}, 0});
+}
+
+void JobStart::on_data(std::size_t node, const link::Data& data) {
+  Host& host = hosts_[node];
+  const std::string& name = request_.hosts[node].name;
+  host.link->send(
+      link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
+  if (data.stream == Stream::err) return log::warning("{}: {}", name, strip(data.bytes));
+  host.said += data.bytes;
+  std::size_t end = 0;
+  while (phase_ != Phase::over && (end = host.said.find('\n')) != std::string::npos) {
+    const std::string line = host.said.substr(0, end);
+    host.said.erase(0, end + 1);
+    on_answer(node, codec::parse_json(line));
+  }
+  if (host.said.size() > kMostAnswer)
+    fail_with({Errc::corrupt, name + ": its answer is too long", {}, 0});
+}
+
+void JobStart::on_answer(std::size_t node, const Json& answer) {
+  const std::string& name = request_.hosts[node].name;
+  const auto has = [&](const char* what) { return answer.is_object() && answer.contains(what); };
+  if (has("refused") && answer["refused"].is_string())
+    return fail_with({Errc::unavailable,
+                      name + ": " + printable(answer["refused"].get<std::string>(), 1000),
+                      {},
+                      0});
+  if (phase_ == Phase::preparing && has("prepared")) {
+    take_prepared(node, answer["prepared"]);
+  } else if (phase_ == Phase::trying && has("reached")) {
+    hosts_[node].reached = texts(answer, "reached");
+  } else if (phase_ == Phase::going && has("queued")) {
+    started_.ahead = texts(answer, "queued");
+  } else if (phase_ != Phase::going || !has("started")) {
+    return fail_with({Errc::corrupt, name + ": its answer makes no sense", {}, 0});
+  }
+  hosts_[node].answered = true;
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.answered; }))
+    next_phase();
+}
+
+void JobStart::take_prepared(std::size_t node, const Json& facts) {
+  for (std::string& id : texts(facts, "let_go"))
+    let_go_.push_back(std::move(id));
+  if (node != 0 || !facts.is_object()) return;
+  addresses_ = texts(facts, "addresses");
+  if (facts.contains("port") && facts["port"].is_number_unsigned())
+    port_ = facts["port"].get<std::uint16_t>();
+  if (facts.contains("secret") && facts["secret"].is_string())
+    secret_ = facts["secret"].get<std::string>();
+}
+
+void JobStart::say(std::size_t node, const OrderedJson& request) {
+  const std::string line = codec::print_json(request) + "\n";
+  if (line.size() > kMostRequest)
+    return fail_with({Errc::invalid_input, "the command and its environment are too large", {}, 0});
+  for (std::size_t at = 0; at < line.size(); at += link::kMaxData)
+    hosts_[node].link->send(link::Data{kChannel, Stream::in, line.substr(at, link::kMaxData)});
+}
+
+void JobStart::next_phase() {
+  for (Host& host : hosts_)
+    host.answered = false;
+  const bool tries = request_.needs_endpoint && hosts_.size() > 1;
+  if (phase_ == Phase::preparing && tries) return try_addresses();
+  if (phase_ == Phase::going) {
+    phase_ = Phase::over;
+    return loop_.stop();
+  }
+  go();
+}
+
+void JobStart::try_addresses() {
+  phase_ = Phase::trying;
+  hosts_[0].answered = true;
+  for (std::size_t i = 1; i < hosts_.size(); ++i)
+    say(i, {{"try", {{"addresses", addresses_}, {"port", port_}, {"secret", secret_}}}});
+}
+
+void JobStart::go() {
+  std::vector<std::string> words;
+  if (phase_ == Phase::trying) {
+    std::vector<std::vector<std::string>> reached;
+    for (std::size_t i = 1; i < hosts_.size(); ++i) {
+      reached.push_back(hosts_[i].reached);
+      if (reached.back().empty())
+        return fail_with({Errc::unavailable,
+                          fmt::format("{} reaches {} at none of its addresses ({}), port {}",
+                                      request_.hosts[i].name, request_.hosts[0].name,
+                                      join(addresses_, ", "), port_),
+                          "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
+    }
+    const std::string address = common_address(addresses_, reached);
+    if (address.empty())
+      return fail_with({Errc::unavailable,
+                        fmt::format("no one address of {} is reached by all other hosts",
+                                    request_.hosts[0].name),
+                        "give --rdzv-endpoint", 0});
+    const bool v6 = address.find(':') != std::string::npos;
+    started_.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port_);
+    words.push_back("--rdzv-endpoint=" + started_.endpoint);
+  }
+  phase_ = Phase::going;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    std::vector<std::string> all = words;
+    if (i < request_.words.size())
+      all.insert(all.end(), request_.words[i].begin(), request_.words[i].end());
+    say(i, {{"go", {{"words", all}, {"after", let_go_}}}});
+  }
+}
+
+// Closing the links tells the hosts that have begun nothing yet to leave it.
+void JobStart::fail_with(Error error) {
+  if (phase_ == Phase::over) return;
+  phase_ = Phase::over;
+  error_ = std::move(error);
+  loop_.stop();
+}
+
+// Whoever waits says for whom.
+void JobStart::tell_waiting() {
+  waited_ += kNotice;
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].answered)
+      log::warning("waiting for {} for {} s: {}", request_.hosts[i].name, waited_.count(),
+                   hosts_[i].link->ready() ? "the job is being prepared" : hosts_[i].link->doing());
+  notice_.start(kNotice, [this] { tell_waiting(); });
+}
+
+}  // namespace
+
+std::string common_address(const std::vector<std::string>& addresses,
+                           const std::vector<std::vector<std::string>>& reached) {
+  for (const std::string& address : addresses) {
+    const auto has = [&](const std::vector<std::string>& of_node) {
+      return std::find(of_node.begin(), of_node.end(), address) != of_node.end();
+    };
+    if (std::all_of(reached.begin(), reached.end(), has)) return address;
+  }
+  return {};
+}
+
+Result<StartedJob> start_job(const JobRequest& request) {
+  JobStart start(request);
+  return start.run();
+}
+
+}  // namespace lockstep::cluster

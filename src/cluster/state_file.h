@@ -1,0 +1,14 @@
+// state.db: what this user's clients know, and how its tables came to be.
+#pragma once
+
+#include "base/error.h"
+#include "cluster/database.h"
+
+#include <string>
+
+namespace lockstep::cluster {
+
+// folder: where state.db is; it is made for this user alone.
+Result<Database> open_state(const std::string& folder);
+
+}  // namespace lockstep::cluster

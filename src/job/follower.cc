@@ -1,0 +1,114 @@
+#include "job/follower.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace lockstep::job {
+namespace {
+
+constexpr std::size_t kPiece = 256UL << 10;
+// The supervisor's end is seen at once; this is for one whose end we can't watch.
+constexpr int kLookAgainMs = 1000;
+
+// One output on its way to one of our descriptors.
+class Output {
+ public:
+  Output(std::string path, int to, std::int64_t from)
+      : path_(std::move(path)), to_(to), at_(from), buffer_(kPiece) {}
+
+  // Passes on all there is. Errors: nobody reads, or the file can't be read.
+  Status pump() {
+    if (!file_) file_ = io::Fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file_) return {};  // nothing was said yet
+    while (true) {
+      const ssize_t got = pread(file_.get(), buffer_.data(), buffer_.size(), at_);
+      if (got < 0) return fail_sys("read " + path_, errno);
+      if (got == 0) return {};
+      LOCKSTEP_TRY(
+          io::write_all(to_, {buffer_.data(), static_cast<std::size_t>(got)}, "the client"));
+      at_ += got;
+    }
+  }
+
+ private:
+  std::string path_;
+  int to_;
+  std::int64_t at_;
+  std::vector<char> buffer_;
+  io::Fd file_;
+};
+
+// Where the last `lines` lines of a file begin.
+std::int64_t start_of_last(const std::string& path, std::int64_t lines) {
+  const io::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts {};
+  if (!file || fstat(file.get(), &facts) != 0) return 0;
+  std::array<char, 65536> bytes;
+  std::int64_t end = facts.st_size;
+  bool last_byte = true;  // an end of line at the very end begins no further line
+  while (end > 0) {
+    const std::int64_t begin =
+        std::max<std::int64_t>(0, end - static_cast<std::int64_t>(bytes.size()));
+    const ssize_t got =
+        pread(file.get(), bytes.data(), static_cast<std::size_t>(end - begin), begin);
+    if (got <= 0) return 0;
+    for (std::int64_t i = got - 1; i >= 0; --i) {
+      const bool ends_line = bytes[static_cast<std::size_t>(i)] == '\n';
+      if (ends_line && !last_byte && --lines == 0) return begin + i + 1;
+      last_byte = false;
+    }
+    end = begin;
+  }
+  return 0;
+}
+
+std::int64_t place_of_last(const std::string& path, std::int64_t lines) {
+  if (lines > 0) return start_of_last(path, lines);
+  struct stat facts {};
+  return stat(path.c_str(), &facts) == 0 ? facts.st_size : 0;
+}
+
+}  // namespace
+
+Places last_lines(const JobFiles& files, std::int64_t lines) {
+  return {place_of_last(files.path("out"), lines), place_of_last(files.path("err"), lines)};
+}
+
+Status follow(const JobFiles& files, const Places& from, Until until) {
+  Output out(files.path("out"), STDOUT_FILENO, from.out);
+  Output err(files.path("err"), STDERR_FILENO, from.err);
+  const io::Fd changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (until == Until::end_of_job && changes)
+    inotify_add_watch(changes.get(), files.folder().c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
+  io::Fd supervisor;
+  while (true) {
+    LOCKSTEP_TRY_ASSIGN(const JobRecord record, files.record());
+    // Read after the state: what was said before the end is there.
+    LOCKSTEP_TRY(out.pump());
+    LOCKSTEP_TRY(err.pump());
+    const Stage stage = record.state.stage;
+    if (until == Until::now || stage == Stage::ended || stage == Stage::lost) return {};
+    if (!supervisor)
+      supervisor = io::Fd(static_cast<int>(
+          syscall(SYS_pidfd_open, static_cast<pid_t>(record.state.supervisor), 0)));
+    std::array<pollfd, 2> waits = {pollfd{changes.get(), POLLIN, 0},
+                                   pollfd{supervisor.get(), POLLIN, 0}};
+    if (poll(waits.data(), waits.size(), kLookAgainMs) < 0 && errno != EINTR)
+      return fail_sys("wait for the job's output", errno);
+    std::array<char, 8192> events;
+    while (read(changes.get(), events.data(), events.size()) > 0) {
+    }
+  }
+}
+
+}  // namespace lockstep::job

@@ -1,0 +1,124 @@
+#include "job/job_files.h"
+
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "io/replace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::job {
+namespace {
+
+constexpr std::size_t kMostBytes = 16UL << 20;
+
+std::string jobs_folder() {
+  return io::state_folder() + "/jobs";
+}
+
+Result<nlohmann::json> read_json(const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(path, kMostBytes));
+  return codec::parse_json(text, {.bytes = kMostBytes});
+}
+
+}  // namespace
+
+Result<JobFiles> JobFiles::create(const JobSpec& spec) {
+  LOCKSTEP_TRY(io::make_folders(jobs_folder()));
+  JobFiles files(jobs_folder() + "/" + spec.id);
+  if (mkdir(files.folder_.c_str(), 0700) != 0) {
+    if (errno == EEXIST)
+      return fail(Errc::already_exists, "there is a job " + spec.id + " already");
+    return fail_sys("make " + files.folder_, errno);
+  }
+  const auto fill = [&]() -> Status {
+    const std::string lock = files.path("lock");
+    files.lock_ = io::Fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!files.lock_ || flock(files.lock_.get(), LOCK_EX | LOCK_NB) != 0)
+      return fail_sys("lock " + lock, errno);
+    return files.keep(spec);
+  };
+  if (const Status filled = fill(); !filled) {
+    files.remove();
+    return Failure(filled.error());
+  }
+  return files;
+}
+
+Result<JobFiles> JobFiles::open(const std::string& id) {
+  JobFiles files(jobs_folder() + "/" + id);
+  struct stat folder {};
+  if (!is_job_id(id) || stat(files.path("job.json").c_str(), &folder) != 0)
+    return fail(Errc::not_found, "there is no job " + id + " here");
+  return files;
+}
+
+std::vector<std::string> JobFiles::ids() {
+  std::vector<std::string> ids;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(jobs_folder(), error))
+    if (const std::string name = entry.path().filename(); is_job_id(name)) ids.push_back(name);
+  return ids;
+}
+
+Status JobFiles::keep(const JobSpec& spec) const {
+  nlohmann::ordered_json json = to_json(spec);
+  json.erase("env");
+  return io::replace_file(path("job.json"), codec::print_json(json) + "\n");
+}
+
+Status JobFiles::keep(const JobState& state) const {
+  return io::replace_file(path("state.json"), codec::print_json(to_json(state)) + "\n");
+}
+
+bool JobFiles::has_supervisor() const {
+  const io::Fd lock(::open(path("lock").c_str(), O_RDWR | O_CLOEXEC));
+  return lock && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
+Result<JobRecord> JobFiles::record() const {
+  JobRecord record;
+  // Asked first: a state that is read afterwards is the last one.
+  const bool alive = has_supervisor();
+  LOCKSTEP_TRY_ASSIGN(nlohmann::json spec, read_json(path("job.json")));
+  if (spec.is_object()) spec["env"] = nlohmann::json::array();
+  LOCKSTEP_TRY_ASSIGN(record.spec, spec_from_json(spec));
+  if (const auto state = read_json(path("state.json"))) {
+    LOCKSTEP_TRY_ASSIGN(record.state, state_from_json(*state));
+  }
+  if (!alive && record.state.stage != Stage::ended) record.state.stage = Stage::lost;
+  return record;
+}
+
+Result<io::Fd> JobFiles::output(const char* name) const {
+  io::Fd file(::open(path(name).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) return fail_sys("open " + path(name), errno);
+  return file;
+}
+
+void JobFiles::remove() const {
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+}
+
+void forget_old_jobs(std::size_t most) {
+  std::vector<std::pair<std::int64_t, std::string>> ended;
+  for (const std::string& id : JobFiles::ids()) {
+    const auto files = JobFiles::open(id);
+    if (!files || files->has_supervisor()) continue;
+    const auto record = files->record();
+    ended.emplace_back(record ? record->spec.created_ms : 0, id);
+  }
+  if (ended.size() <= most) return;
+  std::sort(ended.begin(), ended.end());
+  for (std::size_t i = 0; i < ended.size() - most; ++i)
+    if (const auto files = JobFiles::open(ended[i].second)) files->remove();
+}
+
+}  // namespace lockstep::job

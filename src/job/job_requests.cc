@@ -1,0 +1,108 @@
+#include "job/job_requests.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "job/follower.h"
+#include "job/job_files.h"
+#include "job/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <span>
+
+namespace lockstep::job {
+namespace {
+
+using Words = std::span<const std::string>;
+constexpr std::size_t kMostReport = 64UL << 20;
+
+Result<std::int64_t> number(const std::string& text) {
+  const auto value = parse_int(text);
+  if (!value || *value < 0) return fail(Errc::invalid_input, "no number: " + printable(text));
+  return *value;
+}
+
+Result<int> follow_job(Words words, Until until) {
+  if (words.size() != 3) return fail(Errc::invalid_input, "follow takes ID OUT ERR");
+  LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+  Places from;
+  LOCKSTEP_TRY_ASSIGN(from.out, number(words[1]));
+  LOCKSTEP_TRY_ASSIGN(from.err, number(words[2]));
+  LOCKSTEP_TRY(follow(files, from, until));
+  return 0;
+}
+
+Result<int> tell_places(Words words) {
+  if (words.size() != 2) return fail(Errc::invalid_input, "places takes ID LINES");
+  LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t lines, number(words[1]));
+  const Places places = last_lines(files, lines);
+  const nlohmann::ordered_json answer{{"out", places.out}, {"err", places.err}};
+  std::puts(codec::print_json(answer).c_str());
+  return 0;
+}
+
+Result<int> tell_status(Words words) {
+  std::vector<std::string> ids(words.begin(), words.end());
+  if (ids.empty()) ids = JobFiles::ids();
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& id : ids) {
+    const auto files = JobFiles::open(id);
+    if (!files) continue;
+    if (const auto record = files->record()) all.push_back(to_json(*record));
+  }
+  std::puts(codec::print_json(all).c_str());
+  return 0;
+}
+
+Result<int> print_report(Words words) {
+  if (words.size() != 1) return fail(Errc::invalid_input, "report takes ID");
+  LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+  LOCKSTEP_TRY_ASSIGN(const std::string report,
+                      io::read_file(files.path("report.json"), kMostReport));
+  LOCKSTEP_TRY(io::write_all(STDOUT_FILENO, report, "the client"));
+  return 0;
+}
+
+// Waits until the supervisor is gone, and all that it stood above.
+Result<int> cancel_job(Words words) {
+  if (words.size() != 1) return fail(Errc::invalid_input, "cancel takes ID");
+  LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
+  LOCKSTEP_TRY_ASSIGN(const JobRecord record, files.record());
+  if (record.state.stage != Stage::ended && record.state.stage != Stage::lost) {
+    const auto pid = static_cast<pid_t>(record.state.supervisor);
+    const io::Fd supervisor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    // Held still: the number has not gone to another process meanwhile.
+    if (supervisor && files.has_supervisor()) {
+      if (syscall(SYS_pidfd_send_signal, supervisor.get(), SIGTERM, nullptr, 0) != 0)
+        return fail_sys("stop the job's supervisor", errno);
+      pollfd wait{supervisor.get(), POLLIN, 0};
+      while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
+      }
+    }
+  }
+  return tell_status(words);
+}
+
+}  // namespace
+
+Result<int> serve_request(const std::vector<std::string>& words) {
+  const std::string verb = words.empty() ? "" : words.front();
+  const Words rest = Words(words).subspan(words.empty() ? 0 : 1);
+  if (verb == "start") return start_supervisor();
+  if (verb == "follow") return follow_job(rest, Until::end_of_job);
+  if (verb == "print") return follow_job(rest, Until::now);
+  if (verb == "places") return tell_places(rest);
+  if (verb == "status") return tell_status(rest);
+  if (verb == "report") return print_report(rest);
+  if (verb == "cancel") return cancel_job(rest);
+  return fail(Errc::invalid_input, "host-job has no verb '" + printable(verb) + "'");
+}
+
+}  // namespace lockstep::job

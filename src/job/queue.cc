@@ -1,0 +1,39 @@
+#include "job/queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::job {
+namespace {
+
+bool holds(const std::vector<std::string>& ids, const std::string& id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+bool counts(const JobSpec& job, const JobRecord& other) {
+  return other.spec.queue && other.spec.id != job.id && other.state.stage != Stage::ended &&
+         other.state.stage != Stage::lost;
+}
+
+}  // namespace
+
+std::vector<std::string> jobs_ahead(const JobSpec& job, const std::vector<JobRecord>& others) {
+  std::vector<std::string> ahead;
+  for (const JobRecord& other : others) {
+    if (!counts(job, other)) continue;
+    const JobSpec& spec = other.spec;
+    const bool older = std::pair(spec.created_ms, spec.id) < std::pair(job.created_ms, job.id);
+    if (holds(job.after, spec.id) || (older && !holds(spec.after, job.id)))
+      ahead.push_back(spec.id);
+  }
+  return ahead;
+}
+
+std::vector<std::string> jobs_let_go(const JobSpec& job, const std::vector<JobRecord>& others) {
+  std::vector<std::string> ahead;
+  for (const JobRecord& other : others)
+    if (counts(job, other) && other.state.stage != Stage::prepared) ahead.push_back(other.spec.id);
+  return ahead;
+}
+
+}  // namespace lockstep::job

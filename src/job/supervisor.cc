@@ -1,0 +1,297 @@
+#include "job/supervisor.h"
+
+#include "base/id.h"
+#include "base/text.h"
+#include "io/own_folders.h"
+#include "job/own_addresses.h"
+#include "job/queue.h"
+#include "proc/signals.h"
+#include "setup/environment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace lockstep::job {
+namespace {
+
+constexpr std::size_t kMostInput = 32UL << 20;
+constexpr std::chrono::seconds kTrialTime{3};
+constexpr std::chrono::seconds kQueueLook{1};
+constexpr std::size_t kKeptJobs = 200;
+constexpr int kCannotRun = 126;
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::vector<JobRecord> all_jobs() {
+  std::vector<JobRecord> jobs;
+  for (const std::string& id : JobFiles::ids())
+    if (const auto files = JobFiles::open(id))
+      if (auto record = files->record()) jobs.push_back(std::move(*record));
+  return jobs;
+}
+
+Result<std::vector<std::string>> texts(const nlohmann::json& request, const char* name) {
+  std::vector<std::string> out;
+  if (!request.is_object() || !request.contains(name) || !request[name].is_array())
+    return fail(Errc::corrupt, std::string("the client gives no ") + name);
+  for (const nlohmann::json& each : request[name]) {
+    if (!each.is_string()) return fail(Errc::corrupt, std::string("bad ") + name);
+    out.push_back(each.get<std::string>());
+  }
+  return out;
+}
+
+std::string in_home(const std::string& folder) {
+  return folder.starts_with('/') ? folder : io::home_folder() + "/" + folder;
+}
+
+// given come last: they count where a name stands twice, so the older ones are left out.
+void join_environment(std::vector<std::string>& env, const std::vector<std::string>& given) {
+  const auto name = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
+  for (const std::string& entry : given)
+    std::erase_if(env, [&](const std::string& old) { return name(old) == name(entry); });
+  env.insert(env.end(), given.begin(), given.end());
+}
+
+}  // namespace
+
+Supervisor::Supervisor() : turn_(loop_) {}
+
+int Supervisor::run() {
+  const sigset_t set = proc::handled_signals();
+  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return 1;
+  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
+  signal_watch_->start(io::kReadable, [this](int) {
+    signalfd_siginfo info{};
+    while (read(signals_.get(), &info, sizeof info) == sizeof info)
+      on_signal(static_cast<int>(info.ssi_signo));
+  });
+  input_watch_ = std::make_unique<io::Watch>(loop_, STDIN_FILENO);
+  input_watch_->start(io::kReadable, [this](int) { on_input(); });
+  loop_.run();
+  return 0;
+}
+
+void Supervisor::on_input() {
+  std::array<char, 65536> bytes;
+  const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return leave();  // the client is gone before it has said "go"
+  input_.append(bytes.data(), static_cast<std::size_t>(got));
+  if (input_.size() > kMostInput)
+    return refuse(fail(Errc::invalid_input, "the job's description is too large").value());
+  std::size_t end = 0;
+  while (phase_ == Phase::talking && (end = input_.find('\n')) != std::string::npos) {
+    const std::string line = input_.substr(0, end);
+    input_.erase(0, end + 1);
+    on_line(line);
+  }
+}
+
+void Supervisor::on_line(std::string_view line) {
+  const nlohmann::json request =
+      codec::parse_json(line, {.bytes = kMostInput, .members = 1UL << 20, .values = 1UL << 20});
+  Status done = fail(Errc::corrupt, "the client says what makes no sense: " + printable(line, 40));
+  if (request.is_object() && request.contains("prepare")) done = prepare(request["prepare"]);
+  if (files_ && request.is_object() && request.contains("try"))
+    done = try_addresses(request["try"]);
+  if (files_ && request.is_object() && request.contains("go")) done = go(request["go"]);
+  if (!done) refuse(done.error());
+}
+
+Status Supervisor::prepare(const nlohmann::json& request) {
+  if (files_) return fail(Errc::corrupt, "the client prepares the job twice");
+  LOCKSTEP_TRY_ASSIGN(spec_, spec_from_json(request));
+  const std::string folder = in_home(spec_.folder);
+  struct stat found {};
+  if (stat(folder.c_str(), &found) != 0) return fail_sys(folder, errno);
+  if (!S_ISDIR(found.st_mode)) return fail(Errc::invalid_input, folder + ": it is not a folder");
+  const std::vector<JobRecord> others = all_jobs();
+  LOCKSTEP_TRY_ASSIGN(files_, JobFiles::create(spec_));
+  state_.supervisor = getpid();
+  LOCKSTEP_TRY(files_->keep(state_));
+  nlohmann::ordered_json facts = {{"addresses", nlohmann::ordered_json::array()},
+                                  {"port", 0},
+                                  {"secret", ""},
+                                  {"let_go", jobs_let_go(spec_, others)}};
+  if (spec_.node == 0 && spec_.nodes > 1) {
+    const std::string secret = random_uuid4();
+    LOCKSTEP_TRY_ASSIGN(place_, ReachedPlace::open(loop_, secret));
+    facts["addresses"] = own_addresses();
+    facts["port"] = place_->port();
+    facts["secret"] = secret;
+  }
+  say({{"prepared", std::move(facts)}});
+  return {};
+}
+
+Status Supervisor::try_addresses(const nlohmann::json& request) const {
+  LOCKSTEP_TRY_ASSIGN(const auto addresses, texts(request, "addresses"));
+  if (!request.contains("port") || !request["port"].is_number_unsigned() ||
+      !request.contains("secret") || !request["secret"].is_string())
+    return fail(Errc::corrupt, "the client gives no port to try");
+  say({{"reached", reached_addresses(addresses, request["port"].get<std::uint16_t>(),
+                                     request["secret"].get<std::string>(), kTrialTime)}});
+  return {};
+}
+
+Status Supervisor::go(const nlohmann::json& request) {
+  LOCKSTEP_TRY_ASSIGN(const auto words, texts(request, "words"));
+  LOCKSTEP_TRY_ASSIGN(spec_.after, texts(request, "after"));
+  spec_.run.insert(spec_.run.begin(), words.begin(), words.end());
+  LOCKSTEP_TRY(files_->keep(spec_));
+  place_.reset();
+  if (spec_.queue) {
+    state_.stage = Stage::queued;
+    LOCKSTEP_TRY(files_->keep(state_));
+    const auto ahead = jobs_ahead(spec_, all_jobs());
+    if (!ahead.empty()) {
+      say({{"queued", ahead}});
+      phase_ = Phase::queued;
+      hang_up();
+      turn_.start(kQueueLook, [this] { take_turn(); });
+      return {};
+    }
+  }
+  LOCKSTEP_TRY(start_run());
+  say({{"started", child_->pid()}});
+  hang_up();
+  return {};
+}
+
+void Supervisor::say(const nlohmann::ordered_json& answer) const {
+  // A client that is gone shows as the end of the input.
+  const std::string line = codec::print_json(answer) + "\n";
+  if (!io::write_all(STDOUT_FILENO, line, "the answer")) return;
+}
+
+void Supervisor::refuse(const Error& error) {
+  std::string text = error.message;
+  if (!error.hint.empty()) text += "; " + error.hint;
+  say({{"refused", text}});
+  leave();
+}
+
+// Nothing of the job stays: it never began.
+void Supervisor::leave() {
+  phase_ = Phase::over;
+  place_.reset();
+  if (files_) files_->remove();
+  loop_.stop();
+}
+
+// From here on no client is needed.
+void Supervisor::hang_up() {
+  input_watch_.reset();
+  const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    dup2(null.get(), fd);
+  forget_old_jobs(kKeptJobs);
+}
+
+void Supervisor::take_turn() {
+  if (!jobs_ahead(spec_, all_jobs()).empty()) {
+    turn_.start(kQueueLook, [this] { take_turn(); });
+    return;
+  }
+  if (const Status started = start_run(); !started) {
+    state_.problem = started.error().message;
+    end(kCannotRun);
+  }
+}
+
+Status Supervisor::start_run() {
+  proc::SpawnSpec spec;
+  LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
+  spec.argv = {"lockstep", "run", "--report=" + files_->path("report.json"),
+               "--log-dir=" + files_->path("ranks")};
+  spec.argv.insert(spec.argv.end(), spec_.run.begin(), spec_.run.end());
+  spec.folder = in_home(spec_.folder);
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    spec.env.emplace_back(*entry);
+  LOCKSTEP_TRY_ASSIGN(const auto of_project, setup::project_environment(spec.folder, spec.env));
+  join_environment(spec.env, of_project);
+  join_environment(spec.env, {"PWD=" + spec.folder, "LOCKSTEP_JOB_ID=" + spec_.id,
+                              "LOCKSTEP_JOB_NAME=" + spec_.name});
+  join_environment(spec.env, spec_.env);
+  LOCKSTEP_TRY_ASSIGN(const io::Fd out, files_->output("out"));
+  LOCKSTEP_TRY_ASSIGN(const io::Fd err, files_->output("err"));
+  const io::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  spec.stdin_fd = null.get();
+  spec.stdout_fd = out.get();
+  spec.stderr_fd = err.get();
+  LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
+  std::vector<std::string>().swap(spec_.env);
+  phase_ = Phase::running;
+  state_.stage = Stage::running;
+  state_.started_ms = now_ms();
+  // The job runs; that it could not be noted down must not end it.
+  (void)files_->keep(state_);
+  end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
+  end_watch_->start(io::kReadable, [this](int) { on_end(); });
+  return {};
+}
+
+void Supervisor::on_signal(int number) {
+  if (number != SIGTERM && number != SIGINT) return;
+  state_.canceled = true;
+  switch (phase_) {
+    case Phase::talking:
+      return leave();
+    case Phase::queued:
+      turn_.cancel();
+      return end(128 + number);
+    case Phase::running:
+      (void)files_->keep(state_);
+      kill(child_->pid(), SIGTERM);
+      return;
+    case Phase::over:
+      return;
+  }
+}
+
+void Supervisor::on_end() {
+  const auto exit = child_->reap();
+  if (!exit) return;
+  end_watch_.reset();
+  end(exit->shell_code());
+}
+
+void Supervisor::end(int code) {
+  phase_ = Phase::over;
+  state_.stage = Stage::ended;
+  state_.ended_ms = now_ms();
+  state_.code = code;
+  (void)files_->keep(state_);
+  loop_.stop();
+}
+
+Result<int> start_supervisor() {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);
+  // Where this process leads the session, its end would end what is in it on some systems.
+  const pid_t supervisor = fork();
+  if (supervisor < 0) return fail_sys("start the supervisor", errno);
+  if (supervisor > 0) return 0;
+  setsid();
+  if (chdir("/") != 0) return fail_sys("enter /", errno);
+  Supervisor here;
+  return here.run();
+}
+
+}  // namespace lockstep::job

@@ -1,0 +1,268 @@
+"""lockstep run --on, jobs, logs, wait and cancel on hosts with a real sshd: a job is the same as at home, outlives its
+client, is followed to the byte, ends everywhere, and leaves nothing."""
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from harness import until
+from ssh_hosts import SshWorld
+
+SAY = """
+import os, sys, time
+print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], 'on', os.uname().nodename, flush=True)
+print('to stderr', file=sys.stderr, flush=True)
+"""
+# Runs until a file is there, and says so before.
+PARKED = SAY + """
+while not os.path.exists(os.path.expanduser('~/go')):
+    time.sleep(0.02)
+print('went', os.environ['RANK'], flush=True)
+sys.exit(int(os.environ.get('CODE', '0')))
+"""
+
+
+@pytest.fixture
+def world(hosts):
+    made = SshWorld(hosts)
+    yield made
+    left = made.close()
+    assert not left, f"left running on hosts: {left}"
+
+
+def script(server, text, name="job.py", user="me"):
+    """A script in the user's home there."""
+    path = server.homes[user] / name
+    path.write_text(text)
+    path.chmod(0o644)
+    return name
+
+
+def on(client, where, *words, options=(), **more):
+    return client.run("run", "--on", where, "--sync", "none", "--cwd", ".", *options, *words, **more)
+
+
+def detached(client, where, *words, options=(), **more):
+    ended = on(client, where, *words, options=("--detach", *options), **more)
+    assert ended.rc == 0 and re.fullmatch(r"[0-9a-f]{8}\n", ended.out), ended
+    return ended.out.strip()
+
+
+def add_cluster(client, servers):
+    hosts = [word for server in servers for word in ("--host", f"me@{server.addr}")]
+    assert client.run("cluster", "add", "gpus", *hosts).rc == 0
+
+
+def go(*servers):
+    for server in servers:
+        (server.homes["me"] / "go").touch()
+
+
+def job_processes(server):
+    return {pid: comm for pid, comm in server.commands().items() if not comm.startswith("ssh")}
+
+
+def test_one_host_is_as_at_home(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    ended = on(client, where, script(server, SAY))
+    assert (ended.rc, ended.out) == (0, f"rank 0 of 1 on {server.name}\n"), ended
+    assert "to stderr\n" in ended.err
+    ended = on(client, where, script(server, SAY + "sys.exit(7)"), options=("--exit-code", "worker"))
+    assert ended.rc == 7 and ended.err.count("job.py FAILED") == 1, ended
+    server.nothing_left()
+
+
+def test_several_hosts_are_one_job_with_one_report(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED.replace("sys.exit", "sys.exit(3) if os.environ['RANK'] == '3' else time.sleep"))
+    run = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--nproc-per-node", "2", "job.py")
+    until(lambda: run.out().count("of 4 on") == 4, 90, "all ranks have spoken")
+    go(two)
+    ended = run.wait(60)
+    assert ended.rc == 1, ended
+    assert sorted(line for line in ended.out.splitlines() if "went" not in line) == [
+        f"gpus-{node}: [rank{2 * node + local}]: rank {2 * node + local} of 4 on {server.name}"
+        for node, server in enumerate((one, two)) for local in range(2)], ended
+    assert ended.err.count("job.py FAILED") == 1, ended.err
+    assert "rank      : 3" in ended.err and f"host      : {two.name}" in ended.err, ended.err
+    for server in (one, two):
+        server.nothing_left()
+
+
+def test_a_job_outlives_its_client(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    id_ = detached(client, where, script(server, PARKED))
+    client.forget_masters()
+    follower = client.start("logs", "-f", id_)
+    until(lambda: "rank 0 of 1" in follower.out(), 60, "the first line comes")
+    listed = json.loads(client.run("jobs", "--json").out)["jobs"]
+    assert [(job["id"], job["state"]) for job in listed] == [(id_, "running")], listed
+    go(server)
+    ended = follower.wait(30)
+    assert (ended.rc, ended.out) == (0, f"rank 0 of 1 on {server.name}\nwent 0\n"), ended
+    assert client.run("wait", id_).rc == 0
+    listed = json.loads(client.run("jobs", "--json").out)["jobs"]
+    assert [(job["state"], job["code"]) for job in listed] == [("ended", 0)], listed
+
+
+def test_a_follower_comes_back_at_the_very_byte(world):
+    client, server = world()
+    text = SAY + """
+for i in range(200000):
+    print('line', i)
+    if i % 20000 == 0:
+        sys.stdout.flush()
+        while not os.path.exists(os.path.expanduser(f'~/go{i}')):
+            time.sleep(0.01)
+"""
+    follower = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".", script(server, text))
+    for step in range(0, 200000, 20000):
+        until(lambda step=step: f"line {step}\n" in follower.out(), 60, f"line {step} comes")
+        # The connection is cut while more is under way.
+        (server.homes["me"] / f"go{step}").touch()
+        client.forget_masters()
+    ended = follower.wait(120)
+    lines = "".join(f"line {i}\n" for i in range(200000))
+    assert ended.rc == 0, ended.err[-2000:]
+    assert ended.out == f"rank 0 of 1 on {server.name}\n{lines}"
+    assert "trying again" in ended.err and "is back" in ended.err
+
+
+def test_cancel_ends_every_process_on_every_host(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    id_ = detached(client, "gpus", "job.py", options=("--nproc-per-node", "2"))
+    assert len(job_processes(one)) > 3
+    ended = client.run("cancel", id_)
+    assert (ended.rc, ended.out) == (0, f"{id_}: canceled\n"), ended
+    assert not job_processes(one) and not job_processes(two)
+    assert client.run("wait", id_).rc != 0
+    assert client.run("cancel", "no-such").rc == 2
+
+
+def test_ctrl_c_ends_the_job_and_a_hangup_does_not(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    script(server, PARKED)
+    words = ("run", "--on", where, "--sync", "none", "--cwd", ".", "job.py")
+    first = client.start(*words)
+    until(lambda: "rank 0" in first.out(), 60, "it runs")
+    first.process.send_signal(signal.SIGINT)
+    ended = first.wait(60)
+    assert ended.rc != 0 and "the job is being stopped" in ended.err, ended
+    server.nothing_left()
+    second = client.start(*words)
+    until(lambda: "rank 0" in second.out(), 60, "it runs")
+    second.process.send_signal(signal.SIGHUP)
+    ended = second.wait(30)
+    assert ended.rc == 128 + signal.SIGHUP and "goes on; lockstep logs -f" in ended.err, ended
+    go(server)
+    assert client.run("wait", "job.py").rc == 0
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "lockstep-guard", "lockstep-agent"])
+def test_a_killed_part_takes_all_with_it(world, victim):
+    client, server = world()
+    id_ = detached(client, f"me@{server.addr}", script(server, PARKED))
+    state = json.loads((server.homes["me"] / f".local/state/lockstep/jobs/{id_}/state.json").read_text())
+    pids = [server.host.outer(state["supervisor"])] if victim == "supervisor" else \
+        [pid for pid, comm in server.commands().items() if comm == victim]
+    assert len(pids) == 1, server.commands()
+    os.kill(pids[0], signal.SIGKILL)
+    server.nothing_left()
+    ended = client.run("wait", id_)
+    assert ended.rc == (255 if victim == "supervisor" else ended.rc) and ended.rc != 0, ended
+
+
+def test_all_hosts_start_or_none(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    script(one, PARKED)
+    ended = client.run("run", "--on", "gpus", "--sync", "none", "--cwd", "only-there", "job.py")
+    assert ended.rc == 255 and "only-there: No such file or directory" in ended.err, ended
+    (one.homes["me"] / "only-there").mkdir()
+    ended = client.run("run", "--on", "gpus", "--sync", "none", "--cwd", "only-there", "job.py")
+    assert ended.rc == 255 and "gpus-1: /home/me/only-there" in ended.err, ended
+    two.stop_sshd()
+    client.forget_masters()
+    ended = on(client, "gpus", "job.py")
+    assert ended.rc == 255 and "gpus-1: " in ended.err and "connection refused" in ended.err, ended
+    one.nothing_left()
+    assert not list((one.homes["me"] / ".local/state/lockstep/jobs").iterdir())
+    assert json.loads(client.run("jobs", "--json").out)["jobs"] == []
+
+
+def test_hosts_that_do_not_reach_each_other_are_named(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    script(one, SAY)
+    one.host.holder.nft("add table inet wall", f"table inet wall {{ chain in {{ type filter hook input priority 0; "
+                        f"ip saddr {two.addr} drop; }}; }}")
+    ended = on(client, "gpus", "job.py")
+    assert ended.rc == 255 and "gpus-1 reaches gpus-0 at none of its addresses" in ended.err, ended
+    one.nothing_left()
+
+
+def test_jobs_wait_for_their_turn(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    script(server, PARKED)
+    first = detached(client, where, "job.py", options=("--queue",))
+    second = detached(client, where, "job.py", options=("--queue",))
+    states = {job["id"]: job["state"] for job in json.loads(client.run("jobs", "--json").out)["jobs"]}
+    assert states == {first: "running", second: "queued"}
+    third = detached(client, where, "job.py", options=("--queue",))
+    assert client.run("cancel", third).rc == 0
+    go(server)
+    assert client.run("wait", second).rc == 0
+    assert client.run("wait", first).rc == 0
+
+
+def test_this_machine_is_a_host_too(world):
+    client, _ = world()
+    path = client.folder / "job.py"
+    path.write_text(SAY)
+    ended = client.run("run", "--on", "local", "--nproc-per-node", "2", path)
+    assert ended.rc == 0 and sorted(ended.out.splitlines()) == [
+        f"[rank{rank}]: rank {rank} of 2 on {client.name}" for rank in range(2)], ended
+
+
+def test_jobs_shows_plain_runs_of_this_machine(world):
+    client, _ = world()
+    path = client.folder / "job.py"
+    path.write_text(PARKED)
+    plain = client.start("run", path)
+    until(lambda: "rank 0" in plain.out(), 60, "it runs")
+    runs = json.loads(client.run("jobs", "--json").out)["runs"]
+    assert len(runs) == 1 and client.host.outer(runs[0]["pid"]) == plain.process.pid, runs
+    assert str(path) in runs[0]["command"] and f"pid {runs[0]['pid']}" in client.run("jobs").out
+    plain.process.send_signal(signal.SIGTERM)
+    plain.wait(30)
+    assert json.loads(client.run("jobs", "--json").out)["runs"] == []
+
+
+def test_logs_shows_the_last_lines_and_one_rank(world):
+    client, server = world()
+    text = SAY + "[print('line', i) for i in range(1000)]"
+    id_ = detached(client, f"me@{server.addr}", script(server, text), options=("--nproc-per-node", "2"))
+    assert client.run("wait", id_).rc == 0
+    ended = client.run("logs", "--rank", "1", id_)
+    assert ended.out == f"[rank1]: rank 1 of 2 on {server.name}\n" + "".join(
+        f"[rank1]: line {i}\n" for i in range(1000)), ended.out[-500:]
+    ended = client.run("logs", "-n", "2", id_)
+    assert len(ended.out.splitlines()) == 2 and ended.out.endswith("line 999\n"), ended
+    assert client.run("logs", "-n", "-1", id_).rc == 2
+
+
+def test_options_that_need_on_say_so(world):
+    client, _ = world()
+    ended = client.run("run", "--detach", "job.py")
+    assert ended.rc == 2 and "--detach is of use only together with --on" in ended.err, ended
