@@ -4,11 +4,14 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/run_options.h"
+#include "cli/transfer_bar.h"
+#include "cluster/install.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
 #include "cluster/job_start.h"
 #include "cluster/place.h"
 #include "cluster/project.h"
+#include "cluster/sync_tree.h"
 #include "host/identity.h"
 #include "io/own_folders.h"
 
@@ -60,7 +63,10 @@ Result<Ground> ground_of(const RemoteOptions& options, bool here) {
   const std::string own = std::filesystem::current_path(error);
   if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
   Ground ground;
-  if (here && !options.sync) {
+  if (here) {
+    if ((options.sync && *options.sync != "none") || !options.install.empty())
+      return fail(Errc::invalid_input, "on this machine nothing is brought or installed",
+                  "leave --sync and --install out");
     ground.folder = options.folder.value_or(own);
     return ground;
   }
@@ -91,6 +97,38 @@ std::string name_of(const RemoteOptions& options, const Parsed& parsed) {
 
 bool meets_elsewhere(const Parsed& parsed) {
   return gave_any(parsed, {"rdzv-endpoint", "master-addr", "master-port", "standalone"});
+}
+
+// Says what went wrong on each host; the first exit code that is not 0.
+template <class Hosts>
+int tell_troubles(const Hosts& hosts) {
+  int code = 0;
+  for (const auto& host : hosts) {
+    if (!host.error.empty()) print_error(kProgram, {Errc::unavailable, host.error, host.hint, 0});
+    if (code == 0) code = host.code;
+  }
+  return code;
+}
+
+// Before anything starts. The exit code: not 0 where a host is not ready.
+Result<int> make_ready(const RemoteOptions& options, const std::vector<cluster::HostPlace>& places,
+                       const Ground& ground) {
+  if (ground.project) {
+    TransferBar bar(isatty(STDERR_FILENO) == 1);
+    cluster::SyncOptions settings;
+    settings.remark = [](const std::string& text) { log::warning("{}", text); };
+    settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
+    LOCKSTEP_TRY_ASSIGN(const auto report,
+                        cluster::sync_project(places, *ground.project, settings));
+    if (const int code = tell_troubles(report.hosts); code != 0) return code;
+  }
+  if (options.install.empty()) return 0;
+  if (!ground.project)
+    return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
+                "leave --sync none out, or use lockstep install");
+  LOCKSTEP_TRY_ASSIGN(const auto installs, cluster::install_packages(places, *ground.project,
+                                                                     {.specs = options.install}));
+  return tell_troubles(installs);
 }
 
 // What each node's `lockstep run` is told beside what the user wrote.
@@ -196,6 +234,8 @@ int follow(const cluster::JobBook& book, const cluster::KnownJob& job) {
 Result<int> run_there(const Call& call, const RemoteOptions& options) {
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(options));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.front().here));
+  LOCKSTEP_TRY_ASSIGN(const int unready, make_ready(options, places, ground));
+  if (unready != 0) return unready;
   LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request,
                       request_of(call, options, std::move(places), ground));
   const cluster::KnownJob job = known_job(request, options, call.parsed);

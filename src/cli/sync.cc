@@ -1,6 +1,7 @@
 // lockstep sync: a project's files on hosts.
 #include "cli/subcommand.h"
 #include "cli/sync_options.h"
+#include "cli/transfer_bar.h"
 #include "cluster/place.h"
 #include "cluster/sync_tree.h"
 #include "codec/json.h"
@@ -12,8 +13,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -22,39 +21,6 @@ namespace {
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 1;
-constexpr std::chrono::milliseconds kRedraw{100};
-constexpr std::uint64_t kBarWidth = 30;
-
-// One line on a terminal that is drawn again and again, and is gone in the end.
-class Progress {
- public:
-  explicit Progress(bool shown) : shown_(shown) {}
-  ~Progress() {
-    if (drawn_) std::fputs("\r\x1b[K", stderr);
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void draw(std::uint64_t bytes, std::uint64_t of) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!shown_ || of == 0 || (drawn_ && now - last_ < kRedraw)) return;
-    last_ = now;
-    drawn_ = true;
-    const std::uint64_t done = std::min(bytes, of);
-    const auto part =
-        static_cast<std::uint64_t>(static_cast<double>(done) / static_cast<double>(of) * kBarWidth);
-    std::fputs(fmt::format("\r\x1b[K[{:#<{}}{:.<{}}] {} of {}", "", part, "", kBarWidth - part,
-                           cluster::size_text(done), cluster::size_text(of))
-                   .c_str(),
-               stderr);
-    std::fflush(stderr);
-  }
-
- private:
-  bool shown_;
-  bool drawn_ = false;
-  std::chrono::steady_clock::time_point last_;
-};
 
 nlohmann::ordered_json json_of(const cluster::SyncReport& report) {
   nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
@@ -93,7 +59,7 @@ Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const cluster::Project project, cluster::find_project(".", options.source));
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  Progress progress(isatty(STDERR_FILENO) == 1 && !options.json);
+  TransferBar progress(isatty(STDERR_FILENO) == 1 && !options.json);
   cluster::SyncOptions settings;
   settings.destination = options.destination.value_or("");
   settings.force = options.force;

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -266,3 +267,33 @@ def test_options_that_need_on_say_so(world):
     client, _ = world()
     ended = client.run("run", "--detach", "job.py")
     assert ended.rc == 2 and "--detach is of use only together with --on" in ended.err, ended
+
+
+def test_the_project_comes_along_and_edits_count(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    project = client.folder / "proj"
+    (project / "sub").mkdir(parents=True)
+    (project / "lib").mkdir()
+    subprocess.run(["git", "init", "-q", project], check=True)
+    (project / "sub/train.py").write_text("import os, mine; print(mine.word, os.getcwd())")
+    for word in ("first", "second"):
+        (project / "lib/mine.py").write_text(f"word = '{word}'")
+        ended = client.run("run", "--on", "gpus", "--install", "local:./lib", "train.py", cwd=project / "sub")
+        assert ended.rc == 0, ended
+        assert sorted(ended.out.splitlines()) == [
+            f"gpus-{node}: [rank{node}]: {word} /home/me/proj/sub" for node in range(2)], ended
+    ended = client.run("run", "--on", "gpus", project / "sub/train.py", cwd=project)
+    assert ended.rc == 0 and ended.out.count("second /home/me/proj\n") == 2, ended
+    ended = client.run("run", "--on", "gpus", "--install", "bogus:x", "train.py", cwd=project / "sub")
+    assert ended.rc == 2 and "bogus" in ended.err, ended
+
+
+def test_a_failed_install_starts_nothing(world):
+    client, server = world()
+    project = client.folder / "proj"
+    project.mkdir()
+    (project / "train.py").write_text("print('ran')")
+    ended = client.run("run", "--on", f"me@{server.addr}", "--install", "reqs:none.txt", "train.py", cwd=project)
+    assert ended.rc not in (0, 2) and "none.txt" in ended.err and "ran" not in ended.out, ended
+    assert json.loads(client.run("jobs", "--json").out)["jobs"] == []
