@@ -7,16 +7,53 @@ from typing import TYPE_CHECKING, List
 if TYPE_CHECKING:
     from lockstep._binary import BinaryNotFound as BinaryNotFound
     from lockstep._binary import find_binary as find_binary
+    from lockstep._cluster import Cluster as Cluster
+    from lockstep._cluster import CommandResult as CommandResult
+    from lockstep._cluster import cluster as cluster
+    from lockstep._errors import CallError as CallError
+    from lockstep._errors import LockstepError as LockstepError
+    from lockstep._errors import RemoteError as RemoteError
+    from lockstep._errors import RemoteTraceback as RemoteTraceback
+    from lockstep._errors import ValueRefused as ValueRefused
+    from lockstep._function import Call as Call
+    from lockstep._function import RemoteFunction as RemoteFunction
+    from lockstep._function import function as function
     from lockstep._record import record as record
 
 # A name is imported when it is first used: `import lockstep` in every worker costs nothing.
 _HOMES = {
     "BinaryNotFound": "_binary",
+    "Call": "_function",
+    "CallError": "_errors",
+    "Cluster": "_cluster",
+    "CommandResult": "_cluster",
+    "LockstepError": "_errors",
+    "RemoteError": "_errors",
+    "RemoteFunction": "_function",
+    "RemoteTraceback": "_errors",
+    "ValueRefused": "_errors",
+    "cluster": "_cluster",
     "find_binary": "_binary",
+    "function": "_function",
     "record": "_record",
 }
 
-__all__ = ["BinaryNotFound", "find_binary", "record"]
+__all__ = [
+    "BinaryNotFound",
+    "Call",
+    "CallError",
+    "Cluster",
+    "CommandResult",
+    "LockstepError",
+    "RemoteError",
+    "RemoteFunction",
+    "RemoteTraceback",
+    "ValueRefused",
+    "cluster",
+    "find_binary",
+    "function",
+    "record",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -121,14 +121,17 @@ class Package:
         def wrapper(fn=None, *args, **kwargs):
             return fn if callable(fn) else (lambda function: function)
 
-        def nothing(name):
-            def fail(*args, **kwargs):
-                raise RuntimeError(f"lockstep.{name} is used on a host while the script is imported there; "
+        class Nothing:
+            """A cluster or a function of it: there may be one, but it does nothing."""
+            def __init__(self, *args, **kwargs):
+                pass
+
+            def __getattr__(self, name):
+                raise RuntimeError(f".{name} of lockstep's is used while the script is imported on a host; "
                                    "put that part of it under: if __name__ == '__main__'")
-            return fail
 
         module.record = module.function = wrapper
-        module.__getattr__ = nothing
+        module.__getattr__ = lambda name: Nothing
 
 
 def read_header(stream):
@@ -230,9 +233,10 @@ def tell_error(answer, values, error, frames):
     try:
         made = error.__reduce__()
         part = (made[1], made[2] if len(made) > 2 else None) if made[0] is kind else (error.args, None)
-        return answer.put(b"e", pickled((kind.__module__, kind.__qualname__, told, text, part)))
+        part = pickled(part)
     except Exception:  # its arguments can't travel: it does without
-        answer.put(b"e", pickled((kind.__module__, kind.__qualname__, told, text, None)))
+        part = None
+    answer.put(b"e", pickled((kind.__module__, kind.__qualname__, told, text, part)))
 
 
 def call(header, answer):

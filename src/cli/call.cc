@@ -7,12 +7,14 @@
 #include "cluster/project.h"
 #include "cluster/python_call.h"
 #include "codec/json.h"
+#include "io/fd.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
 
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -187,21 +189,33 @@ int tell(const CallOptions& options, const CommandRequest& request,
   return code;
 }
 
+// A program that calls is told in the answer, a person by a line.
+int refuse_call(const CallOptions& options, const Error& error, int code) {
+  std::string text = error.message;
+  if (!error.hint.empty()) text += "; " + error.hint;
+  if (options.answer_fd && io::write_all(static_cast<int>(*options.answer_fd),
+                                         cluster::refused_answer(text), "the answer"))
+    return code;
+  return refuse(error, code);
+}
+
 int call_command(const Call& call) {
   const auto options = call_options(call.parsed);
   if (!options) return refuse(options.error(), kBadInput);
+  // Whoever waits for the answer is gone: so is the call, also there.
+  if (options->answer_fd) prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto request = request_of(*options);
   if (!request)
-    return refuse(request.error(),
-                  request.error().code == Errc::invalid_input ? kBadInput : kNotReached);
+    return refuse_call(*options, request.error(),
+                       request.error().code == Errc::invalid_input ? kBadInput : kNotReached);
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
   const auto endings = cluster::run_command(*request);
-  if (!endings) return refuse(endings.error(), kNotReached);
+  if (!endings) return refuse_call(*options, endings.error(), kNotReached);
   if (!options->answer_fd) return tell(*options, *request, *endings);
-  for (const HostEnding& ending : *endings)
-    if (!ending.error.empty()) say(ending.error);
-  return cluster::code_of(*endings);
+  const HostEnding& ending = endings->front();
+  if (ending.error.empty()) return ending.code;
+  return refuse_call(*options, {Errc::unavailable, ending.error, {}, 0}, ending.code);
 }
 
 }  // namespace

@@ -40,6 +40,10 @@ int exec_command(const Call& call) {
   cluster::CommandRequest request;
   request.hosts = std::move(*places);
   request.argv = options->command;
+  if (options->in_project) {
+    request.argv.insert(request.argv.begin(), "in-project");
+    request.own_binary = true;
+  }
   request.folder = options->folder.value_or("");
   if (options->no_input) request.input = cluster::CommandRequest::Input::none;
   const auto endings = cluster::run_command(request);

@@ -20,6 +20,7 @@ struct ExecOptions {
   std::optional<std::string> jump;
   std::optional<std::string> folder;
   bool no_input = false;
+  bool in_project = false;  // in the environment of the project that the folder belongs to
 };
 
 const Table& exec_table();

@@ -1,0 +1,206 @@
+"""Hosts under a name, and what can be asked of them."""
+import os
+import shlex
+import threading
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+from lockstep import _program
+from lockstep._errors import LockstepError
+from lockstep._project import find_root, inside, name_on_hosts
+
+_CREDENTIALS = ("ssh_user", "ssh_private_key")
+# A step that uses files of the project: they may have changed since.
+_LOCAL_SPECS = ("pip:.", "pip:/", "reqs:", "conda:", "local:", "wheel:", "./")
+
+
+class CommandResult(NamedTuple):
+    code: int
+    output: str
+    stderr: str
+
+
+class Cluster:
+    """Made by `lockstep.cluster()`. Nothing is asked of the hosts before it is needed."""
+
+    def __init__(self, where: str, project: Optional[str] = None, one_host: bool = False,
+                 options: Sequence[str] = ()) -> None:
+        self.where = where  # the cluster's name, or the one host
+        self._one_host = one_host
+        self._options = list(options)
+        self._project = None if project is None else os.path.realpath(project)
+        self._placed: Set[str] = set()  # projects that this program has brought there
+        self._installed: Set[Tuple[str, ...]] = set()
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<lockstep cluster {self.where}>"
+
+    @property
+    def project(self) -> str:
+        """The local folder that `sync` brings to the hosts: git's top folder, else the current one."""
+        return self._project or find_root(os.getcwd())
+
+    def hosts(self) -> List[Dict[str, Any]]:
+        """Of a cluster that has a name: its nodes, as `lockstep cluster show --json` has them."""
+        if self._one_host:
+            return [{"host": self.where}]
+        known = _program.ask(["cluster", "show", self.where, "--json"])
+        nodes: List[Dict[str, Any]] = known["nodes"]
+        return nodes
+
+    def sync(self, path: Optional[str] = None, to: Optional[str] = None) -> Dict[str, Any]:
+        """Brings a folder (the project) to all nodes; returns what was sent."""
+        source = os.path.realpath(path or self.project)
+        with self._lock:
+            report: Dict[str, Any] = _program.ask(
+                ["sync", self.where, *self._options, "--json", source if to is None else f"{source}:{to}"])
+            if to is None:
+                self._placed.add(source)
+        return report
+
+    def install_packages(self, packages: Sequence[str], stream_logs: bool = True, options: Sequence[str] = ()) -> Any:
+        """Brings the project there and installs into its environment; a step that fails raises with its last lines.
+
+        packages: as `lockstep install` takes them: "pip:./", "reqs:./", "conda:FILE", "torch --index-url URL", ...
+        """
+        if isinstance(packages, str):
+            raise TypeError("packages is a list, as in install_packages(['numpy'])")
+        specs = list(packages)
+        self.sync()
+        with self._lock:
+            answer = _program.ask(["install", self.where, *self._options, "--json", "--project", self.project, *options,
+                                   *specs], stream_errors=stream_logs)
+            self._installed.add((self.project, *specs))
+        return answer
+
+    def run(self, commands: Sequence[Union[str, Sequence[str]]], stream_logs: bool = True, stop_on_failure: bool = True,
+            nodes: Optional[str] = None) -> List[CommandResult]:
+        """Runs one command after the other, on all nodes or on `nodes` ("0", "1-3").
+
+        A text is run by /bin/sh there, a list is a program and its arguments as they are. They run in the project's
+        folder and environment once this object has brought it there, else in the home. The results of the commands
+        that ran come back; the first that fails is the last, unless stop_on_failure=False.
+        """
+        if isinstance(commands, str):
+            raise TypeError("commands is a list, as in run(['nvidia-smi'])")
+        results: List[CommandResult] = []
+        for command in commands:
+            results.append(CommandResult(*_program.run(self._exec_arguments(command, nodes), stream=stream_logs)))
+            if results[-1].code != 0 and stop_on_failure:
+                break
+        return results
+
+    def _exec_arguments(self, command: Union[str, Sequence[str]], nodes: Optional[str]) -> List[str]:
+        arguments = ["exec", "--no-stdin", *self._options]
+        if nodes is not None:
+            arguments += ["--nodes", nodes]
+        if self.project in self._placed:
+            arguments += ["--cwd", name_on_hosts(self.project), "--in-project"]
+        if isinstance(command, str):
+            return [*arguments, "--shell", command, self.where]
+        return [*arguments, self.where, "--", *command]
+
+    def status(self) -> List[Dict[str, Any]]:
+        """Per node its name, whether it answers, and why not."""
+        found = []
+        for number, node in enumerate(self.hosts()):
+            nodes = [] if self._one_host else ["--nodes", str(number)]
+            ended = _program.run(["exec", "--no-stdin", *self._options, *nodes, self.where, "--", "true"])
+            reached = ended.code != 255
+            found.append({**node, "reached": reached, "error": None if reached else ended.stderr.strip()})
+        return found
+
+    # What functions need.
+
+    def bring(self, root: Optional[str], specs: Sequence[str], again: bool) -> None:
+        """The project and its packages, before a call. again: also where this was done before, as files may change."""
+        if root is None and not specs:
+            return
+        root = root or self.project
+        if again or root not in self._placed:
+            self.sync(root)
+        key = (root, *specs)
+        local = any(spec.startswith(_LOCAL_SPECS) for spec in specs)
+        with self._lock:
+            if specs and (key not in self._installed or (again and local)):
+                _program.ask(["install", self.where, *self._options, "--json", "--project", root, *specs],
+                             stream_errors=True)
+                self._installed.add(key)
+
+    def call_arguments(self, node: int, folder: str) -> List[str]:
+        numbers = [] if self._one_host else ["--nodes", str(node)]
+        return [self.where, *self._options, *numbers, "--cwd", folder]
+
+    def folder_on_hosts(self, root: Optional[str]) -> Tuple[str, str]:
+        """Where a function runs, from the home there: the current folder's place in the project; and the way up."""
+        if root is None:
+            return ".", "."
+        here = os.path.realpath(os.getcwd())
+        below = os.path.relpath(here, root) if inside(here, root) else "."
+        up = "." if below == "." else "/".join([".."] * (below.count("/") + 1))
+        return os.path.normpath(os.path.join(name_on_hosts(root), below)), up
+
+
+def _host_text(address: str, user: Optional[str]) -> str:
+    return address if user is None or "@" in address else f"{user}@{address}"
+
+
+def _options_of(ssh_creds: Mapping[str, str]) -> Tuple[Optional[str], Optional[str]]:
+    for name in ssh_creds:
+        if name not in _CREDENTIALS:
+            raise LockstepError(f"ssh_creds has {name!r}; it may have {' and '.join(_CREDENTIALS)}; other ways to log "
+                                "in are ssh's own (~/.ssh/config, the agent)")
+    key = ssh_creds.get("ssh_private_key")
+    return ssh_creds.get("ssh_user"), None if key is None else os.path.abspath(os.path.expanduser(key))
+
+
+def _known(name: str) -> Optional[List[Dict[str, Any]]]:
+    for known in _program.ask(["cluster", "list", "--json"]):
+        if known["name"] == name:
+            nodes: List[Dict[str, Any]] = known["nodes"]
+            return nodes
+    return None
+
+
+def _same(nodes: List[Dict[str, Any]], hosts: List[str], user: Optional[str], key: Optional[str]) -> bool:
+    def text(node: Dict[str, Any]) -> str:
+        host = node["host"] if node.get("port") is None else f"{node['host']}:{node['port']}"
+        return f"{node['user']}@{host}" if node.get("user") else str(host)
+
+    return [text(node) for node in nodes] == hosts and all(node.get("key_path") == key for node in nodes)
+
+
+def cluster(name: Optional[str] = None, ips: Optional[Sequence[str]] = None,
+            ssh_creds: Optional[Mapping[str, str]] = None, project: Optional[str] = None,
+            replace: bool = False) -> Cluster:
+    """Hosts of your own.
+
+    name: a cluster that is known (`lockstep cluster add`), or with `ips` one that is to be kept under that name.
+    ips: addresses, names or [USER@]HOST[:PORT]. Without a name there is one, and nothing is kept.
+    ssh_creds: {"ssh_user": ..., "ssh_private_key": FILE}; what is not given is ssh's own choice.
+    project: the local folder that is brought there; by default git's top folder, else the current one.
+    replace: where other hosts are known under that name, these take their place.
+    """
+    user, key = _options_of(ssh_creds or {})
+    hosts = [_host_text(address, user) for address in ([ips] if isinstance(ips, str) else ips or [])]
+    if name is None:
+        if len(hosts) != 1:
+            raise LockstepError(f"{len(hosts)} hosts are given without a name; give name=, or one host")
+        return Cluster(hosts[0], project, one_host=True, options=["--key-path", key] if key else [])
+    if not hosts:
+        if _known(name) is None:
+            raise LockstepError(f"there is no cluster {name}; give its hosts as ips=[...]")
+        return Cluster(name, project)
+    nodes = _known(name)
+    if nodes is not None and not _same(nodes, hosts, user, key):
+        if not replace:
+            raise LockstepError(f"there is a cluster {name} already, with other hosts or another key; give "
+                                f"replace=True, another name, or run: lockstep cluster remove {shlex.quote(name)}")
+        _program.run(["cluster", "remove", name])
+        nodes = None
+    if nodes is None:
+        more = ["--key-path", key] if key else []
+        ended = _program.run(["cluster", "add", name, *[part for host in hosts for part in ("--host", host)], *more])
+        if ended.code != 0 and not _same(_known(name) or [], hosts, user, key):  # another program may have been faster
+            raise LockstepError(ended.stderr.strip(), ended.code)
+    return Cluster(name, project)

@@ -1,0 +1,243 @@
+"""The binary as a child process: requests with a JSON answer, commands whose output is passed on, function calls."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO, Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from lockstep._binary import find_binary
+from lockstep._errors import CallError, LockstepError
+
+_GRACE = 10.0  # seconds for a function to end once it is asked to
+_MOST_READ = 1 << 16
+
+
+class Ended(NamedTuple):
+    code: int
+    output: str
+    stderr: str
+
+
+def _error_text(stderr: str, fallback: str) -> str:
+    """The last of the lines `lockstep exec: error: TEXT`."""
+    for line in reversed(stderr.splitlines()):
+        before, found, text = line.partition(": error: ")
+        if found and before.startswith("lockstep"):
+            return text
+    lines = stderr.strip().splitlines()
+    return lines[-1] if lines else fallback
+
+
+class Pump(threading.Thread):
+    """Passes what comes from a pipe on to a stream of this program, as it comes, and keeps it where it is asked to.
+
+    sys.stdout and not descriptor 1: in a notebook they differ.
+    """
+
+    def __init__(self, source: IO[bytes], target: Optional[Any], keep: bool) -> None:
+        super().__init__(daemon=True)
+        self._source, self._target, self._keep = source, target, keep
+        self._kept: List[bytes] = []
+        self.start()
+
+    def run(self) -> None:
+        import codecs
+
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        with self._source:
+            while True:
+                data = os.read(self._source.fileno(), _MOST_READ)
+                if self._keep:
+                    self._kept.append(data)
+                if self._target is not None:
+                    with contextlib.suppress(Exception):  # a stream that is closed; the rest still has to be read
+                        self._target.write(decoder.decode(data, not data))
+                        self._target.flush()
+                if not data:
+                    return
+
+    def text(self) -> str:
+        self.join()
+        return b"".join(self._kept).decode("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def _started(arguments: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """Whatever ends the block, the child has ended afterwards."""
+    process: "subprocess.Popen[bytes]" = subprocess.Popen([find_binary(), *arguments], **options)
+    try:
+        yield process
+    except BaseException:
+        stop(process, asked_already=_terminal_asked())
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()
+        process.wait()
+
+
+def _terminal_asked() -> bool:
+    """Ctrl-C on a terminal has reached the child too, if this program is in its foreground."""
+    if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+        return False
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def stop(process: "subprocess.Popen[bytes]", asked_already: bool = False) -> None:
+    """As Ctrl-C: what runs on the host may end by itself, then it has to."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if not asked_already or number != signal.SIGINT:
+            process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
+            return
+
+
+def run(arguments: Sequence[str], stream: bool = False, keep: bool = True) -> Ended:
+    """stream: what the program says is also passed on as it comes."""
+    with _started(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        output = Pump(process.stdout, sys.stdout if stream else None, keep)
+        errors = Pump(process.stderr, sys.stderr if stream else None, True)
+        code = process.wait()
+        return Ended(code, output.text(), errors.text())
+
+
+def ask(arguments: Sequence[str], stream_errors: bool = False) -> Any:
+    """The JSON that the binary answers; raises what it says on stderr."""
+    with _started(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        output = Pump(process.stdout, None, True)
+        errors = Pump(process.stderr, sys.stderr if stream_errors else None, True)
+        code = process.wait()
+        if code != 0:
+            what = f"lockstep {arguments[0]} ended with code {code}"
+            raise LockstepError(_error_text(errors.text(), what), code)
+        text = output.text()
+        return json.loads(text) if text.strip() else None
+
+
+class Interrupted(Exception):
+    """An error came in place of the rest of a value."""
+
+
+class Answer:
+    """The frames of docs/protocols/call.md. As a file it gives the value's bytes, without holding them all."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._left = 0  # of the frame that is being read
+        self.ending: Optional[Tuple[bytes, bytes]] = None  # the last frame: its letter and its content
+
+    def _exactly(self, size: int) -> bytearray:
+        data = bytearray(size)
+        self._into(memoryview(data))
+        return data
+
+    def _into(self, view: memoryview) -> None:
+        while len(view):
+            got = os.readv(self._fd, [view])
+            if got == 0:
+                raise EOFError
+            view = view[got:]
+
+    def _next(self) -> bool:
+        """A part of the value comes next."""
+        if self.ending is not None:
+            return False
+        head = self._exactly(5)
+        kind, size = bytes(head[:1]), int.from_bytes(head[1:], "little")
+        if kind == b"v" and size <= 1 << 20:
+            self._left = size
+            return True
+        if size > 64 << 20 or kind not in (b"k", b"e", b"r", b"v"):
+            raise CallError("the host answered nonsense")
+        self.ending = kind, bytes(self._exactly(size))
+        return False
+
+    def finish(self) -> Tuple[bytes, bytes]:
+        """The last frame; parts of a value before it are dropped."""
+        while self.ending is None:
+            if self._left:
+                self._exactly(self._left)
+                self._left = 0
+            self._next()
+        return self.ending
+
+    def begins(self) -> bool:
+        """There is a value to be read."""
+        return self._left > 0 or self._next()
+
+    def readinto(self, target: Any) -> int:
+        view = memoryview(target).cast("B")
+        done = 0
+        while done < len(view):
+            if self._left == 0 and not self._next():
+                if self.ending is not None and self.ending[0] != b"k":
+                    raise Interrupted
+                break
+            part = min(self._left, len(view) - done)
+            self._into(view[done:done + part])
+            self._left -= part
+            done += part
+        return done
+
+    def read(self, size: int = -1) -> bytes:
+        data = bytearray(size)
+        got = self.readinto(data)
+        return bytes(data if got == size else data[:got])
+
+    def readline(self) -> bytes:
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            byte = self.read(1)
+            if not byte:
+                break
+            line += byte
+        return bytes(line)
+
+
+def call(arguments: Sequence[str], send: Callable[[IO[bytes]], None], receive: Callable[[Answer], Any], stream: bool,
+         started: Callable[["subprocess.Popen[bytes]"], None]) -> Any:
+    """`lockstep call` with a request that `send` writes; gives what `receive` makes of the answer."""
+    reading, writing = os.pipe()
+    pumps: List[Pump] = []
+    try:
+        with _started(["call", *arguments, "--answer-fd", str(writing)], stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=(writing,)) as process:
+            os.close(writing)
+            writing = -1
+            started(process)
+            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+            pumps = [Pump(process.stdout, sys.stdout if stream else None, False),
+                     Pump(process.stderr, sys.stderr if stream else None, False)]
+            with contextlib.suppress(BrokenPipeError):  # the answer says why
+                send(process.stdin)
+                process.stdin.close()
+            try:
+                return receive(Answer(reading))
+            except EOFError:
+                raise CallError(_why_no_answer(process.wait()), process.returncode) from None
+    finally:
+        for pump in pumps:
+            pump.join()
+        os.close(reading)
+        if writing >= 0:
+            os.close(writing)
+
+
+def _why_no_answer(code: int) -> str:
+    if code == 255:
+        return "the connection was lost while the answer came"
+    if 128 < code < 128 + 65:
+        return f"the function's process was ended by {signal.Signals(code - 128).name}"
+    if code < 0:
+        return f"the call was ended by {signal.Signals(-code).name}"
+    return f"the function's process ended with code {code} before the function returned"

@@ -1,0 +1,398 @@
+"""import lockstep: functions on hosts with a real sshd, called from a program on the client's host."""
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from harness import BINARY, PYTHON, REPOSITORY, alive, until
+from ssh_hosts import FIRST_UID, SshWorld
+
+MODULE = """
+import collections, dataclasses, datetime, enum, json, os, sys, time
+from decimal import Decimal
+
+class OwnError(Exception):
+    def __init__(self, text, number):
+        super().__init__(text, number)
+        self.number = number
+
+class Colour(enum.Enum):
+    RED = 1
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: "Point" = None
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("echo pwned >&2; touch pwned",)
+
+def add(a, b=0, **more):
+    print("adding", a)
+    print("to stderr", file=sys.stderr)
+    return a + b
+
+def same(value):
+    return value
+
+def values():
+    return {"t": (1, 2.5, None, True), b"k": {1, 2}, "f": frozenset("a"), "c": 1j, "d": Decimal("1.10"),
+            "o": collections.OrderedDict(a=1), "dd": collections.defaultdict(list, a=[1]), "q": collections.deque([1]),
+            "n": collections.Counter("aab"), "when": datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc),
+            "p": Point(1, Point(2)), "e": Colour.RED, "b": bytearray(b"x"), "r": range(3)}
+
+def fail(kind):
+    if kind == "own":
+        raise OwnError("mine", 7)
+    if kind == "json":
+        json.loads("{")
+    if kind == "exit":
+        sys.exit(3)
+    if kind == "missing":
+        open("/no/such/file")
+    raise {"value": ValueError, "key": KeyError}[kind]("text", [1])
+
+def unknown():
+    import types
+    module = types.ModuleType("only_there")
+    sys.modules["only_there"] = module
+    exec("class Odd(Exception): pass", module.__dict__)
+    raise module.Odd("strange")
+
+def evil():
+    return [1, Evil()]
+
+def generator():
+    return (n for n in ())
+
+def big(size):
+    return b"x" * size
+
+def wait(path=None):
+    print("up", flush=True)
+    if path:
+        open(path, "w").close()
+    time.sleep(1000)
+
+def where():
+    return os.getcwd(), os.environ.get("GIVEN"), os.getpid(), sys.argv[0]
+
+def square(n):
+    if n < 0:
+        raise ValueError(n)
+    return n * n
+"""
+
+
+@pytest.fixture
+def world(hosts):
+    made = SshWorld(hosts)
+    yield made
+    left = made.close()
+    assert not left, f"left running on hosts: {left}"
+
+
+class Programs:
+    """Runs Python programs on the client's host, in a project that lies on the servers too."""
+
+    def __init__(self, client, servers):
+        self.client, self.servers = client, servers
+        self.project = client.folder / "proj"
+        self.project.mkdir()
+        (self.project / "work.py").write_text(MODULE)
+        self.place()
+        for server in servers:
+            assert client.exec(f"me@{server.addr}", "true").rc == 0  # a slow first contact would tell that it waits
+
+    def place(self):
+        for server in self.servers:
+            there = server.homes["me"] / "proj"
+            shutil.copytree(self.project, there, dirs_exist_ok=True)
+            os.chown(there, FIRST_UID, FIRST_UID)
+
+    def start(self, code, env=None, place=True, folder=None, **options):
+        # sync=False: the tests place the files themselves.
+        hosts = ", ".join(f"'me@{server.addr}'" for server in self.servers)
+        name = "None" if len(self.servers) == 1 else "'gpus'"
+        (self.project / "main.py").write_text(
+            "import functools, sys\nimport lockstep\n"
+            f"gpu = lockstep.Cluster('me@{self.servers[0].addr}', one_host=True)\n"
+            "remote = functools.partial(lockstep.function, system=gpu, sync=False)\n" +
+            code.replace("HOSTS", f"name={name}, ips=[{hosts}]"))
+        if place:
+            self.place()
+        return self.client.start(self.project / "main.py", program=(PYTHON,), cwd=folder or self.project,
+                                 env={"PYTHONPATH": REPOSITORY / "python", "LOCKSTEP_BINARY": BINARY,
+                                      "XDG_STATE_HOME": self.client.folder / "state",
+                                      "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}, **options)
+
+    def run(self, code, timeout=60, **options):
+        return self.start(code, **options).wait(timeout)
+
+
+@pytest.fixture
+def programs(world):
+    return Programs(*(lambda client, server: (client, [server]))(*world()))
+
+
+def good(ended):
+    assert ended.rc == 0, ended
+    return ended.out
+
+
+def test_a_value_comes_back_and_prints_are_passed_on(programs):
+    ended = programs.run("""
+import work
+if __name__ == "__main__":
+    add = remote(fn=work.add)
+    assert add(2, b=3) == 5
+    print("quiet", add(2, stream_logs=False))
+    assert remote(work.add, serialization="json")([1], b=[2]) == [1, 2]
+    print(add.__name__, add)
+""")
+    lines = good(ended).splitlines()
+    assert lines[:3] == ["adding 2", "quiet 2", "adding [1]"], ended
+    assert ended.err == "to stderr\nto stderr\n", ended
+
+
+def test_values_of_python_come_back_as_they_are(programs):
+    good(programs.run("""
+import work
+if __name__ == "__main__":
+    came = remote(work.values)()
+    assert came == work.values(), came
+    assert type(came["dd"]) is type(work.values()["dd"]) and came["e"] is work.Colour.RED
+    point = work.Point(3, work.Point(4))
+    assert remote(work.same)(point) == point
+    assert remote(work.same, serialization="pickle")(work.evil.__name__) == "evil"
+    where = remote(work.where, env={"GIVEN": "a b"})()
+    assert where[:2] == ("/home/me/proj", "a b"), where
+"""))
+
+
+def test_exceptions_are_raised_again_with_their_traceback(programs):
+    good(programs.run("""
+import traceback, work
+def raised(fn, *args, **options):
+    try:
+        remote(fn, **options)(*args)
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+if __name__ == "__main__":
+    error = raised(work.fail, "value")
+    assert type(error) is ValueError and error.args == ("text", [1])
+    assert isinstance(error.__cause__, lockstep.RemoteTraceback)
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    assert "work.py" in text and "in fail" in text and "_runner" not in text, text
+    error = raised(work.fail, "own")
+    assert type(error) is work.OwnError and error.number == 7 and error.args == ("mine", 7)
+    assert type(raised(work.fail, "json")).__name__ == "JSONDecodeError"
+    error = raised(work.fail, "missing")
+    assert type(error) is FileNotFoundError and error.filename == "/no/such/file"
+    error = raised(work.fail, "exit")
+    assert type(error) is lockstep.RemoteError and error.type_name == "builtins.SystemExit"
+    error = raised(work.unknown)
+    assert type(error) is lockstep.RemoteError and error.type_name == "only_there.Odd" and "strange" in str(error)
+    error = raised(work.fail, "value", serialization="json")
+    assert type(error) is lockstep.RemoteError and error.type_name == "builtins.ValueError"
+"""))
+
+
+def test_code_does_not_come_back_as_a_value(programs):
+    good(programs.run("""
+import work
+if __name__ == "__main__":
+    try:
+        remote(work.evil)()
+    except lockstep.ValueRefused as error:
+        assert "system" in str(error) and "serialization='pickle'" in str(error), error
+        assert error.value[0] == 1 and "pwned" in repr(error.value[1])
+    else:
+        raise AssertionError
+"""))
+    assert not (programs.project / "pwned").exists()
+
+
+def test_what_cannot_be_called_is_told(programs):
+    said = good(programs.run("""
+import work
+def told(fn, *args, **options):
+    try:
+        remote(fn, **options)(*args)
+    except lockstep.CallError as error:
+        print(error)
+if __name__ == "__main__":
+    told(work.generator)
+    sys.modules["cloudpickle"] = None  # as if it were not installed
+    told(lambda: 1)
+    told(work.add, object(), serialization="json")
+    told(work.add, (n for n in ()))
+    told(work.add, python="python9")
+    remote.keywords["system"] = lockstep.Cluster("me@no-such-host", one_host=True)
+    told(work.add, 1)
+    remote.keywords["system"] = lockstep.Cluster("gone")
+    told(work.add, 1)
+""")).splitlines()
+    expected = ["what generator returned, a generator, can't be sent", "in no module or script", "are no JSON",
+                "can't be sent", "there is no python9", "does not resolve", "gone"]
+    assert len(said) == len(expected) and all(text in line for text, line in zip(expected, said)), said
+
+
+def test_a_function_of_the_script_itself(programs):
+    good(programs.run("""
+class Mine:
+    n = 1
+    def __eq__(self, other): return type(other) is Mine and self.n == other.n
+def mine(value, where=None):
+    value.n += 1
+    return value, __name__, sys.argv[0]
+if __name__ == "__main__":
+    value, name, script = remote(mine)(Mine())
+    assert type(value) is Mine and value.n == 2 and name == "__mp_main__" and script == "main.py", (name, script)
+    import os
+    os.mkdir("/tmp/elsewhere-" + str(os.getpid()))
+    os.chdir("/tmp/elsewhere-" + str(os.getpid()))
+    assert remote(mine)(Mine())[0].n == 2
+    os.rmdir(os.getcwd())
+"""))
+
+
+def test_a_closure_travels_by_cloudpickle(programs):
+    pytest.importorskip("cloudpickle")
+    good(programs.run("""
+if __name__ == "__main__":
+    n = 5
+    assert remote(lambda m: n * m)(4) == 20
+"""))
+
+
+def test_a_future_a_map_and_their_exceptions(world):
+    programs = Programs(*(lambda client, *servers: (client, list(servers)))(*world(2)))
+    good(programs.run("""
+import concurrent.futures, work
+if __name__ == "__main__":
+    gpu = lockstep.cluster(HOSTS)
+    square = lockstep.function(work.square, gpu, sync=False)
+    futures = [square.remote(n) for n in range(3)]
+    assert [future.result(timeout=60) for future in futures] == [0, 1, 4]
+    assert all(future.done() and not future.cancelled() for future in futures)
+    assert not futures[0].cancel()
+    failing = square.remote(-1)
+    assert type(failing.exception(60)) is ValueError
+    assert len(concurrent.futures.wait(futures).done) == 3
+    assert square.map(range(5)) == [0, 1, 4, 9, 16]
+    try:
+        square.map([1, -1, 2])
+    except ValueError:
+        pass
+    else:
+        raise AssertionError
+    gpu = lockstep.cluster(HOSTS)  # the same hosts: reused
+    try:
+        lockstep.cluster(name="gpus", ips=["other"])
+    except lockstep.LockstepError as error:
+        assert "cluster remove gpus" in str(error)
+    else:
+        raise AssertionError
+    lockstep.cluster(name="gpus", ips=["other"], ssh_creds={"ssh_user": "u", "ssh_private_key": "~/k"}, replace=True)
+    assert lockstep.cluster(name="gpus").hosts()[0]["user"] == "u"
+"""))
+
+
+def test_a_cancelled_call_leaves_nothing(programs):
+    run = programs.start("""
+import concurrent.futures, work
+if __name__ == "__main__":
+    future = remote(work.wait).remote("started")
+    while not sys.stdin.readline():
+        pass
+    assert future.cancel()
+    try:
+        future.result(60)
+    except concurrent.futures.CancelledError:
+        assert future.cancelled()
+        print("cancelled")
+""", stdin=-1)
+    until(lambda: "up" in run.out(), 30, "the function runs")
+    run.process.stdin.write(b"go\n")
+    run.process.stdin.close()
+    ended = run.wait(60)
+    assert good(ended).splitlines()[-1] == "cancelled"
+    programs.servers[0].nothing_left()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_program_that_is_ended_leaves_nothing(programs, number):
+    run = programs.start("import work\nif __name__ == '__main__':\n    remote(work.wait)()\n")
+    until(lambda: "up" in run.out(), 30, "the function runs")
+    run.signal(number)
+    ended = run.wait(60)
+    assert ended.rc in (130, -signal.SIGINT, -signal.SIGKILL), ended
+    programs.servers[0].nothing_left()
+    run.none_left(10)
+
+
+def test_200_megabytes_come_back(programs):
+    said = good(programs.run("""
+import resource, work
+if __name__ == "__main__":
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = 200 << 20
+    value = remote(work.big)(size)
+    assert len(value) == size and value.count(b"x") == size
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    assert len(remote(work.same)(value)) == size
+""", timeout=200))
+    assert int(said) < 300 << 10, f"{said} KiB more for 200 MB"  # one copy
+
+
+def test_commands_and_status(programs):
+    said = good(programs.run("""
+if __name__ == "__main__":
+    results = gpu.run(["echo one; echo two >&2", ["sh", "-c", 'echo "$0"', "a b"], "exit 3", "echo never"])
+    assert [tuple(each) for each in results] == [(0, "one\\n", "two\\n"), (0, "a b\\n", ""), (3, "", "")], results
+    assert [each.code for each in gpu.run(["exit 3", "pwd"], stop_on_failure=False, stream_logs=False)] == [3, 0]
+    assert [each["reached"] for each in gpu.status()] == [True]
+    assert not lockstep.Cluster("me@no-such-host", one_host=True).status()[0]["reached"]
+"""))
+    assert said == "one\na b\n", said
+
+
+def test_a_tensor_and_an_array(programs):
+    pytest.importorskip("torch")
+    (programs.project / "learn.py").write_text("""
+import numpy, torch
+
+def step(weights, array):
+    weights = weights * 2
+    out = {"w": weights, "p": torch.nn.Parameter(torch.ones(2, 2)), "h": weights.to(torch.bfloat16).t(),
+           "empty": torch.empty(0, 3), "flag": torch.tensor(True), "a": array[::2], "s": numpy.float32(1.5),
+           "t": numpy.array(["a", "bc"]), "n": numpy.array(3)}
+    out["state"] = torch.nn.Linear(2, 1).state_dict()
+    return out
+
+def broken():
+    return torch.ones(2) @ torch.ones(3)
+""")
+    good(programs.run("""
+import numpy, torch, learn
+if __name__ == "__main__":
+    given = torch.arange(6.0).reshape(2, 3)
+    came = remote(learn.step)(given, numpy.arange(6))
+    mine = learn.step(given, numpy.arange(6))
+    for name in ("w", "p", "h", "empty", "flag"):
+        assert torch.equal(came[name], mine[name]) and came[name].dtype == mine[name].dtype, name
+    assert type(came["p"]) is torch.nn.Parameter and came["p"].requires_grad
+    for name in ("a", "s", "t", "n"):
+        assert numpy.array_equal(came[name], mine[name]) and came[name].dtype == mine[name].dtype, name
+    came["a"][0] = 9
+    assert sorted(came["state"]) == ["bias", "weight"] and came["state"]["weight"].shape == (1, 2)
+    try:
+        remote(learn.broken)()
+    except RuntimeError as error:
+        assert "size" in str(error), error
+""", timeout=180))
