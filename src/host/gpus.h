@@ -38,6 +38,8 @@ using RunCommand = std::function<std::optional<std::string>(const std::vector<st
 // `root` is "" except in tests. names_wanted: the caller will look for UUIDs, so nvidia-smi is
 // worth asking for those that the driver's files leave open.
 std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, bool names_wanted);
+// What the driver calls the GPU there; empty: it does not say.
+std::string nvidia_model(const std::string& root, const std::string& pci);
 std::vector<Gpu> amd_gpus(const std::string& root);
 std::vector<Gpu> intel_gpus(const std::string& root);
 

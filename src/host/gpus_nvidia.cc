@@ -104,4 +104,9 @@ std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, boo
   return gpus;
 }
 
+std::string nvidia_model(const std::string& root, const std::string& pci) {
+  const auto text = read_text(fmt::format("{}/proc/driver/nvidia/gpus/{}/information", root, pci));
+  return text ? field(*text, "Model") : "";
+}
+
 }  // namespace lockstep::host

@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 
+#include <algorithm>
+
 namespace lockstep::host {
 namespace {
 
@@ -35,6 +37,26 @@ std::vector<Gpu> parse_nvidia_smi_list(std::string_view text) {
     }
   }
   return gpus;
+}
+
+std::vector<std::string> nvidia_smi_query_command() {
+  return {"nvidia-smi", "--query-gpu=index,uuid,name,memory.total",
+          "--format=csv,noheader,nounits"};
+}
+
+std::vector<NvidiaRow> parse_nvidia_smi_query(std::string_view text) {
+  std::vector<NvidiaRow> rows;
+  for (const auto& line : split(text, '\n')) {
+    const auto fields = split(line, ',');
+    if (fields.size() != 4) continue;
+    const auto index = parse_int(fields[0]);
+    if (!index || *index < 0 || *index > INT32_MAX) continue;
+    constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+    rows.push_back({static_cast<int>(*index), std::string(strip(fields[1])),
+                    std::string(strip(fields[2])),
+                    std::clamp<std::int64_t>(parse_int(fields[3]).value_or(0), 0, kMiB) * kMiB});
+  }
+  return rows;
 }
 
 }  // namespace lockstep::host
