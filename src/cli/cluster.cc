@@ -203,8 +203,13 @@ constexpr Subcommand kRemove{.name = "remove",
                              .summary = "forget a cluster and its host keys",
                              .table = cluster_remove_table,
                              .run = carry_out<remove, cluster_remove_table>};
-constexpr const Subcommand* kRows[] = {&kAdd, &kList, &kShow, &kRemove};
+}  // namespace
 
+// From cluster_check.cc.
+extern const Subcommand kClusterCheck;
+
+namespace {
+constexpr const Subcommand* kRows[] = {&kAdd, &kList, &kShow, &kClusterCheck, &kRemove};
 }  // namespace
 
 extern constinit const Subcommand kCluster{

@@ -64,6 +64,33 @@ Table make_show_table(std::string_view program, std::string_view summary,
           .shown_names = shown_names};
 }
 
+Table make_check_table() {
+  return {.program = "lockstep cluster check",
+          .summary =
+              "Asks the nodes of a cluster, or one host, what they are and have: how far away\n"
+              "they are, user, system, CPUs, memory, disks, GPUs, Python, programs, clock. Then\n"
+              "it says what would stop a job there, and the cure.\n\n"
+              "  lockstep cluster check gpus\n"
+              "  lockstep cluster check ubuntu@10.0.0.5 --json",
+          .epilog =
+              "Exit code: 0, 1 where something would stop a job, 255 where a host is not\n"
+              "reached.\n",
+          .operands = Operands::names,
+          .groups = {{"Options",
+                      {
+                          {.name = "json",
+                           .field = into<&ClusterCheckOptions::json>,
+                           .help = "for programs, with all that is known"},
+                          {.name = "repair",
+                           .field = into<&ClusterCheckOptions::repair>,
+                           .help = "remove what clients that were killed have left, there and "
+                                   "here: parts of the binary, binaries of other versions that "
+                                   "nothing runs, sockets of connections that are gone"},
+                      }},
+                     place_group()},
+          .shown_names = "NAME|HOST"};
+}
+
 }  // namespace
 
 const Table& cluster_add_table() {
@@ -80,6 +107,11 @@ const Table& cluster_list_table() {
 const Table& cluster_show_table() {
   static const Table table =
       make_show_table("lockstep cluster show", "Shows the nodes of a cluster.", "NAME", true);
+  return table;
+}
+
+const Table& cluster_check_table() {
+  static const Table table = make_check_table();
   return table;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/options.h"
+#include "cli/place_options.h"
 
 #include <optional>
 #include <string>
@@ -21,9 +22,15 @@ struct ClusterShowOptions {
   bool json = false;
 };
 
+struct ClusterCheckOptions {
+  bool json = false;
+  bool repair = false;
+};
+
 const Table& cluster_add_table();
 const Table& cluster_list_table();
 const Table& cluster_show_table();
+const Table& cluster_check_table();
 const Table& cluster_remove_table();
 
 }  // namespace lockstep::cli

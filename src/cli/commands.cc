@@ -23,6 +23,7 @@ extern const Subcommand kJobs;
 extern const Subcommand kLogs;
 extern const Subcommand kWait;
 extern const Subcommand kCancel;
+extern const Subcommand kHostFacts;
 
 namespace {
 
@@ -47,9 +48,9 @@ constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run 
 
 // In the overview's order.
 constexpr const Subcommand* kRows[] = {
-    &kRun,      &kLaunch,    &kJobs,       &kLogs,      &kWait,    &kCancel, &kExec,
-    &kSync,     &kInstall,   &kCall,       &kCluster,   &kStore,   &kLink,   &kHostJob,
-    &kHostTree, &kHostSetup, &kRsyncShell, &kInProject, &kVersion, &kHelp,
+    &kRun,      &kLaunch,    &kJobs,       &kLogs,      &kWait,      &kCancel,  &kExec,
+    &kSync,     &kInstall,   &kCall,       &kCluster,   &kStore,     &kLink,    &kHostJob,
+    &kHostTree, &kHostSetup, &kRsyncShell, &kInProject, &kHostFacts, &kVersion, &kHelp,
 };
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 

@@ -1,10 +1,9 @@
 // lockstep exec: a command on hosts over SSH.
 #include "base/log.h"
 #include "cli/exec_options.h"
+#include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cluster/command_run.h"
-#include "cluster/place.h"
-#include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <signal.h>
@@ -18,13 +17,6 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr int kFailed = 255;  // as ssh has it
 
-Result<std::vector<cluster::HostPlace>> places_of(const ExecOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
-  return cluster::find_places(registry, options.where, options.nodes,
-                              {options.user, options.key_path, options.jump});
-}
-
 int exec_command(const Call& call) {
   const auto options = exec_options(call.words, call.parsed);
   const auto refuse = [](const Error& error, int code) {
@@ -32,7 +24,7 @@ int exec_command(const Call& call) {
     return code;
   };
   if (!options) return refuse(options.error(), kBadInput);
-  auto places = places_of(*options);
+  auto places = places_of(options->where, options->places);
   if (!places)
     return refuse(places.error(), places.error().code == Errc::invalid_input ? kBadInput : kFailed);
   proc::block(proc::handled_signals());

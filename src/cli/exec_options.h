@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/place_options.h"
 
 #include <optional>
 #include <string>
@@ -12,12 +13,9 @@ namespace lockstep::cli {
 
 struct ExecOptions {
   std::string where;
+  PlaceOptions places;
   std::vector<std::string> command;
-  std::optional<std::string> nodes;  // --nodes: of a cluster
   std::optional<std::string> shell;  // --shell: one text for /bin/sh there
-  std::optional<std::string> user;
-  std::optional<std::string> key_path;
-  std::optional<std::string> jump;
   std::optional<std::string> folder;
   bool no_input = false;
   bool in_project = false;  // in the environment of the project that the folder belongs to

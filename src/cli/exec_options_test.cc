@@ -33,7 +33,7 @@ TEST(ExecOptions, OptionsMayStandOnBothSidesOfTheHost) {
     const auto options = options_of(words);
     ASSERT_TRUE(options);
     EXPECT_EQ(options->where, "h");
-    EXPECT_EQ(options->user, "u");
+    EXPECT_EQ(options->places.user, "u");
     EXPECT_EQ(options->folder, "d");
     EXPECT_EQ(options->command, Words{"ls"});
   }

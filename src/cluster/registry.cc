@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 namespace lockstep::cluster {
@@ -134,6 +135,24 @@ Status Registry::remove(const std::string& name) const {
   LOCKSTEP_TRY(remove.run());
   unlink(pins_file(name).c_str());
   return {};
+}
+
+// No cluster can be added meanwhile, so no file in use goes.
+Result<std::vector<std::string>> Registry::remove_stray_pins() const {
+  constexpr std::string_view kPins = "hosts-";
+  LOCKSTEP_TRY_ASSIGN(const Transaction transaction, Transaction::begin(database_));
+  LOCKSTEP_TRY_ASSIGN(const std::vector<Cluster> clusters, list());
+  std::vector<std::string> removed;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder_, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::string path = folder_ + "/" + at->path().filename().string();
+    const auto in_use = [&](const Cluster& each) { return pins_file(each.name) == path; };
+    if (at->path().filename().string().starts_with(kPins) &&
+        std::none_of(clusters.begin(), clusters.end(), in_use) && unlink(path.c_str()) == 0)
+      removed.push_back(path);
+  }
+  return removed;
 }
 
 }  // namespace lockstep::cluster

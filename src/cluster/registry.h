@@ -39,6 +39,9 @@ class Registry {
   Result<std::vector<Cluster>> list() const;  // by name
   Status remove(const std::string& name) const;
 
+  // Removes files of host keys of clusters that there are no more; returns them.
+  Result<std::vector<std::string>> remove_stray_pins() const;
+
   // The file of the host keys that were accepted for a cluster.
   std::string pins_file(const std::string& name) const;
 

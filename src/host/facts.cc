@@ -65,7 +65,8 @@ std::string machine_id(const std::string& root) {
          std::string(network.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
 }
 
-ProgramFacts program(const std::string& name, const char* version_option, const RunCommand& run) {
+// Looked for in PATH.
+ProgramFacts program(const std::string& name, const RunCommand& run) {
   const char* path = std::getenv("PATH");
   std::vector<std::string> folders = split(path == nullptr ? "/usr/bin:/bin" : path, ':');
   // Where its own installer puts it; sshd's PATH does not have these.
@@ -74,9 +75,7 @@ ProgramFacts program(const std::string& name, const char* version_option, const 
       folders.push_back(io::home_folder() + below);
   for (const std::string& folder : folders) {
     const std::string file = folder + "/" + name;
-    if (!folder.starts_with('/') || access(file.c_str(), X_OK) != 0) continue;
-    const auto output = run({file, version_option});
-    return {file, output ? version_in(*output) : ""};
+    if (folder.starts_with('/') && access(file.c_str(), X_OK) == 0) return program_facts(file, run);
   }
   return {};
 }
@@ -151,6 +150,11 @@ std::string os_name(std::string_view os_release) {
   return {};
 }
 
+ProgramFacts program_facts(const std::string& path, const RunCommand& run) {
+  const auto output = run({path, "--version"});
+  return {path, output ? version_in(*output) : ""};
+}
+
 Facts gather_facts(const std::string& root, const RunCommand& run) {
   Facts facts;
   utsname here{};
@@ -174,10 +178,10 @@ Facts gather_facts(const std::string& root, const RunCommand& run) {
   facts.tmp = space_at(root, "/tmp");
   facts.shm = space_at(root, "/dev/shm");
   add_gpus(root, run, facts);
-  facts.python = program("python3", "-V", run);
-  facts.rsync = program("rsync", "--version", run);
-  facts.git = program("git", "--version", run);
-  facts.uv = program("uv", "--version", run);
+  facts.python = program("python3", run);
+  facts.rsync = program("rsync", run);
+  facts.git = program("git", run);
+  facts.uv = program("uv", run);
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   facts.open_files = limit_value(files.rlim_cur);

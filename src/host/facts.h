@@ -51,6 +51,7 @@ struct Facts {
   std::vector<GpuFacts> gpus = {};  // that a worker would see
   std::string driver = {};          // version of the GPUs' driver; empty: unknown
   ProgramFacts python = {};
+  ProgramFacts project_python = {};  // of what was installed for a project; not gathered here
   ProgramFacts rsync = {};
   ProgramFacts git = {};
   ProgramFacts uv = {};
@@ -60,6 +61,9 @@ struct Facts {
 
 // `root` is "" except in tests. run: for nvidia-smi and the programs' versions.
 Facts gather_facts(const std::string& root, const RunCommand& run);
+
+// A program's path and what it says of its version.
+ProgramFacts program_facts(const std::string& path, const RunCommand& run);
 
 // "git version 2.39.5\n…" -> "2.39.5". Pure.
 std::string version_in(std::string_view output);

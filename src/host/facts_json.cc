@@ -61,6 +61,7 @@ void fields(Io& io, F& f) {
   io("gpus", f.gpus);
   io("driver", f.driver);
   io("python", f.python);
+  io("project_python", f.project_python);
   io("rsync", f.rsync);
   io("git", f.git);
   io("uv", f.uv);

@@ -23,7 +23,9 @@ std::uint64_t hash(std::string_view text) {
   return value;
 }
 
-std::string folder() {
+}  // namespace
+
+std::string control_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   struct stat info {};
   if (runtime != nullptr && *runtime == '/' && std::string_view(runtime).size() < kMostFolder &&
@@ -32,10 +34,8 @@ std::string folder() {
   return fmt::format("/tmp/lockstep-{}", geteuid());
 }
 
-}  // namespace
-
 Result<std::string> control_socket(const Target& target, std::string_view pins) {
-  const std::string path = folder();
+  const std::string path = control_folder();
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);

@@ -9,8 +9,11 @@
 
 namespace lockstep::ssh {
 
-// The socket for a target, in $XDG_RUNTIME_DIR/lockstep, else in /tmp/lockstep-UID. Makes the
-// folder; denied where it is not ours alone. pins: targets with other pins don't share a master.
+// $XDG_RUNTIME_DIR/lockstep, else /tmp/lockstep-UID. It need not be there yet.
+std::string control_folder();
+
+// The socket for a target in that folder, which is made; denied where it is not ours alone. pins:
+// targets with other pins don't share a master.
 Result<std::string> control_socket(const Target& target, std::string_view pins);
 
 }  // namespace lockstep::ssh

@@ -84,8 +84,20 @@ def test_the_tarball(tree, script, version):
 def test_the_man_pages_are_good_roff(tree):
     pages = sorted((tree / "share/man/man1").iterdir())
     assert [page.name for page in pages] == [
-        *(f"lockstep-{name}.1" for name in ("call", "cluster-add", "cluster-list", "cluster-remove", "cluster-show", "exec",
-                                            "launch", "run", "store", "sync")), "lockstep.1"]
+        *(f"lockstep-{name}.1" for name in (
+            "call",
+            "cluster-add",
+            "cluster-check",
+            "cluster-list",
+            "cluster-remove",
+            "cluster-show",
+            "exec",
+            "install",
+            "launch",
+            "run",
+            "store",
+            "sync",
+        )), "lockstep.1"]
     for page in pages:
         ended = subprocess.run(["groff", "-man", "-ww", "-Tascii", "-P-cbou", page], capture_output=True, text=True,
                                timeout=60)

@@ -1,0 +1,97 @@
+// lockstep cluster check: what hosts are and have, and what would stop a job there.
+#include "base/text.h"
+#include "cli/cluster_options.h"
+#include "cli/places.h"
+#include "cli/subcommand.h"
+#include "cluster/check_report.h"
+#include "cluster/project.h"
+#include "cluster/registry.h"
+#include "io/own_folders.h"
+#include "ssh/binary.h"
+#include "ssh/control_place.h"
+#include "ssh/repair.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 1;
+
+// What the folder that the user stands in is called on hosts; empty where it is no project.
+std::string project_name() {
+  std::error_code error;
+  const auto project =
+      cluster::find_project(std::filesystem::current_path(error).string(), std::nullopt);
+  return project ? project->name : "";
+}
+
+// What killed clients have left on this machine.
+Result<std::vector<std::string>> repair_here() {
+  LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
+  const std::string path = ssh::remote_path(own.name);
+  auto removed = ssh::remove_dead_sockets(ssh::control_folder());
+  for (std::string& each :
+       ssh::remove_old_pushes(io::cache_folder() + "/push", path.substr(path.rfind('/') + 1),
+                              std::chrono::system_clock::now()))
+    removed.push_back(std::move(each));
+  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
+                      cluster::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto pins, registry.remove_stray_pins());
+  for (const std::string& file : pins)
+    removed.push_back("the host keys of a cluster that is not known " + file);
+  return removed;
+}
+
+Result<int> check(const Call& call) {
+  ClusterCheckOptions options;
+  PlaceOptions place_options;
+  fill(cluster_check_table(), call.parsed, options);
+  fill(cluster_check_table(), call.parsed, place_options);
+  if (call.parsed.names.empty())
+    return fail(Errc::invalid_input, "no cluster and no host is named",
+                "write lockstep cluster check NAME, or user@host");
+  if (call.parsed.names.size() > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' is one word too many", printable(call.parsed.names[1])));
+  cluster::CheckRequest request;
+  LOCKSTEP_TRY_ASSIGN(request.hosts, places_of(call.parsed.names[0], place_options));
+  request.project = project_name();
+  request.repair = options.repair;
+  signal(SIGCHLD, SIG_DFL);
+  cluster::CheckReport report{.repairs = options.repair};
+  if (options.repair) {
+    LOCKSTEP_TRY_ASSIGN(report.repaired_here, repair_here());
+  }
+  LOCKSTEP_TRY_ASSIGN(report.hosts, cluster::check_hosts(request));
+  report.findings = cluster::findings_of(report.hosts);
+  const std::string text = options.json ? codec::print_json(cluster::report_json(report)) + "\n"
+                                        : cluster::report_text(report);
+  std::fputs(text.c_str(), stdout);
+  return cluster::report_code(report);
+}
+
+int check_command(const Call& call) {
+  const auto code = check(call);
+  if (code) return *code;
+  print_error(cluster_check_table().program, code.error());
+  return code.error().code == Errc::invalid_input ? kBadInput : kFailed;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kClusterCheck{
+    .name = "check",
+    .summary = "what hosts have, and what would stop a job",
+    .table = cluster_check_table,
+    .run = check_command};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,17 @@
+// The hosts that a command line means.
+#pragma once
+
+#include "base/error.h"
+#include "cli/place_options.h"
+#include "cluster/place.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+// where: the name of a cluster, else a host.
+Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
+                                                  const PlaceOptions& options);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,120 @@
+#include "ssh/repair.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+#include "ssh/master.h"
+
+#include <fmt/core.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace lockstep::ssh {
+namespace {
+
+using std::chrono::system_clock;
+
+constexpr std::chrono::minutes kMayBeInUse{1};
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
+    names.push_back(at->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A file, not a link to one.
+std::optional<struct stat> old_file(const std::string& path, system_clock::time_point now) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (system_clock::from_time_t(info.st_mtime) > now - kMayBeInUse) return std::nullopt;
+  return info;
+}
+
+using FileId = std::pair<dev_t, ino_t>;
+
+// The files of all programs that run, as far as this user may see them.
+std::set<FileId> running_programs() {
+  std::set<FileId> files;
+  for (const std::string& name : names_in("/proc")) {
+    struct stat info {};
+    if (parse_int(name) && stat(("/proc/" + name + "/exe").c_str(), &info) == 0)
+      files.insert({info.st_dev, info.st_ino});
+  }
+  return files;
+}
+
+bool is_hex(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+void remove_file(const std::string& path, std::string_view what,
+                 std::vector<std::string>& removed) {
+  if (unlink(path.c_str()) == 0) removed.push_back(fmt::format("{} {}", what, path));
+}
+
+}  // namespace
+
+std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
+                                             const std::string& own_name,
+                                             system_clock::time_point now) {
+  std::vector<std::string> removed;
+  const std::set<FileId> running = running_programs();
+  for (const std::string& name : names_in(bin_folder)) {
+    const std::string path = bin_folder + "/" + name;
+    if (!name.starts_with("lockstep-") || name == own_name) continue;
+    const auto file = old_file(path, now);
+    if (!file || running.contains({file->st_dev, file->st_ino})) continue;
+    // boot_command.cc gives the names.
+    const bool part =
+        name.find(".part") != std::string::npos || name.find(".new") != std::string::npos;
+    remove_file(path, part ? "a part of a binary" : "a binary that nothing runs", removed);
+  }
+  return removed;
+}
+
+std::vector<std::string> remove_old_pushes(const std::string& push_folder,
+                                           const std::string& own_name,
+                                           system_clock::time_point now) {
+  std::vector<std::string> removed;
+  for (const std::string& name : names_in(push_folder)) {
+    const std::string path = push_folder + "/" + name;
+    if (name.starts_with("lockstep-") && name != own_name + ".gz" && old_file(path, now))
+      remove_file(path, "a compressed binary", removed);
+  }
+  return removed;
+}
+
+// ssh makes a socket under a name with a random end, and then links it to its own name. Whoever
+// holds the lock is the only one that makes one.
+std::vector<std::string> remove_dead_sockets(const std::string& control_folder) {
+  constexpr std::size_t kStem = 16;  // as control_place.cc has it
+  std::vector<std::string> removed;
+  for (const std::string& name : names_in(control_folder)) {
+    const std::string path = control_folder + "/" + name;
+    const std::string stem = name.substr(0, kStem);
+    if (stem.size() != kStem || !is_hex(stem) || (name.size() > kStem && name[kStem] != '.'))
+      continue;
+    struct stat info {};
+    if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) continue;
+    const std::string lock_path = control_folder + "/" + stem + ".lock";
+    const io::Fd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock || flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || listens(path)) continue;
+    remove_file(path, "the socket of a connection that is gone", removed);
+  }
+  return removed;
+}
+
+}  // namespace lockstep::ssh
