@@ -9,8 +9,8 @@ from lockstep._errors import LockstepError
 from lockstep._project import find_root, inside, name_on_hosts
 
 _CREDENTIALS = ("ssh_user", "ssh_private_key")
-# A step that uses files of the project: they may have changed since.
-_LOCAL_SPECS = ("pip:.", "pip:/", "reqs:", "conda:", "local:", "wheel:", "./")
+# Steps that may use files of the project, which may have changed since; the host knows whether they have.
+_LOCAL_SPECS = ("pip:", "reqs:", "conda:", "local:", "wheel:")
 
 
 class CommandResult(NamedTuple):
@@ -67,6 +67,8 @@ class Cluster:
             raise TypeError("packages is a list, as in install_packages(['numpy'])")
         specs = list(packages)
         self.sync()
+        if not specs:
+            return []
         with self._lock:
             answer = _program.ask(["install", self.where, *self._options, "--json", "--project", self.project, *options,
                                    *specs], stream_errors=stream_logs)
