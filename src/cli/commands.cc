@@ -24,6 +24,7 @@ extern const Subcommand kLogs;
 extern const Subcommand kWait;
 extern const Subcommand kCancel;
 extern const Subcommand kHostFacts;
+extern const Subcommand kResume;
 
 namespace {
 
@@ -48,9 +49,9 @@ constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run 
 
 // In the overview's order.
 constexpr const Subcommand* kRows[] = {
-    &kRun,      &kLaunch,    &kJobs,       &kLogs,      &kWait,      &kCancel,  &kExec,
-    &kSync,     &kInstall,   &kCall,       &kCluster,   &kStore,     &kLink,    &kHostJob,
-    &kHostTree, &kHostSetup, &kRsyncShell, &kInProject, &kHostFacts, &kVersion, &kHelp,
+    &kRun,       &kLaunch,     &kJobs,      &kLogs,      &kWait,    &kCancel, &kResume,  &kExec,
+    &kSync,      &kInstall,    &kCall,      &kCluster,   &kStore,   &kLink,   &kHostJob, &kHostTree,
+    &kHostSetup, &kRsyncShell, &kInProject, &kHostFacts, &kVersion, &kHelp,
 };
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 

@@ -1,4 +1,4 @@
-// lockstep logs, wait and cancel: what becomes of a job that runs on hosts.
+// lockstep logs, wait, resume and cancel: what becomes of a job that runs on hosts.
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/job_options.h"
@@ -6,6 +6,8 @@
 #include "cluster/command_run.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
+#include "cluster/job_plan.h"
+#include "cluster/job_start.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
@@ -120,6 +122,28 @@ Result<int> cancel_job(const Call& call) {
   return all_told ? 0 : kFailed;
 }
 
+Result<int> resume_job(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const auto records, cluster::ask_status(job));
+  std::vector<int> lost;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (records[i] && records[i]->state.stage != job::Stage::lost) continue;
+    lost.push_back(static_cast<int>(i));
+    names.push_back(job.nodes[i].name);
+  }
+  if (lost.empty())
+    return fail(Errc::invalid_input, "nothing of job " + job.id + " is lost",
+                "lockstep jobs shows how it stands");
+  LOCKSTEP_TRY_ASSIGN(const auto request, cluster::resumed_request(job, lost, {}));
+  LOCKSTEP_TRY_ASSIGN(const auto started, cluster::start_job(request));
+  LOCKSTEP_TRY(known.note(job.id, job::Stage::running, 0, 0));
+  std::printf("%s: %s on %s\n", job.id.c_str(), started.ahead.empty() ? "runs again" : "is queued",
+              join(names, ", ").c_str());
+  return 0;
+}
+
 template <Result<int> (*act)(const Call&), const Table& (*table)()>
 int carry_out(const Call& call) {
   take_signals();
@@ -137,6 +161,10 @@ extern constinit const Subcommand kWait{.name = "wait",
                                         .summary = "wait until a job on hosts has ended",
                                         .table = wait_table,
                                         .run = carry_out<wait_for_job, wait_table>};
+extern constinit const Subcommand kResume{.name = "resume",
+                                          .summary = "start lost parts of a job again",
+                                          .table = resume_table,
+                                          .run = carry_out<resume_job, resume_table>};
 extern constinit const Subcommand kCancel{.name = "cancel",
                                           .summary = "end a job on hosts",
                                           .table = cancel_table,

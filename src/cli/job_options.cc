@@ -91,6 +91,18 @@ Table make_cancel_table() {
       .shown_names = "JOB"};
 }
 
+Table make_resume_table() {
+  return {.program = "lockstep resume",
+          .summary =
+              "Starts those parts of a job again that ended without a word: the host was\n"
+              "switched off and is back, or the job's supervisor was killed there. The other\n"
+              "nodes wait for them as lockstep run waits for a lost node.",
+          .epilog = "JOB is an id, the beginning of one, or a name.\n",
+          .operands = Operands::names,
+          .groups = {{"Options", {help(), version()}}},
+          .shown_names = "JOB"};
+}
+
 }  // namespace
 
 const Table& jobs_table() {
@@ -107,6 +119,11 @@ const Table& wait_table() {
 }
 const Table& cancel_table() {
   static const Table table = make_cancel_table();
+  return table;
+}
+
+const Table& resume_table() {
+  static const Table table = make_resume_table();
   return table;
 }
 

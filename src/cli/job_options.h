@@ -28,5 +28,6 @@ const Table& jobs_table();
 const Table& logs_table();
 const Table& wait_table();
 const Table& cancel_table();
+const Table& resume_table();
 
 }  // namespace lockstep::cli

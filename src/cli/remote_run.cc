@@ -8,6 +8,7 @@
 #include "cluster/install.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
+#include "cluster/job_plan.h"
 #include "cluster/job_start.h"
 #include "cluster/place.h"
 #include "cluster/project.h"
@@ -175,7 +176,8 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   spec.queue = options.queue;
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
-    spec.env.push_back("LOCKSTEP_RDZV_TOKEN=" + random_uuid4() + random_uuid4());
+    spec.env.push_back(std::string(cluster::kTokenVariable) + "=" + random_uuid4() +
+                       random_uuid4());
   request.words = words_of_nodes(request, parsed);
   return request;
 }
@@ -208,6 +210,7 @@ Status start(const cluster::JobBook& book, const cluster::JobRequest& request,
     LOCKSTEP_TRY(book.remove(job.id));
     return Failure(started.error());
   }
+  LOCKSTEP_TRY(book.note_plan(job.id, cluster::plan_text(request, *started)));
   const bool waits = !started->ahead.empty();
   if (waits) log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
   return book.note(job.id, waits ? job::Stage::queued : job::Stage::running, 0, 0);

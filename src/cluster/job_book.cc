@@ -12,16 +12,17 @@ namespace lockstep::cluster {
 namespace {
 
 constexpr std::string_view kColumns =
-    "SELECT id, name, place, command, nodes, created_ms, stage, code, ended_ms FROM jobs ";
+    "SELECT id, name, place, command, nodes, plan, created_ms, stage, code, ended_ms FROM jobs ";
 
 Result<KnownJob> job_of(const Statement& row) {
   KnownJob job{
       .id = row.text(0), .name = row.text(1), .place = row.text(2), .command = row.text(3)};
   LOCKSTEP_TRY_ASSIGN(job.nodes, parse_places(row.text(4)));
-  job.created_ms = row.number(5);
-  job.stage = job::stage_of(row.text(6)).value_or(job::Stage::lost);
-  job.code = static_cast<int>(row.number(7));
-  job.ended_ms = row.number(8);
+  job.plan = row.text(5);
+  job.created_ms = row.number(6);
+  job.stage = job::stage_of(row.text(7)).value_or(job::Stage::lost);
+  job.code = static_cast<int>(row.number(8));
+  job.ended_ms = row.number(9);
   return job;
 }
 
@@ -34,16 +35,17 @@ Result<JobBook> JobBook::open(const std::string& folder) {
 
 Status JobBook::add(const KnownJob& job) const {
   LOCKSTEP_TRY_ASSIGN(Statement add,
-                      database_.prepare("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                      database_.prepare("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   add.bind(1, job.id);
   add.bind(2, job.name);
   add.bind(3, job.place);
   add.bind(4, job.command);
   add.bind(5, places_text(job.nodes));
-  add.bind(6, job.created_ms);
-  add.bind(7, job::stage_name(job.stage));
-  add.bind(8, job.code);
-  add.bind(9, job.ended_ms);
+  add.bind(6, job.plan);
+  add.bind(7, job.created_ms);
+  add.bind(8, job::stage_name(job.stage));
+  add.bind(9, job.code);
+  add.bind(10, job.ended_ms);
   return add.run();
 }
 
@@ -87,6 +89,13 @@ Status JobBook::remove(const std::string& id) const {
   LOCKSTEP_TRY_ASSIGN(Statement remove, database_.prepare("DELETE FROM jobs WHERE id = ?"));
   remove.bind(1, id);
   return remove.run();
+}
+
+Status JobBook::note_plan(const std::string& id, const std::string& plan) const {
+  LOCKSTEP_TRY_ASSIGN(Statement note, database_.prepare("UPDATE jobs SET plan = ? WHERE id = ?"));
+  note.bind(1, plan);
+  note.bind(2, id);
+  return note.run();
 }
 
 Status JobBook::note(const std::string& id, job::Stage stage, int code,

@@ -20,6 +20,7 @@ struct KnownJob {
   std::string place;    // as the user wrote it: "gpus"
   std::string command;  // "train.py --lr 0.1", for people
   std::vector<HostPlace> nodes = {};
+  std::string plan = {};  // JSON, for whoever resumes a part of it; has the job's own token
   std::int64_t created_ms = 0;
   job::Stage stage = job::Stage::running;
   int code = 0;
@@ -36,6 +37,7 @@ class JobBook {
   Result<KnownJob> find(const std::string& word) const;
   Result<std::vector<KnownJob>> list(std::size_t most) const;  // the newest first
   Status remove(const std::string& id) const;
+  Status note_plan(const std::string& id, const std::string& plan) const;
   Status note(const std::string& id, job::Stage stage, int code, std::int64_t ended_ms) const;
 
  private:

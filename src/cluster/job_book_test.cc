@@ -1,6 +1,7 @@
 #include "cluster/job_book.h"
 
 #include "cluster/job_follow.h"
+#include "cluster/job_plan.h"
 #include "cluster/job_start.h"
 
 #include <gtest/gtest.h>
@@ -80,6 +81,36 @@ TEST(JobEnding, IsOfAllNodesThatTell) {
   EXPECT_EQ(ending_of({node(Stage::lost, 0), node(Stage::ended, 0)}).stage, Stage::ended)
       << "a node was replaced, the job went well";
   EXPECT_EQ(ending_of({node(Stage::lost, 0), std::nullopt}).stage, Stage::lost);
+}
+
+TEST(JobPlan, ALostNodeBeginsAgainWithItsOwnWordsAndTheTokenAlone) {
+  JobRequest request;
+  request.hosts = {{.name = "gpus-0", .target = {.host = "a"}},
+                   {.name = "gpus-1", .target = {.host = "b"}}};
+  request.spec = {.id = "aaaa1111",
+                  .name = "train",
+                  .run = {"--", "train.py"},
+                  .env = {"LOCKSTEP_RDZV_TOKEN=t", "SECRET=s"},
+                  .folder = "f",
+                  .client = "me"};
+  request.words = {{"--node-rank=0"}, {"--node-rank=1"}};
+  KnownJob job;
+  job.id = "aaaa1111";
+  job.nodes = request.hosts;
+  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:29400"});
+  EXPECT_EQ(job.plan.find("SECRET"), std::string::npos);
+  const auto again = resumed_request(job, {1}, {"SECRET=once more"});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->spec.resumes);
+  EXPECT_EQ(again->spec.nodes, 2);
+  EXPECT_EQ(again->nodes, std::vector<int>{1});
+  EXPECT_EQ(again->hosts.front().name, "gpus-1");
+  EXPECT_EQ(again->spec.env,
+            (std::vector<std::string>{"LOCKSTEP_RDZV_TOKEN=t", "SECRET=once more"}));
+  EXPECT_EQ(again->words.front(),
+            (std::vector<std::string>{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:29400"}));
+  job.plan = "{}";
+  EXPECT_FALSE(resumed_request(job, {1}, {}));
 }
 
 TEST(JobStart, AnAddressIsOneThatAllHaveReached) {

@@ -6,6 +6,7 @@
 #include "cluster/host_output.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
+#include "job/job_requests.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -31,6 +32,7 @@ constexpr std::chrono::milliseconds kFirstPause{250};
 constexpr std::chrono::milliseconds kLongestPause{5000};
 // Once the other hosts have told the end, one that is away gets this long.
 constexpr std::chrono::seconds kLastPatience{10};
+constexpr std::chrono::seconds kLookAtLost{1};
 constexpr std::size_t kFilesOfAHost = 12;
 constexpr int kStopsToLeave = 3;
 
@@ -54,6 +56,7 @@ class JobFollow {
     std::int64_t err = 0;
     bool over = false;
     bool away = false;
+    bool lost = false;  // its part of the job ended without a word; somebody may resume it
     std::chrono::milliseconds pause = kFirstPause;
     io::Timer retry;
   };
@@ -66,6 +69,8 @@ class JobFollow {
   void on_data(std::size_t node, const link::Data& data);
   void on_failed(std::size_t node, const std::string& why);
   void on_over(std::size_t node);
+  void on_lost(std::size_t node);
+  void finish_if_over();
   void cancel_on(std::size_t node);
   void leave(int signal);
   void finish();
@@ -157,12 +162,14 @@ void JobFollow::on_frame(std::size_t node, const link::Frame& frame) {
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
   if (std::holds_alternative<link::Started>(frame) && std::exchange(host.away, false)) {
     host.pause = kFirstPause;
+    patience_.cancel();
     log::warning("{} is back", request_.job.nodes[node].name);
   }
   if (const auto* refused = std::get_if<link::Refused>(&frame))
     return on_failed(node, request_.job.nodes[node].name + ": " + refused->why);
-  if (const auto* exit = std::get_if<link::Exit>(&frame); exit && exit->channel == kFollow)
-    on_over(node);
+  const auto* exit = std::get_if<link::Exit>(&frame);
+  if (exit == nullptr || exit->channel != kFollow) return;
+  exit->code == job::kLost&& request_.to_end ? on_lost(node) : on_over(node);
 }
 
 void JobFollow::on_data(std::size_t node, const link::Data& data) {
@@ -172,6 +179,7 @@ void JobFollow::on_data(std::size_t node, const link::Data& data) {
     host.link->send(link::Credit{data.channel, data.stream, size});
     return;
   }
+  host.lost = false;  // it goes on: somebody has resumed it
   const bool out = data.stream == Stream::out;
   (out ? host.out : host.err) += size;
   // The link may be another one by the time it is printed.
@@ -200,11 +208,30 @@ void JobFollow::on_over(std::size_t node) {
   host.over = true;
   out_.end(host.prefix);
   err_.end(host.prefix);
-  if (std::all_of(hosts_.begin(), hosts_.end(), [](const auto& each) { return each->over; }))
-    return finish();
-  const bool rest_is_away = std::all_of(hosts_.begin(), hosts_.end(),
-                                        [](const auto& each) { return each->over || each->away; });
-  if (rest_is_away) patience_.start(kLastPatience, [this] { finish(); });
+  finish_if_over();
+}
+
+// The other nodes may wait for it to come back.
+void JobFollow::on_lost(std::size_t node) {
+  Host& host = *hosts_[node];
+  if (!std::exchange(host.lost, true) && hosts_.size() > 1)
+    log::warning("{}: its part of job {} ended without a word; lockstep resume {} starts it again",
+                 request_.job.nodes[node].name, request_.job.id, request_.job.id);
+  finish_if_over();
+  if (finishing_) return;
+  host.retry.start(kLookAtLost, [this, node] {
+    hosts_[node]->link.reset();
+    open(node);
+  });
+}
+
+void JobFollow::finish_if_over() {
+  const auto all = [this](auto fact) {
+    return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& each) { return fact(*each); });
+  };
+  if (all([](const Host& each) { return each.over || each.lost; })) return finish();
+  if (all([](const Host& each) { return each.over || each.lost || each.away; }))
+    patience_.start(kLastPatience, [this] { finish(); });
 }
 
 void JobFollow::leave(int signal) {

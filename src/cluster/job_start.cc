@@ -125,8 +125,8 @@ void JobStart::open(std::size_t node) {
   host.link->send(
       link::Start{.channel = kChannel, .argv = {"host-job", "start"}, .input = true, .own = true});
   job::JobSpec spec = request_.spec;
-  spec.node = static_cast<int>(node);
-  spec.nodes = static_cast<int>(hosts_.size());
+  spec.node = request_.nodes.empty() ? static_cast<int>(node) : request_.nodes[node];
+  if (request_.nodes.empty()) spec.nodes = static_cast<int>(hosts_.size());
   say(node, {{"prepare", to_json(spec)}});
 }
 

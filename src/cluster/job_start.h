@@ -13,6 +13,7 @@ namespace lockstep::cluster {
 
 struct JobRequest {
   std::vector<HostPlace> hosts;  // node 0 first
+  std::vector<int> nodes = {};   // the number of each; empty: in their order
   job::JobSpec spec;             // of all nodes: `node` is set for each
   // More words for `lockstep run`, of each node; before those of the spec.
   std::vector<std::vector<std::string>> words;

@@ -34,6 +34,7 @@ CREATE TABLE jobs (
   place TEXT NOT NULL,
   command TEXT NOT NULL,
   nodes TEXT NOT NULL,
+  plan TEXT NOT NULL,
   created_ms INTEGER NOT NULL,
   stage TEXT NOT NULL,
   code INTEGER NOT NULL,

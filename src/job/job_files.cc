@@ -32,20 +32,20 @@ Result<nlohmann::json> read_json(const std::string& path) {
 Result<JobFiles> JobFiles::create(const JobSpec& spec) {
   LOCKSTEP_TRY(io::make_folders(jobs_folder()));
   JobFiles files(jobs_folder() + "/" + spec.id);
-  if (mkdir(files.folder_.c_str(), 0700) != 0) {
-    if (errno == EEXIST)
-      return fail(Errc::already_exists, "there is a job " + spec.id + " already");
-    return fail_sys("make " + files.folder_, errno);
-  }
+  const bool made = mkdir(files.folder_.c_str(), 0700) == 0;
+  if (!made && errno != EEXIST) return fail_sys("make " + files.folder_, errno);
+  const Error there{Errc::already_exists, "there is a job " + spec.id + " already", {}, 0};
+  if (!made && !spec.resumes) return Failure(there);
   const auto fill = [&]() -> Status {
     const std::string lock = files.path("lock");
     files.lock_ = io::Fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!files.lock_ || flock(files.lock_.get(), LOCK_EX | LOCK_NB) != 0)
-      return fail_sys("lock " + lock, errno);
+    if (!files.lock_) return fail_sys("open " + lock, errno);
+    if (flock(files.lock_.get(), LOCK_EX | LOCK_NB) != 0)
+      return errno == EWOULDBLOCK ? Failure(there) : fail_sys("lock " + lock, errno);
     return files.keep(spec);
   };
   if (const Status filled = fill(); !filled) {
-    files.remove();
+    if (made) files.remove();
     return Failure(filled.error());
   }
   return files;

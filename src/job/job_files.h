@@ -17,7 +17,8 @@ namespace lockstep::job {
 
 class JobFiles {
  public:
-  // Makes the folder, and takes the lock. already_exists where there is a job of that id.
+  // Makes the folder, and takes the lock. already_exists where there is a job of that id, unless
+  // the spec resumes it and its supervisor is gone.
   static Result<JobFiles> create(const JobSpec& spec);
   // not_found where there is none.
   static Result<JobFiles> open(const std::string& id);

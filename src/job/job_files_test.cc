@@ -52,6 +52,19 @@ TEST_F(JobFilesTest, AJobIsLostWhereItsSupervisorIsGoneWithoutAWord) {
   EXPECT_EQ(files->record()->state.code, 3);
 }
 
+TEST_F(JobFilesTest, ALostPartIsResumedInItsOwnFolderAndALivingOneIsNot) {
+  JobSpec again = spec("aaaa");
+  again.resumes = true;
+  {
+    const auto files = JobFiles::create(spec("aaaa"));
+    ASSERT_TRUE(io::write_all(files->output("out")->get(), "before\n", "out"));
+    EXPECT_EQ(JobFiles::create(again).error().code, Errc::already_exists);
+  }
+  const auto files = JobFiles::create(again);
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_EQ(io::read_file(files->path("out")).value(), "before\n");
+}
+
 TEST_F(JobFilesTest, NoFileHoldsTheEnvironment) {
   const auto files = JobFiles::create(spec("aaaa"));
   ASSERT_TRUE(files);

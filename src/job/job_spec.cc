@@ -86,7 +86,7 @@ nlohmann::ordered_json to_json(const JobSpec& spec) {
           {"run", spec.run},       {"env", spec.env},
           {"folder", spec.folder}, {"client", spec.client},
           {"queue", spec.queue},   {"created_ms", spec.created_ms},
-          {"after", spec.after}};
+          {"after", spec.after},   {"resumes", spec.resumes}};
 }
 
 Result<JobSpec> spec_from_json(const nlohmann::json& json) {
@@ -103,6 +103,7 @@ Result<JobSpec> spec_from_json(const nlohmann::json& json) {
   members.flag("queue", spec.queue);
   members.number("created_ms", spec.created_ms);
   members.texts("after", spec.after);
+  members.flag("resumes", spec.resumes);
   members.require(is_job_id(spec.id), "id", "the id of a job");
   members.require(spec.node >= 0 && spec.node < spec.nodes, "node", "one of the nodes");
   LOCKSTEP_TRY(members.done("the job"));

@@ -25,6 +25,7 @@ struct JobSpec {
   std::int64_t created_ms = 0;          // Unix time, by the client's clock
   bool queue = false;                   // waits for the earlier jobs of this user on the host
   std::vector<std::string> after = {};  // jobs that were ahead of it on one of its hosts
+  bool resumes = false;                 // a part of the job that was lost begins again
 };
 
 // 4 to 63 of a-z 0-9 -, beginning with a letter or digit: it names a folder.

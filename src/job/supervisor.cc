@@ -190,7 +190,8 @@ void Supervisor::refuse(const Error& error) {
 void Supervisor::leave() {
   phase_ = Phase::over;
   place_.reset();
-  if (files_) files_->remove();
+  // What a lost part has said before stays.
+  if (files_ && !spec_.resumes) files_->remove();
   loop_.stop();
 }
 

@@ -297,3 +297,27 @@ def test_a_failed_install_starts_nothing(world):
     ended = client.run("run", "--on", f"me@{server.addr}", "--install", "reqs:none.txt", "train.py", cwd=project)
     assert ended.rc not in (0, 2) and "none.txt" in ended.err and "ran" not in ended.out, ended
     assert json.loads(client.run("jobs", "--json").out)["jobs"] == []
+
+
+def test_a_host_that_was_switched_off_comes_back_into_the_job(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    follower = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--max-restarts", "3",
+                            "--rdzv-conf", "heartbeat_timeout=2", "job.py")
+    until(lambda: follower.out().count("of 2 on") == 2, 90, "both run")
+    two.stop_sshd()
+    two.kill_all()
+    until(lambda: "rank 0 of" in follower.out() and "gpus-1" in follower.err(), 60, "the loss is noticed")
+    two.start_sshd()
+    until(lambda: "lockstep resume" in follower.err(), 60, "the follower says what can be done")
+    id_ = json.loads(client.run("jobs", "--json").out)["jobs"][0]["id"]
+    ended = client.run("resume", id_)
+    assert (ended.rc, ended.out) == (0, f"{id_}: runs again on gpus-1\n"), ended
+    until(lambda: follower.out().count("of 2 on") == 4, 60, "both run again")
+    go(one, two)
+    ended = follower.wait(60)
+    assert ended.rc == 0 and ended.out.count("went") == 2, ended
+    ended = client.run("resume", id_)
+    assert ended.rc == 2 and "is lost" in ended.err, ended
