@@ -4,6 +4,7 @@
 
 #include "cli/subcommand.h"
 #include "cluster/rsync_shell.h"
+#include "io/fd.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
 
@@ -32,21 +33,45 @@ Result<std::string> all_of_stdin() {
   }
 }
 
-Result<sync::Answer> answer() {
-  LOCKSTEP_TRY_ASSIGN(const std::string bytes, all_of_stdin());
-  LOCKSTEP_TRY_ASSIGN(const sync::Offer offer, sync::decode_offer(bytes));
-  return sync::answer_offer(offer, {io::home_folder(), io::state_folder() + "/synced"});
+sync::HostFolders folders() {
+  return {io::home_folder(), io::state_folder() + "/synced"};
 }
 
-int host_tree_command(const Call& /*call*/) {
-  if (isatty(STDIN_FILENO) == 1) {
-    print_error("lockstep host-tree",
-                {Errc::invalid_input, "clients start this on hosts, people do not", {}, 0});
+// What a request is answered with. An error is an answer, too.
+Result<std::string> answer_to(const std::string& what, const std::string& bytes) {
+  if (what == "offer") {
+    const auto offer = sync::decode_offer(bytes);
+    if (!offer) return sync::print_answer(Failure(offer.error()));
+    return sync::print_answer(sync::answer_offer(*offer, folders()));
+  }
+  if (what == "delivery") {
+    const auto delivery = sync::decode_delivery(bytes);
+    Status taken = delivery ? sync::take_delivery(*delivery, folders()) : Failure(delivery.error());
+    if (!taken) return sync::encode_listing(Failure(taken.error()));
+    return sync::encode_listing(sync::Manifest());
+  }
+  const auto wish = sync::decode_wish(bytes);
+  if (what == "list")
+    return sync::encode_listing(wish ? sync::list_tree(*wish, folders()) : Failure(wish.error()));
+  if (what == "give")
+    return sync::encode_contents(wish ? sync::give_contents(*wish, folders())
+                                      : Failure(wish.error()));
+  return fail(Errc::invalid_input, "clients start this on hosts, people do not");
+}
+
+int host_tree_command(const Call& call) {
+  const auto answered = [&]() -> Result<std::string> {
+    if (isatty(STDIN_FILENO) == 1 || call.words.size() != 1)
+      return fail(Errc::invalid_input, "clients start this on hosts, people do not");
+    LOCKSTEP_TRY_ASSIGN(const std::string bytes, all_of_stdin());
+    return answer_to(call.words.front(), bytes);
+  }();
+  if (!answered) {
+    print_error("lockstep host-tree", answered.error());
     return 2;
   }
-  const auto answered = answer();
-  std::puts(sync::print_answer(answered).c_str());
-  return answered ? 0 : 1;
+  const Status said = io::write_all(STDOUT_FILENO, *answered, "the answer");
+  return said ? 0 : 1;
 }
 
 int rsync_shell_command(const Call& call) {

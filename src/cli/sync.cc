@@ -15,6 +15,7 @@
 
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -38,6 +39,12 @@ nlohmann::ordered_json json_of(const cluster::SyncReport& report) {
           {"hosts", std::move(hosts)}};
 }
 
+std::string summary_of_back(const cluster::HostSync& host, bool dry_run) {
+  if (host.files == 0) return "nothing to do";
+  return fmt::format("{} {}, {} {}", host.files, host.files == 1 ? "file" : "files",
+                     cluster::size_text(host.bytes), dry_run ? "to bring back" : "brought back");
+}
+
 void print_report(const cluster::SyncReport& report, const SyncCommandOptions& options) {
   if (options.json) std::puts(codec::print_json(json_of(report)).c_str());
   for (const cluster::HostSync& host : report.hosts) {
@@ -45,17 +52,41 @@ void print_report(const cluster::SyncReport& report, const SyncCommandOptions& o
       print_error(sync_table().program, {Errc::unavailable, host.error, host.hint, 0});
     else if (!options.json)
       std::puts(fmt::format("{}: {}, {:.2f} s", host.name,
-                            cluster::summary_of(host, options.dry_run), report.seconds)
+                            options.back ? summary_of_back(host, options.dry_run)
+                                         : cluster::summary_of(host, options.dry_run),
+                            report.seconds)
                     .c_str());
   }
 }
 
-Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
+Result<std::vector<cluster::HostPlace>> places_of(const SyncCommandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
                       cluster::Registry::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const auto places,
-                      cluster::find_places(registry, options.where, options.nodes,
+  // What comes back comes from one node.
+  const auto nodes = options.back ? options.nodes.value_or("0") : options.nodes;
+  LOCKSTEP_TRY_ASSIGN(auto places,
+                      cluster::find_places(registry, options.where, nodes,
                                            {options.user, options.key_path, options.jump}));
+  if (options.back && places.size() != 1)
+    return fail(Errc::invalid_input,
+                fmt::format("--nodes {} names several nodes, and --back takes one", *nodes));
+  return places;
+}
+
+Result<cluster::SyncReport> bring_back(const cluster::HostPlace& place,
+                                       const cluster::Project& project, const std::string& path,
+                                       const cluster::SyncOptions& settings) {
+  const auto began = std::chrono::steady_clock::now();
+  LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(project, path));
+  LOCKSTEP_TRY_ASSIGN(cluster::HostSync host, cluster::sync_back(place, project, below, settings));
+  cluster::SyncReport report{.files = host.files, .bytes = host.bytes, .hosts = {}};
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  report.hosts.push_back(std::move(host));
+  return report;
+}
+
+Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options));
   LOCKSTEP_TRY_ASSIGN(const cluster::Project project, cluster::find_project(".", options.source));
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
@@ -70,6 +101,7 @@ Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
   settings.progress = [&progress](std::uint64_t bytes, std::uint64_t of) {
     progress.draw(bytes, of);
   };
+  if (options.back) return bring_back(places.front(), project, *options.back, settings);
   return cluster::sync_project(places, project, settings);
 }
 

@@ -19,7 +19,8 @@ Table make_sync_table() {
           "folder, else this folder, and lies in the home there, under the same name.\n"
           "SRC[:DST] names another folder, and another place there.\n\n"
           "  lockstep sync gpus\n"
-          "  lockstep sync ubuntu@10.0.0.5 ~/code/model:work/model",
+          "  lockstep sync ubuntu@10.0.0.5 ~/code/model:work/model\n"
+          "  lockstep sync gpus --back outputs",
       .epilog =
           "Exit code: 0 where all have the files, 255 where a host is not reached, 1 where\n"
           "it is not synced for another reason, 2 for bad input; of several nodes the first\n"
@@ -28,14 +29,20 @@ Table make_sync_table() {
       .groups =
           {{"Options",
             {
+                {.name = "back",
+                 .field = into<&SyncCommandOptions::back>,
+                 .metavar = "PATH",
+                 .help = "bring this file or folder of the project back from the host, or "
+                         "from node 0 (--nodes names another one), to the same place here; "
+                         "what is newer here stays"},
                 {.name = "dry-run",
                  .field = into<&SyncCommandOptions::dry_run>,
-                 .help = "only say what would be sent and removed",
+                 .help = "only say what would be done",
                  .letter = 'n'},
                 {.name = "force",
                  .field = into<&SyncCommandOptions::force>,
                  .help = "overwrite files that Lockstep did not send, take over "
-                         "the place of another project"},
+                         "the place of another project; with --back, overwrite newer files"},
                 {.name = "json", .field = into<&SyncCommandOptions::json>, .help = "for programs"},
             }},
            {"Hosts",

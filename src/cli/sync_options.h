@@ -13,6 +13,7 @@ struct SyncCommandOptions {
   std::string where;
   std::optional<std::string> source;       // SRC of SRC[:DST]
   std::optional<std::string> destination;  // DST
+  std::optional<std::string> back;         // --back: what to bring back
   std::optional<std::string> nodes;
   std::optional<std::string> user;
   std::optional<std::string> key_path;

@@ -10,6 +10,8 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace lockstep::cluster {
 namespace {
@@ -75,6 +77,25 @@ Result<Project> find_project(const std::string& folder,
   if (here != project.root && lies_in(here, project.root))
     project.folder = here.substr(project.root == "/" ? 1 : project.root.size() + 1);
   return project;
+}
+
+Result<std::string> path_in_project(const Project& project, const std::string& path) {
+  const std::string start =
+      project.root + (project.folder.empty() ? "" : "/" + project.folder) + "/";
+  std::vector<std::string> parts;
+  for (std::string& part : split(path.starts_with('/') ? path : start + path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..")
+      parts.push_back(std::move(part));
+    else if (!parts.empty())
+      parts.pop_back();
+  }
+  const std::string full = "/" + join(parts, "/");
+  if (!lies_in(full, project.root))
+    return fail(Errc::invalid_input,
+                fmt::format("{} does not lie in {}", printable(path), printable(project.root)));
+  if (full == project.root) return std::string();
+  return full.substr(project.root == "/" ? 1 : project.root.size() + 1);
 }
 
 }  // namespace lockstep::cluster

@@ -21,4 +21,8 @@ struct Project {
 Result<Project> find_project(const std::string& folder,
                              const std::optional<std::string>& given_root);
 
+// The place of a path below the root: "" for the root itself. path: relative to the working folder,
+// or absolute; it need not exist.
+Result<std::string> path_in_project(const Project& project, const std::string& path);
+
 }  // namespace lockstep::cluster

@@ -96,6 +96,16 @@ TEST_F(ProjectTest, NamesOnHostsHaveNoDotBefore) {
   EXPECT_EQ(find_project(path(".ssh"), std::nullopt)->name, "ssh");
 }
 
+TEST_F(ProjectTest, KnowsThePlaceOfAPath) {
+  const Project project{.root = "/r/p", .name = "p", .folder = "sub"};
+  EXPECT_EQ(path_in_project(project, "out").value(), "sub/out");
+  EXPECT_EQ(path_in_project(project, "../out//x/.").value(), "out/x");
+  EXPECT_EQ(path_in_project(project, "..").value(), "");
+  EXPECT_EQ(path_in_project(project, "/r/p/a").value(), "a");
+  for (const char* path : {"../..", "/etc", "/r/pp", "../../p2/x"})
+    EXPECT_FALSE(path_in_project(project, path)) << path;
+}
+
 TEST_F(ProjectTest, NamesWhatIsNotThere) {
   EXPECT_EQ(find_project(path("nowhere"), std::nullopt).error().code, Errc::not_found);
   std::ofstream(path("file")) << "x";

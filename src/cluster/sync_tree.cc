@@ -1,10 +1,12 @@
 #include "cluster/sync_tree.h"
 
 #include "base/text.h"
+#include "cluster/piece_run.h"
 #include "cluster/rsync_run.h"
 #include "host/identity.h"
 #include "sync/heavy.h"
 #include "sync/offer.h"
+#include "sync/rsync_command.h"
 #include "sync/scan.h"
 
 #include <fmt/core.h>
@@ -19,6 +21,8 @@ namespace {
 constexpr int kNotReached = 255;
 constexpr std::uint64_t kMuch = 500'000'000;
 constexpr std::size_t kMostNamed = 3;
+constexpr std::uint64_t kLittle = 8'000'000;
+constexpr std::size_t kFew = 1000;
 
 std::string some_of(const std::vector<std::string>& names) {
   std::string text;
@@ -32,13 +36,23 @@ class ProjectSync {
  public:
   ProjectSync(const std::vector<HostPlace>& hosts, const Project& project,
               const SyncOptions& options)
-      : places_(hosts), project_(project), options_(options) {}
+      : places_(hosts),
+        project_(project),
+        options_(options),
+        destination_(options.destination.empty() ? project.name : options.destination),
+        owner_{host::hostname(), project.root} {}
   Result<SyncReport> run();
 
  private:
   Status ask();
   void take_answer(std::size_t index, const HostEnding& ending);
   Status send();
+  void warn_of_much() const;
+  struct Way {
+    std::vector<Transfer> transfers;
+    std::vector<std::size_t> whose;  // a transfer's place in report_.hosts
+  };
+  void take_ends(const Way& way, const std::vector<TransferEnd>& ends);
   void remark(const std::string& text) const {
     if (options_.remark) options_.remark(text);
   }
@@ -48,8 +62,11 @@ class ProjectSync {
   const SyncOptions& options_;
   sync::Manifest manifest_;
   SyncReport report_;
-  std::vector<Transfer> transfers_;
-  std::vector<std::size_t> whose_;  // a transfer's place in report_.hosts
+  const std::string destination_;
+  const sync::Owner owner_;
+  const bool has_rsync_ = sync::has_rsync();
+  Way rsync_;
+  Way pieces_;
 };
 
 Result<SyncReport> ProjectSync::run() {
@@ -64,22 +81,21 @@ Result<SyncReport> ProjectSync::run() {
   report_.files = manifest_.size();
   report_.bytes = sync::bytes_of(manifest_);
   LOCKSTEP_TRY(ask());
-  if (!transfers_.empty() && !options_.dry_run) LOCKSTEP_TRY(send());
+  if (!options_.dry_run) LOCKSTEP_TRY(send());
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return std::move(report_);
 }
 
 Status ProjectSync::ask() {
-  sync::Offer offer{
-      .destination = options_.destination.empty() ? project_.name : options_.destination,
-      .owner = {host::hostname(), project_.root},
-      .force = options_.force,
-      .dry_run = options_.dry_run,
-      .manifest = std::move(manifest_)};
+  sync::Offer offer{.destination = destination_,
+                    .owner = owner_,
+                    .force = options_.force,
+                    .dry_run = options_.dry_run,
+                    .manifest = std::move(manifest_)};
   CommandRequest request;
   request.hosts = places_;
   request.own_binary = true;
-  request.argv = {"host-tree"};
+  request.argv = {"host-tree", "offer"};
   request.input = CommandRequest::Input::given;
   request.given = {sync::encode_offer(offer)};
   request.output = CommandRequest::Output::keep;
@@ -125,42 +141,64 @@ void ProjectSync::take_answer(std::size_t index, const HostEnding& ending) {
   host.files = needed.size();
   if (needed.empty()) return;
   if (options_.dry_run) host.bytes = sync::bytes_of(needed);
-  if (!answer->rsync && !options_.dry_run) {
-    host.code = 1;
-    host.error = name + ": there is no rsync, which brings the files";
-    host.hint = "install it there, as with apt-get install rsync";
-    return;
-  }
-  whose_.push_back(index);
-  transfers_.push_back({places_[index], std::move(*answer), std::move(needed)});
+  // rsync takes longer to start than a little takes to send.
+  const bool little = sync::bytes_of(needed) <= kLittle && needed.size() <= kFew;
+  Way& way = little || !answer->rsync || !has_rsync_ ? pieces_ : rsync_;
+  way.whose.push_back(index);
+  way.transfers.push_back({places_[index], std::move(*answer), std::move(needed)});
 }
 
-Status ProjectSync::send() {
-  std::uint64_t all = 0;
+void ProjectSync::warn_of_much() const {
   const Transfer* most = nullptr;
-  for (const Transfer& transfer : transfers_) {
-    all += sync::bytes_of(transfer.needed);
-    if (most == nullptr || sync::bytes_of(transfer.needed) > sync::bytes_of(most->needed))
-      most = &transfer;
-  }
-  if (const std::uint64_t bytes = sync::bytes_of(most->needed); bytes > kMuch) {
-    std::vector<std::string> names;
-    for (const sync::Heavy& each : sync::heaviest(most->needed, kMostNamed))
-      names.push_back(fmt::format("{} ({})", printable(each.path), size_text(each.bytes)));
-    remark(
-        fmt::format("{} in {} files are to be sent, most of it in {}; .lockstepignore leaves "
-                    "files out",
-                    size_text(bytes), most->needed.size(), join(names, ", ")));
-  }
-  const TellTransfer tell = [&](std::size_t, std::uint64_t bytes) {
-    if (options_.progress) options_.progress(bytes, all);
-  };
-  LOCKSTEP_TRY_ASSIGN(const auto ends, run_transfers(project_.root, transfers_, tell));
+  std::uint64_t bytes = 0;
+  for (const Way* way : {&rsync_, &pieces_})
+    for (const Transfer& transfer : way->transfers)
+      if (const std::uint64_t each = sync::bytes_of(transfer.needed); each > bytes) {
+        most = &transfer;
+        bytes = each;
+      }
+  if (bytes <= kMuch) return;
+  std::vector<std::string> names;
+  for (const sync::Heavy& each : sync::heaviest(most->needed, kMostNamed))
+    names.push_back(fmt::format("{} ({})", printable(each.path), size_text(each.bytes)));
+  remark(
+      fmt::format("{} in {} files are to be sent, most of it in {}; .lockstepignore leaves "
+                  "files out",
+                  size_text(bytes), most->needed.size(), join(names, ", ")));
+}
+
+void ProjectSync::take_ends(const Way& way, const std::vector<TransferEnd>& ends) {
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    HostSync& host = report_.hosts[whose_[i]];
+    HostSync& host = report_.hosts[way.whose[i]];
     host.bytes = ends[i].bytes;
     host.error = ends[i].error;
     if (!host.error.empty()) host.code = ends[i].signal ? 128 + *ends[i].signal : 1;
+  }
+}
+
+Status ProjectSync::send() {
+  warn_of_much();
+  std::uint64_t all = 0;
+  for (const Way* way : {&rsync_, &pieces_})
+    for (const Transfer& transfer : way->transfers)
+      all += sync::bytes_of(transfer.needed);
+  std::uint64_t before = 0;
+  const TellTransfer tell = [&](std::size_t, std::uint64_t bytes) {
+    if (options_.progress) options_.progress(before + bytes, all);
+  };
+  if (!pieces_.transfers.empty()) {
+    std::vector<std::string> left_out;
+    LOCKSTEP_TRY_ASSIGN(const auto ends, deliver(project_.root, destination_, owner_,
+                                                 pieces_.transfers, tell, left_out));
+    take_ends(pieces_, ends);
+    for (const TransferEnd& end : ends)
+      before += end.bytes;
+    if (!left_out.empty())
+      remark("changed while they were read, so the next sync sends them: " + some_of(left_out));
+  }
+  if (!rsync_.transfers.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const auto ends, run_transfers(project_.root, rsync_.transfers, tell));
+    take_ends(rsync_, ends);
   }
   return {};
 }
@@ -171,6 +209,28 @@ Result<SyncReport> sync_project(const std::vector<HostPlace>& hosts, const Proje
                                 const SyncOptions& options) {
   ProjectSync sync(hosts, project, options);
   return sync.run();
+}
+
+Result<HostSync> sync_back(const HostPlace& place, const Project& project, const std::string& path,
+                           const SyncOptions& options) {
+  const std::string& destination = options.destination.empty() ? project.name : options.destination;
+  const TellTransfer tell = [&](std::size_t, std::uint64_t bytes) {
+    if (options.progress) options.progress(bytes, 0);
+  };
+  LOCKSTEP_TRY_ASSIGN(Fetched fetched, fetch(place, project.root, destination, path, options.force,
+                                             options.dry_run, tell));
+  if (options.remark && !fetched.kept.empty())
+    options.remark("newer here, or no file here, so they stay: " + some_of(fetched.kept));
+  if (options.remark && !fetched.left_out.empty())
+    options.remark("left there, as they are links that lead out or changed meanwhile: " +
+                   some_of(fetched.left_out));
+  return HostSync{.name = place.name,
+                  .place = destination,
+                  .files = fetched.files,
+                  .bytes = fetched.bytes,
+                  .code = fetched.code,
+                  .error = fetched.error,
+                  .hint = fetched.hint};
 }
 
 int code_of(const SyncReport& report) {

@@ -47,6 +47,11 @@ struct SyncReport {
 Result<SyncReport> sync_project(const std::vector<HostPlace>& hosts, const Project& project,
                                 const SyncOptions& options);
 
+// Brings what lies at `path` of the tree on a host back to the same place here; "": all of it. A
+// file that is newer here stays, unless forced. Of the result `files` and `bytes` are what came.
+Result<HostSync> sync_back(const HostPlace& place, const Project& project, const std::string& path,
+                           const SyncOptions& options);
+
 // The exit code of all: the first that is not 0.
 int code_of(const SyncReport& report);
 

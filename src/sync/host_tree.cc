@@ -4,8 +4,10 @@
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
-#include "proc/spawn.h"
 #include "sync/confined.h"
+#include "sync/host_place.h"
+#include "sync/piece_files.h"
+#include "sync/rsync_command.h"
 
 #include <fmt/core.h>
 
@@ -28,37 +30,8 @@
 namespace lockstep::sync {
 namespace {
 
-constexpr std::size_t kMostRecord = 1UL << 30;
 constexpr std::time_t kDraftsLiveFor = 3600;  // seconds since anybody wrote to them
 constexpr std::size_t kMostNamed = 3;
-
-std::optional<std::string> real_path(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
-                                                         &std::free);
-  if (!real) return std::nullopt;
-  return std::string(real.get());
-}
-
-bool lies_in(std::string_view path, std::string_view folder) {
-  return path == folder || folder == "/" ||
-         (path.starts_with(folder) && path.size() > folder.size() && path[folder.size()] == '/');
-}
-
-// Where the tree is to lie, not yet looked at.
-Result<std::string> wanted_place(std::string destination, const std::string& home) {
-  const std::string shown = printable(destination);
-  if (destination == "~" || destination.starts_with("~/")) destination.erase(0, 2);
-  while (destination.size() > 1 && destination.ends_with('/'))
-    destination.pop_back();
-  for (const std::string& part : split(destination, '/'))
-    if (part == ".." || part == ".")
-      return fail(Errc::invalid_input, fmt::format("{} is no plain path on a host", shown));
-  if (destination.empty() || destination == "/")
-    return fail(Errc::invalid_input,
-                fmt::format("{} would be all of the home or the machine", shown),
-                "name a folder in it");
-  return destination.starts_with('/') ? destination : home + "/" + destination;
-}
 
 Status make_place(const std::string& path) {
   for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
@@ -74,7 +47,7 @@ struct Place {
   bool there = true;  // false: a dry run would make it
 };
 
-Result<Place> find_place(const Offer& offer, const std::string& home) {
+Result<Place> make_place_for(const Offer& offer, const std::string& home) {
   LOCKSTEP_TRY_ASSIGN(const std::string wanted, wanted_place(offer.destination, home));
   struct stat info {};
   if (stat(wanted.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
@@ -274,6 +247,11 @@ Status Comparison::remove() {
     LOCKSTEP_TRY(tree_.remove(path));
   for (const std::string& path : blocked_)
     LOCKSTEP_TRY(tree_.remove(path));
+  // What an interrupted delivery left of files that nobody sends any more.
+  for (const Entry& entry : record_.coming)
+    if (find(offer_.manifest, entry.path) == nullptr &&
+        tree_.look(draft_of(entry.path)).value_or(std::nullopt))
+      LOCKSTEP_TRY(tree_.remove(draft_of(entry.path)));
   return {};
 }
 
@@ -316,11 +294,6 @@ std::string drafts_for(const std::string& place, const std::string& record) {
   return folder;
 }
 
-bool has_rsync() {
-  const char* path = std::getenv("PATH");
-  return proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path).has_value();
-}
-
 Status check_owner(const Offer& offer, const Record& record, const std::string& place) {
   if (record.place.empty() || offer.force || record.owner == offer.owner) return {};
   return fail(Errc::already_exists,
@@ -332,8 +305,8 @@ Status check_owner(const Offer& offer, const Record& record, const std::string& 
 }  // namespace
 
 Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
-  LOCKSTEP_TRY_ASSIGN(const Place place, find_place(offer, folders.home));
-  const std::string path = folders.records + "/" + record_name(place.path);
+  LOCKSTEP_TRY_ASSIGN(const Place place, make_place_for(offer, folders.home));
+  const std::string path = record_path(folders, place.path);
   io::Fd lock;
   if (!offer.dry_run) {
     LOCKSTEP_TRY(io::make_folders(folders.records));
@@ -342,14 +315,10 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   }
   Record record;
   std::vector<std::string> remarks;
-  if (const auto bytes = io::read_file(path, kMostRecord)) {
-    auto read = decode_record(*bytes);
-    if (read && read->place == place.path)
-      record = std::move(*read);
-    else
-      remarks.push_back(path +
-                        " is damaged and begun anew: nothing that was sent before is removed");
-  }
+  if (auto read = read_record(folders, place.path); read)
+    record = std::move(*read);
+  else if (read.error().code == Errc::corrupt)
+    remarks.push_back(path + " is damaged and begun anew: nothing that was sent before is removed");
   LOCKSTEP_TRY(check_owner(offer, record, place.path));
   if (!place.there) {  // a dry run
     Answer all{.place = place.path, .drafts = "", .rsync = has_rsync()};

@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "sync/offer.h"
+#include "sync/pieces.h"
 
 #include <string>
+#include <vector>
 
 namespace lockstep::sync {
 
@@ -17,5 +19,12 @@ struct HostFolders {
 // Nothing is changed where this fails, and nothing by a dry run. What was not sent by Lockstep is
 // never removed, and overwritten only if the offer forces it.
 Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders);
+
+// Writes what the host has said that it needs. Only files of an offer that was answered are taken.
+Status take_delivery(const Delivery& delivery, const HostFolders& folders);
+
+// The files and links at the wish's path, whoever put them there.
+Result<Manifest> list_tree(const Wish& wish, const HostFolders& folders);
+Result<std::vector<std::string>> give_contents(const Wish& wish, const HostFolders& folders);
 
 }  // namespace lockstep::sync

@@ -1,8 +1,11 @@
 #include "sync/rsync_command.h"
 
 #include "base/text.h"
+#include "proc/spawn.h"
 
 #include <fmt/core.h>
+
+#include <cstdlib>
 
 namespace lockstep::sync {
 namespace {
@@ -36,6 +39,11 @@ std::string rsync_input(const Manifest& needed) {
     input.push_back('\0');
   }
   return input;
+}
+
+bool has_rsync() {
+  const char* path = std::getenv("PATH");
+  return proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path).has_value();
 }
 
 bool changes_rsync(std::string_view variable) {

@@ -22,6 +22,9 @@ struct RsyncSettings {
 std::vector<std::string> rsync_command(const RsyncSettings& settings);
 std::string rsync_input(const Manifest& needed);
 
+// Whether this machine has it.
+bool has_rsync();
+
 // Variables of ours that would change what rsync does.
 bool changes_rsync(std::string_view variable);
 

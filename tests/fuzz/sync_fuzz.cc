@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "sync/ignore.h"
 #include "sync/offer.h"
+#include "sync/pieces.h"
 #include "sync/record.h"
 
 #include <stddef.h>
@@ -44,6 +45,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       next = span.last + 1;
     }
   }
+  if (const auto delivery = decode_delivery(bytes)) {
+    for (const Piece& piece : delivery->pieces) {
+      LOCKSTEP_CHECK(check_path(piece.entry.path).has_value());
+      LOCKSTEP_CHECK(piece.offset + piece.bytes.size() <= piece.entry.size);
+    }
+    const auto again = decode_delivery(encode_delivery(*delivery));
+    LOCKSTEP_CHECK(again && again->pieces == delivery->pieces);
+  }
+  if (const auto wish = decode_wish(bytes))
+    LOCKSTEP_CHECK(wish->pieces.size() == wish->lengths.size());
+  if (const auto listing = decode_listing(bytes)) check(*listing);
+  (void)decode_contents(bytes);
   const size_t end = bytes.find('\0');
   if (end != std::string_view::npos) {
     const IgnoreRules rules(bytes.substr(end + 1), "");

@@ -241,21 +241,29 @@ def test_another_project_does_not_take_over_the_place(world):
     assert set(tree(first.there(server))) == {b"b"}
 
 
-def test_any_name_arrives(world):
+# Little goes in pieces of our own, much by rsync.
+MUCH = 9_000_000
+
+
+@pytest.mark.parametrize("way", ["pieces", "rsync"])
+def test_any_name_arrives(world, way):
     client, server = world(users={"me": "/usr/bin/fish"})
     where = f"me@{server.addr}"
     project = Project(client, name="a project's $HOME")
     for name in ("new\nline", "-rf", " lead", "trail ", "#x", ";x", "a'b\"c", "*", "~", "$HOME", "\\", "[x]",
                  ":colon", "über", os.fsdecode(b"\xff\xfe"), "deep/new\n/x"):
         project.write(name, name.encode(errors="surrogateescape"))
+    if way == "rsync":
+        project.write("much", os.urandom(MUCH))
+    count = 17 if way == "rsync" else 16
     host = project.sync(where)
-    assert host["files"] == 16, host
+    assert host["files"] == count, host
     assert tree(project.there(server)) == project.sent()
     assert project.sync(where)["files"] == 0
     for path in list(project.folder.iterdir()):
         if path.name != ".git":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert project.sync(where)["removed"] == 16
+    assert project.sync(where)["removed"] == count
     assert tree(project.there(server)) == {}
 
 
@@ -317,17 +325,18 @@ def test_bad_input_starts_nothing(world):
     assert "Connection from" not in server.sshd.err()
 
 
-def test_a_full_disk_is_named_and_mended(world):
+@pytest.mark.parametrize("way", ["pieces", "rsync"])
+def test_a_full_disk_is_named_and_mended(world, way):
     client, server = world()
     where = f"me@{server.addr}"
     project = Project(client)
     for number in range(8):
-        project.write(f"file{number}", os.urandom(300_000))
+        project.write(f"file{number}", os.urandom(300_000 if way == "pieces" else 1_500_000))
     server._inside("mkdir", "-p", "/mnt/small")
     server._inside("mount", "-t", "tmpfs", "-o", "size=1m,uid=2001,mode=0700", "tmpfs", "/mnt/small")
     ended = client.run("sync", where, ".:/mnt/small/project", cwd=project.folder)
     one_error(ended, 1, where, "No space left on device")
-    server._inside("mount", "-o", "remount,size=8m", "/mnt/small")
+    server._inside("mount", "-o", "remount,size=20m", "/mnt/small")
     ended = client.run("sync", where, ".:/mnt/small/project", cwd=project.folder)
     assert ended.rc == 0 and "were changed" not in ended.err, ended
     copy = server.folder / "copy"
@@ -403,6 +412,25 @@ def test_what_is_no_file_is_named(world):
     assert set(tree(project.there(server))) == {b"a"}
 
 
+def bare_path(client, *names):
+    folder = client.folder / "bare"
+    folder.mkdir()
+    for name in ("ssh", "sh", "gzip", *names):
+        (folder / name).symlink_to(shutil.which(name))
+    return ("/usr/bin/env", f"PATH={folder}", client.binary)
+
+
+def test_without_rsync_the_files_arrive_all_the_same(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("much", os.urandom(70_000_000))
+    project.write("a/b", "1")
+    (project.folder / "link").symlink_to("a/b")
+    assert project.sync(where, program=bare_path(client, "git"))["files"] == 3
+    assert tree(project.there(server)) == project.sent()
+
+
 def test_a_client_without_git(world):
     client, server = world()
     where = f"me@{server.addr}"
@@ -410,11 +438,7 @@ def test_a_client_without_git(world):
     project.write(".gitignore", "*.log\n")
     project.write("x.log")
     project.write("a")
-    bare = client.folder / "bare"
-    bare.mkdir()
-    for name in ("ssh", "rsync", "sh", "gzip"):
-        (bare / name).symlink_to(shutil.which(name))
-    assert project.sync(where, program=("/usr/bin/env", f"PATH={bare}", client.binary))["files"] == 2
+    assert project.sync(where, program=bare_path(client, "rsync"))["files"] == 2
     assert set(tree(project.there(server))) == {b".gitignore", b"a"}
 
 
@@ -433,3 +457,89 @@ def test_state_that_is_damaged_is_begun_anew(world):
     assert ended.rc == 0 and "is damaged and begun anew" in ended.err, ended
     assert set(tree(project.there(server))) == {b"a", b"b"}
     assert client.run("sync", where, cwd=project.folder).err == ""
+
+
+def test_results_come_back(world):
+    client, *servers = world(2)
+    hosts = [word for server in servers for word in ("--host", f"me@{server.addr}")]
+    assert client.run("cluster", "add", "gpus", *hosts).rc == 0
+    project = Project(client)
+    project.write("src/train.py", "1")
+    project.sync("gpus")
+    there = [project.there(server) for server in servers]
+    for number, place in enumerate(there):
+        as_me(place / "out", lambda path: path.mkdir())
+        as_me(place / "out/log", lambda path: path.write_text(f"node {number}"))
+        as_me(place / "out/deep", lambda path: path.mkdir())
+        as_me(place / "out/deep/model", lambda path: path.write_bytes(os.urandom(40_000_000)))
+        as_me(place / "out/latest", lambda path: path.symlink_to("deep/model"))
+    ended = client.run("sync", "gpus", "--back", "../out", cwd=project.folder / "src")
+    assert ended.rc == 0 and ended.out.startswith("gpus-0: 3 files, 40.0 MB brought back, "), ended
+    assert tree(project.folder / "out") == tree(there[0] / "out")
+    assert client.run("sync", "gpus", "--back", "out", cwd=project.folder).out.startswith("gpus-0: nothing to do")
+    (there[1] / "out/log").write_text("later")
+    os.utime(there[1] / "out/log", (4e9, 4e9))
+    assert client.run("sync", "gpus", "--nodes", "1", "--back", "out/log", cwd=project.folder).rc == 0
+    assert (project.folder / "out/log").read_text() == "later"
+    one_error(client.run("sync", "gpus", "--nodes", "all", "--back", "out", cwd=project.folder), 2, "--back takes one")
+    one_error(client.run("sync", "gpus", "--back", "/etc", cwd=project.folder), 2, "/etc does not lie in")
+    one_error(client.run("sync", "gpus", "--back", "none", cwd=project.folder), 1, "gpus-0: there is no none there")
+
+
+def test_what_is_newer_here_stays(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a", "1")
+    project.sync(where)
+    (project.there(server) / "a").write_text("there")
+    project.write("a", "here")
+    os.utime(project.folder / "a", (4e9, 4e9))
+    ended = client.run("sync", where, "--back", "a", cwd=project.folder)
+    assert ended.rc == 0 and "newer here, or no file here, so they stay: a" in ended.err, ended
+    assert (project.folder / "a").read_text() == "here"
+    assert client.run("sync", where, "--back", "a", "--force", "--dry-run", cwd=project.folder).rc == 0
+    assert (project.folder / "a").read_text() == "here"
+    assert client.run("sync", where, "--back", "a", "--force", cwd=project.folder).rc == 0
+    assert (project.folder / "a").read_text() == "there"
+
+
+def test_nothing_from_a_host_leads_out_of_the_project(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a", "1")
+    project.sync(where)
+    there = project.there(server)
+    outside = client.root_home / "outside"
+    outside.mkdir()
+    as_me(there / "out", lambda path: path.mkdir())
+    for name, target in (("evil", "/etc"), ("up", "../../x"), ("fine", "../a")):
+        as_me(there / "out" / name, lambda path: path.symlink_to(target))
+    as_me(there / ".git", lambda path: path.mkdir())
+    as_me(there / ".git/config", lambda path: path.write_text("x"))
+    config = (project.folder / ".git/config").read_text()
+    ended = client.run("sync", where, "--back", ".", cwd=project.folder)
+    assert ended.rc == 0 and "links that lead out or changed meanwhile: out/evil, out/up" in ended.err, ended
+    assert os.readlink(project.folder / "out/fine") == "../a" and not os.path.lexists(project.folder / "out/evil")
+    assert (project.folder / ".git/config").read_text() == config
+    shutil.rmtree(project.folder / "out")
+    (project.folder / "out").symlink_to(outside)
+    as_me(there / "out/file", lambda path: path.write_text("x"))
+    ended = client.run("sync", where, "--back", "out/file", cwd=project.folder)
+    one_error(ended, 1, "out/file", "links are not followed")
+    assert not list(outside.iterdir())
+
+
+def test_much_is_told_before_it_goes(world):
+    client, server = world()
+    project = Project(client)
+    for name, size in (("data/set.bin", 400 << 20), ("model.pt", 200 << 20)):
+        with open(project.write(name), "r+b") as file:
+            file.truncate(size)
+    run = client.start("sync", f"me@{server.addr}", cwd=project.folder)
+    until(lambda: "are to be sent" in run.err() or run.process.poll() is not None, 60, "it is told")
+    run.signal(signal.SIGTERM)
+    ended = run.wait(60)
+    assert "629.1 MB in 2 files are to be sent, most of it in data/set.bin (419.4 MB), model.pt (209.7 MB)" in ended.err
+    assert ended.rc == 128 + signal.SIGTERM, ended

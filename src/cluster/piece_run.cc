@@ -1,0 +1,299 @@
+#include "cluster/piece_run.h"
+
+#include "base/text.h"
+#include "sync/confined.h"
+#include "sync/piece_files.h"
+#include "sync/pieces.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using sync::Range;
+
+CommandRequest request_to_tree(const char* what) {
+  CommandRequest request;
+  request.own_binary = true;
+  request.argv = {"host-tree", what};
+  request.input = CommandRequest::Input::given;
+  request.output = CommandRequest::Output::keep;
+  return request;
+}
+
+// Why a host gave no answer; "" if it did.
+std::string trouble_of(const HostEnding& ending) {
+  if (!ending.error.empty()) return ending.error;
+  if (ending.code == 0) return "";
+  const std::string_view said = strip(ending.err);
+  return said.empty() ? "its lockstep ended with " + std::to_string(ending.code) : printable(said);
+}
+
+// What one host still has to get.
+struct Course {
+  std::vector<std::vector<Range>> groups;
+  std::size_t next = 0;
+  std::set<std::size_t> left_out = {};  // entries that are no more what they were
+};
+
+class Deliveries {
+ public:
+  Deliveries(const std::string& destination, const sync::Owner& owner,
+             const std::vector<Transfer>& transfers, sync::Confined tree)
+      : destination_(destination), owner_(owner), transfers_(transfers), tree_(std::move(tree)) {}
+  Result<std::vector<TransferEnd>> run(const TellTransfer& tell);
+  std::set<std::string> left_out;
+
+ private:
+  Result<std::string> next_delivery(std::size_t index);
+  Status send_round(const std::vector<std::size_t>& active);
+
+  const std::string& destination_;
+  const sync::Owner& owner_;
+  const std::vector<Transfer>& transfers_;
+  sync::Confined tree_;
+  std::vector<Course> courses_;
+  std::vector<TransferEnd> ends_;
+  std::size_t files_ = 0;
+};
+
+Result<std::string> Deliveries::next_delivery(std::size_t index) {
+  Course& course = courses_[index];
+  sync::Delivery delivery{.destination = destination_, .owner = owner_};
+  for (const Range& range : course.groups[course.next]) {
+    const sync::Entry& entry = transfers_[index].needed[range.entry];
+    if (course.left_out.contains(range.entry)) continue;
+    sync::Piece piece{entry, range.offset};
+    if (entry.kind == sync::Kind::file) {
+      LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
+      LOCKSTEP_TRY_ASSIGN(piece.bytes,
+                          sync::read_piece(tree_, entry.path, range.offset, range.length));
+      if (!info || piece.bytes.size() != range.length) {
+        course.left_out.insert(range.entry);
+        left_out.insert(printable(entry.path));
+        continue;
+      }
+    }
+    ends_[index].bytes += piece.bytes.size();
+    delivery.pieces.push_back(std::move(piece));
+  }
+  files_ += delivery.pieces.size();
+  return sync::encode_delivery(delivery);
+}
+
+Status Deliveries::send_round(const std::vector<std::size_t>& active) {
+  CommandRequest request = request_to_tree("delivery");
+  for (const std::size_t index : active) {
+    request.hosts.push_back(transfers_[index].place);
+    LOCKSTEP_TRY_ASSIGN(std::string bytes, next_delivery(index));
+    request.given.push_back(std::move(bytes));
+  }
+  // The same for all hosts is kept once.
+  if (std::all_of(request.given.begin(), request.given.end(),
+                  [&](const std::string& each) { return each == request.given.front(); }))
+    request.given.resize(1);
+  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(request));
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    const std::string& name = transfers_[active[i]].place.name;
+    TransferEnd& end = ends_[active[i]];
+    ++courses_[active[i]].next;
+    if (const std::string trouble = trouble_of(endings[i]); !trouble.empty()) {
+      end.error = trouble.starts_with(name) ? trouble : name + ": " + trouble;
+      if (endings[i].code > 128 && endings[i].code < 255) end.signal = endings[i].code - 128;
+    } else if (const auto taken = sync::decode_listing(endings[i].out); !taken) {
+      end.error = name + ": " + taken.error().message;
+    }
+  }
+  return {};
+}
+
+Result<std::vector<TransferEnd>> Deliveries::run(const TellTransfer& tell) {
+  ends_.resize(transfers_.size());
+  for (const Transfer& transfer : transfers_)
+    courses_.push_back({sync::cut(transfer.needed)});
+  for (;;) {
+    std::vector<std::size_t> active;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < transfers_.size(); ++i) {
+      bytes += ends_[i].bytes;
+      if (ends_[i].error.empty() && courses_[i].next < courses_[i].groups.size())
+        active.push_back(i);
+    }
+    if (tell) tell(files_, bytes);
+    if (active.empty()) return std::move(ends_);
+    LOCKSTEP_TRY(send_round(active));
+  }
+}
+
+// A link that leads out of the tree is of no use elsewhere, and a trap here.
+bool stays_inside(const sync::Entry& link) {
+  if (link.target.starts_with('/')) return false;
+  std::ptrdiff_t depth = std::count(link.path.begin(), link.path.end(), '/');
+  for (const std::string& part : split(link.target, '/')) {
+    if (part.empty() || part == ".") continue;
+    depth += part == ".." ? -1 : 1;
+    if (depth < 0) return false;
+  }
+  return true;
+}
+
+class Fetch {
+ public:
+  Fetch(const HostPlace& host, const std::string& destination, sync::Confined tree)
+      : host_(host), destination_(destination), tree_(std::move(tree)) {}
+  Status list(const std::string& path, bool force);
+  Status bring(const TellTransfer& tell);
+  void count_all();
+  Fetched fetched;
+
+ private:
+  // nullopt: it went wrong, and `fetched` says how.
+  Result<std::optional<std::string>> ask(const char* what, const sync::Wish& wish);
+  Status choose(sync::Entry entry, bool force);
+  Status write(const std::vector<Range>& group, const std::vector<std::string>& contents);
+  void fail_with(const Error& error);
+
+  const HostPlace& host_;
+  const std::string& destination_;
+  sync::Confined tree_;
+  sync::Manifest wanted_;
+  std::set<std::size_t> changed_;
+};
+
+void Fetch::fail_with(const Error& error) {
+  fetched.code = 1;
+  fetched.error = host_.name + ": " + error.message;
+  fetched.hint = error.hint;
+}
+
+Result<std::optional<std::string>> Fetch::ask(const char* what, const sync::Wish& wish) {
+  CommandRequest request = request_to_tree(what);
+  request.hosts = {host_};
+  request.given = {sync::encode_wish(wish)};
+  LOCKSTEP_TRY_ASSIGN(auto endings, run_command(request));
+  HostEnding& ending = endings.front();
+  const std::string trouble = trouble_of(ending);
+  if (trouble.empty()) return std::move(ending.out);
+  fetched.code = ending.code;
+  fetched.error = trouble.starts_with(host_.name) ? trouble : host_.name + ": " + trouble;
+  return std::nullopt;
+}
+
+Status Fetch::list(const std::string& path, bool force) {
+  LOCKSTEP_TRY_ASSIGN(const auto bytes, ask("list", {.destination = destination_, .path = path}));
+  if (!bytes) return {};
+  auto listing = sync::decode_listing(*bytes);
+  if (!listing) {
+    fail_with(listing.error());
+    return {};
+  }
+  for (sync::Entry& entry : *listing) {
+    // The host is not trusted: only what was asked for.
+    const bool asked = path.empty() || entry.path == path || entry.path.starts_with(path + "/");
+    if (asked) LOCKSTEP_TRY(choose(std::move(entry), force));
+  }
+  return {};
+}
+
+Status Fetch::choose(sync::Entry entry, bool force) {
+  if (entry.kind == sync::Kind::link && !stays_inside(entry)) {
+    fetched.left_out.push_back(printable(entry.path));
+    return {};
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
+  if (info) {
+    LOCKSTEP_TRY_ASSIGN(const auto here, tree_.entry(entry.path, *info));
+    if (here && same(*here, entry)) return {};
+    const bool newer = here && here->kind == sync::Kind::file && here->mtime_ns > entry.mtime_ns;
+    if (!here || (newer && !force)) {
+      fetched.kept.push_back(printable(entry.path));
+      return {};
+    }
+  }
+  wanted_.push_back(std::move(entry));
+  return {};
+}
+
+Status Fetch::write(const std::vector<Range>& group, const std::vector<std::string>& contents) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const sync::Entry& entry = wanted_[group[i].entry];
+    if (changed_.contains(group[i].entry)) continue;
+    if (contents[i].size() != group[i].length) {
+      changed_.insert(group[i].entry);
+      fetched.left_out.push_back(printable(entry.path));
+      continue;
+    }
+    const Status written = sync::write_piece(tree_, {entry, group[i].offset, contents[i]});
+    if (!written && (written.error().sys == ENOTDIR || written.error().sys == ELOOP))
+      return fail(Errc::already_exists,
+                  printable(entry.path) +
+                      " can't be written: something on the way is no folder, and "
+                      "links are not followed");
+    LOCKSTEP_TRY(written);
+    fetched.bytes += contents[i].size();
+    if (group[i].offset + group[i].length == entry.size || entry.kind == sync::Kind::link)
+      ++fetched.files;
+  }
+  return {};
+}
+
+Status Fetch::bring(const TellTransfer& tell) {
+  for (const std::vector<Range>& group : sync::cut(wanted_)) {
+    sync::Wish wish{.destination = destination_};
+    for (const Range& range : group) {
+      wish.pieces.push_back({wanted_[range.entry], range.offset});
+      wish.lengths.push_back(range.length);
+    }
+    LOCKSTEP_TRY_ASSIGN(const auto bytes, ask("give", wish));
+    if (!bytes) return {};
+    const auto contents = sync::decode_contents(*bytes);
+    if (!contents || contents->size() != group.size()) {
+      fail_with(contents ? Error{Errc::corrupt, "its answer makes no sense", {}, 0}
+                         : contents.error());
+      return {};
+    }
+    LOCKSTEP_TRY(write(group, *contents));
+    if (tell) tell(fetched.files, fetched.bytes);
+  }
+  return {};
+}
+
+void Fetch::count_all() {
+  fetched.files = wanted_.size();
+  fetched.bytes = sync::bytes_of(wanted_);
+}
+
+}  // namespace
+
+Result<std::vector<TransferEnd>> deliver(const std::string& root, const std::string& destination,
+                                         const sync::Owner& owner,
+                                         const std::vector<Transfer>& transfers,
+                                         const TellTransfer& tell,
+                                         std::vector<std::string>& left_out) {
+  LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(root));
+  Deliveries deliveries(destination, owner, transfers, std::move(tree));
+  auto ends = deliveries.run(tell);
+  left_out.assign(deliveries.left_out.begin(), deliveries.left_out.end());
+  return ends;
+}
+
+Result<Fetched> fetch(const HostPlace& host, const std::string& root,
+                      const std::string& destination, const std::string& path, bool force,
+                      bool dry_run, const TellTransfer& tell) {
+  LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(root));
+  Fetch fetching(host, destination, std::move(tree));
+  LOCKSTEP_TRY(fetching.list(path, force));
+  if (dry_run)
+    fetching.count_all();
+  else if (fetching.fetched.error.empty())
+    LOCKSTEP_TRY(fetching.bring(tell));
+  return std::move(fetching.fetched);
+}
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,113 @@
+// The host's side of files that come and go in pieces.
+#include "base/text.h"
+#include "sync/confined.h"
+#include "sync/host_place.h"
+#include "sync/host_tree.h"
+#include "sync/piece_files.h"
+
+#include <fmt/core.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <memory>
+#include <utility>
+
+namespace lockstep::sync {
+namespace {
+
+constexpr std::size_t kMostDepth = 512;
+
+class Listing {
+ public:
+  explicit Listing(Confined tree) : tree_(std::move(tree)) {}
+  Result<Manifest> run(const std::string& path);
+
+ private:
+  Status folder(const std::string& path, std::size_t depth);
+  Status add(const std::string& path, const struct stat& info, std::size_t depth);
+
+  Confined tree_;
+  Manifest found_;
+};
+
+Result<Manifest> Listing::run(const std::string& path) {
+  if (path.empty()) {
+    LOCKSTEP_TRY(folder("", 0));
+  } else {
+    LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(path));
+    if (!info) return fail(Errc::not_found, fmt::format("there is no {} there", printable(path)));
+    LOCKSTEP_TRY(add(path, *info, 0));
+  }
+  sort(found_);
+  return std::move(found_);
+}
+
+Status Listing::folder(const std::string& path, std::size_t depth) {
+  if (depth > kMostDepth) return fail(Errc::invalid_input, printable(path) + " lies too deep");
+  LOCKSTEP_TRY_ASSIGN(const int fd, tree_.folder(path));
+  const int readable = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(readable < 0 ? nullptr : fdopendir(readable),
+                                                    closedir);
+  if (!listing) return fail_sys("read " + printable(path), errno);
+  std::vector<std::string> names;
+  while (const dirent* found = readdir(listing.get()))
+    names.emplace_back(found->d_name);
+  for (const std::string& name : names) {
+    if (name == "." || name == ".." || name == ".git" || name.starts_with(draft_of(""))) continue;
+    const std::string inner = path.empty() ? name : path + "/" + name;
+    LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(inner));
+    if (info) LOCKSTEP_TRY(add(inner, *info, depth));
+  }
+  return {};
+}
+
+Status Listing::add(const std::string& path, const struct stat& info, std::size_t depth) {
+  if (S_ISDIR(info.st_mode)) return folder(path, depth + 1);
+  if (found_.size() == kMostEntries) return fail(Errc::exhausted, "there are too many files");
+  LOCKSTEP_TRY_ASSIGN(auto entry, tree_.entry(path, info));
+  if (entry) found_.push_back(std::move(*entry));
+  return {};
+}
+
+}  // namespace
+
+Status take_delivery(const Delivery& delivery, const HostFolders& folders) {
+  LOCKSTEP_TRY_ASSIGN(const std::string place, find_place(delivery.destination, folders.home));
+  LOCKSTEP_TRY_ASSIGN(const Record record, read_record(folders, place));
+  if (record.owner != delivery.owner)
+    return fail(Errc::already_exists, fmt::format("{} was taken over by {} in the meantime",
+                                                  printable(place), owner_text(record.owner)));
+  LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(place));
+  for (const Piece& piece : delivery.pieces) {
+    const Entry* awaited = find(record.coming, piece.entry.path);
+    if (awaited == nullptr || *awaited != piece.entry)
+      return fail(Errc::corrupt, printable(piece.entry.path) + " was not asked for");
+    LOCKSTEP_TRY(write_piece(tree, piece));
+  }
+  return {};
+}
+
+Result<Manifest> list_tree(const Wish& wish, const HostFolders& folders) {
+  LOCKSTEP_TRY_ASSIGN(const std::string place, find_place(wish.destination, folders.home));
+  LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(place));
+  Listing listing(std::move(tree));
+  return listing.run(wish.path);
+}
+
+Result<std::vector<std::string>> give_contents(const Wish& wish, const HostFolders& folders) {
+  LOCKSTEP_TRY_ASSIGN(const std::string place, find_place(wish.destination, folders.home));
+  LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(place));
+  std::vector<std::string> contents;
+  for (std::size_t i = 0; i < wish.pieces.size(); ++i) {
+    const Piece& piece = wish.pieces[i];
+    LOCKSTEP_TRY_ASSIGN(std::string bytes,
+                        read_piece(tree, piece.entry.path, piece.offset, wish.lengths[i]));
+    contents.push_back(std::move(bytes));
+  }
+  return contents;
+}
+
+}  // namespace lockstep::sync

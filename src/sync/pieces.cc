@@ -1,0 +1,190 @@
+#include "sync/pieces.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace lockstep::sync {
+namespace {
+
+constexpr std::string_view kDelivery = "lockstep-delivery\n";
+constexpr std::string_view kWish = "lockstep-wish\n";
+constexpr std::string_view kFine = "lockstep-tree\n";
+constexpr std::string_view kError = "lockstep-error\n";
+constexpr std::size_t kMostWords = 4096;
+
+Failure corrupt() {
+  return fail(Errc::corrupt, "what came from the other end makes no sense");
+}
+
+bool take(std::string_view& bytes, std::string_view word) {
+  if (!bytes.starts_with(word)) return false;
+  bytes.remove_prefix(word.size());
+  return true;
+}
+
+bool take_text(std::string_view& bytes, std::string& text, std::size_t most) {
+  const auto read = decode_text(bytes, most);
+  if (read) text = *read;
+  return read.has_value();
+}
+
+// An entry as a manifest of one: that has all the checks.
+Result<Entry> take_entry(std::string_view& bytes) {
+  LOCKSTEP_TRY_ASSIGN(Manifest one, decode(bytes));
+  if (one.size() != 1) return corrupt();
+  return std::move(one.front());
+}
+
+Status take_heads(std::string_view& bytes, std::vector<Piece>& pieces) {
+  const auto count = decode_number(bytes);
+  if (!count || *count > kMostPieces) return corrupt();
+  for (std::uint64_t i = 0; i < *count; ++i) {
+    LOCKSTEP_TRY_ASSIGN(Entry entry, take_entry(bytes));
+    const auto offset = decode_number(bytes);
+    if (!offset || *offset > entry.size) return corrupt();
+    pieces.push_back({std::move(entry), *offset});
+  }
+  return {};
+}
+
+void put_heads(const std::vector<Piece>& pieces, std::string& out) {
+  encode_number(pieces.size(), out);
+  for (const Piece& piece : pieces) {
+    encode({piece.entry}, out);
+    encode_number(piece.offset, out);
+  }
+}
+
+std::string encode_error(const Error& error) {
+  std::string out(kError);
+  encode_text(error.message.substr(0, kMostWords), out);
+  encode_text(error.hint.substr(0, kMostWords), out);
+  return out;
+}
+
+// The other end's error, if the bytes are one.
+Status check_error(std::string_view& bytes) {
+  if (take(bytes, kFine)) return {};
+  std::string message;
+  std::string hint;
+  if (!take(bytes, kError) || !take_text(bytes, message, kMostWords) ||
+      !take_text(bytes, hint, kMostWords))
+    return corrupt();
+  return fail(Errc::unavailable, printable(message, 1000), printable(hint, 1000));
+}
+
+}  // namespace
+
+std::vector<std::vector<Range>> cut(const Manifest& manifest) {
+  std::vector<std::vector<Range>> groups;
+  std::uint64_t room = 0;
+  const auto add = [&](Range range) {
+    if (groups.empty() || groups.back().size() == kMostPieces || (room == 0 && range.length != 0)) {
+      groups.emplace_back();
+      room = kMostPieceBytes;
+    }
+    range.length = std::min(range.length, room);
+    room -= range.length;
+    groups.back().push_back(range);
+    return range.length;
+  };
+  for (std::size_t i = 0; i < manifest.size(); ++i) {
+    std::uint64_t done = add({i, 0, manifest[i].size});
+    while (done < manifest[i].size)
+      done += add({i, done, manifest[i].size - done});
+  }
+  return groups;
+}
+
+std::string encode_delivery(const Delivery& delivery) {
+  std::string out(kDelivery);
+  for (const std::string* text :
+       {&delivery.destination, &delivery.owner.host, &delivery.owner.root})
+    encode_text(*text, out);
+  put_heads(delivery.pieces, out);
+  for (const Piece& piece : delivery.pieces)
+    encode_text(piece.bytes, out);
+  return out;
+}
+
+Result<Delivery> decode_delivery(std::string_view bytes) {
+  Delivery delivery;
+  if (!take(bytes, kDelivery) || !take_text(bytes, delivery.destination, kMostPath) ||
+      !take_text(bytes, delivery.owner.host, kMostPath) ||
+      !take_text(bytes, delivery.owner.root, kMostPath))
+    return corrupt();
+  LOCKSTEP_TRY(take_heads(bytes, delivery.pieces));
+  for (Piece& piece : delivery.pieces)
+    if (!take_text(bytes, piece.bytes, kMostPieceBytes) ||
+        piece.bytes.size() > piece.entry.size - piece.offset)
+      return corrupt();
+  if (!bytes.empty()) return corrupt();
+  return delivery;
+}
+
+std::string encode_wish(const Wish& wish) {
+  std::string out(kWish);
+  encode_text(wish.destination, out);
+  encode_text(wish.path, out);
+  put_heads(wish.pieces, out);
+  for (const std::uint64_t length : wish.lengths)
+    encode_number(length, out);
+  return out;
+}
+
+Result<Wish> decode_wish(std::string_view bytes) {
+  Wish wish;
+  if (!take(bytes, kWish) || !take_text(bytes, wish.destination, kMostPath) ||
+      !take_text(bytes, wish.path, kMostPath))
+    return corrupt();
+  if (!wish.path.empty()) LOCKSTEP_TRY(check_path(wish.path));
+  LOCKSTEP_TRY(take_heads(bytes, wish.pieces));
+  std::uint64_t room = kMostPieceBytes;
+  for (std::size_t i = 0; i < wish.pieces.size(); ++i) {
+    const auto length = decode_number(bytes);
+    if (!length || *length > room) return corrupt();
+    room -= *length;
+    wish.lengths.push_back(*length);
+  }
+  if (!bytes.empty()) return corrupt();
+  return wish;
+}
+
+std::string encode_listing(const Result<Manifest>& listing) {
+  if (!listing) return encode_error(listing.error());
+  std::string out(kFine);
+  encode(*listing, out);
+  return out;
+}
+
+Result<Manifest> decode_listing(std::string_view bytes) {
+  LOCKSTEP_TRY(check_error(bytes));
+  LOCKSTEP_TRY_ASSIGN(Manifest manifest, decode(bytes));
+  if (!bytes.empty()) return corrupt();
+  return manifest;
+}
+
+std::string encode_contents(const Result<std::vector<std::string>>& contents) {
+  if (!contents) return encode_error(contents.error());
+  std::string out(kFine);
+  encode_number(contents->size(), out);
+  for (const std::string& each : *contents)
+    encode_text(each, out);
+  return out;
+}
+
+Result<std::vector<std::string>> decode_contents(std::string_view bytes) {
+  LOCKSTEP_TRY(check_error(bytes));
+  const auto count = decode_number(bytes);
+  if (!count || *count > kMostPieces) return corrupt();
+  std::vector<std::string> contents(*count);
+  for (std::string& each : contents)
+    if (!take_text(bytes, each, kMostPieceBytes)) return corrupt();
+  if (!bytes.empty()) return corrupt();
+  return contents;
+}
+
+}  // namespace lockstep::sync

@@ -1,0 +1,76 @@
+#include "sync/pieces.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::sync {
+namespace {
+
+constexpr std::uint64_t kMost = kMostPieceBytes;
+
+TEST(Pieces, AreCutIntoBoundedGroups) {
+  const Manifest manifest = {{.path = "a", .size = 5},
+                             {.path = "b", .size = 0},
+                             {.path = "c", .size = 2 * kMost},
+                             {.path = "d", .kind = Kind::link, .target = "a"},
+                             {.path = "e", .size = 1}};
+  const auto groups = cut(manifest);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0], (std::vector<Range>{{0, 0, 5}, {1, 0, 0}, {2, 0, kMost - 5}}));
+  EXPECT_EQ(groups[1], (std::vector<Range>{{2, kMost - 5, kMost}}));
+  EXPECT_EQ(groups[2], (std::vector<Range>{{2, 2 * kMost - 5, 5}, {3, 0, 0}, {4, 0, 1}}));
+  EXPECT_TRUE(cut({}).empty());
+  const Manifest many(kMostPieces + 1, Entry{.path = "x"});
+  EXPECT_EQ(cut(many).size(), 2U);
+}
+
+TEST(Pieces, DeliveriesComeBackAsTheyWere) {
+  const Delivery delivery{.destination = "x",
+                          .owner = {"laptop", "/x"},
+                          .pieces = {{{.path = "a", .size = 10, .mtime_ns = 3}, 2, "12345678"},
+                                     {{.path = "b", .kind = Kind::link, .target = "a"}, 0, ""}}};
+  const std::string bytes = encode_delivery(delivery);
+  const auto read = decode_delivery(bytes).value();
+  EXPECT_EQ(read.pieces, delivery.pieces);
+  EXPECT_EQ(read.owner, delivery.owner);
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(decode_delivery(bytes.substr(0, size))) << size;
+  // More than the file is to hold, and a beginning behind its end.
+  EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "a", .size = 1}, 0, "12"}}})));
+  EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "a", .size = 1}, 2, ""}}})));
+  EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "../a"}, 0, ""}}})));
+}
+
+TEST(Pieces, WishesComeBackAsTheyWere) {
+  const Wish wish{.destination = "x",
+                  .path = "out",
+                  .pieces = {{{.path = "a", .size = 10}, 4}},
+                  .lengths = {6}};
+  const std::string bytes = encode_wish(wish);
+  const auto read = decode_wish(bytes).value();
+  EXPECT_EQ(read.pieces, wish.pieces);
+  EXPECT_EQ(read.lengths, wish.lengths);
+  EXPECT_EQ(read.path, "out");
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(decode_wish(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(decode_wish(encode_wish({.path = "../x"})));
+  EXPECT_FALSE(decode_wish(
+      encode_wish({.pieces = {{{.path = "a", .size = 10}, 0}}, .lengths = {kMost + 1}})));
+}
+
+TEST(Pieces, AnswersAndErrorsComeBackAsTheyWere) {
+  const Manifest manifest = {{.path = "a", .size = 1}};
+  EXPECT_EQ(decode_listing(encode_listing(manifest)).value(), manifest);
+  const auto failed = decode_listing(encode_listing(fail(Errc::denied, "no\nway", "do")));
+  EXPECT_EQ(failed.error().message, "no\\x0away");
+  EXPECT_EQ(failed.error().hint, "do");
+  const std::vector<std::string> contents = {"", std::string("a\0b", 3)};
+  EXPECT_EQ(decode_contents(encode_contents(contents)).value(), contents);
+  EXPECT_FALSE(decode_contents(encode_contents(fail(Errc::denied, "no"))));
+  EXPECT_FALSE(decode_listing("x"));
+  // A host can't name what lies outside.
+  for (const char* path : {"../x", "/etc/x", "a/../../x", ".git/hooks/x"})
+    EXPECT_FALSE(decode_listing(encode_listing(Manifest{{.path = path}}))) << path;
+}
+
+}  // namespace
+}  // namespace lockstep::sync
