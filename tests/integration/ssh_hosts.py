@@ -40,9 +40,7 @@ class SshHost:
         subprocess.run(["nsenter", "--target", str(self.host.holder.pid), "--mount", "--", *map(str, argv)], check=True)
 
     def _accounts(self, users, public_key):
-        """A passwd file of our own over this machine's, in the host's mount namespace alone."""
-        # A /home of its own: whether the folders above ours may be entered is pytest's affair.
-        self._inside("mount", "-t", "tmpfs", "tmpfs", "/home")
+        """Accounts of this host alone, and their homes, which outlast the machine being switched off."""
         lines = [f"root:x:0:0::{self.root_home}:/bin/bash", "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin",
                  "sshd:x:100:65534::/run/sshd:/usr/sbin/nologin"]
         shadow = ["root:*:19000:0:99999:7:::", "nobody:*:19000:0:99999:7:::", "sshd:*:19000:0:99999:7:::"]
@@ -55,14 +53,32 @@ class SshHost:
             lines.append(f"{name}:x:{FIRST_UID + number}:{FIRST_UID + number}::/home/{name}:{shell}")
             shadow.append(f"{name}:*:19000:0:99999:7:::")
             subprocess.run(["chown", "-R", str(FIRST_UID + number), home], check=True)
-            self._inside("mkdir", f"/home/{name}")
-            self._inside("mount", "--bind", home, f"/home/{name}")
         (self.root_home / ".ssh").mkdir(parents=True)
         (self.root_home / ".ssh").chmod(0o700)
-        for name, content in (("passwd", lines), ("shadow", shadow)):
-            file = self.folder / name
-            file.write_text("\n".join(content) + "\n")
-            self._inside("mount", "--bind", file, f"/etc/{name}")
+        (self.folder / "passwd").write_text("\n".join(lines) + "\n")
+        (self.folder / "shadow").write_text("\n".join(shadow) + "\n")
+        self._mount()
+
+    def _mount(self):
+        """Homes, and a passwd file of our own over this machine's, in the host's mount namespace."""
+        # A /home of its own: whether the folders above ours may be entered is pytest's affair.
+        self._inside("mount", "-t", "tmpfs", "tmpfs", "/home")
+        for name, home in self.homes.items():
+            self._inside("mkdir", f"/home/{name}")
+            self._inside("mount", "--bind", home, f"/home/{name}")
+        for name in ("passwd", "shadow"):
+            self._inside("mount", "--bind", self.folder / name, f"/etc/{name}")
+
+    def switch_off(self):
+        """The power cord: nobody is told."""
+        self.host.vanish()
+        self.sshd = None
+
+    def switch_on(self):
+        """The same name, address, key and homes; nothing of what ran."""
+        self.host.boot()
+        self._mount()
+        self.start_sshd()
 
     def start_sshd(self, *options, port=22):
         config = self.folder / "sshd_config"
