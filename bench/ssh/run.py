@@ -76,10 +76,47 @@ def measure(shell, server, where):
     shell.seconds([*master, "-M", "-N", "-f", where])
     ours, theirs, ratio = pairs(shell, [*mine, "true"], [*master, where, "true"], PAIRS)
     row("warm exec -- true", ms(ours), f"ssh over a ControlMaster {ms(theirs)}", f"{ratio:.2f} x", "at most 1.3 x")
+    function_calls(shell, where)
     copy = ["head", "-c", str(SIZE), "/dev/zero"]
     ours, theirs, ratio = pairs(shell, [*mine, *copy], [*master, where, *copy], COPIES)
     row(f"{SIZE >> 20} MB of output", f"{SIZE / ours / 1e6:.0f} MB/s", f"ssh {SIZE / theirs / 1e6:.0f} MB/s",
         f"{ratio:.2f} x the time", "200 MB/s")
+
+
+# Prints the median of seconds per call of a function that does nothing, in a program that runs already.
+CALLS = """
+import statistics, sys, time, lockstep, nothing
+call = lockstep.function(nothing.nothing, lockstep.Cluster(sys.argv[1], one_host=True), sync=sys.argv[2] == "sync")
+call()
+taken = []
+for _ in range(int(sys.argv[3])):
+    began = time.monotonic()
+    call()
+    taken.append(time.monotonic() - began)
+print(statistics.median(taken))
+"""
+
+
+def function_calls(shell, where):
+    """A function that does nothing, beside a Python that does nothing, here."""
+    project = shell.client.folder / "project"
+    project.mkdir()
+    (project / "nothing.py").write_text("def nothing(): pass\n")
+    (project / "calls.py").write_text(CALLS)
+    subprocess.run([shell.client.binary, "sync", where, project], env=shell.environment, check=True,
+                   stdout=subprocess.DEVNULL)
+    python = [harness.PYTHON, "-c", "pass"]
+    call = [shell.client.binary, "call", where, "nothing:nothing", "--cwd", "project"]
+    ours, theirs, ratio = pairs(shell, call, python, PAIRS)
+    row("warm call of a function that does nothing", ms(ours), f"python3 -c pass {ms(theirs)}", f"{ratio:.2f} x",
+        "at most 3 x")
+    environment = {**shell.environment, "PYTHONPATH": str(ROOT / "python"), "LOCKSTEP_BINARY": str(shell.client.binary)}
+    for how, what in (("placed", "the same from a Python program"), ("sync", "the same, the project is synced first")):
+        said = subprocess.run([harness.PYTHON, "calls.py", where, how, str(PAIRS)], cwd=project, env=environment,
+                              check=True, capture_output=True, text=True)
+        theirs = statistics.median(shell.seconds(python) for _ in range(PAIRS))
+        row(what, ms(float(said.stdout)), f"python3 -c pass {ms(theirs)}", f"{float(said.stdout) / theirs:.2f} x",
+            "at most 3 x" if how == "placed" else "")
 
 
 def main():

@@ -1,4 +1,5 @@
 """Hosts under a name, and what can be asked of them."""
+import json
 import os
 import shlex
 import threading
@@ -102,15 +103,13 @@ class Cluster:
             return [*arguments, "--shell", command, self.where]
         return [*arguments, self.where, "--", *command]
 
-    def status(self) -> List[Dict[str, Any]]:
-        """Per node its name, whether it answers, and why not."""
-        found = []
-        for number, node in enumerate(self.hosts()):
-            nodes = [] if self._one_host else ["--nodes", str(number)]
-            ended = _program.run(["exec", "--no-stdin", *self._options, *nodes, self.where, "--", "true"])
-            reached = ended.code != 255
-            found.append({**node, "reached": reached, "error": None if reached else ended.stderr.strip()})
-        return found
+    def status(self) -> Dict[str, Any]:
+        """What `lockstep cluster check --json` says: the nodes, whether they answer, and what would stop a job."""
+        ended = _program.run(["cluster", "check", self.where, *self._options, "--json"])
+        if not ended.output.strip():
+            raise LockstepError(ended.stderr.strip(), ended.code)
+        status: Dict[str, Any] = json.loads(ended.output)
+        return status
 
     # What functions need.
 

@@ -6,11 +6,11 @@ import os
 import pickle
 import subprocess
 import threading
-from typing import IO, Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import IO, Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from lockstep import _program
 from lockstep._cluster import Cluster
-from lockstep._errors import CallError
+from lockstep._errors import CallError, ValueRefused
 from lockstep._project import Source, find_source
 from lockstep._values import Trust, read_exception, read_value
 
@@ -142,8 +142,10 @@ class RemoteFunction(Generic[_Value]):
             stdin.write(header)
             payload(stdin)
 
-        value: _Value = _program.call(arguments, send, self._receive, stream, started)
-        return value
+        value, error = _program.call(arguments, send, self._receive, stream, started)
+        if error is not None:
+            raise error
+        return value  # type: ignore[no-any-return]
 
     def _payload(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[[IO[bytes]], None]:
         """What writes the arguments; they are looked at before anything is started."""
@@ -164,21 +166,24 @@ class RemoteFunction(Generic[_Value]):
                             "a file of the project, or install cloudpickle here and there") from None
         return lambda stdin: _dump(self.name, dump, (self._fn, tuple(args), dict(kwargs)), stdin)
 
-    def _receive(self, answer: _program.Answer) -> _Value:
-        value = None
+    def _receive(self, answer: _program.Answer) -> Tuple[Any, Optional[BaseException]]:
+        """What is to be returned or raised once the process there has ended as well."""
+        value, refused = None, None
         try:
             if answer.begins():
                 value = self._read(answer)
         except _program.Interrupted:
             pass
+        except ValueRefused as error:
+            refused = error
         kind, content = answer.finish()
         if kind == b"k":
-            return value  # type: ignore[return-value]
+            return value, refused
         if kind == b"r":
-            raise CallError(f"{self.name} on {self.system.where}: {content.decode('utf-8', 'replace')}")
+            return None, CallError(f"{self.name} on {self.system.where}: {content.decode('utf-8', 'replace')}")
         if self._serialization == "json":
-            raise _json_exception(content, self._trust)
-        raise read_exception(content, self._serialization, self._trust)
+            return None, _json_exception(content, self._trust)
+        return None, read_exception(content, self._serialization, self._trust)
 
     def _read(self, answer: _program.Answer) -> Any:
         if self._serialization != "json":

@@ -192,9 +192,12 @@ def find_function(header):
 def read_arguments(values, stream):
     """The payload: of 'json' an object, of 'pickle' a tuple."""
     if values == "json":
+        text = stream.read()
+        if not text:
+            return [], {}
         import json
-        given = json.loads(stream.read() or b"{}")
-        return given.get("args", []), given.get("kwargs", {})
+        given = json.loads(text)
+        return given["args"], given["kwargs"]
     try:
         return Unpickler(stream).load()
     except Exception as error:
@@ -205,7 +208,9 @@ def read_arguments(values, stream):
 
 def send_value(answer, values, name, value):
     try:
-        if values == "json":
+        if values == "json" and value is None:
+            answer.write(b"null")
+        elif values == "json":
             import json
             answer.write(json.dumps(value, allow_nan=False).encode())
         else:

@@ -1,7 +1,6 @@
 """Values that come from a host. A pickle may run any code where it is read, so only what is named here is read."""
 import enum
 import importlib
-import importlib.util
 import io
 import os
 import pickle
@@ -71,31 +70,22 @@ class Trust:
         if module == "builtins":
             found = _class_in(sys.modules["builtins"], name)
             return found if found is not None and issubclass(found, BaseException) else None
-        return _class_in(importlib.import_module(module), name) if self._is_own(module) else None
+        return _class_in(sys.modules[module], name) if self._is_own(module) else None
 
     def find_exception(self, module: str, name: str) -> Optional[type]:
-        """Classes of packages that this program has imported too: an exception only holds values."""
+        """Of any module that this program has imported too: an exception only holds values."""
         found = self.find(module, name)
-        if found is None and module.partition(".")[0] in sys.modules:
-            try:
-                found = _class_in(importlib.import_module(module), name)
-            except ImportError:
-                return None
+        if found is None and module in sys.modules:
+            found = _class_in(sys.modules[module], name)
         return found if found is not None and issubclass(found, BaseException) else None
 
     def _is_own(self, module: str) -> bool:
-        if module == "__main__":
-            return True
-        if self._root is None:
-            return False
-        try:
-            spec = importlib.util.find_spec(module.partition(".")[0])
-        except (ImportError, ValueError):
-            return False
-        places = [spec.origin] if spec is not None and spec.origin else []
-        places += list(spec.submodule_search_locations or []) if spec is not None else []
-        real = [os.path.realpath(place) for place in places]
-        return bool(real) and all(inside(place, self._root) and "-packages/" not in place for place in real)
+        """Nothing is imported because a host names it: to import a script is to run it."""
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if module == "__main__" or file is None or self._root is None:
+            return module == "__main__"
+        place = os.path.realpath(file)
+        return inside(place, self._root) and "-packages/" not in place
 
 
 def _class_in(module: Any, name: str) -> Optional[type]:

@@ -85,7 +85,10 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   }
   cluster::PythonCall call;
   LOCKSTEP_TRY_ASSIGN(call.function, cluster::parse_function_name(options.function));
-  call.arguments = fmt::format(R"({{"args":{},"kwargs":{}}})", options.args, options.kwargs);
+  const bool any = options.args != "[]" || options.kwargs != "{}";
+  // Where there are none the runner need not load what reads JSON.
+  if (any)
+    call.arguments = fmt::format(R"({{"args":{},"kwargs":{}}})", options.args, options.kwargs);
   call.path = {"."};
   if (place.root != ".") call.path.push_back(place.root);
   call.root = place.root;

@@ -356,8 +356,9 @@ if __name__ == "__main__":
     results = gpu.run(["echo one; echo two >&2", ["sh", "-c", 'echo "$0"', "a b"], "exit 3", "echo never"])
     assert [tuple(each) for each in results] == [(0, "one\\n", "two\\n"), (0, "a b\\n", ""), (3, "", "")], results
     assert [each.code for each in gpu.run(["exit 3", "pwd"], stop_on_failure=False, stream_logs=False)] == [3, 0]
-    assert [each["reached"] for each in gpu.status()] == [True]
-    assert not lockstep.Cluster("me@no-such-host", one_host=True).status()[0]["reached"]
+    assert [each["reached"] for each in gpu.status()["nodes"]] == [True]
+    status = lockstep.Cluster("me@no-such-host", one_host=True).status()
+    assert "does not resolve" in status["nodes"][0]["error"], status
 """))
     assert said == "one\na b\n", said
 

@@ -70,6 +70,17 @@ def test_own_classes_are_taken_and_others_only_when_they_are_named():
     assert type(read_value(io.BytesIO(pickle.dumps(Mine("x"))), "pickle", STRANGE)) is Mine
 
 
+def test_nothing_is_imported_because_a_host_says_so(tmp_path, monkeypatch):
+    (tmp_path / "never_run.py").write_text("class Thing: pass\nraise SystemExit('was run')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    data = b"\x80\x04\x8c\tnever_run\x8c\x05Thing\x93."  # the class itself
+    with pytest.raises(ValueRefused):
+        read_value(io.BytesIO(data), "safe", Trust(str(tmp_path)))
+    nothing = pickle.dumps(((), None))
+    error = made_exception("never_run", "Thing", "told", "trace", nothing, "safe", Trust(str(tmp_path)))
+    assert type(error) is RemoteError and "never_run" not in sys.modules
+
+
 def test_what_was_refused_can_be_looked_at():
     with pytest.raises(ValueRefused) as refused:
         read({"loss": 0.5, "odd": Mine("x")})
