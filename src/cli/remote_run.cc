@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/run_options.h"
 #include "cli/transfer_bar.h"
+#include "cluster/command_run.h"
 #include "cluster/install.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
@@ -14,6 +15,7 @@
 #include "cluster/project.h"
 #include "cluster/sync_tree.h"
 #include "host/identity.h"
+#include "io/fd.h"
 #include "io/own_folders.h"
 
 #include <fmt/core.h>
@@ -216,7 +218,21 @@ Status start(const cluster::JobBook& book, const cluster::JobRequest& request,
   return book.note(job.id, waits ? job::Stage::queued : job::Stage::running, 0, 0);
 }
 
-int follow(const cluster::JobBook& book, const cluster::KnownJob& job) {
+// The report of the first node that has one, into the file that the user named here.
+Status bring_report(const cluster::KnownJob& job, const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings,
+                      cluster::run_command({.hosts = job.nodes,
+                                            .argv = {"host-job", "report", job.id},
+                                            .own_binary = true,
+                                            .input = cluster::CommandRequest::Input::none,
+                                            .output = cluster::CommandRequest::Output::keep}));
+  for (const cluster::HostEnding& ending : endings)
+    if (ending.code == 0 && !ending.out.empty()) return io::write_file(path, ending.out);
+  return fail(Errc::not_found, "no host has a report of the job");
+}
+
+int follow(const cluster::JobBook& book, const cluster::KnownJob& job,
+           const std::optional<std::string>& report) {
   const auto outcome =
       cluster::follow_job({.job = job, .on_stop = cluster::FollowRequest::OnStop::cancel});
   if (!outcome) return refuse(outcome.error());
@@ -231,10 +247,17 @@ int follow(const cluster::JobBook& book, const cluster::KnownJob& job) {
       log::warning("{}: the job's supervisor was killed there", job.nodes[i].name);
   if (const Status noted = book.note(job.id, ending.stage, ending.code, ending.ended_ms); !noted)
     log::warning("{}", noted.error().message);
+  if (report)
+    if (const Status brought = bring_report(job, *report); !brought)
+      log::error("--report {}: {}", *report, brought.error().message);
   return ending.stage == job::Stage::lost ? kFailed : ending.code;
 }
 
 Result<int> run_there(const Call& call, const RemoteOptions& options) {
+  if (options.detach && call.parsed.has("report"))
+    return fail(Errc::invalid_input,
+                "--report is written at the job's end, and --detach does not wait for it",
+                "every host keeps it, as ~/.local/state/lockstep/jobs/ID/report.json");
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(options));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.front().here));
   LOCKSTEP_TRY_ASSIGN(const int unready, make_ready(options, places, ground));
@@ -249,7 +272,7 @@ Result<int> run_there(const Call& call, const RemoteOptions& options) {
     return 0;
   }
   log::info("job {} runs on {} hosts", job.id, job.nodes.size());
-  return follow(book, job);
+  return follow(book, job, call.parsed.text("report"));
 }
 
 }  // namespace

@@ -73,6 +73,11 @@ def test_one_host_is_as_at_home(world):
     assert "to stderr\n" in ended.err
     ended = on(client, where, script(server, SAY + "sys.exit(7)"), options=("--exit-code", "worker"))
     assert ended.rc == 7 and ended.err.count("job.py FAILED") == 1, ended
+    report = client.folder / "report.json"
+    assert on(client, where, "job.py", options=("--report", report)).rc == 1
+    assert json.loads(report.read_text())["outcome"] == "failed"
+    ended = on(client, where, "job.py", options=("--report", report, "--detach"))
+    assert ended.rc == 2 and "--report" in ended.err, ended
     server.nothing_left()
 
 
@@ -321,3 +326,27 @@ def test_a_host_that_was_switched_off_comes_back_into_the_job(world):
     assert ended.rc == 0 and ended.out.count("went") == 2, ended
     ended = client.run("resume", id_)
     assert ended.rc == 2 and "is lost" in ended.err, ended
+
+
+def test_a_client_killed_at_any_moment_leaves_a_known_job_or_none(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    assert client.run("exec", "gpus", "--", "true").rc == 0
+    began = 0
+    for round_ in range(12):
+        run = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "job.py")
+        # Killed after more and more of its steps, by what it has done so far: the steps take no fixed time.
+        until(lambda round_=round_: len(one.commands()) + len(two.commands()) >= round_ or run.process.poll(), 30,
+              f"{round_} processes run there")
+        run.process.kill()
+        run.process.wait(10)
+        jobs = json.loads(client.run("jobs", "--json").out)["jobs"]
+        for job in jobs:
+            if job["state"] not in ("ended", "lost"):
+                began += 1
+                assert client.run("cancel", job["id"]).rc in (0, 255)
+        for server in (one, two):
+            server.nothing_left()
+    assert began > 0, "no round came as far as a running job"
