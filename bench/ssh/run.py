@@ -1,4 +1,4 @@
-"""lockstep exec beside ssh over an open ControlMaster, on two hosts in network namespaces with a real sshd."""
+"""lockstep exec and sync beside ssh and rsync over an open ControlMaster, on hosts in namespaces with a real sshd."""
 import os
 import pathlib
 import statistics
@@ -81,6 +81,47 @@ def measure(shell, server, where):
     ours, theirs, ratio = pairs(shell, [*mine, *copy], [*master, where, *copy], COPIES)
     row(f"{SIZE >> 20} MB of output", f"{SIZE / ours / 1e6:.0f} MB/s", f"ssh {SIZE / theirs / 1e6:.0f} MB/s",
         f"{ratio:.2f} x the time", "200 MB/s")
+    measure_sync(shell, server, where)
+
+
+def clear(path):
+    subprocess.run(["rm", "-rf", path], check=True)
+
+
+def measure_sync(shell, server, where):
+    """10,000 files, 81 MB that can't be compressed, beside rsync over an open ControlMaster."""
+    client, home = shell.client, server.homes["me"]
+    tree = client.root_home / "tree"
+    for number in range(10_000):
+        file = tree / f"folder{number // 100:03}" / f"file{number % 100:02}.bin"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(os.urandom(8_100))
+    ssh = f"ssh -S {client.runtime}/plain"
+    ours = [client.binary, "sync", where, tree]
+    theirs = ["rsync", "-a", "-e", ssh, f"{tree}/", f"{where}:beside/"]
+
+    def both(count, before):
+        taken = []
+        for _ in range(count):
+            before()
+            os.sync()
+            taken.append((shell.seconds(ours), shell.seconds(theirs)))
+        return (statistics.median(a for a, _ in taken), statistics.median(b for _, b in taken),
+                statistics.median(a / b for a, b in taken))
+
+    def nothing_there():
+        clear(home / "tree")
+        clear(home / "beside")
+
+    def one_changed():
+        (tree / "folder042/file42.bin").write_bytes(os.urandom(8_100))
+
+    shell.seconds(ours)
+    for what, count, before, goal in (("first sync", COPIES, nothing_there, "at most 1.1 x"),
+                                      ("nothing changed", PAIRS // 2, lambda: None, "at most 0.5 x"),
+                                      ("one file changed", PAIRS // 2, one_changed, "at most 1 x")):
+        mine, beside, ratio = both(count, before)
+        row(f"sync, 10,000 files / 81 MB: {what}", ms(mine), f"rsync -a {ms(beside)}", f"{ratio:.2f} x", goal)
 
 
 # Prints the median of seconds per call of a function that does nothing, in a program that runs already.

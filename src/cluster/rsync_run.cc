@@ -1,6 +1,7 @@
 #include "cluster/rsync_run.h"
 
 #include "base/text.h"
+#include "cluster/place_json.h"
 #include "cluster/rsync_shell.h"
 #include "io/fd.h"
 #include "io/loop.h"
@@ -133,7 +134,7 @@ Status Transfers::start(std::size_t index, const std::string& shell) {
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!sync::changes_rsync(*entry)) spec.env.emplace_back(*entry);
   spec.env.push_back("LC_ALL=C");
-  spec.env.push_back(std::string(kRsyncPlace) + "=" + place_text(transfer.place));
+  spec.env.push_back(std::string(kRsyncPlace) + "=" + places_text({transfer.place}));
   spec.folder = root_;
   spec.stdin_fd = input.get();
   spec.stdout_fd = out.write.get();

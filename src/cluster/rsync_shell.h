@@ -6,16 +6,12 @@
 #include "cluster/command_run.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lockstep::cluster {
 
-// rsync hands on only words, so the place travels in this variable.
+// rsync hands on only words, so the place travels in this variable, as places_text() has it.
 inline constexpr const char* kRsyncPlace = "LOCKSTEP_RSYNC_PLACE";
-
-std::string place_text(const HostPlace& place);
-Result<HostPlace> parse_place_text(std::string_view text);
 
 // words: the host's name, which does not matter, and the command. Returns the exit code.
 Result<int> rsync_shell(const std::vector<std::string>& words);

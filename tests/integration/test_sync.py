@@ -543,3 +543,12 @@ def test_much_is_told_before_it_goes(world):
     ended = run.wait(60)
     assert "629.1 MB in 2 files are to be sent, most of it in data/set.bin (419.4 MB), model.pt (209.7 MB)" in ended.err
     assert ended.rc == 128 + signal.SIGTERM, ended
+
+
+@pytest.mark.parametrize("way", ["pieces", "rsync"])
+def test_this_machine_is_a_host_too(world, way):
+    client, _ = world()
+    project = Project(client)
+    project.write("a", os.urandom(MUCH if way == "rsync" else 1))
+    assert project.sync("local")["files"] == 1
+    assert tree(client.root_home / "project") == project.sent()
