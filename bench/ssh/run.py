@@ -54,8 +54,8 @@ def ms(seconds):
     return f"{seconds * 1000:.1f} ms"
 
 
-def measure(shell, server, where):
-    client = shell.client
+def measure(shell, servers):
+    client, where = shell.client, f"me@{servers[0].addr}"
     master = ["ssh", "-o", "StrictHostKeyChecking=accept-new", "-o", "BatchMode=yes", "-S", f"{client.runtime}/plain"]
     mine = [client.binary, "exec", where, "--"]
     cold = ["ssh", "-S", "none", "-o", "StrictHostKeyChecking=accept-new", "-o", "BatchMode=yes", where, "true"]
@@ -160,18 +160,19 @@ def function_calls(shell, where):
             "at most 3 x" if how == "placed" else "")
 
 
-def main():
+def bench(count, measured):
+    """measured(shell, servers) on the client's host of a world with so many servers."""
     with tempfile.TemporaryDirectory() as folder:
         lockstep = harness.Lockstep(pathlib.Path(folder))
         machines = several_hosts.Hosts(lockstep)
         world = SshWorld(machines)
         try:
-            client, server = world()
+            client, *servers = world(count)
             sys.stdout.flush()
             child = os.fork()  # which moves to the client's host
             if child == 0:
                 try:
-                    measure(Shell(client), server, f"me@{server.addr}")
+                    measured(Shell(client), servers)
                     sys.stdout.flush()
                     os._exit(0)
                 finally:
@@ -183,4 +184,5 @@ def main():
             lockstep.close()
 
 
-main()
+if __name__ == "__main__":
+    bench(1, measure)

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cluster/host_output.h"
+#include "cluster/wait_words.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
 #include "proc/signals.h"
@@ -26,7 +27,6 @@ using link::Stream;
 
 constexpr std::uint32_t kChannel = 1;
 constexpr int kNotReached = 255;  // as ssh has it
-constexpr std::chrono::seconds kNotice{5};
 constexpr std::size_t kFilesOfAHost = 12;
 
 class CommandRun {
@@ -86,7 +86,7 @@ Result<std::vector<HostEnding>> CommandRun::run() {
   hosts_.resize(request_.hosts.size());
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     start(i);
-  notice_.start(kNotice, [this] { tell_waiting(); });
+  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
   loop_.run();
   return endings_;
 }
@@ -256,12 +256,14 @@ void CommandRun::when_all_is_printed(std::function<void()> fn) {
 
 // Whoever waits says for whom.
 void CommandRun::tell_waiting() {
-  waited_ += kNotice;
+  waited_ += next_notice(waited_);
+  std::vector<std::pair<std::string, std::string>> away;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (!hosts_[i].over && !hosts_[i].connection->ready())
-      log::warning("waiting for {} for {} s: {}", request_.hosts[i].name, waited_.count(),
-                   hosts_[i].connection->doing());
-  notice_.start(kNotice, [this] { tell_waiting(); });
+      away.emplace_back(request_.hosts[i].name, hosts_[i].connection->doing());
+  for (const std::string& line : wait_lines(away, waited_))
+    log::warning("{}", line);
+  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/wait_words.h"
 #include "io/fd.h"
 #include "proc/signals.h"
 
@@ -25,7 +26,6 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint32_t kChannel = 1;
-constexpr std::chrono::seconds kNotice{5};
 constexpr std::size_t kMostAnswer = 1UL << 20;
 // What goes to a host before it reads must fit into its window.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
@@ -87,7 +87,7 @@ Result<StartedJob> JobStart::run() {
   hosts_.resize(request_.hosts.size());
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);
-  notice_.start(kNotice, [this] { tell_waiting(); });
+  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
   loop_.run();
   if (error_) return Failure(*error_);
   return started_;
@@ -262,12 +262,16 @@ void JobStart::fail_with(Error error) {
 
 // Whoever waits says for whom.
 void JobStart::tell_waiting() {
-  waited_ += kNotice;
+  waited_ += next_notice(waited_);
+  std::vector<std::pair<std::string, std::string>> away;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (!hosts_[i].answered)
-      log::warning("waiting for {} for {} s: {}", request_.hosts[i].name, waited_.count(),
-                   hosts_[i].link->ready() ? "the job is being prepared" : hosts_[i].link->doing());
-  notice_.start(kNotice, [this] { tell_waiting(); });
+      away.emplace_back(request_.hosts[i].name, hosts_[i].link->ready()
+                                                    ? "the job is being prepared"
+                                                    : hosts_[i].link->doing());
+  for (const std::string& line : wait_lines(away, waited_))
+    log::warning("{}", line);
+  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
 }
 
 }  // namespace

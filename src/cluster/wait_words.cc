@@ -1,0 +1,40 @@
+#include "cluster/wait_words.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cluster {
+namespace {
+constexpr std::size_t kNamed = 3;
+constexpr std::chrono::seconds kFirst{5};
+constexpr std::chrono::seconds kLongest{60};
+}  // namespace
+
+std::vector<std::string> wait_lines(const std::vector<std::pair<std::string, std::string>>& hosts,
+                                    std::chrono::seconds waited) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> steps;
+  for (const auto& [name, doing] : hosts) {
+    auto step = std::find_if(steps.begin(), steps.end(),
+                             [&what = doing](const auto& each) { return each.first == what; });
+    if (step == steps.end()) step = steps.insert(step, {doing, {}});
+    step->second.push_back(name);
+  }
+  std::vector<std::string> lines;
+  for (auto& [doing, names] : steps) {
+    const std::size_t more = names.size() > kNamed + 1 ? names.size() - kNamed : 0;
+    if (more > 0) names.resize(kNamed);
+    lines.push_back(fmt::format("waiting for {}{} for {} s: {}", join(names, ", "),
+                                more > 0 ? fmt::format(" and {} more", more) : "", waited.count(),
+                                doing));
+  }
+  return lines;
+}
+
+std::chrono::seconds next_notice(std::chrono::seconds waited) {
+  return std::clamp(waited, kFirst, kLongest);
+}
+
+}  // namespace lockstep::cluster
