@@ -1,19 +1,22 @@
 // lockstep install: packages for a project on hosts.
 #include "cluster/install.h"
 
+#include "cli/host_lines.h"
 #include "cli/install_options.h"
 #include "cli/subcommand.h"
 #include "cluster/place.h"
+#include "cluster/sync_tree.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,11 +60,114 @@ void print(const std::vector<cluster::HostInstall>& installs, bool json) {
     std::puts(codec::print_json(all).c_str());
   }
   for (const cluster::HostInstall& each : installs) {
+    if (each.show_tail)
+      for (const std::string& line : each.answer.tail)
+        std::fprintf(stderr, "%s: %s\n", each.name.c_str(), line.c_str());
     if (!each.error.empty())
       print_error(install_table().program, {Errc::unavailable, each.error, each.hint, 0});
     if (each.error.empty() && !json)
       std::puts((each.name + ": " + cluster::summary_of(each)).c_str());
   }
+}
+
+// What goes on, on a terminal: a line per host where all of them fit, else as it comes.
+class Terminal {
+ public:
+  Terminal(const std::vector<cluster::HostPlace>& hosts, bool wanted) : lines_(names_of(hosts)) {
+    winsize size{};
+    if (!wanted || isatty(STDERR_FILENO) != 1 || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0)
+      return;
+    if (hosts.size() < size.ws_row) columns_ = size.ws_col;
+  }
+  ~Terminal() { print(lines_.erase()); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  bool drawn() const { return columns_ > 0; }
+  void put(std::size_t host, std::string_view bytes) {
+    lines_.put(host, bytes);
+    print(lines_.draw(columns_));
+  }
+
+ private:
+  static std::vector<std::string> names_of(const std::vector<cluster::HostPlace>& hosts) {
+    std::vector<std::string> names;
+    for (const cluster::HostPlace& each : hosts)
+      names.push_back(each.name);
+    return names;
+  }
+  static void print(const std::string& text) {
+    std::fputs(text.c_str(), stderr);
+    std::fflush(stderr);
+  }
+
+  HostLines lines_;
+  std::size_t columns_ = 0;  // 0: nothing is drawn
+};
+
+// The files that the specs name; the hosts that have them, and what went wrong with the others.
+Result<std::vector<cluster::HostPlace>> sync_first(const std::vector<cluster::HostPlace>& places,
+                                                   const cluster::Project& project,
+                                                   std::vector<cluster::HostInstall>& failed) {
+  cluster::SyncOptions settings;
+  settings.remark = [](const std::string& text) {
+    std::fprintf(stderr, "%s: warning: %s\n", install_table().program.data(), text.c_str());
+  };
+  LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, project, settings));
+  std::vector<cluster::HostPlace> synced;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const cluster::HostSync& host = report.hosts.at(i);
+    if (host.error.empty()) {
+      synced.push_back(places[i]);
+    } else {
+      failed.push_back(
+          {.name = host.name, .code = host.code, .error = host.error, .hint = host.hint});
+    }
+  }
+  return synced;
+}
+
+// In the order of the hosts.
+std::vector<cluster::HostInstall> in_order(const std::vector<cluster::HostPlace>& places,
+                                           const std::vector<cluster::HostInstall>& failed,
+                                           const std::vector<cluster::HostInstall>& installs) {
+  std::vector<cluster::HostInstall> all;
+  for (std::size_t f = 0, i = 0; f + i < places.size();) {
+    const bool has_failed = f < failed.size() && failed[f].name == places[f + i].name;
+    all.push_back(has_failed ? failed[f++] : installs.at(i++));
+  }
+  return all;
+}
+
+Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& options,
+                                                      const cluster::Project& project) {
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options));
+  LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  std::vector<cluster::HostPlace> ready = places;
+  std::vector<cluster::HostInstall> failed;
+  if (cluster::needs_files(specs) && !options.no_sync) {
+    LOCKSTEP_TRY_ASSIGN(ready, sync_first(places, project, failed));
+    if (ready.empty()) return failed;
+  }
+  Terminal terminal(ready, !options.json);
+  cluster::InstallOptions settings{.specs = options.specs,
+                                   .choice = options.choice,
+                                   .place = options.place,
+                                   .python = options.python.value_or(""),
+                                   .force = options.force,
+                                   .use_uv = !options.no_uv};
+  if (terminal.drawn())
+    settings.on_words = [&terminal](std::size_t host, std::string_view bytes) {
+      terminal.put(host, bytes);
+    };
+  LOCKSTEP_TRY_ASSIGN(auto installs, cluster::install_packages(ready, project, settings));
+  // It was not shown as it came.
+  if (terminal.drawn())
+    for (cluster::HostInstall& each : installs)
+      each.show_tail = true;
+  return in_order(places, failed, installs);
 }
 
 int install_command(const Call& call) {
@@ -71,21 +177,9 @@ int install_command(const Call& call) {
     return error.code == Errc::invalid_input ? kBadInput : code;
   };
   if (!options) return refuse(options.error(), kBadInput);
-  std::error_code gone;
-  const auto project =
-      cluster::find_project(std::filesystem::current_path(gone).string(), options->project);
+  const auto project = cluster::find_project(".", options->project);
   if (!project) return refuse(project.error(), kBadInput);
-  const auto places = places_of(*options);
-  if (!places) return refuse(places.error(), kFailed);
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-  const auto installs = cluster::install_packages(*places, *project,
-                                                  {.specs = options->specs,
-                                                   .choice = options->choice,
-                                                   .place = options->place,
-                                                   .python = options->python.value_or(""),
-                                                   .force = options->force,
-                                                   .use_uv = !options->no_uv});
+  const auto installs = install_all(*options, *project);
   if (!installs) return refuse(installs.error(), kFailed);
   print(*installs, options->json);
   return cluster::code_of(*installs);

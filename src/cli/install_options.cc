@@ -63,6 +63,10 @@ Table make_install_table() {
                  .metavar = "DIR",
                  .help = "top folder of the project here",
                  .shown_default = "git's, else this folder"},
+                {.name = "no-sync",
+                 .field = into<&InstallOptions::no_sync>,
+                 .help = "take the project's files as they are there; without it they are "
+                         "synced first where a spec needs them"},
                 {.name = "force", .field = into<&InstallOptions::force>, .help = "skip nothing"},
                 {.name = "json", .field = into<&InstallOptions::json>, .help = "for programs"},
             }},

@@ -20,6 +20,7 @@ struct InstallOptions {
   std::optional<std::string> python;
   bool force = false;
   bool no_uv = false;
+  bool no_sync = false;
   std::optional<std::string> project;
   bool json = false;
   std::optional<std::string> nodes;

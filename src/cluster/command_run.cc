@@ -167,6 +167,11 @@ bool CommandRun::is_kept(Stream stream) const {
 }
 
 void CommandRun::on_data(std::size_t index, const link::Data& data) {
+  if (data.stream == Stream::err && request_.on_errors) {
+    request_.on_errors(index, data.bytes);
+    return hosts_[index].connection->send(
+        link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
+  }
   if (is_kept(data.stream)) return keep(index, data);
   if (data.stream == Stream::result && !answer_) return;  // nobody asked for it
   HostOutput& output = data.stream == Stream::result ? *answer_

@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "cluster/host_link.h"
 
+#include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::cluster {
@@ -39,6 +42,8 @@ struct CommandRequest {
   };
   Answer answer = Answer::none;
   int answer_fd = -1;
+  // Takes what goes to stderr, in place of its being printed or kept.
+  std::function<void(std::size_t host, std::string_view bytes)> on_errors = {};
 };
 
 // How it ended on one host.

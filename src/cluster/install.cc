@@ -89,6 +89,7 @@ Result<std::vector<HostInstall>> install_packages(const std::vector<HostPlace>& 
   request.input = CommandRequest::Input::given;
   request.given.push_back(std::move(given));
   request.output = CommandRequest::Output::keep_out;
+  request.on_errors = options.on_words;
   LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(request));
   std::vector<HostInstall> installs;
   for (std::size_t i = 0; i < hosts.size(); ++i)

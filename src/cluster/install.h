@@ -8,7 +8,10 @@
 #include "setup/request.h"
 #include "setup/spec.h"
 
+#include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::cluster {
@@ -20,6 +23,8 @@ struct InstallOptions {
   std::string python = {};  // the interpreter there
   bool force = false;       // no step is skipped
   bool use_uv = true;
+  // Takes what the hosts say about it, in place of stderr.
+  std::function<void(std::size_t host, std::string_view bytes)> on_words = {};
 };
 
 struct HostInstall {
@@ -28,6 +33,7 @@ struct HostInstall {
   std::string error = {};
   std::string hint = {};
   setup::SetupAnswer answer = {};  // where the host gave one
+  bool show_tail = false;          // the last lines of what failed have not been shown yet
 };
 
 // Whether it needs files of the project on the hosts.

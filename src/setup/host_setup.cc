@@ -291,6 +291,10 @@ Attempt<std::vector<Argv>> HostSetup::plan(const Spec& spec, const Resolved& res
   const Environment& environment = answer_.environment;
   if (spec.kind == Kind::conda) {
     const bool exists = is_folder(environment.prefix + "/conda-meta");
+    // What was cut off before it was an environment stands in the way of a new one.
+    std::error_code failed;
+    if (!exists && environment.prefix.starts_with(io::data_folder() + "/conda/"))
+      fs::remove_all(environment.prefix, failed);
     return std::vector<Argv>{
         conda_plan(maker_->conda(), {"-p", environment.prefix, exists}, resolved.path, spec.args)};
   }

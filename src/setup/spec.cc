@@ -1,6 +1,7 @@
 #include "setup/spec.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 #include <fmt/core.h>
 
@@ -184,6 +185,7 @@ Result<Spec> parse_spec(std::string_view given) {
   if (text.empty()) return fail(Errc::invalid_input, "a spec is empty", std::string(kThereIs));
   if (text.size() > kLongestSpec || text.find('\0') != std::string_view::npos)
     return refuse(text, "is too long, or has a NUL in it");
+  if (!is_utf8(text)) return refuse(text, "is no UTF-8");  // it goes to the hosts as JSON
   Spec spec{.text = std::string(text)};
   const auto prefix = prefix_of(text);
   LOCKSTEP_TRY_ASSIGN(Words words, split_words(prefix ? text.substr(prefix->size() + 1) : text));

@@ -113,6 +113,7 @@ TEST(Specs, RefusalsNameTheSpecAndWhatThereIs) {
   for (const char* nothing : {"", "  ", "pip:", "reqs:", "conda: ", "git:", "local:", "wheel:"})
     EXPECT_NE(refusal(nothing), "taken") << nothing;
   EXPECT_NE(refusal(std::string_view("a\0b", 3)), "taken");
+  EXPECT_TRUE(has(refusal("reqs:\xff.txt"), "is no UTF-8"));
   EXPECT_NE(refusal(std::string(kLongestSpec + 1, 'a')), "taken");
   EXPECT_FALSE(parse_specs(Words(kMostSpecs + 1, "a")));
 }

@@ -2,20 +2,23 @@
 
 There is no uv and no conda to be had for these tests: programs that note how they are called stand in for them.
 """
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import subprocess
+import termios
 
 import pytest
 
 from harness import until
-from package_index import Index, source_files, write_wheel
+from package_index import Index, small_source_files, source_files, write_wheel
 from ssh_hosts import SshWorld
 
-MANY = 240.0  # seconds that pip and venv may take on a busy machine
+MANY = 500.0  # seconds that pip and venv may take on a busy machine
 OLD = 978307200  # 2001
 
 
@@ -32,21 +35,19 @@ class Place:
         self.index = self.indexes[0] if index else None
 
     def write(self, files, when=None):
-        """Files of the project; they are on the servers as well."""
-        for top, owner in [(self.root, 0), *((server.homes["me"] / "code", 2001) for server in self.servers)]:
-            for name, text in files.items():
-                path = top / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if text is None:
-                    path.unlink()
-                    continue
-                path.write_text(text)
-                if when:
-                    os.utime(path, (when, when))
-            subprocess.run(["chown", "-R", str(owner), top], check=True)
+        """Files of the project; None: it is removed."""
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                path.unlink()
+                continue
+            path.write_text(text)
+            if when:
+                os.utime(path, (when, when))
 
-    def start(self, *args, where=None):
-        return self.client.start("install", where or self.where, *args, cwd=self.root)
+    def start(self, *args, where=None, **options):
+        return self.client.start("install", where or self.where, *args, cwd=self.root, **options)
 
     def install(self, *args, **options):
         return self.start(*args, **options).wait(MANY)
@@ -166,15 +167,13 @@ def test_what_comes_from_a_wheel_or_a_repository_is_never_stale(place):
     repository = here.server.homes["me"] / "repository"
 
     def commit(value):
-        for name, text in source_files("toy_git", "1.0", f"VALUE = {value}\n").items():
+        for name, text in small_source_files("toy_git", "1.0", f"VALUE = {value}\n").items():
             (repository / name).parent.mkdir(parents=True, exist_ok=True)
             (repository / name).write_text(text)
         for command in (["init", "-q", "-b", "main"], ["add", "-A"],
                         ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x"]):
-            subprocess.run(["git", *command], cwd=repository, check=True, capture_output=True)
+            subprocess.run(["git", "-c", "safe.directory=*", *command], cwd=repository, check=True, capture_output=True)
         subprocess.run(["chown", "-R", "2001", repository], check=True)
-        subprocess.run(["git", "config", "--global", "safe.directory", "*"], check=True,
-                       env={**os.environ, "HOME": str(here.client.folder)})
     repository.mkdir()
     commit(1)
     wheel = write_wheel(here.root / "my dist", "toy_wheel", "1.0", "VALUE = 1\n", ["toy_base"])
@@ -353,6 +352,48 @@ def test_nodes_install_side_by_side(place):
     one_error(ended, 255, "gpus-1", "refused")
     assert ended.out.startswith("gpus-0: 0 done, 1 unchanged")
     assert here.install("--nodes", "0", "broken", where="gpus").rc == 3
+
+
+def test_files_are_synced_unless_told_otherwise(place):
+    here = place(index=False, servers=2)
+    here.write({"src/a.py": ""})
+    hosts = [part for server in here.servers for part in ("--host", f"me@{server.addr}")]
+    assert here.client.run("cluster", "add", "gpus", *hosts).rc == 0
+    one_error(here.install("--no-sync", "--nodes", "0", "local:src", where="gpus"), 1, "no folder /home/me/code/src",
+              "lockstep sync")
+    # A host that has not got the files installs nothing, and keeps no other from it.
+    (here.servers[0].homes["me"] / "code").mkdir()
+    (here.servers[0].homes["me"] / "code/src").write_text("in the way")
+    ended = here.install("local:src", where="gpus")
+    one_error(ended, 1, "gpus-0")
+    assert ended.out == "gpus-1: 1 done, 0 unchanged\n"
+
+
+def test_on_a_terminal_each_host_has_one_line(place):
+    here = place(index=False)
+    with_uv(here)
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 100))
+    shown = b""
+
+    def seen(run):
+        """All that was drawn, once the run has ended."""
+        nonlocal shown
+        with contextlib.suppress(BlockingIOError):
+            shown += os.read(ours, 1 << 16)
+        return run.process.poll() is not None
+    os.set_blocking(ours, False)
+    for spec, code in (("toy", 0), ("broken", 3)):
+        run = here.start(spec, stderr=theirs)
+        until(lambda: seen(run), MANY, "it has ended")
+        assert run.process.returncode == code, shown
+    os.close(theirs)
+    os.close(ours)
+    text = shown.decode()
+    assert f"{here.where}: making the virtual environment" in text
+    assert f"\x1b[1A\x1b[J{here.where}: step 1 of 1: toy\r\n\x1b[1A\x1b[J" in text
+    # What failed is shown when the lines are gone.
+    assert text.rpartition("\x1b[J")[2].startswith(f"{here.where}: error: no such package\r\nlockstep install: error:")
 
 
 def test_bad_input_starts_nothing(place):
