@@ -8,6 +8,8 @@
 #include "link/stream_ends.h"
 #include "proc/signals.h"
 #include "proc/spawn.h"
+#include "ssh/control_place.h"
+#include "ssh/master.h"
 #include "sync/rsync_command.h"
 
 #include <errno.h>
@@ -65,11 +67,15 @@ class Transfers {
     std::string line;  // of its output, not whole yet
     std::string said;
     int open = 0;  // of its end and its two streams
+    bool by_ssh =
+        true;  // ssh itself moves the bytes faster than our link, but login shells may talk
   };
-  Status start(std::size_t index, const std::string& shell);
+  Status start(std::size_t index);
+  Result<std::string> shell_for(std::size_t index);
   void watch(std::size_t index);
   void on_out(std::size_t index, const std::string& bytes);
   void on_part_over(std::size_t index);
+  void start_again(std::size_t index);
   Status watch_signals();
 
   const std::string& root_;
@@ -87,11 +93,10 @@ class Transfers {
 };
 
 Result<std::vector<TransferEnd>> Transfers::run() {
-  LOCKSTEP_TRY_ASSIGN(const std::string shell, own_shell());
   LOCKSTEP_TRY(watch_signals());
   all_.resize(transfers_.size());
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
-    if (Status started = start(i, shell); !started)
+    if (Status started = start(i); !started)
       ends_[i].error = transfers_[i].place.name + ": " + started.error().message;
     else
       ++running_;
@@ -118,9 +123,21 @@ Status Transfers::watch_signals() {
   return {};
 }
 
-Status Transfers::start(std::size_t index, const std::string& shell) {
+Result<std::string> Transfers::shell_for(std::size_t index) {
+  const HostPlace& place = transfers_[index].place;
+  if (all_[index].by_ssh && !place.here) {
+    LOCKSTEP_TRY_ASSIGN(const std::string socket, ssh::control_socket(place.target, place.pins));
+    if (auto shell = sync::ssh_for_rsync(socket); shell && ssh::listens(socket))
+      return std::move(*shell);
+  }
+  all_[index].by_ssh = false;
+  return own_shell();
+}
+
+Status Transfers::start(std::size_t index) {
   const Transfer& transfer = transfers_[index];
   One& one = all_[index];
+  LOCKSTEP_TRY_ASSIGN(const std::string shell, shell_for(index));
   const char* path = std::getenv("PATH");
   const auto rsync = proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path);
   if (!rsync) return Failure(rsync.error());
@@ -195,10 +212,24 @@ void Transfers::on_part_over(std::size_t index) {
     end.signal = signal_;
     end.error = transfers_[index].place.name + ": the transfer was stopped; the next sync goes on";
   } else if (!exit->ok()) {
+    if (one.by_ssh && sync::may_try_another_shell(exit->shell_code(), one.said)) {
+      loop_.post([this, index] { start_again(index); });
+      return;
+    }
     const std::string why = sync::rsync_trouble(exit->shell_code(), one.said);
     const std::string& name = transfers_[index].place.name;
     end.error = why.starts_with(name + ":") ? why : name + ": " + why;
   }
+  if (--running_ == 0) loop_.stop();
+}
+
+// Through our own link this time.
+void Transfers::start_again(std::size_t index) {
+  all_[index] = One{};
+  all_[index].by_ssh = false;
+  const Status started = start(index);
+  if (started) return;
+  ends_[index].error = transfers_[index].place.name + ": " + started.error().message;
   if (--running_ == 0) loop_.stop();
 }
 

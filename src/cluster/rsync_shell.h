@@ -1,5 +1,5 @@
-// What rsync starts in place of ssh: it reaches the host over the connection that is kept, as every
-// other command does, so that neither login shells nor ssh settings come between.
+// What rsync starts in place of ssh where ssh alone does not do: it reaches the host as every other
+// command does, so that no login shell comes between.
 #pragma once
 
 #include "base/error.h"

@@ -10,7 +10,8 @@
 namespace lockstep::sync {
 namespace {
 constexpr int kNotFoundThere = 127;
-}
+constexpr int kSshFailed = 255;
+}  // namespace
 
 std::vector<std::string> rsync_command(const RsyncSettings& settings) {
   std::vector<std::string> argv = {
@@ -49,6 +50,17 @@ bool has_rsync() {
 bool changes_rsync(std::string_view variable) {
   return variable.starts_with("RSYNC_") || variable.starts_with("LC_") ||
          variable.starts_with("LANG");
+}
+
+std::optional<std::string> ssh_for_rsync(const std::string& socket) {
+  if (socket.find_first_of("'%") != std::string::npos) return std::nullopt;
+  // Nothing of the user's ssh settings matters to a session of a master that is there, and without
+  // one no connection is made that would follow other rules.
+  return "ssh -F none -x -T -a -S '" + socket + "' -o BatchMode=yes -o ProxyCommand=false";
+}
+
+bool may_try_another_shell(int code, std::string_view said) {
+  return code == kSshFailed || said.find("is your shell clean") != std::string_view::npos;
 }
 
 std::string rsync_trouble(int code, std::string_view said) {

@@ -28,6 +28,13 @@ bool has_rsync();
 // Variables of ours that would change what rsync does.
 bool changes_rsync(std::string_view variable);
 
+// ssh as rsync starts it: through the master that listens at the socket, or not at all. nullopt: a
+// path that rsync would take apart.
+std::optional<std::string> ssh_for_rsync(const std::string& socket);
+
+// Whether another way to the host could help: its login shell talks, or the master is gone.
+bool may_try_another_shell(int code, std::string_view said);
+
 // Why it failed: in its exit code and the last words on its standard error.
 std::string rsync_trouble(int code, std::string_view said);
 

@@ -14,6 +14,10 @@ from harness import until
 from ssh_hosts import SshWorld
 
 
+# Little goes in pieces of our own, much by rsync.
+MUCH = 9_000_000
+
+
 @pytest.fixture
 def world(hosts):
     made = SshWorld(hosts)
@@ -241,10 +245,6 @@ def test_another_project_does_not_take_over_the_place(world):
     assert set(tree(first.there(server))) == {b"b"}
 
 
-# Little goes in pieces of our own, much by rsync.
-MUCH = 9_000_000
-
-
 @pytest.mark.parametrize("way", ["pieces", "rsync"])
 def test_any_name_arrives(world, way):
     client, server = world(users={"me": "/usr/bin/fish"})
@@ -267,11 +267,12 @@ def test_any_name_arrives(world, way):
     assert tree(project.there(server)) == {}
 
 
-def test_a_login_shell_that_talks_does_no_harm(world):
+@pytest.mark.parametrize("way", ["pieces", "rsync"])
+def test_a_login_shell_that_talks_does_no_harm(world, way):
     client, server = world()
     (server.homes["me"] / ".bashrc").write_text("echo Welcome; echo oops >&2\n")
     project = Project(client)
-    project.write("a", "1")
+    project.write("a", os.urandom(MUCH if way == "rsync" else 1))
     assert project.sync(f"me@{server.addr}")["files"] == 1
     assert tree(project.there(server)) == project.sent()
 
