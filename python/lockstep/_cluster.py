@@ -26,7 +26,7 @@ class Cluster:
     def __init__(self, where: str, project: Optional[str] = None, one_host: bool = False,
                  options: Sequence[str] = ()) -> None:
         self.where = where  # the cluster's name, or the one host
-        self._one_host = one_host
+        self._one_host = one_host or "@" in where
         self._options = list(options)
         self._project = None if project is None else os.path.realpath(project)
         self._placed: Set[str] = set()  # projects that this program has brought there

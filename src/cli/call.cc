@@ -1,14 +1,13 @@
 // lockstep call: a Python function on hosts over SSH.
 #include "base/text.h"
 #include "cli/call_options.h"
+#include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cluster/command_run.h"
-#include "cluster/place.h"
 #include "cluster/project.h"
 #include "cluster/python_call.h"
 #include "codec/json.h"
 #include "io/fd.h"
-#include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -65,12 +64,8 @@ Result<Place> place_of(const CallOptions& options) {
 }
 
 Result<CommandRequest> request_of(const CallOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
   CommandRequest request;
-  LOCKSTEP_TRY_ASSIGN(request.hosts,
-                      cluster::find_places(registry, options.where, options.nodes,
-                                           {options.user, options.key_path, options.jump}));
+  LOCKSTEP_TRY_ASSIGN(request.hosts, places_of(options.where, options.places));
   LOCKSTEP_TRY_ASSIGN(const Place place, place_of(options));
   request.argv = {"in-project", options.python, "-c", std::string(cluster::kCallRunner)};
   request.own_binary = true;

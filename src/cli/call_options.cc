@@ -52,33 +52,6 @@ Group call_group() {
       }};
 }
 
-Group host_group() {
-  return {"Hosts",
-          {
-              {.name = "nodes",
-               .field = into<&CallOptions::nodes>,
-               .metavar = "all|0|1-3",
-               .help = "nodes of the cluster",
-               .shown_default = "all"},
-              {.name = "user",
-               .field = into<&CallOptions::user>,
-               .metavar = "USER",
-               .help = "log in as this user",
-               .shown_default = "ssh's own choice"},
-              {.name = "key-path",
-               .field = into<&CallOptions::key_path>,
-               .metavar = "FILE",
-               .help = "private key",
-               .shown_default = "ssh's own choice"},
-              {.name = "jump",
-               .field = into<&CallOptions::jump>,
-               .metavar = "HOST",
-               .help = "connect through this host"},
-              {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
-              {.name = "version", .help = "the version", .ends_parsing = true},
-          }};
-}
-
 Table make_call_table() {
   return {.program = "lockstep call",
           .summary =
@@ -93,7 +66,7 @@ Table make_call_table() {
               "there is no Python, 255 where the host is not reached; of several nodes the\n"
               "first that is not 0.\n",
           .operands = Operands::names,
-          .groups = {call_group(), host_group()},
+          .groups = {call_group(), place_group()},
           .shown_names = "HOST MODULE:FUNCTION"};
 }
 
@@ -116,6 +89,7 @@ const Table& call_table() {
 Result<CallOptions> call_options(const Parsed& parsed) {
   CallOptions options;
   fill(call_table(), parsed, options);
+  fill(call_table(), parsed, options.places);
   const auto refuse = [](std::string text) -> Failure {
     return fail(Errc::invalid_input, std::move(text), "write lockstep call HOST module:function");
   };

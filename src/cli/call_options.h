@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/place_options.h"
 
 #include <cstdint>
 #include <optional>
@@ -16,10 +17,7 @@ struct CallOptions {
   std::string function;  // "module:function"; without answer_fd
   std::string args = "[]";
   std::string kwargs = "{}";
-  std::optional<std::string> nodes;
-  std::optional<std::string> user;
-  std::optional<std::string> key_path;
-  std::optional<std::string> jump;
+  PlaceOptions places;
   std::optional<std::string> project;
   std::optional<std::string> folder;  // --cwd
   std::vector<std::string> env;
