@@ -131,8 +131,8 @@ def test_packages_requirements_and_the_project_itself(place):
     here.index.wheel("toy_base", "1.0", "NAME = 'base'\n")
     here.index.wheel("toy_more", "1.0", "NAME = 'more'\n", requires=["toy_base"])
     here.index.sdist("toy_built", "1.0", "NAME = 'built'\n")
-    here.write({**source_files("code", "1.0", "VALUE = 1\n", ["toy_base"]), "code/gone.py": "",
-                "requirements.txt": "-r more/base.txt\n", "more/base.txt": "toy_built\n"})
+    here.write({**source_files("toy_own", "1.0", "VALUE = 1\n", ["toy_base"]), "toy_own/gone.py": "",
+                "requirements.txt": "-r docs/base.txt\n", "docs/base.txt": "toy_built\n"})
     specs = ["toy_more --no-compile", "reqs:./", "pip:./"]
     ended = here.install(*specs)
     assert ended.rc == 0, ended
@@ -143,18 +143,21 @@ def test_packages_requirements_and_the_project_itself(place):
     asked = here.index.asked()
     assert here.states(*specs) == ["unchanged"] * 3
     assert here.index.asked() == asked
-    assert here.python("import toy_base, toy_more, toy_built, code; print(toy_built.NAME, code.VALUE)") == "built 1"
+    shown = here.python("import toy_base, toy_more, toy_built, toy_own; print(toy_built.NAME, toy_own.VALUE)")
+    assert shown == "built 1"
 
     # Edited source counts, also with an old time; so does a file that is gone.
-    here.write({"code/__init__.py": "VALUE = 2\n", "code/gone.py": None}, when=OLD)
+    here.write({"toy_own/__init__.py": "VALUE = 2\n", "toy_own/gone.py": None}, when=OLD)
     assert here.states(*specs) == ["unchanged", "unchanged", "done"]
-    assert here.python("import code, importlib.util as u; print(code.VALUE, u.find_spec('code.gone'))") == "2 None"
+    shown = here.python("import toy_own, importlib.util as u; print(toy_own.VALUE, u.find_spec('toy_own.gone'))")
+    assert shown == "2 None"
     assert not (here.server.homes["me"] / "code/build").exists()
 
-    # A file that another one includes counts, and so does what others do to the environment.
+    # A file that another one includes counts, and so does what others do to the environment. What follows a step that
+    # has changed the environment is done again.
     here.index.wheel("toy_late", "1.0", "")
-    here.write({"more/base.txt": "toy_built\ntoy_late\n"})
-    assert here.states(*specs) == ["unchanged", "done", "unchanged"]
+    here.write({"docs/base.txt": "toy_built\ntoy_late\n"})
+    assert here.states(*specs) == ["unchanged", "done", "done"]
     here.client.exec(here.where, here.environment["python"], "-m", "pip", "uninstall", "-y", "toy_more")
     assert here.states(*specs) == ["done"] * 3
     assert here.python("import toy_more, toy_late; print(toy_more.NAME)") == "more"
@@ -183,7 +186,7 @@ def test_what_comes_from_a_wheel_or_a_repository_is_never_stale(place):
     assert here.python(show) == "1 1"
     assert here.states(*specs) == ["unchanged", "unchanged"]
     commit(2)  # the branch moves, the version stays
-    assert here.states(*specs) == ["done", "unchanged"]
+    assert here.states(*specs) == ["done", "done"]  # the second builds upon the first
     assert here.python(show) == "2 1"
     write_wheel(here.root / "my dist", "toy_wheel", "1.0", "VALUE = 2\n", ["toy_base"])
     assert here.states(*specs) == ["unchanged", "done"]
