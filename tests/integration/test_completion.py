@@ -9,7 +9,8 @@ import pytest
 from harness import BINARY, BUILD
 
 CASES = [
-    ("lockstep ", {"run", "launch", "exec", "call", "sync", "cluster", "store", "version", "help"}),
+    ("lockstep ", {"run", "launch", "jobs", "logs", "wait", "cancel", "resume", "exec", "sync", "install", "call",
+                   "cluster", "store", "version", "help"}),
     ("lockstep run --nproc", {"--nproc-per-node"}),
     ("lockstep run --start-method f", {"fork", "forkserver"}),
     ("lockstep store --p", {"--port", "--print-stats"}),

@@ -86,6 +86,7 @@ def test_the_man_pages_are_good_roff(tree):
     assert [page.name for page in pages] == [
         *(f"lockstep-{name}.1" for name in (
             "call",
+            "cancel",
             "cluster-add",
             "cluster-check",
             "cluster-list",
@@ -93,10 +94,14 @@ def test_the_man_pages_are_good_roff(tree):
             "cluster-show",
             "exec",
             "install",
+            "jobs",
             "launch",
+            "logs",
+            "resume",
             "run",
             "store",
             "sync",
+            "wait",
         )), "lockstep.1"]
     for page in pages:
         ended = subprocess.run(["groff", "-man", "-ww", "-Tascii", "-P-cbou", page], capture_output=True, text=True,
