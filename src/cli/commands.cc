@@ -25,6 +25,9 @@ extern const Subcommand kWait;
 extern const Subcommand kCancel;
 extern const Subcommand kHostFacts;
 extern const Subcommand kResume;
+extern const Subcommand kHostDial;
+extern const Subcommand kSsh;
+extern const Subcommand kForward;
 
 namespace {
 
@@ -49,9 +52,10 @@ constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run 
 
 // In the overview's order.
 constexpr const Subcommand* kRows[] = {
-    &kRun,       &kLaunch,     &kJobs,      &kLogs,      &kWait,    &kCancel, &kResume,  &kExec,
-    &kSync,      &kInstall,    &kCall,      &kCluster,   &kStore,   &kLink,   &kHostJob, &kHostTree,
-    &kHostSetup, &kRsyncShell, &kInProject, &kHostFacts, &kVersion, &kHelp,
+    &kRun,       &kLaunch,   &kJobs,    &kLogs,     &kWait,      &kCancel,     &kResume,
+    &kExec,      &kSsh,      &kForward, &kSync,     &kInstall,   &kCall,       &kCluster,
+    &kStore,     &kLink,     &kHostJob, &kHostTree, &kHostSetup, &kRsyncShell, &kInProject,
+    &kHostFacts, &kHostDial, &kVersion, &kHelp,
 };
 constexpr const Subcommand* kLinks[] = {&kTorchrun};
 

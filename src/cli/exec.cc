@@ -1,13 +1,16 @@
 // lockstep exec: a command on hosts over SSH.
 #include "base/log.h"
+#include "cli/exec_json.h"
 #include "cli/exec_options.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cluster/command_run.h"
+#include "cluster/variables.h"
 #include "proc/signals.h"
 
 #include <signal.h>
 
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -27,6 +30,11 @@ int exec_command(const Call& call) {
   auto places = places_of(options->where, options->places);
   if (!places)
     return refuse(places.error(), places.error().code == Errc::invalid_input ? kBadInput : kFailed);
+  auto variables = cluster::variables_of({.env = options->variables.env,
+                                          .files = options->variables.env_files,
+                                          .secrets = options->variables.secrets},
+                                         cluster::own_variable);
+  if (!variables) return refuse(variables.error(), kBadInput);
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
   cluster::CommandRequest request;
@@ -36,10 +44,16 @@ int exec_command(const Call& call) {
     request.argv.insert(request.argv.begin(), "in-project");
     request.own_binary = true;
   }
+  request.env = std::move(*variables);
   request.folder = options->folder.value_or("");
   if (options->no_input) request.input = cluster::CommandRequest::Input::none;
+  if (options->json) request.output = cluster::CommandRequest::Output::keep;
   const auto endings = cluster::run_command(request);
   if (!endings) return refuse(endings.error(), kFailed);
+  if (options->json) {
+    std::puts(codec::print_json(exec_json(request.hosts, *endings)).c_str());
+    return cluster::code_of(*endings);
+  }
   for (const cluster::HostEnding& ending : *endings)
     if (!ending.error.empty())
       print_error(exec_table().program, {Errc::unavailable, ending.error, {}, 0});

@@ -1,40 +1,53 @@
 #include "cli/exec_options.h"
 
+#include <utility>
+
 namespace lockstep::cli {
 namespace {
 
 Table make_exec_table() {
-  return {.program = "lockstep exec",
-          .summary =
-              "Runs a command on a host over SSH, or on all nodes of a cluster at once. Its\n"
-              "arguments arrive byte for byte, whatever login shell the user has there; its\n"
-              "output, exit code and signals come and go as if it ran here. Lines of several\n"
-              "nodes have the node's name before them.\n\n"
-              "  lockstep exec ubuntu@10.0.0.5 -- nvidia-smi -L\n"
-              "  lockstep exec gpus --nodes 0-3 -- df -h /data\n"
-              "  lockstep exec ubuntu@10.0.0.5 --shell 'cd data && ls | wc -l'",
-          .epilog =
-              "Exit code: the command's, 128 + N where signal N ended it, 127 where it is not\n"
-              "there, 255 where the host is not reached; of several nodes the first that is\n"
-              "not 0.\n",
-          .operands = Operands::command,
-          .groups = {{"Options",
-                      {
-                          {.name = "shell",
-                           .field = into<&ExecOptions::shell>,
-                           .metavar = "TEXT",
-                           .help = "run this text by /bin/sh there, in place of a command"},
-                          {.name = "cwd",
-                           .field = into<&ExecOptions::folder>,
-                           .metavar = "DIR",
-                           .help = "folder there, relative to the home",
-                           .shown_default = "the home"},
-                          {.name = "no-stdin",
-                           .field = into<&ExecOptions::no_input>,
-                           .help = "the command reads nothing",
-                           .letter = 'n'},
-                      }},
-                     place_group()}};
+  Table table = {
+      .program = "lockstep exec",
+      .summary =
+          "Runs a command on a host over SSH, or on all nodes of a cluster at once. Its\n"
+          "arguments arrive byte for byte, whatever login shell the user has there; its\n"
+          "output, exit code and signals come and go as if it ran here. Lines of several\n"
+          "nodes have the node's name before them.\n\n"
+          "  lockstep exec ubuntu@10.0.0.5 -- nvidia-smi -L\n"
+          "  lockstep exec gpus --nodes 0-3 -- df -h /data\n"
+          "  lockstep exec ubuntu@10.0.0.5 --shell 'cd data && ls | wc -l'",
+      .epilog =
+          "Exit code: the command's, 128 + N where signal N ended it, 127 where it is not\n"
+          "there, 255 where the host is not reached; of several nodes the first that is\n"
+          "not 0.\n",
+      .operands = Operands::command,
+      .groups = {{"Options",
+                  {
+                      {.name = "shell",
+                       .field = into<&ExecOptions::shell>,
+                       .metavar = "TEXT",
+                       .help = "run this text by /bin/sh there, in place of a command"},
+                      {.name = "cwd",
+                       .field = into<&ExecOptions::folder>,
+                       .metavar = "DIR",
+                       .help = "folder there, relative to the home",
+                       .shown_default = "the home"},
+                      {.name = "in-project",
+                       .field = into<&ExecOptions::in_project>,
+                       .help = "in the environment of the synced project that --cwd lies in"},
+                      {.name = "no-stdin",
+                       .field = into<&ExecOptions::no_input>,
+                       .help = "the command reads nothing",
+                       .letter = 'n'},
+                      {.name = "json",
+                       .field = into<&ExecOptions::json>,
+                       .help = "one object at the end, with every host's code and output, in place "
+                               "of the output as it comes"},
+                  }},
+                 place_group()}};
+  for (Option& row : variable_rows())
+    table.groups[0].options.push_back(std::move(row));
+  return table;
 }
 
 // Where the script of a parse stands in its words, and whether a "--" right behind it was dropped.
@@ -59,6 +72,7 @@ Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Pa
   ExecOptions options;
   fill(exec_table(), parsed, options);
   fill(exec_table(), parsed, options.places);
+  fill(exec_table(), parsed, options.variables);
   if (!parsed.script)
     return fail(Errc::invalid_input, "no host is named",
                 "write lockstep exec user@host -- COMMAND");
@@ -74,6 +88,7 @@ Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Pa
     if (!more) return Failure(more.error().error);
     fill(exec_table(), *more, options);
     fill(exec_table(), *more, options.places);
+    fill(exec_table(), *more, options.variables);
     if (more->script) {
       const auto command = static_cast<std::ptrdiff_t>(script_place(rest, *more).at);
       options.command.assign(rest.begin() + command, rest.end());

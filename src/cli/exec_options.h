@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/options.h"
 #include "cli/place_options.h"
+#include "cli/variable_options.h"
 
 #include <optional>
 #include <string>
@@ -14,10 +15,12 @@ namespace lockstep::cli {
 struct ExecOptions {
   std::string where;
   PlaceOptions places;
+  VariableOptions variables;
   std::vector<std::string> command;
   std::optional<std::string> shell;  // --shell: one text for /bin/sh there
   std::optional<std::string> folder;
   bool no_input = false;
+  bool json = false;
   bool in_project = false;  // in the environment of the project that the folder belongs to
 };
 

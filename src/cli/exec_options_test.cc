@@ -39,6 +39,20 @@ TEST(ExecOptions, OptionsMayStandOnBothSidesOfTheHost) {
   }
 }
 
+TEST(ExecOptions, EveryOptionIsTakenOnBothSides) {
+  for (const Words& words : {Words{"--in-project", "--json", "-n", "--env", "A=1", "--env", "B",
+                                   "--env-file", "f", "--secret", "S", "h", "ls"},
+                             Words{"h", "--in-project", "--json", "-n", "--env", "A=1", "--env",
+                                   "B", "--env-file", "f", "--secret", "S", "ls"}}) {
+    const auto options = options_of(words);
+    ASSERT_TRUE(options);
+    EXPECT_TRUE(options->in_project && options->json && options->no_input);
+    EXPECT_EQ(options->variables.env, (Words{"A=1", "B"}));
+    EXPECT_EQ(options->variables.env_files, Words{"f"});
+    EXPECT_EQ(options->variables.secrets, Words{"S"});
+  }
+}
+
 TEST(ExecOptions, AShellsTextIsTheOtherWay) {
   EXPECT_EQ(options_of({"h", "--shell", "a && b"})->command, (Words{"/bin/sh", "-c", "a && b"}));
   EXPECT_EQ(options_of({"h", "--shell", "a", "--", "b"}).error().message,

@@ -3,6 +3,8 @@
 #include "cluster/registry.h"
 #include "io/own_folders.h"
 
+#include <utility>
+
 namespace lockstep::cli {
 
 Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
@@ -11,6 +13,14 @@ Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
                       cluster::Registry::open(io::state_folder()));
   return cluster::find_places(registry, where, options.nodes,
                               {options.user, options.key_path, options.jump});
+}
+
+Result<cluster::HostPlace> one_place(const Table& table, const Parsed& parsed,
+                                     const std::string& where) {
+  LOCKSTEP_TRY_ASSIGN(auto places, places_of(where, one_node_options(table, parsed).places));
+  if (places.front().here)
+    return fail(Errc::invalid_input, "'local' is this machine", "name a host");
+  return std::move(places.front());
 }
 
 }  // namespace lockstep::cli

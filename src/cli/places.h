@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/forward_options.h"
 #include "cli/place_options.h"
 #include "cluster/place.h"
 
@@ -13,5 +14,9 @@ namespace lockstep::cli {
 // where: the name of a cluster, else a host.
 Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
                                                   const PlaceOptions& options);
+
+// The one node of --node, over SSH. Of a cluster without --node it is node 0.
+Result<cluster::HostPlace> one_place(const Table& table, const Parsed& parsed,
+                                     const std::string& where);
 
 }  // namespace lockstep::cli

@@ -156,8 +156,10 @@ void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
   }
   if (const auto* refused = std::get_if<link::Refused>(&frame))
     return end(index, refused->code, name + ": " + refused->why);
-  if (const auto* exit = std::get_if<link::Exit>(&frame))
+  if (const auto* exit = std::get_if<link::Exit>(&frame)) {
+    endings_[index].signal = exit->signal;
     return end(index, exit->signal != 0 ? 128 + exit->signal : exit->code, {});
+  }
 }
 
 bool CommandRun::is_kept(Stream stream) const {

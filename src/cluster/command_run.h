@@ -49,6 +49,7 @@ struct CommandRequest {
 // How it ended on one host.
 struct HostEnding {
   int code = 0;            // as a shell has it: 128 + signal; 255: the host was not reached
+  int signal = 0;          // that ended the command, or 0
   std::string error = {};  // why it was not reached or not started; empty: it ran
   // What was kept. A host that says more than kMostKept has failed.
   std::string out = {};

@@ -6,6 +6,7 @@ namespace {
 enum Type : std::uint32_t {
   kHello = 0x00000001,
   kNewSession = 0x10000002,
+  kNewStdioForward = 0x10000008,
   kPermissionDenied = 0x80000002,
   kFailure = 0x80000003,
   kExitMessage = 0x80000004,
@@ -90,6 +91,16 @@ std::string new_session(std::uint32_t request, std::string_view command) {
   put_number(body, kNoEscapeCharacter);
   put_text(body, "");  // the terminal's type
   put_text(body, command);
+  return packet(body);
+}
+
+std::string new_forward(std::uint32_t request, std::string_view host, std::uint32_t port) {
+  std::string body;
+  put_number(body, kNewStdioForward);
+  put_number(body, request);
+  put_text(body, "");  // reserved
+  put_text(body, host);
+  put_number(body, port);
   return packet(body);
 }
 

@@ -18,6 +18,10 @@ std::string hello();
 // of its three streams follow it on the socket, one by one.
 std::string new_session(std::uint32_t request, std::string_view command);
 
+// A connection to host:port as the server sees them, without a command. Two descriptors follow it:
+// what is read from the first goes there, what comes from there is written to the second.
+std::string new_forward(std::uint32_t request, std::string_view host, std::uint32_t port);
+
 struct Hello {
   std::uint32_t version = 0;
 };

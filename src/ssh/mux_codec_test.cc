@@ -12,6 +12,8 @@ TEST(MuxCodec, WhatIsSentIsAsOpenSshWritesIt) {
   EXPECT_EQ(new_session(7, "ls"),
             "\0\0\0\x2a\x10\0\0\x02\0\0\0\x07\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
             "\xff\xff\xff\xff\0\0\0\0\0\0\0\x02ls"s);
+  EXPECT_EQ(new_forward(7, "h", 258),
+            "\0\0\0\x15\x10\0\0\x08\0\0\0\x07\0\0\0\0\0\0\0\x01h\0\0\x01\x02"s);
 }
 
 TEST(MuxCodec, TheMastersMessagesAreRead) {

@@ -53,15 +53,28 @@ Status send_fd(int socket, int fd) {
 
 }  // namespace
 
+Result<std::unique_ptr<MuxSession>> MuxSession::ask(io::Loop& loop, const std::string& control,
+                                                    const std::string& request,
+                                                    std::initializer_list<int> fds, Events events) {
+  LOCKSTEP_TRY_ASSIGN(io::Fd fd, connect_to(control));
+  LOCKSTEP_TRY(io::write_all(fd.get(), mux::hello() + request, control));
+  for (const int each : fds)
+    LOCKSTEP_TRY(send_fd(fd.get(), each));
+  return std::unique_ptr<MuxSession>(new MuxSession(loop, std::move(fd), std::move(events)));
+}
+
 Result<std::unique_ptr<MuxSession>> MuxSession::open(io::Loop& loop, const std::string& socket,
                                                      const std::string& command,
                                                      const Streams& streams, Events events) {
-  LOCKSTEP_TRY_ASSIGN(io::Fd fd, connect_to(socket));
-  const std::string request = mux::hello() + mux::new_session(0, command);
-  LOCKSTEP_TRY(io::write_all(fd.get(), request, socket));
-  for (const io::Fd* stream : {&streams.in, &streams.out, &streams.err})
-    LOCKSTEP_TRY(send_fd(fd.get(), stream->get()));
-  return std::unique_ptr<MuxSession>(new MuxSession(loop, std::move(fd), std::move(events)));
+  return ask(loop, socket, mux::new_session(0, command),
+             {streams.in.get(), streams.out.get(), streams.err.get()}, std::move(events));
+}
+
+Result<std::unique_ptr<MuxSession>> MuxSession::forward(io::Loop& loop, const std::string& control,
+                                                        const std::string& host, int port,
+                                                        int socket, Events events) {
+  return ask(loop, control, mux::new_forward(0, host, static_cast<std::uint32_t>(port)),
+             {socket, socket}, std::move(events));
 }
 
 MuxSession::MuxSession(io::Loop& loop, io::Fd fd, Events events)

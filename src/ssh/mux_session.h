@@ -8,6 +8,7 @@
 #include "io/loop.h"
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,11 +34,19 @@ class MuxSession {
   static Result<std::unique_ptr<MuxSession>> open(io::Loop& loop, const std::string& socket,
                                                   const std::string& command,
                                                   const Streams& streams, Events events);
+  // A connection to host:port as the server sees them, pumped by the master between it and
+  // `socket`.
+  static Result<std::unique_ptr<MuxSession>> forward(io::Loop& loop, const std::string& control,
+                                                     const std::string& host, int port, int socket,
+                                                     Events events);
   MuxSession(const MuxSession&) = delete;
   MuxSession& operator=(const MuxSession&) = delete;
 
  private:
   MuxSession(io::Loop& loop, io::Fd fd, Events events);
+  static Result<std::unique_ptr<MuxSession>> ask(io::Loop& loop, const std::string& control,
+                                                 const std::string& request,
+                                                 std::initializer_list<int> fds, Events events);
   void receive();
   void end();
 

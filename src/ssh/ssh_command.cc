@@ -24,8 +24,8 @@ void append_option(std::vector<std::string>& argv, std::string text) {
   argv.insert(argv.end(), {"-o", std::move(text)});
 }
 
-// How every connection is made, whatever it is for.
-void append_rules(std::vector<std::string>& argv, const MasterSettings& settings) {
+// Whom every connection trusts, and how long it waits.
+void append_trust(std::vector<std::string>& argv, const MasterSettings& settings) {
   const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
   option("StrictHostKeyChecking=accept-new");
   if (!settings.pins.empty())
@@ -35,6 +35,12 @@ void append_rules(std::vector<std::string>& argv, const MasterSettings& settings
   // A connection that was cut is noticed within 15 s.
   option("ServerAliveInterval=5");
   option("ServerAliveCountMax=3");
+}
+
+// How every connection is made that no person sits at.
+void append_rules(std::vector<std::string>& argv, const MasterSettings& settings) {
+  append_trust(argv, settings);
+  const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
   // What the user has for this host's interactive sessions would be done twice, or fail.
   option("ClearAllForwardings=yes");
   option("RemoteCommand=none");
@@ -64,7 +70,6 @@ std::string proxy_command(std::string_view jumps, const MasterSettings& settings
 
 void append_way(std::vector<std::string>& argv, const Target& target,
                 const MasterSettings& settings) {
-  append_rules(argv, settings);
   if (!target.jump.empty())
     append_option(argv, "ProxyCommand=" + proxy_command(target.jump, settings, target.key_path));
   append_target(argv, target);
@@ -77,6 +82,7 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
   replace_all(socket, "%", "%%");
   std::vector<std::string> argv = {"ssh", "-M", "-N", "-f", "-x", "-S", socket};
   append_option(argv, fmt::format("ControlPersist={}", settings.stay.count()));
+  append_rules(argv, settings);
   append_way(argv, target, settings);
   return argv;
 }
@@ -84,14 +90,24 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
 std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings) {
   std::vector<std::string> argv = {"ssh", "-x", "-T", "-S", "none"};
   append_option(argv, "ControlMaster=no");
+  append_rules(argv, settings);
   append_way(argv, target, settings);
   argv.emplace_back("true");
   return argv;
 }
 
-std::vector<std::string> login_command(const Target& target, const std::string& socket) {
+// Should the master be gone by then, ssh makes a connection of its own by the same rules.
+std::vector<std::string> login_command(const Target& target, const MasterSettings& settings,
+                                       const std::vector<std::string>& words) {
+  std::string socket = settings.socket;
+  replace_all(socket, "%", "%%");
   std::vector<std::string> argv = {"ssh", "-S", socket};
-  append_target(argv, target);
+  append_option(argv, "ControlMaster=no");
+  append_trust(argv, settings);
+  append_way(argv, target, settings);
+  // Behind "--" ssh would take no more options; the host's name begins with none (target.h).
+  argv.erase(argv.end() - 2);
+  argv.insert(argv.end(), words.begin(), words.end());
   return argv;
 }
 

@@ -26,7 +26,8 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
 // one shows them.
 std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings);
 
-// A session of a person, with a terminal, over the same master.
-std::vector<std::string> login_command(const Target& target, const std::string& socket);
+// A session of a person over the same master. words: ssh's own, options or a command.
+std::vector<std::string> login_command(const Target& target, const MasterSettings& settings,
+                                       const std::vector<std::string>& words);
 
 }  // namespace lockstep::ssh

@@ -36,6 +36,19 @@ TEST(SshCommand, WhatWasNotGivenIsLeftToTheUsersFiles) {
   EXPECT_FALSE(has(full, "-J"));
 }
 
+TEST(SshCommand, APersonsSessionTrustsTheSameKeysAndKeepsItsOwnOptions) {
+  const auto argv = login_command({.host = "h", .jump = "j"}, {.socket = "/s%d", .pins = "/p"},
+                                  {"-L", "8080:localhost:80"});
+  EXPECT_TRUE(has(argv, "/s%%d"));
+  EXPECT_TRUE(has(argv, "StrictHostKeyChecking=accept-new"));
+  EXPECT_TRUE(has(argv, "ControlMaster=no"));
+  for (const char* word : {"ClearAllForwardings=yes", "RequestTTY=no", "BatchMode=yes"})
+    EXPECT_FALSE(has(argv, word)) << word;
+  EXPECT_FALSE(has(argv, "--"));
+  const std::vector<std::string> end = {"h", "-L", "8080:localhost:80"};
+  EXPECT_EQ(std::vector<std::string>(argv.end() - 3, argv.end()), end);
+}
+
 TEST(SshCommand, EveryJumpHostIsHeldToTheSameRules) {
   const auto argv = master_command({.host = "h", .jump = "me@j1,j2:2222"}, {.socket = "/s"});
   std::string proxy;

@@ -1,0 +1,80 @@
+// lockstep forward: ports of this machine that lead to ports of a host.
+#include "base/text.h"
+#include "cli/forward_options.h"
+#include "cli/places.h"
+#include "cli/subcommand.h"
+#include "cluster/port_forward.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 1;
+constexpr int kNotReached = 255;
+
+int refuse(const Error& error, int code) {
+  print_error(forward_table().program, error);
+  return error.code == Errc::invalid_input ? kBadInput : code;
+}
+
+Result<std::vector<cluster::ForwardSpec>> specs_of(const std::vector<std::string>& names) {
+  if (names.empty())
+    return fail(Errc::invalid_input, "no host is named", "write lockstep forward user@host 8888");
+  if (names.size() < 2)
+    return fail(Errc::invalid_input, "no port is given",
+                fmt::format("write lockstep forward {} 8888", printable(names[0])));
+  std::vector<cluster::ForwardSpec> specs;
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    LOCKSTEP_TRY_ASSIGN(cluster::ForwardSpec spec, cluster::parse_forward_spec(names[i]));
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+// It ends by a signal, or where the host is not reached.
+int forward_command(const Call& call) {
+  auto specs = specs_of(call.parsed.names);
+  if (!specs) return refuse(specs.error(), kFailed);
+  const auto place = one_place(forward_table(), call.parsed, call.parsed.names[0]);
+  if (!place) return refuse(place.error(), kFailed);
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);
+  io::Loop loop;
+  int code = 0;
+  std::unique_ptr<cluster::PortForward> forward;
+  auto opened = cluster::PortForward::open(
+      loop, *place, std::move(*specs),
+      {[&] {
+         for (const cluster::ForwardSpec& spec : forward->specs())
+           std::fputs(fmt::format("127.0.0.1:{} is {}:{} of {}\n", spec.local, spec.host, spec.port,
+                                  place->name)
+                          .c_str(),
+                      stdout);
+         std::fflush(stdout);
+       },
+       [&](const Error& why) { refuse(why, 0); },
+       [&](Error why) {
+         code = refuse(std::move(why).within(place->name), kNotReached);
+         loop.stop();
+       }});
+  if (!opened) return refuse(opened.error(), kFailed);
+  forward = std::move(*opened);
+  loop.run();
+  return code;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kForward{.name = "forward",
+                                           .summary = "connect ports here to ports of a host",
+                                           .table = forward_table,
+                                           .run = forward_command};
+
+}  // namespace lockstep::cli

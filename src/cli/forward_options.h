@@ -1,0 +1,24 @@
+// The command lines of `lockstep ssh` and `lockstep forward`.
+#pragma once
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "cli/place_options.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct OneNodeOptions {
+  std::int64_t node = 0;
+  PlaceOptions places;  // its `nodes` is that node
+};
+
+const Table& ssh_table();
+const Table& forward_table();
+
+OneNodeOptions one_node_options(const Table& table, const Parsed& parsed);
+
+}  // namespace lockstep::cli

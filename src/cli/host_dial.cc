@@ -1,0 +1,44 @@
+// lockstep host-dial HOST PORT: whether a port can be connected to from this machine. `lockstep
+// forward` starts it on a host, to tell why a server refused; people do not call it.
+#include "base/text.h"
+#include "cli/subcommand.h"
+#include "io/dialer.h"
+
+#include <chrono>
+#include <cstdio>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::chrono::seconds kPatience{5};
+
+int host_dial_command(const Call& call) {
+  const auto port = call.words.size() == 2 ? parse_int(call.words[1]) : std::nullopt;
+  if (!port || *port < 1 || *port > 65535) return 2;
+  io::Loop loop;
+  int code = 1;
+  const auto failed = [&](const Error& error) {
+    std::puts(error.message.c_str());
+    loop.stop();
+  };
+  io::DialRules rules;
+  rules.patience = kPatience;
+  rules.once = true;
+  const io::Dialer dialer(loop, {"connect", call.words[0], static_cast<int>(*port)}, rules,
+                          {[&](const io::Fd&) {
+                             code = 0;
+                             loop.stop();
+                           },
+                           failed, failed});
+  loop.run();
+  return code;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kHostDial{.name = "host-dial",
+                                            .summary = "whether a port can be connected to",
+                                            .run = host_dial_command,
+                                            .listed = false};
+
+}  // namespace lockstep::cli

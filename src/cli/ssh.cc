@@ -1,0 +1,92 @@
+// lockstep ssh: a person's login on a host, over the connection that is kept.
+#include "base/text.h"
+#include "cli/forward_options.h"
+#include "cli/places.h"
+#include "cli/subcommand.h"
+#include "proc/spawn.h"
+#include "ssh/control_place.h"
+#include "ssh/master.h"
+#include "ssh/ssh_command.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kNotReached = 255;  // as ssh has it
+
+// Becomes ssh; returns only where that can't be.
+Failure become(const std::vector<std::string>& argv) {
+  const char* path = std::getenv("PATH");
+  auto program = proc::find_executable(argv[0], path == nullptr ? "/bin:/usr/bin" : path);
+  if (!program) return fail(Errc::not_found, "there is no ssh in PATH", "install OpenSSH's client");
+  std::vector<char*> words;
+  for (const std::string& word : argv)
+    words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv(program->c_str(), words.data());
+  return fail_sys("start " + *program, errno);
+}
+
+Status log_in(const cluster::HostPlace& place, const std::vector<std::string>& words) {
+  ssh::MasterSettings settings;
+  LOCKSTEP_TRY_ASSIGN(settings.socket, ssh::control_socket(place.target, place.pins));
+  settings.pins = place.pins;
+  settings.may_ask = isatty(STDERR_FILENO) == 1;
+  signal(SIGCHLD, SIG_DFL);
+  if (!ssh::listens(settings.socket)) {
+    io::Loop loop;
+    Status there;
+    const ssh::Master master(loop, place.target, settings, [&](Status status) {
+      there = std::move(status);
+      loop.stop();
+    });
+    loop.run();
+    if (!there) return Failure(std::move(there).error().within(place.name));
+  }
+  return become(ssh::login_command(place.target, settings, words));
+}
+
+// What stands behind "--".
+std::vector<std::string> words_for_ssh(const Args& words) {
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  return {mark == words.end() ? mark : mark + 1, words.end()};
+}
+
+Status ssh_to(const Call& call) {
+  const std::vector<std::string> words = words_for_ssh(call.words);
+  std::vector<std::string> names = call.parsed.names;
+  names.resize(names.size() - std::min(names.size(), words.size()));
+  if (names.empty())
+    return fail(Errc::invalid_input, "no host is named", "write lockstep ssh user@host");
+  if (names.size() > 1)
+    return fail(Errc::invalid_input, fmt::format("'{}' is one word too many", printable(names[1])),
+                "what is for ssh stands behind --");
+  LOCKSTEP_TRY_ASSIGN(const cluster::HostPlace place,
+                      one_place(ssh_table(), call.parsed, names[0]));
+  return log_in(place, words);
+}
+
+int ssh_command(const Call& call) {
+  const Status done = ssh_to(call);
+  print_error(ssh_table().program, done.error());  // else this process has become ssh
+  return done.error().code == Errc::invalid_input ? kBadInput : kNotReached;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kSsh{
+    .name = "ssh", .summary = "log in to a host", .table = ssh_table, .run = ssh_command};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,211 @@
+"""lockstep forward and lockstep ssh: ports and a person's login over the connection that is kept. Everything ends with
+the client, and each way to fail is one clear line."""
+import contextlib
+import os
+import pty
+import socket
+import threading
+
+import pytest
+
+from harness import until
+from hosts import _within
+from ssh_hosts import SshWorld
+
+
+@pytest.fixture
+def world(hosts):
+    made = SshWorld(hosts)
+    yield made
+    left = made.close()
+    assert not left, f"left running on hosts: {left}"
+
+
+@contextlib.contextmanager
+def listener(host, handle, address="127.0.0.1"):
+    """Accepts connections on a host and gives each to `handle`, which closes it; yields the port."""
+    with _within(host.host.holder.pid, "net"):
+        server = socket.create_server((address, 0))
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                threading.Thread(target=handle, args=(connection,), daemon=True).start()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield server.getsockname()[1]
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join(10)
+
+
+def echo(connection):
+    with connection:
+        while data := connection.recv(65536):
+            connection.sendall(data)
+
+
+def dial(client, port):
+    with _within(client.host.holder.pid, "net"):
+        return socket.create_connection(("127.0.0.1", port), 10)
+
+
+def exchange(client, port, payload):
+    """What comes back for `payload` until the other end closes."""
+    with dial(client, port) as connection:
+        sender = threading.Thread(target=lambda: (connection.sendall(payload), connection.shutdown(socket.SHUT_WR)))
+        sender.start()
+        answer = b""
+        while data := connection.recv(65536):
+            answer += data
+        sender.join(10)
+        return answer
+
+
+def start(client, where, *ports):
+    """`lockstep forward`, and the port that was chosen here for the first of its ports."""
+    run = client.start("forward", where, *ports)
+    until(lambda: "127.0.0.1:" in run.out() or run.process.poll() is not None, 30, "it forwards")
+    assert run.process.poll() is None, run.err()
+    return run, int(run.out().split(":")[1].split()[0])
+
+
+def stop(run):
+    run.process.terminate()
+    run.wait(20)
+
+
+def test_bytes_go_both_ways_and_end_as_they_should(world):
+    client, server = world()
+    with listener(server, echo) as port:
+        run, local = start(client, f"me@{server.addr}", f"0:{port}")
+        assert f"127.0.0.1:{local} is localhost:{port} of me@{server.addr}" in run.out()
+        payload = os.urandom(3_000_000)
+        assert exchange(client, local, payload) == payload
+        results = []
+        threads = [threading.Thread(target=lambda n=n: results.append(exchange(client, local, b"%d" % n) == b"%d" % n))
+                   for n in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert results == [True] * 20
+        assert server.sshd.err().count("Accepted publickey") == 1
+        stop(run)
+        with pytest.raises(ConnectionRefusedError):
+            dial(client, local)
+    server.nothing_left()
+
+
+def test_another_host_behind_the_host_and_several_ports(world):
+    client, gate, inner = world(2)
+    with listener(inner, echo, inner.addr) as far, listener(gate, echo) as near:
+        run, local = start(client, f"me@{gate.addr}", f"0:{inner.addr}:{far}", f"0:{near}")
+        other = int(run.out().splitlines()[1].split(":")[1].split()[0])
+        assert exchange(client, local, b"far") == b"far" and exchange(client, other, b"near") == b"near"
+        stop(run)
+
+
+@pytest.mark.parametrize("how", ["kill", "terminate"])
+def test_connections_end_with_the_client(world, how):
+    client, server = world()
+    ended = threading.Event()
+
+    def hold(connection):
+        with connection:
+            connection.sendall(b"up")
+            while connection.recv(100):
+                pass
+            ended.set()
+    with listener(server, hold) as port:
+        run, local = start(client, f"me@{server.addr}", f"0:{port}")
+        with dial(client, local) as connection:
+            assert connection.recv(2) == b"up"
+            getattr(run.process, how)()
+            run.wait(20)
+            assert ended.wait(20), "the connection on the host outlives the client"
+            assert connection.recv(1) == b""
+
+
+def test_a_far_port_where_nobody_listens_is_one_line_and_the_next_one_works(world):
+    client, server = world()
+    with listener(server, echo) as port:
+        pass
+    run, local = start(client, f"me@{server.addr}", f"0:{port}")
+    with dial(client, local) as connection:
+        assert connection.recv(1) == b""
+    until(lambda: "error" in run.err(), 60, "it is told")
+    (line,) = run.err().splitlines()
+    assert f"me@{server.addr}: nobody listens at localhost:{port} there" in line
+    stop(run)
+    server.nothing_left()
+
+
+def test_a_server_that_forwards_nothing_is_named(world):
+    client, server = world()
+    server.stop_sshd()
+    server.start_sshd("AllowTcpForwarding no")
+    assert client.exec(f"me@{server.addr}", "true").rc == 0
+    with listener(server, echo) as port:
+        run, local = start(client, f"me@{server.addr}", f"0:{port}")
+        with dial(client, local) as connection:
+            assert connection.recv(1) == b""
+        until(lambda: "error" in run.err(), 60, "it is told")
+        (line,) = run.err().splitlines()
+        assert f"forwards no connection to localhost:{port}" in line and "AllowTcpForwarding" in line
+        stop(run)
+
+
+def test_a_master_that_died_is_made_anew(world):
+    client, server = world()
+    with listener(server, echo) as port:
+        run, local = start(client, f"me@{server.addr}", f"0:{port}")
+        assert exchange(client, local, b"one") == b"one"
+        for pid, comm in client.host.processes().items():
+            if comm == "ssh":
+                os.kill(pid, 9)
+        assert exchange(client, local, b"two") == b"two"
+        assert run.err() == ""
+        stop(run)
+
+
+def test_what_can_not_be_forwarded_is_one_line(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    with listener(client, echo) as port:
+        ended = client.run("forward", where, f"{port}:80")
+        assert ended.rc == 1 and f"port {port} of this machine is in use" in ended.err, ended
+    for args, code, words in ((("forward",), 2, "no host"), (("forward", where), 2, "no port"),
+                              (("forward", where, "x"), 2, "'x'"), (("forward", "local", "80"), 2, "this machine"),
+                              (("forward", "me@no-such-host", "0:80"), 255, "does not resolve"),
+                              (("forward", where, "0:80", "--node", "1"), 2, "--nodes 1"),
+                              (("ssh",), 2, "no host"), (("ssh", where, "ls"), 2, "one word too many"),
+                              (("ssh", "me@no-such-host"), 255, "does not resolve")):
+        ended = client.run(*args)
+        (line,) = [line for line in ended.err.splitlines() if "error:" in line]
+        assert ended.rc == code and words in line, ended
+
+
+def test_a_login_takes_the_kept_connection_and_ssh_s_own_words(world):
+    client, server, other = world(2)
+    assert client.run("cluster", "add", "gpus", "--host", f"me@{server.addr}", "--host", f"me@{other.addr}").rc == 0
+    ended = client.run("ssh", "gpus", "--node", "1", "--", "hostname; echo $0; exit 7")
+    assert (ended.rc, ended.out.splitlines()[0]) == (7, other.name), ended
+    assert client.exec("gpus", "true", options=("--nodes", "1")).rc == 0
+    assert client.run("ssh", "gpus", "--node", "1", "--", "-T", "true").rc == 0
+    assert other.sshd.err().count("Accepted publickey") == 1 and "Accepted" not in server.sshd.err()
+
+
+def test_a_login_has_a_terminal(world):
+    client, server = world()
+    leader, follower = pty.openpty()
+    run = client.start("ssh", f"me@{server.addr}", stdin=follower)
+    os.close(follower)
+    os.write(leader, b"test -t 0 && echo a terminal of $(hostname); exit 5\n")
+    until(lambda: f"a terminal of {server.name}" in run.out(), 30, "the login shell answers")
+    assert run.wait(20).rc == 5
+    os.close(leader)
+    server.nothing_left()
