@@ -3,11 +3,13 @@
 #include "base/text.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
+#include "cli/variable_options.h"
 #include "cluster/command_run.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
 #include "cluster/job_plan.h"
 #include "cluster/job_start.h"
+#include "cluster/variables.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
@@ -125,6 +127,12 @@ Result<int> cancel_job(const Call& call) {
 Result<int> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
+  VariableOptions given;
+  fill(resume_table(), call.parsed, given);
+  LOCKSTEP_TRY_ASSIGN(
+      const auto env,
+      cluster::variables_of({.env = given.env, .files = given.env_files, .secrets = given.secrets},
+                            cluster::own_variable));
   LOCKSTEP_TRY_ASSIGN(const auto records, cluster::ask_status(job));
   std::vector<int> lost;
   std::vector<std::string> names;
@@ -136,7 +144,7 @@ Result<int> resume_job(const Call& call) {
   if (lost.empty())
     return fail(Errc::invalid_input, "nothing of job " + job.id + " is lost",
                 "lockstep jobs shows how it stands");
-  LOCKSTEP_TRY_ASSIGN(const auto request, cluster::resumed_request(job, lost, {}));
+  LOCKSTEP_TRY_ASSIGN(const auto request, cluster::resumed_request(job, lost, env));
   LOCKSTEP_TRY_ASSIGN(const auto started, cluster::start_job(request));
   LOCKSTEP_TRY(known.note(job.id, job::Stage::running, 0, 0));
   std::printf("%s: %s on %s\n", job.id.c_str(), started.ahead.empty() ? "runs again" : "is queued",

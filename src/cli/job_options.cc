@@ -1,5 +1,7 @@
 #include "cli/job_options.h"
 
+#include "cli/variable_options.h"
+
 namespace lockstep::cli {
 namespace {
 
@@ -91,15 +93,24 @@ Table make_cancel_table() {
       .shown_names = "JOB"};
 }
 
+std::vector<Option> with_variables() {
+  std::vector<Option> options = variable_rows();
+  options.push_back(help());
+  options.push_back(version());
+  return options;
+}
+
 Table make_resume_table() {
   return {.program = "lockstep resume",
           .summary =
               "Starts those parts of a job again that ended without a word: the host was\n"
               "switched off and is back, or the job's supervisor was killed there. The other\n"
               "nodes wait for them as lockstep run waits for a lost node.",
-          .epilog = "JOB is an id, the beginning of one, or a name.\n",
+          .epilog =
+              "JOB is an id, the beginning of one, or a name. The user's variables are not kept\n"
+              "with a job: give them again.\n",
           .operands = Operands::names,
-          .groups = {{"Options", {help(), version()}}},
+          .groups = {{"Options", with_variables()}},
           .shown_names = "JOB"};
 }
 

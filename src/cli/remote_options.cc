@@ -4,19 +4,15 @@
 
 namespace lockstep::cli {
 
-Group remote_group() {
+namespace {
+
+Group own_rows() {
   return {"On other machines",
           {
               {.name = "on",
                .field = into<&RemoteOptions::on>,
                .metavar = "CLUSTER|HOST|local",
                .help = "run there, one agent per host under one job; see docs/remote.md",
-               .own = true},
-              {.name = "nodes",
-               .field = into<&RemoteOptions::nodes>,
-               .metavar = "all|0|1-3",
-               .help = "nodes of the cluster",
-               .shown_default = "all",
                .own = true},
               {.name = "sync",
                .field = into<&RemoteOptions::sync>,
@@ -36,23 +32,6 @@ Group remote_group() {
                .help = "folder there, relative to the home",
                .shown_default = "this folder's place in the synced project",
                .own = true},
-              {.name = "env",
-               .field = into<&RemoteOptions::env>,
-               .metavar = "NAME=VALUE",
-               .help = "variable of the job; NAME alone takes the value from here; may be given "
-                       "again",
-               .own = true},
-              {.name = "env-file",
-               .field = into<&RemoteOptions::env_file>,
-               .metavar = "FILE",
-               .help = "lines NAME=VALUE, as docker takes them",
-               .own = true},
-              {.name = "secret",
-               .field = into<&RemoteOptions::secrets>,
-               .metavar = "NAME",
-               .help = "variable whose value is taken from here and is never written down; may be "
-                       "given again",
-               .own = true},
               {.name = "detach",
                .field = into<&RemoteOptions::detach>,
                .help = "print the job's id and return at once",
@@ -67,34 +46,40 @@ Group remote_group() {
                .help = "of the job, for lockstep jobs and logs",
                .shown_default = "the script's",
                .own = true},
-              {.name = "user",
-               .field = into<&RemoteOptions::user>,
-               .metavar = "USER",
-               .help = "log in as this user",
-               .shown_default = "ssh's own choice",
-               .own = true},
-              {.name = "key-path",
-               .field = into<&RemoteOptions::key_path>,
-               .metavar = "FILE",
-               .help = "private key",
-               .shown_default = "ssh's own choice",
-               .own = true},
-              {.name = "jump",
-               .field = into<&RemoteOptions::jump>,
-               .metavar = "HOST",
-               .help = "connect through this host",
-               .own = true},
           }};
+}
+
+}  // namespace
+
+Group remote_group() {
+  Group group = own_rows();
+  std::vector<Option> shared = variable_rows();
+  for (const Option& option : place_group().options)
+    if (option.field.owner != nullptr) shared.push_back(option);
+  for (Option& option : shared) {
+    option.own = true;
+    group.options.push_back(option);
+  }
+  return group;
+}
+
+RemoteOptions remote_options(const Table& table, const Parsed& parsed) {
+  RemoteOptions options;
+  fill(table, parsed, options);
+  fill(table, parsed, options.place);
+  fill(table, parsed, options.variables);
+  return options;
 }
 
 std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without) {
+  std::vector<std::string_view> left_out = without;
+  for (const Option& option : remote_group().options)
+    left_out.push_back(option.name);
   std::vector<std::string> words;
   for (const Option* option : options_of(table)) {
     const auto value = parsed.text(option->name);
-    const bool ours =
-        option->field.owner != nullptr && *option->field.owner == typeid(RemoteOptions);
-    if (!value || ours || std::find(without.begin(), without.end(), option->name) != without.end())
+    if (!value || std::find(left_out.begin(), left_out.end(), option->name) != left_out.end())
       continue;
     std::string word = "--" + std::string(option->name);
     if (option->kind != Kind::flag) word += "=" + *value;

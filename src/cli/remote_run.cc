@@ -3,6 +3,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/places.h"
 #include "cli/run_options.h"
 #include "cli/transfer_bar.h"
 #include "cluster/command_run.h"
@@ -11,9 +12,9 @@
 #include "cluster/job_follow.h"
 #include "cluster/job_plan.h"
 #include "cluster/job_start.h"
-#include "cluster/place.h"
 #include "cluster/project.h"
 #include "cluster/sync_tree.h"
+#include "cluster/variables.h"
 #include "host/identity.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -46,13 +47,6 @@ std::int64_t now_ms() {
 bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> names) {
   return std::any_of(names.begin(), names.end(),
                      [&](std::string_view name) { return parsed.has(name); });
-}
-
-Result<std::vector<cluster::HostPlace>> places_of(const RemoteOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
-  return cluster::find_places(registry, *options.on, options.nodes,
-                              {options.user, options.key_path, options.jump});
 }
 
 // Where the job runs there, and what is brought.
@@ -176,6 +170,10 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
   spec.created_ms = now_ms();
   spec.queue = options.queue;
+  LOCKSTEP_TRY_ASSIGN(spec.env, cluster::variables_of({.env = options.variables.env,
+                                                       .files = options.variables.env_files,
+                                                       .secrets = options.variables.secrets},
+                                                      cluster::own_variable));
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     spec.env.push_back(std::string(cluster::kTokenVariable) + "=" + random_uuid4() +
@@ -258,12 +256,12 @@ Result<int> run_there(const Call& call, const RemoteOptions& options) {
     return fail(Errc::invalid_input,
                 "--report is written at the job's end, and --detach does not wait for it",
                 "every host keeps it, as ~/.local/state/lockstep/jobs/ID/report.json");
-  LOCKSTEP_TRY_ASSIGN(auto places, places_of(options));
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(*options.on, options.place));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.front().here));
+  // Before anything is brought: it may be wrong.
+  LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request, request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready, make_ready(options, places, ground));
   if (unready != 0) return unready;
-  LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request,
-                      request_of(call, options, std::move(places), ground));
   const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY(start(book, request, job));
@@ -282,24 +280,9 @@ int run_on_hosts(const Call& call, const RemoteOptions& options) {
   return code ? *code : refuse(code.error());
 }
 
-std::string needs_on(const RemoteOptions& options) {
-  const std::pair<const char*, bool> given[] = {
-      {"--nodes", options.nodes.has_value()},
-      {"--sync", options.sync.has_value()},
-      {"--install", !options.install.empty()},
-      {"--cwd", options.folder.has_value()},
-      {"--env", !options.env.empty()},
-      {"--env-file", options.env_file.has_value()},
-      {"--secret", !options.secrets.empty()},
-      {"--detach", options.detach},
-      {"--queue", options.queue},
-      {"--name", options.name.has_value()},
-      {"--user", options.user.has_value()},
-      {"--key-path", options.key_path.has_value()},
-      {"--jump", options.jump.has_value()},
-  };
-  for (const auto& [name, is_given] : given)
-    if (is_given) return name;
+std::string needs_on(const Parsed& parsed) {
+  for (const Option& option : remote_group().options)
+    if (parsed.has(option.name)) return "--" + std::string(option.name);
   return {};
 }
 

@@ -10,6 +10,6 @@ namespace lockstep::cli {
 int run_on_hosts(const Call& call, const RemoteOptions& options);
 
 // One line for the first option that is of use only with --on; empty: none was given.
-std::string needs_on(const RemoteOptions& options);
+std::string needs_on(const Parsed& parsed);
 
 }  // namespace lockstep::cli

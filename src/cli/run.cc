@@ -64,7 +64,7 @@ std::optional<std::string> take_token() {
 
 int run_elsewhere(const Call& call, const RemoteOptions& options) {
   if (options.on) return run_on_hosts(call, options);
-  const std::string lacks_on = needs_on(options);
+  const std::string lacks_on = needs_on(call.parsed);
   print_error(run_table().program,
               {Errc::invalid_input, lacks_on + " is of use only together with --on", {}, 0});
   return kBadInput;
@@ -103,9 +103,8 @@ int run_as(const Call& call, const Table& table, RunAs as) {
   fill(table, call.parsed, request);
   if (request.print_completion)
     return print_completion(call.program, table, *request.print_completion);
-  RemoteOptions remote;
-  fill(table, call.parsed, remote);
-  if (remote.on || !needs_on(remote).empty()) return run_elsewhere(call, remote);
+  const RemoteOptions remote = remote_options(table, call.parsed);
+  if (remote.on || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
   return launch(table, call.parsed, request, as);
 }
 

@@ -2,6 +2,7 @@
 client, is followed to the byte, ends everywhere, and leaves nothing."""
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -350,3 +351,26 @@ def test_a_client_killed_at_any_moment_leaves_a_known_job_or_none(world):
         for server in (one, two):
             server.nothing_left()
     assert began > 0, "no round came as far as a running job"
+
+
+def test_variables_and_secrets_reach_the_job_and_nothing_else(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    script(server, PARKED.replace(
+        "print('went'", "print(os.environ['A'], len(os.environ['KEY']), os.environ['B'], 'went'"))
+    (client.folder / "file.env").write_text("# names\nB=from the file\n")
+    secret = "s3cr3t-" + "x" * 20
+    id_ = detached(client, where, "job.py", options=("--env", "A=1 2", "--env-file", client.folder / "file.env",
+                                                    "--secret", "KEY"), env={"KEY": secret})
+    for pid in {**server.commands(), **client.commands()}:
+        assert secret.encode() not in (pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()), pid
+    go(server)
+    ended = client.run("logs", "-f", id_)
+    assert ended.rc == 0 and "1 2 27 from the file went 0\n" in ended.out, ended
+    for folder in (server.homes["me"], client.root_home):
+        for path in folder.rglob("*"):
+            assert not path.is_file() or path.is_symlink() or secret.encode() not in path.read_bytes(), path
+    ended = on(client, where, "job.py", options=("--secret", "NOT_THERE"))
+    assert ended.rc == 2 and "NOT_THERE" in ended.err, ended
+    one_job = json.loads(client.run("jobs", "--json").out)["jobs"]
+    assert len(one_job) == 1, one_job
