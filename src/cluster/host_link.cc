@@ -8,7 +8,7 @@
 
 namespace lockstep::cluster {
 
-HostLink::HostLink(io::Loop& loop, Settings settings, Events events)
+HostLink::HostLink(io::Loop& loop, const Settings& settings, Events events)
     : loop_(loop), name_(settings.place.name), events_(std::move(events)), turn_(loop) {
   if (settings.place.here) {
     if (const Status opened = open_here(settings.commands); !opened)

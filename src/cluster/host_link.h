@@ -36,7 +36,7 @@ class HostLink {
   };
 
   // No event comes from inside the constructor, nor from inside send().
-  HostLink(io::Loop& loop, Settings settings, Events events);
+  HostLink(io::Loop& loop, const Settings& settings, Events events);
   HostLink(const HostLink&) = delete;
   HostLink& operator=(const HostLink&) = delete;
 

@@ -140,9 +140,9 @@ class Inputs {
 
 Status add_all(Inputs& inputs, const Spec& spec, const std::string& path,
                const std::string& folder) {
-  using Kind = Spec::Kind;
-  if (spec.kind == Kind::tree || spec.kind == Kind::wheel) LOCKSTEP_TRY(inputs.add_content(path));
-  if (spec.kind == Kind::requirements || spec.kind == Kind::conda)
+  if (spec.kind == Spec::Kind::tree || spec.kind == Spec::Kind::wheel)
+    LOCKSTEP_TRY(inputs.add_content(path));
+  if (spec.kind == Spec::Kind::requirements || spec.kind == Spec::Kind::conda)
     LOCKSTEP_TRY(inputs.add_requirements(path));
   return inputs.add_references(references_in_arguments(spec.args), folder);
 }
