@@ -2,6 +2,7 @@
 killed clients have left, and nothing that is in use."""
 import json
 import os
+import pathlib
 import platform
 import shutil
 import socket
@@ -131,7 +132,9 @@ def test_repair_removes_what_killed_clients_left_and_nothing_in_use(world):
     old(draft)
     (compressed,) = (file for file in push.iterdir() if file != draft)
     old(compressed)
-    dead = client.runtime / "lockstep/00112233445566ff"
+    # The folder lies in the client's own mount namespace.
+    inside = pathlib.Path(f"/proc/{client.host.holder.pid}/root{client.runtime}")
+    dead = inside / "lockstep/00112233445566ff"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(os.fspath(dead))
     (alive,) = (file for file in dead.parent.iterdir() if file.is_socket() and file != dead)

@@ -56,12 +56,15 @@ def test_a_secret_is_in_no_command_line_and_in_no_file(world):
                        f"me@{server.addr}", "--", "sh", "-c",
                        'printf %s "$TOKEN" | sha256sum; echo "$A $B $CALLER"; exec sleep 1000',
                        env={"TOKEN": secret, "CALLER": "mine", "LOGLEVEL": "DEBUG"})
-    until(lambda: "mine" in run.out(), 30, "the command runs")
+    until(lambda: "mine" in run.out(), 90, "the command runs")
     assert run.out().split("\n")[0].split()[0] == hashlib.sha256(secret.encode()).hexdigest()
     assert run.out().split("\n")[1] == f"{plain} {plain} mine"
     (sleeper,) = (pid for pid, comm in server.commands().items() if comm == "sleep")
     assert f"TOKEN={secret}".encode() in pathlib.Path(f"/proc/{sleeper}/environ").read_bytes()
-    folders = (client.folder, client.runtime, server.folder, client.host.folder)
+    # The runtime folder lies in the client's own mount namespace.
+    runtime = pathlib.Path(f"/proc/{client.host.holder.pid}/root{client.runtime}")
+    assert list((runtime / "lockstep").iterdir())
+    folders = (client.folder, runtime, server.folder, client.host.folder)
     # What is not secret is found by the same search.
     assert any(plain.encode() in line for line in command_lines()) and files_with(plain, *folders)
     assert not [line for line in command_lines() if secret.encode() in line]
