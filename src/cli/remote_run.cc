@@ -252,6 +252,10 @@ int follow(const cluster::JobBook& book, const cluster::KnownJob& job,
 }
 
 Result<int> run_there(const Call& call, const RemoteOptions& options) {
+  if (call.parsed.has("explain"))
+    return fail(Errc::invalid_input,
+                "--explain is of a run on this machine, and --on runs elsewhere",
+                "leave one of them out");
   if (options.detach && call.parsed.has("report"))
     return fail(Errc::invalid_input,
                 "--report is written at the job's end, and --detach does not wait for it",

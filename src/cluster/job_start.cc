@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/command_run.h"
 #include "cluster/wait_words.h"
 #include "io/fd.h"
 #include "proc/signals.h"
@@ -27,6 +28,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint32_t kChannel = 1;
 constexpr std::size_t kMostAnswer = 1UL << 20;
+constexpr std::size_t kMostWords = 2000;
 // What goes to a host before it reads must fit into its window.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
 
@@ -42,6 +44,8 @@ class JobStart {
  public:
   explicit JobStart(const JobRequest& request) : request_(request), notice_(loop_) {}
   Result<StartedJob> run();
+  // Some hosts may have begun although others have not.
+  bool is_half_begun() const { return error_ && told_to_go_; }
 
  private:
   // Every host goes through them in step with the others.
@@ -76,6 +80,7 @@ class JobStart {
   std::string secret_;
   StartedJob started_;
   std::optional<Error> error_;
+  bool told_to_go_ = false;
   io::Fd signals_;
   std::unique_ptr<io::Watch> signal_watch_;
   io::Timer notice_;
@@ -148,7 +153,8 @@ void JobStart::on_data(std::size_t node, const link::Data& data) {
   const std::string& name = request_.hosts[node].name;
   host.link->send(
       link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
-  if (data.stream == Stream::err) return log::warning("{}: {}", name, strip(data.bytes));
+  if (data.stream == Stream::err)
+    return log::warning("{}: {}", name, printable(strip(data.bytes), kMostWords));
   host.said += data.bytes;
   std::size_t end = 0;
   while (phase_ != Phase::over && (end = host.said.find('\n')) != std::string::npos) {
@@ -174,6 +180,7 @@ void JobStart::on_answer(std::size_t node, const Json& answer) {
     hosts_[node].reached = texts(answer, "reached");
   } else if (phase_ == Phase::going && has("queued")) {
     started_.ahead = texts(answer, "queued");
+    std::erase_if(started_.ahead, [](const std::string& id) { return !job::is_job_id(id); });
   } else if (phase_ != Phase::going || !has("started")) {
     return fail_with({Errc::corrupt, name + ": its answer makes no sense", {}, 0});
   }
@@ -230,7 +237,7 @@ void JobStart::go() {
         return fail_with({Errc::unavailable,
                           fmt::format("{} reaches {} at none of its addresses ({}), port {}",
                                       request_.hosts[i].name, request_.hosts[0].name,
-                                      join(addresses_, ", "), port_),
+                                      printable(join(addresses_, ", ")), port_),
                           "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
     }
     const std::string address = common_address(addresses_, reached);
@@ -244,6 +251,7 @@ void JobStart::go() {
     words.push_back("--rdzv-endpoint=" + started_.endpoint);
   }
   phase_ = Phase::going;
+  told_to_go_ = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     std::vector<std::string> all = words;
     if (i < request_.words.size())
@@ -288,8 +296,24 @@ std::string common_address(const std::vector<std::string>& addresses,
 }
 
 Result<StartedJob> start_job(const JobRequest& request) {
-  JobStart start(request);
-  return start.run();
+  bool half_begun = false;
+  Result<StartedJob> started;
+  {
+    JobStart start(request);
+    started = start.run();
+    half_begun = start.is_half_begun();
+  }
+  if (!half_begun) return started;
+  // All hosts or none. What can't be reached now has to be ended by hand.
+  const auto endings = run_command({.hosts = request.hosts,
+                                    .argv = {"host-job", "cancel", request.spec.id},
+                                    .own_binary = true,
+                                    .input = CommandRequest::Input::none,
+                                    .output = CommandRequest::Output::keep});
+  for (std::size_t i = 0; endings && i < endings->size(); ++i)
+    if (!(*endings)[i].error.empty())
+      log::warning("{}; the job {} may still run there", (*endings)[i].error, request.spec.id);
+  return started;
 }
 
 }  // namespace lockstep::cluster

@@ -207,6 +207,25 @@ def test_all_hosts_start_or_none(world):
     assert json.loads(client.run("jobs", "--json").out)["jobs"] == []
 
 
+def test_a_host_that_cannot_begin_takes_the_others_back(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    # Looked at only when the job begins, when all hosts were ready.
+    closed = two.homes["me"] / ".local/state/lockstep/projects"
+    closed.mkdir(parents=True)
+    subprocess.run(["chown", "-R", str(two.homes["me"].stat().st_uid), two.homes["me"] / ".local"], check=True)
+    closed.chmod(0)
+    ended = on(client, "gpus", "job.py")
+    assert ended.rc == 255 and "gpus-1" in ended.err, ended
+    one.nothing_left()
+    two.nothing_left()
+    assert json.loads(client.run("jobs", "--json").out)["jobs"] == []
+    ended = on(client, "gpus", "job.py", options=("--explain",))
+    assert ended.rc == 2 and "--explain" in ended.err, ended
+
+
 def test_hosts_that_do_not_reach_each_other_are_named(world):
     client, one, two = world(2)
     add_cluster(client, (one, two))
