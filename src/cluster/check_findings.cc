@@ -88,7 +88,7 @@ void look_at_tmp(const HostCheck& check, Findings& findings) {
   else if (shm.total < kSmallShm || is_full(shm, kTmpFull / 4))
     findings.add(Weight::trouble, "shm-small", check.name,
                  fmt::format("/dev/shm has {}, {} of it free: workers that share memory die of it",
-                             size_text(shm.total), size_text(shm.free)),
+                             memory_text(shm.total), memory_text(shm.free)),
                  "give the container --shm-size=8g, or: mount -o remount,size=8G /dev/shm");
 }
 

@@ -46,7 +46,7 @@ std::string gpus_text(const Facts& facts, bool with_memory) {
   std::vector<std::pair<std::string, int>> kinds;
   for (const host::GpuFacts& gpu : facts.gpus) {
     std::string kind = printable(gpu.name.empty() ? gpu.vendor : gpu.name);
-    if (with_memory && gpu.memory > 0) kind += fmt::format(" ({})", size_text(gpu.memory));
+    if (with_memory && gpu.memory > 0) kind += fmt::format(" ({})", memory_text(gpu.memory));
     if (!kinds.empty() && kinds.back().first == kind)
       ++kinds.back().second;
     else
@@ -60,8 +60,8 @@ std::string gpus_text(const Facts& facts, bool with_memory) {
 
 std::string space_text(const host::Space& space) {
   if (!space.there) return printable(space.path) + " is not there";
-  return fmt::format("{} {} free of {}", printable(space.path), size_text(space.free),
-                     size_text(space.total));
+  return fmt::format("{} {} free of {}", printable(space.path), memory_text(space.free),
+                     memory_text(space.total));
 }
 
 std::string program_text(const char* name, const host::ProgramFacts& program) {
@@ -91,11 +91,11 @@ std::string card(const HostCheck& check) {
   line("system", fmt::format("{}, Linux {}, {}", printable(facts.os), printable(facts.kernel),
                              printable(facts.arch)));
   line("CPUs", cpus_text(facts));
-  line("memory",
-       fmt::format("{}, {} available{}", size_text(facts.memory), size_text(facts.memory_available),
-                   facts.memory_limit > 0
-                       ? fmt::format(", {} for us", size_text(usable_memory(facts)))
-                       : ""));
+  line("memory", fmt::format("{}, {} available{}", memory_text(facts.memory),
+                             memory_text(facts.memory_available),
+                             facts.memory_limit > 0
+                                 ? fmt::format(", {} for us", memory_text(usable_memory(facts)))
+                                 : ""));
   line("disk", fmt::format("{}; {}; {}", space_text(facts.home), space_text(facts.tmp),
                            space_text(facts.shm)));
   line("GPUs", gpus_text(facts, true) +
@@ -124,8 +124,8 @@ Row row_of(const HostCheck& check) {
           printable(facts.host, 20),
           printable(facts.arch),
           cpus_text(facts),
-          size_text(usable_memory(facts)),
-          size_text(facts.home.free),
+          memory_text(usable_memory(facts)),
+          memory_text(facts.home.free),
           facts.python.path.empty() ? "-" : printable(facts.python.version),
           clock_text(check),
           facts.gpus.empty() ? "-" : gpus_text(facts, false)};

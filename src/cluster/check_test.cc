@@ -202,9 +202,9 @@ TEST(HostClock, IsComparedWithTheMiddleOfTheQuestion) {
 }
 
 TEST(HostWords, Sizes) {
-  EXPECT_EQ(size_text(0), "0.0 KiB");
-  EXPECT_EQ(size_text(64 << 20), "64 MiB");
-  EXPECT_EQ(size_text(kGiB * 3 / 2), "1.5 GiB");
+  EXPECT_EQ(memory_text(0), "0.0 KiB");
+  EXPECT_EQ(memory_text(64 << 20), "64 MiB");
+  EXPECT_EQ(memory_text(kGiB * 3 / 2), "1.5 GiB");
 }
 
 }  // namespace

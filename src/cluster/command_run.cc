@@ -5,13 +5,13 @@
 #include "cluster/wait_words.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
+#include "proc/signal_watch.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,7 +52,6 @@ class CommandRun {
     bool over = false;
   };
 
-  Status watch_signals();
   void on_signal(int number);
   void start(std::size_t index);
   void on_frame(std::size_t index, const link::Frame& frame);
@@ -74,34 +73,21 @@ class CommandRun {
   HostOutput err_;
   std::optional<HostOutput> answer_;  // Answer::pass
   std::optional<io::OwnStream> in_;
-  io::Fd signals_;
-  std::unique_ptr<io::Watch> signal_watch_;
+  std::unique_ptr<proc::SignalWatch> signals_;
   int stops_ = 0;
   io::Timer notice_;
   std::chrono::seconds waited_{0};
 };
 
 Result<std::vector<HostEnding>> CommandRun::run() {
-  LOCKSTEP_TRY(watch_signals());
+  LOCKSTEP_TRY_ASSIGN(signals_,
+                      proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); }));
   hosts_.resize(request_.hosts.size());
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     start(i);
   notice_.start(next_notice(waited_), [this] { tell_waiting(); });
   loop_.run();
   return endings_;
-}
-
-Status CommandRun::watch_signals() {
-  const sigset_t set = proc::handled_signals();
-  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) return fail_sys("watch signals", errno);
-  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
-  signal_watch_->start(io::kReadable, [this](int) {
-    signalfd_siginfo info{};
-    while (read(signals_.get(), &info, sizeof info) == sizeof info)
-      on_signal(static_cast<int>(info.ssi_signo));
-  });
-  return {};
 }
 
 // Signals go to the commands, which decide. Where nothing runs yet, or it is asked for the third

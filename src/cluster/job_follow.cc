@@ -7,13 +7,13 @@
 #include "io/open_files.h"
 #include "io/own_stream.h"
 #include "job/job_requests.h"
+#include "proc/signal_watch.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,7 +62,6 @@ class JobFollow {
   };
 
   HostOutput::Wanted wanted() const;
-  Status watch_signals();
   void on_signal(int number);
   void open(std::size_t node);
   void on_frame(std::size_t node, const link::Frame& frame);
@@ -80,8 +79,7 @@ class JobFollow {
   std::vector<std::unique_ptr<Host>> hosts_;
   HostOutput out_;
   HostOutput err_;
-  io::Fd signals_;
-  std::unique_ptr<io::Watch> signal_watch_;
+  std::unique_ptr<proc::SignalWatch> signals_;
   int stops_ = 0;
   bool finishing_ = false;
   JobOutcome outcome_;
@@ -89,7 +87,8 @@ class JobFollow {
 };
 
 Result<JobOutcome> JobFollow::run(const std::vector<std::pair<std::int64_t, std::int64_t>>& from) {
-  LOCKSTEP_TRY(watch_signals());
+  LOCKSTEP_TRY_ASSIGN(signals_,
+                      proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); }));
   for (std::size_t i = 0; i < request_.job.nodes.size(); ++i) {
     hosts_.push_back(std::make_unique<Host>(loop_));
     hosts_[i]->out = from[i].first;
@@ -107,19 +106,6 @@ HostOutput::Wanted JobFollow::wanted() const {
   return [prefix = rank_prefix(*request_.rank)](std::string_view line) {
     return line.starts_with(prefix);
   };
-}
-
-Status JobFollow::watch_signals() {
-  const sigset_t set = proc::handled_signals();
-  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) return fail_sys("watch signals", errno);
-  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
-  signal_watch_->start(io::kReadable, [this](int) {
-    signalfd_siginfo info{};
-    while (read(signals_.get(), &info, sizeof info) == sizeof info)
-      on_signal(static_cast<int>(info.ssi_signo));
-  });
-  return {};
 }
 
 void JobFollow::on_signal(int number) {

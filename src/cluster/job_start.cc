@@ -5,13 +5,13 @@
 #include "cluster/command_run.h"
 #include "cluster/wait_words.h"
 #include "io/fd.h"
+#include "proc/signal_watch.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +57,6 @@ class JobStart {
     std::vector<std::string> reached;
   };
 
-  Status watch_signals();
   void open(std::size_t node);
   void on_frame(std::size_t node, const link::Frame& frame);
   void on_data(std::size_t node, const link::Data& data);
@@ -81,14 +80,20 @@ class JobStart {
   StartedJob started_;
   std::optional<Error> error_;
   bool told_to_go_ = false;
-  io::Fd signals_;
-  std::unique_ptr<io::Watch> signal_watch_;
+  std::unique_ptr<proc::SignalWatch> signals_;
   io::Timer notice_;
   std::chrono::seconds waited_{0};
 };
 
 Result<StartedJob> JobStart::run() {
-  LOCKSTEP_TRY(watch_signals());
+  LOCKSTEP_TRY_ASSIGN(
+      signals_, proc::SignalWatch::open(loop_, [this](int number) {
+        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+          fail_with({Errc::canceled,
+                     proc::signal_name(number) + " came; nothing was started",
+                     {},
+                     number});
+      }));
   hosts_.resize(request_.hosts.size());
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);
@@ -96,23 +101,6 @@ Result<StartedJob> JobStart::run() {
   loop_.run();
   if (error_) return Failure(*error_);
   return started_;
-}
-
-Status JobStart::watch_signals() {
-  const sigset_t set = proc::handled_signals();
-  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) return fail_sys("watch signals", errno);
-  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
-  signal_watch_->start(io::kReadable, [this](int) {
-    signalfd_siginfo info{};
-    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
-      const int number = static_cast<int>(info.ssi_signo);
-      if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-        fail_with(
-            {Errc::canceled, proc::signal_name(number) + " came; nothing was started", {}, number});
-    }
-  });
-  return {};
 }
 
 void JobStart::open(std::size_t node) {

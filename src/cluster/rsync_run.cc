@@ -6,6 +6,7 @@
 #include "io/fd.h"
 #include "io/loop.h"
 #include "link/stream_ends.h"
+#include "proc/signal_watch.h"
 #include "proc/signals.h"
 #include "proc/spawn.h"
 #include "ssh/control_place.h"
@@ -16,7 +17,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,7 +76,6 @@ class Transfers {
   void on_out(std::size_t index, const std::string& bytes);
   void on_part_over(std::size_t index);
   void start_again(std::size_t index);
-  Status watch_signals();
 
   const std::string& root_;
   const std::vector<Transfer>& transfers_;
@@ -88,12 +87,17 @@ class Transfers {
   std::size_t files_ = 0;
   std::uint64_t bytes_ = 0;
   std::optional<int> signal_;
-  io::Fd signals_;
-  std::unique_ptr<io::Watch> signal_watch_;
+  std::unique_ptr<proc::SignalWatch> signals_;
 };
 
 Result<std::vector<TransferEnd>> Transfers::run() {
-  LOCKSTEP_TRY(watch_signals());
+  LOCKSTEP_TRY_ASSIGN(
+      signals_, proc::SignalWatch::open(loop_, [this](int number) {
+        if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
+        signal_ = number;
+        for (const One& one : all_)
+          if (one.child) one.child->signal_group(SIGTERM);
+      }));
   all_.resize(transfers_.size());
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     if (Status started = start(i); !started)
@@ -103,24 +107,6 @@ Result<std::vector<TransferEnd>> Transfers::run() {
   }
   if (running_ != 0) loop_.run();
   return std::move(ends_);
-}
-
-Status Transfers::watch_signals() {
-  const sigset_t set = proc::handled_signals();
-  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) return fail_sys("watch signals", errno);
-  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
-  signal_watch_->start(io::kReadable, [this](int) {
-    signalfd_siginfo info{};
-    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
-      const auto number = static_cast<int>(info.ssi_signo);
-      if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) continue;
-      signal_ = number;
-      for (const One& one : all_)
-        if (one.child) one.child->signal_group(SIGTERM);
-    }
-  });
-  return {};
 }
 
 Result<std::string> Transfers::shell_for(std::size_t index) {

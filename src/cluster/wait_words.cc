@@ -1,6 +1,6 @@
 #include "cluster/wait_words.h"
 
-#include "base/text.h"
+#include "cluster/words.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,6 @@
 
 namespace lockstep::cluster {
 namespace {
-constexpr std::size_t kNamed = 3;
 constexpr std::chrono::seconds kFirst{5};
 constexpr std::chrono::seconds kLongest{60};
 }  // namespace
@@ -23,13 +22,9 @@ std::vector<std::string> wait_lines(const std::vector<std::pair<std::string, std
     step->second.push_back(name);
   }
   std::vector<std::string> lines;
-  for (auto& [doing, names] : steps) {
-    const std::size_t more = names.size() > kNamed + 1 ? names.size() - kNamed : 0;
-    if (more > 0) names.resize(kNamed);
-    lines.push_back(fmt::format("waiting for {}{} for {} s: {}", join(names, ", "),
-                                more > 0 ? fmt::format(" and {} more", more) : "", waited.count(),
-                                doing));
-  }
+  for (const auto& [doing, names] : steps)
+    lines.push_back(
+        fmt::format("waiting for {} for {} s: {}", names_text(names), waited.count(), doing));
   return lines;
 }
 

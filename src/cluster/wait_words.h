@@ -8,8 +8,7 @@
 
 namespace lockstep::cluster {
 
-// hosts: names, and what each one does. "waiting for gpus-0, gpus-1, gpus-2 and 29 more for 5 s:
-// logging in".
+// hosts: names, and what each one does. "waiting for gpus-0 to gpus-31 for 5 s: logging in".
 std::vector<std::string> wait_lines(const std::vector<std::pair<std::string, std::string>>& hosts,
                                     std::chrono::seconds waited);
 

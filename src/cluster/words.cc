@@ -27,7 +27,7 @@ std::optional<Numbered> numbered(const std::string& name) {
 
 }  // namespace
 
-std::string size_text(std::int64_t bytes) {
+std::string memory_text(std::int64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
   auto value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;

@@ -7,7 +7,7 @@
 
 namespace lockstep::cluster {
 
-std::string size_text(std::int64_t bytes);  // "64 MiB", "1.5 GiB"
+std::string memory_text(std::int64_t bytes);  // memory, disks: "64 MiB", "1.5 GiB"
 // "gpus-0, gpus-2 to gpus-9"; more than a few are counted.
 std::string names_text(std::span<const std::string> names);
 

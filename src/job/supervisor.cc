@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,15 +70,9 @@ void join_environment(std::vector<std::string>& env, const std::vector<std::stri
 Supervisor::Supervisor() : turn_(loop_) {}
 
 int Supervisor::run() {
-  const sigset_t set = proc::handled_signals();
-  signals_ = io::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) return 1;
-  signal_watch_ = std::make_unique<io::Watch>(loop_, signals_.get());
-  signal_watch_->start(io::kReadable, [this](int) {
-    signalfd_siginfo info{};
-    while (read(signals_.get(), &info, sizeof info) == sizeof info)
-      on_signal(static_cast<int>(info.ssi_signo));
-  });
+  auto signals = proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); });
+  if (!signals) return 1;
+  signals_ = std::move(*signals);
   input_watch_ = std::make_unique<io::Watch>(loop_, STDIN_FILENO);
   input_watch_->start(io::kReadable, [this](int) { on_input(); });
   loop_.run();

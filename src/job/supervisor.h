@@ -8,6 +8,7 @@
 #include "job/job_files.h"
 #include "job/job_spec.h"
 #include "job/reach.h"
+#include "proc/signal_watch.h"
 #include "proc/spawn.h"
 
 #include <memory>
@@ -58,8 +59,7 @@ class Supervisor {
   std::unique_ptr<ReachedPlace> place_;
   std::optional<proc::Child> child_;
   std::string input_;
-  io::Fd signals_;
-  std::unique_ptr<io::Watch> signal_watch_;
+  std::unique_ptr<proc::SignalWatch> signals_;
   std::unique_ptr<io::Watch> input_watch_;
   std::unique_ptr<io::Watch> end_watch_;
   io::Timer turn_;  // the next look at the queue

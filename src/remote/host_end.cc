@@ -3,11 +3,11 @@
 #include "base/log.h"
 #include "host/identity.h"
 #include "proc/process_tree.h"
+#include "proc/signal_watch.h"
 #include "proc/signals.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -144,15 +144,9 @@ Result<int> serve_link(proc::Rung rung) {
   const proc::Guardian* guardian = containment.guardian();
   const io::Fd pidfd(guardian == nullptr ? -1 : dup(guardian->pidfd.get()));
   HostEnd host(loop, io::Fd(STDIN_FILENO), io::Fd(STDOUT_FILENO), std::move(containment));
-  const sigset_t set = proc::handled_signals();
-  const io::Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals) return fail_sys("watch signals", errno);
-  io::Watch signal_watch(loop, signals.get());
-  signal_watch.start(io::kReadable, [&](int) {
-    signalfd_siginfo info{};
-    while (read(signals.get(), &info, sizeof info) == sizeof info)
-      if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) host.stop();
-  });
+  LOCKSTEP_TRY_ASSIGN(const auto signals, proc::SignalWatch::open(loop, [&host](int number) {
+                        if (number != SIGCHLD && number != SIGWINCH) host.stop();
+                      }));
   std::optional<io::Watch> guardian_watch;
   if (pidfd) guardian_watch.emplace(loop, pidfd.get());
   if (guardian_watch) guardian_watch->start(io::kReadable, [&](int) { host.stop(); });

@@ -10,7 +10,7 @@ from harness import BINARY, BUILD
 
 CASES = [
     ("lockstep ", {"run", "launch", "jobs", "logs", "wait", "cancel", "resume", "exec", "sync", "install", "call",
-                   "cluster", "store", "version", "help"}),
+                   "cluster", "ssh", "forward", "store", "version", "help"}),
     ("lockstep run --nproc", {"--nproc-per-node"}),
     ("lockstep run --start-method f", {"fork", "forkserver"}),
     ("lockstep store --p", {"--port", "--print-stats"}),

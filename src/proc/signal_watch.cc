@@ -1,0 +1,33 @@
+#include "proc/signal_watch.h"
+
+#include "proc/signals.h"
+
+#include <errno.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep::proc {
+
+Result<std::unique_ptr<SignalWatch>> SignalWatch::open(io::Loop& loop,
+                                                       std::function<void(int)> on_signal) {
+  const sigset_t set = handled_signals();
+  io::Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return fail_sys("watch signals", errno);
+  return std::unique_ptr<SignalWatch>(new SignalWatch(loop, std::move(fd), std::move(on_signal)));
+}
+
+SignalWatch::SignalWatch(io::Loop& loop, io::Fd fd, std::function<void(int)> on_signal)
+    : fd_(std::move(fd)), on_signal_(std::move(on_signal)), watch_(loop, fd_.get()) {
+  watch_.start(io::kReadable, [this](int) { read_one(); });
+}
+
+// One a turn of the loop: what it leads to may be the end of this object.
+void SignalWatch::read_one() {
+  signalfd_siginfo info{};
+  if (read(fd_.get(), &info, sizeof info) == sizeof info)
+    on_signal_(static_cast<int>(info.ssi_signo));
+}
+
+}  // namespace lockstep::proc

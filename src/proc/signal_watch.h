@@ -1,0 +1,28 @@
+// The signals that Lockstep handles, which must be blocked, as events of the loop.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "io/loop.h"
+
+#include <functional>
+#include <memory>
+
+namespace lockstep::proc {
+
+class SignalWatch {
+ public:
+  // on_signal may destroy the watch.
+  static Result<std::unique_ptr<SignalWatch>> open(io::Loop& loop,
+                                                   std::function<void(int number)> on_signal);
+
+ private:
+  SignalWatch(io::Loop& loop, io::Fd fd, std::function<void(int)> on_signal);
+  void read_one();
+
+  io::Fd fd_;
+  std::function<void(int)> on_signal_;
+  io::Watch watch_;
+};
+
+}  // namespace lockstep::proc
