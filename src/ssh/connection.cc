@@ -169,13 +169,22 @@ void Connection::push(const Absent& absent) {
   if (!may_push()) return turn_.start(kTurn, [this] { boot_again(); });
   pushed_ = true;
   stage_ = Stage::pushing;
-  push_ =
-      std::make_unique<Push>(loop_, socket_, *binary_, absent.partial, calls_([this](Status done) {
-                               loop_.post(calls_([this] { push_.reset(); }));
-                               if (done) done = boot();
-                               if (!done) fail_with(std::move(done).error());
-                             }));
+  push_ = std::make_unique<Push>(loop_, socket_, *binary_, pushes_all_ ? 0 : absent.partial,
+                                 calls_([this](Status done) { on_pushed(std::move(done)); }));
   if (Status begun = push_->begin(); !begun) fail_with(std::move(begun).error());
+}
+
+// A client that was killed in the middle leaves bytes under way: they may still be written while
+// the next push goes on behind them. By the time that this shows the other one has ended.
+void Connection::on_pushed(Status done) {
+  loop_.post(calls_([this] { push_.reset(); }));
+  if (!done && done.error().hint == kTryAgain && !std::exchange(pushes_all_, true)) {
+    pushed_ = false;
+    stage_ = Stage::booting;
+    return boot_again();
+  }
+  if (done) done = boot();
+  if (!done) fail_with(std::move(done).error());
 }
 
 void Connection::boot_again() {

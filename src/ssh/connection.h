@@ -61,6 +61,7 @@ class Connection {
   Status boot();
   void log_in();
   void push(const Absent& absent);
+  void on_pushed(Status done);
   void boot_again();
   bool may_push();
   void on_frame(link::Frame frame);
@@ -81,6 +82,7 @@ class Connection {
   std::unique_ptr<Push> push_;
   io::Fd push_lock_;  // of several clients here one pushes
   bool pushed_ = false;
+  bool pushes_all_ = false;  // again, from the beginning: what an earlier push left was no good
   std::unique_ptr<MuxSession> session_;
   std::unique_ptr<link::Endpoint> link_;
   io::Fd err_;

@@ -34,9 +34,9 @@ Status told(std::optional<Pushed> pushed, const std::string& errors) {
                   "binary lies in ~/.cache/lockstep",
                   "make ~/.cache/lockstep a link to a folder where programs may be run");
     case Pushed::cut:
-      return fail(Errc::unavailable, "only a part of the binary arrived", "try again");
+      return fail(Errc::unavailable, "only a part of the binary arrived", kTryAgain);
     case Pushed::corrupt:
-      return fail(Errc::corrupt, "the binary did not arrive as it was sent" + why, "try again");
+      return fail(Errc::corrupt, "the binary did not arrive as it was sent" + why, kTryAgain);
     case Pushed::no_space:
       return fail(Errc::exhausted, "the binary can't be written to ~/.cache/lockstep there" + why);
     case Pushed::no_home:

@@ -16,6 +16,9 @@
 
 namespace lockstep::ssh {
 
+// The hint of errors after which a second push may do: what came was not what was sent.
+inline constexpr const char* kTryAgain = "try again";
+
 class Push {
  public:
   // partial: bytes that an earlier push left on the host. done is called once, and only after

@@ -203,7 +203,7 @@ def test_all_hosts_start_or_none(world):
     ended = on(client, "gpus", "job.py")
     assert ended.rc == 255 and "gpus-1: " in ended.err and "connection refused" in ended.err, ended
     one.nothing_left()
-    assert not list((one.homes["me"] / ".local/state/lockstep/jobs").iterdir())
+    assert not list(one.homes["me"].glob(".local/state/lockstep/jobs/*"))
     assert json.loads(client.run("jobs", "--json").out)["jobs"] == []
 
 
