@@ -92,6 +92,7 @@ class Terminal {
  private:
   static std::vector<std::string> names_of(const std::vector<cluster::HostPlace>& hosts) {
     std::vector<std::string> names;
+    names.reserve(hosts.size());
     for (const cluster::HostPlace& each : hosts)
       names.push_back(each.name);
     return names;
