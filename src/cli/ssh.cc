@@ -32,6 +32,7 @@ Failure become(const std::vector<std::string>& argv) {
   auto program = proc::find_executable(argv[0], path == nullptr ? "/bin:/usr/bin" : path);
   if (!program) return fail(Errc::not_found, "there is no ssh in PATH", "install OpenSSH's client");
   std::vector<char*> words;
+  words.reserve(argv.size() + 1);
   for (const std::string& word : argv)
     words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

@@ -136,6 +136,7 @@ void look_for_difference(const std::vector<const HostCheck*>& checks, Weight wei
   }
   if (groups.size() < 2) return;
   std::vector<std::string> parts;
+  parts.reserve(groups.size());
   for (const auto& [here, names] : groups)
     parts.push_back(fmt::format("{} ({})", printable(here), names_text(names)));
   const std::string text = fmt::format("{} differ: {}", words, join(parts, ", "));

@@ -53,6 +53,7 @@ std::string gpus_text(const Facts& facts, bool with_memory) {
       kinds.emplace_back(std::move(kind), 1);
   }
   std::vector<std::string> parts;
+  parts.reserve(kinds.size());
   for (const auto& [kind, count] : kinds)
     parts.push_back(fmt::format("{} x {}", count, kind));
   return parts.empty() ? "none" : join(parts, ", ");
