@@ -33,7 +33,7 @@ Result<std::string> request_of(const Project& project, const InstallOptions& opt
     if (each.kind != setup::Spec::Kind::wheel) continue;
     std::string path = each.subject;
     if (path.starts_with("~/")) path = io::home_folder() + path.substr(1);
-    if (!path.starts_with('/')) path = project.root + "/" + path;
+    if (!path.starts_with('/')) path.insert(0, project.root + "/");
     struct stat info {};
     if (stat(path.c_str(), &info) != 0)
       return fail(Errc::invalid_input, fmt::format("'{}': there is no {}", each.text, path));

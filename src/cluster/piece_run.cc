@@ -104,7 +104,8 @@ Status Deliveries::send_round(const std::vector<std::size_t>& active) {
     TransferEnd& end = ends_[active[i]];
     ++courses_[active[i]].next;
     if (const std::string trouble = trouble_of(endings[i]); !trouble.empty()) {
-      end.error = trouble.starts_with(name) ? trouble : name + ": " + trouble;
+      end.error = trouble;
+      if (!trouble.starts_with(name)) end.error.insert(0, name + ": ");
       if (endings[i].code > 128 && endings[i].code < 255) end.signal = endings[i].code - 128;
     } else if (const auto taken = sync::decode_listing(endings[i].out); !taken) {
       end.error = name + ": " + taken.error().message;
