@@ -18,7 +18,6 @@
 namespace lockstep::cluster {
 namespace {
 
-constexpr int kNotReached = 255;
 constexpr std::uint64_t kMuch = 500'000'000;
 constexpr std::size_t kMostNamed = 3;
 constexpr std::uint64_t kLittle = 8'000'000;

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "host/sysfs.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace lockstep::host {
@@ -63,7 +65,7 @@ CgroupLimits cgroup_limits(const std::string& root) {
       climb(base, group, [&](const std::string& folder) { read_version_2(folder, limits); });
     for (const std::string& controller : split(fields[1], ','))
       if (controller == "memory" || controller == "cpu")
-        climb(base + "/" + controller, group,
+        climb(fmt::format("{}/{}", base, controller), group,
               [&](const std::string& folder) { read_version_1(folder, limits); });
   }
   return limits;
