@@ -74,7 +74,7 @@ ProgramFacts program(const std::string& name, const RunCommand& run) {
     for (const char* below : {"/.local/bin", "/.cargo/bin"})
       folders.push_back(io::home_folder() + below);
   for (const std::string& folder : folders) {
-    const std::string file = folder + "/" + name;
+    const std::string file = fmt::format("{}/{}", folder, name);
     if (folder.starts_with('/') && access(file.c_str(), X_OK) == 0) return program_facts(file, run);
   }
   return {};
