@@ -1,5 +1,7 @@
 #include "remote/command.h"
 
+#include "io/own_folders.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -30,6 +32,7 @@ std::string value_in(const std::vector<std::string>& env, std::string_view name)
 // Relative to the home, as over ssh.
 std::string folder_of(const std::string& given, const std::vector<std::string>& env) {
   std::string home = value_in(env, "HOME");
+  if (home.empty()) home = io::home_folder();
   if (given.starts_with('/')) return given;
   if (given.empty()) return home;
   return home + "/" + given;

@@ -1,6 +1,8 @@
 // The host's end, driven over pipes by frames as a client sends them.
 #include "remote/host_end.h"
 
+#include "io/own_folders.h"
+
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -86,6 +88,12 @@ TEST_F(HostEndTest, ArgumentsFolderAndEnvironmentArriveByteForByte) {
   EXPECT_EQ(err_, "no");
   EXPECT_EQ(exit.code, 3);
   EXPECT_EQ(exit.signal, 0);
+}
+
+TEST_F(HostEndTest, WithoutHomeTheHomeIsThatOfTheAccount) {
+  unsetenv("HOME");
+  EXPECT_EQ(run({.channel = 1, .argv = {"pwd"}}).code, 0);
+  EXPECT_EQ(out_, io::home_folder() + "\n");
 }
 
 TEST_F(HostEndTest, AFolderIsRelativeToTheHome) {
