@@ -93,7 +93,7 @@ Result<std::vector<HostEnding>> CommandRun::run() {
 // Signals go to the commands, which decide. Where nothing runs yet, or it is asked for the third
 // time, this process leaves; the hosts then end what they run.
 void CommandRun::on_signal(int number) {
-  if (number == SIGCHLD || number == SIGPIPE || number == SIGWINCH) return;
+  if (number == SIGCHLD || number == SIGWINCH) return;
   const bool asks_to_end =
       number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
   const bool all_run = std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) {

@@ -26,8 +26,10 @@ SignalWatch::SignalWatch(io::Loop& loop, io::Fd fd, std::function<void(int)> on_
 // One a turn of the loop: what it leads to may be the end of this object.
 void SignalWatch::read_one() {
   signalfd_siginfo info{};
-  if (read(fd_.get(), &info, sizeof info) == sizeof info)
-    on_signal_(static_cast<int>(info.ssi_signo));
+  if (read(fd_.get(), &info, sizeof info) != sizeof info) return;
+  const auto number = static_cast<int>(info.ssi_signo);
+  if (number == SIGPIPE || (number == SIGHUP && is_ignored(SIGHUP))) return;
+  on_signal_(number);
 }
 
 }  // namespace lockstep::proc

@@ -1,4 +1,6 @@
-// The signals that Lockstep handles, which must be blocked, as events of the loop.
+// The signals that Lockstep handles, which must be blocked, as events of the loop. Two are not
+// told, which arrive because they are blocked: a hang-up that this process was started to ignore
+// (nohup), and SIGPIPE, as whoever writes sees the error of the write.
 #pragma once
 
 #include "base/error.h"

@@ -42,6 +42,14 @@ def test_output_input_and_exit_code(world):
     server.nothing_left()
 
 
+def test_a_command_that_closes_its_input_runs_on(world, tmp_path):
+    client, server = world()
+    (tmp_path / "input").write_bytes(bytes(1 << 20))
+    with open(tmp_path / "input", "rb") as given:
+        ended = client.exec(f"me@{server.addr}", "sh", "-c", "exec 0<&-; echo on; sleep 0.5; exit 3", stdin=given)
+    assert (ended.rc, ended.out) == (3, "on\n"), ended
+
+
 def random_argument(random_):
     kind = random_.randrange(6)
     if kind == 0:
