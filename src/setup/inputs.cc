@@ -4,6 +4,8 @@
 #include "setup/digest.h"
 #include "setup/requirements.h"
 
+#include <fmt/core.h>
+
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,7 +46,7 @@ Result<std::vector<std::string>> list_folder(const std::string& top) {
     const std::string folder = folders.back();
     folders.pop_back();
     std::error_code trouble;
-    fs::directory_iterator entry(top + "/" + folder, trouble);
+    fs::directory_iterator entry(fmt::format("{}/{}", top, folder), trouble);
     for (; !trouble && entry != fs::directory_iterator(); entry.increment(trouble)) {
       const std::string name = entry->path().filename().string();
       if (is_skipped(name)) continue;
@@ -55,12 +57,12 @@ Result<std::vector<std::string>> list_folder(const std::string& top) {
         return fail(Errc::invalid_input, top + " has more than a million files",
                     "install from a folder of its own");
       if (entry->symlink_status(trouble).type() == fs::file_type::directory) {
-        if (!is_environment(top + "/" + path)) folders.push_back(path);
+        if (!is_environment(fmt::format("{}/{}", top, path))) folders.push_back(path);
       } else {
         paths.push_back(std::move(path));
       }
     }
-    if (trouble) return fail_sys("read " + top + "/" + folder, trouble.value());
+    if (trouble) return fail_sys(fmt::format("read {}/{}", top, folder), trouble.value());
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -155,7 +157,7 @@ Result<std::string> digest_of_path(const std::string& path) {
   if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     LOCKSTEP_TRY_ASSIGN(const auto paths, list_folder(path));
     for (const std::string& each : paths)
-      LOCKSTEP_TRY(add_entry(digest, path + "/" + each, each));
+      LOCKSTEP_TRY(add_entry(digest, fmt::format("{}/{}", path, each), each));
   } else {
     LOCKSTEP_TRY(add_entry(digest, path, ""));
   }

@@ -129,7 +129,7 @@ std::string find_program(const std::string& name, const std::vector<std::string>
       proc::find_executable(name, path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
   if (found) return *found;
   for (const std::string& place : places) {
-    const std::string at = place.starts_with('/') ? place : io::home_folder() + "/" + place;
+    std::string at = place.starts_with('/') ? place : io::home_folder() + "/" + place;
     if (access(at.c_str(), X_OK) == 0) return at;
   }
   return {};

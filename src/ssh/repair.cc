@@ -73,7 +73,7 @@ std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
   std::vector<std::string> removed;
   const std::set<FileId> running = running_programs();
   for (const std::string& name : names_in(bin_folder)) {
-    const std::string path = bin_folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", bin_folder, name);
     if (!name.starts_with("lockstep-") || name == own_name) continue;
     const auto file = old_file(path, now);
     if (!file || running.contains({file->st_dev, file->st_ino})) continue;
@@ -90,7 +90,7 @@ std::vector<std::string> remove_old_pushes(const std::string& push_folder,
                                            system_clock::time_point now) {
   std::vector<std::string> removed;
   for (const std::string& name : names_in(push_folder)) {
-    const std::string path = push_folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", push_folder, name);
     if (name.starts_with("lockstep-") && name != own_name + ".gz" && old_file(path, now))
       remove_file(path, "a compressed binary", removed);
   }
@@ -103,13 +103,13 @@ std::vector<std::string> remove_dead_sockets(const std::string& control_folder) 
   constexpr std::size_t kStem = 16;  // as control_place.cc has it
   std::vector<std::string> removed;
   for (const std::string& name : names_in(control_folder)) {
-    const std::string path = control_folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", control_folder, name);
     const std::string stem = name.substr(0, kStem);
     if (stem.size() != kStem || !is_hex(stem) || (name.size() > kStem && name[kStem] != '.'))
       continue;
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) continue;
-    const std::string lock_path = control_folder + "/" + stem + ".lock";
+    const std::string lock_path = fmt::format("{}/{}.lock", control_folder, stem);
     const io::Fd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock || flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || listens(path)) continue;
     remove_file(path, "the socket of a connection that is gone", removed);
