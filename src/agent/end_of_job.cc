@@ -1,7 +1,7 @@
 #include "agent/end_of_job.h"
 
-#include "agent/clock_ms.h"
 #include "agent/tell_outcome.h"
+#include "base/clock_ms.h"
 #include "base/log.h"
 
 #include <signal.h>

@@ -1,8 +1,8 @@
 #include "agent/node_agent.h"
 
-#include "agent/clock_ms.h"
 #include "agent/health_port.h"
 #include "agent/restart_notice.h"
+#include "base/clock_ms.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "host/identity.h"

@@ -1,9 +1,9 @@
 #include "agent/workers.h"
 
-#include "agent/clock_ms.h"
 #include "agent/cpu_binding.h"
 #include "agent/d_state.h"
 #include "agent/full_disk.h"
+#include "base/clock_ms.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "io/open_files.h"

@@ -1,10 +1,10 @@
-// Unix time in milliseconds, as reports and events carry it.
+// Unix time in milliseconds, as reports, events and jobs carry it.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 
-namespace lockstep::agent {
+namespace lockstep {
 
 inline std::int64_t unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -12,4 +12,4 @@ inline std::int64_t unix_ms() {
       .count();
 }
 
-}  // namespace lockstep::agent
+}  // namespace lockstep

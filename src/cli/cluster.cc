@@ -1,6 +1,8 @@
 // lockstep cluster: the names under which hosts are known.
+#include "base/clock_ms.h"
 #include "base/text.h"
 #include "cli/cluster_options.h"
+#include "cli/date_text.h"
 #include "cli/subcommand.h"
 #include "cluster/hosts_file.h"
 #include "cluster/registry.h"
@@ -13,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <utility>
 
 namespace lockstep::cli {
@@ -24,12 +25,6 @@ using cluster::Registry;
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 1;
-
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // What was asked for makes no sense, or could not be done.
 int refuse(std::string_view program, const Error& error) {
@@ -61,7 +56,7 @@ Result<std::vector<cluster::ListedHost>> hosts_of(const ClusterAddOptions& optio
 Result<Cluster> cluster_of(const std::string& name, const ClusterAddOptions& options) {
   LOCKSTEP_TRY(cluster::check_cluster_name(name));
   LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options));
-  Cluster made{.name = name, .source = "ssh", .created_ms = now_ms(), .nodes = {}};
+  Cluster made{.name = name, .source = "ssh", .created_ms = unix_ms(), .nodes = {}};
   for (cluster::ListedHost& host : hosts) {
     cluster::Node node{std::move(host.target), host.slots};
     if (options.user && !node.target.user) node.target.user = options.user;
@@ -93,15 +88,6 @@ Status add(const Call& call) {
   std::printf("%s: %zu %s\n", name.c_str(), made.nodes.size(),
               made.nodes.size() == 1 ? "node" : "nodes");
   return {};
-}
-
-std::string date(std::int64_t ms) {
-  const auto seconds = static_cast<std::time_t>(ms / 1000);
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
-  return text;
 }
 
 nlohmann::ordered_json json_of(const Cluster& cluster) {
@@ -140,11 +126,11 @@ Status list(const Call& call) {
   for (const Cluster& each : clusters)
     width = std::max(width, each.name.size());
   std::fputs(
-      fmt::format("{:<{}}  {:>5}  {:<16}  {}\n", "NAME", width, "NODES", "ADDED", "SOURCE").c_str(),
+      fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", "NAME", width, "NODES", "ADDED", "SOURCE").c_str(),
       stdout);
   for (const Cluster& each : clusters)
-    std::fputs(fmt::format("{:<{}}  {:>5}  {:<16}  {}\n", each.name, width, each.nodes.size(),
-                           date(each.created_ms), each.source)
+    std::fputs(fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", each.name, width, each.nodes.size(),
+                           date_text(each.created_ms), each.source)
                    .c_str(),
                stdout);
   return {};
@@ -162,7 +148,7 @@ Status show(const Call& call) {
   }
   std::printf("%s: %zu %s over %s, added %s\n", name.c_str(), found.nodes.size(),
               found.nodes.size() == 1 ? "node" : "nodes", found.source.c_str(),
-              date(found.created_ms).c_str());
+              date_text(found.created_ms).c_str());
   for (std::size_t i = 0; i < found.nodes.size(); ++i) {
     const cluster::Node& node = found.nodes[i];
     std::string line = fmt::format("  {}  {}", i, ssh::target_text(node.target));

@@ -3,12 +3,6 @@
 namespace lockstep::cli {
 namespace {
 
-Option help() {
-  return {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true};
-}
-Option version() {
-  return {.name = "version", .help = "the version", .ends_parsing = true};
-}
 Option json() {
   return {.name = "json", .field = into<&ClusterShowOptions::json>, .help = "for programs"};
 }
@@ -44,8 +38,8 @@ Table make_add_table() {
                            .field = into<&ClusterAddOptions::jump>,
                            .metavar = "HOST",
                            .help = "connect through this host, or several: a,b"},
-                          help(),
-                          version(),
+                          help_option(),
+                          version_option(),
                       }}},
           .shown_names = "NAME"};
 }
@@ -54,8 +48,8 @@ Table make_show_table(std::string_view program, std::string_view summary,
                       std::string_view shown_names, bool prints) {
   Group group{"Options", {}};
   if (prints) group.options.push_back(json());
-  group.options.push_back(help());
-  group.options.push_back(version());
+  group.options.push_back(help_option());
+  group.options.push_back(version_option());
   return {.program = program,
           .summary = summary,
           .epilog = "",

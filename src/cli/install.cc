@@ -3,8 +3,8 @@
 
 #include "cli/host_lines.h"
 #include "cli/install_options.h"
+#include "cli/places.h"
 #include "cli/subcommand.h"
-#include "cluster/place.h"
 #include "cluster/sync_tree.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -25,13 +25,6 @@ namespace {
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 255;  // as ssh has it
-
-Result<std::vector<cluster::HostPlace>> places_of(const InstallOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
-  return cluster::find_places(registry, options.where, options.nodes,
-                              {options.user, options.key_path, options.jump});
-}
 
 nlohmann::ordered_json json_of(const cluster::HostInstall& install) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
@@ -142,7 +135,7 @@ std::vector<cluster::HostInstall> in_order(const std::vector<cluster::HostPlace>
 
 Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& options,
                                                       const cluster::Project& project) {
-  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options));
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options.where, options.places));
   LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);

@@ -70,30 +70,7 @@ Table make_install_table() {
                 {.name = "force", .field = into<&InstallOptions::force>, .help = "skip nothing"},
                 {.name = "json", .field = into<&InstallOptions::json>, .help = "for programs"},
             }},
-           {"Hosts",
-            {
-                {.name = "nodes",
-                 .field = into<&InstallOptions::nodes>,
-                 .metavar = "all|0|1-3",
-                 .help = "nodes of the cluster",
-                 .shown_default = "all"},
-                {.name = "user",
-                 .field = into<&InstallOptions::user>,
-                 .metavar = "USER",
-                 .help = "log in as this user",
-                 .shown_default = "ssh's own choice"},
-                {.name = "key-path",
-                 .field = into<&InstallOptions::key_path>,
-                 .metavar = "FILE",
-                 .help = "private key",
-                 .shown_default = "ssh's own choice"},
-                {.name = "jump",
-                 .field = into<&InstallOptions::jump>,
-                 .metavar = "HOST",
-                 .help = "connect through this host"},
-                {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
-                {.name = "version", .help = "the version", .ends_parsing = true},
-            }}},
+           place_group()},
       .shown_names = "HOST|CLUSTER SPEC..."};
 }
 
@@ -108,6 +85,7 @@ Result<InstallOptions> install_options(const Parsed& parsed) {
   using Choice = setup::SetupRequest::Choice;
   InstallOptions options;
   fill(install_table(), parsed, options);
+  fill(install_table(), parsed, options.places);
   if (parsed.names.empty())
     return fail(Errc::invalid_input, "no host is named", "write lockstep install HOST SPEC...");
   options.where = parsed.names.front();

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/place_options.h"
 #include "setup/request.h"
 
 #include <optional>
@@ -23,10 +24,7 @@ struct InstallOptions {
   bool no_sync = false;
   std::optional<std::string> project;
   bool json = false;
-  std::optional<std::string> nodes;
-  std::optional<std::string> user;
-  std::optional<std::string> key_path;
-  std::optional<std::string> jump;
+  PlaceOptions places;
 
   // Of --venv, --conda and --system.
   setup::SetupRequest::Choice choice = setup::SetupRequest::Choice::project;

@@ -5,13 +5,6 @@
 namespace lockstep::cli {
 namespace {
 
-Option help() {
-  return {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true};
-}
-Option version() {
-  return {.name = "version", .help = "the version", .ends_parsing = true};
-}
-
 Table make_jobs_table() {
   return {.program = "lockstep jobs",
           .summary =
@@ -31,8 +24,8 @@ Table make_jobs_table() {
                     .help = "so many, the newest first",
                     .shown_default = "20",
                     .letter = 'n'},
-                   help(),
-                   version(),
+                   help_option(),
+                   version_option(),
                }}}};
 }
 
@@ -61,8 +54,8 @@ Table make_logs_table() {
                        .field = into<&LogsOptions::rank>,
                        .metavar = "R",
                        .help = "only lines of this rank"},
-                      help(),
-                      version(),
+                      help_option(),
+                      version_option(),
                   }}},
       .shown_names = "JOB"};
 }
@@ -72,7 +65,7 @@ Table make_wait_table() {
           .summary = "Waits until a job has ended. The exit code is the job's.",
           .epilog = "JOB is an id, the beginning of one, or a name.\n",
           .operands = Operands::names,
-          .groups = {{"Options", {help(), version()}}},
+          .groups = {{"Options", {help_option(), version_option()}}},
           .shown_names = "JOB"};
 }
 
@@ -87,16 +80,16 @@ Table make_cancel_table() {
       .groups = {{"Options",
                   {
                       {.name = "json", .field = into<&CancelOptions::json>, .help = "for programs"},
-                      help(),
-                      version(),
+                      help_option(),
+                      version_option(),
                   }}},
       .shown_names = "JOB"};
 }
 
 std::vector<Option> with_variables() {
   std::vector<Option> options = variable_rows();
-  options.push_back(help());
-  options.push_back(version());
+  options.push_back(help_option());
+  options.push_back(version_option());
   return options;
 }
 

@@ -1,4 +1,5 @@
 // lockstep jobs: what runs, and what has run.
+#include "cli/date_text.h"
 #include "cli/job_options.h"
 #include "cli/local_runs.h"
 #include "cli/subcommand.h"
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 
 namespace lockstep::cli {
 namespace {
@@ -28,15 +28,6 @@ constexpr int kFailed = 1;
 
 bool may_change(const KnownJob& job) {
   return job.stage != job::Stage::ended && job.stage != job::Stage::lost;
-}
-
-std::string date(std::int64_t ms) {
-  const auto seconds = static_cast<std::time_t>(ms / 1000);
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return text;
 }
 
 // Those that have ended meanwhile are noted down.
@@ -91,7 +82,7 @@ void print_json(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>& 
 void print_row(const std::string& id, const std::string& name, const std::string& on,
                std::string_view state, std::int64_t created_ms, const std::string& command) {
   std::fputs(fmt::format("{:<10} {:<16} {:<18} {:<12} {:<19}  {}\n", id, name, on, state,
-                         date(created_ms), command)
+                         date_text(created_ms), command)
                  .c_str(),
              stdout);
 }

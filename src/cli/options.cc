@@ -361,6 +361,14 @@ void detail::set_field(std::vector<std::string>& field, const std::string& value
   field.push_back(value);
 }
 
+Option help_option() {
+  return {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true};
+}
+
+Option version_option() {
+  return {.name = "version", .help = "the version", .ends_parsing = true};
+}
+
 std::vector<const Option*> options_of(const Table& table) {
   std::vector<const Option*> options;
   for (const Group& group : table.groups) {

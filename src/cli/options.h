@@ -89,6 +89,10 @@ struct Parsed {
   std::optional<std::string> text(std::string_view name) const;
 };
 
+// The rows that every table has.
+Option help_option();
+Option version_option();
+
 // All of its options, whatever their group.
 std::vector<const Option*> options_of(const Table& table);
 

@@ -24,8 +24,8 @@ Group place_group() {
                .field = into<&PlaceOptions::jump>,
                .metavar = "HOST",
                .help = "connect through this host"},
-              {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
-              {.name = "version", .help = "the version", .ends_parsing = true},
+              help_option(),
+              version_option(),
           }};
 }
 

@@ -1,5 +1,6 @@
 #include "cli/remote_run.h"
 
+#include "base/clock_ms.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -37,12 +38,6 @@ namespace {
 constexpr const char* kProgram = "lockstep run --on";
 constexpr int kBadInput = 2;
 constexpr int kFailed = 255;  // as ssh has it: nothing runs
-
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> names) {
   return std::any_of(names.begin(), names.end(),
@@ -168,7 +163,7 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   spec.run = run_words(run_table(), parsed, {"report", "explain", "print-completion"});
   spec.folder = ground.folder;
   spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
-  spec.created_ms = now_ms();
+  spec.created_ms = unix_ms();
   spec.queue = options.queue;
   LOCKSTEP_TRY_ASSIGN(spec.env, cluster::variables_of({.env = options.variables.env,
                                                        .files = options.variables.env_files,

@@ -9,7 +9,7 @@ namespace {
 Group other() {
   return {"Other",
           {
-              {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
+              help_option(),
               {.name = "version", .help = "the version", .own = true, .ends_parsing = true},
               {.name = "explain",
                .field = into<&RunRequest::explain>,

@@ -31,8 +31,8 @@ Table make_store_table() {
                  .metavar = "BYTES",
                  .help = "largest value taken from a client",
                  .shown_default = "268435456"},
-                {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
-                {.name = "version", .help = "the version", .ends_parsing = true},
+                help_option(),
+                version_option(),
             }}}};
 }
 

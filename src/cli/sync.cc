@@ -1,11 +1,11 @@
 // lockstep sync: a project's files on hosts.
+#include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cli/sync_options.h"
 #include "cli/transfer_bar.h"
 #include "cluster/place.h"
 #include "cluster/sync_tree.h"
 #include "codec/json.h"
-#include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -60,16 +60,13 @@ void print_report(const cluster::SyncReport& report, const SyncCommandOptions& o
 }
 
 Result<std::vector<cluster::HostPlace>> places_of(const SyncCommandOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
+  PlaceOptions where = options.places;
   // What comes back comes from one node.
-  const auto nodes = options.back ? options.nodes.value_or("0") : options.nodes;
-  LOCKSTEP_TRY_ASSIGN(auto places,
-                      cluster::find_places(registry, options.where, nodes,
-                                           {options.user, options.key_path, options.jump}));
+  if (options.back && !where.nodes) where.nodes = "0";
+  LOCKSTEP_TRY_ASSIGN(auto places, places_of(options.where, where));
   if (options.back && places.size() != 1)
     return fail(Errc::invalid_input,
-                fmt::format("--nodes {} names several nodes, and --back takes one", *nodes));
+                fmt::format("--nodes {} names several nodes, and --back takes one", *where.nodes));
   return places;
 }
 

@@ -45,30 +45,7 @@ Table make_sync_table() {
                          "the place of another project; with --back, overwrite newer files"},
                 {.name = "json", .field = into<&SyncCommandOptions::json>, .help = "for programs"},
             }},
-           {"Hosts",
-            {
-                {.name = "nodes",
-                 .field = into<&SyncCommandOptions::nodes>,
-                 .metavar = "all|0|1-3",
-                 .help = "nodes of the cluster",
-                 .shown_default = "all"},
-                {.name = "user",
-                 .field = into<&SyncCommandOptions::user>,
-                 .metavar = "USER",
-                 .help = "log in as this user",
-                 .shown_default = "ssh's own choice"},
-                {.name = "key-path",
-                 .field = into<&SyncCommandOptions::key_path>,
-                 .metavar = "FILE",
-                 .help = "private key",
-                 .shown_default = "ssh's own choice"},
-                {.name = "jump",
-                 .field = into<&SyncCommandOptions::jump>,
-                 .metavar = "HOST",
-                 .help = "connect through this host"},
-                {.name = "help", .help = "this text", .letter = 'h', .ends_parsing = true},
-                {.name = "version", .help = "the version", .ends_parsing = true},
-            }}},
+           place_group()},
       .shown_names = "HOST|CLUSTER [SRC[:DST]]"};
 }
 
@@ -97,6 +74,7 @@ const Table& sync_table() {
 Result<SyncCommandOptions> sync_options(const Parsed& parsed) {
   SyncCommandOptions options;
   fill(sync_table(), parsed, options);
+  fill(sync_table(), parsed, options.places);
   if (parsed.names.empty())
     return fail(Errc::invalid_input, "no host is named", "write lockstep sync user@host");
   if (parsed.names.size() > 2)

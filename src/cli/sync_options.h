@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/place_options.h"
 
 #include <optional>
 #include <string>
@@ -14,10 +15,7 @@ struct SyncCommandOptions {
   std::optional<std::string> source;       // SRC of SRC[:DST]
   std::optional<std::string> destination;  // DST
   std::optional<std::string> back;         // --back: what to bring back
-  std::optional<std::string> nodes;
-  std::optional<std::string> user;
-  std::optional<std::string> key_path;
-  std::optional<std::string> jump;
+  PlaceOptions places;
   bool force = false;
   bool dry_run = false;
   bool json = false;

@@ -1,5 +1,6 @@
 #include "job/supervisor.h"
 
+#include "base/clock_ms.h"
 #include "base/id.h"
 #include "base/text.h"
 #include "io/own_folders.h"
@@ -27,12 +28,6 @@ constexpr std::chrono::seconds kTrialTime{3};
 constexpr std::chrono::seconds kQueueLook{1};
 constexpr std::size_t kKeptJobs = 200;
 constexpr int kCannotRun = 126;
-
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::vector<JobRecord> all_jobs() {
   std::vector<JobRecord> jobs;
@@ -232,7 +227,7 @@ Status Supervisor::start_run() {
   std::vector<std::string>().swap(spec_.env);
   phase_ = Phase::running;
   state_.stage = Stage::running;
-  state_.started_ms = now_ms();
+  state_.started_ms = unix_ms();
   // The job runs; that it could not be noted down must not end it.
   (void)files_->keep(state_);
   end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
@@ -268,7 +263,7 @@ void Supervisor::on_end() {
 void Supervisor::end(int code) {
   phase_ = Phase::over;
   state_.stage = Stage::ended;
-  state_.ended_ms = now_ms();
+  state_.ended_ms = unix_ms();
   state_.code = code;
   (void)files_->keep(state_);
   loop_.stop();
