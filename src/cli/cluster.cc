@@ -78,18 +78,6 @@ Result<std::string> one_name(const Parsed& parsed) {
               fmt::format("'{}' is one word too many", printable(parsed.names[1])));
 }
 
-Status add(const Call& call) {
-  ClusterAddOptions options;
-  fill(cluster_add_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
-  LOCKSTEP_TRY_ASSIGN(const Cluster made, cluster_of(name, options));
-  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
-  LOCKSTEP_TRY(known.add(made));
-  std::printf("%s: %zu %s\n", name.c_str(), made.nodes.size(),
-              made.nodes.size() == 1 ? "node" : "nodes");
-  return {};
-}
-
 nlohmann::ordered_json json_of(const Cluster& cluster) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const cluster::Node& node : cluster.nodes) {
@@ -105,6 +93,21 @@ nlohmann::ordered_json json_of(const Cluster& cluster) {
           {"source", cluster.source},
           {"created_ms", cluster.created_ms},
           {"nodes", std::move(nodes)}};
+}
+
+Status add(const Call& call) {
+  ClusterAddOptions options;
+  fill(cluster_add_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const Cluster made, cluster_of(name, options));
+  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  LOCKSTEP_TRY(known.add(made));
+  if (options.json)
+    std::puts(codec::print_json(json_of(made)).c_str());
+  else
+    std::printf("%s: %zu %s\n", name.c_str(), made.nodes.size(),
+                made.nodes.size() == 1 ? "node" : "nodes");
+  return {};
 }
 
 Status list(const Call& call) {

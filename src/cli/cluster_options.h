@@ -16,6 +16,7 @@ struct ClusterAddOptions {
   std::optional<std::string> user;
   std::optional<std::string> key_path;
   std::optional<std::string> jump;
+  bool json = false;
 };
 
 struct ClusterShowOptions {

@@ -4,6 +4,7 @@
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cluster/port_forward.h"
+#include "codec/json.h"
 
 #include <fmt/core.h>
 
@@ -38,32 +39,37 @@ Result<std::vector<cluster::ForwardSpec>> specs_of(const std::vector<std::string
   return specs;
 }
 
+std::string text_of(const cluster::ForwardSpec& spec, const std::string& name, bool json) {
+  if (!json)
+    return fmt::format("127.0.0.1:{} is {}:{} of {}", spec.local, spec.host, spec.port, name);
+  return codec::print_json(nlohmann::ordered_json{
+      {"local", spec.local}, {"host", spec.host}, {"port", spec.port}, {"node", name}});
+}
+
 // It ends by a signal, or where the host is not reached.
 int forward_command(const Call& call) {
   auto specs = specs_of(call.parsed.names);
   if (!specs) return refuse(specs.error(), kFailed);
   const auto place = one_place(forward_table(), call.parsed, call.parsed.names[0]);
   if (!place) return refuse(place.error(), kFailed);
+  const bool json = one_node_options(forward_table(), call.parsed).json;
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
   int code = 0;
   std::unique_ptr<cluster::PortForward> forward;
-  auto opened = cluster::PortForward::open(
-      loop, *place, std::move(*specs),
-      {[&] {
-         for (const cluster::ForwardSpec& spec : forward->specs())
-           std::fputs(fmt::format("127.0.0.1:{} is {}:{} of {}\n", spec.local, spec.host, spec.port,
-                                  place->name)
-                          .c_str(),
-                      stdout);
-         std::fflush(stdout);
-       },
-       [&](const Error& why) { refuse(why, 0); },
-       [&](Error why) {
-         code = refuse(std::move(why).within(place->name), kNotReached);
-         loop.stop();
-       }});
+  auto opened =
+      cluster::PortForward::open(loop, *place, std::move(*specs),
+                                 {[&] {
+                                    for (const cluster::ForwardSpec& spec : forward->specs())
+                                      std::puts(text_of(spec, place->name, json).c_str());
+                                    std::fflush(stdout);
+                                  },
+                                  [&](const Error& why) { refuse(why, 0); },
+                                  [&](Error why) {
+                                    code = refuse(std::move(why).within(place->name), kNotReached);
+                                    loop.stop();
+                                  }});
   if (!opened) return refuse(opened.error(), kFailed);
   forward = std::move(*opened);
   loop.run();

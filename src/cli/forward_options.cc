@@ -46,7 +46,11 @@ const Table& forward_table() {
           "  lockstep forward gpus --node 1 6006:6006 8080:db.lan:80",
       .epilog = "",
       .operands = Operands::names,
-      .groups = {node_group()},
+      .groups = {{"Options",
+                  {{.name = "json",
+                    .field = into<&OneNodeOptions::json>,
+                    .help = "for programs: one object a line for every port"}}},
+                 node_group()},
       .shown_names = "HOST|CLUSTER [LOCAL:[HOST:]]PORT ..."};
   return table;
 }

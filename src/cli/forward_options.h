@@ -13,6 +13,7 @@ namespace lockstep::cli {
 
 struct OneNodeOptions {
   std::int64_t node = 0;
+  bool json = false;    // of forward alone
   PlaceOptions places;  // its `nodes` is that node
 };
 

@@ -1,9 +1,9 @@
 // lockstep logs, wait, resume and cancel: what becomes of a job that runs on hosts.
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/job_json.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
-#include "cli/variable_options.h"
 #include "cluster/command_run.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
@@ -54,10 +54,15 @@ void take_signals() {
   signal(SIGCHLD, SIG_DFL);
 }
 
-// The code of this command where the job was followed to its end.
-Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& request) {
+void print(const nlohmann::ordered_json& answer) {
+  std::puts(codec::print_json(answer).c_str());
+}
+
+// The code of this command where the job was followed to its end. tell: how it ended, as JSON.
+Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& request, bool tell) {
   LOCKSTEP_TRY_ASSIGN(const cluster::JobOutcome outcome, cluster::follow_job(request));
   if (outcome.left) return 128 + outcome.signal;
+  if (tell) print(job_json(request.job, outcome.nodes));
   if (!request.to_end) return 0;
   const cluster::JobEnding ending = cluster::ending_of(outcome.nodes);
   LOCKSTEP_TRY(known.note(request.job.id, ending.stage, ending.code, ending.ended_ms));
@@ -73,20 +78,25 @@ Result<int> print_logs(const Call& call) {
     return fail(Errc::invalid_input, "-n is a number of lines");
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
-  return follow_to_end(known, {.job = std::move(job),
-                               .to_end = options.follow,
-                               .lines = options.lines,
-                               .rank = options.rank});
+  return follow_to_end(known,
+                       {.job = std::move(job),
+                        .to_end = options.follow,
+                        .json = options.json,
+                        .lines = options.lines,
+                        .rank = options.rank},
+                       false);
 }
 
 Result<int> wait_for_job(const Call& call) {
+  EndingOptions options;
+  fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
-  return follow_to_end(known, {.job = std::move(job), .print = false});
+  return follow_to_end(known, {.job = std::move(job), .print = false}, options.json);
 }
 
 Result<int> cancel_job(const Call& call) {
-  CancelOptions options;
+  EndingOptions options;
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
@@ -112,11 +122,7 @@ Result<int> cancel_job(const Call& call) {
   if (all_told || ending.stage == job::Stage::ended)
     LOCKSTEP_TRY(known.note(job.id, ending.stage, ending.code, ending.ended_ms));
   if (options.json) {
-    const nlohmann::ordered_json answer{{"id", job.id},
-                                        {"state", job::stage_name(ending.stage)},
-                                        {"code", ending.code},
-                                        {"canceled", ending.canceled}};
-    std::puts(codec::print_json(answer).c_str());
+    print(job_json(job, nodes));
   } else {
     std::printf("%s: %s\n", job.id.c_str(),
                 ending.canceled ? "canceled" : std::string(job::stage_name(ending.stage)).c_str());
@@ -127,12 +133,11 @@ Result<int> cancel_job(const Call& call) {
 Result<int> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
-  VariableOptions given;
-  fill(resume_table(), call.parsed, given);
-  LOCKSTEP_TRY_ASSIGN(
-      const auto env,
-      cluster::variables_of({.env = given.env, .files = given.env_files, .secrets = given.secrets},
-                            cluster::own_variable));
+  const ResumeOptions options = resume_options(call.parsed);
+  LOCKSTEP_TRY_ASSIGN(const auto env, cluster::variables_of({.env = options.variables.env,
+                                                             .files = options.variables.env_files,
+                                                             .secrets = options.variables.secrets},
+                                                            cluster::own_variable));
   LOCKSTEP_TRY_ASSIGN(const auto records, cluster::ask_status(job));
   std::vector<int> lost;
   std::vector<std::string> names;
@@ -147,8 +152,15 @@ Result<int> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const auto request, cluster::resumed_request(job, lost, env));
   LOCKSTEP_TRY_ASSIGN(const auto started, cluster::start_job(request));
   LOCKSTEP_TRY(known.note(job.id, job::Stage::running, 0, 0));
-  std::printf("%s: %s on %s\n", job.id.c_str(), started.ahead.empty() ? "runs again" : "is queued",
-              join(names, ", ").c_str());
+  const bool waits = !started.ahead.empty();
+  if (options.json)
+    print({{"id", job.id},
+           {"state", job::stage_name(waits ? job::Stage::queued : job::Stage::running)},
+           {"nodes", names},
+           {"ahead", started.ahead}});
+  else
+    std::printf("%s: %s on %s\n", job.id.c_str(), waits ? "is queued" : "runs again",
+                join(names, ", ").c_str());
   return 0;
 }
 

@@ -1,7 +1,5 @@
 #include "cli/job_options.h"
 
-#include "cli/variable_options.h"
-
 namespace lockstep::cli {
 namespace {
 
@@ -54,10 +52,17 @@ Table make_logs_table() {
                        .field = into<&LogsOptions::rank>,
                        .metavar = "R",
                        .help = "only lines of this rank"},
+                      {.name = "json",
+                       .field = into<&LogsOptions::json>,
+                       .help = "for programs: one object a line"},
                       help_option(),
                       version_option(),
                   }}},
       .shown_names = "JOB"};
+}
+
+Option ending_json() {
+  return {.name = "json", .field = into<&EndingOptions::json>, .help = "for programs"};
 }
 
 Table make_wait_table() {
@@ -65,29 +70,24 @@ Table make_wait_table() {
           .summary = "Waits until a job has ended. The exit code is the job's.",
           .epilog = "JOB is an id, the beginning of one, or a name.\n",
           .operands = Operands::names,
-          .groups = {{"Options", {help_option(), version_option()}}},
+          .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
           .shown_names = "JOB"};
 }
 
 Table make_cancel_table() {
-  return {
-      .program = "lockstep cancel",
-      .summary =
-          "Ends a job on all of its hosts, as SIGTERM ends lockstep run, and waits until\n"
-          "nothing of it is left. A second one while it ends waits for workers no longer.",
-      .epilog = "JOB is an id, the beginning of one, or a name.\n",
-      .operands = Operands::names,
-      .groups = {{"Options",
-                  {
-                      {.name = "json", .field = into<&CancelOptions::json>, .help = "for programs"},
-                      help_option(),
-                      version_option(),
-                  }}},
-      .shown_names = "JOB"};
+  return {.program = "lockstep cancel",
+          .summary =
+              "Ends a job on all of its hosts, as SIGTERM ends lockstep run, and waits until\n"
+              "nothing of it is left. A second one while it ends waits for workers no longer.",
+          .epilog = "JOB is an id, the beginning of one, or a name.\n",
+          .operands = Operands::names,
+          .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
+          .shown_names = "JOB"};
 }
 
 std::vector<Option> with_variables() {
   std::vector<Option> options = variable_rows();
+  options.push_back({.name = "json", .field = into<&ResumeOptions::json>, .help = "for programs"});
   options.push_back(help_option());
   options.push_back(version_option());
   return options;
@@ -129,6 +129,13 @@ const Table& cancel_table() {
 const Table& resume_table() {
   static const Table table = make_resume_table();
   return table;
+}
+
+ResumeOptions resume_options(const Parsed& parsed) {
+  ResumeOptions options;
+  fill(resume_table(), parsed, options);
+  fill(resume_table(), parsed, options.variables);
+  return options;
 }
 
 }  // namespace lockstep::cli

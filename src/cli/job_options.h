@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/options.h"
+#include "cli/variable_options.h"
 
 #include <cstdint>
 #include <optional>
@@ -18,10 +19,17 @@ struct LogsOptions {
   bool follow = false;
   std::optional<std::int64_t> lines;
   std::optional<std::int64_t> rank;
+  bool json = false;
 };
 
-struct CancelOptions {
+// Of wait and cancel.
+struct EndingOptions {
   bool json = false;
+};
+
+struct ResumeOptions {
+  bool json = false;
+  VariableOptions variables;
 };
 
 const Table& jobs_table();
@@ -29,5 +37,7 @@ const Table& logs_table();
 const Table& wait_table();
 const Table& cancel_table();
 const Table& resume_table();
+
+ResumeOptions resume_options(const Parsed& parsed);
 
 }  // namespace lockstep::cli

@@ -9,14 +9,14 @@ namespace {
 constexpr std::size_t kMostLine = 64UL << 10;
 }  // namespace
 
-HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, Wanted wanted)
+HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text)
     : stream_(std::move(stream)),
-      wanted_(std::move(wanted)),
+      line_text_(std::move(line_text)),
       sink_(loop, stream_.fd(), stream_.pollable(),
             {[this](std::size_t bytes) { on_consumed(bytes); }, [] {}}) {}
 
 void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed printed) {
-  if (prefix.empty() && !wanted_) {
+  if (prefix.empty() && !line_text_) {
     pieces_.push_back({bytes.size(), bytes.size(), std::move(printed)});
     return sink_.put(bytes);
   }
@@ -27,9 +27,11 @@ void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed pr
 }
 
 void HostOutput::add_line(std::string_view prefix, std::string_view line, std::string& text) const {
-  if (wanted_ && !wanted_(line)) return;
+  std::string shown = line_text_ ? line_text_(line) : std::string(line);
+  if (shown.empty()) return;
+  if (!shown.ends_with('\n')) shown += '\n';
   text += prefix;
-  text += line;
+  text += shown;
 }
 
 std::string HostOutput::whole_lines(std::string_view prefix, std::string_view bytes) {
@@ -41,7 +43,6 @@ std::string HostOutput::whole_lines(std::string_view prefix, std::string_view by
     line += bytes.substr(0, ends ? end + 1 : end);
     bytes.remove_prefix(ends ? end + 1 : bytes.size());
     if (!ends && line.size() < kMostLine) break;
-    if (!ends) line += '\n';
     add_line(prefix, line, text);
     line.clear();
   }
@@ -52,7 +53,7 @@ void HostOutput::end(std::string_view prefix) {
   const auto at = unfinished_.find(prefix);
   if (at == unfinished_.end() || at->second.empty()) return;
   std::string text;
-  add_line(prefix, std::exchange(at->second, {}) + "\n", text);
+  add_line(prefix, std::exchange(at->second, {}), text);
   if (text.empty()) return;
   pieces_.push_back({text.size(), 0, [](std::size_t) {}});
   sink_.put(text);

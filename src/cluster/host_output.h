@@ -21,9 +21,10 @@ class HostOutput {
  public:
   using Printed = std::function<void(std::size_t bytes)>;  // of those that were given
 
-  // wanted: whether a line is printed at all; not given: every one.
-  using Wanted = std::function<bool(std::string_view line)>;
-  HostOutput(io::Loop& loop, io::OwnStream stream, Wanted wanted = {});
+  // What is printed of a line behind its prefix; empty: nothing, and no prefix either. A line that
+  // is cut (too long, or the last one of a host) comes without its end. Not given: all as it is.
+  using LineText = std::function<std::string(std::string_view line)>;
+  HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text = {});
 
   // prefix: empty for one host.
   void put(std::string_view prefix, std::string_view bytes, Printed printed);
@@ -44,7 +45,7 @@ class HostOutput {
   std::string whole_lines(std::string_view prefix, std::string_view bytes);
 
   io::OwnStream stream_;
-  Wanted wanted_;
+  LineText line_text_;
   link::Sink sink_;
   std::deque<Piece> pieces_;
   std::map<std::string, std::string, std::less<>> unfinished_;  // by prefix

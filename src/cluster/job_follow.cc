@@ -1,7 +1,6 @@
 #include "cluster/job_follow.h"
 
 #include "base/log.h"
-#include "base/text.h"
 #include "cluster/command_run.h"
 #include "cluster/host_output.h"
 #include "io/open_files.h"
@@ -40,8 +39,8 @@ class JobFollow {
  public:
   JobFollow(const FollowRequest& request, io::OwnStream out, io::OwnStream err)
       : request_(request),
-        out_(loop_, std::move(out), wanted()),
-        err_(loop_, std::move(err), wanted()),
+        out_(loop_, std::move(out), line_text()),
+        err_(loop_, std::move(err), line_text()),
         patience_(loop_) {}
 
   // from: of each host.
@@ -51,7 +50,8 @@ class JobFollow {
   struct Host {
     explicit Host(io::Loop& loop) : retry(loop) {}
     std::unique_ptr<HostLink> link;
-    std::string prefix;
+    std::string out_prefix;
+    std::string err_prefix;
     std::int64_t out = 0;  // bytes that have come
     std::int64_t err = 0;
     bool over = false;
@@ -61,13 +61,16 @@ class JobFollow {
     io::Timer retry;
   };
 
-  HostOutput::Wanted wanted() const;
+  HostOutput::LineText line_text() const;
+  void name_lines(std::size_t node);
+  HostOutput& output_of(Stream stream);
   void on_signal(int number);
   void open(std::size_t node);
   void on_frame(std::size_t node, const link::Frame& frame);
   void on_data(std::size_t node, const link::Data& data);
   void on_failed(std::size_t node, const std::string& why);
   void on_over(std::size_t node);
+  void print_rests(const Host& host);
   void on_lost(std::size_t node);
   void finish_if_over();
   void cancel_on(std::size_t node);
@@ -93,7 +96,7 @@ Result<JobOutcome> JobFollow::run(const std::vector<std::pair<std::int64_t, std:
     hosts_.push_back(std::make_unique<Host>(loop_));
     hosts_[i]->out = from[i].first;
     hosts_[i]->err = from[i].second;
-    if (request_.job.nodes.size() > 1) hosts_[i]->prefix = request_.job.nodes[i].name + ": ";
+    name_lines(i);
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);
@@ -101,11 +104,29 @@ Result<JobOutcome> JobFollow::run(const std::vector<std::pair<std::int64_t, std:
   return std::move(outcome_);
 }
 
-HostOutput::Wanted JobFollow::wanted() const {
-  if (!request_.rank) return {};
-  return [prefix = rank_prefix(*request_.rank)](std::string_view line) {
-    return line.starts_with(prefix);
+HostOutput::LineText JobFollow::line_text() const {
+  if (!request_.rank && !request_.json) return {};
+  const std::string prefix = request_.rank ? rank_prefix(*request_.rank) : "";
+  return [prefix, json = request_.json](std::string_view line) {
+    if (!line.starts_with(prefix)) return std::string();
+    return json ? log_line_rest(line) : std::string(line);
   };
+}
+
+void JobFollow::name_lines(std::size_t node) {
+  Host& host = *hosts_[node];
+  const std::string& name = request_.job.nodes[node].name;
+  if (request_.json) {
+    host.out_prefix = log_line_head(name, "stdout");
+    host.err_prefix = log_line_head(name, "stderr");
+  } else if (request_.job.nodes.size() > 1) {
+    host.out_prefix = host.err_prefix = name + ": ";
+  }
+}
+
+// Objects of both outputs go to stdout, whole.
+HostOutput& JobFollow::output_of(Stream stream) {
+  return stream == Stream::out || request_.json ? out_ : err_;
 }
 
 void JobFollow::on_signal(int number) {
@@ -174,7 +195,7 @@ void JobFollow::on_data(std::size_t node, const link::Data& data) {
     if (hosts_[node]->link.get() == link && link != nullptr && bytes > 0)
       link->send(link::Credit{kFollow, stream, static_cast<std::uint32_t>(bytes)});
   };
-  (out ? out_ : err_).put(host.prefix, data.bytes, printed);
+  output_of(data.stream).put(out ? host.out_prefix : host.err_prefix, data.bytes, printed);
 }
 
 void JobFollow::on_failed(std::size_t node, const std::string& why) {
@@ -192,9 +213,14 @@ void JobFollow::on_failed(std::size_t node, const std::string& why) {
 void JobFollow::on_over(std::size_t node) {
   Host& host = *hosts_[node];
   host.over = true;
-  out_.end(host.prefix);
-  err_.end(host.prefix);
+  print_rests(host);
   finish_if_over();
+}
+
+// What stands without an end of line.
+void JobFollow::print_rests(const Host& host) {
+  output_of(Stream::out).end(host.out_prefix);
+  output_of(Stream::err).end(host.err_prefix);
 }
 
 // The other nodes may wait for it to come back.
@@ -228,6 +254,8 @@ void JobFollow::leave(int signal) {
 
 void JobFollow::finish() {
   if (std::exchange(finishing_, true)) return;
+  for (const auto& host : hosts_)
+    print_rests(*host);
   out_.when_idle([this] { err_.when_idle([this] { loop_.stop(); }); });
 }
 
@@ -259,12 +287,6 @@ Result<std::vector<std::pair<std::int64_t, std::int64_t>>> places_of(const Follo
 }
 
 }  // namespace
-
-std::string rank_prefix(std::int64_t rank) {
-  std::string text = kRankTemplate;
-  replace_all(text, "${rank}", std::to_string(rank));
-  return text;
-}
 
 Result<JobOutcome> follow_job(const FollowRequest& request) {
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.job.nodes.size() + 1)));

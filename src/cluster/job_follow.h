@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cluster/job_book.h"
+#include "cluster/log_lines.h"
 #include "job/job_spec.h"
 
 #include <cstdint>
@@ -22,6 +23,7 @@ struct FollowRequest {
   OnStop on_stop = OnStop::leave;
   bool print = true;
   bool to_end = true;                      // false: what there is now
+  bool json = false;                       // lines as objects, of both outputs on stdout
   std::optional<std::int64_t> lines = {};  // only the last so many of each output
   std::optional<std::int64_t> rank = {};   // only lines of this rank
 };
@@ -47,9 +49,5 @@ struct JobEnding {
   bool canceled = false;
 };
 JobEnding ending_of(const std::vector<std::optional<job::JobRecord>>& nodes);
-
-// Before the lines of a rank, as --log-line-prefix-template has it, and as it comes out.
-inline constexpr const char* kRankTemplate = "[rank${rank}]: ";
-std::string rank_prefix(std::int64_t rank);
 
 }  // namespace lockstep::cluster

@@ -46,6 +46,9 @@ def test_a_cluster_is_added_shown_and_removed(lockstep):
     assert cluster(lockstep, "list").out.splitlines()[1].split()[:2] == ["gpus", "3"]
     assert [each["name"] for each in json.loads(cluster(lockstep, "list", "--json").out)] == ["gpus"]
     assert cluster(lockstep, "remove", "gpus").rc == 0
+    added = json.loads(cluster(lockstep, "add", "two", "--host", "a", "--host", "b", "--json").out)
+    assert added == json.loads(cluster(lockstep, "show", "two", "--json").out) and len(added["nodes"]) == 2
+    assert cluster(lockstep, "remove", "two").rc == 0
     assert json.loads(cluster(lockstep, "list", "--json").out) == []
     assert os.stat(state(lockstep)).st_mode & 0o777 == 0o600
 

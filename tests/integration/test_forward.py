@@ -1,6 +1,7 @@
 """lockstep forward and lockstep ssh: ports and a person's login over the connection that is kept. Everything ends with
 the client, and each way to fail is one clear line."""
 import contextlib
+import json
 import os
 import pty
 import socket
@@ -97,6 +98,12 @@ def test_bytes_go_both_ways_and_end_as_they_should(world):
         stop(run)
         with pytest.raises(ConnectionRefusedError):
             dial(client, local)
+        run = client.start("forward", "--json", f"me@{server.addr}", f"0:{port}")
+        until(lambda: run.out().endswith("\n"), 30, "it forwards")
+        told = json.loads(run.out())
+        assert told == {"local": told["local"], "host": "localhost", "port": port, "node": f"me@{server.addr}"}
+        assert exchange(client, told["local"], b"x") == b"x"
+        stop(run)
     server.nothing_left()
 
 

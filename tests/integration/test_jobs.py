@@ -1,5 +1,6 @@
 """lockstep run --on, jobs, logs, wait and cancel on hosts with a real sshd: a job is the same as at home, outlives its
 client, is followed to the byte, ends everywhere, and leaves nothing."""
+import base64
 import json
 import os
 import pathlib
@@ -147,7 +148,7 @@ def test_cancel_ends_every_process_on_every_host(world):
     for server in (one, two):
         script(server, PARKED)
     id_ = detached(client, "gpus", "job.py", options=("--nproc-per-node", "2"))
-    assert len(job_processes(one)) > 3
+    until(lambda: len(job_processes(one)) > 3, 60, "its workers run")
     ended = client.run("cancel", id_)
     assert (ended.rc, ended.out) == (0, f"{id_}: canceled\n"), ended
     assert not job_processes(one) and not job_processes(two)
@@ -286,6 +287,68 @@ def test_logs_shows_the_last_lines_and_one_rank(world):
     ended = client.run("logs", "-n", "2", id_)
     assert len(ended.out.splitlines()) == 2 and ended.out.endswith("line 999\n"), ended
     assert client.run("logs", "-n", "-1", id_).rc == 2
+
+
+def objects(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_lines_for_programs_keep_every_byte(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    said = b"caf\xc3\xa9 \"quoted\"\r\n\xff\x00\n[rank7]: not ours\n" + b"x" * 70000 + b"\nno end"
+    for server in (one, two):
+        script(server, f"import os, sys; os.write(1, {said!r}); os.write(2, b'bad\\n')")
+    id_ = detached(client, "gpus", "job.py", options=("--nproc-per-node", "2", "--redirects", "0", "--tee", "0"))
+    assert client.run("wait", id_).rc == 0
+    lines = objects(client.run("logs", "--json", "-f", id_).out)
+    for node in ("gpus-0", "gpus-1"):
+        mine = [line for line in lines if (line["node"], line["stream"]) == (node, "stdout")]
+        # Both workers write to the same pipe, each of their writes whole.
+        whole = b"".join((f"[rank{line['rank']}]: " if "rank" in line else "").encode() +
+                         (base64.b64decode(line["text_base64"]) if "text_base64" in line else line["text"].encode()) +
+                         (b"" if line.get("cut") else b"\n") for line in mine)
+        assert whole == (one.homes["me"] / f".local/state/lockstep/jobs/{id_}/out").read_bytes(), whole[-300:]
+        assert whole.count(b"caf\xc3\xa9 \"quoted\"\r\n\xff\x00\n") == 2
+        assert [line["text"] for line in lines
+                if (line["node"], line["stream"]) == (node, "stderr") and line["text"] == "bad"] == ["bad"] * 2
+    id_ = detached(client, "gpus", "job.py", options=("--nproc-per-node", "2"))
+    client.run("wait", id_)
+    lines = objects(client.run("logs", "--json", "--rank", "3", id_).out)
+    assert {(line["node"], line["rank"]) for line in lines} == {("gpus-1", 3)}, lines
+    assert [line["text"] for line in lines if line["stream"] == "stderr"] == ["bad"], lines
+    assert any(line["text"] == "[rank7]: not ours" for line in lines)
+
+
+def test_endings_and_resumed_parts_for_programs(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    id_ = detached(client, "gpus", "job.py", options=("--name", "big"))
+    ended = client.run("cancel", "--json", id_)
+    assert ended.rc == 0, ended
+    told = json.loads(ended.out)
+    assert (told["id"], told["name"], told["state"], told["canceled"]) == (id_, "big", "ended", True), told
+    ended = client.run("wait", "--json", id_)
+    again = json.loads(ended.out)
+    assert again == told and ended.rc == told["code"] != 0, (again, told)
+    assert [(host["name"], host["state"], host["code"]) for host in told["hosts"]] == [
+        (f"gpus-{node}", "ended", told["hosts"][node]["code"]) for node in range(2)], told
+    id_ = detached(client, "gpus", "job.py", options=("--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=2"))
+    state = json.loads((two.homes["me"] / f".local/state/lockstep/jobs/{id_}/state.json").read_text())
+    os.kill(two.host.outer(state["supervisor"]), signal.SIGKILL)
+    two.nothing_left()
+    ended = client.run("resume", "--json", id_)
+    assert ended.rc == 0 and json.loads(ended.out) == {
+        "id": id_, "state": "running", "nodes": ["gpus-1"], "ahead": []}, ended
+    go(one, two)
+    ended = client.run("wait", "--json", id_)
+    assert (ended.rc, json.loads(ended.out)["state"]) == (0, "ended"), ended
+    two.stop_sshd()
+    client.forget_masters()
+    told = json.loads(client.run("cancel", "--json", id_).out)
+    assert told["hosts"][1] == {"name": "gpus-1", "state": "unknown"}, told
 
 
 def test_options_that_need_on_say_so(world):

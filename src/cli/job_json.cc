@@ -1,0 +1,38 @@
+#include "cli/job_json.h"
+
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+// A code is known only of what has ended.
+void add_ending(nlohmann::ordered_json& json, job::Stage stage, int code, bool canceled) {
+  json["state"] = job::stage_name(stage);
+  if (stage == job::Stage::ended) json["code"] = code;
+  json["canceled"] = canceled;
+}
+
+}  // namespace
+
+nlohmann::ordered_json job_json(const cluster::KnownJob& job,
+                                const std::vector<std::optional<job::JobRecord>>& nodes) {
+  nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nlohmann::ordered_json host{{"name", job.nodes[i].name}};
+    if (nodes[i]) {
+      const job::JobState& state = nodes[i]->state;
+      add_ending(host, state.stage, state.code, state.canceled);
+      if (!state.problem.empty()) host["error"] = state.problem;
+    } else {
+      host["state"] = "unknown";
+    }
+    hosts.push_back(std::move(host));
+  }
+  const cluster::JobEnding ending = cluster::ending_of(nodes);
+  nlohmann::ordered_json json{{"id", job.id}, {"name", job.name}};
+  add_ending(json, ending.stage, ending.code, ending.canceled);
+  json["hosts"] = std::move(hosts);
+  return json;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,43 @@
+#include "cli/job_json.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli {
+namespace {
+
+job::JobRecord record(job::Stage stage, int code, bool canceled = false) {
+  job::JobRecord made;
+  made.state.stage = stage;
+  made.state.code = code;
+  made.state.canceled = canceled;
+  return made;
+}
+
+cluster::KnownJob job_on(std::vector<std::string> names) {
+  cluster::KnownJob job{.id = "3f0a9c1e", .name = "big", .place = "gpus", .command = "train.py"};
+  for (std::string& name : names) {
+    job.nodes.emplace_back();
+    job.nodes.back().name = std::move(name);
+  }
+  return job;
+}
+
+TEST(JobJson, TheJobAndEachHost) {
+  EXPECT_EQ(codec::print_json(job_json(
+                job_on({"a", "b"}), {record(job::Stage::ended, 0), record(job::Stage::ended, 7)})),
+            R"({"id":"3f0a9c1e","name":"big","state":"ended","code":7,"canceled":false,"hosts":[)"
+            R"({"name":"a","state":"ended","code":0,"canceled":false},)"
+            R"({"name":"b","state":"ended","code":7,"canceled":false}]})");
+}
+
+TEST(JobJson, ACodeIsThereOnlyWhereItIsKnown) {
+  job::JobRecord lost = record(job::Stage::lost, 0);
+  lost.state.problem = "no room";
+  EXPECT_EQ(codec::print_json(job_json(job_on({"a", "b"}), {lost, std::nullopt})),
+            R"({"id":"3f0a9c1e","name":"big","state":"lost","canceled":false,"hosts":[)"
+            R"({"name":"a","state":"lost","canceled":false,"error":"no room"},)"
+            R"({"name":"b","state":"unknown"}]})");
+}
+
+}  // namespace
+}  // namespace lockstep::cli
