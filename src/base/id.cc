@@ -42,4 +42,10 @@ std::string random_suffix(std::size_t size) {
   return out;
 }
 
+std::string random_key(std::size_t size) {
+  std::string out(size, '\0');
+  fill_random(reinterpret_cast<unsigned char*>(out.data()), out.size());
+  return out;
+}
+
 }  // namespace lockstep

@@ -6,6 +6,9 @@
 #include "cluster/rsync_shell.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "peer/meeting.h"
+#include "peer/serve.h"
+#include "peer/take.h"
 #include "proc/signals.h"
 
 #include <errno.h>
@@ -59,7 +62,22 @@ Result<std::string> answer_to(const std::string& what, const std::string& bytes)
   return fail(Errc::invalid_input, "clients start this on hosts, people do not");
 }
 
+// Both ends of a transfer between hosts answer while they work, and an error is an answer, too.
+int between_hosts(const std::string& what) {
+  const Status done = [&]() -> Status {
+    if (what == "serve") return peer::serve(STDIN_FILENO, STDOUT_FILENO, folders());
+    LOCKSTEP_TRY_ASSIGN(const std::string request, all_of_stdin());
+    return peer::take(request, STDOUT_FILENO, folders());
+  }();
+  if (done) return 0;
+  const std::string answer = peer::print_answer(peer::Trouble{done.error().message});
+  return io::write_all(STDOUT_FILENO, answer, "the answer") ? 0 : 1;
+}
+
 int host_tree_command(const Call& call) {
+  const bool between = call.words.size() == 1 && isatty(STDIN_FILENO) != 1 &&
+                       (call.words.front() == "serve" || call.words.front() == "take");
+  if (between) return between_hosts(call.words.front());
   const auto answered = [&]() -> Result<std::string> {
     if (isatty(STDIN_FILENO) == 1 || call.words.size() != 1)
       return fail(Errc::invalid_input, "clients start this on hosts, people do not");

@@ -30,6 +30,7 @@ nlohmann::ordered_json json_of(const cluster::SyncReport& report) {
                                 {"place", host.place},  {"files", host.files},
                                 {"bytes", host.bytes},  {"removed", host.removed},
                                 {"edited", host.edited}};
+    if (!host.from.empty()) each["from"] = host.from;
     if (!host.error.empty()) each["error"] = host.error;
     hosts.push_back(std::move(each));
   }

@@ -52,8 +52,13 @@ Result<std::string> own_shell() {
 
 class Transfers {
  public:
-  Transfers(const std::string& root, const std::vector<Transfer>& transfers, TellTransfer tell)
-      : root_(root), transfers_(transfers), tell_(std::move(tell)), ends_(transfers.size()) {}
+  Transfers(io::Loop& loop, const std::string& root, const std::vector<Transfer>& transfers,
+            TellTransfer tell)
+      : loop_(loop),
+        root_(root),
+        transfers_(transfers),
+        tell_(std::move(tell)),
+        ends_(transfers.size()) {}
   Result<std::vector<TransferEnd>> run();
 
  private:
@@ -77,10 +82,10 @@ class Transfers {
   void on_part_over(std::size_t index);
   void start_again(std::size_t index);
 
+  io::Loop& loop_;
   const std::string& root_;
   const std::vector<Transfer>& transfers_;
   TellTransfer tell_;
-  io::Loop loop_;
   std::vector<TransferEnd> ends_;
   std::vector<One> all_;
   std::size_t running_ = 0;
@@ -221,10 +226,10 @@ void Transfers::start_again(std::size_t index) {
 
 }  // namespace
 
-Result<std::vector<TransferEnd>> run_transfers(const std::string& root,
+Result<std::vector<TransferEnd>> run_transfers(io::Loop& loop, const std::string& root,
                                                const std::vector<Transfer>& transfers,
                                                const TellTransfer& tell) {
-  Transfers run(root, transfers, tell);
+  Transfers run(loop, root, transfers, tell);
   return run.run();
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cluster/command_run.h"
+#include "io/loop.h"
 #include "sync/manifest.h"
 #include "sync/offer.h"
 
@@ -30,8 +31,9 @@ struct TransferEnd {
 // tell: with every change, the files and bytes sent to all hosts so far.
 using TellTransfer = std::function<void(std::size_t files, std::uint64_t bytes)>;
 
-// Signals that ask this process to end must be blocked; they end the transfers.
-Result<std::vector<TransferEnd>> run_transfers(const std::string& root,
+// Signals that ask this process to end must be blocked; they end the transfers. What else is on the
+// loop goes on meanwhile.
+Result<std::vector<TransferEnd>> run_transfers(io::Loop& loop, const std::string& root,
                                                const std::vector<Transfer>& transfers,
                                                const TellTransfer& tell);
 

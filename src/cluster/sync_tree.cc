@@ -1,9 +1,12 @@
 #include "cluster/sync_tree.h"
 
 #include "base/text.h"
+#include "cluster/fan_out.h"
+#include "cluster/fan_plan.h"
 #include "cluster/piece_run.h"
 #include "cluster/rsync_run.h"
 #include "host/identity.h"
+#include "io/loop.h"
 #include "sync/heavy.h"
 #include "sync/offer.h"
 #include "sync/rsync_command.h"
@@ -11,8 +14,12 @@
 
 #include <fmt/core.h>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <set>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -31,6 +38,10 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string fan_words(const std::string& name, const std::string& seed, const std::string& why) {
+  return fmt::format("{} gets its files from here and not from {}: {}", name, seed, why);
+}
+
 class ProjectSync {
  public:
   ProjectSync(const std::vector<HostPlace>& hosts, const Project& project,
@@ -44,12 +55,22 @@ class ProjectSync {
 
  private:
   Status ask();
+  Status ask_again(const std::vector<std::size_t>& indexes);
+  Result<std::vector<HostEnding>> offer_to(std::vector<HostPlace> places);
+  std::optional<sync::Answer> read_answer(std::size_t index, const HostEnding& ending);
   void take_answer(std::size_t index, const HostEnding& ending);
+  void choose_way(std::size_t index, sync::Answer answer);
   Status send();
+  Status send_directly();
+  Status open_fan();
+  Status close_fan();
+  void show(std::uint64_t bytes);
+  void stop();
   void warn_of_much() const;
   struct Way {
     std::vector<Transfer> transfers;
     std::vector<std::size_t> whose;  // a transfer's place in report_.hosts
+    void drop(std::size_t host);
   };
   void take_ends(const Way& way, const std::vector<TransferEnd>& ends);
   void remark(const std::string& text) const {
@@ -66,6 +87,14 @@ class ProjectSync {
   const bool has_rsync_ = sync::has_rsync();
   Way rsync_;
   Way pieces_;
+  io::Loop loop_;
+  std::optional<FanOut> fan_;
+  FanPlan fan_plan_;
+  std::set<std::size_t> awaited_;  // hosts that have not all that they need
+  std::uint64_t all_ = 0;          // bytes that are to go to all hosts
+  std::uint64_t before_ = 0;       // bytes that have gone, but for what is under way
+  std::uint64_t direct_ = 0;       // bytes under way from here
+  std::optional<int> stopped_;     // by a signal
 };
 
 Result<SyncReport> ProjectSync::run() {
@@ -85,44 +114,68 @@ Result<SyncReport> ProjectSync::run() {
   return std::move(report_);
 }
 
-Status ProjectSync::ask() {
+Result<std::vector<HostEnding>> ProjectSync::offer_to(std::vector<HostPlace> places) {
   sync::Offer offer{.destination = destination_,
                     .owner = owner_,
                     .force = options_.force,
                     .dry_run = options_.dry_run,
                     .manifest = std::move(manifest_)};
   CommandRequest request;
-  request.hosts = places_;
+  request.hosts = std::move(places);
   request.own_binary = true;
   request.argv = {"host-tree", "offer"};
   request.input = CommandRequest::Input::given;
   request.given = {sync::encode_offer(offer)};
   request.output = CommandRequest::Output::keep;
   manifest_ = std::move(offer.manifest);
-  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(request));
+  return run_command(request);
+}
+
+Status ProjectSync::ask() {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, offer_to(places_));
   for (std::size_t i = 0; i < endings.size(); ++i)
     take_answer(i, endings[i]);
   return {};
 }
 
-void ProjectSync::take_answer(std::size_t index, const HostEnding& ending) {
+// Of hosts that have got a part of what they need meanwhile.
+Status ProjectSync::ask_again(const std::vector<std::size_t>& indexes) {
+  std::vector<HostPlace> places;
+  places.reserve(indexes.size());
+  for (const std::size_t index : indexes)
+    places.push_back(places_[index]);
+  LOCKSTEP_TRY_ASSIGN(const auto endings, offer_to(std::move(places)));
+  for (std::size_t i = 0; i < endings.size(); ++i)
+    if (auto answer = read_answer(indexes[i], endings[i]))
+      choose_way(indexes[i], std::move(*answer));
+  return {};
+}
+
+// nullopt: there is none, and the report says why.
+std::optional<sync::Answer> ProjectSync::read_answer(std::size_t index, const HostEnding& ending) {
   const std::string& name = places_[index].name;
-  HostSync& host = report_.hosts.emplace_back(HostSync{.name = name});
+  HostSync& host = report_.hosts[index];
   if (!ending.error.empty()) {
     host.code = ending.code;
     host.error = ending.error;
-    return;
+    return std::nullopt;
   }
   auto answer = sync::parse_answer(ending.out, manifest_.size());
-  if (!answer) {
-    host.code = ending.code > 128 ? ending.code : 1;
-    host.error = fmt::format("{}: {}", name, answer.error().message);
-    host.hint = answer.error().hint;
-    const std::string_view said = strip(ending.err);
-    if (ending.out.empty() && !said.empty())
-      host.error = fmt::format("{}: {}", name, printable(said));
-    return;
-  }
+  if (answer) return std::move(*answer);
+  host.code = ending.code > 128 ? ending.code : 1;
+  host.error = fmt::format("{}: {}", name, answer.error().message);
+  host.hint = answer.error().hint;
+  const std::string_view said = strip(ending.err);
+  if (ending.out.empty() && !said.empty())
+    host.error = fmt::format("{}: {}", name, printable(said));
+  return std::nullopt;
+}
+
+void ProjectSync::take_answer(std::size_t index, const HostEnding& ending) {
+  const std::string& name = places_[index].name;
+  HostSync& host = report_.hosts.emplace_back(HostSync{.name = name});
+  auto answer = read_answer(index, ending);
+  if (!answer) return;
   host.place = answer->place;
   host.removed = answer->removed;
   host.edited = answer->edited;
@@ -136,15 +189,20 @@ void ProjectSync::take_answer(std::size_t index, const HostEnding& ending) {
                        answer->edited == 1 ? "file was changed" : "files were changed",
                        answer->edited == 1 ? "it was" : "they were",
                        options_.dry_run ? "and would be overwritten" : "and overwritten"));
-  sync::Manifest needed = sync::pick(manifest_, answer->needed);
+  const sync::Manifest needed = sync::pick(manifest_, answer->needed);
   host.files = needed.size();
-  if (needed.empty()) return;
   if (options_.dry_run) host.bytes = sync::bytes_of(needed);
+  choose_way(index, std::move(*answer));
+}
+
+void ProjectSync::choose_way(std::size_t index, sync::Answer answer) {
+  sync::Manifest needed = sync::pick(manifest_, answer.needed);
+  if (needed.empty()) return;
   // rsync takes longer to start than a little takes to send.
   const bool little = sync::bytes_of(needed) <= kLittle && needed.size() <= kFew;
-  Way& way = little || !answer->rsync || !has_rsync_ ? pieces_ : rsync_;
+  Way& way = little || !answer.rsync || !has_rsync_ ? pieces_ : rsync_;
   way.whose.push_back(index);
-  way.transfers.push_back({places_[index], std::move(*answer), std::move(needed)});
+  way.transfers.push_back({places_[index], std::move(answer), std::move(needed)});
 }
 
 void ProjectSync::warn_of_much() const {
@@ -166,40 +224,139 @@ void ProjectSync::warn_of_much() const {
                   size_text(bytes), most->needed.size(), join(names, ", ")));
 }
 
+void ProjectSync::Way::drop(std::size_t host) {
+  for (std::size_t i = whose.size(); i-- > 0;) {
+    if (whose[i] != host) continue;
+    whose.erase(whose.begin() + static_cast<std::ptrdiff_t>(i));
+    transfers.erase(transfers.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 void ProjectSync::take_ends(const Way& way, const std::vector<TransferEnd>& ends) {
   for (std::size_t i = 0; i < ends.size(); ++i) {
     HostSync& host = report_.hosts[way.whose[i]];
-    host.bytes = ends[i].bytes;
+    host.bytes += ends[i].bytes;
+    before_ += ends[i].bytes;
     host.error = ends[i].error;
     if (!host.error.empty()) host.code = ends[i].signal ? 128 + *ends[i].signal : 1;
+    if (host.error.empty()) awaited_.erase(way.whose[i]);
+    // Any other one is of the host's own process.
+    const int signal = ends[i].signal.value_or(0);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+      stopped_ = signal;
   }
+  direct_ = 0;
+}
+
+void ProjectSync::show(std::uint64_t bytes) {
+  direct_ = bytes;
+  const std::uint64_t done = before_ + direct_ + (fan_ ? fan_->bytes() : 0);
+  if (options_.progress) options_.progress(std::min(done, all_), all_);
 }
 
 Status ProjectSync::send() {
   warn_of_much();
-  std::uint64_t all = 0;
-  for (const Way* way : {&rsync_, &pieces_})
+  for (const Way* way : {&rsync_, &pieces_}) {
     for (const Transfer& transfer : way->transfers)
-      all += sync::bytes_of(transfer.needed);
-  std::uint64_t before = 0;
-  const TellTransfer tell = [&](std::size_t, std::uint64_t bytes) {
-    if (options_.progress) options_.progress(before + bytes, all);
-  };
+      all_ += sync::bytes_of(transfer.needed);
+    awaited_.insert(way->whose.begin(), way->whose.end());
+  }
+  LOCKSTEP_TRY(open_fan());
+  if (!stopped_) LOCKSTEP_TRY(send_directly());
+  if (fan_ && !stopped_) LOCKSTEP_TRY(close_fan());
+  if (stopped_) stop();
+  return {};
+}
+
+Status ProjectSync::send_directly() {
+  const TellTransfer tell = [this](std::size_t, std::uint64_t bytes) { show(bytes); };
   if (!pieces_.transfers.empty()) {
     std::vector<std::string> left_out;
     LOCKSTEP_TRY_ASSIGN(const auto ends, deliver(project_.root, destination_, owner_,
                                                  pieces_.transfers, tell, left_out));
     take_ends(pieces_, ends);
-    for (const TransferEnd& end : ends)
-      before += end.bytes;
     if (!left_out.empty())
       remark("changed while they were read, so the next sync sends them: " + some_of(left_out));
   }
-  if (!rsync_.transfers.empty()) {
-    LOCKSTEP_TRY_ASSIGN(const auto ends, run_transfers(project_.root, rsync_.transfers, tell));
+  if (!rsync_.transfers.empty() && !stopped_) {
+    LOCKSTEP_TRY_ASSIGN(const auto ends,
+                        run_transfers(loop_, project_.root, rsync_.transfers, tell));
     take_ends(rsync_, ends);
   }
+  pieces_ = {};
+  rsync_ = {};
   return {};
+}
+
+// Much that goes to several hosts goes to one of them from here, and from there to the others.
+Status ProjectSync::open_fan() {
+  std::vector<FanNeed> needs(places_.size());
+  for (const Way* way : {&rsync_, &pieces_})
+    for (std::size_t i = 0; i < way->whose.size(); ++i)
+      needs[way->whose[i]] = {sync::bytes_of(way->transfers[i].needed),
+                              places_[way->whose[i]].here};
+  auto plan = plan_fan(needs);
+  if (!plan) return {};
+  fan_plan_ = std::move(*plan);
+  FanSettings settings{places_[fan_plan_.seed], {}, destination_, owner_};
+  for (const std::size_t taker : fan_plan_.takers)
+    settings.takers.push_back(places_[taker]);
+  fan_.emplace(loop_, std::move(settings), [this] { show(direct_); });
+  if (Status opened = fan_->open(); !opened) {
+    if (opened.error().code != Errc::canceled) return opened;
+    stopped_ = opened.error().sys;
+  }
+  for (std::size_t i = 0; i < fan_plan_.takers.size() && !stopped_; ++i) {
+    const FanOut::Taker& taker = fan_->takers()[i];
+    const std::size_t host = fan_plan_.takers[i];
+    if (!taker.connected) {
+      remark(fan_words(places_[host].name, places_[fan_plan_.seed].name, taker.trouble));
+      continue;
+    }
+    for (Way* way : {&rsync_, &pieces_})
+      way->drop(host);
+  }
+  return {};
+}
+
+// Whoever has not got all of it from the seed gets the rest from here.
+Status ProjectSync::close_fan() {
+  fan_->seed_is_done();
+  if (Status finished = fan_->finish(); !finished) {
+    if (finished.error().code != Errc::canceled) return finished;
+    stopped_ = finished.error().sys;
+  }
+  std::vector<std::size_t> again;
+  for (std::size_t i = 0; i < fan_plan_.takers.size(); ++i) {
+    const FanOut::Taker& taker = fan_->takers()[i];
+    if (!taker.connected) continue;
+    const std::size_t index = fan_plan_.takers[i];
+    const std::string& seed = places_[fan_plan_.seed].name;
+    report_.hosts[index].bytes += taker.bytes;
+    if (taker.over && taker.trouble.empty()) {
+      report_.hosts[index].from = seed;
+      awaited_.erase(index);
+    } else if (!stopped_) {
+      remark(fan_words(places_[index].name, seed, taker.trouble));
+      again.push_back(index);
+    }
+  }
+  before_ += fan_->bytes();
+  fan_.reset();
+  if (again.empty() || stopped_) return {};
+  LOCKSTEP_TRY(ask_again(again));
+  return send_directly();
+}
+
+// By a signal: hosts that have not all of it are told so.
+void ProjectSync::stop() {
+  fan_.reset();
+  for (const std::size_t index : awaited_) {
+    HostSync& host = report_.hosts[index];
+    if (!host.error.empty()) continue;
+    host.code = 128 + *stopped_;
+    host.error = host.name + ": the transfer was stopped; the next sync goes on";
+  }
 }
 
 }  // namespace
@@ -230,31 +387,6 @@ Result<HostSync> sync_back(const HostPlace& place, const Project& project, const
                   .code = fetched.code,
                   .error = fetched.error,
                   .hint = fetched.hint};
-}
-
-int code_of(const SyncReport& report) {
-  for (const HostSync& host : report.hosts)
-    if (host.code != 0) return host.code;
-  return 0;
-}
-
-std::string size_text(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  for (; value >= 999.95 && unit < 3; ++unit)
-    value /= 1000;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
-std::string summary_of(const HostSync& host, bool dry_run) {
-  if (host.files == 0 && host.removed == 0) return "nothing to do";
-  std::string text = fmt::format("{} {}, {} {}", host.files, host.files == 1 ? "file" : "files",
-                                 size_text(host.bytes), dry_run ? "to send" : "sent");
-  if (host.removed != 0)
-    text += fmt::format(", {} {}", host.removed, dry_run ? "to remove" : "removed");
-  return text;
 }
 
 }  // namespace lockstep::cluster

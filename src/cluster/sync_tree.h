@@ -28,6 +28,7 @@ struct HostSync {
   std::string place = {};   // where the tree lies there, absolute
   std::size_t files = 0;    // sent, or by a dry run: to be sent
   std::uint64_t bytes = 0;  // of their contents, as they went over the wire
+  std::string from = {};    // the host that they came from; empty: this machine
   std::size_t removed = 0;  // sent earlier, gone here
   std::size_t edited = 0;   // changed there, overwritten
   int code = 0;             // 0; 1: not synced; 255: not reached; 128 + signal

@@ -1,6 +1,6 @@
 #include "job/reach.h"
 
-#include "job/own_addresses.h"
+#include "host/own_addresses.h"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST(Reach, NobodyListens) {
 }
 
 TEST(Reach, TheLoopbackIsTheLastOfOwnAddresses) {
-  const Addresses own = own_addresses();
+  const Addresses own = host::own_addresses();
   const auto at = std::find(own.begin(), own.end(), "127.0.0.1");
   ASSERT_NE(at, own.end());
   for (auto before = own.begin(); before != at; ++before)

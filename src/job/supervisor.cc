@@ -3,8 +3,8 @@
 #include "base/clock_ms.h"
 #include "base/id.h"
 #include "base/text.h"
+#include "host/own_addresses.h"
 #include "io/own_folders.h"
-#include "job/own_addresses.h"
 #include "job/queue.h"
 #include "proc/signals.h"
 #include "setup/environment.h"
@@ -119,7 +119,7 @@ Status Supervisor::prepare(const nlohmann::json& request) {
   if (spec_.node == 0 && spec_.nodes > 1) {
     const std::string secret = random_uuid4();
     LOCKSTEP_TRY_ASSIGN(place_, ReachedPlace::open(loop_, secret));
-    facts["addresses"] = own_addresses();
+    facts["addresses"] = host::own_addresses();
     facts["port"] = place_->port();
     facts["secret"] = secret;
   }

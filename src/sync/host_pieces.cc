@@ -76,10 +76,7 @@ Status Listing::add(const std::string& path, const struct stat& info, std::size_
 
 Status take_delivery(const Delivery& delivery, const HostFolders& folders) {
   LOCKSTEP_TRY_ASSIGN(const std::string place, find_place(delivery.destination, folders.home));
-  LOCKSTEP_TRY_ASSIGN(const Record record, read_record(folders, place));
-  if (record.owner != delivery.owner)
-    return fail(Errc::already_exists, fmt::format("{} was taken over by {} in the meantime",
-                                                  printable(place), owner_text(record.owner)));
+  LOCKSTEP_TRY_ASSIGN(const Record record, read_own_record(folders, place, delivery.owner));
   LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(place));
   for (const Piece& piece : delivery.pieces) {
     const Entry* awaited = find(record.coming, piece.entry.path);

@@ -62,4 +62,13 @@ Result<Record> read_record(const HostFolders& folders, const std::string& place)
   return record;
 }
 
+Result<Record> read_own_record(const HostFolders& folders, const std::string& place,
+                               const Owner& owner) {
+  LOCKSTEP_TRY_ASSIGN(Record record, read_record(folders, place));
+  if (record.owner != owner)
+    return fail(Errc::already_exists, fmt::format("{} was taken over by {} in the meantime",
+                                                  printable(place), owner_text(record.owner)));
+  return record;
+}
+
 }  // namespace lockstep::sync

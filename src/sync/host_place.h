@@ -22,5 +22,8 @@ Result<std::string> find_place(const std::string& destination, const std::string
 std::string record_path(const HostFolders& folders, const std::string& place);
 // not_found, or corrupt where it is damaged or of another place.
 Result<Record> read_record(const HostFolders& folders, const std::string& place);
+// Fails also where the place belongs to another one meanwhile.
+Result<Record> read_own_record(const HostFolders& folders, const std::string& place,
+                               const Owner& owner);
 
 }  // namespace lockstep::sync

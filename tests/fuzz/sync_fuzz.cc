@@ -1,6 +1,8 @@
-// What the two ends of a sync say to each other, what a host keeps, and ignore files, on any bytes:
+// What the ends of a sync say to each other, what a host keeps, and ignore files, on any bytes:
 // what is accepted comes back the same, and no path in it leads out of a tree.
 #include "base/error.h"
+#include "peer/meeting.h"
+#include "peer/peer_wire.h"
 #include "sync/ignore.h"
 #include "sync/offer.h"
 #include "sync/pieces.h"
@@ -14,12 +16,42 @@
 
 namespace {
 using namespace lockstep::sync;  // NOLINT
+namespace peer = lockstep::peer;
 
 void check(const Manifest& manifest) {
   for (size_t i = 0; i < manifest.size(); ++i) {
     LOCKSTEP_CHECK(check_path(manifest[i].path).has_value());
     LOCKSTEP_CHECK(i == 0 || manifest[i - 1].path < manifest[i].path);
   }
+}
+
+void check_peer(std::string_view bytes) {
+  if (const auto meeting = peer::decode_meeting(bytes)) {
+    const auto again =
+        peer::decode_meeting(peer::encode_meeting(*meeting).substr(peer::kMeetingHead));
+    LOCKSTEP_CHECK(again && again->key == meeting->key && again->owner == meeting->owner &&
+                   again->addresses == meeting->addresses && again->port == meeting->port);
+  }
+  if (const auto answer = peer::parse_answer(bytes))
+    (void)peer::parse_answer(peer::print_answer(*answer)).value();
+  if (const auto group = peer::decode_wish(bytes)) {
+    check(*group);
+    const auto again = peer::decode_wish(peer::encode_wish(*group).substr(peer::kWishHead));
+    LOCKSTEP_CHECK(again && *again == *group);
+  }
+  // Whatever pieces are announced, no file gets more than it holds, and each ends once.
+  const Manifest group = {{.path = "a", .size = 1}, {.path = "b", .size = 300'000}};
+  peer::Intake intake(group);
+  uint64_t most = 0;
+  for (; bytes.size() >= peer::kPieceHead; bytes.remove_prefix(peer::kPieceHead)) {
+    const peer::PieceHead head = peer::decode_head(bytes.substr(0, peer::kPieceHead));
+    const auto next = intake.take(head);
+    if (!next) break;
+    if (next->means != peer::Intake::Means::piece) continue;
+    LOCKSTEP_CHECK(next->offset + head.length <= next->entry->size);
+    most += head.length;
+  }
+  LOCKSTEP_CHECK(most <= bytes_of(group));
 }
 
 }  // namespace
@@ -57,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     LOCKSTEP_CHECK(wish->pieces.size() == wish->lengths.size());
   if (const auto listing = decode_listing(bytes)) check(*listing);
   (void)decode_contents(bytes);
+  check_peer(bytes);
   const size_t end = bytes.find('\0');
   if (end != std::string_view::npos) {
     const IgnoreRules rules(bytes.substr(end + 1), "");

@@ -1,4 +1,4 @@
-#include "job/own_addresses.h"
+#include "host/own_addresses.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -8,7 +8,7 @@
 #include <array>
 #include <memory>
 
-namespace lockstep::job {
+namespace lockstep::host {
 namespace {
 
 struct Found {
@@ -50,4 +50,4 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-}  // namespace lockstep::job
+}  // namespace lockstep::host

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::job {
+namespace lockstep::host {
 
 // IPv4 before IPv6, the loopback last; no link-local ones. In the order of the interfaces else.
 std::vector<std::string> own_addresses();
 
-}  // namespace lockstep::job
+}  // namespace lockstep::host

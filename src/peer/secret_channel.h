@@ -1,0 +1,48 @@
+// An encrypted connection of two ends that share a key: TLS 1.3 with a pre-shared key and an
+// ephemeral key exchange (OpenSSL), no certificates. Who has not the key does not get past the
+// handshake, in either direction. Blocking, with deadlines.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace lockstep::peer {
+
+class SecretChannel {
+ public:
+  enum class Side { serves, takes };
+  // socket: connected. SIGPIPE must be ignored.
+  static Result<SecretChannel> open(io::Fd socket, const std::string& key, Side side,
+                                    std::chrono::milliseconds patience);
+
+  // For how long a read or write may get nowhere.
+  void set_patience(std::chrono::milliseconds patience);
+  Status read(char* bytes, std::size_t size);  // all of them
+  Result<std::string> read(std::size_t size);
+  Status write(std::string_view bytes);
+  int socket() const { return socket_.get(); }
+
+ private:
+  struct Free {
+    void operator()(ssl_ctx_st* context) const;
+    void operator()(ssl_st* ssl) const;
+  };
+  SecretChannel() = default;
+  Failure failure(const char* what, int got) const;
+
+  io::Fd socket_;
+  std::unique_ptr<std::string> key_;  // OpenSSL's callbacks look at it
+  std::unique_ptr<ssl_ctx_st, Free> context_;
+  std::unique_ptr<ssl_st, Free> ssl_;
+};
+
+}  // namespace lockstep::peer
