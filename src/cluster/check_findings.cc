@@ -104,6 +104,12 @@ void look_at_limits(const HostCheck& check, Findings& findings) {
     findings.add(Weight::trouble, "few-open-files", check.name,
                  fmt::format("a process may have {} files open", check.facts.open_files),
                  "raise nofile in /etc/security/limits.conf");
+  if (check.facts.logout_kills)
+    findings.add(Weight::trouble, "logout-kills", check.name,
+                 "systemd ends all that a user has left running at logout (KillUserProcesses=yes): "
+                 "a job ends soon after its client has gone",
+                 "in /etc/systemd/logind.conf set KillUserProcesses=no, or name the user in "
+                 "KillExcludeUsers=; then systemctl restart systemd-logind");
   if (check.facts.python.path.empty() && check.facts.project_python.path.empty())
     findings.add(Weight::warning, "no-python", check.name,
                  "there is no python3 in PATH; steps and scripts that need one fail",

@@ -77,6 +77,7 @@ TEST(CheckFindings, FoldersThatStopAJob) {
 
 TEST(CheckFindings, LimitsPythonAndClock) {
   EXPECT_EQ(found([](HostCheck& c) { c.facts.open_files = 256; }), Words{"T few-open-files"});
+  EXPECT_EQ(found([](HostCheck& c) { c.facts.logout_kills = true; }), Words{"T logout-kills"});
   EXPECT_EQ(found([](HostCheck& c) { c.facts.python = {}; }), Words{"w no-python"});
   EXPECT_EQ(found([](HostCheck& c) { c.clock_ahead_ms = -7000; }), Words{"w clock-off"});
   EXPECT_EQ(found([](HostCheck& c) {

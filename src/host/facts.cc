@@ -4,6 +4,7 @@
 #include "host/cgroup_limits.h"
 #include "host/cpus.h"
 #include "host/identity.h"
+#include "host/logout.h"
 #include "host/nvidia_smi_command.h"
 #include "host/sysfs.h"
 #include "io/own_folders.h"
@@ -186,6 +187,7 @@ Facts gather_facts(const std::string& root, const RunCommand& run) {
   getrlimit(RLIMIT_NOFILE, &files);
   facts.open_files = limit_value(files.rlim_cur);
   facts.open_files_hard = limit_value(files.rlim_max);
+  facts.logout_kills = logout_kills(root, facts.user);
   return facts;
 }
 

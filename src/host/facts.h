@@ -57,6 +57,7 @@ struct Facts {
   ProgramFacts uv = {};
   std::int64_t open_files = 0;  // the soft limit
   std::int64_t open_files_hard = 0;
+  bool logout_kills = false;  // systemd ends what a user's session has left, whatever it is
 };
 
 // `root` is "" except in tests. run: for nvidia-smi and the programs' versions.

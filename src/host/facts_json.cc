@@ -67,6 +67,7 @@ void fields(Io& io, F& f) {
   io("uv", f.uv);
   io("open_files", f.open_files);
   io("open_files_hard", f.open_files_hard);
+  io("logout_kills", f.logout_kills);
 }
 
 struct Writer {
