@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -20,6 +21,7 @@ namespace lockstep::setup {
 namespace {
 
 constexpr int kBadInput = 2;
+constexpr std::chrono::hours kWheelsStay{7 * 24};
 constexpr std::size_t kChunk = 256UL << 10;
 
 // stdin, of which the first line is the request and the rest wheels.
@@ -67,11 +69,28 @@ class Input {
   std::string ahead_;
 };
 
+// An install reads its wheels from the cache, and every install is sent them anew: one that has not
+// come for a week, or did not come whole, is of no use to anybody.
+void remove_old_wheels(const std::string& top) {
+  namespace fs = std::filesystem;
+  std::error_code trouble;
+  std::vector<fs::path> old;
+  for (fs::directory_iterator at(top, trouble), end; !trouble && at != end; at.increment(trouble)) {
+    std::error_code unknown;
+    const auto came = fs::last_write_time(at->path(), unknown);
+    if (!unknown && came < fs::file_time_type::clock::now() - kWheelsStay)
+      old.push_back(at->path());
+  }
+  for (const fs::path& each : old)
+    fs::remove_all(each, trouble);
+}
+
 // Takes a wheel into the cache, under its digest: a name alone may come with other content later.
 Result<std::string> take_wheel(Input& input, const SetupRequest::File& wheel) {
   namespace fs = std::filesystem;
   const std::string top = io::cache_folder() + "/wheels";
   LOCKSTEP_TRY(io::make_folders(top));
+  remove_old_wheels(top);
   std::string draft = top + "/.draft-XXXXXX";
   const io::Fd fd(mkostemp(draft.data(), O_CLOEXEC));
   if (!fd) return fail_sys("make " + draft, errno);

@@ -24,6 +24,7 @@ namespace {
 using std::chrono::system_clock;
 
 constexpr std::chrono::minutes kMayBeInUse{1};
+constexpr std::chrono::hours kStale{30 * 24};
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -36,10 +37,11 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 // A file, not a link to one.
-std::optional<struct stat> old_file(const std::string& path, system_clock::time_point now) {
+std::optional<struct stat> old_file(const std::string& path, system_clock::time_point now,
+                                    std::chrono::minutes age = kMayBeInUse) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  if (system_clock::from_time_t(info.st_mtime) > now - kMayBeInUse) return std::nullopt;
+  if (system_clock::from_time_t(info.st_mtime) > now - age) return std::nullopt;
   return info;
 }
 
@@ -65,17 +67,14 @@ void remove_file(const std::string& path, std::string_view what,
   if (unlink(path.c_str()) == 0) removed.push_back(fmt::format("{} {}", what, path));
 }
 
-}  // namespace
-
-std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
-                                             const std::string& own_name,
-                                             system_clock::time_point now) {
+std::vector<std::string> remove_binaries(const std::string& bin_folder, const std::string& own_name,
+                                         system_clock::time_point now, std::chrono::minutes age) {
   std::vector<std::string> removed;
   const std::set<FileId> running = running_programs();
   for (const std::string& name : names_in(bin_folder)) {
     const std::string path = fmt::format("{}/{}", bin_folder, name);
     if (!name.starts_with("lockstep-") || name == own_name) continue;
-    const auto file = old_file(path, now);
+    const auto file = old_file(path, now, age);
     if (!file || running.contains({file->st_dev, file->st_ino})) continue;
     // boot_command.cc gives the names.
     const bool part =
@@ -83,6 +82,25 @@ std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
     remove_file(path, part ? "a part of a binary" : "a binary that nothing runs", removed);
   }
   return removed;
+}
+
+}  // namespace
+
+std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
+                                             const std::string& own_name,
+                                             system_clock::time_point now) {
+  return remove_binaries(bin_folder, own_name, now, kMayBeInUse);
+}
+
+void remove_stale_binaries(const std::string& own_path, system_clock::time_point now) {
+  const std::size_t slash = own_path.rfind('/');
+  if (slash == std::string::npos || !own_path.substr(0, slash).ends_with("/.cache/lockstep/bin"))
+    return;
+  struct stat info {};
+  if (stat(own_path.c_str(), &info) != 0 ||
+      system_clock::from_time_t(info.st_mtime) < now - kMayBeInUse)
+    return;
+  remove_binaries(own_path.substr(0, slash), own_path.substr(slash + 1), now, kStale);
 }
 
 std::vector<std::string> remove_old_pushes(const std::string& push_folder,

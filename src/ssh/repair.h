@@ -14,6 +14,10 @@ std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
                                              const std::string& own_name,
                                              std::chrono::system_clock::time_point now);
 
+// The same where own_path is such a binary that was pushed a moment ago, but of what was pushed
+// more than a month ago: so many versions do not fill the disk. Else nothing.
+void remove_stale_binaries(const std::string& own_path, std::chrono::system_clock::time_point now);
+
 // Here: compressed binaries of other versions.
 std::vector<std::string> remove_old_pushes(const std::string& push_folder,
                                            const std::string& own_name,

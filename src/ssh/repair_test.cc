@@ -76,6 +76,31 @@ TEST_F(Repair, ABinaryThatRunsStays) {
   EXPECT_EQ(remove_old_binaries(folder_, kOwn, later_).size(), 1U);
 }
 
+TEST_F(Repair, AFreshBinaryTakesStaleOnesAway) {
+  const std::string bin = folder_ + "/.cache/lockstep/bin";
+  std::filesystem::create_directories(bin);
+  folder_ = bin;
+  const auto now = std::chrono::system_clock::now();
+  const auto set_days_old = [&](const std::string& name, int days) {
+    put(name);
+    std::filesystem::last_write_time(
+        bin + "/" + name,
+        std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * days));
+  };
+  set_days_old("lockstep-0.1-aaaa", 31);
+  set_days_old("lockstep-0.1-bbbb", 29);
+  set_days_old(kOwn, 1);
+  remove_stale_binaries(bin + "/" + kOwn, now);
+  EXPECT_TRUE(there("lockstep-0.1-aaaa"));  // ours was not pushed just now
+  put(kOwn);
+  std::filesystem::copy(bin, bin + "/../elsewhere");
+  remove_stale_binaries(bin + "/../elsewhere/" + kOwn, now);
+  EXPECT_TRUE(there("../elsewhere/lockstep-0.1-aaaa"));  // a build's folder, not that of pushes
+  remove_stale_binaries(bin + "/" + kOwn, now);
+  EXPECT_FALSE(there("lockstep-0.1-aaaa"));
+  EXPECT_TRUE(there("lockstep-0.1-bbbb") && there(kOwn));
+}
+
 TEST_F(Repair, CompressedBinariesOfOtherVersionsGo) {
   for (const char* name :
        {"lockstep-0.2-00ff.gz", "lockstep-0.1-aaaa.gz", "lockstep-0.2-00ff.gz.x7y", "mine.gz"})

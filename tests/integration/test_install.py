@@ -10,6 +10,7 @@ import pty
 import shutil
 import signal
 import subprocess
+import time
 import termios
 
 import pytest
@@ -189,8 +190,20 @@ def test_what_comes_from_a_wheel_or_a_repository_is_never_stale(place):
     assert here.states(*specs) == ["done", "done"]  # the second builds upon the first
     assert here.python(show) == "2 1"
     write_wheel(here.root / "my dist", "toy_wheel", "1.0", "VALUE = 2\n", ["toy_base"])
-    assert here.states(*specs) == ["unchanged", "done"]
-    assert here.python(show) == "2 2"
+    wheels = here.server.homes["me"] / ".cache/lockstep/wheels"
+    (first,) = wheels.iterdir()
+    (wheels / ".draft-abc").write_text("x")  # of an install that was cut off
+
+    def come_back_after(days):
+        for each in wheels.iterdir():
+            os.utime(each, (time.time() - days * 86400,) * 2)
+        states = here.states(*specs)
+        return states, sorted(path.name for path in wheels.iterdir())
+    states, kept = come_back_after(6)
+    assert states == ["unchanged", "done"] and here.python(show) == "2 2"
+    assert len(kept) == 3 and {".draft-abc", first.name} < set(kept), kept
+    second = next(name for name in kept if name not in (".draft-abc", first.name))
+    assert come_back_after(8) == (["unchanged", "unchanged"], [second])
 
 
 def test_a_failed_step_ends_it_with_its_code_and_last_lines(place):
