@@ -5,13 +5,14 @@
 #include "cli/install_options.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
+#include "cli/terminal.h"
+#include "cli/transfer_bar.h"
 #include "cluster/sync_tree.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -66,20 +67,18 @@ void print(const std::vector<cluster::HostInstall>& installs, bool json) {
 // What goes on, on a terminal: a line per host where all of them fit, else as it comes.
 class Terminal {
  public:
-  Terminal(const std::vector<cluster::HostPlace>& hosts, bool wanted) : lines_(names_of(hosts)) {
-    winsize size{};
-    if (!wanted || isatty(STDERR_FILENO) != 1 || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0)
-      return;
-    if (hosts.size() < size.ws_row) columns_ = size.ws_col;
-  }
+  Terminal(const std::vector<cluster::HostPlace>& hosts, bool wanted)
+      : lines_(names_of(hosts)),
+        drawn_(wanted && terminal_size(STDERR_FILENO).columns > 0 &&
+               hosts.size() < terminal_size(STDERR_FILENO).rows) {}
   ~Terminal() { print(lines_.erase()); }
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  bool drawn() const { return columns_ > 0; }
+  bool drawn() const { return drawn_; }
   void put(std::size_t host, std::string_view bytes) {
     lines_.put(host, bytes);
-    print(lines_.draw(columns_));
+    print(lines_.draw(terminal_size(STDERR_FILENO).columns));
   }
 
  private:
@@ -96,15 +95,19 @@ class Terminal {
   }
 
   HostLines lines_;
-  std::size_t columns_ = 0;  // 0: nothing is drawn
+  bool drawn_;
 };
 
 // The files that the specs name; the hosts that have them, and what went wrong with the others.
 Result<std::vector<cluster::HostPlace>> sync_first(const std::vector<cluster::HostPlace>& places,
                                                    const cluster::Project& project,
-                                                   std::vector<cluster::HostInstall>& failed) {
+                                                   std::vector<cluster::HostInstall>& failed,
+                                                   bool json) {
+  TransferBar bar(!json);
   cluster::SyncOptions settings;
-  settings.remark = [](const std::string& text) {
+  settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
+  settings.remark = [&bar](const std::string& text) {
+    bar.clear();
     std::fprintf(stderr, "%s: warning: %s\n", install_table().program.data(), text.c_str());
   };
   LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, project, settings));
@@ -142,7 +145,7 @@ Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& opti
   std::vector<cluster::HostPlace> ready = places;
   std::vector<cluster::HostInstall> failed;
   if (cluster::needs_files(specs) && !options.no_sync) {
-    LOCKSTEP_TRY_ASSIGN(ready, sync_first(places, project, failed));
+    LOCKSTEP_TRY_ASSIGN(ready, sync_first(places, project, failed, options.json));
     if (ready.empty()) return failed;
   }
   Terminal terminal(ready, !options.json);

@@ -11,7 +11,6 @@
 #include <fmt/core.h>
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
@@ -88,12 +87,13 @@ Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const cluster::Project project, cluster::find_project(".", options.source));
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  TransferBar progress(isatty(STDERR_FILENO) == 1 && !options.json);
+  TransferBar progress(!options.json);
   cluster::SyncOptions settings;
   settings.destination = options.destination.value_or("");
   settings.force = options.force;
   settings.dry_run = options.dry_run;
-  settings.remark = [](const std::string& text) {
+  settings.remark = [&progress](const std::string& text) {
+    progress.clear();
     std::fputs(fmt::format("{}: warning: {}\n", sync_table().program, text).c_str(), stderr);
   };
   settings.progress = [&progress](std::uint64_t bytes, std::uint64_t of) {

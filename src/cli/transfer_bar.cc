@@ -1,34 +1,52 @@
 #include "cli/transfer_bar.h"
 
+#include "cli/terminal.h"
 #include "cluster/sync_tree.h"
 
 #include <fmt/core.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace lockstep::cli {
 namespace {
 constexpr std::chrono::milliseconds kRedraw{100};
-constexpr std::uint64_t kBarWidth = 30;
+constexpr std::size_t kLongestBar = 30;
+constexpr std::size_t kShortestBar = 4;
 }  // namespace
 
-TransferBar::~TransferBar() {
-  if (drawn_) std::fputs("\r\x1b[K", stderr);
+std::string bar_text(std::uint64_t bytes, std::uint64_t of, std::size_t columns) {
+  const std::size_t room = columns - std::min<std::size_t>(columns, 1);
+  if (of == 0) return cluster::size_text(bytes).substr(0, room);
+  const std::uint64_t done = std::min(bytes, of);
+  const std::string words =
+      fmt::format("{} of {}", cluster::size_text(done), cluster::size_text(of));
+  constexpr std::size_t kFrame = 3;  // the brackets and the space behind them
+  if (room < words.size() + kFrame + kShortestBar) return words.substr(0, room);
+  const std::size_t width = std::min(kLongestBar, room - words.size() - kFrame);
+  const auto part = static_cast<std::size_t>(static_cast<double>(done) / static_cast<double>(of) *
+                                             static_cast<double>(width));
+  return fmt::format("[{:#<{}}{:.<{}}] {}", "", part, "", width - part, words);
 }
 
 void TransferBar::draw(std::uint64_t bytes, std::uint64_t of) {
   const auto now = std::chrono::steady_clock::now();
-  if (!shown_ || of == 0 || (drawn_ && now - last_ < kRedraw)) return;
+  if (!wanted_ || (drawn_ && now - last_ < kRedraw)) return;
+  // Asked each time: the user may have changed it.
+  const std::size_t columns = terminal_size(STDERR_FILENO).columns;
+  if (columns == 0) return;
   last_ = now;
   drawn_ = true;
-  const std::uint64_t done = std::min(bytes, of);
-  const auto part =
-      static_cast<std::uint64_t>(static_cast<double>(done) / static_cast<double>(of) * kBarWidth);
-  std::fputs(fmt::format("\r\x1b[K[{:#<{}}{:.<{}}] {} of {}", "", part, "", kBarWidth - part,
-                         cluster::size_text(done), cluster::size_text(of))
-                 .c_str(),
-             stderr);
+  std::fputs(("\r\x1b[K" + bar_text(bytes, of, columns)).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+void TransferBar::clear() {
+  if (!std::exchange(drawn_, false)) return;
+  std::fputs("\r\x1b[K", stderr);
   std::fflush(stderr);
 }
 

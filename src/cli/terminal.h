@@ -1,0 +1,16 @@
+// The terminal of a descriptor, for what is drawn again and again.
+#pragma once
+
+#include <cstddef>
+
+namespace lockstep::cli {
+
+struct TerminalSize {
+  std::size_t rows = 0;
+  std::size_t columns = 0;  // 0: nothing can be drawn: no terminal, or a dumb one (TERM)
+};
+
+// A terminal that does not tell its size is taken for one of 24 rows of 80 columns.
+TerminalSize terminal_size(int fd);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,31 @@
+#include "cli/transfer_bar.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::uint64_t kMega = 1000 * 1000;
+
+TEST(TransferBar, HasWhatRoomThereIs) {
+  EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 80),
+            "[###############...............] 5.0 MB of 10.0 MB");
+  EXPECT_EQ(bar_text(10 * kMega, 10 * kMega, 80),
+            "[##############################] 10.0 MB of 10.0 MB");
+  EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 26), "[##...] 5.0 MB of 10.0 MB");
+  EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 25), "[##..] 5.0 MB of 10.0 MB");
+  EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 24), "5.0 MB of 10.0 MB");
+  EXPECT_EQ(bar_text(5 * kMega, 0, 24), "5.0 MB");
+  EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 20), "5.0 MB of 10.0 MB");
+  EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 9), "5.0 MB o");
+  EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 1), "");
+}
+
+TEST(TransferBar, NeverReachesTheLastColumn) {
+  for (std::size_t columns = 1; columns < 100; ++columns)
+    for (const std::uint64_t bytes : {std::uint64_t{0}, kMega, 999 * kMega, 2000 * kMega})
+      EXPECT_LT(bar_text(bytes, 1000 * kMega, columns).size(), columns);
+}
+
+}  // namespace
+}  // namespace lockstep::cli
