@@ -6,6 +6,7 @@
 #include "cluster/command_run.h"
 #include "cluster/project.h"
 #include "cluster/python_call.h"
+#include "cluster/variables.h"
 #include "codec/json.h"
 #include "io/fd.h"
 #include "proc/signals.h"
@@ -69,7 +70,10 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const Place place, place_of(options));
   request.argv = {"in-project", options.python, "-c", std::string(cluster::kCallRunner)};
   request.own_binary = true;
-  request.env = options.env;
+  LOCKSTEP_TRY_ASSIGN(request.env, cluster::variables_of({.env = options.variables.env,
+                                                          .files = options.variables.env_files,
+                                                          .secrets = options.variables.secrets},
+                                                         cluster::own_variable));
   request.folder = place.folder;
   if (options.answer_fd) {
     if (request.hosts.size() != 1)

@@ -32,10 +32,6 @@ Group call_group() {
            .metavar = "DIR",
            .help = "folder there, relative to the home; the module is found from it",
            .shown_default = "the current folder's place in the synced project"},
-          {.name = "env",
-           .field = into<&CallOptions::env>,
-           .metavar = "NAME=VALUE",
-           .help = "a variable of the function's process; may be given again"},
           {.name = "python",
            .field = into<&CallOptions::python>,
            .metavar = "PROGRAM",
@@ -66,7 +62,7 @@ Table make_call_table() {
               "there is no Python, 255 where the host is not reached; of several nodes the\n"
               "first that is not 0.\n",
           .operands = Operands::names,
-          .groups = {call_group(), place_group()},
+          .groups = {call_group(), {"Variables", variable_rows()}, place_group()},
           .shown_names = "HOST MODULE:FUNCTION"};
 }
 
@@ -90,6 +86,7 @@ Result<CallOptions> call_options(const Parsed& parsed) {
   CallOptions options;
   fill(call_table(), parsed, options);
   fill(call_table(), parsed, options.places);
+  fill(call_table(), parsed, options.variables);
   const auto refuse = [](std::string text) -> Failure {
     return fail(Errc::invalid_input, std::move(text), "write lockstep call HOST module:function");
   };
@@ -104,10 +101,6 @@ Result<CallOptions> call_options(const Parsed& parsed) {
     LOCKSTEP_TRY(check_json("args", options.args, true));
     LOCKSTEP_TRY(check_json("kwargs", options.kwargs, false));
   }
-  for (const std::string& entry : options.env)
-    if (entry.find('=') == std::string::npos || entry.front() == '=')
-      return fail(Errc::invalid_input, fmt::format("--env {} has no value", printable(entry)),
-                  "write --env NAME=VALUE");
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/options.h"
 #include "cli/place_options.h"
+#include "cli/variable_options.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +21,7 @@ struct CallOptions {
   PlaceOptions places;
   std::optional<std::string> project;
   std::optional<std::string> folder;  // --cwd
-  std::vector<std::string> env;
+  VariableOptions variables;
   std::string python = "python3";
   bool json = false;
   std::optional<std::int64_t> answer_fd;  // a program calls: it writes the request to our stdin

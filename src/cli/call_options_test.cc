@@ -19,7 +19,7 @@ TEST(CallOptions, AHostAndAFunction) {
   EXPECT_EQ(options->function, "pkg.train:main");
   EXPECT_EQ(options->args, "[1]");
   EXPECT_EQ(options->kwargs, "{}");
-  EXPECT_EQ(options->env, std::vector<std::string>{"A=b=c"});
+  EXPECT_EQ(options->variables.env, std::vector<std::string>{"A=b=c"});
   EXPECT_EQ(options->python, "python3");
 }
 
@@ -34,7 +34,6 @@ TEST(CallOptions, WhatIsWrongIsNamed) {
   EXPECT_EQ(refused({"gpus", "a:b", "--args", "{}"}), "--args is {}, which is no JSON list");
   EXPECT_EQ(refused({"gpus", "a:b", "--kwargs", "x=1"}),
             "--kwargs is x=1, which is no JSON object");
-  EXPECT_EQ(refused({"gpus", "a:b", "--env", "X"}), "--env X has no value");
   EXPECT_EQ(refused({"gpus", "a:b", "--answer-fd", "3"}), "'a:b' is one word too many");
   EXPECT_EQ(refused({"gpus", "--answer-fd", "3"}), "");
 }

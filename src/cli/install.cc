@@ -150,8 +150,8 @@ Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& opti
   }
   Terminal terminal(ready, !options.json);
   cluster::InstallOptions settings{.specs = options.specs,
-                                   .choice = options.choice,
-                                   .place = options.place,
+                                   .choice = options.chosen.choice,
+                                   .place = options.chosen.place,
                                    .python = options.python.value_or(""),
                                    .force = options.force,
                                    .use_uv = !options.no_uv};

@@ -1,9 +1,13 @@
 #include "cli/install_options.h"
 
-#include "setup/spec.h"
-
 namespace lockstep::cli {
 namespace {
+
+std::vector<Option> environment_group_rows(const std::vector<Option>& more) {
+  std::vector<Option> rows = environment_rows();
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
 
 Table make_install_table() {
   return {
@@ -31,31 +35,16 @@ Table make_install_table() {
           "failed one are not begun.\n",
       .operands = Operands::names,
       .groups =
-          {{"Environment",
-            {
-                {.name = "venv",
-                 .field = into<&InstallOptions::venv>,
-                 .metavar = "DIR",
-                 .help = "this virtual environment, made if it is not there; relative to "
-                         "the project; auto: the project's own",
-                 .shown_default = "what the project has, else its own"},
-                {.name = "conda",
-                 .field = into<&InstallOptions::conda>,
-                 .metavar = "NAME",
-                 .help = "this conda environment, by name or folder; auto: the project's "
-                         "own"},
-                {.name = "system",
-                 .field = into<&InstallOptions::system>,
-                 .help = "no environment: the Python of the host itself"},
-                {.name = "python",
-                 .field = into<&InstallOptions::python>,
-                 .metavar = "PATH",
-                 .help = "interpreter there, for a new environment or with --system",
-                 .shown_default = "python3"},
-                {.name = "no-uv",
-                 .field = into<&InstallOptions::no_uv>,
-                 .help = "use pip also where uv is installed"},
-            }},
+          {{"Environment", environment_group_rows({
+                               {.name = "python",
+                                .field = into<&InstallOptions::python>,
+                                .metavar = "PATH",
+                                .help = "interpreter there, for a new environment or with --system",
+                                .shown_default = "python3"},
+                               {.name = "no-uv",
+                                .field = into<&InstallOptions::no_uv>,
+                                .help = "use pip also where uv is installed"},
+                           })},
            {"Options",
             {
                 {.name = "project",
@@ -82,7 +71,6 @@ const Table& install_table() {
 }
 
 Result<InstallOptions> install_options(const Parsed& parsed) {
-  using Choice = setup::SetupRequest::Choice;
   InstallOptions options;
   fill(install_table(), parsed, options);
   fill(install_table(), parsed, options.places);
@@ -93,23 +81,8 @@ Result<InstallOptions> install_options(const Parsed& parsed) {
   if (options.specs.empty())
     return fail(Errc::invalid_input, "no spec is given",
                 "write lockstep install " + options.where + " SPEC...");
-  LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
-  const int choices = (options.venv ? 1 : 0) + (options.conda ? 1 : 0) + (options.system ? 1 : 0);
-  if (choices > 1)
-    return fail(Errc::invalid_input, "more than one of --venv, --conda and --system is given",
-                "give one of them");
-  if ((options.venv && options.venv->empty()) || (options.conda && options.conda->empty()))
-    return fail(Errc::invalid_input, "the environment's name is empty");
-  for (const setup::Spec& each : specs)
-    if (each.kind == setup::Spec::Kind::conda && (options.venv || options.system))
-      return fail(Errc::invalid_input,
-                  "'" + each.text + "' can't go into " +
-                      (options.venv ? "a virtual environment" : "the Python of the host itself"),
-                  "give --conda NAME, or none");
-  if (options.venv) options.choice = Choice::venv;
-  if (options.conda) options.choice = Choice::conda;
-  if (options.system) options.choice = Choice::system;
-  options.place = options.venv.value_or(options.conda.value_or(""));
+  fill(install_table(), parsed, options.environment);
+  LOCKSTEP_TRY_ASSIGN(options.chosen, chosen_environment(options.environment, options.specs));
   return options;
 }
 

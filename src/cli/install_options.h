@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/environment_options.h"
 #include "cli/options.h"
 #include "cli/place_options.h"
-#include "setup/request.h"
 
 #include <optional>
 #include <string>
@@ -15,9 +15,8 @@ namespace lockstep::cli {
 struct InstallOptions {
   std::string where;
   std::vector<std::string> specs;
-  std::optional<std::string> venv;
-  std::optional<std::string> conda;
-  bool system = false;
+  EnvironmentOptions environment;
+  ChosenEnvironment chosen;  // of environment
   std::optional<std::string> python;
   bool force = false;
   bool no_uv = false;
@@ -25,10 +24,6 @@ struct InstallOptions {
   std::optional<std::string> project;
   bool json = false;
   PlaceOptions places;
-
-  // Of --venv, --conda and --system.
-  setup::SetupRequest::Choice choice = setup::SetupRequest::Choice::project;
-  std::string place;
 };
 
 const Table& install_table();

@@ -24,15 +24,15 @@ TEST(InstallOptions, PlaceAndSpecs) {
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->where, "gpus");
   EXPECT_EQ(options->specs, (std::vector<std::string>{"torch -U", "pip:./"}));
-  EXPECT_EQ(options->choice, Choice::project);
+  EXPECT_EQ(options->chosen.choice, Choice::project);
 }
 
 TEST(InstallOptions, OneEnvironment) {
-  EXPECT_EQ(read({"h", "x", "--venv", "v"})->place, "v");
-  EXPECT_EQ(read({"h", "x", "--venv", "v"})->choice, Choice::venv);
-  EXPECT_EQ(read({"h", "x", "--conda=c"})->place, "c");
-  EXPECT_EQ(read({"h", "x", "--conda=c"})->choice, Choice::conda);
-  EXPECT_EQ(read({"h", "x", "--system"})->choice, Choice::system);
+  EXPECT_EQ(read({"h", "x", "--venv", "v"})->chosen.place, "v");
+  EXPECT_EQ(read({"h", "x", "--venv", "v"})->chosen.choice, Choice::venv);
+  EXPECT_EQ(read({"h", "x", "--conda=c"})->chosen.place, "c");
+  EXPECT_EQ(read({"h", "x", "--conda=c"})->chosen.choice, Choice::conda);
+  EXPECT_EQ(read({"h", "x", "--system"})->chosen.choice, Choice::system);
   EXPECT_NE(refusal({"h", "x", "--system", "--conda", "c"}).find("more than one of"),
             std::string::npos);
   EXPECT_NE(refusal({"h", "x", "--venv="}).find("is empty"), std::string::npos);

@@ -12,55 +12,62 @@ Group own_rows() {
               {.name = "on",
                .field = into<&RemoteOptions::on>,
                .metavar = "CLUSTER|HOST|local",
-               .help = "run there, one agent per host under one job; see docs/remote.md",
-               .own = true},
-              {.name = "sync",
-               .field = into<&RemoteOptions::sync>,
-               .metavar = "DIR|none",
-               .help = "what is brought there first",
-               .shown_default = "the project around this folder",
-               .own = true},
-              {.name = "install",
-               .field = into<&RemoteOptions::install>,
-               .metavar = "SPEC",
-               .help = "packages to install there, as lockstep install takes them; may be given "
-                       "again",
-               .own = true},
+               .help = "run there, one agent per host under one job; see docs/remote.md"},
               {.name = "cwd",
                .field = into<&RemoteOptions::folder>,
                .metavar = "DIR",
                .help = "folder there, relative to the home",
-               .shown_default = "this folder's place in the synced project",
-               .own = true},
+               .shown_default = "this folder's place in the synced project"},
               {.name = "detach",
                .field = into<&RemoteOptions::detach>,
-               .help = "print the job's id and return at once",
-               .own = true},
+               .help = "print the job's id and return at once"},
               {.name = "queue",
                .field = into<&RemoteOptions::queue>,
-               .help = "wait for this user's earlier --queue jobs on the hosts",
-               .own = true},
+               .help = "wait for this user's earlier --queue jobs on the hosts"},
               {.name = "name",
                .field = into<&RemoteOptions::name>,
                .metavar = "NAME",
                .help = "of the job, for lockstep jobs and logs",
-               .shown_default = "the script's",
-               .own = true},
+               .shown_default = "the script's"},
+          }};
+}
+
+Group brought_rows() {
+  return {"What is brought to other machines",
+          {
+              {.name = "sync",
+               .field = into<&RemoteOptions::sync>,
+               .metavar = "DIR|none",
+               .help = "what is brought there first",
+               .shown_default = "the project around this folder"},
+              {.name = "install",
+               .field = into<&RemoteOptions::install>,
+               .metavar = "SPEC",
+               .help = "packages to install there, as lockstep install takes them; may be given "
+                       "again"},
           }};
 }
 
 }  // namespace
 
-Group remote_group() {
-  Group group = own_rows();
-  std::vector<Option> shared = variable_rows();
+std::vector<Group> remote_groups() {
+  Group where = own_rows();
   for (const Option& option : place_group().options)
-    if (option.field.owner != nullptr) shared.push_back(option);
-  for (Option& option : shared) {
-    option.own = true;
-    group.options.push_back(option);
-  }
-  return group;
+    if (option.field.owner != nullptr) where.options.push_back(option);
+  Group what = brought_rows();
+  for (const auto& rows : {environment_rows(), variable_rows()})
+    what.options.insert(what.options.end(), rows.begin(), rows.end());
+  for (Group* group : {&where, &what})
+    for (Option& option : group->options)
+      option.own = true;
+  return {where, what};
+}
+
+std::vector<Option> remote_rows() {
+  std::vector<Option> rows;
+  for (const Group& group : remote_groups())
+    rows.insert(rows.end(), group.options.begin(), group.options.end());
+  return rows;
 }
 
 RemoteOptions remote_options(const Table& table, const Parsed& parsed) {
@@ -68,13 +75,14 @@ RemoteOptions remote_options(const Table& table, const Parsed& parsed) {
   fill(table, parsed, options);
   fill(table, parsed, options.place);
   fill(table, parsed, options.variables);
+  fill(table, parsed, options.environment);
   return options;
 }
 
 std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without) {
   std::vector<std::string_view> left_out = without;
-  for (const Option& option : remote_group().options)
+  for (const Option& option : remote_rows())
     left_out.push_back(option.name);
   std::vector<std::string> words;
   for (const Option* option : options_of(table)) {

@@ -1,6 +1,7 @@
 // What `lockstep run --on` adds to a run: where, what is brought there, and how it is followed.
 #pragma once
 
+#include "cli/environment_options.h"
 #include "cli/options.h"
 #include "cli/place_options.h"
 #include "cli/variable_options.h"
@@ -17,17 +18,19 @@ struct RemoteOptions {
   VariableOptions variables;
   std::optional<std::string> sync;  // a folder, or "none"
   std::vector<std::string> install;
+  EnvironmentOptions environment;  // of install
   std::optional<std::string> folder;
   bool detach = false;
   bool queue = false;
   std::optional<std::string> name;
 };
 
-Group remote_group();
+std::vector<Group> remote_groups();
+std::vector<Option> remote_rows();  // of all of these groups
 RemoteOptions remote_options(const Table& table, const Parsed& parsed);
 
 // The words for `lockstep run` on a host that say what was asked here: every option that was given,
-// but those of remote_group() and the ones in `without`, and the script with its arguments.
+// but those of remote_rows() and the ones in `without`, and the script with its arguments.
 std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without);
 

@@ -44,6 +44,13 @@ bool gave_any(const Parsed& parsed, std::initializer_list<std::string_view> name
                      [&](std::string_view name) { return parsed.has(name); });
 }
 
+// "--name" of the first of these that was given; empty: none was.
+std::string first_given(const Parsed& parsed, const std::vector<Option>& options) {
+  for (const Option& option : options)
+    if (parsed.has(option.name)) return "--" + std::string(option.name);
+  return {};
+}
+
 // Where the job runs there, and what is brought.
 struct Ground {
   std::optional<cluster::Project> project;  // nullopt: nothing is brought
@@ -104,11 +111,14 @@ int tell_troubles(const Hosts& hosts) {
 
 // Before anything starts. The exit code: not 0 where a host is not ready.
 Result<int> make_ready(const RemoteOptions& options, const std::vector<cluster::HostPlace>& places,
-                       const Ground& ground) {
+                       const Ground& ground, const ChosenEnvironment& environment) {
   if (ground.project) {
-    TransferBar bar(isatty(STDERR_FILENO) == 1);
+    TransferBar bar(true);
     cluster::SyncOptions settings;
-    settings.remark = [](const std::string& text) { log::warning("{}", text); };
+    settings.remark = [&bar](const std::string& text) {
+      bar.clear();
+      log::warning("{}", text);
+    };
     settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
     LOCKSTEP_TRY_ASSIGN(const auto report,
                         cluster::sync_project(places, *ground.project, settings));
@@ -119,7 +129,9 @@ Result<int> make_ready(const RemoteOptions& options, const std::vector<cluster::
     return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
                 "leave --sync none out, or use lockstep install");
   LOCKSTEP_TRY_ASSIGN(const auto installs, cluster::install_packages(places, *ground.project,
-                                                                     {.specs = options.install}));
+                                                                     {.specs = options.install,
+                                                                      .choice = environment.choice,
+                                                                      .place = environment.place}));
   return tell_troubles(installs);
 }
 
@@ -255,11 +267,18 @@ Result<int> run_there(const Call& call, const RemoteOptions& options) {
     return fail(Errc::invalid_input,
                 "--report is written at the job's end, and --detach does not wait for it",
                 "every host keeps it, as ~/.local/state/lockstep/jobs/ID/report.json");
+  if (options.install.empty())
+    if (const std::string lone = first_given(call.parsed, environment_rows()); !lone.empty())
+      return fail(Errc::invalid_input,
+                  lone + " says where --install puts packages, and none is given",
+                  "give --install SPEC; later jobs of the project run in that environment too");
+  LOCKSTEP_TRY_ASSIGN(const ChosenEnvironment environment,
+                      chosen_environment(options.environment, options.install));
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(*options.on, options.place));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.front().here));
   // Before anything is brought: it may be wrong.
   LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request, request_of(call, options, places, ground));
-  LOCKSTEP_TRY_ASSIGN(const int unready, make_ready(options, places, ground));
+  LOCKSTEP_TRY_ASSIGN(const int unready, make_ready(options, places, ground, environment));
   if (unready != 0) return unready;
   const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
@@ -280,9 +299,7 @@ int run_on_hosts(const Call& call, const RemoteOptions& options) {
 }
 
 std::string needs_on(const Parsed& parsed) {
-  for (const Option& option : remote_group().options)
-    if (parsed.has(option.name)) return "--" + std::string(option.name);
-  return {};
+  return first_given(parsed, remote_rows());
 }
 
 }  // namespace lockstep::cli

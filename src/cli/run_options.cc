@@ -97,7 +97,8 @@ Table make_launch_table() {
 const Table& run_table() {
   static const Table table = [] {
     Table made = make_run_table("lockstep run");
-    made.groups.insert(made.groups.end() - 1, remote_group());
+    const std::vector<Group> remote = remote_groups();
+    made.groups.insert(made.groups.end() - 1, remote.begin(), remote.end());
     return made;
   }();
   return table;

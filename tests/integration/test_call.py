@@ -85,6 +85,13 @@ def test_the_value_comes_last_and_prints_as_they_are(host):
     first, value = ended.out.splitlines()
     assert (ended.rc, first, ended.err) == (0, "adding", "to stderr\n"), ended
     assert json.loads(value) == {"sum": 5, "where": "/home/me/proj", "env": "a b"}
+    (client.folder / "vars").write_text("# names\nGIVEN=from a file\n")
+    for options, value in ((("--env-file", client.folder / "vars"), "from a file"), (("--secret", "GIVEN"), "hidden"),
+                           (("--env", "GIVEN"), "hidden")):
+        ended = call("functions:add", "--args", "[2]", *options, env={"GIVEN": "hidden"})
+        assert ended.rc == 0 and json.loads(ended.out.splitlines()[1])["env"] == value, ended
+    ended = call("functions:add", "--secret", "NOT_THERE")
+    assert ended.rc == 2 and "NOT_THERE" in ended.err, ended
     assert call("functions:Trainer.fit", "--args", '["\\u00e9\\u001b[1m"]').out == '"\\u00e9\\u001b[1m"\n'
     server.nothing_left()
 

@@ -377,6 +377,32 @@ def test_the_project_comes_along_and_edits_count(world):
     assert ended.rc == 2 and "bogus" in ended.err, ended
 
 
+def test_a_job_runs_in_the_environment_that_its_install_names(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = client.folder / "proj"
+    (project / "lib").mkdir(parents=True)
+    (project / "lib/mine.py").write_text("word = 'mine'")
+    (project / "train.py").write_text(
+        "import mine, os, sys; print(mine.word, os.environ.get('VIRTUAL_ENV'), sys.prefix)")
+
+    def run(*options):
+        return client.run("run", "--on", where, *options, "train.py", cwd=project)
+    ended = run("--install", "local:./lib", "--venv", "own")
+    assert (ended.rc, ended.out) == (0, "mine /home/me/proj/own /home/me/proj/own\n"), ended
+    ended = run()  # it stays the project's
+    assert (ended.rc, ended.out) == (0, "mine /home/me/proj/own /home/me/proj/own\n"), ended
+    ended = run("--install", "local:./lib", "--system")
+    assert (ended.rc, ended.out) == (0, "mine None /usr\n"), ended
+    for options, words in ((("--venv", "own"), "--venv says where --install puts packages"),
+                           (("--install", "local:./lib", "--venv", "a", "--system"), "more than one of --venv"),
+                           (("--install", "conda:x.yml", "--system"), "'conda:x.yml' can't go into")):
+        ended = run(*options)
+        assert ended.rc == 2 and words in ended.err, ended
+    ended = client.run("run", "--venv", "own", "train.py", cwd=project)
+    assert ended.rc == 2 and "--venv is of use only together with --on" in ended.err, ended
+
+
 def test_a_failed_install_starts_nothing(world):
     client, server = world()
     project = client.folder / "proj"
