@@ -18,6 +18,7 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -40,18 +41,33 @@ sync::HostFolders folders() {
   return {io::home_folder(), io::state_folder() + "/synced"};
 }
 
+// Deliveries are written as they come.
+Status take_deliveries() {
+  sync::DeliveryTaker taker(folders());
+  sync::DeliveryReader reader;
+  std::vector<char> bytes(1UL << 20);
+  for (;;) {
+    const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_sys("read the files", errno);
+    if (got == 0 && !reader.at_border())
+      return fail(Errc::corrupt, "the files ended in the middle of one");
+    if (got == 0) return {};
+    reader.put({bytes.data(), static_cast<std::size_t>(got)});
+    for (;;) {
+      LOCKSTEP_TRY_ASSIGN(const auto delivery, reader.next());
+      if (!delivery) break;
+      LOCKSTEP_TRY(taker.take(*delivery));
+    }
+  }
+}
+
 // What a request is answered with. An error is an answer, too.
 Result<std::string> answer_to(const std::string& what, const std::string& bytes) {
   if (what == "offer") {
     const auto offer = sync::decode_offer(bytes);
     if (!offer) return sync::print_answer(Failure(offer.error()));
     return sync::print_answer(sync::answer_offer(*offer, folders()));
-  }
-  if (what == "delivery") {
-    const auto delivery = sync::decode_delivery(bytes);
-    Status taken = delivery ? sync::take_delivery(*delivery, folders()) : Failure(delivery.error());
-    if (!taken) return sync::encode_listing(Failure(taken.error()));
-    return sync::encode_listing(sync::Manifest());
   }
   const auto wish = sync::decode_wish(bytes);
   if (what == "list")
@@ -81,6 +97,11 @@ int host_tree_command(const Call& call) {
   const auto answered = [&]() -> Result<std::string> {
     if (isatty(STDIN_FILENO) == 1 || call.words.size() != 1)
       return fail(Errc::invalid_input, "clients start this on hosts, people do not");
+    if (call.words.front() == "delivery") {
+      const Status taken = take_deliveries();
+      if (!taken) return sync::encode_listing(Failure(taken.error()));
+      return sync::encode_listing(sync::Manifest());
+    }
     LOCKSTEP_TRY_ASSIGN(const std::string bytes, all_of_stdin());
     return answer_to(call.words.front(), bytes);
   }();

@@ -1,5 +1,6 @@
 #include "cluster/command_run.h"
 
+#include "base/callback_scope.h"
 #include "base/log.h"
 #include "cluster/host_output.h"
 #include "cluster/wait_words.h"
@@ -31,9 +32,10 @@ constexpr std::size_t kFilesOfAHost = 12;
 
 class CommandRun {
  public:
-  CommandRun(const CommandRequest& request, io::OwnStream out, io::OwnStream err,
+  CommandRun(io::Loop& loop, const CommandRequest& request, io::OwnStream out, io::OwnStream err,
              std::optional<io::OwnStream> answer)
       : request_(request),
+        loop_(loop),
         endings_(request.hosts.size()),
         out_(loop_, std::move(out)),
         err_(loop_, std::move(err)),
@@ -47,8 +49,10 @@ class CommandRun {
   struct Host {
     std::unique_ptr<HostLink> connection;
     std::string prefix;
-    io::Fd given;                         // an unnamed file
-    std::unique_ptr<link::Source> input;  // of `given`, or of stdin
+    std::unique_ptr<link::Source> input;  // of stdin
+    std::unique_ptr<link::Feed> feed;     // of what was given, or is made
+    bool fed = false;                     // what was given is under way
+    bool asked = false;
     bool over = false;
   };
 
@@ -62,11 +66,14 @@ class CommandRun {
   void end(std::size_t index, int code, std::string error);
   void keep(std::size_t index, const link::Data& data);
   void open_input(std::size_t index);
-  void send_input(std::size_t index, int fd, bool pollable);
+  link::Source::Events input_events(std::size_t index);
+  std::optional<std::string> next_input(std::size_t index);
+  void on_asked(std::size_t index);
+  void call_meanwhile();
   void tell_waiting();
 
   const CommandRequest& request_;
-  io::Loop loop_;
+  io::Loop& loop_;
   std::vector<HostEnding> endings_;
   std::vector<Host> hosts_;
   HostOutput out_;
@@ -74,9 +81,11 @@ class CommandRun {
   std::optional<HostOutput> answer_;  // Answer::pass
   std::optional<io::OwnStream> in_;
   std::unique_ptr<proc::SignalWatch> signals_;
+  bool called_meanwhile_ = false;
   int stops_ = 0;
   io::Timer notice_;
   std::chrono::seconds waited_{0};
+  CallbackScope calls_;  // the loop may live longer
 };
 
 Result<std::vector<HostEnding>> CommandRun::run() {
@@ -119,9 +128,9 @@ void CommandRun::start(std::size_t index) {
   if (!alone) host.prefix = place.name + ": ";
   host.connection = std::make_unique<HostLink>(
       loop_, HostLink::Settings{.place = place, .may_ask = alone && isatty(STDERR_FILENO) == 1},
-      HostLink::Events{
-          [this, index](const link::Frame& frame) { on_frame(index, frame); },
-          [this, index](std::string why) { end(index, kNotReached, std::move(why)); }});
+      HostLink::Events{[this, index](const link::Frame& frame) { on_frame(index, frame); },
+                       [this, index](std::string why) { end(index, kNotReached, std::move(why)); },
+                       [this, index] { on_asked(index); }});
   host.connection->send(link::Start{.channel = kChannel,
                                     .argv = request_.argv,
                                     .env = request_.env,
@@ -131,13 +140,26 @@ void CommandRun::start(std::size_t index) {
                                     .result = request_.answer != CommandRequest::Answer::none});
 }
 
+void CommandRun::on_asked(std::size_t index) {
+  hosts_[index].asked = true;
+  if (std::all_of(hosts_.begin(), hosts_.end(),
+                  [](const Host& host) { return host.asked || host.over; }))
+    call_meanwhile();
+}
+
+void CommandRun::call_meanwhile() {
+  if (!request_.meanwhile || std::exchange(called_meanwhile_, true)) return;
+  request_.meanwhile();
+}
+
 void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
   const std::string& name = request_.hosts[index].name;
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(index, *data);
   if (std::holds_alternative<link::Started>(frame) && has_input()) return open_input(index);
   if (const auto* credit = std::get_if<link::Credit>(&frame)) {
-    if (hosts_[index].input && credit->stream == Stream::in)
-      hosts_[index].input->grant(credit->bytes);
+    if (credit->stream != Stream::in) return;
+    if (hosts_[index].input) hosts_[index].input->grant(credit->bytes);
+    if (hosts_[index].feed) hosts_[index].feed->grant(credit->bytes);
     return;
   }
   if (const auto* refused = std::get_if<link::Refused>(&frame))
@@ -193,35 +215,42 @@ bool CommandRun::has_input() const {
     case CommandRequest::Input::ours:
       return hosts_.size() == 1;
     case CommandRequest::Input::given:
+    case CommandRequest::Input::made:
       return true;
   }
   return false;
 }
 
 void CommandRun::open_input(std::size_t index) {
-  if (request_.input == CommandRequest::Input::given) {
-    const bool same = request_.given.size() == 1;
-    auto file = io::unnamed_file(request_.given[same ? 0 : index]);
-    if (!file) return end(index, kNotReached, file.error().message);
-    hosts_[index].given = std::move(*file);
-    return send_input(index, hosts_[index].given.get(), false);
+  Host& host = hosts_[index];
+  if (request_.input != CommandRequest::Input::ours) {
+    host.feed = std::make_unique<link::Feed>(
+        loop_, [this, index] { return next_input(index); }, input_events(index));
+    return;
   }
   auto in = io::OwnStream::open(STDIN_FILENO, io::OwnStream::Way::read);
-  if (!in) return hosts_[index].connection->send(link::Eof{kChannel, Stream::in});
+  if (!in) return host.connection->send(link::Eof{kChannel, Stream::in});
   in_ = std::move(*in);
-  send_input(index, in_->fd(), in_->pollable());
+  host.input =
+      std::make_unique<link::Source>(loop_, in_->fd(), in_->pollable(), input_events(index));
 }
 
-void CommandRun::send_input(std::size_t index, int fd, bool pollable) {
-  hosts_[index].input = std::make_unique<link::Source>(
-      loop_, fd, pollable,
-      link::Source::Events{
-          [this, index](std::string bytes) {
+std::optional<std::string> CommandRun::next_input(std::size_t index) {
+  if (request_.input == CommandRequest::Input::made) {
+    call_meanwhile();
+    return request_.make_input(index);
+  }
+  if (std::exchange(hosts_[index].fed, true)) return std::nullopt;
+  return request_.given[request_.given.size() == 1 ? 0 : index];
+}
+
+link::Source::Events CommandRun::input_events(std::size_t index) {
+  return {[this, index](std::string bytes) {
             hosts_[index].connection->send(link::Data{kChannel, Stream::in, std::move(bytes)});
           },
           [this, index] {
             hosts_[index].connection->send(link::Eof{kChannel, Stream::in});
-          }});
+          }};
 }
 
 void CommandRun::end(std::size_t index, int code, std::string error) {
@@ -229,12 +258,13 @@ void CommandRun::end(std::size_t index, int code, std::string error) {
   if (host.over) return;
   host.over = true;
   host.input.reset();
+  host.feed.reset();
   out_.end(host.prefix);
   err_.end(host.prefix);
   endings_[index].code = code;
   endings_[index].error = std::move(error);
   // Not inside a callback of the connection itself.
-  loop_.post([&host] { host.connection.reset(); });
+  loop_.post(calls_([&host] { host.connection.reset(); }));
   if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& each) { return each.over; }))
     return;
   notice_.cancel();
@@ -268,6 +298,11 @@ int code_of(const std::vector<HostEnding>& endings) {
 }
 
 Result<std::vector<HostEnding>> run_command(const CommandRequest& request) {
+  io::Loop loop;
+  return run_command(loop, request);
+}
+
+Result<std::vector<HostEnding>> run_command(io::Loop& loop, const CommandRequest& request) {
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.hosts.size() + 1)));
   io::raise_open_files_limit();
   LOCKSTEP_TRY_ASSIGN(io::OwnStream out,
@@ -280,7 +315,7 @@ Result<std::vector<HostEnding>> run_command(const CommandRequest& request) {
                         io::OwnStream::open(request.answer_fd, io::OwnStream::Way::write));
     answer.emplace(std::move(opened));
   }
-  CommandRun run(request, std::move(out), std::move(err), std::move(answer));
+  CommandRun run(loop, request, std::move(out), std::move(err), std::move(answer));
   return run.run();
 }
 

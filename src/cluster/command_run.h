@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ struct CommandRequest {
     none,
     ours,   // stdin is passed on, to a single host
     given,  // CommandRequest::given
+    made,   // by CommandRequest::make_input
   };
   enum class Output {
     print,     // both streams are printed as they come
@@ -33,6 +35,10 @@ struct CommandRequest {
   std::string folder = {};            // relative to the home there; empty: the home
   Input input = Input::ours;
   std::vector<std::string> given = {};  // one for all hosts, or one for each
+  // Called once, before any make_input: as a rule while the hosts start, with nothing else to do.
+  std::function<void()> meanwhile = {};
+  // The next bytes for a host, asked for when it has room; nullopt: that was all.
+  std::function<std::optional<std::string>(std::size_t host)> make_input = {};
   Output output = Output::print;
   // Commands find descriptor 3 open, and what they write there comes back beside their output.
   enum class Answer {
@@ -64,5 +70,7 @@ int code_of(const std::vector<HostEnding>& endings);
 
 // Runs until all have ended. Prints what they say; what went wrong with a host goes to the log.
 Result<std::vector<HostEnding>> run_command(const CommandRequest& request);
+// On a loop on which more goes on.
+Result<std::vector<HostEnding>> run_command(io::Loop& loop, const CommandRequest& request);
 
 }  // namespace lockstep::cluster

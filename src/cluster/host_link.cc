@@ -22,7 +22,10 @@ HostLink::HostLink(io::Loop& loop, const Settings& settings, Events events)
                               .pins = settings.place.pins,
                               .may_ask = settings.may_ask,
                               .commands = settings.commands},
-      ssh::Connection::Events{[](const link::Hello&) {},
+      ssh::Connection::Events{[this] {
+                                if (events_.asked) events_.asked();
+                              },
+                              [](const link::Hello&) {},
                               [this](link::Frame frame) { events_.frame(std::move(frame)); },
                               [this](const Error& error) {
                                 std::string text = error.message;
@@ -52,6 +55,7 @@ Status HostLink::open_here(ssh::Commands commands) {
           [this](link::Frame frame) { events_.frame(std::move(frame)); },
           [this](const Error& error) { events_.failed(name_ + ": " + error.message); }});
   link_->send(link::Hello{.software = LOCKSTEP_VERSION});
+  if (events_.asked) turn_.start({}, [this] { events_.asked(); });
   return {};
 }
 

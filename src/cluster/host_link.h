@@ -33,6 +33,8 @@ class HostLink {
   struct Events {
     std::function<void(link::Frame)> frame;
     std::function<void(std::string why)> failed;  // once, at any time; nothing comes after it
+    // It was asked for, and this end has nothing to do but wait. Perhaps more than once.
+    std::function<void()> asked = {};
   };
 
   // No event comes from inside the constructor, nor from inside send().

@@ -35,7 +35,7 @@ std::string trouble_of(const HostEnding& ending) {
   return said.empty() ? "its lockstep ended with " + std::to_string(ending.code) : printable(said);
 }
 
-// What one host still has to get.
+// How far one host is served.
 struct Course {
   std::vector<std::vector<Range>> groups;
   std::size_t next = 0;
@@ -45,91 +45,93 @@ struct Course {
 class Deliveries {
  public:
   Deliveries(const std::string& destination, const sync::Owner& owner,
-             const std::vector<Transfer>& transfers, sync::Confined tree)
-      : destination_(destination), owner_(owner), transfers_(transfers), tree_(std::move(tree)) {}
-  Result<std::vector<TransferEnd>> run(const TellTransfer& tell);
+             const std::vector<Transfer>& transfers, sync::Confined tree, const TellTransfer& tell)
+      : destination_(destination),
+        owner_(owner),
+        transfers_(transfers),
+        tree_(std::move(tree)),
+        tell_(tell) {}
+  Result<std::vector<TransferEnd>> run(io::Loop& loop);
   std::set<std::string> left_out;
 
  private:
-  Result<std::string> next_delivery(std::size_t index);
-  Status send_round(const std::vector<std::size_t>& active);
+  std::optional<std::string> next_delivery(std::size_t index);
+  Status read_pieces(std::size_t index, const std::vector<Range>& group,
+                     std::vector<sync::Piece>& pieces);
+  void take_ending(std::size_t index, const HostEnding& ending);
 
   const std::string& destination_;
   const sync::Owner& owner_;
   const std::vector<Transfer>& transfers_;
   sync::Confined tree_;
+  const TellTransfer& tell_;
   std::vector<Course> courses_;
   std::vector<TransferEnd> ends_;
   std::size_t files_ = 0;
+  std::uint64_t bytes_ = 0;
 };
 
-Result<std::string> Deliveries::next_delivery(std::size_t index) {
+Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& group,
+                               std::vector<sync::Piece>& pieces) {
   Course& course = courses_[index];
-  sync::Delivery delivery{.destination = destination_, .owner = owner_};
-  for (const Range& range : course.groups[course.next]) {
+  for (const Range& range : group) {
     const sync::Entry& entry = transfers_[index].needed[range.entry];
     if (course.left_out.contains(range.entry)) continue;
     sync::Piece piece{entry, range.offset};
     if (entry.kind == sync::Kind::file) {
-      LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
       LOCKSTEP_TRY_ASSIGN(piece.bytes,
                           sync::read_piece(tree_, entry.path, range.offset, range.length));
-      if (!info || piece.bytes.size() != range.length) {
+      if (piece.bytes.size() != range.length) {
         course.left_out.insert(range.entry);
         left_out.insert(printable(entry.path));
         continue;
       }
     }
     ends_[index].bytes += piece.bytes.size();
-    delivery.pieces.push_back(std::move(piece));
+    bytes_ += piece.bytes.size();
+    pieces.push_back(std::move(piece));
   }
-  files_ += delivery.pieces.size();
-  return sync::encode_delivery(delivery);
-}
-
-Status Deliveries::send_round(const std::vector<std::size_t>& active) {
-  CommandRequest request = request_to_tree("delivery");
-  for (const std::size_t index : active) {
-    request.hosts.push_back(transfers_[index].place);
-    LOCKSTEP_TRY_ASSIGN(std::string bytes, next_delivery(index));
-    request.given.push_back(std::move(bytes));
-  }
-  // The same for all hosts is kept once.
-  if (std::all_of(request.given.begin(), request.given.end(),
-                  [&](const std::string& each) { return each == request.given.front(); }))
-    request.given.resize(1);
-  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(request));
-  for (std::size_t i = 0; i < active.size(); ++i) {
-    const std::string& name = transfers_[active[i]].place.name;
-    TransferEnd& end = ends_[active[i]];
-    ++courses_[active[i]].next;
-    if (const std::string trouble = trouble_of(endings[i]); !trouble.empty()) {
-      end.error = trouble;
-      if (!trouble.starts_with(name)) end.error.insert(0, name + ": ");
-      if (endings[i].code > 128 && endings[i].code < 255) end.signal = endings[i].code - 128;
-    } else if (const auto taken = sync::decode_listing(endings[i].out); !taken) {
-      end.error = name + ": " + taken.error().message;
-    }
-  }
+  files_ += pieces.size();
   return {};
 }
 
-Result<std::vector<TransferEnd>> Deliveries::run(const TellTransfer& tell) {
-  ends_.resize(transfers_.size());
-  for (const Transfer& transfer : transfers_)
-    courses_.push_back({sync::cut(transfer.needed)});
-  for (;;) {
-    std::vector<std::size_t> active;
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < transfers_.size(); ++i) {
-      bytes += ends_[i].bytes;
-      if (ends_[i].error.empty() && courses_[i].next < courses_[i].groups.size())
-        active.push_back(i);
-    }
-    if (tell) tell(files_, bytes);
-    if (active.empty()) return std::move(ends_);
-    LOCKSTEP_TRY(send_round(active));
+// A host whose files can't be read any more gets no more, and is told by its end.
+std::optional<std::string> Deliveries::next_delivery(std::size_t index) {
+  Course& course = courses_[index];
+  if (course.next == course.groups.size() || !ends_[index].error.empty()) return std::nullopt;
+  sync::Delivery delivery{.destination = destination_, .owner = owner_};
+  if (const Status read = read_pieces(index, course.groups[course.next++], delivery.pieces); !read)
+    ends_[index].error = transfers_[index].place.name + ": " + read.error().message;
+  if (tell_) tell_(files_, bytes_);
+  return sync::frame_delivery(delivery);
+}
+
+void Deliveries::take_ending(std::size_t index, const HostEnding& ending) {
+  const std::string& name = transfers_[index].place.name;
+  TransferEnd& end = ends_[index];
+  if (!end.error.empty()) return;
+  if (const std::string trouble = trouble_of(ending); !trouble.empty()) {
+    end.error = trouble;
+    if (!trouble.starts_with(name)) end.error.insert(0, name + ": ");
+    if (ending.code > 128 && ending.code < 255) end.signal = ending.code - 128;
+  } else if (const auto taken = sync::decode_listing(ending.out); !taken) {
+    end.error = name + ": " + taken.error().message;
   }
+}
+
+Result<std::vector<TransferEnd>> Deliveries::run(io::Loop& loop) {
+  CommandRequest request = request_to_tree("delivery");
+  request.input = CommandRequest::Input::made;
+  request.make_input = [this](std::size_t index) { return next_delivery(index); };
+  ends_.resize(transfers_.size());
+  for (const Transfer& transfer : transfers_) {
+    request.hosts.push_back(transfer.place);
+    courses_.push_back({sync::cut(transfer.needed, sync::kDeliveryBytes)});
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(loop, request));
+  for (std::size_t i = 0; i < endings.size(); ++i)
+    take_ending(i, endings[i]);
+  return std::move(ends_);
 }
 
 // A link that leads out of the tree is of no use elsewhere, and a trap here.
@@ -245,7 +247,7 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
 }
 
 Status Fetch::bring(const TellTransfer& tell) {
-  for (const std::vector<Range>& group : sync::cut(wanted_)) {
+  for (const std::vector<Range>& group : sync::cut(wanted_, sync::kMostPieceBytes)) {
     sync::Wish wish{.destination = destination_};
     for (const Range& range : group) {
       wish.pieces.push_back({wanted_[range.entry], range.offset});
@@ -272,14 +274,14 @@ void Fetch::count_all() {
 
 }  // namespace
 
-Result<std::vector<TransferEnd>> deliver(const std::string& root, const std::string& destination,
-                                         const sync::Owner& owner,
+Result<std::vector<TransferEnd>> deliver(io::Loop& loop, const std::string& root,
+                                         const std::string& destination, const sync::Owner& owner,
                                          const std::vector<Transfer>& transfers,
                                          const TellTransfer& tell,
                                          std::vector<std::string>& left_out) {
   LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(root));
-  Deliveries deliveries(destination, owner, transfers, std::move(tree));
-  auto ends = deliveries.run(tell);
+  Deliveries deliveries(destination, owner, transfers, std::move(tree), tell);
+  auto ends = deliveries.run(loop);
   left_out.assign(deliveries.left_out.begin(), deliveries.left_out.end());
   return ends;
 }

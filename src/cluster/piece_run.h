@@ -15,8 +15,8 @@ namespace lockstep::cluster {
 
 // As run_transfers(). Files that have changed or gone since they were looked at are left out and
 // named in `left_out`.
-Result<std::vector<TransferEnd>> deliver(const std::string& root, const std::string& destination,
-                                         const sync::Owner& owner,
+Result<std::vector<TransferEnd>> deliver(io::Loop& loop, const std::string& root,
+                                         const std::string& destination, const sync::Owner& owner,
                                          const std::vector<Transfer>& transfers,
                                          const TellTransfer& tell,
                                          std::vector<std::string>& left_out);

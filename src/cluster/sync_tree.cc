@@ -28,7 +28,7 @@ namespace {
 constexpr std::uint64_t kMuch = 500'000'000;
 constexpr std::size_t kMostNamed = 3;
 constexpr std::uint64_t kLittle = 8'000'000;
-constexpr std::size_t kFew = 1000;
+constexpr std::uint64_t kSmall = 100'000;  // of a file
 
 std::string some_of(const std::vector<std::string>& names) {
   std::string text;
@@ -54,6 +54,7 @@ class ProjectSync {
   Result<SyncReport> run();
 
  private:
+  Status look();
   Status ask();
   Status ask_again(const std::vector<std::size_t>& indexes);
   Result<std::vector<HostEnding>> offer_to(std::vector<HostPlace> places);
@@ -81,6 +82,7 @@ class ProjectSync {
   const Project& project_;
   const SyncOptions& options_;
   sync::Manifest manifest_;
+  std::string offer_;
   SyncReport report_;
   const std::string destination_;
   const sync::Owner owner_;
@@ -99,36 +101,52 @@ class ProjectSync {
 
 Result<SyncReport> ProjectSync::run() {
   const auto began = std::chrono::steady_clock::now();
-  LOCKSTEP_TRY_ASSIGN(sync::Scan found, sync::scan(project_.root));
-  manifest_ = std::move(found.manifest);
-  for (const std::string& text : found.remarks)
-    remark(text);
-  for (std::string& path : found.special)
-    path = printable(path);
-  if (!found.special.empty()) remark("not sent, as they are no files: " + some_of(found.special));
-  report_.files = manifest_.size();
-  report_.bytes = sync::bytes_of(manifest_);
   LOCKSTEP_TRY(ask());
   if (!options_.dry_run) LOCKSTEP_TRY(send());
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return std::move(report_);
 }
 
-Result<std::vector<HostEnding>> ProjectSync::offer_to(std::vector<HostPlace> places) {
+Status ProjectSync::look() {
+  LOCKSTEP_TRY_ASSIGN(sync::Scan found, sync::scan(project_.root));
+  for (const std::string& text : found.remarks)
+    remark(text);
+  for (std::string& path : found.special)
+    path = printable(path);
+  if (!found.special.empty()) remark("not sent, as they are no files: " + some_of(found.special));
+  report_.files = found.manifest.size();
+  report_.bytes = sync::bytes_of(found.manifest);
   sync::Offer offer{.destination = destination_,
                     .owner = owner_,
                     .force = options_.force,
                     .dry_run = options_.dry_run,
-                    .manifest = std::move(manifest_)};
+                    .manifest = std::move(found.manifest)};
+  offer_ = sync::encode_offer(offer);
+  manifest_ = std::move(offer.manifest);
+  return {};
+}
+
+// The project is looked through while the hosts start. A host that gets no offer does nothing.
+Result<std::vector<HostEnding>> ProjectSync::offer_to(std::vector<HostPlace> places) {
+  Status looked;
+  std::vector<bool> offered(places.size());
   CommandRequest request;
   request.hosts = std::move(places);
   request.own_binary = true;
   request.argv = {"host-tree", "offer"};
-  request.input = CommandRequest::Input::given;
-  request.given = {sync::encode_offer(offer)};
   request.output = CommandRequest::Output::keep;
-  manifest_ = std::move(offer.manifest);
-  return run_command(request);
+  request.input = CommandRequest::Input::made;
+  request.meanwhile = [&] {
+    if (offer_.empty()) looked = look();
+  };
+  request.make_input = [&](std::size_t host) -> std::optional<std::string> {
+    if (!looked || offered[host]) return std::nullopt;
+    offered[host] = true;
+    return offer_;
+  };
+  auto endings = run_command(loop_, request);
+  LOCKSTEP_TRY(looked);
+  return endings;
 }
 
 Status ProjectSync::ask() {
@@ -198,8 +216,10 @@ void ProjectSync::take_answer(std::size_t index, const HostEnding& ending) {
 void ProjectSync::choose_way(std::size_t index, sync::Answer answer) {
   sync::Manifest needed = sync::pick(manifest_, answer.needed);
   if (needed.empty()) return;
-  // rsync takes longer to start than a little takes to send.
-  const bool little = sync::bytes_of(needed) <= kLittle && needed.size() <= kFew;
+  // rsync takes longer to start than a little takes to send, and asks more of small files than it
+  // saves by sending only what has changed in them.
+  const std::uint64_t bytes = sync::bytes_of(needed);
+  const bool little = bytes <= std::max(kLittle, needed.size() * kSmall);
   Way& way = little || !answer.rsync || !has_rsync_ ? pieces_ : rsync_;
   way.whose.push_back(index);
   way.transfers.push_back({places_[index], std::move(answer), std::move(needed)});
@@ -272,7 +292,7 @@ Status ProjectSync::send_directly() {
   const TellTransfer tell = [this](std::size_t, std::uint64_t bytes) { show(bytes); };
   if (!pieces_.transfers.empty()) {
     std::vector<std::string> left_out;
-    LOCKSTEP_TRY_ASSIGN(const auto ends, deliver(project_.root, destination_, owner_,
+    LOCKSTEP_TRY_ASSIGN(const auto ends, deliver(loop_, project_.root, destination_, owner_,
                                                  pieces_.transfers, tell, left_out));
     take_ends(pieces_, ends);
     if (!left_out.empty())

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,14 +64,6 @@ Status write_all(int fd, std::string_view bytes, const std::string& path) {
     bytes.remove_prefix(static_cast<std::size_t>(put));
   }
   return {};
-}
-
-Result<Fd> unnamed_file(std::string_view bytes) {
-  Fd file(memfd_create("lockstep", MFD_CLOEXEC));
-  if (!file) return fail_sys("make a file in memory", errno);
-  LOCKSTEP_TRY(write_all(file.get(), bytes, "a file in memory"));
-  if (lseek(file.get(), 0, SEEK_SET) != 0) return fail_sys("rewind a file in memory", errno);
-  return file;
 }
 
 }  // namespace lockstep::io

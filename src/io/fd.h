@@ -51,9 +51,6 @@ Result<std::string> read_file(const std::string& path, std::size_t limit = 1 << 
 // Creates or truncates a file, mode 0644. Never waits: a fifo that nobody reads is an error.
 Status write_file(const std::string& path, std::string_view bytes);
 // Writes all of it to a blocking descriptor. `path` is for the error's text.
-// A file in memory that holds `bytes`, to be read from its beginning.
-Result<Fd> unnamed_file(std::string_view bytes);
-
 Status write_all(int fd, std::string_view bytes, const std::string& path);
 
 }  // namespace lockstep::io

@@ -118,6 +118,48 @@ TEST_F(LinkTest, AFileIsASourceAndASink) {
   close(file);
 }
 
+TEST_F(LinkTest, AFeedMakesNoMoreThanThereIsRoomFor) {
+  constexpr std::size_t kChunk = 1000;
+  std::size_t made = 0;
+  std::string fed;
+  bool eof = false;
+  Feed feed(loop_,
+            [&]() -> std::optional<std::string> {
+              if (made == 3 * kWindow / kChunk) return std::nullopt;
+              // An empty text is no end.
+              return made++ % 2 == 0 ? std::string()
+                                     : std::string(kChunk, static_cast<char>('a' + made % 26));
+            },
+            {[&](std::string bytes) { fed += bytes; }, [&] { eof = true; }});
+  for (int i = 0; i < 100; ++i)
+    loop_.run_once();
+  EXPECT_EQ(fed.size(), kWindow);
+  EXPECT_LE(made * kChunk / 2, kWindow + kChunk);
+  feed.grant(1);
+  until([&] { return fed.size() == kWindow + 1; });
+  EXPECT_FALSE(eof);
+  feed.grant(kWindow);
+  until([&] { return eof; });
+  EXPECT_EQ(fed.size(), made / 2 * kChunk);
+  for (std::size_t i = 0; i < fed.size(); ++i)
+    ASSERT_EQ(fed[i], static_cast<char>('a' + (2 * (i / kChunk) + 2) % 26)) << i;
+}
+
+TEST_F(LinkTest, AFeedMayBeGoneBeforeItsTextIs) {
+  std::unique_ptr<Feed> feed;
+  int heard = 0;
+  const auto more = [] { return std::optional(std::string(4 * kMaxData, 'x')); };
+  feed = std::make_unique<Feed>(loop_, more,
+                                Source::Events{[&](const std::string&) {
+                                                 ++heard;
+                                                 feed.reset();
+                                               },
+                                               [] {}});
+  for (int i = 0; i < 10; ++i)
+    loop_.run_once();
+  EXPECT_EQ(heard, 1);
+}
+
 TEST_F(LinkTest, AReaderThatIsGoneDoesNotHoldTheStreamUp) {
   io::Pipe data = pipe();
   std::size_t consumed = 0;

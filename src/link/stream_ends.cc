@@ -10,6 +10,9 @@
 #include <utility>
 
 namespace lockstep::link {
+namespace {
+constexpr int kSendsInATurn = 8;
+}
 
 Source::Source(io::Loop& loop, int fd, bool pollable, Events events)
     : fd_(fd), events_(std::move(events)), room_(kWindow), turn_(loop) {
@@ -52,6 +55,42 @@ void Source::read_some() {
   const auto here = calls_.witness();
   events_.data(std::string(bytes.data(), static_cast<std::size_t>(got)));
   if (!here.gone() && !watch_) go_on();
+}
+
+Feed::Feed(io::Loop& loop, Next next, Source::Events events)
+    : next_(std::move(next)), events_(std::move(events)), room_(kWindow), turn_(loop) {
+  go_on();
+}
+
+void Feed::grant(std::size_t bytes) {
+  const bool paused = room_ == 0;
+  room_ = std::min(room_ + bytes, kWindow);
+  if (paused && room_ != 0) go_on();
+}
+
+void Feed::go_on() {
+  if (!at_end_) turn_.start({}, [this] { send_some(); });
+}
+
+// A little in one turn of the loop, so that no feed keeps others waiting.
+void Feed::send_some() {
+  const auto here = calls_.witness();
+  for (int i = 0; i < kSendsInATurn && room_ != 0; ++i) {
+    while (sent_ == bytes_.size()) {
+      auto more = next_();
+      sent_ = 0;
+      bytes_ = more ? std::move(*more) : std::string();
+      if (more) continue;
+      at_end_ = true;
+      return events_.eof();
+    }
+    std::string part = bytes_.substr(sent_, std::min(kMaxData, room_));
+    sent_ += part.size();
+    room_ -= part.size();
+    events_.data(std::move(part));
+    if (here.gone()) return;
+  }
+  if (room_ != 0) go_on();
 }
 
 Sink::Sink(io::Loop& loop, int fd, bool pollable, Events events)

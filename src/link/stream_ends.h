@@ -1,5 +1,6 @@
 // The two ends of one stream of a channel: a Source reads a descriptor as far as the other side has
-// room, a Sink writes what comes and tells what it has written, which is room again.
+// room, a Feed makes the bytes itself, a Sink writes what comes and tells what it has written,
+// which is room again.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace lockstep::link {
@@ -39,6 +41,30 @@ class Source {
   bool paused_ = false;
   std::unique_ptr<io::Watch> watch_;  // nullptr: not pollable
   io::Timer turn_;                    // the next read of what is not pollable
+  CallbackScope calls_;
+};
+
+// The bytes are asked for when the other side has room, so that no more are held than fit.
+class Feed {
+ public:
+  using Next = std::function<std::optional<std::string>()>;  // nullopt: that was all
+  Feed(io::Loop& loop, Next next, Source::Events events);
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  void grant(std::size_t bytes);
+
+ private:
+  void go_on();
+  void send_some();
+
+  Next next_;
+  Source::Events events_;
+  std::string bytes_;
+  std::size_t sent_ = 0;  // of bytes_
+  std::size_t room_;
+  bool at_end_ = false;
+  io::Timer turn_;
   CallbackScope calls_;
 };
 

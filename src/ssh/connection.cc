@@ -50,6 +50,7 @@ void Connection::log_in() {
                                        if (there) there = boot();
                                        if (!there) fail_with(std::move(there).error());
                                      }));
+  events_.asked();
 }
 
 Status Connection::boot() {
@@ -62,7 +63,7 @@ Status Connection::boot() {
   LOCKSTEP_TRY_ASSIGN(
       session_,
       MuxSession::open(loop_, socket_, boot_command(binary_->name, settings_.commands), streams,
-                       {[] {},
+                       {[this] { events_.asked(); },
                         [this](std::optional<int> code) {
                           session_over_ = true;
                           code_ = code;

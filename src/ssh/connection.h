@@ -34,6 +34,9 @@ struct ConnectionSettings {
 class Connection {
  public:
   struct Events {
+    // The host was asked for a session, or ssh to log in: from now on this end waits. Perhaps
+    // again.
+    std::function<void()> asked;
     std::function<void(const link::Hello& host)> ready;
     std::function<void(link::Frame)> frame;
     std::function<void(Error)> failed;  // once, at any time; nothing comes after it

@@ -74,15 +74,24 @@ Status Listing::add(const std::string& path, const struct stat& info, std::size_
 
 }  // namespace
 
-Status take_delivery(const Delivery& delivery, const HostFolders& folders) {
-  LOCKSTEP_TRY_ASSIGN(const std::string place, find_place(delivery.destination, folders.home));
-  LOCKSTEP_TRY_ASSIGN(const Record record, read_own_record(folders, place, delivery.owner));
+Status DeliveryTaker::open(const Delivery& delivery) {
+  LOCKSTEP_TRY_ASSIGN(const std::string place, find_place(delivery.destination, folders_.home));
+  LOCKSTEP_TRY_ASSIGN(record_, read_own_record(folders_, place, delivery.owner));
   LOCKSTEP_TRY_ASSIGN(Confined tree, Confined::open(place));
+  tree_ = std::move(tree);
+  destination_ = delivery.destination;
+  return {};
+}
+
+Status DeliveryTaker::take(const Delivery& delivery) {
+  if (!tree_) LOCKSTEP_TRY(open(delivery));
+  if (delivery.destination != destination_)
+    return fail(Errc::corrupt, "a delivery is for another place than those before it");
   for (const Piece& piece : delivery.pieces) {
-    const Entry* awaited = find(record.coming, piece.entry.path);
+    const Entry* awaited = find(record_.coming, piece.entry.path);
     if (awaited == nullptr || *awaited != piece.entry)
       return fail(Errc::corrupt, printable(piece.entry.path) + " was not asked for");
-    LOCKSTEP_TRY(write_piece(tree, piece));
+    LOCKSTEP_TRY(write_piece(*tree_, piece));
   }
   return {};
 }

@@ -85,6 +85,11 @@ class Comparison {
   Status compare();
   Status check_way(const std::string& place) const;
   Status remove();
+  // What was sent lies there, and nothing else is meant.
+  bool is_settled() const {
+    return answer.needed.empty() && record_.coming.empty() && record_.owner == offer_.owner &&
+           record_.sent == offer_.manifest;
+  }
   // The record once the needed files are on their way.
   Record next(const std::string& place) const;
 
@@ -132,7 +137,7 @@ Status Comparison::compare() {
   needed_.resize(offer_.manifest.size());
   for (std::size_t i = 0; i < offer_.manifest.size(); ++i)
     LOCKSTEP_TRY(look_at(i));
-  LOCKSTEP_TRY(look_for_removal(record_.sent));
+  if (record_.sent != offer_.manifest) LOCKSTEP_TRY(look_for_removal(record_.sent));
   LOCKSTEP_TRY(look_for_removal(record_.coming));
   answer.removed = gone_.size();
   return {};
@@ -215,8 +220,12 @@ Result<bool> Comparison::holds_only_ours(const std::string& folder) {
 }
 
 Status Comparison::look_for_removal(const Manifest& earlier) {
+  auto meant = offer_.manifest.begin();
   for (const Entry& entry : earlier) {
-    if (find(offer_.manifest, entry.path) != nullptr || gone_.contains(entry.path)) continue;
+    while (meant != offer_.manifest.end() && meant->path < entry.path)
+      ++meant;
+    const bool stays = meant != offer_.manifest.end() && meant->path == entry.path;
+    if (stays || gone_.contains(entry.path)) continue;
     LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
     if (!info || S_ISDIR(info->st_mode)) continue;
     LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(entry.path, *info));
@@ -334,11 +343,9 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   comparison.answer.remarks = std::move(remarks);
   if (offer.dry_run) return std::move(comparison.answer);
   LOCKSTEP_TRY(comparison.remove());
-  const Record next = comparison.next(place.path);
-  if (next.sent != record.sent || next.coming != record.coming || record.owner != offer.owner) {
-    // A record that can't be kept would make the files sent now nobody's.
-    LOCKSTEP_TRY(io::replace_file(path, encode_record(next)));
-  }
+  // A record that can't be kept would make the files sent now nobody's.
+  if (!comparison.is_settled())
+    LOCKSTEP_TRY(io::replace_file(path, encode_record(comparison.next(place.path))));
   if (!comparison.answer.needed.empty()) comparison.answer.drafts = drafts_for(place.path, path);
   return std::move(comparison.answer);
 }

@@ -3,10 +3,14 @@
 #pragma once
 
 #include "base/error.h"
+#include "sync/confined.h"
 #include "sync/offer.h"
 #include "sync/pieces.h"
+#include "sync/record.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::sync {
@@ -21,7 +25,20 @@ struct HostFolders {
 Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders);
 
 // Writes what the host has said that it needs. Only files of an offer that was answered are taken.
-Status take_delivery(const Delivery& delivery, const HostFolders& folders);
+class DeliveryTaker {
+ public:
+  explicit DeliveryTaker(HostFolders folders) : folders_(std::move(folders)) {}
+  // All deliveries are for the place of the first.
+  Status take(const Delivery& delivery);
+
+ private:
+  Status open(const Delivery& delivery);
+
+  HostFolders folders_;
+  std::string destination_;
+  Record record_;
+  std::optional<Confined> tree_;
+};
 
 // The files and links at the wish's path, whoever put them there.
 Result<Manifest> list_tree(const Wish& wish, const HostFolders& folders);

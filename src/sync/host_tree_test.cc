@@ -79,6 +79,35 @@ TEST_F(HostTreeTest, NeedsWhatIsNotThere) {
   EXPECT_EQ(needed(*ask()), (Paths{"a", "b/c"}));
 }
 
+TEST_F(HostTreeTest, TakesWhatItAskedForAndNothingElse) {
+  write(client_ / "a", "12345");
+  write(client_ / "b/c", "1");
+  const auto answer = ask().value();
+  Delivery delivery{.destination = "tree", .owner = {"laptop", "/x"}};
+  DeliveryTaker taker({(top_ / "home").string(), (top_ / "state").string()});
+  delivery.pieces = {{manifest_[0], 0, "12"}};
+  EXPECT_TRUE(taker.take(delivery));
+  EXPECT_FALSE(fs::exists(there_ / "a"));  // not whole yet
+  delivery.pieces = {{manifest_[0], 2, "345"}, {manifest_[1], 0, "1"}};
+  EXPECT_TRUE(taker.take(delivery));
+  EXPECT_TRUE(ask()->needed.empty());
+
+  Entry other = manifest_[0];
+  other.size = 1;
+  delivery.pieces = {{other, 0, "x"}};
+  EXPECT_EQ(taker.take(delivery).error().code, Errc::corrupt);
+  other.path = "d";
+  delivery.pieces = {{other, 0, "x"}};
+  EXPECT_EQ(taker.take(delivery).error().code, Errc::corrupt);
+  EXPECT_FALSE(fs::exists(there_ / "d"));
+  delivery.pieces.clear();
+  delivery.destination = "elsewhere";
+  EXPECT_EQ(taker.take(delivery).error().code, Errc::corrupt);
+  DeliveryTaker of_another({(top_ / "home").string(), (top_ / "state").string()});
+  EXPECT_EQ(of_another.take({.destination = "tree", .owner = {"desktop", "/x"}}).error().code,
+            Errc::already_exists);
+}
+
 TEST_F(HostTreeTest, RemovesWhatItWasSentAndNothingElse) {
   for (const char* name : {"a", "b/c", "d"})
     write(client_ / name, "1");

@@ -64,7 +64,8 @@ bool decode_rest(std::string_view& bytes, Entry& entry) {
 }  // namespace
 
 void sort(Manifest& manifest) {
-  std::sort(manifest.begin(), manifest.end(), by_path);
+  if (!std::is_sorted(manifest.begin(), manifest.end(), by_path))
+    std::sort(manifest.begin(), manifest.end(), by_path);
   const auto twice = [](const Entry& a, const Entry& b) { return a.path == b.path; };
   manifest.erase(std::unique(manifest.begin(), manifest.end(), twice), manifest.end());
 }

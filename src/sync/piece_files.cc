@@ -36,19 +36,33 @@ std::optional<mode_t> mode_kept(int folder, const std::string& name, bool execut
   return executable ? bits | ((bits & 0444) >> 2) : bits & 0666;
 }
 
-Status write_bytes(int folder, const std::string& draft, const std::string& name,
-                   const Piece& piece) {
-  const bool first = piece.offset == 0;
-  const std::string shown = printable(piece.entry.path);
-  if (first) unlinkat(folder, draft.c_str(), 0);
-  const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (first ? O_CREAT | O_EXCL : 0);
-  const io::Fd fd(openat(folder, draft.c_str(), flags, piece.entry.executable ? 0777 : 0666));
-  if (!fd) return fail_sys("write " + shown, errno);
+Result<io::Fd> open_draft(int folder, const std::string& draft, const Piece& piece) {
+  constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  const std::string what = "write " + printable(piece.entry.path);
+  if (piece.offset == 0) {
+    const mode_t mode = piece.entry.executable ? 0777 : 0666;
+    io::Fd fd(openat(folder, draft.c_str(), kFlags | O_CREAT | O_EXCL, mode));
+    if (!fd && errno == EEXIST) {  // of a transfer that was interrupted
+      unlinkat(folder, draft.c_str(), 0);
+      fd = io::Fd(openat(folder, draft.c_str(), kFlags | O_CREAT | O_EXCL, mode));
+    }
+    if (!fd) return fail_sys(what, errno);
+    return fd;
+  }
+  io::Fd fd(openat(folder, draft.c_str(), kFlags));
+  if (!fd) return fail_sys(what, errno);
   struct stat info {};
   if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       static_cast<std::uint64_t>(info.st_size) != piece.offset)
-    return fail(Errc::corrupt, shown + " did not come in order");
-  if (lseek(fd.get(), 0, SEEK_END) < 0) return fail_sys("write " + shown, errno);
+    return fail(Errc::corrupt, printable(piece.entry.path) + " did not come in order");
+  if (lseek(fd.get(), 0, SEEK_END) < 0) return fail_sys(what, errno);
+  return fd;
+}
+
+Status write_bytes(int folder, const std::string& draft, const std::string& name,
+                   const Piece& piece) {
+  const std::string shown = printable(piece.entry.path);
+  LOCKSTEP_TRY_ASSIGN(const io::Fd fd, open_draft(folder, draft, piece));
   LOCKSTEP_TRY(io::write_all(fd.get(), piece.bytes, shown));
   if (const auto mode = mode_kept(folder, name, piece.entry.executable))
     (void)fchmod(fd.get(), *mode);

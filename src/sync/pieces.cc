@@ -14,6 +14,9 @@ constexpr std::string_view kWish = "lockstep-wish\n";
 constexpr std::string_view kFine = "lockstep-tree\n";
 constexpr std::string_view kError = "lockstep-error\n";
 constexpr std::size_t kMostWords = 4096;
+constexpr std::size_t kFrameHead = 4;
+// The contents of a delivery, and 4,096 paths of full length.
+constexpr std::uint64_t kMostFrame = kMostPieceBytes + kMostPieces * 4 * kMostPath;
 
 Failure corrupt() {
   return fail(Errc::corrupt, "what came from the other end makes no sense");
@@ -78,13 +81,13 @@ Status check_error(std::string_view& bytes) {
 
 }  // namespace
 
-std::vector<std::vector<Range>> cut(const Manifest& manifest) {
+std::vector<std::vector<Range>> cut(const Manifest& manifest, std::uint64_t most_bytes) {
   std::vector<std::vector<Range>> groups;
   std::uint64_t room = 0;
   const auto add = [&](Range range) {
     if (groups.empty() || groups.back().size() == kMostPieces || (room == 0 && range.length != 0)) {
       groups.emplace_back();
-      room = kMostPieceBytes;
+      room = most_bytes;
     }
     range.length = std::min(range.length, room);
     room -= range.length;
@@ -122,6 +125,30 @@ Result<Delivery> decode_delivery(std::string_view bytes) {
         piece.bytes.size() > piece.entry.size - piece.offset)
       return corrupt();
   if (!bytes.empty()) return corrupt();
+  return delivery;
+}
+
+std::string frame_delivery(const Delivery& delivery) {
+  const std::string bytes = encode_delivery(delivery);
+  std::string out;
+  for (std::size_t i = 0; i < kFrameHead; ++i)
+    out += static_cast<char>(bytes.size() >> (8 * i) & 0xff);
+  return out + bytes;
+}
+
+Result<std::optional<Delivery>> DeliveryReader::next() {
+  const std::string_view left = std::string_view(unread_).substr(read_);
+  if (left.size() < kFrameHead) return std::nullopt;
+  std::uint64_t size = 0;
+  for (std::size_t i = 0; i < kFrameHead; ++i)
+    size |= std::uint64_t{static_cast<unsigned char>(left[i])} << (8 * i);
+  if (size > kMostFrame) return corrupt();
+  if (left.size() < kFrameHead + size) {
+    unread_.erase(0, std::exchange(read_, 0));
+    return std::nullopt;
+  }
+  LOCKSTEP_TRY_ASSIGN(Delivery delivery, decode_delivery(left.substr(kFrameHead, size)));
+  read_ += kFrameHead + size;
   return delivery;
 }
 

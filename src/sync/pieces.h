@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,10 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// The entries in order, cut into groups that are each one request.
-std::vector<std::vector<Range>> cut(const Manifest& manifest);
+// The entries in order, cut into groups of at most so many bytes. kMostPieceBytes: each is one
+// request; kDeliveryBytes: each is one of a stream of deliveries.
+inline constexpr std::uint64_t kDeliveryBytes = 1UL << 20;
+std::vector<std::vector<Range>> cut(const Manifest& manifest, std::uint64_t most_bytes);
 
 struct Piece {
   Entry entry;  // as a whole
@@ -44,6 +47,20 @@ struct Delivery {
 };
 std::string encode_delivery(const Delivery& delivery);
 Result<Delivery> decode_delivery(std::string_view bytes);
+
+// Deliveries that follow one another in a stream.
+std::string frame_delivery(const Delivery& delivery);
+class DeliveryReader {
+ public:
+  void put(std::string_view bytes) { unread_.append(bytes); }
+  // nullopt: it has not come whole.
+  Result<std::optional<Delivery>> next();
+  bool at_border() const { return read_ == unread_.size(); }
+
+ private:
+  std::string unread_;
+  std::size_t read_ = 0;  // of unread_
+};
 
 // Client to host: what is there? And: send me these.
 struct Wish {

@@ -13,14 +13,14 @@ TEST(Pieces, AreCutIntoBoundedGroups) {
                              {.path = "c", .size = 2 * kMost},
                              {.path = "d", .kind = Kind::link, .target = "a"},
                              {.path = "e", .size = 1}};
-  const auto groups = cut(manifest);
+  const auto groups = cut(manifest, kMost);
   ASSERT_EQ(groups.size(), 3U);
   EXPECT_EQ(groups[0], (std::vector<Range>{{0, 0, 5}, {1, 0, 0}, {2, 0, kMost - 5}}));
   EXPECT_EQ(groups[1], (std::vector<Range>{{2, kMost - 5, kMost}}));
   EXPECT_EQ(groups[2], (std::vector<Range>{{2, 2 * kMost - 5, 5}, {3, 0, 0}, {4, 0, 1}}));
-  EXPECT_TRUE(cut({}).empty());
+  EXPECT_TRUE(cut({}, kMost).empty());
   const Manifest many(kMostPieces + 1, Entry{.path = "x"});
-  EXPECT_EQ(cut(many).size(), 2U);
+  EXPECT_EQ(cut(many, kMost).size(), 2U);
 }
 
 TEST(Pieces, DeliveriesComeBackAsTheyWere) {
@@ -38,6 +38,31 @@ TEST(Pieces, DeliveriesComeBackAsTheyWere) {
   EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "a", .size = 1}, 0, "12"}}})));
   EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "a", .size = 1}, 2, ""}}})));
   EXPECT_FALSE(decode_delivery(encode_delivery({.pieces = {{{.path = "../a"}, 0, ""}}})));
+}
+
+TEST(Pieces, AStreamOfDeliveriesMayComeInAnyParts) {
+  const Delivery first{.destination = "x", .pieces = {{{.path = "a", .size = 3}, 0, "123"}}};
+  const Delivery second{.destination = "x", .pieces = {{{.path = "b", .size = 2}, 0, "45"}}};
+  const std::string stream = frame_delivery(first) + frame_delivery(second);
+  for (std::size_t part = 1; part <= stream.size(); ++part) {
+    DeliveryReader reader;
+    std::vector<Delivery> read;
+    for (std::size_t at = 0; at < stream.size(); at += part) {
+      reader.put(std::string_view(stream).substr(at, part));
+      while (auto each = reader.next().value())
+        read.push_back(std::move(*each));
+    }
+    ASSERT_EQ(read.size(), 2U) << part;
+    EXPECT_EQ(read[0].pieces, first.pieces);
+    EXPECT_EQ(read[1].pieces, second.pieces);
+    EXPECT_TRUE(reader.at_border());
+    reader.put("x");
+    EXPECT_FALSE(reader.at_border());
+    EXPECT_FALSE(reader.next().value());
+  }
+  DeliveryReader reader;
+  reader.put("\xff\xff\xff\x7f");
+  EXPECT_FALSE(reader.next());  // more than any delivery holds
 }
 
 TEST(Pieces, WishesComeBackAsTheyWere) {

@@ -85,6 +85,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = decode_delivery(encode_delivery(*delivery));
     LOCKSTEP_CHECK(again && again->pieces == delivery->pieces);
   }
+  DeliveryReader reader;
+  reader.put(bytes);
+  for (auto delivery = reader.next(); delivery && *delivery; delivery = reader.next())
+    LOCKSTEP_CHECK(delivery->value().pieces.size() <= kMostPieces);
   if (const auto wish = decode_wish(bytes))
     LOCKSTEP_CHECK(wish->pieces.size() == wish->lengths.size());
   if (const auto listing = decode_listing(bytes)) check(*listing);
