@@ -40,7 +40,8 @@ def listening(host):
 
 def shape(client, rate):
     """The client's uplink, so narrow that there is time to look."""
-    inside(client, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "64kb", "latency", "400ms")
+    inside(client, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "64kb",
+           "latency", "400ms")
 
 
 def unshape(client):
