@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kConnectTime{3};
 constexpr std::chrono::seconds kHandshakeTime{5};
+constexpr int kMostTries = 3;
 
 struct Trial {
   std::string address;
@@ -62,15 +63,13 @@ std::vector<Trial> answered(std::vector<Trial>& trials, milliseconds limit) {
   return found;
 }
 
-}  // namespace
-
-Result<Dialed> dial(const std::vector<std::string>& addresses, std::uint16_t port,
-                    const std::string& key) {
+// nullopt: none leads there. last: what came of the handshake, where there was one.
+std::optional<Dialed> try_all(const std::vector<std::string>& addresses, std::uint16_t port,
+                              const std::string& key, std::string& last) {
   const auto end = Clock::now() + kConnectTime;
   std::vector<Trial> trials;
   for (const std::string& address : addresses)
     if (auto trial = begin_trial(address, port)) trials.push_back(std::move(*trial));
-  std::string last;
   while (!trials.empty()) {
     const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
     if (left.count() <= 0) break;
@@ -84,6 +83,17 @@ Result<Dialed> dial(const std::vector<std::string>& addresses, std::uint16_t por
       last = trial.address + ": " + channel.error().message;
     }
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Dialed> dial(const std::vector<std::string>& addresses, std::uint16_t port,
+                    const std::string& key) {
+  std::string last;
+  // A crowd of strangers can have a handshake broken off to make room for themselves.
+  for (int tries = 0; tries == 0 || (tries < kMostTries && !last.empty()); ++tries)
+    if (auto dialed = try_all(addresses, port, key, last)) return std::move(*dialed);
   return fail(Errc::unavailable, fmt::format("it is reached at none of {}, port {}{}",
                                              printable(join(addresses, ", ")), port,
                                              last.empty() ? "" : " (" + printable(last) + ")"));

@@ -206,9 +206,10 @@ def test_what_breaks_half_way_comes_from_the_client(fan, what):
 
 def test_strangers_get_nothing_and_hold_nothing_up(fan):
     client, project, servers = fan(3)
-    shape(client, "40mbit")
+    shape(client, "20mbit")
     run = client.start("sync", "--json", "gpus", cwd=project.folder)
-    port = until(lambda: listening(servers[0]), 60, "the seed listens").pop()
+    until(lambda: min(arrived(project, server) for server in servers) > 0, 60, "files arrive everywhere")
+    (port,) = listening(servers[0])
     held = []
     with servers[2].host.network():
         for number in range(100):
@@ -225,6 +226,7 @@ def test_strangers_get_nothing_and_hold_nothing_up(fan):
     mute = held[-2]
     mute.settimeout(20)
     assert mute.recv(1) == b"", "a stranger was told something"
+    assert run.process.poll() is None, "the end of the sync has hung up on him"
     for stranger in held[1:-1:2]:
         said = b""
         try:
