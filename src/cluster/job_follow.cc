@@ -27,7 +27,7 @@ namespace {
 using link::Stream;
 
 constexpr std::uint32_t kFollow = 1;  // the channel; those behind it cancel
-constexpr std::chrono::milliseconds kFirstPause{250};
+constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{5000};
 // Once the other hosts have told the end, one that is away gets this long.
 constexpr std::chrono::seconds kLastPatience{10};
