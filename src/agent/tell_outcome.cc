@@ -35,13 +35,12 @@ void print_failures(const FailureReport& report, const TellingPlaces& places) {
 }
 
 // A launcher that started this one as its worker reads its failure there.
-void copy_error_file_to_parent(const FailureReport& own, const Environment& environment) {
-  const std::string parent = variable(environment, "TORCHELASTIC_ERROR_FILE");
+void copy_error_file(const FailureReport& own, const std::optional<std::string>& above) {
   const auto root = root_cause(own);
-  if (parent.empty() || !root || !own.failures[*root].error) return;
+  if (!above || !root || !own.failures[*root].error) return;
   const WorkerFailure& failure = own.failures[*root];
   if (const Status written =
-          write_error_file(parent, with_error_code(*failure.error, failure.exit_code));
+          write_error_file(*above, with_error_code(*failure.error, failure.exit_code));
       !written)
     log::error("{}", written.error().message);
 }
@@ -68,7 +67,7 @@ void say_why(const JobEnd& end, const FailureReport& own, const FailureReport& w
       log::error("the job has failed: {}", end.why_stopped);
       [[fallthrough]];
     case Outcome::failed:
-      copy_error_file_to_parent(own, places.environment);
+      copy_error_file(own, places.config.error_file_above);
       return print_failures(whole, places);
     case Outcome::signaled:
       // A crash, peers that hang in their collective, the scheduler's TERM: the crash is the story.

@@ -151,6 +151,9 @@ void add_watch(const LaunchConfig& config, std::vector<Row>& rows) {
                       ? fmt::format("end the job after {} s", watch.stuck_limit->count())
                       : "not watched",
                   from(launch::kStuckLimitVariable)});
+  if (config.error_file_above)
+    rows.push_back(
+        {"failure copied to", *config.error_file_above, from(launch::kErrorFileVariable)});
 }
 
 }  // namespace

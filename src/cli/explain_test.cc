@@ -101,6 +101,10 @@ TEST(Explain, SaysWhatIsWatched) {
                    from + "UNINTERRUPTIBLE_STATE_TIMEOUT"));
   config.watch.timer_file = "/run/t";
   EXPECT_TRUE(says(config, "file timer", "/run/t", from + "TIMER_FILE"));
+  EXPECT_EQ(explain_text(config).find("failure copied to"), std::string::npos);
+  config.error_file_above = "/run/e";
+  config.origins["TORCHELASTIC_ERROR_FILE"] = {Origin::Kind::variable, "TORCHELASTIC_ERROR_FILE"};
+  EXPECT_TRUE(says(config, "failure copied to", "/run/e", from + "ERROR_FILE"));
 }
 
 TEST(Explain, IPv6StandsInBrackets) {

@@ -1,5 +1,5 @@
 // Which address of one host another one really reaches: the first listens for a moment and says a
-// number that nobody else knows (a private address may well exist on both hosts), the other tries.
+// number that no other host says (a private address may well exist on both hosts), the other tries.
 #pragma once
 
 #include "base/error.h"

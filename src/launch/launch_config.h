@@ -54,12 +54,14 @@ struct Origin {
   Rule rule = Rule::none;
 };
 
-// PyTorch's variables that switch watchdogs on.
+// PyTorch's variables: three that switch watchdogs on, a place, and what a launcher that started
+// this one reads.
 inline constexpr std::string_view kHealthPortVariable = "TORCHELASTIC_HEALTH_CHECK_PORT";
 inline constexpr std::string_view kFileTimerVariable = "TORCHELASTIC_ENABLE_FILE_TIMER";
 inline constexpr std::string_view kTimerFileVariable = "TORCHELASTIC_TIMER_FILE";
 inline constexpr std::string_view kStuckLimitVariable =
     "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
+inline constexpr std::string_view kErrorFileVariable = "TORCHELASTIC_ERROR_FILE";
 
 struct WatchConfig {
   std::optional<std::uint16_t> health_port;  // /health and /metrics are served there; 0: any port
@@ -138,7 +140,8 @@ struct LaunchConfig {
   std::chrono::seconds shutdown_timeout{30};
   Isolation isolation = Isolation::automatic;
   ExitCodeMode exit_code = ExitCodeMode::torchrun;
-  std::optional<std::string> report_file;  // --report
+  std::optional<std::string> report_file;       // --report
+  std::optional<std::string> error_file_above;  // of a launcher that started this one
   ReportTails report_tails = ReportTails::first;
   EventHandler event_handler = EventHandler::null;
 

@@ -1,5 +1,5 @@
-// What is watched while workers run: PyTorch's agent has environment variables for it and no
-// options.
+// What is watched while workers run, and who else is told of a failure: PyTorch's agent has
+// environment variables for it and no options.
 #include "base/text.h"
 #include "launch/rules.h"
 
@@ -52,6 +52,7 @@ void apply_watch(const Facts& facts, LaunchConfig& config) {
   if (config.watch.file_timer)
     config.watch.timer_file = variable(kTimerFileVariable, facts, config);
   apply_stuck_limit(facts, config);
+  config.error_file_above = variable(kErrorFileVariable, facts, config);
 }
 
 }  // namespace lockstep::launch

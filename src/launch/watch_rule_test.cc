@@ -38,6 +38,11 @@ TEST(Watch, VariablesAreReadAndNamedAsOrigins) {
   EXPECT_EQ(with({{"TORCHELASTIC_HEALTH_CHECK_PORT", "0"}}).watch.health_port, 0);  // any
 }
 
+TEST(Watch, ALauncherAboveMayWantTheFailure) {
+  EXPECT_EQ(with({{"TORCHELASTIC_ERROR_FILE", ""}}).error_file_above, std::nullopt);
+  EXPECT_EQ(with({{"TORCHELASTIC_ERROR_FILE", "/tmp/e"}}).error_file_above, "/tmp/e");
+}
+
 TEST(Watch, WhatCannotBeReadIsWarnedOf) {
   for (const char* bad : {"http", "65536", "-1", "80.5"}) {
     const auto config = with({{"TORCHELASTIC_HEALTH_CHECK_PORT", bad}});
