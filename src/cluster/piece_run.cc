@@ -56,6 +56,7 @@ class Deliveries {
 
  private:
   std::optional<std::string> next_delivery(std::size_t index);
+  Result<bool> is_still(const sync::Entry& entry);
   Status read_pieces(std::size_t index, const std::vector<Range>& group,
                      std::vector<sync::Piece>& pieces);
   void take_ending(std::size_t index, const HostEnding& ending);
@@ -71,6 +72,14 @@ class Deliveries {
   std::uint64_t bytes_ = 0;
 };
 
+// Asked after a file was read, so that no bytes of a later one pass for those of this one.
+Result<bool> Deliveries::is_still(const sync::Entry& entry) {
+  LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(entry.path));
+  if (!info) return false;
+  LOCKSTEP_TRY_ASSIGN(const auto now, tree_.entry(entry.path, *info));
+  return now == entry;
+}
+
 Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& group,
                                std::vector<sync::Piece>& pieces) {
   Course& course = courses_[index];
@@ -81,7 +90,8 @@ Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& grou
     if (entry.kind == sync::Kind::file) {
       LOCKSTEP_TRY_ASSIGN(piece.bytes,
                           sync::read_piece(tree_, entry.path, range.offset, range.length));
-      if (piece.bytes.size() != range.length) {
+      LOCKSTEP_TRY_ASSIGN(const bool still, is_still(entry));
+      if (!still || piece.bytes.size() != range.length) {
         course.left_out.insert(range.entry);
         left_out.insert(printable(entry.path));
         continue;

@@ -436,6 +436,25 @@ def test_without_rsync_the_files_arrive_all_the_same(world):
     assert tree(project.there(server)) == project.sent()
 
 
+def test_a_file_that_grows_while_others_are_sent_comes_with_the_next_sync(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    there = project.there(server)
+    for number in range(10):
+        project.write(f"big{number}", os.urandom(10_000_000))
+    project.write("log", "begun")
+    without_rsync = bare_path(client, "git")
+    run = client.start("sync", where, cwd=project.folder, program=without_rsync)
+    until(lambda: (there / "big0").exists(), 30, "files are under way")
+    project.write("log", "begun, and more")
+    ended = run.wait(60)
+    assert ended.rc == 0 and "changed while they were read" in ended.err and "log" in ended.err, ended
+    assert not (there / "log").exists()
+    project.sync(where, program=without_rsync)
+    assert tree(there) == project.sent()
+
+
 def test_a_client_without_git(world):
     client, server = world()
     where = f"me@{server.addr}"
