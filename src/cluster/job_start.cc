@@ -49,7 +49,7 @@ class JobStart {
 
  private:
   // Every host goes through them in step with the others.
-  enum class Phase { preparing, trying, going, over };
+  enum class Phase { preparing, trying, closing, going, over };
   struct Host {
     std::unique_ptr<HostLink> link;
     std::string said;  // of its output, as far as no whole line
@@ -65,6 +65,7 @@ class JobStart {
   void say(std::size_t node, const OrderedJson& request);
   void next_phase();
   void try_addresses();
+  void end_trial();
   void go();
   void fail_with(Error error);
   void tell_waiting();
@@ -166,6 +167,8 @@ void JobStart::on_answer(std::size_t node, const Json& answer) {
     take_prepared(node, answer["prepared"]);
   } else if (phase_ == Phase::trying && has("reached")) {
     hosts_[node].reached = texts(answer, "reached");
+  } else if (phase_ == Phase::closing && has("closed")) {
+    // Nothing is told with it.
   } else if (phase_ == Phase::going && has("queued")) {
     started_.ahead = texts(answer, "queued");
     std::erase_if(started_.ahead, [](const std::string& id) { return !job::is_job_id(id); });
@@ -201,6 +204,7 @@ void JobStart::next_phase() {
     host.answered = false;
   const bool tries = request_.needs_endpoint && hosts_.size() > 1;
   if (phase_ == Phase::preparing && tries) return try_addresses();
+  if (phase_ == Phase::trying) return end_trial();
   if (phase_ == Phase::going) {
     phase_ = Phase::over;
     return loop_.stop();
@@ -215,29 +219,35 @@ void JobStart::try_addresses() {
     say(i, {{"try", {{"addresses", addresses_}, {"port", port_}, {"secret", secret_}}}});
 }
 
+// Node 0 gives the port free before anybody looks there for the job.
+void JobStart::end_trial() {
+  std::vector<std::vector<std::string>> reached;
+  for (std::size_t i = 1; i < hosts_.size(); ++i) {
+    reached.push_back(hosts_[i].reached);
+    if (reached.back().empty())
+      return fail_with({Errc::unavailable,
+                        fmt::format("{} reaches {} at none of its addresses ({}), port {}",
+                                    request_.hosts[i].name, request_.hosts[0].name,
+                                    printable(join(addresses_, ", ")), port_),
+                        "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
+  }
+  const std::string address = common_address(addresses_, reached);
+  if (address.empty())
+    return fail_with(
+        {Errc::unavailable,
+         fmt::format("no one address of {} is reached by all other hosts", request_.hosts[0].name),
+         "give --rdzv-endpoint", 0});
+  const bool v6 = address.find(':') != std::string::npos;
+  started_.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port_);
+  phase_ = Phase::closing;
+  for (std::size_t i = 1; i < hosts_.size(); ++i)
+    hosts_[i].answered = true;
+  say(0, {{"tried", true}});
+}
+
 void JobStart::go() {
   std::vector<std::string> words;
-  if (phase_ == Phase::trying) {
-    std::vector<std::vector<std::string>> reached;
-    for (std::size_t i = 1; i < hosts_.size(); ++i) {
-      reached.push_back(hosts_[i].reached);
-      if (reached.back().empty())
-        return fail_with({Errc::unavailable,
-                          fmt::format("{} reaches {} at none of its addresses ({}), port {}",
-                                      request_.hosts[i].name, request_.hosts[0].name,
-                                      printable(join(addresses_, ", ")), port_),
-                          "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
-    }
-    const std::string address = common_address(addresses_, reached);
-    if (address.empty())
-      return fail_with({Errc::unavailable,
-                        fmt::format("no one address of {} is reached by all other hosts",
-                                    request_.hosts[0].name),
-                        "give --rdzv-endpoint", 0});
-    const bool v6 = address.find(':') != std::string::npos;
-    started_.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port_);
-    words.push_back("--rdzv-endpoint=" + started_.endpoint);
-  }
+  if (!started_.endpoint.empty()) words.push_back("--rdzv-endpoint=" + started_.endpoint);
   phase_ = Phase::going;
   told_to_go_ = true;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {

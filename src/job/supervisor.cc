@@ -97,6 +97,11 @@ void Supervisor::on_line(std::string_view line) {
   if (request.is_object() && request.contains("prepare")) done = prepare(request["prepare"]);
   if (files_ && request.is_object() && request.contains("try"))
     done = try_addresses(request["try"]);
+  if (files_ && request.is_object() && request.contains("tried")) {
+    place_.reset();
+    say({{"closed", true}});
+    done = {};
+  }
   if (files_ && request.is_object() && request.contains("go")) done = go(request["go"]);
   if (!done) refuse(done.error());
 }
