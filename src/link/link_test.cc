@@ -130,7 +130,7 @@ TEST_F(LinkTest, AFeedMakesNoMoreThanThereIsRoomFor) {
               return made++ % 2 == 0 ? std::string()
                                      : std::string(kChunk, static_cast<char>('a' + made % 26));
             },
-            {[&](std::string bytes) { fed += bytes; }, [&] { eof = true; }});
+            {[&](const std::string& bytes) { fed += bytes; }, [&] { eof = true; }});
   for (int i = 0; i < 100; ++i)
     loop_.run_once();
   EXPECT_EQ(fed.size(), kWindow);

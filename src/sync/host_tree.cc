@@ -292,7 +292,7 @@ void drop_old_drafts(const std::string& folder) {
 
 // "" where drafts can't be renamed into the place.
 std::string drafts_for(const std::string& place, const std::string& record) {
-  const std::string folder = record + ".drafts";
+  std::string folder = record + ".drafts";
   struct stat here {};
   struct stat there {};
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return "";
