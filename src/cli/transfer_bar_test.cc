@@ -5,7 +5,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::uint64_t kMega = 1000 * 1000;
+constexpr std::uint64_t kMega = 1'000'000;
 
 TEST(TransferBar, HasWhatRoomThereIs) {
   EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 80),
