@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "io/fd.h"
+#include "io/file_system.h"
 #include "ssh/master.h"
 
 #include <fmt/core.h>
@@ -70,6 +71,8 @@ void remove_file(const std::string& path, std::string_view what,
 std::vector<std::string> remove_binaries(const std::string& bin_folder, const std::string& own_name,
                                          system_clock::time_point now, std::chrono::minutes age) {
   std::vector<std::string> removed;
+  // In a home that hosts share, another one may run what nothing runs here.
+  if (!io::is_local(bin_folder)) return removed;
   const std::set<FileId> running = running_programs();
   for (const std::string& name : names_in(bin_folder)) {
     const std::string path = fmt::format("{}/{}", bin_folder, name);
