@@ -4,12 +4,16 @@ import statistics
 import subprocess
 import sys
 
-from run import bench, clear, ms, row
+from run import bench, ms, row
 
 HOSTS = int(os.environ.get("HOSTS", "8"))
 RATE = os.environ.get("RATE", "200mbit")
 COPIES = int(os.environ.get("COPIES", "6"))
 FILES, BYTES = 400, 250_000
+
+
+def clear(path):
+    subprocess.run(["rm", "-rf", path], check=True)
 
 
 def measure(shell, servers):

@@ -29,6 +29,12 @@ def all_hosts(shell, servers):
     ours, theirs, ratio = pairs(shell, every, one, max(PAIRS // 3, 5))
     row(f"warm exec -- true on {len(servers)} hosts", ms(ours), f"one host {ms(theirs)}", f"{ratio:.1f} x",
         "at most 6 x" if len(servers) == 32 else "")
+    sockets = [path for path in (shell.client.runtime / "lockstep").iterdir() if path.is_socket()]
+    assert len(sockets) == len(servers), sockets
+    # The floor: what the user's own ssh takes for it, over the very same connections.
+    by_ssh = ["sh", "-c", 'for socket in "$@"; do ssh -S "$socket" x true & done; wait', "sh", *sockets]
+    ours, theirs, ratio = pairs(shell, every, by_ssh, max(PAIRS // 3, 5))
+    row("the same", ms(ours), f"{len(servers)} ssh at once over the same connections {ms(theirs)}", f"{ratio:.2f} x", "")
 
 
 def way_of_a_line(shell, server):
