@@ -46,7 +46,11 @@ CREATE INDEX jobs_created ON jobs (created_ms);
 }  // namespace
 
 Result<Database> open_state(const std::string& folder) {
-  LOCKSTEP_TRY(io::make_folders(folder));
+  if (auto made = io::make_folders(folder); !made) {
+    made.error().hint =
+        "clusters and jobs are kept below HOME, or in XDG_STATE_HOME if that is set";
+    return tl::make_unexpected(std::move(made).error());
+  }
   return Database::open(folder + "/state.db", kMigrations);
 }
 

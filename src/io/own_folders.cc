@@ -52,12 +52,15 @@ std::string data_folder() {
 Status make_folders(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    mkdir(path.substr(0, at).c_str(), 0700);
-  if (mkdir(path.c_str(), 0700) == 0) return {};
-  const int why = errno;
-  if (why == EEXIST && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
-  return fail_sys("make " + path, why);
+  for (std::size_t at = 0; at != std::string::npos;) {
+    at = path.find('/', at + 1);
+    const std::string part = path.substr(0, at);
+    if (mkdir(part.c_str(), 0700) == 0) continue;
+    const int why = errno;
+    if (stat(part.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+    return fail_sys("make " + part, why);
+  }
+  return {};
 }
 
 }  // namespace lockstep::io

@@ -61,7 +61,10 @@ TEST_F(OwnFolders, AreMadeForThisUserAlone) {
   const auto made = make_folders(std::string(base) + "/file");
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("file"), std::string::npos);
-  EXPECT_FALSE(make_folders(std::string(base) + "/file/below"));
+  // What stands in the way is named, and not what would have come below it.
+  const auto below = make_folders(std::string(base) + "/file/below/deeper");
+  ASSERT_FALSE(below);
+  EXPECT_NE(below.error().message.find("/file: "), std::string::npos) << below.error().message;
   std::filesystem::remove_all(base);
 }
 
