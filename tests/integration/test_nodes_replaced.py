@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from harness import read, until
-from nodes import QUICK, SHOW, Job, ends, held, kill_agent, says, shown, starts
+from nodes import QUICK, SHOW, Job, ends, held, kill_agent, listening, says, shown, starts
 
 
 @pytest.fixture(params=["lockstep", "c10d", "static"])
@@ -37,6 +37,7 @@ def newcomer(job):
 def test_a_new_node_takes_the_place_of_a_lost_one(job, go):
     report = job.lockstep.folder / "report"
     runs = [job.node(0, *RESTARTS, "--report", report, settings=QUICK, actions=(SHOW, f"wait={go}"))]
+    listening(job.port)  # the host, which stays
     runs += [job.node(1, *RESTARTS, settings=QUICK, actions=(SHOW, f"wait={go}"))]
     for run in runs:
         starts(run, 1)
