@@ -34,7 +34,8 @@ def all_hosts(shell, servers):
     # The floor: what the user's own ssh takes for it, over the very same connections.
     by_ssh = ["sh", "-c", 'for socket in "$@"; do ssh -S "$socket" x true & done; wait', "sh", *sockets]
     ours, theirs, ratio = pairs(shell, every, by_ssh, max(PAIRS // 3, 5))
-    row("the same", ms(ours), f"{len(servers)} ssh at once over the same connections {ms(theirs)}", f"{ratio:.2f} x", "")
+    row("the same", ms(ours), f"{len(servers)} ssh at once over the same connections {ms(theirs)}",
+        f"{ratio:.2f} x", "")
 
 
 def way_of_a_line(shell, server):
