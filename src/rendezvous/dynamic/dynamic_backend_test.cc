@@ -142,7 +142,7 @@ TEST_F(DynamicBackendTest, AFailureElsewhereReachesTheBarrier) {
 }
 
 TEST_F(DynamicBackendTest, JoinTimesOut) {
-  settings.dynamic.join_timeout = 50ms;
+  settings.dynamic.join_timeout = 1s;
   Agent& a = open("a");
   join(a);
   until([&] { return a.joined.has_value(); });
