@@ -1,6 +1,7 @@
 #include "sync/pieces.h"
 
 #include "base/text.h"
+#include "codec/wire.h"
 
 #include <algorithm>
 #include <limits>
@@ -14,7 +15,7 @@ constexpr std::string_view kWish = "lockstep-wish\n";
 constexpr std::string_view kFine = "lockstep-tree\n";
 constexpr std::string_view kError = "lockstep-error\n";
 constexpr std::size_t kMostWords = 4096;
-constexpr std::size_t kFrameHead = 4;
+constexpr std::size_t kFrameHead = sizeof(std::uint32_t);
 // The contents of a delivery, and 4,096 paths of full length.
 constexpr std::uint64_t kMostFrame = kMostPieceBytes + kMostPieces * 4 * kMostPath;
 
@@ -131,17 +132,15 @@ Result<Delivery> decode_delivery(std::string_view bytes) {
 std::string frame_delivery(const Delivery& delivery) {
   const std::string bytes = encode_delivery(delivery);
   std::string out;
-  for (std::size_t i = 0; i < kFrameHead; ++i)
-    out += static_cast<char>(bytes.size() >> (8 * i) & 0xff);
+  codec::wire::Writer(out).number(static_cast<std::uint32_t>(bytes.size()));
   return out + bytes;
 }
 
 Result<std::optional<Delivery>> DeliveryReader::next() {
   const std::string_view left = std::string_view(unread_).substr(read_);
   if (left.size() < kFrameHead) return std::nullopt;
-  std::uint64_t size = 0;
-  for (std::size_t i = 0; i < kFrameHead; ++i)
-    size |= std::uint64_t{static_cast<unsigned char>(left[i])} << (8 * i);
+  std::uint32_t size = 0;
+  codec::wire::Reader(left).number(size);
   if (size > kMostFrame) return corrupt();
   if (left.size() < kFrameHead + size) {
     unread_.erase(0, std::exchange(read_, 0));
