@@ -14,7 +14,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 // All that a list may ask for is bounded.
-constexpr std::size_t kMaxDigits = 15;  // such a number fits 64 bits
+constexpr std::size_t kMaxDigits = 18;  // such a number fits 64 bits
 constexpr std::size_t kMaxBrackets = 8;
 constexpr std::size_t kMaxNameBytes = 256;
 
@@ -24,13 +24,31 @@ Failure malformed(std::string_view text, std::string_view why) {
 }
 
 bool in_node_name(char c) {
-  return c > ' ' && c != 0x7F && c != '[' && c != ']' && c != ',';
+  return c > ' ' && c != 0x7F && c != '[' && c != ']';
+}
+
+// Slurm takes white space for a comma.
+bool separates(char c) {
+  return c == ',' || c == ' ' || c == '\t' || c == '\n';
+}
+
+// Room for so many more. reserve() alone makes room for no others, so that a list of single names
+// would be moved once for each of them.
+void make_room(Names& names, std::size_t more) {
+  if (names.capacity() - names.size() < more)
+    names.reserve(std::max(names.size() + more, 2 * names.capacity()));
 }
 
 std::optional<std::int64_t> number(std::string_view digits) {
   if (digits.empty() || digits.size() > kMaxDigits) return std::nullopt;
   if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
   return parse_int(digits);
+}
+
+std::string padded(std::int64_t value, std::size_t width) {
+  std::string digits = std::to_string(value);
+  if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
+  return digits;
 }
 
 // Expands the inside of one bracket, "1-3,07", in order. Zeros pad the numbers of a range to the
@@ -46,9 +64,9 @@ Result<Names> expand_ranges(std::string_view inside) {
     if (*low > *high) return malformed(range, "the range runs backwards");
     if (static_cast<std::size_t>(*high - *low) >= kMaxNodelistHosts - values.size())
       return malformed(range, "too many nodes");
-    values.reserve(values.size() + static_cast<std::size_t>(*high - *low) + 1);
+    make_room(values, static_cast<std::size_t>(*high - *low) + 1);
     for (std::int64_t value = *low; value <= *high; ++value)
-      values.push_back(fmt::format("{:0{}}", value, first.size()));
+      values.push_back(padded(value, first.size()));
   }
   return values;
 }
@@ -91,7 +109,7 @@ Status expand_pattern(const Pattern& pattern, std::string_view item, Names& name
   for (std::size_t i = 0; i + 1 < brackets; ++i)
     order.push_back(i);
   std::vector<std::size_t> at(brackets, 0);
-  names.reserve(names.size() + count);
+  make_room(names, count);
   for (std::size_t made = 0; made < count; ++made) {
     std::string name = pattern.texts.front();
     for (std::size_t i = 0; i < brackets; ++i)
@@ -109,23 +127,22 @@ Status expand_pattern(const Pattern& pattern, std::string_view item, Names& name
 }  // namespace
 
 Result<std::vector<std::string>> expand_nodelist(std::string_view text) {
-  text = strip(text);
   if (text.size() > kMaxNodelistBytes) return malformed(text, "it is too long");
   Names names;
-  std::size_t start = 0;
-  while (start <= text.size()) {
-    // The item ends at the next comma outside of brackets.
+  for (std::size_t start = 0; start < text.size();) {
+    // The item ends at the next separator outside of brackets.
     std::size_t end = start;
-    for (bool inside = false; end < text.size() && (inside || text[end] != ','); ++end) {
+    for (bool inside = false; end < text.size() && (inside || !separates(text[end])); ++end) {
       if (text[end] == '[') inside = true;
       if (text[end] == ']') inside = false;
     }
     const std::string_view item = text.substr(start, end - start);
-    if (item.empty()) return malformed(text, "a name is empty");
+    start = end + 1;
+    if (item.empty()) continue;
     LOCKSTEP_TRY_ASSIGN(const Pattern pattern, parse_pattern(item));
     LOCKSTEP_TRY(expand_pattern(pattern, item, names));
-    start = end + 1;
   }
+  if (names.empty()) return malformed(text, "it has no name");
   return names;
 }
 

@@ -1,6 +1,6 @@
 // Reads Slurm's list of nodes, as in SLURM_STEP_NODELIST: "n[1-3,07],login" -> n1 n2 n3 n07 login.
 // The order is Slurm's own, because ranks follow it: where a name has several brackets, the last
-// one runs fastest, then the first, the second and so on.
+// one runs fastest, then the first, the second and so on. Empty items are skipped, as Slurm does.
 #pragma once
 
 #include "base/error.h"

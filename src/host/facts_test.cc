@@ -29,6 +29,16 @@ TEST(NvidiaSmiQuery, RowsAreRead) {
   EXPECT_EQ(rows[1].memory, 0);
 }
 
+TEST(NvidiaSmiQuery, CapabilitiesAreRead) {
+  const auto rows = parse_nvidia_smi_capabilities(
+      "GPU-5c89, 8.0\nGPU-77aa, 12.1\nGPU-1, [N/A]\nGPU-2, 8\n\nField \"compute_cap\" is "
+      "unknown\n");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].uuid, "GPU-5c89");
+  EXPECT_EQ(rows[0].capability, 80);
+  EXPECT_EQ(rows[1].capability, 121);
+}
+
 class FactsOf : public FakeTree {
  protected:
   // Says what nvidia-smi would, and nothing of any program.

@@ -59,4 +59,23 @@ std::vector<NvidiaRow> parse_nvidia_smi_query(std::string_view text) {
   return rows;
 }
 
+std::vector<std::string> nvidia_smi_capability_command() {
+  return {"nvidia-smi", "--query-gpu=uuid,compute_cap", "--format=csv,noheader"};
+}
+
+std::vector<NvidiaCapability> parse_nvidia_smi_capabilities(std::string_view text) {
+  std::vector<NvidiaCapability> rows;
+  for (const auto& line : split(text, '\n')) {
+    const auto fields = split(line, ',');
+    if (fields.size() != 2) continue;
+    const auto numbers = split(strip(fields[1]), '.');
+    if (numbers.size() != 2) continue;
+    const auto major = parse_int(numbers[0]);
+    const auto minor = parse_int(numbers[1]);
+    if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) continue;
+    rows.push_back({std::string(strip(fields[0])), static_cast<int>(*major * 10 + *minor)});
+  }
+  return rows;
+}
+
 }  // namespace lockstep::host

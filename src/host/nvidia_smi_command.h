@@ -28,4 +28,13 @@ std::vector<std::string> nvidia_smi_query_command();
 // 0, GPU-5c89…, NVIDIA A100-SXM4-80GB, 81920
 std::vector<NvidiaRow> parse_nvidia_smi_query(std::string_view text);
 
+// Compute capabilities, which drivers before 510 do not tell: the whole query fails there.
+struct NvidiaCapability {
+  std::string uuid;
+  int capability = 0;  // 86 for "8.6"
+};
+std::vector<std::string> nvidia_smi_capability_command();
+// GPU-5c89…, 8.0
+std::vector<NvidiaCapability> parse_nvidia_smi_capabilities(std::string_view text);
+
 }  // namespace lockstep::host

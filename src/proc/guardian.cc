@@ -1,5 +1,6 @@
 #include "proc/guardian.h"
 
+#include "proc/fail_start.h"
 #include "proc/process_tree.h"
 #include "proc/signals.h"
 #include "proc/spawn.h"
@@ -79,7 +80,7 @@ Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool ag
   const std::vector<pid_t> inherited = children_of(guardian.pid);
   become_subreaper();
   const pid_t agent = fork();
-  if (agent < 0) return fail_sys("start the agent", errno);
+  if (agent < 0) return fail_start("the agent", errno);
   if (agent > 0) {
     guardian.pidfd.reset();
     guard(agent, {inherited.begin(), inherited.end()}, cgroup);

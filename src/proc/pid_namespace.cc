@@ -1,6 +1,7 @@
 #include "proc/pid_namespace.h"
 
 #include "base/text.h"
+#include "proc/fail_start.h"
 #include "proc/signals.h"
 
 #include <errno.h>
@@ -87,7 +88,7 @@ Result<PidNamespace> PidNamespace::enter_for_children() {
   LOCKSTEP_TRY_ASSIGN(io::Pipe lifeline, io::make_pipe());
   LOCKSTEP_TRY(unshare_pids());
   const pid_t init = fork();
-  if (init < 0) return fail_sys("start the namespace's init", errno);
+  if (init < 0) return fail_start("the namespace's init", errno);
   if (init == 0) {
     ready.read.reset();
     lifeline.write.reset();

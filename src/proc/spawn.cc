@@ -1,6 +1,7 @@
 #include "proc/spawn.h"
 
 #include "base/text.h"
+#include "proc/fail_start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -211,7 +212,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   launch.folder = spec.folder.empty() ? nullptr : spec.folder.c_str();
 
   const Cloned cloned = clone_child(launch);
-  if (cloned.pid < 0) return fail_sys("start " + spec.executable, cloned.error);
+  if (cloned.pid < 0) return fail_start(spec.executable, cloned.error);
   Child child(cloned.pid, io::Fd(cloned.pidfd));
   if (launch.failed_step != nullptr) {
     siginfo_t ignored{};

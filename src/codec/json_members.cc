@@ -1,0 +1,15 @@
+#include "codec/json_members.h"
+
+namespace lockstep::codec {
+
+std::string text_member(const nlohmann::json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+std::int64_t integer_member(const nlohmann::json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+
+}  // namespace lockstep::codec

@@ -1,0 +1,21 @@
+// For tests: a loop that runs until something has happened.
+#pragma once
+
+#include "io/loop.h"
+
+#include <chrono>
+
+namespace lockstep::io {
+
+// Whether the fact held before the limit, which only ends a test that would hang.
+template <class Fact>
+bool run_until(Loop& loop, Fact fact, Duration limit = std::chrono::seconds(20)) {
+  const auto end = Clock::now() + limit;
+  while (!fact()) {
+    if (Clock::now() >= end) return false;
+    loop.run_once();
+  }
+  return true;
+}
+
+}  // namespace lockstep::io

@@ -1,0 +1,18 @@
+#include "io/read_now.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+namespace lockstep::io {
+
+void read_now(const Fd& fd, std::string& text, std::size_t limit) {
+  char chunk[4096];
+  while (text.size() < limit) {
+    const ssize_t got = read(fd.get(), chunk, sizeof chunk);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    text.append(chunk, static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace lockstep::io
