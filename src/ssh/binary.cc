@@ -1,5 +1,6 @@
 #include "ssh/binary.h"
 
+#include "base/fnv.h"
 #include "base/id.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -91,9 +92,7 @@ Result<std::string> sha256_of(const std::string& path) {
 std::string client_id() {
   utsname here{};
   uname(&here);
-  std::uint64_t value = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : std::string(here.nodename) + "/" + std::to_string(geteuid()))
-    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const std::uint64_t value = fnv1a(std::string(here.nodename) + "/" + std::to_string(geteuid()));
   return hex({reinterpret_cast<const char*>(&value), sizeof value});
 }
 

@@ -1,6 +1,8 @@
 #include "ssh/connection.h"
 
+#include "base/last_line.h"
 #include "base/text.h"
+#include "io/read_now.h"
 #include "ssh/control_place.h"
 
 #include <fmt/core.h>
@@ -134,15 +136,10 @@ void Connection::boot_failed() {
     reset_session();
     return log_in();
   }
-  char bytes[4096];
   from_err_.reset();
-  ssize_t got = 0;
-  while (said_.size() < kMostSaid && (got = read(err_.get(), bytes, sizeof bytes)) > 0)
-    said_.append(bytes, static_cast<std::size_t>(got));
-  std::string words = link_->chatter() + "\n" + said_;
-  std::string last;
-  for (const std::string& line : split(words, '\n'))
-    if (!strip(line).empty()) last = strip(line);
+  io::read_now(err_, said_, kMostSaid);
+  const std::string words = link_->chatter() + "\n" + said_;
+  const std::string_view last = last_line(words);
   const std::string why = last.empty() ? "" : ": " + printable(last);
   if (!code_) return fail_with(fail(Errc::unavailable, "the connection was lost" + why).value());
   fail_with(fail(Errc::denied,

@@ -1,12 +1,13 @@
 #include "ssh/control_place.h"
 
+#include "base/fnv.h"
+
 #include <fmt/core.h>
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 
 namespace lockstep::ssh {
@@ -14,14 +15,6 @@ namespace {
 
 // A socket's path holds 107 bytes, and ssh puts 17 more behind it while it makes one.
 constexpr std::size_t kMostFolder = 107 - 17 - sizeof("/lockstep/0123456789abcdef") + 2;
-
-// FNV-1a: the same in every version of this program, so that they share masters.
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char c : text)
-    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return value;
-}
 
 }  // namespace
 
@@ -46,7 +39,8 @@ Result<std::string> control_socket(const Target& target, std::string_view pins) 
   const std::string words =
       fmt::format("{}\n{}\n{}\n{}\n{}\n{}", target.host, target.user.value_or(""),
                   target.port.value_or(0), target.key_path, target.jump, pins);
-  return fmt::format("{}/{:016x}", path, hash(words));
+  // The same in every version of this program, so that they share masters.
+  return fmt::format("{}/{:016x}", path, fnv1a(words));
 }
 
 }  // namespace lockstep::ssh

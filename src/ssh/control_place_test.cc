@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
 
 namespace lockstep::ssh {
 namespace {
@@ -27,6 +30,23 @@ TEST(ControlPlace, FitsIntoASocketsPathAsSshMakesIt) {
   }
   unsetenv("XDG_RUNTIME_DIR");
   EXPECT_EQ(longest, 64U);
+}
+
+// A master that was made by the pins of one cluster has not checked the keys that another one has.
+TEST(ControlPlace, EachWayAndEachSetOfPinsHasItsOwnMaster) {
+  const std::vector<std::pair<Target, std::string>> ways = {
+      {{.host = "h"}, ""},
+      {{.host = "h"}, "/pins/a"},
+      {{.host = "h"}, "/pins/b"},
+      {{.host = "h", .user = "u"}, ""},
+      {{.host = "h", .port = 2222}, ""},
+      {{.host = "h", .key_path = "/k"}, ""},
+      {{.host = "h", .jump = "j"}, ""},
+  };
+  std::set<std::string> sockets;
+  for (const auto& [target, pins] : ways)
+    sockets.insert(control_socket(target, pins).value());
+  EXPECT_EQ(sockets.size(), ways.size());
 }
 
 }  // namespace

@@ -1,17 +1,16 @@
 #include "ssh/master.h"
 
+#include "io/read_now.h"
+#include "io/unix_socket.h"
 #include "ssh/ssh_trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 namespace lockstep::ssh {
@@ -21,12 +20,7 @@ constexpr std::size_t kMostSaid = 64UL << 10;
 }  // namespace
 
 bool listens(const std::string& socket) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socket.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
-  const io::Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return fd && connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return io::connect_unix(socket).has_value();
 }
 
 Master::Master(io::Loop& loop, Target target, MasterSettings settings,
@@ -90,10 +84,7 @@ void Master::on_end() {
   if (!exit) return;
   end_watch_.reset();
   said_source_.reset();
-  char bytes[4096];
-  ssize_t got = 0;
-  while (said_.size() < kMostSaid && (got = read(said_fd_.get(), bytes, sizeof bytes)) > 0)
-    said_.append(bytes, static_cast<std::size_t>(got));
+  io::read_now(said_fd_, said_, kMostSaid);
   if (exit->ok() && !probing_) return finish({});
   if (exit->signal != 0)
     return finish(fail(Errc::canceled, "ssh was ended by a signal while it logged in"));

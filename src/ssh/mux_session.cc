@@ -1,11 +1,11 @@
 #include "ssh/mux_session.h"
 
 #include "base/text.h"
+#include "io/unix_socket.h"
 #include "ssh/mux_codec.h"
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,22 +14,6 @@
 
 namespace lockstep::ssh {
 namespace {
-
-Result<io::Fd> connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return fail(Errc::invalid_input, "the path of the control socket is too long: " + path);
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  io::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return fail_sys("make a socket", errno);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    auto failure = fail_sys("connect to " + path, errno);
-    if (errno == ENOENT || errno == ECONNREFUSED) failure.value().code = Errc::unavailable;
-    return failure;
-  }
-  return fd;
-}
 
 // One byte with one descriptor, as the master reads them.
 Status send_fd(int socket, int fd) {
@@ -56,7 +40,7 @@ Status send_fd(int socket, int fd) {
 Result<std::unique_ptr<MuxSession>> MuxSession::ask(io::Loop& loop, const std::string& control,
                                                     const std::string& request,
                                                     std::initializer_list<int> fds, Events events) {
-  LOCKSTEP_TRY_ASSIGN(io::Fd fd, connect_to(control));
+  LOCKSTEP_TRY_ASSIGN(io::Fd fd, io::connect_unix(control));
   LOCKSTEP_TRY(io::write_all(fd.get(), mux::hello() + request, control));
   for (const int each : fds)
     LOCKSTEP_TRY(send_fd(fd.get(), each));

@@ -1,6 +1,8 @@
 #include "ssh/push.h"
 
+#include "base/last_line.h"
 #include "base/text.h"
+#include "io/read_now.h"
 #include "link/frames.h"
 
 #include <errno.h>
@@ -14,15 +16,8 @@ namespace {
 
 constexpr std::size_t kMostOutput = 64UL << 10;
 
-std::string last_line(const std::string& text) {
-  std::string last;
-  for (const std::string& line : split(text, '\n'))
-    if (!strip(line).empty()) last = strip(line);
-  return printable(last);
-}
-
 Status told(std::optional<Pushed> pushed, const std::string& errors) {
-  const std::string why = errors.empty() ? "" : ": " + last_line(errors);
+  const std::string why = errors.empty() ? "" : ": " + printable(last_line(errors));
   if (!pushed)
     return fail(Errc::unavailable, "the connection was lost while the binary was sent" + why);
   switch (*pushed) {
@@ -116,12 +111,8 @@ void Push::watch(io::Fd in, io::Fd out, io::Fd err) {
 void Push::on_end() {
   from_out_.reset();
   from_err_.reset();
-  char bytes[4096];
-  ssize_t got = 0;
-  while ((got = read(out_.get(), bytes, sizeof bytes)) > 0)
-    output_.append(bytes, static_cast<std::size_t>(got));
-  while ((got = read(err_.get(), bytes, sizeof bytes)) > 0)
-    errors_.append(bytes, static_cast<std::size_t>(got));
+  io::read_now(out_, output_, kMostOutput);
+  io::read_now(err_, errors_, kMostOutput);
   std::exchange(done_, nullptr)(told(parse_pushed(output_), errors_));
 }
 

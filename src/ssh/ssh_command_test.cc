@@ -63,5 +63,15 @@ TEST(SshCommand, EveryJumpHostIsHeldToTheSameRules) {
   EXPECT_NE(proxy.find(rule), proxy.rfind(rule));
 }
 
+TEST(SshCommand, TheKeyThatWasGivenIsShownToJumpHostsToo) {
+  const auto argv =
+      master_command({.host = "h", .key_path = "/my key", .jump = "j"}, {.socket = "/s"});
+  EXPECT_TRUE(has(argv, "/my key"));
+  std::string proxy;
+  for (const std::string& word : argv)
+    if (word.starts_with("ProxyCommand=")) proxy = word;
+  EXPECT_NE(proxy.find("-i '/my key'"), std::string::npos) << proxy;
+}
+
 }  // namespace
 }  // namespace lockstep::ssh

@@ -1,5 +1,6 @@
 #include "ssh/ssh_trouble.h"
 
+#include "base/last_line.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
@@ -93,9 +94,7 @@ Error ssh_trouble(const Target& target, std::string_view said) {
                              printable(said.substr(line, at - line)), printable(*ways)),
                  "give --user and --key-path, or load the key with ssh-add");
   }
-  std::string last;
-  for (const std::string& line : split(said, '\n'))
-    if (!strip(line).empty()) last = strip(line);
+  const std::string_view last = last_line(said);
   return error(Errc::unavailable, last.empty() ? "ssh failed without a word" : printable(last));
 }
 

@@ -1,7 +1,7 @@
 #include "sync/offer.h"
 
 #include "base/text.h"
-#include "codec/json.h"
+#include "codec/json_members.h"
 
 #include <optional>
 #include <utility>
@@ -22,11 +22,6 @@ std::optional<std::size_t> count_in(const nlohmann::json& object, const char* na
   const auto at = object.find(name);
   if (at == object.end() || !at->is_number_unsigned()) return std::nullopt;
   return at->get<std::size_t>();
-}
-
-std::string text_in(const nlohmann::json& object, const char* name) {
-  const auto at = object.find(name);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
 std::vector<std::string> texts_in(const nlohmann::json& object, const char* name) {
@@ -117,12 +112,13 @@ Result<Answer> parse_answer(std::string_view json, std::size_t offered) {
   const nlohmann::json read = codec::parse_json(json, kLimits);
   if (!read.is_object()) return corrupt("the host's answer makes no sense");
   if (read.contains("error"))
-    return fail(Errc::unavailable, printable(text_in(read, "error"), 1000),
-                printable(text_in(read, "hint"), 1000));
+    return fail(Errc::unavailable, printable(codec::text_member(read, "error"), 1000),
+                printable(codec::text_member(read, "hint"), 1000));
   const auto needed = spans_in(read, offered);
   const auto removed = count_in(read, "removed");
   const auto edited = count_in(read, "edited");
-  Answer answer{.place = text_in(read, "place"), .drafts = text_in(read, "drafts")};
+  Answer answer{.place = codec::text_member(read, "place"),
+                .drafts = codec::text_member(read, "drafts")};
   if (!needed || !removed || !edited || !answer.place.starts_with('/'))
     return corrupt("the host's answer makes no sense");
   const auto rsync = read.find("rsync");

@@ -1,10 +1,9 @@
 #include "sync/record.h"
 
+#include "base/fnv.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
-
-#include <cstdint>
 
 namespace lockstep::sync {
 namespace {
@@ -41,10 +40,7 @@ Result<Record> decode_record(std::string_view bytes) {
 }
 
 std::string record_name(std::string_view place) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : place)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", fnv1a(place));
 }
 
 }  // namespace lockstep::sync
