@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "codec/json.h"
-#include "codec/wire.h"
+#include "peer/length.h"
 #include "sync/manifest.h"
 
 #include <utility>
@@ -71,17 +71,7 @@ std::string encode_meeting(const Meeting& meeting) {
   sync::encode_number(meeting.addresses.size(), body);
   for (const std::string& address : meeting.addresses)
     sync::encode_text(address, body);
-  std::string out;
-  codec::wire::Writer(out).number(static_cast<std::uint32_t>(body.size()));
-  return out + body;
-}
-
-std::optional<std::size_t> meeting_size(std::string_view head) {
-  std::uint32_t size = 0;
-  codec::wire::Reader reader(head);
-  reader.number(size);
-  if (!reader.good() || size > kMostMeeting) return std::nullopt;
-  return size;
+  return with_length(body);
 }
 
 Result<Meeting> decode_meeting(std::string_view bytes) {

@@ -28,11 +28,8 @@ struct Meeting {
   std::vector<std::string> addresses = {};
   std::uint16_t port = 0;
 };
-// With its length in front, so that the other end can read it while its input stays open.
+// With its length in front (length.h).
 std::string encode_meeting(const Meeting& meeting);
-inline constexpr std::size_t kMeetingHead = 4;
-// nullopt: no meeting is so long.
-std::optional<std::size_t> meeting_size(std::string_view head);
 Result<Meeting> decode_meeting(std::string_view bytes);  // behind the length
 
 // The hosts' answers, each one line of JSON.

@@ -1,5 +1,7 @@
 #include "peer/meeting.h"
 
+#include "peer/length.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::peer {
@@ -12,9 +14,9 @@ TEST(Meeting, ComesBackAsItWas) {
                         .addresses = {"10.0.0.1", "fd00::1"},
                         .port = 40000};
   const std::string bytes = encode_meeting(meeting);
-  const auto size = meeting_size(bytes.substr(0, kMeetingHead));
+  const auto size = length_in(bytes.substr(0, kLengthBytes), kMostMeeting);
   ASSERT_TRUE(size);
-  const std::string body = bytes.substr(kMeetingHead);
+  const std::string body = bytes.substr(kLengthBytes);
   EXPECT_EQ(*size, body.size());
   const auto read = decode_meeting(body).value();
   EXPECT_EQ(read.destination, meeting.destination);
@@ -28,10 +30,10 @@ TEST(Meeting, ComesBackAsItWas) {
 }
 
 TEST(Meeting, IsBounded) {
-  EXPECT_FALSE(meeting_size("\xFF\xFF\xFF\xFF"));
-  EXPECT_FALSE(meeting_size("abc"));
+  EXPECT_FALSE(length_in("\xFF\xFF\xFF\xFF", kMostMeeting));
+  EXPECT_FALSE(length_in("abc", kMostMeeting));
   Meeting meeting{.key = std::string(kKeyBytes, 'k')};
-  const auto body = [&] { return encode_meeting(meeting).substr(kMeetingHead); };
+  const auto body = [&] { return encode_meeting(meeting).substr(kLengthBytes); };
   EXPECT_TRUE(decode_meeting(body()));
   meeting.addresses.resize(kMostAddresses + 1);
   EXPECT_FALSE(decode_meeting(body()));

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "codec/wire.h"
+#include "peer/length.h"
 
 #include <utility>
 
@@ -41,17 +42,7 @@ std::vector<sync::Manifest> groups_of(const sync::Manifest& needed) {
 std::string encode_wish(const sync::Manifest& group) {
   std::string body;
   sync::encode(group, body);
-  std::string out;
-  codec::wire::Writer(out).number(static_cast<std::uint32_t>(body.size()));
-  return out + body;
-}
-
-std::optional<std::size_t> wish_size(std::string_view head) {
-  std::uint32_t size = 0;
-  codec::wire::Reader reader(head);
-  reader.number(size);
-  if (!reader.good() || size > kMostWishBytes) return std::nullopt;
-  return size;
+  return with_length(body);
 }
 
 Result<sync::Manifest> decode_wish(std::string_view bytes) {

@@ -25,11 +25,8 @@ bool has_content(const sync::Entry& entry);
 // Those with content, in groups that are each one wish.
 std::vector<sync::Manifest> groups_of(const sync::Manifest& needed);
 
-// With its length in front.
+// With its length in front (length.h).
 std::string encode_wish(const sync::Manifest& group);
-inline constexpr std::size_t kWishHead = 4;
-// nullopt: no wish is so long.
-std::optional<std::size_t> wish_size(std::string_view head);
 // Fails also where an entry has no content.
 Result<sync::Manifest> decode_wish(std::string_view bytes);  // behind the length
 

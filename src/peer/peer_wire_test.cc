@@ -1,5 +1,7 @@
 #include "peer/peer_wire.h"
 
+#include "peer/length.h"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::peer {
@@ -24,20 +26,20 @@ TEST(PeerWire, OnlyFilesWithContentAreAskedFor) {
   EXPECT_EQ(groups_of(Manifest(kMostGroupEntries + 1, needed[0])).size(), 2U);
   const Manifest long_ones(kMostGroupEntries, Entry{.path = std::string(4000, 'x'), .size = 1});
   for (const Manifest& group : groups_of(long_ones))
-    EXPECT_LE(encode_wish(group).size(), kMostWishBytes + kWishHead);
+    EXPECT_LE(encode_wish(group).size(), kMostWishBytes + kLengthBytes);
 }
 
 TEST(PeerWire, WishesComeBackAsTheyWere) {
   const std::string bytes = encode_wish(kGroup);
-  const std::string body = bytes.substr(kWishHead);
-  EXPECT_EQ(wish_size(bytes.substr(0, kWishHead)), body.size());
+  const std::string body = bytes.substr(kLengthBytes);
+  EXPECT_EQ(length_in(bytes.substr(0, kLengthBytes), kMostWishBytes), body.size());
   EXPECT_EQ(decode_wish(body).value(), kGroup);
   for (std::size_t cut = 0; cut < body.size(); ++cut)
     EXPECT_FALSE(decode_wish(body.substr(0, cut))) << cut;
   EXPECT_FALSE(decode_wish(body + "x"));
-  EXPECT_FALSE(wish_size("\xFF\xFF\xFF\xFF"));
+  EXPECT_FALSE(length_in("\xFF\xFF\xFF\xFF", kMostWishBytes));
   const auto refused = [](const Entry& entry) {
-    return !decode_wish(encode_wish({entry}).substr(kWishHead));
+    return !decode_wish(encode_wish({entry}).substr(kLengthBytes));
   };
   EXPECT_TRUE(refused({.path = "../a", .size = 1}));
   EXPECT_TRUE(refused({.path = "a", .size = 0}));

@@ -4,6 +4,7 @@
 #include "host/own_addresses.h"
 #include "io/fd.h"
 #include "io/listen.h"
+#include "peer/length.h"
 #include "peer/serve_guest.h"
 #include "sync/host_place.h"
 
@@ -190,8 +191,8 @@ void Service::make_room() {
 
 Status serve(int in, int out, const sync::HostFolders& folders) {
   signal(SIGPIPE, SIG_IGN);
-  LOCKSTEP_TRY_ASSIGN(const std::string head, read_whole(in, kMeetingHead));
-  const auto size = meeting_size(head);
+  LOCKSTEP_TRY_ASSIGN(const std::string head, read_whole(in, kLengthBytes));
+  const auto size = length_in(head, kMostMeeting);
   if (!size) return fail(Errc::corrupt, "the client's request makes no sense");
   LOCKSTEP_TRY_ASSIGN(const std::string bytes, read_whole(in, *size));
   LOCKSTEP_TRY_ASSIGN(Meeting meeting, decode_meeting(bytes));

@@ -1,6 +1,7 @@
 #include "peer/serve_guest.h"
 
 #include "base/text.h"
+#include "peer/length.h"
 #include "peer/peer_wire.h"
 
 #include <errno.h>
@@ -147,8 +148,8 @@ Status serve_guest(SecretChannel& channel, sync::Confined& tree, const sync::Rec
                    const std::function<bool()>& complete) {
   Guest guest(channel, tree, record, complete);
   for (;;) {
-    LOCKSTEP_TRY_ASSIGN(const std::string head, channel.read(kWishHead));
-    const auto size = wish_size(head);
+    LOCKSTEP_TRY_ASSIGN(const std::string head, channel.read(kLengthBytes));
+    const auto size = length_in(head, kMostWishBytes);
     if (!size) return fail(Errc::corrupt, "the other host asks for too much");
     if (*size == 0) return {};
     LOCKSTEP_TRY_ASSIGN(const std::string bytes, channel.read(*size));

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "io/fd.h"
 #include "peer/dial.h"
+#include "peer/length.h"
 #include "peer/meeting.h"
 #include "peer/peer_wire.h"
 #include "sync/confined.h"
@@ -127,9 +128,9 @@ Status take_from(const Meeting& meeting, int out, const sync::HostFolders& folde
 
 Status take(std::string_view request, int out, const sync::HostFolders& folders) {
   signal(SIGPIPE, SIG_IGN);
-  const auto size = meeting_size(request.substr(0, kMeetingHead));
+  const auto size = length_in(request.substr(0, kLengthBytes), kMostMeeting);
   if (!size) return fail(Errc::corrupt, "the client's request makes no sense");
-  LOCKSTEP_TRY_ASSIGN(const Meeting meeting, decode_meeting(request.substr(kMeetingHead)));
+  LOCKSTEP_TRY_ASSIGN(const Meeting meeting, decode_meeting(request.substr(kLengthBytes)));
   Status taken = take_from(meeting, out, folders);
   open_socket = -1;
   return taken;
