@@ -155,6 +155,7 @@ def main():
     scale()
     sys.stdout.flush()
     subprocess.run([sys.executable, ROOT / "bench/rendezvous/lost.py"], check=True)
+    subprocess.run([sys.executable, ROOT / "bench/rendezvous/power_cut.py"], check=True)
 
 
 main()

@@ -1,6 +1,7 @@
 #include "rendezvous/rank_exchange.h"
 
 #include "io/loop.h"
+#include "io/loop_testing.h"
 #include "rendezvous/exit_barrier.h"
 #include "rendezvous/tcp_key_value.h"
 #include "store/server.h"
@@ -62,10 +63,7 @@ class ExchangeTest : public ::testing::Test {
   }
   template <class Fact>
   void until(Fact fact) {
-    const auto limit = io::Clock::now() + std::chrono::seconds(20);
-    while (!fact() && io::Clock::now() < limit)
-      loop.run_once();
-    ASSERT_TRUE(fact());
+    ASSERT_TRUE(io::run_until(loop, fact));
   }
 
   io::Loop loop;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/listen.h"
+#include "io/loop_testing.h"
 #include "rendezvous/dynamic/c10d_place.h"
 #include "rendezvous/dynamic/dynamic_backend.h"
 
@@ -90,10 +91,7 @@ class DynamicBackendTest : public ::testing::Test {
   static const Round& round(const Agent& agent) { return **agent.joined.value(); }
   template <class Fact>
   void until(Fact fact) {
-    const auto limit = io::Clock::now() + 20s;
-    while (!fact() && io::Clock::now() < limit)
-      loop.run_once();
-    ASSERT_TRUE(fact());
+    ASSERT_TRUE(io::run_until(loop, fact));
   }
 
   io::Loop loop;

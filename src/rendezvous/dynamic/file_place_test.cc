@@ -2,6 +2,7 @@
 #include "rendezvous/dynamic/file_place.h"
 
 #include "io/fd.h"
+#include "io/loop_testing.h"
 #include "rendezvous/dynamic/dynamic_backend.h"
 
 #include <gtest/gtest.h>
@@ -59,10 +60,7 @@ class FilePlaceTest : public ::testing::Test {
   }
   template <class Fact>
   void until(Fact fact) {
-    const auto limit = io::Clock::now() + 20s;
-    while (!fact() && io::Clock::now() < limit)
-      loop.run_once();
-    ASSERT_TRUE(fact());
+    ASSERT_TRUE(io::run_until(loop, fact));
   }
 
   io::Loop loop;

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "io/place_text.h"
 #include "rendezvous/closed_hint.h"
+#include "rendezvous/etcd3/etcd3_handover.h"
 #include "rendezvous/host_finder.h"
 #include "rendezvous/hub/hub_auth.h"
 
@@ -23,10 +24,6 @@ constexpr std::chrono::seconds kClosingPatience(2);
 hub::HubMemberSettings patient(hub::HubMemberSettings settings) {
   settings.rules.lost_patience = settings.rules.join_timeout;
   return settings;
-}
-
-std::string failed_job(const std::string& why) {
-  return why.empty() ? "the job has failed" : "the job has failed: " + why;
 }
 
 }  // namespace
@@ -185,15 +182,11 @@ hub::HubServerSettings Etcd3Backend::server_settings() {
   hub::HubServerSettings settings = hub::hub_server_settings(settings_.hub, agent_);
   settings.listen = "";  // 127.0.0.1 must reach it as well as the address that is published
   settings.port = 0;
-  settings.coordinator.first_round = facts_.round + 1;
-  settings.coordinator.restarts = facts_.restarts;
-  settings.coordinator.takeover = facts_.round >= 0;
-  settings.coordinator.last_lead = facts_.lead;
-  settings.coordinator.last_finished = facts_.finished;
+  begin_after(facts_, settings.coordinator);
   if (last_leader_) settings.coordinator.last_lead_called = last_leader_->addr;
   settings.coordinator.fenced = true;
   settings.permit = [this](const hub::PermitRequest& request, std::function<void(Status)> answer) {
-    write_down(request);
+    merge_facts(facts_, facts_of(request));
     permit(std::move(answer));
   };
   return settings;
@@ -209,19 +202,6 @@ void Etcd3Backend::permit(std::function<void(Status)> answer) {
     if (code != Errc::unavailable && code != Errc::timeout) return answer(std::move(stored));
     again_.start(kPermitRetry, [this, answer] { permit(answer); });  // until the lease is lost
   });
-}
-
-void Etcd3Backend::write_down(const hub::PermitRequest& request) {
-  using End = hub::PermitRequest::End;
-  Etcd3Facts facts;
-  facts.round = request.round;
-  facts.restarts = request.restarts;
-  facts.lead = request.lead;
-  facts.finished = request.finished;
-  facts.closed = request.end != End::none;
-  facts.good = request.end == End::succeeded;
-  if (facts.closed) facts.why = facts.good ? "the job is done" : failed_job(request.why);
-  merge_facts(facts_, facts);
 }
 
 void Etcd3Backend::on_deposed() {
@@ -300,7 +280,7 @@ void Etcd3Backend::tell_failure(const std::string& line, bool final) {
 // the end of the job to etcd itself.
 void Etcd3Backend::close_round(const hub::Failed& failed) {
   core_.failure_begun();
-  election_->close_round(failed.round, failed_job(failed.line), [this](const Result<void>&) {
+  election_->close_round(failed.round, end_text(false, failed.line), [this](const Result<void>&) {
     if (core_.failure_written(server_ != nullptr)) turn_.start({}, [this] { end_lead(); });
   });
 }
@@ -364,7 +344,7 @@ void Etcd3Backend::leave_as_leader(Departure how) {
   if (!facts_.closed) {
     facts_.closed = true;
     facts_.good = how != Departure::failed;
-    facts_.why = facts_.good ? "the job is done" : "the job has failed";
+    facts_.why = end_text(facts_.good, {});
   }
   election_->store_facts(facts_, calls_([this](const Result<void>&) {
                            if (!server_) return;

@@ -67,7 +67,6 @@ class Etcd3Backend : public Backend {
   void nobody_leads();
   void fail_open(Error error);
   void opened(Result<void> outcome);
-  void write_down(const hub::PermitRequest& request);
   Error closed_error() const;
   void end_finish(Result<void> outcome);
   void close_round(const hub::Failed& failed);

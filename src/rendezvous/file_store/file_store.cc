@@ -16,6 +16,10 @@
 namespace lockstep::rendezvous::file_store {
 namespace {
 
+struct KeyWatch : KeyValue::Watch {
+  CallbackScope scope;
+};
+
 Result<std::string> make_temporary() {
   const char* const folder = getenv("TMPDIR");
   std::string path = folder != nullptr && *folder != '\0' ? folder : "/tmp";
@@ -26,14 +30,6 @@ Result<std::string> make_temporary() {
 }
 
 }  // namespace
-
-class FileStore::KeyWatch final : public Watch {
- public:
-  explicit KeyWatch(std::shared_ptr<Watched> entry) : entry_(std::move(entry)) {}
-
- private:
-  std::shared_ptr<Watched> entry_;  // the store lets go of it when we do
-};
 
 Result<std::unique_ptr<FileStore>> FileStore::open(io::Loop& loop, Options options) {
   const bool temporary = options.path.empty();
@@ -166,10 +162,10 @@ void FileStore::forget_waits() {
 
 std::unique_ptr<KeyValue::Watch> FileStore::watch(std::string_view key,
                                                   std::function<void(std::string)> done) {
-  auto entry = std::make_shared<Watched>(Watched{std::string(key), std::move(done)});
-  watched_.push_back(entry);
+  auto watch = std::make_unique<KeyWatch>();
+  watched_.push_back({std::string(key), watch->scope.witness(), watch->scope(std::move(done))});
   soon();
-  return std::make_unique<KeyWatch>(std::move(entry));
+  return watch;
 }
 
 }  // namespace lockstep::rendezvous::file_store

@@ -79,9 +79,9 @@ class FileStore final : public KeyValue {
   };
   struct Watched {
     std::string key;
+    CallbackScope::Witness owner;
     std::function<void(std::string)> done;
   };
-  class KeyWatch;
 
   FileStore(io::Loop& loop, Options options, bool temporary, FileVisit::Identity identity);
 
@@ -112,7 +112,7 @@ class FileStore final : public KeyValue {
   FileStoreReader reader_;
   std::deque<Request> requests_;
   std::list<Waiting> waiting_;
-  std::vector<std::weak_ptr<Watched>> watched_;
+  std::vector<Watched> watched_;
   io::Timer timer_;
   int refusals_ = 0;  // of the lock, one after the other
   std::optional<Error> last_error_;

@@ -2,6 +2,7 @@
 #include "rendezvous/file_store/file_store.h"
 
 #include "io/fd.h"
+#include "io/loop_testing.h"
 
 #include <gtest/gtest.h>
 
@@ -35,10 +36,7 @@ class FileStoreTest : public ::testing::Test {
   std::unique_ptr<FileStore> open() { return FileStore::open(loop, options).value(); }
   template <class Fact>
   void until(Fact fact) {
-    const auto limit = io::Clock::now() + 20s;
-    while (!fact() && io::Clock::now() < limit)
-      loop.run_once();
-    ASSERT_TRUE(fact());
+    ASSERT_TRUE(io::run_until(loop, fact));
   }
   // What `call` answers.
   template <class T, class Call>
@@ -143,6 +141,36 @@ TEST_F(FileStoreTest, AWatchCallsOnceAndAnEndedOneNever) {
   EXPECT_TRUE(set(*other, "a", "2"));
   EXPECT_EQ(get(*store, "a"), "2");
   EXPECT_EQ(told, "kept:1");
+}
+
+TEST_F(FileStoreTest, AWatchMayEndAnotherWhoseTurnItIsToo) {
+  store = open();
+  std::string told;
+  std::unique_ptr<KeyValue::Watch> second;
+  const auto first = store->watch("a", [&](const std::string&) {
+    told += "first";
+    second.reset();
+  });
+  second = store->watch("a", [&](const std::string&) { told += "second"; });
+  EXPECT_TRUE(set(*store, "a", "1"));
+  until([&] { return !told.empty(); });
+  EXPECT_TRUE(set(*store, "a", "2"));
+  EXPECT_EQ(told, "first");
+}
+
+// A store that still looked at the file would see that it is gone.
+TEST_F(FileStoreTest, NobodyLooksForAnEndedWatch) {
+  store = open();
+  bool looked = false;
+  store->on_loss([&](const Error&) { looked = true; });
+  store->watch("never", [](const std::string&) {}).reset();
+  EXPECT_TRUE(set(*store, "a", "1"));  // the first look after that
+  unlink(options.path.c_str());
+  bool passed = false;  // a timer that is due after that of the next look
+  io::Timer timer(loop);
+  timer.start(20 * options.poll, [&] { passed = true; });
+  until([&] { return passed; });
+  EXPECT_FALSE(looked);
 }
 
 TEST_F(FileStoreTest, ForgottenWaitsNeverCallBack) {

@@ -148,14 +148,11 @@ void FileStore::meet(std::vector<Answer>& answers) {
     answers.push_back(answer_of(*at, std::move(values)));
     at = waiting_.erase(at);
   }
-  std::erase_if(watched_, [&](const std::weak_ptr<Watched>& weak) {
-    const auto entry = weak.lock();
-    if (!entry) return true;
-    const std::string* const value = find(entry->key);
+  std::erase_if(watched_, [&](Watched& watched) {
+    if (watched.owner.gone()) return true;
+    const std::string* const value = find(watched.key);
     if (value == nullptr) return false;
-    answers.emplace_back([weak, value = *value] {
-      if (const auto still = weak.lock()) std::exchange(still->done, nullptr)(value);
-    });
+    answers.emplace_back([done = std::move(watched.done), value = *value] { done(value); });
     return true;
   });
 }

@@ -93,6 +93,10 @@ class Coordinator {
   void permit(std::int64_t round, Time now);
   // The host goes before the others are done.
   void shut_down(const std::string& why, Time now);
+  // The host decides nothing any more. The nodes look for another one.
+  void step_down(const std::string& why) { interrupt(false, why, 0); }
+  // The coordinator before had ended the job already, and not all may have heard.
+  void end_before(bool good, const std::string& why);
 
   std::vector<Output> take_output() { return std::exchange(output_, {}); }
 
@@ -150,26 +154,28 @@ class Coordinator {
     std::optional<StoreOffer> store;  // rank 0's answer, kept until permit()
   };
 
-  // coordinator.cc: what the agents say
+  // coordinator.cc: who is there, who failed or was lost
   bool keep_offered_place(PeerId gone, PeerId peer, Time now);
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
   bool launches_the_same(const Member& member, const Join& join);
   void turn_away(const Member& member, const std::string& text, const std::string& hint);
   void on_failed(Member& member, const Failed& failed, Time now);
-  void on_finish(Member& member, const Finish& finish);
-  void on_leave(Member& member, Leave::How how, Time now);
-  void leave_without_place(Member& member, Time now);
   void remove(PeerId peer, const std::string& why, Time now);
   void expect_back(const Member& member, Time now);
   void missing_from_round(const std::string& why);
   bool awaits_replacement(const std::string& why);
   Ms replacement_time() const;
   void interrupt(bool end, const std::string& why, PeerId except);
+
+  // coordinator_end.cc: the end of a node's part, and of the job
+  void on_finish(Member& member, const Finish& finish);
+  void check_all_finished();
   void end_job(Outcome outcome, const std::string& why);
   void spend_job(Outcome outcome, const std::string& why);
-  void check_all_finished();
   void write_down();
+  void on_leave(Member& member, Leave::How how, Time now);
+  void leave_without_place(Member& member, Time now);
 
   // coordinator_round.cc: making a round
   void consider(Time now);
@@ -231,6 +237,7 @@ class Coordinator {
   std::optional<PermitRequest> permit_request_;
   std::optional<Outcome> outcome_;
   std::string why_over_;
+  bool over_before_ = false;  // another coordinator had ended the job
   std::int64_t next_round_ = 0;
   int restarts_ = 0;
   std::uint64_t arrivals_ = 0;

@@ -19,7 +19,8 @@ hub::HubMemberSettings member_settings(const HubSettings& settings, const hub::N
                     .connect_timeout = settings.connect_timeout,
                     .join_timeout = settings.join_timeout,
                     .lost_patience = settings.lost_patience,
-                    .close_timeout = settings.close_timeout},
+                    .close_timeout = settings.close_timeout,
+                    .succession = settings.hosts.size() > 1},
           .offer_store = settings.offer_store};
 }
 
@@ -45,6 +46,8 @@ hub::HubServerSettings hub_server_settings(const HubSettings& given, const hub::
 }
 
 namespace {
+constexpr std::chrono::milliseconds kFindPatience{2'000};
+
 // Whether nobody was reached, or another program was. Then the user has to know why this node does
 // not host the rendezvous itself; with a refusal by the right host it does not matter.
 bool is_about_hosting(const Error& error, bool port_taken) {
@@ -59,7 +62,8 @@ HubBackend::HubBackend(io::Loop& loop, HubSettings settings)
       settings_(std::move(settings)),
       agent_(hub::random_nonce()),
       member_(loop, member_settings(settings_, agent_)),
-      timer_(loop) {
+      timer_(loop),
+      deposed_(loop) {
   member_.on_interruption([this](const Interruption& interruption) {
     if (const auto tell = on_interruption_) tell(interruption);
   });
@@ -80,6 +84,26 @@ void HubBackend::open(Done<void> done) {
 void HubBackend::settle(Result<FoundHost> found) {
   if (!found) return opened(tl::make_unexpected(std::move(found).error()));
   found_ = std::move(*found);
+  if (settings_.hosts.size() < 2) return settled();
+  if (found_.choice.host) settings_.place = 0;
+  look_for_place(1);
+}
+
+// Which of the hosts this node is, where it is not the first and no scheduler has said it.
+void HubBackend::look_for_place(std::size_t at) {
+  if (settings_.place || at >= settings_.hosts.size()) {
+    expect_succession();
+    return settled();
+  }
+  finder_ = std::make_unique<HostFinder>(loop_, settings_.hosts[at], std::nullopt, kFindPatience,
+                                         [this, at](const Result<FoundHost>& found) {
+                                           if (found && found->choice.host)
+                                             settings_.place = static_cast<std::uint32_t>(at);
+                                           timer_.start({}, [this, at] { look_for_place(at + 1); });
+                                         });
+}
+
+void HubBackend::settled() {
   const std::string at = listening_place(settings_.endpoint.host);
   if (!found_.choice.host) return reach(settings_.endpoint.host);
   if (auto hosting = host(); !hosting) {
@@ -106,7 +130,9 @@ void HubBackend::look_for_the_real_host() {
 }
 
 Status HubBackend::host() {
-  LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, hub_server_settings(settings_, agent_)));
+  hub::HubServerSettings server = hub_server_settings(settings_, agent_);
+  if (succession_) add_ledger(server, false);
+  LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, std::move(server)));
   settings_.endpoint.port = server_->port();
   return {};
 }
@@ -117,6 +143,7 @@ void HubBackend::reach(const std::string& host) {
     member_.on_attempt([this](const Error&) { try_to_host_after_all(); });
   member_.connect(host, settings_.endpoint.port,
                   [this](Result<void> outcome) { opened(std::move(outcome)); });
+  if (succession_ && !found_.choice.host) succession_->begin();
 }
 
 void HubBackend::try_to_host_after_all() {
@@ -130,6 +157,8 @@ void HubBackend::try_to_host_after_all() {
 }
 
 void HubBackend::opened(Result<void> outcome) {
+  if (succession_ && outcome) succession_->found();
+  if (succession_ && !outcome) succession_->end();
   if (outcome) {
     member_.set_address(own_node_address(found_, settings_.endpoint.host, hosts(),
                                          settings_.local_addr, member_.local_address()));
@@ -160,7 +189,13 @@ void HubBackend::exchange_reports(const NodeReport& own, std::chrono::millisecon
   member_.exchange_reports(own, timeout, std::move(done));
 }
 
+void HubBackend::tell_stop() {
+  if (succession_) succession_->end();
+  member_.tell_stop();
+}
+
 void HubBackend::leave(Departure how, Done<void> done) {
+  if (succession_) succession_->end();
   if (!hosts()) return member_.leave(how, std::move(done));
   member_.leave(how, [this, done = std::move(done)](const Result<void>&) {
     timer_.start({}, [this, done] { wait_for_guests(done); });

@@ -8,6 +8,7 @@
 #include "rendezvous/host_finder.h"
 #include "rendezvous/hub/hub_member.h"
 #include "rendezvous/hub/hub_server.h"
+#include "rendezvous/hub/hub_succession.h"
 
 #include <chrono>
 #include <memory>
@@ -16,10 +17,14 @@
 
 namespace lockstep::rendezvous::hub {
 
-inline constexpr int kHubPort = 29400;  // where the endpoint names none
+inline constexpr std::size_t kMostHosts = 64;  // that a user may list
+inline constexpr int kHubPort = 29400;         // where the endpoint names none
 
 struct HubSettings {
   codec::RdzvEndpoint endpoint;
+  // All hosts of the job, the endpoint first, where another one may host when it is gone.
+  std::vector<codec::RdzvEndpoint> hosts = {};
+  std::optional<std::uint32_t> place = {};  // of this node among them, where it is known
   std::string run_id;
   std::optional<bool> is_host = {};
   std::optional<std::string> local_addr = {};
@@ -37,6 +42,7 @@ struct HubSettings {
   std::chrono::milliseconds close_timeout{30'000};
   std::chrono::milliseconds keep_alive_interval{1'000};
   int keep_alive_max_attempt = 5;
+  std::chrono::milliseconds succession_patience{30'000};  // to find a new host, with a list
   std::chrono::milliseconds lost_patience{3'000};  // with a host where nobody listens any more
 };
 
@@ -52,7 +58,7 @@ class HubBackend final : public Backend {
   void open(Done<void> done) override;
   void join(Done<std::optional<Round>> done) override;
   void tell_failure(const std::string& line, bool final) override;
-  void tell_stop() override { member_.tell_stop(); }
+  void tell_stop() override;
   void finish(Done<void> done) override;
   void exchange_reports(const NodeReport& own, std::chrono::milliseconds timeout,
                         std::function<void(std::vector<NodeReport>)> done) override;
@@ -69,6 +75,13 @@ class HubBackend final : public Backend {
 
  private:
   void settle(Result<FoundHost> found);
+  void look_for_place(std::size_t at);
+  void settled();
+  // hub_backend_succession.cc
+  void expect_succession();
+  void add_ledger(hub::HubServerSettings& server, bool takes_over);
+  Status take_over();
+  void deposed(const std::string& why);
   Status host();
   void reach(const std::string& host);
   void try_to_host_after_all();
@@ -87,7 +100,9 @@ class HubBackend final : public Backend {
   std::unique_ptr<io::Lookup> lookup_;
   std::unique_ptr<hub::HubServer> server_;
   hub::HubMember member_;
+  std::unique_ptr<HubSuccession> succession_;  // after server_ and member_: goes first
   io::Timer timer_;
+  io::Timer deposed_;
   Done<void> open_done_;
 };
 

@@ -33,6 +33,23 @@ TEST_F(HubBackendTest, AFrozenGuestIsTakenForGoneAndLearnsItWhenItWakes) {
   EXPECT_EQ(b.round().group_rank, 1);
 }
 
+// The silence ends the exchange of reports and interrupts the round: two things to tell at once.
+// The first one told destroys the agent, so the second must find nobody.
+TEST_F(HubBackendTest, AnAgentThatGoesInACallbackHearsNothingMore) {
+  Agent& a = start("a", far_loop);
+  until([&] { return a.opened.has_value(); });
+  Agent& b = open("b");
+  meet({&a, &b});
+  b.backend->exchange_reports({"b", 1, "own"}, 60s, [&b](auto all) {
+    b.reports = std::move(all);
+    b.backend.reset();
+  });
+  frozen = &far_loop;
+  until([&] { return b.reports.has_value(); });
+  EXPECT_EQ(b.backend, nullptr);
+  EXPECT_TRUE(b.interruptions.empty());
+}
+
 TEST_F(HubBackendTest, AFrozenHostFindsItsGuestsAgainWhenItWakes) {
   Agent& a = open("a");
   Agent& b = start("b", far_loop);

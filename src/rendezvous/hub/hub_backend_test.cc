@@ -125,6 +125,23 @@ TEST_F(HubBackendTest, AHostThatIsGoneInTheBarrierIsAnErrorAndNoInterruption) {
   EXPECT_TRUE(b.interruptions.empty());
 }
 
+TEST_F(HubBackendTest, WhatIsAskedWhenTheHostIsGoneIsAnsweredInTheNextTurn) {
+  Agent& a = open("a");
+  Agent& b = open("b");
+  meet({&a, &b});
+  a.backend.reset();
+  until([&] { return !b.interruptions.empty(); });
+  finish(b);
+  EXPECT_FALSE(b.finished);  // never inside the call
+  until([&] { return b.finished.has_value(); });
+  EXPECT_FALSE(*b.finished);
+  b.backend->exchange_reports({"b", 1, "own"}, 60s, [&b](auto all) { b.reports = all; });
+  EXPECT_FALSE(b.reports);
+  until([&] { return b.reports.has_value(); });
+  ASSERT_EQ(b.reports->size(), 1U);
+  EXPECT_EQ(b.reports->front().text, "own");
+}
+
 TEST_F(HubBackendTest, AStoppedHostTellsItsGuests) {
   Agent& a = open("a");
   Agent& b = open("b");

@@ -146,6 +146,42 @@ template <class Io, Is<Beat> F>
 void fields(Io& io, F& f) {
   io.line(f.status, kMaxLine);
 }
+template <class Io, Is<Voters> F>
+void fields(Io& io, F& f) {
+  io.block(f.first);
+  io.list(f.all, kMaxVoters, [](auto& each, auto& voter) {
+    each.block(voter.agent);
+    each.number(voter.place);
+  });
+}
+template <class Io, Is<Charter> F>
+void fields(Io& io, F& f) {
+  io.within(f.term, 0, kMost64);
+  io.within(f.version, 0, kMost64);
+  fields(io, f.now);
+  fields(io, f.before);
+  io.within(f.round, -1, kMost64 / 2);
+  io.within(f.restarts, 0, kMost32);
+  io.within(f.lead, -1, kMost32);
+  io.list(f.finished, kMaxNodes, [](auto& each, auto& rank) { each.within(rank, 0, kMost32); });
+  io.choice(f.end, Charter::End::failed);
+  io.line(f.why, kMaxLine);
+}
+template <class Io, Is<Call> F>
+void fields(Io& io, F& f) {
+  io.within(f.term, 0, kMost64);
+}
+template <class Io, Is<Testimony> F>
+void fields(Io& io, F& f) {
+  io.within(f.promised, 0, kMost64);
+  io.number(f.place);
+  fields(io, f.charter);
+}
+template <class Io, Is<Agreed> F>
+void fields(Io& io, F& f) {
+  io.within(f.term, 0, kMost64);
+  io.within(f.version, 0, kMost64);
+}
 template <class Io, class F>
 requires(Is<F, Ended> || Is<F, Left>) void fields(Io& /*io*/, F& /*f*/) {}
 
@@ -171,9 +207,10 @@ NodeFacts facts_of(const Join& join) {
 
 std::string_view frame_name(const Frame& frame) {
   static constexpr std::array<std::string_view, std::variant_size_v<Frame>> kNames = {
-      "hello",  "challenge", "proof", "welcome", "refusal",     "join",   "store wanted",
-      "store",  "placed",    "ended", "failed",  "interrupted", "finish", "finished",
-      "report", "reports",   "leave", "left",    "beat"};
+      "hello",        "challenge", "proof",     "welcome", "refusal", "join",
+      "store wanted", "store",     "placed",    "ended",   "failed",  "interrupted",
+      "finish",       "finished",  "report",    "reports", "leave",   "left",
+      "beat",         "call",      "testimony", "charter", "agreed"};
   return kNames[frame.index()];
 }
 

@@ -32,6 +32,7 @@ inline constexpr std::size_t kMaxLine = 4096;         // reasons for people
 inline constexpr std::size_t kMaxReport = 1U << 20;   // one node's report
 inline constexpr std::size_t kMaxReports = 4U << 20;  // all of them
 inline constexpr std::size_t kMaxNodes = 65'536;
+inline constexpr std::size_t kMaxVoters = 63;
 inline constexpr std::int32_t kMaxWorkers = 1 << 20;  // of one node
 
 // --- opening a connection ---
@@ -177,9 +178,55 @@ struct Beat {          // both, once per heartbeat_ms
   bool operator==(const Beat&) const = default;
 };
 
+// --- succession: the job outlives the node that hosts the hub ---
+
+// The nodes whose word counts. A quorum is more than half of them, or half with `first`, the node
+// that hosted the hub when they were written down: any two quorums have a node in common.
+struct Voter {
+  Nonce agent{};
+  std::uint32_t place = 0;  // in the list of hosts
+  bool operator==(const Voter&) const = default;
+};
+struct Voters {
+  Nonce first{};
+  std::vector<Voter> all;
+  bool operator==(const Voters&) const = default;
+};
+// What every node writes down of the job, for the hub that comes next. What a quorum of both `now`
+// and `before` has written down holds.
+struct Charter {  // hub
+  std::uint64_t term = 0;
+  std::uint64_t version = 0;
+  Voters now;
+  Voters before;
+  std::int64_t round = -1;  // the last one; -1: none
+  std::int32_t restarts = 0;
+  std::int32_t lead = -1;              // rank of the hub's own node
+  std::vector<std::int32_t> finished;  // ranks that may not be there to say that they have
+  enum class End : std::uint8_t { none, succeeded, failed };
+  End end = End::none;
+  std::string why;
+  bool operator==(const Charter&) const = default;
+};
+struct Call {  // hub: it would lead, or leads, in this term
+  std::uint64_t term = 0;
+  bool operator==(const Call&) const = default;
+};
+struct Testimony {  // agent, to a Call; it takes no charter of an earlier term from now on
+  std::uint64_t promised = 0;
+  std::uint32_t place = 0;
+  Charter charter;
+  bool operator==(const Testimony&) const = default;
+};
+struct Agreed {  // agent: it has written that charter down
+  std::uint64_t term = 0;
+  std::uint64_t version = 0;
+  bool operator==(const Agreed&) const = default;
+};
+
 using Frame = std::variant<Hello, Challenge, Proof, Welcome, Refusal, Join, StoreWanted, StoreOffer,
                            Placed, Ended, Failed, Interrupted, Finish, Finished, TellReport,
-                           Reports, Leave, Left, Beat>;
+                           Reports, Leave, Left, Beat, Call, Testimony, Charter, Agreed>;
 
 // The run id as the other side reads it, which may be cut or cleaned. Both sides compare, and
 // prove, this form of it: otherwise a long run id would make a good token look wrong.

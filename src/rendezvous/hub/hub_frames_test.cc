@@ -36,6 +36,17 @@ std::vector<Frame> samples() {
   placed.round.master_addr = "10.0.0.1";
   placed.round.master_port = 29500;
   placed.round.notes = {"one", "two"};
+  Charter charter;
+  charter.term = 65'537;
+  charter.version = 9;
+  charter.now = {{1}, {{{1}, 0}, {{2}, 7}}};
+  charter.before = {{2}, {{{2}, 7}}};
+  charter.round = 4;
+  charter.restarts = 2;
+  charter.lead = 1;
+  charter.finished = {1, 3};
+  charter.end = Charter::End::failed;
+  charter.why = "rank 3 on trn-7 failed";
   return {hello,
           Challenge{{5}},
           Proof{{6}},
@@ -54,7 +65,11 @@ std::vector<Frame> samples() {
           Reports{{{"a", 0, "x"}, {"b", 1, "y"}}},
           Leave{Leave::How::returns},
           Left{},
-          Beat{"2 of 4"}};
+          Beat{"2 of 4"},
+          Call{65'537},
+          Testimony{65'537, 1, charter},
+          charter,
+          Agreed{65'537, 9}};
 }
 
 std::optional<Frame> again(const Frame& frame) {

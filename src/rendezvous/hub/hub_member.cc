@@ -101,6 +101,7 @@ void HubMember::dialed(Result<HubDial::Connected> connected) {
   local_address_ = connected->local_address;
   stream_->set_events({.frame =
                            [this](Frame frame) {
+                             if (take_as_witness(frame)) return;
                              core_.take(std::move(frame), io::Clock::now());
                              happened();
                            },
@@ -144,6 +145,26 @@ void HubMember::tell(Core::Departed&) {
   if (const auto done = std::exchange(leave_done_, nullptr)) done({});
 }
 
+void HubMember::tell(Core::Unlinked& outcome) {
+  if (const auto call = on_unlinked_) call(outcome.error);
+}
+
+// What a hub asks every node to keep for the hub after it. A frame that would change what is kept
+// came over the present connection, as all frames do.
+bool HubMember::take_as_witness(const Frame& frame) {
+  if (!settings_.witness) return false;
+  if (const auto* call = std::get_if<Call>(&frame)) {
+    stream_->send(settings_.witness->testify(*call));
+    return true;
+  }
+  const auto* charter = std::get_if<Charter>(&frame);
+  if (charter == nullptr) return false;
+  const Frame answer = settings_.witness->take(*charter);
+  stream_->send(answer);
+  if (std::holds_alternative<Agreed>(answer) && on_charter_) on_charter_();
+  return true;
+}
+
 // --- what the agent asks for ---
 
 void HubMember::begin() {
@@ -168,6 +189,11 @@ void HubMember::move_to(const std::string& host, int port) {
   host_ = host;
   port_ = port;
   core_.move_to(io::place_text(printable(host), port), io::Clock::now());
+  asked();
+}
+
+void HubMember::give_up(Error error) {
+  core_.give_up(std::move(error));
   asked();
 }
 

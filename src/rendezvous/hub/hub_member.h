@@ -14,6 +14,7 @@
 #include "rendezvous/hub/hub_dial.h"
 #include "rendezvous/hub/hub_member_core.h"
 #include "rendezvous/hub/hub_stream.h"
+#include "rendezvous/hub/ledger.h"
 
 #include <chrono>
 #include <cstdint>
@@ -31,6 +32,7 @@ struct HubMemberSettings {
   Nonce agent{};  // random_nonce()
   HubMemberRules rules;
   OfferStore offer_store;
+  std::optional<Witness> witness = {};  // where other nodes may host the hub
 };
 
 class HubMember {
@@ -52,6 +54,14 @@ class HubMember {
   void forget_connect();
   // After each attempt of connect() that came to nothing.
   void on_attempt(std::function<void(const Error&)> fn) { on_attempt_ = std::move(fn); }
+  // Where other nodes may host the hub. on_unlinked: there is no hub at the last place; this member
+  // goes on trying there, until move_to() or give_up(). on_charter: a hub that leads has spoken.
+  void on_unlinked(std::function<void(const Error&)> fn) { on_unlinked_ = std::move(fn); }
+  void on_charter(std::function<void()> fn) { on_charter_ = std::move(fn); }
+  void give_up(Error error);
+  bool needs_link() const { return core_.needs_link(); }
+  void set_witness(Witness witness) { settings_.witness = std::move(witness); }
+  const std::optional<Witness>& witness() const { return settings_.witness; }
   // The hub is elsewhere now; a round under way goes on if that one says so.
   void move_to(const std::string& host, int port);
   // This node's end of the connection, and the address by which the others know the node.
@@ -103,6 +113,8 @@ class HubMember {
   void tell(Interruption& outcome);
   void tell(Core::Reported& outcome);
   void tell(Core::Departed& outcome);
+  void tell(Core::Unlinked& outcome);
+  bool take_as_witness(const Frame& frame);
   void dialed(Result<HubDial::Connected> connected);
 
   io::Loop& loop_;
@@ -123,6 +135,8 @@ class HubMember {
   Done<void> leave_done_;
   std::function<void(const Interruption&)> on_interruption_;
   std::function<void(const Error&)> on_attempt_;
+  std::function<void(const Error&)> on_unlinked_;
+  std::function<void()> on_charter_;
   CallbackScope scope_;
 };
 

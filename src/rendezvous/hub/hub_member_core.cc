@@ -28,10 +28,11 @@ std::optional<HubMemberCore::Outcome> HubMemberCore::next_outcome() {
 }
 
 // The agent has gone on: it is not told any more how what it asked for before ended. It still hears
-// the reports, which no other question replaces.
+// the reports, which no other question replaces, and that the connection is lost.
 void HubMemberCore::forget_outcomes() {
-  std::erase_if(outcomes_,
-                [](const Outcome& outcome) { return !std::holds_alternative<Reported>(outcome); });
+  std::erase_if(outcomes_, [](const Outcome& outcome) {
+    return !std::holds_alternative<Reported>(outcome) && !std::holds_alternative<Unlinked>(outcome);
+  });
 }
 
 void HubMemberCore::send(const Frame& frame) {
@@ -58,7 +59,7 @@ void HubMemberCore::join(io::TimePoint now) {
   const Ms allowed = time_to_join(now);
   join_until_ = now + allowed;
   if (link_ == Link::up) return send_join(Join::Holds::nothing, now);
-  if (link_ == Link::none) dial(allowed, rules_.lost_patience);
+  if (link_ == Link::none) dial(allowed, rules_.succession ? allowed : rules_.lost_patience);
   linkless_until_ = now + allowed;
 }
 

@@ -31,6 +31,8 @@ struct HubMemberRules {
   std::chrono::milliseconds join_timeout{600'000};     // also from begin() into the first round
   std::chrono::milliseconds lost_patience{3'000};      // with a port where nobody listens any more
   std::chrono::milliseconds close_timeout{30'000};
+  // Other nodes may host the hub. The owner looks for it, by move_to(), and gives up by give_up().
+  bool succession = false;
 };
 
 class HubMemberCore {
@@ -78,7 +80,11 @@ class HubMemberCore {
     std::vector<NodeReport> reports;
   };
   struct Departed {};
-  using Outcome = std::variant<Connected, Joined, AllFinished, Interruption, Reported, Departed>;
+  struct Unlinked {  // where there may be another hub: the connection is lost, and is needed
+    Error error;
+  };
+  using Outcome =
+      std::variant<Connected, Joined, AllFinished, Interruption, Reported, Departed, Unlinked>;
 
   explicit HubMemberCore(HubMemberRules rules);
 
@@ -87,6 +93,7 @@ class HubMemberCore {
   void connect(const std::string& place, io::TimePoint now);
   void forget_connect();
   void move_to(const std::string& place, io::TimePoint now);
+  void give_up(Error error);
   void set_address(std::string address) { address_ = std::move(address); }
   void join(io::TimePoint now);
   void tell_failure(const std::string& line, bool final);
@@ -119,6 +126,7 @@ class HubMemberCore {
   const std::string& status() const { return status_; }
   bool awaits_reports() const { return reports_until_.has_value(); }
   bool in_round() const;
+  bool needs_link() const;
   bool had_round() const { return round_.has_value(); }
   const std::optional<Failed>& failure() const { return failure_; }
   std::uint64_t messages() const { return messages_; }
@@ -143,7 +151,6 @@ class HubMemberCore {
   void dial(Ms patience, Ms refused_patience);
   void stop_dialing();
   void hang_up();
-  bool needs_link() const;
   Ms unwatched(io::TimePoint now) const;
   void beat(io::TimePoint now);
 
@@ -169,6 +176,7 @@ class HubMemberCore {
   std::string status_;                           // the hub's words on what it waits for
   std::optional<io::TimePoint> first_until_;     // end of the way into the first round
   std::optional<io::TimePoint> join_until_;      // end of join() or connect(); a spare has none
+  std::optional<io::TimePoint> stands_until_;    // the workers run on without a hub for so long
   std::optional<io::TimePoint> linkless_until_;  // end of a join() that has no connection
   std::optional<io::TimePoint> reports_until_;
   std::optional<io::TimePoint> leave_until_;

@@ -111,5 +111,21 @@ TEST_F(HubMemberCoreTest, AStopEndsTheSearchForTheHub) {
   EXPECT_FALSE(core.failure());
 }
 
+// The owner that looks for another hub has found none, while this member was at one that does not
+// lead.
+TEST_F(HubMemberCoreTest, AnOwnerThatGivesUpEndsTheWaitForAnyHub) {
+  in_a_round();
+  Interrupted lost;
+  lost.round = 0;
+  lost.why = "b is gone";
+  core.take(lost, now);
+  EXPECT_EQ(heard(), "rejoin: b is gone");
+  core.join(now);
+  EXPECT_EQ(done(), "join");
+  core.give_up({Errc::canceled, "nobody hosts", {}, 0});
+  EXPECT_EQ(done(), "hang up");
+  EXPECT_EQ(heard(), "joined: nobody hosts");
+}
+
 }  // namespace
 }  // namespace lockstep::rendezvous::hub

@@ -30,7 +30,18 @@ void HubMemberCore::move_to(const std::string& place, io::TimePoint now) {
   place_ = place;
   hang_up();
   down_since_ = now;
-  if (needs_link()) dial(time_to_join(now), time_to_join(now));
+  if (!needs_link()) return;
+  const bool first = phase_ == Phase::connecting && join_until_;
+  const Ms patience =
+      first ? std::max(std::chrono::ceil<Ms>(*join_until_ - now), Ms(1)) : time_to_join(now);
+  dial(patience, patience);
+}
+
+void HubMemberCore::give_up(Error error) {
+  if (!needs_link()) return;
+  hang_up();  // also from a hub of its own to which too few have come
+  stands_until_.reset();
+  dial_failed(std::move(error));
 }
 
 void HubMemberCore::dial(Ms patience, Ms refused_patience) {
@@ -65,6 +76,7 @@ void HubMemberCore::connected(Ms heartbeat, Ms dead, std::uint64_t greeted, io::
   heard_ = watched_;
   down_since_.reset();
   linkless_until_.reset();
+  stands_until_.reset();
   if (phase_ == Phase::connecting) {
     phase_ = Phase::idle;
     outcomes_.emplace_back(Connected{});
@@ -106,7 +118,10 @@ void HubMemberCore::lost(const Error& error, io::TimePoint now) {
   hang_up();
   down_since_ = now;
   status_.clear();
-  if (needs_link()) dial(time_to_join(now), rules_.lost_patience);
+  if (needs_link()) {
+    dial(time_to_join(now), rules_.succession ? time_to_join(now) : rules_.lost_patience);
+    if (rules_.succession) outcomes_.emplace_back(Unlinked{error});
+  }
   if (phase_ == Phase::joining) linkless_until_ = now + time_to_join(now);
   if (reports_until_) end_reports({own_report_});
   if (phase_ == Phase::leaving) return end_leave();
@@ -115,6 +130,7 @@ void HubMemberCore::lost(const Error& error, io::TimePoint now) {
   // ended well are not started again for a host that is silent.
   if (error.code == Errc::timeout && phase_ == Phase::running)
     interrupt(Interruption::Kind::rejoin, text);
+  if (rules_.succession && phase_ == Phase::running) stands_until_ = now + rules_.lost_patience;
 }
 
 // --- time ---
@@ -151,6 +167,12 @@ void HubMemberCore::tick(const std::string& waiting_for, io::TimePoint now) {
   const auto due = [now](const std::optional<io::TimePoint>& time) { return time && *time <= now; };
   if (due(next_beat_)) beat(now);
   if (due(reports_until_)) end_reports({own_report_});
+  if (due(stands_until_)) {
+    stands_until_.reset();
+    if (phase_ == Phase::running)
+      interrupt(Interruption::Kind::rejoin,
+                fmt::format("there is no host of the rendezvous: {} is gone", place_));
+  }
   if (due(leave_until_)) end_leave();
   if (due(linkless_until_)) {
     stop_dialing();
@@ -160,7 +182,8 @@ void HubMemberCore::tick(const std::string& waiting_for, io::TimePoint now) {
 
 std::optional<io::TimePoint> HubMemberCore::next_time() const {
   std::optional<io::TimePoint> next;
-  for (const auto& time : {next_beat_, reports_until_, leave_until_, linkless_until_})
+  for (const auto& time :
+       {next_beat_, reports_until_, leave_until_, linkless_until_, stands_until_})
     if (time && (!next || *time < *next)) next = time;
   return next;
 }

@@ -6,6 +6,7 @@
 #include "io/listen.h"
 #include "io/resolve.h"
 #include "rendezvous/hub/hub_auth.h"
+#include "rendezvous/hub/hub_server_guest.h"
 
 #include <fmt/core.h>
 
@@ -26,17 +27,6 @@ constexpr int kBacklog = 8192;
 constexpr int kAcceptsPerWakeup = 256;
 constexpr std::size_t kMostTold = 256;
 }  // namespace
-
-struct HubServer::Guest {
-  enum class State { hello, proof, member };
-  PeerId id = 0;
-  std::string from;  // ADDRESS:PORT
-  State state = State::hello;
-  Time since{};
-  Hello hello;
-  Nonce nonce{};
-  std::unique_ptr<HubStream> stream;
-};
 
 Result<std::unique_ptr<HubServer>> HubServer::open(io::Loop& loop, HubServerSettings settings) {
   LOCKSTEP_TRY_ASSIGN(io::Listener listener,
@@ -62,7 +52,11 @@ HubServer::HubServer(io::Loop& loop, HubServerSettings settings)
     : loop_(loop),
       settings_(std::move(settings)),
       coordinator_(settings_.coordinator, io::Clock::now()),
-      timer_(loop) {}
+      timer_(loop) {
+  if (!settings_.ledger) return;
+  ledger_.emplace(*settings_.ledger);
+  leads_ = !settings_.ledger->takes_over;
+}
 
 HubServer::~HubServer() = default;
 
@@ -131,6 +125,7 @@ void HubServer::close(PeerId id) {
   if (at == guests_.end()) return;
   if (at->second->state == Guest::State::member) --counts_.guests;
   guests_.erase(at);
+  if (ledger_) ledger_->lose(id);
 }
 
 void HubServer::on_end(Guest& guest, const Error& error) {
@@ -151,6 +146,7 @@ void HubServer::on_frame(Guest& guest, Frame frame) {
   if (guest.state == Guest::State::member) {
     const PeerId id = guest.id;
     const auto now = io::Clock::now();
+    if (ledger_ && take_for_ledger(guest, frame)) return pump();
     if (auto taken = coordinator_.take(id, std::move(frame), now); !taken) {
       turn_away(guest, Why::malformed, taken.error().message, {});
       coordinator_.lose(id, "it sent " + taken.error().message, now);
@@ -231,13 +227,22 @@ void HubServer::welcome(Guest& guest) {
   unproven_.erase(guest.id);
   ++counts_.guests;
   guest.stream->send(welcome);
-  coordinator_.arrive(guest.id, guest.hello.agent, guest.hello.name, io::Clock::now());
+  if (ledger_) ledger_->arrive(guest.id, guest.hello.agent);
+  if (leads_) coordinator_.arrive(guest.id, guest.hello.agent, guest.hello.name, io::Clock::now());
   pump();
 }
 
 // --- the coordinator ---
 
 void HubServer::pump() {
+  do {
+    pump_coordinator();
+  } while (ledger_ && pump_ledger());
+  arm();
+  if (when_empty_ && counts_.guests == 0) std::exchange(when_empty_, nullptr)();
+}
+
+void HubServer::pump_coordinator() {
   for (const auto& output : coordinator_.take_output()) {
     const auto at = guests_.find(output.to);
     if (at == guests_.end()) continue;
@@ -245,9 +250,13 @@ void HubServer::pump() {
     if (output.bytes) at->second->stream->send(output.bytes);
     if (output.close) close(output.to);
   }
-  if (const auto request = coordinator_.take_permit_request()) ask_permission(*request);
-  arm();
-  if (when_empty_ && counts_.guests == 0) std::exchange(when_empty_, nullptr)();
+  if (const auto request = coordinator_.take_permit_request()) {
+    if (ledger_) {
+      ledger_->write(*request);
+    } else {
+      ask_permission(*request);
+    }
+  }
 }
 
 void HubServer::ask_permission(const PermitRequest& request) {
@@ -268,6 +277,7 @@ void HubServer::arm() {
     const auto now = io::Clock::now();
     coordinator_.tick(now);
     sweep(now);
+    if (ledger_) watch_quorum(now);
     pump();
   });
 }

@@ -8,6 +8,7 @@
 #include "io/loop.h"
 #include "rendezvous/hub/coordinator.h"
 #include "rendezvous/hub/hub_stream.h"
+#include "rendezvous/hub/ledger.h"
 
 #include <cstddef>
 #include <functional>
@@ -27,6 +28,12 @@ struct HubServerSettings {
   // Asked before each round where rounds are fenced; an error is the end of the job. Its answer
   // comes from the loop, never from inside the call.
   std::function<void(const PermitRequest&, std::function<void(Status)> answer)> permit = {};
+  // Where other nodes may host after this one: what becomes of the job is then written down by
+  // them, and that is the permission.
+  std::optional<Ledger::Settings> ledger = {};
+  std::vector<std::string> hosts = {};  // by place, for people
+  // This hub leads no longer, or can't decide anything. To be destroyed soon, not in this call.
+  std::function<void(const std::string& why)> on_deposed = {};
   Ms time_to_prove{10'000};         // from the connection to the end of the greeting
   std::size_t max_unproven = 8192;  // strangers; the oldest one goes when there are more
 };
@@ -48,6 +55,7 @@ class HubServer {
   int port() const { return port_; }
   const Coordinator& coordinator() const { return coordinator_; }
   const Counts& counts() const { return counts_; }
+  bool leads() const { return leads_ && !deposed_; }  // else it only may come to
   // For whom a host stays that would leave; empty: for nobody.
   std::string staying_for() const;
   // The host goes before the job's end: everyone is told.
@@ -71,7 +79,14 @@ class HubServer {
   void on_end(Guest& guest, const Error& error);
   void close(PeerId id);
   void pump();
+  void pump_coordinator();
   void ask_permission(const PermitRequest& request);
+  // hub_server_ledger.cc
+  bool take_for_ledger(Guest& guest, Frame& frame);
+  bool pump_ledger();
+  void lead();
+  void watch_quorum(Time now);
+  void depose(const std::string& why);
   void arm();
   void sweep(Time now);
   void tell_turned_away(const Guest& guest, const std::string& text);
@@ -82,6 +97,10 @@ class HubServer {
   io::Loop& loop_;
   HubServerSettings settings_;
   Coordinator coordinator_;
+  std::optional<Ledger> ledger_;
+  bool leads_ = true;  // the coordinator decides; else what comes is kept for it
+  bool deposed_ = false;
+  std::optional<Time> no_quorum_since_;
   int port_ = 0;
   io::Fd listener_;
   io::Fd spare_;  // given up for a moment when descriptors run out

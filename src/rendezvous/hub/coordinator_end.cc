@@ -1,0 +1,126 @@
+// The end: of a node's workers, of a node's part in the job, of the job.
+#include "rendezvous/hub/coordinator.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace lockstep::rendezvous::hub {
+
+void Coordinator::on_finish(Member& member, const Finish& finish) {
+  if (!running() || member.stage != Stage::placed || finish.round != current_->number) return;
+  set_stage(member, Stage::finished);
+  if (member.agent == settings_.host) write_down();
+  check_all_finished();
+}
+
+void Coordinator::check_all_finished() {
+  if (over() || count(Stage::finished) + current_->finished_and_gone.size() < current_->size)
+    return;
+  const auto bytes = std::make_shared<const std::string>(frame_bytes(Finished{current_->number}));
+  for (const auto& [peer, member] : members_) {
+    if (member.stage == Stage::finished) send_shared(peer, bytes);
+  }
+  spend_job(Outcome::succeeded, "the job has ended well");
+}
+
+// There are no more rounds. Nodes that wait for one hear why. Only the spares of a job that has run
+// hear that they were not needed, which counts as a good end: a node that had a place has failed
+// with the others.
+void Coordinator::end_job(Outcome outcome, const std::string& why) {
+  if (over()) return;
+  outcome_ = outcome;
+  why_over_ = why;
+  proposal_.reset();
+  away_.clear();
+  for (auto& [peer, member] : members_) {
+    if (member.stage != Stage::joined) continue;
+    if (member.rank >= 0 || !current_) {
+      refuse(member, Why::closed, why, {});
+    } else {
+      send(peer, Ended{});
+      set_stage(member, Stage::idle);
+    }
+  }
+}
+
+// Ends the job for good, whichever coordinator comes next. That is not so where nodes are only
+// missing: when all of them were stopped, the same job may be started again.
+void Coordinator::spend_job(Outcome outcome, const std::string& why) {
+  if (over()) return;
+  end_job(outcome, why);
+  write_down();
+}
+
+// Writes down what another coordinator has to know if this one is gone.
+void Coordinator::write_down() {
+  if (!settings_.fenced) return;
+  PermitRequest request;
+  request.round = current_ ? current_->number : settings_.first_round - 1;
+  request.restarts = restarts_;
+  if (current_) request.finished = current_->finished_and_gone;
+  for (const auto& [peer, member] : members_) {
+    if (member.agent != settings_.host || !current_) continue;
+    request.lead = member.rank;
+    if (member.stage == Stage::finished) request.finished.push_back(member.rank);
+  }
+  if (over()) {
+    using End = PermitRequest::End;
+    request.end = *outcome_ == Outcome::succeeded ? End::succeeded : End::failed;
+    request.why = why_over_;
+  }
+  permit_request_ = std::move(request);
+}
+
+void Coordinator::on_leave(Member& member, Leave::How how, Time now) {
+  const PeerId peer = member.peer;
+  const std::string name = member.called();
+  send(peer, Left{});
+  if (how == Leave::How::returns && !over()) {
+    expect_back(member, now);
+    return remove(peer, "has lost its connection to the rendezvous", now);
+  }
+  if (how == Leave::How::stopped) {
+    if (member.agent == settings_.host)
+      return shut_down(name + ", the host of the rendezvous, was stopped", now);
+    return remove(peer, "was stopped", now);
+  }
+  if (!in_round(member) && !over()) return leave_without_place(member, now);
+  const bool good = how == Leave::How::succeeded;
+  const std::string why =
+      good ? std::string("the job has ended well") : "the job has failed on " + name;
+  if (!good && running() && in_round(member)) interrupt(true, why, peer);
+  // A node that ends well without waiting for the others doesn't end the job for them.
+  if (good && running() && in_round(member)) {
+    set_stage(member, Stage::finished);
+    return remove(peer, "has left", now);
+  }
+  spend_job(good ? Outcome::succeeded : Outcome::failed, why);
+  remove(peer, "has left", now);
+}
+
+// A node without a place speaks for itself only: the others wait on, unless it is their host.
+void Coordinator::leave_without_place(Member& member, Time now) {
+  if (member.agent != settings_.host) return remove(member.peer, "has left", now);
+  const std::string& why = member.out_of_patience;
+  shut_down(fmt::format("{}, the host of the rendezvous, has given up{}{}", member.called(),
+                        why.empty() ? "" : ": ", why),
+            now);
+  remove(member.peer, "has left", now);
+}
+
+void Coordinator::end_before(bool good, const std::string& why) {
+  over_before_ = true;
+  end_job(good ? Outcome::succeeded : Outcome::failed, why);
+}
+
+void Coordinator::shut_down(const std::string& why, Time /*now*/) {
+  if (over()) return;
+  interrupt(true, why, 0);
+  for (auto& [peer, member] : members_) {
+    if (member.stage == Stage::joined) refuse(member, Why::leaving, why, {});
+  }
+  end_job(Outcome::failed, why);
+}
+
+}  // namespace lockstep::rendezvous::hub

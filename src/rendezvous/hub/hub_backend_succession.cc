@@ -1,0 +1,55 @@
+// Where any node of a list may host the hub: what this node does when its turn comes, and when it
+// is over.
+#include "base/log.h"
+#include "rendezvous/hub/hub_backend.h"
+
+#include <utility>
+
+namespace lockstep::rendezvous::hub {
+
+void HubBackend::expect_succession() {
+  const auto listed = static_cast<std::uint32_t>(settings_.hosts.size());
+  const std::uint32_t own = settings_.place.value_or(listed);
+  member_.set_witness(Witness(own));
+  member_.on_unlinked([this](const Error& error) { succession_->lost(error); });
+  member_.on_charter([this] { succession_->found(); });
+  succession_ = std::make_unique<HubSuccession>(
+      loop_,
+      HubSuccession::Settings{
+          .hosts = settings_.hosts, .own = own, .patience = settings_.succession_patience},
+      member_,
+      HubSuccession::Owner{.open_hub = [this] { return take_over(); },
+                           .close_hub =
+                               [this] {
+                                 if (server_ && !server_->leads()) server_.reset();
+                               }});
+}
+
+void HubBackend::add_ledger(hub::HubServerSettings& server, bool takes_over) {
+  server.ledger = Ledger::Settings{.host = agent_,
+                                   .place = settings_.place.value_or(0),
+                                   .after = member_.witness()->promised(),
+                                   .takes_over = takes_over};
+  for (const codec::RdzvEndpoint& host : settings_.hosts)
+    server.hosts.push_back(host.host);
+  server.coordinator.fenced = true;
+  server.on_deposed = [this](const std::string& why) { deposed(why); };
+}
+
+Status HubBackend::take_over() {
+  if (server_) return {};
+  hub::HubServerSettings server = hub_server_settings(settings_, agent_);
+  server.listen = "";
+  server.port = settings_.hosts.at(*settings_.place).port;
+  add_ledger(server, true);
+  LOCKSTEP_TRY_ASSIGN(server_, hub::HubServer::open(loop_, std::move(server)));
+  return {};
+}
+
+// What the guests were told goes out first.
+void HubBackend::deposed(const std::string& why) {
+  log::warning("this node does not host the rendezvous any more: {}", why);
+  deposed_.start({}, [this] { server_.reset(); });
+}
+
+}  // namespace lockstep::rendezvous::hub

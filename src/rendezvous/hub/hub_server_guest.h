@@ -1,0 +1,24 @@
+// One connection to the hub. For HubServer's own files.
+#pragma once
+
+#include "rendezvous/hub/hub_server.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::rendezvous::hub {
+
+struct HubServer::Guest {
+  enum class State { hello, proof, member };
+  PeerId id = 0;
+  std::string from;  // ADDRESS:PORT
+  State state = State::hello;
+  Time since{};
+  Hello hello;
+  Nonce nonce{};
+  std::vector<Frame> kept;  // what it said before this hub has come to lead
+  std::unique_ptr<HubStream> stream;
+};
+
+}  // namespace lockstep::rendezvous::hub

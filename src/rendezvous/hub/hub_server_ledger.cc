@@ -1,0 +1,109 @@
+// The hub of a job that may be hosted by another node after this one: nothing is decided that is
+// not written down by a quorum of its nodes.
+#include "base/log.h"
+#include "rendezvous/hub/hub_server_guest.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <utility>
+
+namespace lockstep::rendezvous::hub {
+namespace {
+constexpr std::size_t kMostKept = 8;  // frames of one guest: a join, a failure, a finish, a report
+constexpr Ms kQuorumGrace{1'000};     // connections that broke are made anew within that
+}  // namespace
+
+// Whether the frame is none for the coordinator, or not yet.
+bool HubServer::take_for_ledger(Guest& guest, Frame& frame) {
+  if (const auto* testimony = std::get_if<Testimony>(&frame)) {
+    ledger_->take(guest.id, *testimony);
+    return true;
+  }
+  if (const auto* agreed = std::get_if<Agreed>(&frame)) {
+    ledger_->take(guest.id, *agreed);
+    return true;
+  }
+  if (leads_) return false;
+  if (std::holds_alternative<Beat>(frame)) return true;
+  if (guest.kept.size() >= kMostKept) {
+    turn_away(guest, Why::malformed, "it says more than it could be asked for", {});
+  } else {
+    guest.kept.push_back(std::move(frame));
+  }
+  return true;
+}
+
+// Whether the coordinator may have more to say.
+bool HubServer::pump_ledger() {
+  for (auto output = ledger_->take_output(); !output.empty(); output = ledger_->take_output()) {
+    for (const auto& [to, frame] : output) {
+      const auto at = guests_.find(to);
+      if (at != guests_.end()) at->second->stream->send(frame);
+    }
+  }
+  if (ledger_->deposed()) {
+    depose("another node hosts the rendezvous now");
+    return false;
+  }
+  if (!leads_ && ledger_->leads()) {
+    lead();
+    return true;
+  }
+  const auto permitted = ledger_->take_permitted();
+  if (permitted) coordinator_.permit(*permitted, io::Clock::now());
+  return permitted.has_value();
+}
+
+// A quorum has written down that this node leads: the coordinator goes on where the last one was,
+// and hears what the guests have said meanwhile.
+void HubServer::lead() {
+  leads_ = true;
+  const auto now = io::Clock::now();
+  const Charter& left = ledger_->left();
+  auto& rules = settings_.coordinator;
+  rules.first_round = left.round + 1;
+  rules.restarts = left.restarts;
+  rules.takeover = left.round >= 0;
+  rules.last_lead = left.lead;
+  rules.last_finished = left.finished;
+  for (const Voter& voter : left.now.all)
+    if (voter.agent == left.now.first && voter.place < settings_.hosts.size())
+      rules.last_lead_called = settings_.hosts[voter.place];
+  coordinator_ = Coordinator(rules, now);
+  if (left.end != Charter::End::none)
+    coordinator_.end_before(left.end == Charter::End::succeeded, left.why);
+  std::map<PeerId, Guest*> members;  // in the order in which they came
+  for (const auto& [id, guest] : guests_)
+    if (guest->state == Guest::State::member) members[id] = guest.get();
+  for (const auto& [id, guest] : members)
+    coordinator_.arrive(id, guest->hello.agent, guest->hello.name, now);
+  for (const auto& [id, guest] : members) {
+    for (Frame& frame : std::exchange(guest->kept, {})) {
+      if (const auto taken = coordinator_.take(id, std::move(frame), now); !taken)
+        log::debug("rendezvous: {}", taken.error().message);
+    }
+  }
+}
+
+// A hub that is cut off from too many nodes decides nothing any more, and says so: the others may
+// go on without it, so the workers on its side have to stop.
+void HubServer::watch_quorum(Time now) {
+  if (!leads_ || deposed_ || coordinator_.over() || ledger_->has_quorum())
+    return no_quorum_since_.reset();
+  if (!no_quorum_since_) no_quorum_since_ = now;
+  if (now - *no_quorum_since_ < kQuorumGrace) return;
+  depose(
+      fmt::format("only {} of the job can be reached from the one that hosts the rendezvous, and "
+                  "the others may go on without them",
+                  ledger_->count()));
+}
+
+void HubServer::depose(const std::string& why) {
+  if (std::exchange(deposed_, true)) return;
+  coordinator_.step_down(why);
+  pump_coordinator();
+  if (settings_.on_deposed) settings_.on_deposed(why);
+}
+
+}  // namespace lockstep::rendezvous::hub

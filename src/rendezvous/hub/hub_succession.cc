@@ -1,0 +1,116 @@
+#include "rendezvous/hub/hub_succession.h"
+
+#include "base/log.h"
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::rendezvous::hub {
+namespace {
+constexpr std::chrono::milliseconds kClosedPatience{4'000};
+}  // namespace
+
+HubSuccession::HubSuccession(io::Loop& loop, Settings settings, HubMember& member, Owner owner)
+    : settings_(std::move(settings)), member_(member), owner_(std::move(owner)), timer_(loop) {}
+
+std::string HubSuccession::name(std::uint32_t place) const {
+  return place < settings_.hosts.size() ? printable(settings_.hosts[place].host) : "it";
+}
+
+void HubSuccession::begin() {
+  bounded_ = false;
+  search(false);
+}
+
+void HubSuccession::end() {
+  ended_ = true;
+  searching_ = false;
+  timer_.cancel();
+}
+
+void HubSuccession::lost(const Error& error) {
+  if (ended_ || member_.witness()->charter().end != Charter::End::none) return;
+  if (searching_) return step();  // it had not come to lead
+  bounded_ = true;
+  const bool closed = error.code != Errc::timeout;
+  patience_ = settings_.patience;
+  // Without that host nobody can go on, and its machine has said that it is gone.
+  // A hub of this node's own that was cut off says nothing of the others.
+  if (closed && leader_ != settings_.own &&
+      !may_go_on_without(leader_, member_.witness()->charter()))
+    patience_ = std::min(patience_, kClosedPatience);
+  until_ = io::Clock::now() + patience_;
+  search(closed);
+}
+
+void HubSuccession::search(bool closed) {
+  searching_ = true;
+  closed_ = closed;
+  stops_.clear();
+  next_ = 0;
+  step();
+}
+
+void HubSuccession::found() {
+  if (!searching_) return;
+  searching_ = false;
+  timer_.cancel();
+  if (place_ == leader_) return;
+  log::warning("{} hosts the rendezvous now: {}, which hosted it, is gone",
+               place_ == settings_.own ? "this node" : name(place_), name(leader_));
+  leader_ = place_;
+}
+
+void HubSuccession::step() {
+  if (bounded_ && io::Clock::now() >= until_) return give_up();
+  if (next_ >= stops_.size()) {
+    stops_ = walk_line({.own = settings_.own,
+                        .listed = static_cast<std::uint32_t>(settings_.hosts.size()),
+                        .lost = leader_,
+                        .closed = std::exchange(closed_, false)},
+                       member_.witness()->charter());
+    next_ = 0;
+  }
+  if (stops_.empty()) return;
+  const LineStop stop = stops_[next_++];
+  place_ = stop.place;
+  timer_.start(stop.patience, [this] {
+    // A hub that has let this node in may still come to lead.
+    if (member_.connected() && place_ != settings_.own && !std::exchange(waited_, true))
+      return timer_.start(std::chrono::seconds(3), [this] { step(); });
+    step();
+  });
+  waited_ = false;
+  if (!stop.own) {
+    owner_.close_hub();
+    return member_.move_to(settings_.hosts[stop.place].host, settings_.hosts[stop.place].port);
+  }
+  if (const Status opened = owner_.open_hub(); !opened) {
+    log::warning("this node can't host the rendezvous: {}", opened.error().message);
+    return;  // the next stop comes when the patience is over
+  }
+  member_.move_to("127.0.0.1", settings_.hosts[stop.place].port);
+}
+
+void HubSuccession::give_up() {
+  const Voters& voters = member_.witness()->charter().now;
+  end();
+  owner_.close_hub();
+  const std::string gone = fmt::format("the host of the rendezvous, {}, is gone", name(leader_));
+  if (voters.all.empty())
+    return member_.give_up({Errc::canceled, gone + ", and the job had not begun", {}, 0});
+  member_.give_up(
+      {Errc::canceled,
+       fmt::format(
+           "{}, and in {} s too few of the {} nodes came together to go on without it: more "
+           "than half are needed, as the others may still be running",
+           gone, patience_.count() / 1000, voters.all.size()),
+       voters.all.size() == 2 ? "with one node more, as a spare, the job survives the loss of one"
+                              : "",
+       0});
+}
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,221 @@
+#include "rendezvous/hub/ledger.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace lockstep::rendezvous::hub {
+
+bool is_quorum(const Voters& voters, const std::set<Nonce>& agents) {
+  const auto here = static_cast<std::size_t>(
+      std::count_if(voters.all.begin(), voters.all.end(),
+                    [&](const Voter& voter) { return agents.contains(voter.agent); }));
+  if (here * 2 != voters.all.size()) return here * 2 > voters.all.size();
+  return here > 0 && agents.contains(voters.first);
+}
+
+bool is_newer(const Charter& a, const Charter& b) {
+  return std::tie(a.term, a.version) > std::tie(b.term, b.version);
+}
+
+std::uint64_t next_term(std::uint64_t after, std::uint32_t place) {
+  constexpr std::uint64_t kPlaces = 65'536;
+  return (after / kPlaces + 1) * kPlaces + place % kPlaces;
+}
+
+// --- every node's part ---
+
+Testimony Witness::testify(const Call& call) {
+  promised_ = std::max(promised_, call.term);
+  return {promised_, place_, charter_};
+}
+
+Frame Witness::take(const Charter& charter) {
+  if (charter.term < promised_ || !is_newer(charter, charter_)) {
+    if (charter.term == charter_.term && charter.version == charter_.version)
+      return Agreed{charter.term, charter.version};  // it comes a second time
+    return Testimony{promised_, place_, charter_};
+  }
+  promised_ = charter.term;
+  charter_ = charter;
+  return Agreed{charter.term, charter.version};
+}
+
+// --- the hub's part ---
+
+Ledger::Ledger(const Settings& settings)
+    : settings_(settings),
+      term_(next_term(settings.after, settings.place)),
+      stage_(settings.takes_over ? Stage::gathering : Stage::leading) {}
+
+void Ledger::arrive(PeerId peer, const Nonce& agent) {
+  std::erase_if(peers_, [&](const auto& entry) { return entry.second.agent == agent; });
+  peers_[peer].agent = agent;
+  output_.push_back({peer, Call{term_}});
+}
+
+void Ledger::take(PeerId peer, const Testimony& testimony) {
+  const auto at = peers_.find(peer);
+  if (at == peers_.end() || deposed_) return;
+  at->second.testimony = testimony;
+  // The job has begun without this hub: its host was started anew.
+  deposed_ = stage_ == Stage::leading && charter_.term == 0 && testimony.charter.term > 0;
+  if (deposed_) return;
+  if (testimony.promised > term_) raise_term(testimony.promised);
+  proceed();
+}
+
+void Ledger::take(PeerId peer, const Agreed& agreed) {
+  const auto at = peers_.find(peer);
+  if (at == peers_.end() || deposed_) return;
+  at->second.agreed = agreed;
+  proceed();
+}
+
+void Ledger::lose(PeerId peer) {
+  if (peers_.erase(peer) > 0 && !deposed_) proceed();
+}
+
+void Ledger::write(const PermitRequest& request) {
+  wish_ = request;
+  changed_ = true;
+  proceed();
+}
+
+// A node has promised a later term to another hub. Where that one has not come to lead, this one
+// asks for a term that is later still.
+void Ledger::raise_term(std::uint64_t above) {
+  term_ = next_term(above, settings_.place);
+  if (stage_ == Stage::leading && charter_.term > 0) stage_ = Stage::renewing;
+  in_flight_ = false;
+  for (const auto& [peer, known] : peers_)
+    output_.push_back({peer, Call{term_}});
+}
+
+std::set<Nonce> Ledger::promised() const {
+  std::set<Nonce> agents;
+  for (const auto& [peer, known] : peers_)
+    if (known.testimony && known.testimony->promised == term_) agents.insert(known.agent);
+  return agents;
+}
+
+std::set<Nonce> Ledger::agreed() const {
+  std::set<Nonce> agents;
+  for (const auto& [peer, known] : peers_)
+    if (known.agreed.term == charter_.term && known.agreed.version == charter_.version)
+      agents.insert(known.agent);
+  return agents;
+}
+
+void Ledger::proceed() {
+  if (stage_ != Stage::leading) gather();
+  if (in_flight_) settle();
+  if (stage_ == Stage::leading && !deposed_) draft();
+}
+
+// Finds the latest charter that the nodes here have, and has it written down anew under the term of
+// this hub, unchanged, with the voters that it names.
+void Ledger::gather() {
+  const Charter* latest = &charter_;
+  for (const auto& [peer, known] : peers_)
+    if (known.testimony && is_newer(known.testimony->charter, *latest))
+      latest = &known.testimony->charter;
+  if (latest != &charter_) {
+    // After this hub had come to lead, another one had.
+    deposed_ = stage_ == Stage::renewing;
+    if (deposed_) return;
+    charter_ = *latest;
+    in_flight_ = false;
+  }
+  if (in_flight_ || charter_.term == 0) return;
+  const std::set<Nonce> here = promised();
+  if (!is_quorum(charter_.now, here) || !is_quorum(charter_.before, here)) return;
+  charter_.term = term_;
+  ++charter_.version;
+  send_charter();
+}
+
+void Ledger::send_charter() {
+  in_flight_ = true;
+  for (const auto& [peer, known] : peers_)
+    output_.push_back({peer, charter_});
+}
+
+void Ledger::settle() {
+  const std::set<Nonce> here = agreed();
+  if (!is_quorum(charter_.now, here) || !is_quorum(charter_.before, here)) return;
+  in_flight_ = false;
+  settled_ = charter_.now;
+  if (stage_ == Stage::gathering) left_ = charter_;
+  stage_ = Stage::leading;
+  if (wish_ && !changed_) permitted_ = wish_->round;
+}
+
+// The host, then the others by their places.
+Voters Ledger::voters_here() const {
+  Voters voters;
+  voters.first = settings_.host;
+  for (const auto& [peer, known] : peers_)
+    if (known.testimony) voters.all.push_back({known.agent, known.testimony->place});
+  std::sort(voters.all.begin(), voters.all.end(), [&](const Voter& a, const Voter& b) {
+    return std::tuple(a.agent != settings_.host, a.place, a.agent) <
+           std::tuple(b.agent != settings_.host, b.place, b.agent);
+  });
+  if (voters.all.size() > kMaxVoters) voters.all.resize(kMaxVoters);
+  return voters;
+}
+
+void Ledger::fill(Charter& charter) const {
+  if (!wish_) return;
+  charter.round = wish_->round;
+  charter.restarts = wish_->restarts;
+  charter.lead = wish_->lead;
+  charter.finished = wish_->finished;
+  charter.end = static_cast<Charter::End>(wish_->end);
+  charter.why = wish_->why;
+}
+
+// What there is to write down, with the nodes that are here as the voters from now on. One charter
+// is under way at a time, unless its voters have changed meanwhile: then it may never come through.
+void Ledger::draft() {
+  if (!wish_ && !settled_) return;  // there is no job yet
+  Charter next = charter_;
+  next.now = voters_here();
+  fill(next);
+  const bool other_voters = next.now.all != charter_.now.all;
+  // That the voters before have agreed is written down, too: from then on their word is not needed.
+  const bool agreed_on = settled_ && charter_.before != *settled_;
+  if (in_flight_ ? !other_voters : !changed_ && !other_voters && !agreed_on) return;
+  // Everybody who is here when the job begins is a voter.
+  if (!settled_) settled_ = next.now;
+  next.before = *settled_;
+  std::set<Nonce> here;
+  for (const Voter& voter : next.now.all)
+    here.insert(voter.agent);
+  if (!is_quorum(next.before, here) || !here.contains(settings_.host)) return;
+  next.term = term_;
+  ++next.version;
+  changed_ = false;
+  charter_ = std::move(next);
+  send_charter();
+}
+
+bool Ledger::has_quorum() const {
+  if (charter_.term == 0) return stage_ == Stage::leading;
+  std::set<Nonce> here;
+  for (const auto& [peer, known] : peers_)
+    here.insert(known.agent);
+  return is_quorum(settled_.value_or(charter_.now), here);
+}
+
+std::string Ledger::count() const {
+  const Voters& voters = settled_ ? *settled_ : charter_.now;
+  const auto here = std::count_if(voters.all.begin(), voters.all.end(), [this](const Voter& voter) {
+    return std::any_of(peers_.begin(), peers_.end(),
+                       [&](const auto& entry) { return entry.second.agent == voter.agent; });
+  });
+  return fmt::format("{} of {} nodes", here, voters.all.size());
+}
+
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,345 @@
+// Who may decide for a job, whoever is cut off from whom.
+#include "rendezvous/hub/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+
+namespace lockstep::rendezvous::hub {
+namespace {
+
+Nonce agent(int number) {
+  Nonce nonce{};
+  nonce[0] = static_cast<std::uint8_t>(number + 1);
+  return nonce;
+}
+
+Voters voters(const std::vector<int>& numbers) {
+  Voters of;
+  of.first = agent(numbers.front());
+  for (const int number : numbers)
+    of.all.push_back({agent(number), static_cast<std::uint32_t>(number)});
+  return of;
+}
+
+TEST(Quorum, IsMoreThanHalfOrHalfWithTheHost) {
+  EXPECT_TRUE(is_quorum(voters({0, 1, 2}), {agent(1), agent(2)}));
+  EXPECT_FALSE(is_quorum(voters({0, 1, 2}), {agent(0)}));
+  EXPECT_TRUE(is_quorum(voters({0, 1}), {agent(0)}));
+  EXPECT_FALSE(is_quorum(voters({0, 1}), {agent(1)}));
+  EXPECT_TRUE(is_quorum(voters({0, 1, 2, 3}), {agent(0), agent(3)}));
+  EXPECT_FALSE(is_quorum(voters({0, 1, 2, 3}), {agent(1), agent(2)}));
+  EXPECT_FALSE(is_quorum(voters({0, 1, 2}), {agent(7), agent(8)}));
+  EXPECT_FALSE(is_quorum({}, {agent(0)}));
+}
+
+TEST(Terms, OfTwoNodesAreNeverTheSame) {
+  EXPECT_GT(next_term(0, 0), 0U);
+  for (const std::uint32_t place : {0U, 1U, 65'535U}) {
+    EXPECT_GT(next_term(next_term(0, 3), place), next_term(0, 3));
+    EXPECT_EQ(next_term(12'345'678, place) % 65'536, place);
+  }
+}
+
+TEST(Witness, TakesNothingOlderThanItHasPromised) {
+  Witness witness(4);
+  Charter charter;
+  charter.term = 5;
+  charter.version = 1;
+  EXPECT_EQ(std::get<Agreed>(witness.take(charter)), (Agreed{5, 1}));
+  EXPECT_EQ(witness.testify({9}), (Testimony{9, 4, charter}));
+  charter.version = 2;
+  EXPECT_EQ(std::get<Testimony>(witness.take(charter)).promised, 9U);
+  EXPECT_EQ(witness.charter().version, 1U);
+  EXPECT_EQ(witness.testify({7}).promised, 9U);
+  charter.term = 9;
+  EXPECT_TRUE(std::holds_alternative<Agreed>(witness.take(charter)));
+  EXPECT_TRUE(std::holds_alternative<Agreed>(witness.take(charter)));  // again
+}
+
+// Nodes and hubs on a network that may lose what is under way. Each node is at one hub at a time.
+struct World {
+  struct Node {
+    Witness witness;
+    int hub = -1;
+    PeerId peer = 0;
+  };
+  struct Letter {
+    int from = 0;  // node, or hub's node where to_hub is false
+    int to = 0;
+    PeerId peer = 0;
+    bool to_hub = false;
+    Frame frame;
+  };
+
+  explicit World(int count) {
+    for (int i = 0; i < count; ++i)
+      nodes.push_back({Witness(static_cast<std::uint32_t>(i))});
+    hubs.resize(static_cast<std::size_t>(count));
+  }
+
+  void open(int at, bool takes_over) {
+    close(at);
+    hubs[static_cast<std::size_t>(at)] = std::make_unique<Ledger>(
+        Ledger::Settings{.host = agent(at),
+                         .place = static_cast<std::uint32_t>(at),
+                         .after = nodes[static_cast<std::size_t>(at)].witness.promised(),
+                         .takes_over = takes_over});
+  }
+  void close(int at) {
+    hubs[static_cast<std::size_t>(at)].reset();
+    for (auto& node : nodes)
+      if (node.hub == at) node.hub = -1;
+  }
+  void leave(int number) {
+    Node& node = nodes[static_cast<std::size_t>(number)];
+    if (node.hub >= 0 && hub(node.hub) != nullptr) hub(node.hub)->lose(node.peer);
+    node.hub = -1;
+  }
+  // With `late` the old hub hears of it only later, or never.
+  void go(int number, int to, bool late = false) {
+    Node& node = nodes[static_cast<std::size_t>(number)];
+    if (late) node.hub = -1;
+    leave(number);
+    node.hub = to;
+    node.peer = ++peers;
+    if (hub(to) != nullptr) hub(to)->arrive(node.peer, agent(number));
+  }
+  Ledger* hub(int at) { return hubs[static_cast<std::size_t>(at)].get(); }
+
+  void collect() {
+    for (int at = 0; at < static_cast<int>(hubs.size()); ++at) {
+      if (hub(at) == nullptr) continue;
+      for (auto& output : hub(at)->take_output())
+        mail.push_back({at, 0, output.to, false, std::move(output.frame)});
+      if (const auto round = hub(at)->take_permitted()) permitted.emplace_back(*round, at);
+    }
+  }
+  void deliver(Letter letter) {
+    if (letter.to_hub) {
+      Ledger* to = hub(letter.to);
+      if (to == nullptr) return;
+      if (const auto* testimony = std::get_if<Testimony>(&letter.frame))
+        to->take(letter.peer, *testimony);
+      if (const auto* agreed = std::get_if<Agreed>(&letter.frame)) to->take(letter.peer, *agreed);
+      return;
+    }
+    for (auto& node : nodes) {
+      if (node.peer != letter.peer || node.hub != letter.from) continue;
+      if (const auto* call = std::get_if<Call>(&letter.frame))
+        mail.push_back({0, letter.from, letter.peer, true, node.witness.testify(*call)});
+      if (const auto* charter = std::get_if<Charter>(&letter.frame))
+        mail.push_back({0, letter.from, letter.peer, true, node.witness.take(*charter)});
+    }
+  }
+  void settle() {
+    for (collect(); !mail.empty(); collect()) {
+      Letter first = std::move(mail.front());
+      mail.erase(mail.begin());
+      deliver(std::move(first));
+    }
+  }
+  static PermitRequest round(std::int64_t number) {
+    PermitRequest request;
+    request.round = number;
+    return request;
+  }
+
+  std::vector<Node> nodes;
+  std::vector<std::unique_ptr<Ledger>> hubs;
+  std::vector<Letter> mail;
+  std::vector<std::pair<std::int64_t, int>> permitted;  // round, by which hub
+  PeerId peers = 0;
+};
+
+// A job of so many nodes, all at node 0's hub, its first round written down.
+World begun(int count) {
+  World world(count);
+  world.open(0, false);
+  for (int i = 0; i < count; ++i)
+    world.go(i, 0);
+  world.settle();
+  world.hub(0)->write(World::round(0));
+  world.settle();
+  EXPECT_EQ(world.permitted, (std::vector<std::pair<std::int64_t, int>>{{0, 0}}));
+  return world;
+}
+
+TEST(Ledger, ARoundIsWrittenDownByAQuorumBeforeItIsPermitted) {
+  World world(3);
+  world.open(0, false);
+  for (int i = 0; i < 3; ++i)
+    world.go(i, 0);
+  world.settle();
+  EXPECT_TRUE(world.hub(0)->leads());
+  world.hub(0)->write(World::round(0));
+  world.collect();
+  EXPECT_TRUE(world.permitted.empty());
+  world.settle();
+  EXPECT_EQ(world.permitted.size(), 1U);
+  for (const auto& node : world.nodes)
+    EXPECT_EQ(node.witness.charter().round, 0);
+}
+
+TEST(Ledger, TheNextHostGoesOnWhereTheLastOneWas) {
+  World world = begun(3);
+  world.close(0);
+  world.open(1, true);
+  world.go(1, 1);
+  world.settle();
+  EXPECT_FALSE(world.hub(1)->leads());  // one of three
+  world.go(2, 1);
+  world.settle();
+  ASSERT_TRUE(world.hub(1)->leads());
+  EXPECT_EQ(world.hub(1)->left().round, 0);
+  EXPECT_EQ(world.hub(1)->left().now.first, agent(0));
+  world.hub(1)->write(World::round(1));
+  world.settle();
+  EXPECT_EQ(world.permitted.back(), (std::pair<std::int64_t, int>{1, 1}));
+  EXPECT_EQ(world.nodes[2].witness.charter().now, voters({1, 2}));
+  EXPECT_EQ(world.nodes[2].witness.charter().before, voters({1, 2}));
+}
+
+TEST(Ledger, OfFourNodesTwoMayGoOneAfterTheOther) {
+  World world = begun(4);
+  world.close(0);
+  world.open(1, true);
+  for (const int node : {1, 2, 3})
+    world.go(node, 1);
+  world.settle();
+  ASSERT_TRUE(world.hub(1)->leads());
+  world.close(1);
+  world.open(2, true);
+  for (const int node : {2, 3})
+    world.go(node, 2);
+  world.settle();
+  EXPECT_TRUE(world.hub(2)->leads());
+}
+
+TEST(Ledger, OfTwoNodesTheOneThatHostsGoesOn) {
+  World world = begun(2);
+  world.leave(1);
+  world.settle();
+  EXPECT_TRUE(world.hub(0)->has_quorum());
+  world.hub(0)->write(World::round(1));
+  world.settle();
+  EXPECT_EQ(world.permitted.back().first, 1);
+  world.open(1, true);
+  world.go(1, 1);
+  world.settle();
+  EXPECT_FALSE(world.hub(1)->leads());
+}
+
+TEST(Ledger, AHubThatIsCutOffDecidesNothingAndHearsOfItsSuccessor) {
+  World world = begun(3);
+  world.leave(1);
+  world.leave(2);
+  world.settle();
+  EXPECT_FALSE(world.hub(0)->has_quorum());
+  EXPECT_EQ(world.hub(0)->count(), "1 of 3 nodes");
+  world.hub(0)->write(World::round(1));
+  world.settle();
+  EXPECT_EQ(world.permitted.size(), 1U);
+  world.open(1, true);
+  world.go(1, 1);
+  world.go(2, 1);
+  world.settle();
+  EXPECT_TRUE(world.hub(1)->leads());
+  world.go(2, 0);
+  world.settle();
+  EXPECT_TRUE(world.hub(0)->deposed());
+}
+
+// A node that promised itself to a hub that came to nothing comes back.
+TEST(Ledger, AHubThatLeadsAsksForALaterTerm) {
+  World world = begun(3);
+  world.open(1, true);
+  world.go(1, 1);
+  world.settle();
+  EXPECT_FALSE(world.hub(1)->leads());
+  world.close(1);
+  world.go(1, 0);
+  world.settle();
+  EXPECT_FALSE(world.hub(0)->deposed());
+  world.hub(0)->write(World::round(1));
+  world.settle();
+  EXPECT_EQ(world.permitted.back(), (std::pair<std::int64_t, int>{1, 0}));
+  EXPECT_EQ(world.nodes[1].witness.charter().round, 1);
+}
+
+TEST(Ledger, AHostThatWasStartedAnewKnowsThatItsJobIsElsewhere) {
+  World world = begun(3);
+  world.nodes[0].witness = Witness(0);
+  world.open(0, false);
+  world.go(0, 0);
+  world.go(1, 0);
+  world.settle();
+  EXPECT_TRUE(world.hub(0)->deposed());
+}
+
+TEST(Ledger, AnAgentThatIsNewHasNoVoteYet) {
+  World world = begun(3);
+  world.close(0);
+  world.nodes.push_back({Witness(3)});
+  world.hubs.resize(4);
+  world.open(1, true);
+  world.go(1, 1);
+  world.go(3, 1);
+  world.settle();
+  EXPECT_FALSE(world.hub(1)->leads());
+}
+
+// Whatever goes where and whatever is lost on the way: no number is given to two rounds, and a
+// round is written down by all that is decided after it.
+TEST(LedgerSimulation, NoTwoHubsEverDecideTheSame) {
+  constexpr int kNodes = 5;
+  std::size_t rounds = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](int below) {
+      return static_cast<int>(random() % static_cast<unsigned>(below));
+    };
+    World world = begun(kNodes);
+    int favourite = 0;  // where most nodes go, for a while
+    for (int turn = 0; turn < 1500; ++turn) {
+      world.collect();
+      const int dice = pick(100);
+      if (dice < 80) {
+        if (world.mail.empty()) continue;
+        // Each connection keeps its order.
+        const auto at = static_cast<std::size_t>(pick(static_cast<int>(world.mail.size())));
+        auto first = std::find_if(world.mail.begin(), world.mail.end(), [&](const auto& letter) {
+          return letter.peer == world.mail[at].peer && letter.to_hub == world.mail[at].to_hub;
+        });
+        World::Letter letter = std::move(*first);
+        world.mail.erase(first);
+        world.deliver(std::move(letter));
+      } else if (dice < 88) {
+        const int node = pick(kNodes);
+        const int to = pick(8) == 0 ? pick(kNodes) : favourite;
+        if (world.nodes[static_cast<std::size_t>(node)].hub != to) world.go(node, to, pick(2) == 0);
+      } else if (dice < 89) {
+        if (pick(4) == 0) favourite = pick(kNodes);
+        if (world.hub(favourite) == nullptr) world.open(favourite, true);
+      } else if (dice < 90) {
+        if (pick(8) == 0) world.close(pick(kNodes));
+      } else {
+        const int at = pick(kNodes);
+        Ledger* hub = world.hub(at);
+        if (hub != nullptr && hub->leads()) hub->write(World::round(hub->charter().round + 1));
+      }
+    }
+    std::map<std::int64_t, int> by;
+    for (const auto& [round, hub] : world.permitted) {
+      const auto [known, fresh] = by.emplace(round, hub);
+      EXPECT_EQ(known->second, hub) << "round " << round << ", seed " << seed;
+    }
+    rounds += by.size();
+  }
+  EXPECT_GT(rounds, 1000U);
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub

@@ -1,0 +1,70 @@
+#include "rendezvous/hub/line.h"
+
+#include "rendezvous/hub/ledger.h"
+
+#include <algorithm>
+#include <set>
+
+namespace lockstep::rendezvous::hub {
+namespace {
+
+using namespace std::chrono_literals;
+using Ms = std::chrono::milliseconds;
+
+constexpr Ms kAgain = 1'000ms;      // the host whose connection was closed
+constexpr Ms kFirst = 1'500ms;      // the next in line: it may notice later that the hub is gone
+constexpr Ms kFurther = 700ms;      // those behind it
+constexpr Ms kStranger = 300ms;     // where only a node that knows more would find a hub
+constexpr Ms kGather = 2'500ms;     // this node: until a quorum has come
+constexpr Ms kBeginning = 3'000ms;  // the first host, before the job has begun
+constexpr std::uint32_t kMostStrangers = 16;
+
+// The voters that may host, by place.
+std::set<std::uint32_t> candidates(const LineFacts& facts, const Charter& charter) {
+  std::set<std::uint32_t> places;
+  for (const Voter& voter : charter.now.all)
+    if (voter.place < facts.listed) places.insert(voter.place);
+  return places;
+}
+
+}  // namespace
+
+bool may_go_on_without(std::uint32_t lost, const Charter& charter) {
+  std::set<Nonce> others;
+  for (const Voters* voters : {&charter.now, &charter.before})
+    for (const Voter& voter : voters->all)
+      if (voter.place != lost) others.insert(voter.agent);
+  return is_quorum(charter.now, others) && is_quorum(charter.before, others);
+}
+
+std::vector<LineStop> walk_line(const LineFacts& facts, const Charter& charter) {
+  std::vector<LineStop> stops;
+  const bool begun = charter.term > 0;
+  const auto places = begun ? candidates(facts, charter) : std::set<std::uint32_t>{};
+  const bool lost_other = facts.lost != facts.own && facts.lost < facts.listed;
+  const bool may_host = begun && (!lost_other || may_go_on_without(facts.lost, charter));
+  if (facts.closed && lost_other) stops.push_back({facts.lost, false, kAgain});
+  Ms patience = kFirst;
+  for (const std::uint32_t place : places) {
+    if (place == facts.lost) continue;
+    if (place == facts.own) {
+      if (may_host) stops.push_back({place, true, kGather});
+      continue;
+    }
+    stops.push_back({place, false, patience});
+    patience = kFurther;
+  }
+  if (lost_other && begun) stops.push_back({facts.lost, false, kFurther});
+  // A hub that was cut off and gave up may host again, when the others have not found each other.
+  if (!lost_other && may_host && places.contains(facts.own))
+    stops.push_back({facts.own, true, kGather});
+  std::uint32_t strangers = 0;
+  for (std::uint32_t place = 0; place < facts.listed && strangers < kMostStrangers; ++place) {
+    if (place == facts.own || places.contains(place) || (begun && place == facts.lost)) continue;
+    stops.push_back({place, false, !begun && place == 0 ? kBeginning : kStranger});
+    ++strangers;
+  }
+  return stops;
+}
+
+}  // namespace lockstep::rendezvous::hub

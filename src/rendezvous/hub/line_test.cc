@@ -1,0 +1,65 @@
+// In which order nodes look for the hub.
+#include "rendezvous/hub/line.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep::rendezvous::hub {
+namespace {
+
+Charter charter(const std::vector<std::uint32_t>& places, std::uint32_t first) {
+  Charter of;
+  of.term = 1;
+  for (const std::uint32_t place : places) {
+    Nonce agent{};
+    agent[0] = static_cast<std::uint8_t>(place + 1);
+    of.now.all.push_back({agent, place});
+    if (place == first) of.now.first = agent;
+  }
+  of.before = of.now;
+  return of;
+}
+
+// "1 own(2) 0": the places in order.
+std::string walk(const LineFacts& facts, const Charter& of) {
+  std::string text;
+  for (const LineStop& stop : walk_line(facts, of)) {
+    EXPECT_GT(stop.patience.count(), 0);
+    const std::string place = std::to_string(stop.place);
+    text += (text.empty() ? "" : " ") + (stop.own ? "own(" + place + ")" : place);
+  }
+  return text;
+}
+
+TEST(Line, TheNextOfTheListThatVotesHosts) {
+  const Charter three = charter({0, 1, 2}, 0);
+  EXPECT_EQ(walk({.own = 1, .listed = 3, .lost = 0}, three), "own(1) 2 0");
+  EXPECT_EQ(walk({.own = 2, .listed = 3, .lost = 0}, three), "1 own(2) 0");
+  EXPECT_EQ(walk({.own = 0, .listed = 3, .lost = 1}, charter({0, 1, 2}, 1)), "own(0) 2 1");
+}
+
+TEST(Line, AHostWhoseConnectionWasClosedMayStillBeThere) {
+  EXPECT_EQ(walk({.own = 1, .listed = 3, .lost = 0, .closed = true}, charter({0, 1, 2}, 0)),
+            "0 own(1) 2 0");
+}
+
+TEST(Line, ANodeWithoutAVoteHostsNothing) {
+  EXPECT_EQ(walk({.own = 3, .listed = 4, .lost = 0}, charter({0, 1, 2}, 0)), "1 2 0");
+  EXPECT_EQ(walk({.own = 9, .listed = 4, .lost = 0}, charter({0, 1, 2}, 0)), "1 2 0 3");
+}
+
+TEST(Line, WhereTheOthersCanBeNoQuorumNobodyHosts) {
+  EXPECT_EQ(walk({.own = 1, .listed = 2, .lost = 0}, charter({0, 1}, 0)), "0");
+}
+
+TEST(Line, AHubThatGaveUpHostsAgainOnlyAfterTheOthers) {
+  EXPECT_EQ(walk({.own = 0, .listed = 3, .lost = 0}, charter({0, 1, 2}, 0)), "1 2 own(0)");
+}
+
+TEST(Line, BeforeTheJobHasBegunTheFirstHostIsTheOne) {
+  EXPECT_EQ(walk({.own = 1, .listed = 4, .lost = 0}, {}), "0 2 3");
+}
+
+}  // namespace
+}  // namespace lockstep::rendezvous::hub
