@@ -72,13 +72,13 @@ std::int64_t start_of_last(const std::string& path, std::int64_t lines) {
   return 0;
 }
 
+}  // namespace
+
 std::int64_t place_of_last(const std::string& path, std::int64_t lines) {
   if (lines > 0) return start_of_last(path, lines);
   struct stat facts {};
   return stat(path.c_str(), &facts) == 0 ? facts.st_size : 0;
 }
-
-}  // namespace
 
 Places last_lines(const JobFiles& files, std::int64_t lines) {
   return {place_of_last(files.path("out"), lines), place_of_last(files.path("err"), lines)};

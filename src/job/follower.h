@@ -5,6 +5,7 @@
 #include "job/job_files.h"
 
 #include <cstdint>
+#include <string>
 
 namespace lockstep::job {
 
@@ -22,5 +23,6 @@ Result<Stage> follow(const JobFiles& files, const Places& from, Until until);
 
 // Where the last so many lines of each output begin; 0: where it ends.
 Places last_lines(const JobFiles& files, std::int64_t lines);
+std::int64_t place_of_last(const std::string& path, std::int64_t lines);  // of one file
 
 }  // namespace lockstep::job

@@ -48,6 +48,7 @@ Result<io::Fd> open_null() {
 Result<std::unique_ptr<Capture>> Capture::open(io::Loop& loop, Console& console, CapturePlan plan) {
   std::unique_ptr<Capture> capture(new Capture);
   capture->console_err_fd_ = console.fd(Stream::err);
+  capture->source_ = plan.source;
   capture->out_.plan = std::move(plan.out);
   capture->err_.plan = std::move(plan.err);
   LOCKSTEP_TRY(capture->open_side(loop, console, Stream::out, plan.prefix));
@@ -97,6 +98,8 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   Side& side = stream == Stream::out ? out_ : err_;
   StreamReader::Parts parts;
   parts.stream = stream;
+  parts.source = source_;
+  parts.fold = console.fold(stream);
   parts.keep_tail = stream == Stream::err;
   if (side.plan.route == Route::passthrough && isatty(console.fd(stream)) == 1) {
     if (auto pty = open_pty(console.fd(stream))) {  // without a pty a pipe will do
@@ -120,6 +123,7 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
     parts.tagger.emplace(now);
     if (side.plan.filtered) parts.filter.emplace(now, side.plan.filters);
     parts.filtered = side.plan.filtered;
+    parts.folds = parts.fold != nullptr;
   } else if (side.plan.route == Route::passthrough) {
     parts.tagger.emplace("");
   }

@@ -66,6 +66,7 @@ class Capture {
   Status share_one_way(const Console& console);
   void on_end();
 
+  FoldSource source_;
   Side out_;
   Side err_;
   int console_err_fd_ = 2;

@@ -47,22 +47,28 @@ CapturePlan plan_capture(const CaptureRules& rules, const AttemptDir* dir,
   const bool shown = is_shown(rules, local_rank, global_rank);
   CapturePlan plan;
   plan.prefix = std::move(prefix);
+  plan.source = {local_rank, global_rank};
   plan.out.route =
       route_of(has(redirects, Std::out), has(tee, Std::out), shown, dir != nullptr, false);
   plan.err.route = route_of(has(redirects, Std::err), has(tee, Std::err), shown, dir != nullptr,
                             rules.keep_stderr_tail);
-  const auto complete = [&](StreamPlan& stream, std::string path,
+  for (StreamPlan* stream : {&plan.out, &plan.err}) {
+    const bool untagged = stream->route == Route::inherit || stream->route == Route::passthrough;
+    if (rules.tag_all && untagged) stream->route = Route::tee;
+  }
+  const auto complete = [&](StreamPlan& stream, bool teed, std::string path,
                             const std::vector<std::string>& filters,
                             const std::shared_ptr<LogFile>& file) {
-    if (stream.route == Route::tee || stream.route == Route::file) stream.path = std::move(path);
+    if ((stream.route == Route::tee && teed) || stream.route == Route::file)
+      stream.path = std::move(path);
     if (!stream.path.empty()) stream.max_size = rules.max_log_size;
-    if (stream.route != Route::tee || !file) return;
+    if (stream.route != Route::tee || !teed || !file) return;
     stream.filters = filters;
     stream.filtered = file;
   };
-  complete(plan.out, dir != nullptr ? dir->stdout_log(local_rank) : "",
+  complete(plan.out, has(tee, Std::out), dir != nullptr ? dir->stdout_log(local_rank) : "",
            rules.duplicate_stdout_filters, filtered.out);
-  complete(plan.err, dir != nullptr ? dir->stderr_log(local_rank) : "",
+  complete(plan.err, has(tee, Std::err), dir != nullptr ? dir->stderr_log(local_rank) : "",
            rules.duplicate_stderr_filters, filtered.err);
   return plan;
 }

@@ -2,6 +2,7 @@
 // Pure.
 #pragma once
 
+#include "logs/console_fold.h"
 #include "logs/log_dir.h"
 #include "logs/std_spec.h"
 
@@ -38,6 +39,7 @@ struct CapturePlan {
   StreamPlan out;
   StreamPlan err;
   std::string prefix;  // of tee'd lines, macros already expanded
+  FoldSource source;   // who says it
 };
 
 struct CaptureRules {
@@ -50,6 +52,7 @@ struct CaptureRules {
   };
   std::optional<Shown> shown;  // nullopt: all
   bool keep_stderr_tail = true;
+  bool tag_all = false;  // what would reach the console untagged gets its prefix, and no file
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
   std::uint64_t max_log_size = 0;

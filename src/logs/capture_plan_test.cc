@@ -36,6 +36,27 @@ TEST(CapturePlan, RedirectsAndTeeByRankAndStream) {
   EXPECT_EQ(made.err.path, "/logs/attempt_0/1/stderr.log");
 }
 
+TEST(CapturePlan, WhatIsShownUntaggedMayGetATag) {
+  CaptureRules rules;
+  rules.tag_all = true;
+  rules.redirects.by_rank = {{1, Std::out}};
+  rules.tee.by_rank = {{2, Std::out}};
+  FilteredFiles files;
+  files.out = std::move(*LogFile::open("/dev/null"));
+  const auto made = [&](int rank) { return plan_capture(rules, &kDir, files, rank, 8 + rank, ""); };
+  EXPECT_EQ(made(0).out.route, Route::tee);
+  EXPECT_EQ(made(0).err.route, Route::tee);
+  EXPECT_EQ(made(0).out.path + made(0).err.path, "");
+  EXPECT_EQ(made(0).out.filtered, nullptr);
+  EXPECT_EQ(made(0).source.rank, 8);
+  EXPECT_EQ(made(1).out.route, Route::file);
+  EXPECT_EQ(made(2).out.path, "/logs/attempt_0/2/stdout.log");
+  EXPECT_EQ(made(2).out.filtered, files.out);
+  rules.shown = CaptureRules::Shown{{1, 2}, {}};
+  EXPECT_EQ(made(0).out.route, Route::discard);
+  EXPECT_EQ(made(0).err.route, Route::keep);
+}
+
 TEST(CapturePlan, RanksFilteredOutKeepTheirFiles) {
   CaptureRules rules;
   rules.shown = CaptureRules::Shown{{0}, {9}};

@@ -22,7 +22,8 @@ bool same_file(int a, int b) {
 
 Console::Console(io::Loop& loop) : Console(loop, Options()) {}
 
-Console::Console(io::Loop& loop, Options options) : fds_{options.out_fd, options.err_fd} {
+Console::Console(io::Loop& loop, Options options)
+    : loop_(loop), fds_{options.out_fd, options.err_fd} {
   const auto make = [&](int fd) { return std::make_unique<ConsoleSink>(loop, fd, options); };
   sinks_[0] = make(options.out_fd);
   // With 2>&1 both streams share a sink, and so one order of lines and one unterminated line.
@@ -52,17 +53,35 @@ void Console::take_log() {
       this);
 }
 
-ConsoleSink& Console::sink(Stream stream) const {
-  return stream == Stream::err && sinks_[1] ? *sinks_[1] : *sinks_[0];
+std::size_t Console::index(Stream stream) const {
+  return stream == Stream::err && sinks_[1] ? 1 : 0;
+}
+
+void Console::start_folding(Stream stream, const FoldPrefix& prefix) {
+  auto& fold = folds_[index(stream)];
+  if (fold) return;
+  fold = std::make_unique<ConsoleFold>(
+      loop_, prefix, [this, stream](std::string_view lines) { write_now(stream, lines); });
+}
+
+ConsoleFold* Console::fold(Stream stream) const {
+  return folds_[index(stream)].get();
 }
 
 void Console::write(Stream stream, std::string_view lines) {
+  if (ConsoleFold* const waiting = fold(stream)) waiting->flush();
+  write_now(stream, lines);
+}
+
+void Console::write_now(Stream stream, std::string_view lines) {
   ConsoleSink& to = sink(stream);
   to.begin(nullptr, false).append(lines);
   to.end(nullptr, !lines.empty() && !lines.ends_with('\n'));
 }
 
 bool Console::drain(io::TimePoint deadline) {
+  for (const auto& fold : folds_)
+    if (fold) fold->flush();
   for (;;) {
     pollfd waiting[2];
     nfds_t count = 0;
@@ -81,7 +100,8 @@ bool Console::broken(Stream stream) const {
   return sink(stream).broken();
 }
 std::size_t Console::pending(Stream stream) const {
-  return sink(stream).pending();
+  const ConsoleFold* const waiting = fold(stream);
+  return sink(stream).pending() + (waiting != nullptr ? waiting->waiting() : 0);
 }
 
 void Console::attach(Stream stream, ConsoleSource& source) {

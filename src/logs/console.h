@@ -7,6 +7,7 @@
 
 #include "io/loop.h"
 #include "logs/byte_queue.h"
+#include "logs/console_fold.h"
 
 #include <cstddef>
 #include <memory>
@@ -55,12 +56,16 @@ class Console {
   // Writes text of the agent itself, which must be whole lines.
   void write(Stream stream, std::string_view lines);
 
+  // From now on equal lines of several workers become one on this stream's file.
+  void start_folding(Stream stream, const FoldPrefix& prefix);
+  ConsoleFold* fold(Stream stream) const;  // nullptr: lines are shown as they come
+
   // Blocks until all is written, the console is gone, or the deadline has passed. True: all is out.
   bool drain(io::TimePoint deadline);
 
   // Output was lost because the console was closed or its disk is full.
   bool broken(Stream stream) const;
-  std::size_t pending(Stream stream) const;
+  std::size_t pending(Stream stream) const;  // bytes
 
   // For sources: attach() comes first, detach() before the source is destroyed. A write is
   //   ByteQueue& to = console.begin(stream, source, takes_over);  to.append(...);
@@ -77,10 +82,14 @@ class Console {
   static std::span<char> scratch();
 
  private:
-  ConsoleSink& sink(Stream stream) const;
+  std::size_t index(Stream stream) const;
+  ConsoleSink& sink(Stream stream) const { return *sinks_[index(stream)]; }
+  void write_now(Stream stream, std::string_view lines);
 
+  io::Loop& loop_;
   int fds_[2];
   std::unique_ptr<ConsoleSink> sinks_[2];  // the second is empty where both streams are one file
+  std::unique_ptr<ConsoleFold> folds_[2];  // of the sinks
   bool has_log_ = false;
 };
 

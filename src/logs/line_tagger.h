@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lockstep::logs {
 
@@ -30,10 +31,15 @@ class LineTagger {
 
   // The first byte of the next output, after its prefix. chunk: what is about to be fed.
   char first(std::string_view chunk) const { return held_.empty() ? chunk.front() : held_.front(); }
+  bool holds_cr() const { return held_.find('\r') != held_.npos; }
   bool holds() const { return !held_.empty(); }
   // What was appended so far does not end in '\n'.
   bool mid_line() const { return state_ == State::in_line || state_ == State::after_cr; }
+  bool at_line_start() const { return state_ == State::line_start; }
   bool prefixed() const { return !prefix_.empty(); }
+
+  // What is held back, which somebody else shows.
+  std::string take_held() { return std::exchange(held_, {}); }
 
   // Another origin ended the unterminated line with '\n'. What follows begins with a prefix; if it
   // is only the line's own end, it is left out.

@@ -28,9 +28,12 @@ StreamReader::StreamReader(io::Loop& loop, Console& console, Parts parts)
       timer_(loop) {
   watch_->start(io::kReadable, [this](int) { on_readable(); });
   if (parts_.tagger) console_.attach(parts_.stream, *this);
+  in_fold_ = parts_.folds;
+  if (in_fold_) parts_.fold->attach(parts_.source);
 }
 
 StreamReader::~StreamReader() {
+  leave_fold();
   if (parts_.tagger) console_.detach(parts_.stream, *this);
 }
 
@@ -74,6 +77,7 @@ void StreamReader::take_now() {
     if (found == Found::nothing) break;
   }
   release_held();
+  leave_fold();
 }
 
 // All lines that come in one read get the same time.
@@ -97,8 +101,42 @@ void StreamReader::take(std::string_view bytes) {
 }
 
 void StreamReader::show(std::string_view bytes) {
+  parts_.folds ? show_folded(bytes) : show_plain(bytes);
+}
+
+// Whole lines may wait for equal ones of other workers. All else, which is what is drawn on a
+// terminal, does not wait.
+void StreamReader::show_folded(std::string_view bytes) {
+  LineTagger& tagger = *parts_.tagger;
+  while (!bytes.empty()) {
+    const std::size_t size = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
+    const std::string_view piece = bytes.substr(0, size);
+    bytes.remove_prefix(size);
+    const bool whole = tagger.at_line_start() && piece.ends_with('\n') && !tagger.holds_cr() &&
+                       piece.find('\r') == piece.npos;
+    if (!whole) {
+      show_plain(piece);
+    } else if (tagger.holds()) {
+      parts_.fold->put(parts_.source, tagger.take_held().append(piece));
+    } else {
+      parts_.fold->put(parts_.source, piece);
+    }
+  }
+  parts_.fold->commit();
+}
+
+void StreamReader::show_folded_first() const {
+  if (parts_.fold != nullptr) parts_.fold->flush_of(parts_.source);
+}
+
+void StreamReader::leave_fold() {
+  if (std::exchange(in_fold_, false)) parts_.fold->detach(parts_.source);
+}
+
+void StreamReader::show_plain(std::string_view bytes) {
   LineTagger& tagger = *parts_.tagger;
   if (tagger.ready(bytes)) {
+    show_folded_first();
     const bool takes_over = !tagger.prefixed() && tagger.first(bytes) == '\r';
     tagger.feed(bytes, console_.begin(parts_.stream, *this, takes_over));
     console_.end(parts_.stream, *this, tagger.mid_line());
@@ -125,6 +163,7 @@ void StreamReader::on_held_long() {
 void StreamReader::release_held() {
   if (!parts_.tagger || !parts_.tagger->holds()) return;
   stamp();
+  show_folded_first();
   LineTagger& tagger = *parts_.tagger;
   const bool takes_over = !tagger.prefixed() && tagger.first({}) == '\r';
   tagger.flush(console_.begin(parts_.stream, *this, takes_over));
@@ -135,6 +174,7 @@ void StreamReader::finish() {
   watch_.reset();
   timer_.cancel();
   release_held();
+  leave_fold();
   stamp();
   if (parts_.filter) {
     ByteQueue picked;

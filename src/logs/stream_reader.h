@@ -31,6 +31,9 @@ class StreamReader final : public ConsoleSource {
     std::optional<LineFilter> filter;
     std::shared_ptr<LogFile> filtered;
     bool keep_tail = false;
+    ConsoleFold* fold = nullptr;  // of the console's file; nullptr: none
+    bool folds = false;           // lines of this stream may wait there for equal ones
+    FoldSource source;
   };
 
   StreamReader(io::Loop& loop, Console& console, Parts parts);
@@ -59,6 +62,10 @@ class StreamReader final : public ConsoleSource {
   void take(std::string_view bytes);
   void stamp();
   void show(std::string_view bytes);
+  void show_folded(std::string_view bytes);
+  void show_plain(std::string_view bytes);
+  void show_folded_first() const;
+  void leave_fold();
   void release_held();
   void on_held_long();
   void finish();
@@ -70,6 +77,7 @@ class StreamReader final : public ConsoleSource {
   io::Timer timer_;
   io::TimePoint held_since_;
   bool paused_ = false;
+  bool in_fold_ = false;
   std::function<void()> on_end_;
 };
 

@@ -1,0 +1,162 @@
+#include "logs/line_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace lockstep::logs {
+namespace {
+
+using std::chrono::milliseconds;
+
+class LineFolderTest : public ::testing::Test {
+ protected:
+  LineFolder folder(LineFolder::Limits limits = {}) {
+    return LineFolder(limits, [this](std::span<const int> ranks, std::string_view line, auto) {
+      shown_.push_back(ranks_text(ranks) + " " + std::string(line));
+    });
+  }
+  static LineFolder::Time at(int ms) { return LineFolder::Time(milliseconds(ms)); }
+  std::vector<std::string> taken() { return std::exchange(shown_, {}); }
+  using Lines = std::vector<std::string>;
+
+  Lines shown_;
+};
+
+TEST_F(LineFolderTest, EqualLinesBecomeOne) {
+  LineFolder lines = folder();
+  for (int rank : {2, 0, 3, 1})
+    lines.put(rank, "loss 2.31", at(rank));
+  EXPECT_EQ(taken(), Lines());
+  lines.flush_due(at(101));
+  EXPECT_EQ(taken(), Lines());
+  lines.flush_due(at(102));  // rank 2 said it first
+  EXPECT_EQ(taken(), Lines({"0-3 loss 2.31"}));
+  EXPECT_FALSE(lines.due());
+}
+
+TEST_F(LineFolderTest, WhatAllHaveSaidDoesNotWait) {
+  LineFolder lines = folder();
+  lines.set_sources(2);
+  lines.put(0, "a", at(0));
+  lines.put(0, "b", at(0));
+  lines.put(1, "a", at(0));
+  EXPECT_EQ(taken(), Lines({"0-1 a"}));
+  lines.put(1, "b", at(0));
+  EXPECT_EQ(taken(), Lines({"0-1 b"}));
+}
+
+TEST_F(LineFolderTest, OneRankNeverWaits) {
+  LineFolder lines = folder();
+  lines.set_sources(1);
+  lines.put(5, "a", at(0));
+  lines.put(5, "a", at(0));
+  EXPECT_EQ(taken(), Lines({"5 a", "5 a"}));
+}
+
+TEST_F(LineFolderTest, WhoeverIsLeftNeverWaits) {
+  LineFolder lines = folder();
+  lines.set_sources(2);
+  lines.put(0, "a", at(0));
+  lines.set_sources(1);
+  EXPECT_EQ(taken(), Lines({"0 a"}));
+}
+
+// Rank 1 says "b" first: it may not join the "a" that stands before rank 0's "b".
+TEST_F(LineFolderTest, TheOrderOfARankStays) {
+  LineFolder lines = folder();
+  lines.put(0, "a", at(0));
+  lines.put(0, "b", at(0));
+  lines.put(1, "b", at(1));
+  lines.put(1, "a", at(1));
+  lines.flush();
+  EXPECT_EQ(taken(), Lines({"0 a", "0-1 b", "1 a"}));
+}
+
+TEST_F(LineFolderTest, ARankThatRepeatsItselfIsShownAsOften) {
+  LineFolder lines = folder();
+  for (int rank : {0, 0, 0, 1, 1})
+    lines.put(rank, "x", at(0));
+  lines.flush();
+  EXPECT_EQ(taken(), Lines({"0-1 x", "0-1 x", "0 x"}));
+}
+
+TEST_F(LineFolderTest, WhatFollowsComesBehind) {
+  LineFolder lines = folder();
+  lines.put(0, "a", at(0));
+  lines.put(1, "b", at(0));
+  lines.put(2, "c", at(0));
+  lines.flush_of(1);
+  EXPECT_EQ(taken(), Lines({"0 a", "1 b"}));
+  lines.flush_of(1);
+  lines.flush_of(7);
+  EXPECT_EQ(taken(), Lines());
+}
+
+TEST_F(LineFolderTest, WhatWaitsIsBounded) {
+  LineFolder lines = folder({.lines = 3, .bytes = 100});
+  for (const char* text : {"a", "b", "c", "d"})
+    lines.put(0, text, at(0));
+  EXPECT_EQ(taken(), Lines({"0 a"}));
+  lines.put(0, std::string(100, 'x'), at(0));
+  EXPECT_EQ(taken(), Lines({"0 b", "0 c", "0 d"}));
+}
+
+TEST_F(LineFolderTest, ALineWaitsForTheWindowAtMost) {
+  LineFolder lines = folder();
+  lines.put(0, "a", at(7));
+  EXPECT_EQ(lines.due(), at(107));
+  lines.put(1, "a", at(50));
+  EXPECT_EQ(lines.due(), at(107));
+}
+
+TEST(RanksText, HasRanges) {
+  const auto text = [](std::vector<int> ranks) { return ranks_text(ranks); };
+  EXPECT_EQ(text({0}), "0");
+  EXPECT_EQ(text({0, 1}), "0-1");
+  EXPECT_EQ(text({0, 2, 3, 4, 9}), "0,2-4,9");
+  std::vector<int> odd;
+  for (int rank = 1; rank < 1000; rank += 2)
+    odd.push_back(rank);
+  EXPECT_TRUE(text(odd).ends_with(",127,..."));
+}
+
+// Whatever ranks say, in whatever order: taken apart again, each has said its own lines in order.
+TEST(LineFolderProperty, NothingIsLostOrMoved) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::map<int, std::vector<std::string>> said;
+    std::map<int, std::vector<std::string>> shown;
+    std::size_t lines_shown = 0;
+    LineFolder lines({.window = milliseconds(10), .lines = 1 + random() % 20, .bytes = 200},
+                     [&](std::span<const int> ranks, std::string_view line, auto) {
+                       ++lines_shown;
+                       ASSERT_FALSE(ranks.empty());
+                       for (const int rank : ranks)
+                         shown[rank].emplace_back(line);
+                     });
+    const int ranks = 1 + static_cast<int>(random() % 8);
+    if (random() % 2 == 0) lines.set_sources(static_cast<std::size_t>(ranks));
+    LineFolder::Time now{};
+    for (int i = 0; i < 200; ++i) {
+      now += milliseconds(random() % 3);
+      const int rank = static_cast<int>(random()) & 0x7;
+      const std::string text(1 + random() % 3, static_cast<char>('a' + random() % 3));
+      if (random() % 20 == 0) {
+        lines.flush_of(rank % ranks);
+        ASSERT_EQ(shown[rank % ranks], said[rank % ranks]);
+      }
+      said[rank % ranks].push_back(text);
+      lines.put(rank % ranks, text, now);
+      lines.flush_due(now);
+      ASSERT_TRUE(!lines.due() || *lines.due() > now);
+    }
+    lines.flush();
+    ASSERT_EQ(shown, said) << round;
+    ASSERT_TRUE(ranks > 1 || lines_shown == said[0].size());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::logs
