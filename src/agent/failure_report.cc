@@ -1,5 +1,6 @@
 #include "agent/failure_report.h"
 
+#include "base/last_line.h"
 #include "base/text.h"
 #include "proc/signals.h"
 
@@ -89,21 +90,17 @@ std::string failed_line(const WorkerFailure& failure, std::string_view binary) {
 }
 
 std::string last_words(const WorkerFailure& failure) {
-  const auto last_line = [](std::string_view text) {
-    const std::size_t end = text.find_last_not_of(" \t\r\n");
-    if (end == std::string_view::npos) return std::string();
-    const std::size_t before = text.find_last_of('\n', end);
-    const std::size_t start = before == std::string_view::npos ? 0 : before + 1;
-    return printable(strip(text.substr(start, end + 1 - start)), kMostWords);
+  const auto last_words_of = [](std::string_view text) {
+    return printable(last_line(text), kMostWords);
   };
   if (failure.error) {
-    std::string words = last_line(failure.error->message);
-    if (words.empty()) words = last_line(failure.error->text);
+    std::string words = last_words_of(failure.error->message);
+    if (words.empty()) words = last_words_of(failure.error->text);
     if (!words.empty()) return words;
   }
   if (!failure.notes.empty()) return failure.notes.front();
   for (auto line = failure.stderr_tail.rbegin(); line != failure.stderr_tail.rend(); ++line)
-    if (std::string words = last_line(*line); !words.empty()) return words;
+    if (std::string words = last_words_of(*line); !words.empty()) return words;
   return {};
 }
 

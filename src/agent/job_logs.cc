@@ -4,6 +4,10 @@
 #include "codec/python_template.h"
 #include "logs/line_prefix.h"
 
+#include <fmt/core.h>
+
+#include <unistd.h>
+
 #include <utility>
 
 namespace lockstep::agent {
@@ -22,9 +26,22 @@ logs::CaptureRules capture_rules_of(const launch::LogConfig& config) {
   return rules;
 }
 
+// For one rank, or for several as "0-3".
+std::string prefix_of(const Node& node, std::string_view local_ranks, std::string_view ranks) {
+  return codec::substitute(node.config.logs.prefix_template,
+                           {{"role_name", node.config.role},
+                            {"local_rank", std::string(local_ranks)},
+                            {"rank", std::string(ranks)},
+                            {"hostname", node.host_name},
+                            {"time", std::string(1, logs::LinePrefix::kTime)}});
+}
+
 }  // namespace
 
-JobLogs::JobLogs(const Node& node) : node_(node), rules_(capture_rules_of(node.config.logs)) {}
+JobLogs::JobLogs(const Node& node) : node_(node), rules_(capture_rules_of(node.config.logs)) {
+  using Fold = launch::LogConfig::Fold;
+  rules_.tag_all = node.config.logs.fold == Fold::always && node.config.nproc > 1;
+}
 
 Status JobLogs::open() {
   const launch::LaunchConfig& config = node_.config;
@@ -49,14 +66,25 @@ Result<logs::FilteredFiles> JobLogs::open_filtered() const {
 }
 
 logs::CapturePlan JobLogs::plan(const WorkerSpec& spec, const logs::FilteredFiles& filtered) const {
-  std::string prefix = codec::substitute(node_.config.logs.prefix_template,
-                                         {{"role_name", node_.config.role},
-                                          {"local_rank", std::to_string(spec.local_rank)},
-                                          {"rank", std::to_string(spec.rank)},
-                                          {"hostname", node_.host_name},
-                                          {"time", std::string(1, logs::LinePrefix::kTime)}});
-  return logs::plan_capture(rules_, attempt_dir_ ? &*attempt_dir_ : nullptr, filtered,
-                            spec.local_rank, spec.rank, std::move(prefix));
+  return logs::plan_capture(
+      rules_, attempt_dir_ ? &*attempt_dir_ : nullptr, filtered, spec.local_rank, spec.rank,
+      prefix_of(node_, std::to_string(spec.local_rank), std::to_string(spec.rank)));
+}
+
+void JobLogs::start_folding(logs::Console& console) const {
+  using Fold = launch::LogConfig::Fold;
+  const Fold fold = node_.config.logs.fold;
+  if (fold == Fold::never || node_.config.nproc == 1) return;
+  const bool names_rank = prefix_of(node_, "0", "0") != prefix_of(node_, "1", "1");
+  for (const logs::Stream stream : {logs::Stream::out, logs::Stream::err}) {
+    if (fold == Fold::automatic && isatty(console.fd(stream)) != 1) continue;
+    console.start_folding(
+        stream, [&node = node_, names_rank](std::string_view local_ranks, std::string_view ranks) {
+          const bool one = ranks.find_first_of("-,") == ranks.npos;
+          const std::string own = prefix_of(node, local_ranks, ranks);
+          return names_rank || one ? own : fmt::format("[{}] {}", ranks, own);
+        });
+  }
 }
 
 std::string JobLogs::error_file(int local_rank) const {

@@ -4,6 +4,7 @@
 #include "agent/node.h"
 #include "base/error.h"
 #include "logs/capture_plan.h"
+#include "logs/console.h"
 #include "logs/log_dir.h"
 
 #include <optional>
@@ -20,6 +21,10 @@ class JobLogs {
   Status open();
   // Makes that of the next attempt.
   Status open_attempt(int restarts);
+
+  // Where the user wants it: equal lines of several workers become one. The node must outlive the
+  // console.
+  void start_folding(logs::Console& console) const;
 
   // Of the attempt under way.
   Result<logs::FilteredFiles> open_filtered() const;

@@ -35,7 +35,7 @@ Result<rendezvous::StorePlace> Membership::offer_store(const std::string& addr) 
   const launch::LaunchConfig& config = node_.config;
   store::ServerOptions options;
   options.host = rendezvous::listening_place(addr);
-  options.port = config.private_store || config.max_nodes > 1 ? 0 : config.master_port;
+  options.port = config.private_store || !config.alone() ? 0 : config.master_port;
   auto server = store::Server::listen(loop_, options);
   if (!server) {
     Error error = std::move(server).error();

@@ -356,6 +356,7 @@ void NodeAgent::stop_by_signal(int signal) {
                group_.live() == 0 ? "leaving" : "shutting down workers");
   history_.attempt_ends(AttemptEnd::signal,
                         fmt::format("{} received {}", node_.name, proc::signal_name(signal)));
+  workers_.be_patient();
   if (signal_rules_.is_listed(signal)) return feed({EventKind::stop_signal, signal});
   // Its default action would be to die and leave the workers: stop them first.
   reasons_.signal = signal;

@@ -8,6 +8,14 @@ namespace lockstep::agent {
 
 namespace {
 
+// What DeepSpeed's launcher gives beside PyTorch's own variables.
+void add_deepspeed(const launch::LaunchConfig& config, const Round& round, Environment& env) {
+  env["CUDA_VISIBLE_DEVICES"] = *config.slots;
+  env["CROSS_RANK"] = std::to_string(round.group_rank);
+  env["CROSS_SIZE"] = std::to_string(round.group_world_size);
+  env["LOCAL_SIZE"] = std::to_string(config.nproc);
+}
+
 // What is the same for all workers of the attempt.
 Environment shared_environment(const launch::LaunchConfig& config, const Round& round,
                                const AttemptFacts& facts, const Environment& inherited) {
@@ -27,6 +35,7 @@ Environment shared_environment(const launch::LaunchConfig& config, const Round& 
   env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = config.signals_text;
   env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (config.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", *config.omp_num_threads);
+  if (config.slots) add_deepspeed(config, round, env);
   if (!facts.agent_tag.empty()) env[proc::kAgentTag] = facts.agent_tag;
   return env;
 }

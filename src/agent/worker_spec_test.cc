@@ -35,6 +35,22 @@ Round one_node() {
   return round;
 }
 
+TEST(WorkerSpec, SlotsBringDeepspeedsVariables) {
+  launch::LaunchConfig config = two_workers();
+  config.slots = "1,3";
+  Round round = one_node();
+  round.group_rank = 2;
+  round.group_world_size = 3;
+  const auto specs = make_worker_specs(config, round, facts(), {{"CUDA_VISIBLE_DEVICES", "7"}});
+  ASSERT_EQ(specs.size(), 2U);
+  for (const WorkerSpec& spec : specs) {
+    EXPECT_EQ(spec.env.at("CUDA_VISIBLE_DEVICES"), "1,3");
+    EXPECT_EQ(spec.env.at("CROSS_RANK"), "2");
+    EXPECT_EQ(spec.env.at("CROSS_SIZE"), "3");
+    EXPECT_EQ(spec.env.at("LOCAL_SIZE"), "2");
+  }
+}
+
 TEST(WorkerSpec, EnvironmentIsPyTorchs) {
   launch::LaunchConfig config = two_workers();
   Round round = one_node();

@@ -42,6 +42,7 @@ Workers::Workers(io::Loop& loop, logs::Console& console, const proc::Containment
 
 Status Workers::prepare() {
   open_files_ = io::raise_open_files_limit();  // thousands of store connections
+  logs_.start_folding(console_);
   LOCKSTEP_TRY_ASSIGN(cpu_binding_,
                       plan_cpu_binding(node_.config.numa_binding, node_.config.nproc));
   return {};
@@ -131,10 +132,17 @@ void Workers::kill() {
 }
 
 void Workers::arm_grace() {
-  const auto time = node_.config.shutdown_timeout;
+  const auto time = patient_ ? node_.config.stop_timeout : node_.config.shutdown_timeout;
   grace_end_ = io::Clock::now() + time;
   name_slow_ones(kNameFirst);
   grace_.start(time, [this] { listener_.on_grace_over(); });
+}
+
+void Workers::be_patient() {
+  // Further signals do not move the deadline.
+  if (patient_) return;
+  patient_ = true;
+  if (naming_.active() && node_.config.stop_timeout > node_.config.shutdown_timeout) arm_grace();
 }
 
 void Workers::arm_kill_limit() {

@@ -53,6 +53,9 @@ class Workers {
   void kill();
   // on_grace_over() after the shutdown timeout; workers that take their time are named meanwhile.
   void arm_grace();
+  // From now on on_grace_over() comes after the stop timeout, also where workers are being stopped
+  // already: another node that was told the same may have been quicker.
+  void be_patient();
   // on_grace_over() after the time that the kernel may take to end a killed process.
   void arm_kill_limit();
   void disarm();
@@ -107,6 +110,7 @@ class Workers {
   std::optional<pid_t> timed_out_;
   io::Timer grace_;
   io::TimePoint grace_end_;
+  bool patient_ = false;
   io::Timer naming_;
 };
 

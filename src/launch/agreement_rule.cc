@@ -44,11 +44,11 @@ Status apply_rank_order(const RawOptions& raw, LaunchConfig& config) {
   config.rank_order = config.backend->orders.front();
   if (raw.rank_order) {
     LOCKSTEP_TRY_ASSIGN(config.rank_order, rank_order(*raw.rank_order));
-    return config.max_nodes > 1 ? check_order(config) : Status{};
+    return config.alone() ? Status{} : check_order(config);
   }
   // torchrun ignores node ranks with its own dynamic backends. With ours the user (or the
   // scheduler) who gives one wants it kept.
-  if (config.max_nodes > 1 && config.node_rank_given && !config.backend->fixed()) {
+  if (!config.alone() && config.node_rank_given && !config.backend->fixed()) {
     config.rank_order = RankOrder::node_rank;
     config.origins["rank-order"] = {Origin::Kind::rule, "", Rule::node_rank};
   }
@@ -74,7 +74,7 @@ Status apply_token(const RawOptions& raw, const Facts& facts, LaunchConfig& conf
   config.rdzv_token = std::string(strip(token));
   if (config.rdzv_token->empty())
     return fail(Errc::invalid_input, fmt::format("{}: the token is empty", source));
-  if (raw.rdzv_token_file && config.max_nodes > 1 && !config.backend->takes_token)
+  if (raw.rdzv_token_file && !config.alone() && !config.backend->takes_token)
     config.warnings.push_back(fmt::format(
         "the rendezvous token is not used: the {} backend has none", config.backend->name));
   return {};

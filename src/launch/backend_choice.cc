@@ -10,7 +10,7 @@ namespace lockstep::launch {
 std::unique_ptr<rendezvous::Backend> make_backend(io::Loop& loop, const LaunchConfig& config,
                                                   rendezvous::NodeOffer offer,
                                                   rendezvous::OfferStore offer_store) {
-  if (config.max_nodes > 1)
+  if (!config.alone())
     return config.backend->make(config, {loop, std::move(offer), std::move(offer_store)});
   const std::string addr =
       config.private_store ? config.local_addr.value_or("127.0.0.1") : config.master_addr;

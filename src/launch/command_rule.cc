@@ -26,28 +26,6 @@ std::optional<std::string> python_beside_us(const Facts& facts) {
   return std::nullopt;
 }
 
-Result<std::string> find_python(const Facts& facts, Origin& origin) {
-  origin = {Origin::Kind::variable, "PYTHON_EXEC"};
-  if (const auto chosen = facts.env("PYTHON_EXEC"); chosen && !chosen->empty()) {
-    auto found = facts.find_program(*chosen);
-    if (!found) return tl::make_unexpected(std::move(found).error().within("PYTHON_EXEC"));
-    return found;
-  }
-  origin = {Origin::Kind::rule, "", Rule::own_venv};
-  if (auto found = python_beside_us(facts)) return *found;
-  origin = {Origin::Kind::variable, "VIRTUAL_ENV"};
-  if (const auto venv = facts.env("VIRTUAL_ENV"); venv && !venv->empty()) {
-    if (auto found = facts.find_program(*venv + "/bin/python")) return found;
-  }
-  origin = {Origin::Kind::variable, "PATH"};
-  for (const char* name : {"python3", "python"}) {
-    if (auto found = facts.find_program(name)) return found;
-  }
-  return fail(Errc::not_found,
-              "no Python to run the script with: neither python3 nor python is in PATH",
-              "set PYTHON_EXEC to the interpreter, or use --no-python for other programs");
-}
-
 Status check_script_file(const std::string& path, const Facts& facts) {
   switch (facts.file_kind(path)) {
     case FileKind::missing:
@@ -110,6 +88,28 @@ Result<std::vector<std::string>> program_and_flags(const RawOptions& raw, const 
 }
 
 }  // namespace
+
+Result<std::string> find_python(const Facts& facts, Origin& origin) {
+  origin = {Origin::Kind::variable, "PYTHON_EXEC"};
+  if (const auto chosen = facts.env("PYTHON_EXEC"); chosen && !chosen->empty()) {
+    auto found = facts.find_program(*chosen);
+    if (!found) return tl::make_unexpected(std::move(found).error().within("PYTHON_EXEC"));
+    return found;
+  }
+  origin = {Origin::Kind::rule, "", Rule::own_venv};
+  if (auto found = python_beside_us(facts)) return *found;
+  origin = {Origin::Kind::variable, "VIRTUAL_ENV"};
+  if (const auto venv = facts.env("VIRTUAL_ENV"); venv && !venv->empty()) {
+    if (auto found = facts.find_program(*venv + "/bin/python")) return found;
+  }
+  origin = {Origin::Kind::variable, "PATH"};
+  for (const char* name : {"python3", "python"}) {
+    if (auto found = facts.find_program(name)) return found;
+  }
+  return fail(Errc::not_found,
+              "no Python to run the script with: neither python3 nor python is in PATH",
+              "set PYTHON_EXEC to the interpreter, or use --no-python for other programs");
+}
 
 Status apply_command(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   LOCKSTEP_TRY(check_flags(raw));

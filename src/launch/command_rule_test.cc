@@ -31,6 +31,12 @@ TEST(LaunchConfig, ShutdownTimeout) {
   EXPECT_EQ(make(unchanged, machine)->shutdown_timeout, seconds(7));
   EXPECT_EQ(make([](RawOptions& raw) { raw.shutdown_timeout = 3; }, machine)->shutdown_timeout,
             seconds(3));
+  EXPECT_EQ(make(unchanged, machine)->stop_timeout, seconds(7));
+  machine.env["LOCKSTEP_STOP_TIMEOUT"] = "120";
+  EXPECT_EQ(make(unchanged, machine)->shutdown_timeout, seconds(7));
+  EXPECT_EQ(make(unchanged, machine)->stop_timeout, seconds(120));
+  machine.env["LOCKSTEP_STOP_TIMEOUT"] = "2";
+  EXPECT_EQ(make(unchanged, machine)->stop_timeout, seconds(7));
   for (const char* bad : {"x", "-2", ""}) {
     machine.env["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = bad;
     EXPECT_FALSE(make(unchanged, machine)) << bad;

@@ -88,13 +88,21 @@ struct LogConfig {
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
   std::uint64_t max_size = 0;  // --log-max-size; 0: files grow for ever
+  // Whether equal lines of several workers become one on the console. automatic: of those that are
+  // tee'd, on a terminal. always: of all that the console shows.
+  enum class Fold { automatic, always, never };
+  Fold fold = Fold::automatic;
 };
 
 struct LaunchConfig {
   // Topology
   int min_nodes = 1;
   int max_nodes = 1;
+  int spares = 0;  // nodes beyond max_nodes that the user announced: --spares
   int nproc = 1;
+  // --slots: the devices that all workers of this node see, one for each; workers then have the
+  // variables of DeepSpeed's launcher, too.
+  std::optional<std::string> slots;
   std::string role = "default";
   std::string run_id;
   // --rdzv-id as the user gave it, also where a job of one node gets a run id of its own; empty:
@@ -138,6 +146,7 @@ struct LaunchConfig {
   std::vector<int>
       forwarded_signals;  // passed to workers without ending the job (default USR1, USR2)
   std::chrono::seconds shutdown_timeout{30};
+  std::chrono::seconds stop_timeout{30};  // the same where a signal to the agent ends the job
   Isolation isolation = Isolation::automatic;
   ExitCodeMode exit_code = ExitCodeMode::torchrun;
   std::optional<std::string> report_file;       // --report
@@ -164,10 +173,15 @@ struct LaunchConfig {
   std::map<std::string, Origin, std::less<>> origins;
 
   std::vector<std::string> warnings;  // to be logged once, in this order
+
+  // There is no other node to meet, not even a spare one.
+  bool alone() const { return max_nodes == 1 && spares == 0; }
 };
 
 struct RawOptions;
 struct Facts;
+// The Python that scripts run with, and what it was found by.
+Result<std::string> find_python(const Facts& facts, Origin& origin);
 // Every failure is the user's to fix and ends with exit code 1.
 Result<LaunchConfig> make_launch_config(const RawOptions& raw, const Facts& facts);
 

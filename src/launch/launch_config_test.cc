@@ -112,6 +112,7 @@ TEST(LaunchConfig, Refuses) {
       {[](RawOptions& raw) { raw.isolation = "x"; }, "--isolation is one of auto"},
       {[](RawOptions& raw) { raw.exit_code = "x"; }, "--exit-code is one of torchrun"},
       {[](RawOptions& raw) { raw.log_prefix = "x"; }, "--log-prefix is one of torchrun"},
+      {[](RawOptions& raw) { raw.fold = "x"; }, "--fold is one of auto"},
       {[](RawOptions& raw) { raw.report = ""; }, "--report needs a file name"},
       {[](RawOptions& raw) { raw.report_tails = "x"; }, "--report-tails is one of first, all"},
       {[](RawOptions& raw) {
@@ -274,6 +275,61 @@ TEST(LaunchConfig, CountsWorkers) {
     ASSERT_TRUE(config) << row.given << config.error().message;
     EXPECT_EQ(config->nproc, row.expected) << row.given;
   }
+}
+
+TEST(LaunchConfig, SlotsAreWorkersAndTheirDevices) {
+  const struct {
+    const char* given;
+    const char* visible;
+    const char* expected;
+    int workers;
+  } rows[] = {
+      {"0,2", "", "0,2", 2},
+      {"7", "1,2", "7", 1},
+      {"gpu", "", "0,1,2,3", 4},
+      {"gpu", "GPU-a,GPU-b", "GPU-a,GPU-b", 2},
+  };
+  for (const auto& row : rows) {
+    Machine machine;
+    machine.gpus = 4;
+    machine.env["CUDA_VISIBLE_DEVICES"] = row.visible;
+    RawOptions raw;
+    raw.script = "T";
+    raw.slots = row.given;
+    const auto config = make_launch_config(raw, machine.facts());
+    ASSERT_TRUE(config) << row.given << config.error().message;
+    EXPECT_EQ(config->slots, row.expected);
+    EXPECT_EQ(config->nproc, row.workers);
+    EXPECT_FALSE(config->omp_num_threads);
+  }
+}
+
+TEST(LaunchConfig, SlotsThatMakeNoSenseAreNamed) {
+  const auto error = [](Change change) {
+    const auto config = make(change);
+    return config ? "" : config.error().message;
+  };
+  EXPECT_EQ(error([](RawOptions& raw) { raw.slots = "0,x"; }),
+            "--slots 0,x: 'x' is no number of a device");
+  EXPECT_EQ(error([](RawOptions& raw) { raw.slots = ""; }),
+            "--slots : '' is no number of a device");
+  EXPECT_EQ(error([](RawOptions& raw) { raw.slots = "1,1"; }), "--slots 1,1: 1 stands there twice");
+  EXPECT_EQ(error([](RawOptions& raw) { raw.slots = "gpu"; }), "Cuda is not available.");
+  EXPECT_EQ(error([](RawOptions& raw) {
+              raw.slots = "0";
+              raw.given["nproc-per-node"] = "";
+            }),
+            "--slots says how many workers there are, and so does --nproc-per-node");
+  EXPECT_EQ(error([](RawOptions& raw) {
+              raw.slots = "0";
+              raw.numa_binding = "node";
+            }),
+            "--numa-binding goes by the devices that this process sees, and --slots names others");
+  EXPECT_EQ(error([](RawOptions& raw) {
+              raw.slots = "0";
+              raw.given["nproc-per-node"] = "PET_NPROC_PER_NODE";
+            }),
+            "");
 }
 
 TEST(LaunchConfig, OmpThreadsOnlyForSeveralWorkersAndWhenUnset) {

@@ -97,6 +97,14 @@ Result<std::string> prefix_template(const RawOptions& raw, const Facts& facts) {
   return env && !env->empty() ? *env : std::string(kTorchrunPrefix);
 }
 
+Result<LogConfig::Fold> fold(const std::string& text) {
+  if (text == "auto") return LogConfig::Fold::automatic;
+  if (text == "always") return LogConfig::Fold::always;
+  if (text == "never") return LogConfig::Fold::never;
+  return fail(Errc::invalid_input,
+              fmt::format("--fold is one of auto, always, never, got {}", printable(text)));
+}
+
 // An unknown macro stays in the text as it is. torchrun does the same and says nothing.
 void warn_of_macros(LaunchConfig& config) {
   const codec::TemplateNames known = {
@@ -113,7 +121,7 @@ void warn_of_macros(LaunchConfig& config) {
 // beforehand; with several a filter of global ranks cannot be judged here.
 void warn_of_filter(LaunchConfig& config) {
   const auto& filter = config.logs.filter;
-  if (!filter || (config.max_nodes > 1 && !filter->global_ranks.empty())) return;
+  if (!filter || (!config.alone() && !filter->global_ranks.empty())) return;
   const auto here = [&config](int rank) { return rank >= 0 && rank < config.nproc; };
   if (std::any_of(filter->local_ranks.begin(), filter->local_ranks.end(), here) ||
       std::any_of(filter->global_ranks.begin(), filter->global_ranks.end(), here))
@@ -148,6 +156,7 @@ Status apply_logs(const RawOptions& raw, const Facts& facts, LaunchConfig& confi
   config.logs.tee = *std::move(tee);
   LOCKSTEP_TRY_ASSIGN(config.logs.prefix_template, prefix_template(raw, facts));
   warn_of_macros(config);
+  LOCKSTEP_TRY_ASSIGN(config.logs.fold, fold(raw.fold));
   LOCKSTEP_TRY_ASSIGN(config.logs.filter, ranks_filter(raw.local_ranks_filter));
   warn_of_filter(config);
   if (raw.log_max_size) {

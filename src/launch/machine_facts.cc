@@ -66,7 +66,11 @@ Status check_interpreter(const std::string& path) {
 
 Result<std::string> find_program(const std::string& name) {
   const std::string path = own_variable("PATH").value_or("/bin:/usr/bin");
-  LOCKSTEP_TRY_ASSIGN(std::string found, proc::find_executable(name, path));
+  auto in_path = proc::find_executable(name, path);
+  const std::string here = "./" + name;
+  if (!in_path && access(here.c_str(), F_OK) == 0)  // as in a shell, this folder is not searched
+    in_path.error().hint = "it is in this folder: write " + here;
+  LOCKSTEP_TRY_ASSIGN(std::string found, std::move(in_path));
   struct stat about {};
   if (stat(found.c_str(), &about) != 0) return fail_sys(found, errno);
   if (S_ISDIR(about.st_mode)) return fail_sys(found, EISDIR);

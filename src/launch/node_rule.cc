@@ -38,7 +38,36 @@ Status read_nnodes(const std::string& text, LaunchConfig& config) {
 bool asks_scheduler(const RawOptions& raw, const Facts& facts, const LaunchConfig& config) {
   if (raw.standalone || raw.called_torchrun || raw.legacy_launch) return false;
   if (facts.env("TORCHELASTIC_RUN_ID")) return false;
-  return !raw.nnodes || config.max_nodes > 1;
+  return !raw.nnodes || !config.alone();
+}
+
+Status read_spares(const RawOptions& raw, LaunchConfig& config) {
+  constexpr std::int64_t kMost = 32'000;
+  if (raw.spares && (*raw.spares < 0 || *raw.spares > kMost))
+    return fail(Errc::invalid_input,
+                fmt::format("--spares is a number of nodes, 0 to {}, got {}", kMost, *raw.spares));
+  config.spares = static_cast<int>(raw.spares.value_or(0));
+  return {};
+}
+
+Failure spares_of_what(const LaunchConfig& config) {
+  return fail(Errc::invalid_input,
+              fmt::format("--spares {}: no scheduler says how many nodes there are", config.spares),
+              "give --nnodes, too: the nodes that train, without the spares");
+}
+
+// Where the scheduler says how many nodes there are, what the job and its spares need must be
+// there.
+Status check_spares(const Placement& placement, const LaunchConfig& config) {
+  if (config.spares == 0 || placement.nodes >= config.min_nodes + config.spares) return {};
+  return fail(
+      Errc::invalid_input,
+      fmt::format("--spares {} leaves too few nodes: {}{} has {} ({}), and the job needs at "
+                  "least {}",
+                  config.spares, placement.scheduler,
+                  placement.job.empty() ? "" : "'s " + placement.job, placement.nodes,
+                  placement.nodes_from, config.min_nodes),
+      "ask the scheduler for more nodes, or give fewer --spares");
 }
 
 Failure several_tasks(const Placement& placement) {
@@ -56,13 +85,19 @@ Failure several_tasks(const Placement& placement) {
 Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts& facts,
                                              LaunchConfig& config) {
   LOCKSTEP_TRY(read_nnodes(raw.nnodes.value_or("1:1"), config));
-  if (!asks_scheduler(raw, facts, config)) return std::nullopt;
+  LOCKSTEP_TRY(read_spares(raw, config));
+  if (!asks_scheduler(raw, facts, config)) {
+    if (config.spares > 0 && !raw.nnodes && !raw.standalone) return spares_of_what(config);
+    return std::nullopt;
+  }
   LOCKSTEP_TRY_ASSIGN(auto placement, read_placement(facts));
   if (raw.nnodes) {
     const bool fits = placement && placement->one_task_per_node;
+    if (fits) LOCKSTEP_TRY(check_spares(*placement, config));
     return fits && placement->nodes >= config.min_nodes ? placement : std::nullopt;
   }
   if (!placement) {
+    if (config.spares > 0) return spares_of_what(config);
     if (const int nodes = unused_slurm_nodes(facts); nodes > 1)
       config.warnings.push_back(
           fmt::format("Slurm gave this job {} nodes, but this is none of srun's tasks: only this "
@@ -71,9 +106,14 @@ Result<std::optional<Placement>> apply_nodes(const RawOptions& raw, const Facts&
     return std::nullopt;
   }
   if (!placement->one_task_per_node) return several_tasks(*placement);
+  LOCKSTEP_TRY(check_spares(*placement, config));
   if (placement->nodes == 1) return std::nullopt;
-  config.min_nodes = config.max_nodes = placement->nodes;
-  config.origins["nnodes"] = {Origin::Kind::scheduler, placement->nodes_from};
+  config.min_nodes = config.max_nodes = placement->nodes - config.spares;
+  config.origins["nnodes"] = {
+      Origin::Kind::scheduler,
+      config.spares == 0
+          ? placement->nodes_from
+          : fmt::format("{} less --spares {}", placement->nodes_from, config.spares)};
   return placement;
 }
 

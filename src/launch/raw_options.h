@@ -13,7 +13,8 @@
 namespace lockstep::launch {
 
 struct RawOptions {
-  std::optional<std::string> nnodes;  // 1:1
+  std::optional<std::string> nnodes;   // 1:1
+  std::optional<std::int64_t> spares;  // 0
   std::string nproc_per_node = "1";
   std::string role = "default";
   std::optional<std::int64_t> node_rank;   // 0
@@ -50,6 +51,7 @@ struct RawOptions {
   std::string report_tails = "first";
 
   bool virtual_local_rank = false;
+  std::optional<std::string> slots;  // "0,2", "gpu"
   std::optional<std::string> numa_binding;
 
   std::optional<std::string> log_dir;
@@ -57,6 +59,7 @@ struct RawOptions {
   std::string tee = "0";
   std::string log_line_prefix_template;
   std::string log_prefix = "torchrun";
+  std::string fold = "auto";
   std::string local_ranks_filter;
   std::string duplicate_stdout_filters;
   std::string duplicate_stderr_filters;

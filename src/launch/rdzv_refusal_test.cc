@@ -60,6 +60,7 @@ TEST(RdzvRule, RefusesEndpoints) {
        "must be an integer between 0 and 65536"},
       {[](RawOptions& raw) {
          raw.nnodes = "2";
+         raw.rdzv_backend = "c10d";
          raw.rdzv_endpoint = "a:1,b:2";
        },
        "dot-separated list of labels"},

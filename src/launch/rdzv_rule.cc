@@ -21,7 +21,7 @@ bool becomes_standalone(const RawOptions& raw, const LaunchConfig& config) {
   if (raw.standalone) return true;
   const BackendRow* named = raw.rdzv_backend ? find_backend(*raw.rdzv_backend) : &static_backend();
   return named != nullptr && named->fixed() && raw.rdzv_endpoint.empty() && !raw.master_port &&
-         config.max_nodes == 1;
+         config.alone();
 }
 
 struct Choice {
@@ -47,7 +47,7 @@ Result<Choice> choose_backend(const RawOptions& raw, const LaunchConfig& config)
   if (raw.called_torchrun || raw.legacy_launch) return Choice{&static_backend(), Rule::torchrun};
   if (raw.master_addr || raw.master_port || raw.node_rank)
     return Choice{&static_backend(), Rule::master_options};
-  if (config.max_nodes == 1) return Choice{&static_backend(), Rule::torchrun};
+  if (config.alone()) return Choice{&static_backend(), Rule::torchrun};
   return Choice{&lockstep_backend(), Rule::several_nodes};
 }
 
@@ -63,6 +63,9 @@ Status apply_standalone(const RawOptions& raw, const Facts& facts, LaunchConfig&
                 fmt::format("--standalone is for one node, and --nnodes is {}",
                             printable(raw.nnodes.value_or(""))),
                 "leave --standalone out and say where the nodes meet: --rdzv-endpoint HOST[:PORT]");
+  if (config.spares > 0)
+    return fail(Errc::invalid_input, "--standalone is for one node, which has no spares",
+                "leave out --standalone, or --spares");
   const Rule why = raw.standalone ? Rule::standalone : Rule::one_node;
   config.max_nodes = 1;
   config.rdzv_endpoint = "localhost:0";
@@ -81,7 +84,7 @@ Status apply_run_id(const RawOptions& raw, const Facts& facts,
     take(config, *placement, "rdzv-id", "SLURM_JOB_ID, SLURM_STEP_ID");
   }
   if (!config.run_id.empty()) return {};
-  if (config.max_nodes > 1)
+  if (!config.alone())
     return fail(Errc::invalid_input,
                 "--rdzv-id is empty: every node would make up a run id of its own",
                 "give all nodes the same");
@@ -103,7 +106,7 @@ Result<codec::RdzvEndpoint> endpoint(std::string_view text, int port, const Laun
                 fmt::format("the hostname of the rendezvous endpoint '{}' is no IPv6 address",
                             printable(text)),
                 "write an IPv6 address in brackets: [::1]:29400");
-  if (found.port == 0 && config.max_nodes > 1)
+  if (found.port == 0 && !config.alone())
     return fail(Errc::invalid_input,
                 fmt::format("port 0 in the rendezvous endpoint '{}': the other nodes could not "
                             "know which port was taken",
@@ -216,6 +219,11 @@ void choose_static_endpoint(const RawOptions& raw, const std::optional<Placement
 
 Status apply_static(const RawOptions& raw, const std::optional<Placement>& placement,
                     LaunchConfig& config) {
+  if (config.spares > 0)
+    return fail(Errc::invalid_input,
+                "--spares: the static backend gives every node its rank beforehand and has no "
+                "spares",
+                fmt::format("use --rdzv-backend {}", lockstep_backend().name));
   LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
   choose_static_endpoint(raw, placement, config);
   LOCKSTEP_TRY_ASSIGN(auto found, endpoint(config.rdzv_endpoint, -1, config));
@@ -256,9 +264,9 @@ Status choose_endpoint(const Facts& facts, const std::optional<Placement>& place
     take(config, *placement, "rdzv-endpoint", placement->host_from);
     return {};
   }
-  if (own && config.max_nodes > 1)
+  if (own && !config.alone())
     return fail(Errc::invalid_input,
-                fmt::format("{} nodes need a place to meet{}", config.max_nodes,
+                fmt::format("{} nodes need a place to meet{}", config.max_nodes + config.spares,
                             placement ? ", which " + placement->scheduler + " does not name"
                                       : why_not_placed(facts, config)),
                 "give all the same --rdzv-endpoint HOST[:PORT], HOST being one of them");
@@ -293,7 +301,7 @@ Status apply_dynamic(const RawOptions& raw, const Facts& facts,
   LOCKSTEP_TRY(choose_endpoint(facts, placement, config));
   warn_as_torchrun(raw, config);
   if (reads_node_rank(raw, config)) LOCKSTEP_TRY(apply_node_rank(raw, placement, config));
-  config.private_store = config.max_nodes == 1;
+  config.private_store = config.alone();
   if (config.backend->in_file(config.conf))
     return config.private_store ? Status{} : check_path(facts, config);
   LOCKSTEP_TRY(read_endpoints(config));
@@ -301,8 +309,9 @@ Status apply_dynamic(const RawOptions& raw, const Facts& facts,
   return {};
 }
 
-// What was taken from the scheduler, in one line.
-void say_scheduler(const std::optional<Placement>& placement, LaunchConfig& config) {
+// What was taken from the scheduler, in one line. submitted: by Lockstep, which knows it.
+void say_scheduler(const std::optional<Placement>& placement, bool submitted,
+                   LaunchConfig& config) {
   std::vector<std::string> taken;
   const auto note = [&](const char* option, const std::string& value) {
     const auto origin = config.origins.find(option);
@@ -315,6 +324,7 @@ void say_scheduler(const std::optional<Placement>& placement, LaunchConfig& conf
   note("rdzv-id", config.run_id);
   if (taken.empty()) return;
   config.scheduler = placement->scheduler;
+  if (submitted) return;
   const std::string job = placement->job.empty() ? "" : fmt::format(" ({})", placement->job);
   config.warnings.push_back(
       fmt::format("taken from {}{}: {}", config.scheduler, job, join(taken, ", ")));
@@ -338,7 +348,7 @@ Status apply_rendezvous(const RawOptions& raw, const Facts& facts,
   LOCKSTEP_TRY(apply_rdzv_conf(raw, facts, config));
   LOCKSTEP_TRY(config.backend->fixed() ? apply_static(raw, placement, config)
                                        : apply_dynamic(raw, facts, placement, config));
-  say_scheduler(placement, config);
+  say_scheduler(placement, facts.env("LOCKSTEP_JOB_ID").has_value(), config);
   return {};
 }
 

@@ -186,6 +186,13 @@ TEST(RdzvRule, SeveralNodesAndANamedBackend) {
          raw.rdzv_backend = "etcd-v2";
        },
        "etcd-v2", "localhost:2379", false},
+      {"lockstep, its host and those that come next",
+       [](RawOptions& raw) {
+         raw.nnodes = "2";
+         raw.rdzv_backend = "lockstep";
+         raw.rdzv_endpoint = "a:1,b";
+       },
+       "lockstep", "a:1,b:29400", false},
       {"etcd3, several members",
        [](RawOptions& raw) {
          raw.nnodes = "2";

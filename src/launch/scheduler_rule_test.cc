@@ -111,6 +111,82 @@ TEST(Scheduler, AJobThatIsLargerThanItsStepHearsWhyItHasNoEndpoint) {
             "its own is not taken");
 }
 
+TEST(Scheduler, SparesAreNodesOfTheStepThatDoNotTrain) {
+  const Env three = with(slurm("2"), {{"SLURM_STEP_NUM_NODES", "3"},
+                                      {"SLURM_STEP_NUM_TASKS", "3"},
+                                      {"SLURM_STEP_NODELIST", "n[1-3]"}});
+  const auto config = made(three, [](RawOptions& raw) { raw.spares = 1; });
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->min_nodes, 2);
+  EXPECT_EQ(config->max_nodes, 2);
+  EXPECT_EQ(config->spares, 1);
+  EXPECT_EQ(config->scheduler_hosts.size(), 3U);
+  EXPECT_NE(warnings(*config).find("--nnodes 2 (SLURM_STEP_NUM_NODES less --spares 1)"),
+            std::string::npos)
+      << warnings(*config);
+  const auto given = made(three, [](RawOptions& raw) {
+    raw.spares = 2;
+    raw.nnodes = "1";
+  });
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(given->max_nodes, 1);
+  EXPECT_FALSE(given->private_store);
+  EXPECT_EQ(given->backend->name, "lockstep");
+  EXPECT_EQ(given->rdzv_endpoint, "n1:20123");
+  // More nodes than announced are spares without a word.
+  const auto silent = made(three, [](RawOptions& raw) { raw.nnodes = "2"; });
+  ASSERT_TRUE(silent) << silent.error().message;
+  EXPECT_EQ(silent->max_nodes, 2);
+  EXPECT_EQ(silent->node_rank, 2);
+  EXPECT_EQ(silent->rdzv_endpoint, "n1:20123");
+  const auto one_left = made(three, [](RawOptions& raw) { raw.spares = 2; });
+  ASSERT_TRUE(one_left) << one_left.error().message;
+  EXPECT_EQ(one_left->max_nodes, 1);
+  EXPECT_FALSE(one_left->alone());
+  EXPECT_EQ(one_left->backend->name, "lockstep");
+}
+
+TEST(Scheduler, SparesThatAreNotThereAreRefused) {
+  const struct {
+    Env env;
+    Change change;
+    const char* message;
+  } rows[] = {
+      {slurm(), [](RawOptions& raw) { raw.spares = 2; },
+       "--spares 2 leaves too few nodes: Slurm's step 123.0 has 2 (SLURM_STEP_NUM_NODES), and the "
+       "job needs at least 1"},
+      {slurm(),
+       [](RawOptions& raw) {
+         raw.spares = 1;
+         raw.nnodes = "2";
+       },
+       "--spares 1 leaves too few nodes: Slurm's step 123.0 has 2 (SLURM_STEP_NUM_NODES), and the "
+       "job needs at least 2"},
+      {{},
+       [](RawOptions& raw) { raw.spares = 1; },
+       "--spares 1: no scheduler says how many nodes there are"},
+      {slurm(), [](RawOptions& raw) { raw.spares = -1; },
+       "--spares is a number of nodes, 0 to 32000, got -1"},
+      {slurm(),
+       [](RawOptions& raw) {
+         raw.spares = 1;
+         raw.rdzv_backend = "static";
+       },
+       "--spares: the static backend gives every node its rank beforehand and has no spares"},
+      {slurm(),
+       [](RawOptions& raw) {
+         raw.spares = 1;
+         raw.standalone = true;
+       },
+       "--standalone is for one node, which has no spares"},
+  };
+  for (const auto& row : rows) {
+    const auto config = made(row.env, row.change);
+    ASSERT_FALSE(config) << row.message;
+    EXPECT_EQ(config.error().message, row.message);
+  }
+}
+
 TEST(Scheduler, TorchrunsBackendsKeepTheRunIdOfTorchrun) {
   const auto config = made(slurm(), [](RawOptions& raw) { raw.rdzv_backend = "c10d"; });
   ASSERT_TRUE(config) << config.error().message;

@@ -54,6 +54,11 @@ Status apply_shutdown_timeout(const RawOptions& raw, const Facts& facts, LaunchC
     return fail(Errc::invalid_input,
                 fmt::format("shutdown_timeout must be non-negative, got {}", seconds));
   config.shutdown_timeout = std::chrono::seconds(std::min(seconds, kYearInSeconds));
+  config.stop_timeout = config.shutdown_timeout;
+  // Of a scheduler's job that is told of its time limit so early that ranks can save their state.
+  if (const auto given = parse_int(facts.env("LOCKSTEP_STOP_TIMEOUT").value_or("")))
+    config.stop_timeout =
+        std::max(config.stop_timeout, std::chrono::seconds(std::min(*given, kYearInSeconds)));
   return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <set>
+
 namespace lockstep::launch {
 namespace {
 
@@ -27,6 +29,37 @@ Result<std::int64_t> worker_count(const std::string& text, const Facts& facts) {
   return fail(Errc::invalid_input,
               fmt::format("Unsupported nproc_per_node value: {}", printable(text)),
               "--nproc-per-node takes a number, cpu, gpu, xpu or auto");
+}
+
+std::string first_numbers(std::int64_t count) {
+  std::vector<std::string> numbers;
+  for (std::int64_t number = 0; number < count; ++number)
+    numbers.push_back(std::to_string(number));
+  return join(numbers, ",");
+}
+
+// The devices of --slots, as CUDA_VISIBLE_DEVICES has them.
+Result<std::string> slot_list(const std::string& text, const Facts& facts) {
+  if (text == "gpu") {
+    const auto visible = facts.env("CUDA_VISIBLE_DEVICES");
+    if (visible && !strip(*visible).empty()) return *visible;
+    LOCKSTEP_TRY_ASSIGN(const std::int64_t count, devices(facts.gpu_count(), "Cuda"));
+    return first_numbers(count);
+  }
+  std::set<std::int64_t> numbers;
+  for (const std::string& part : split(text, ',')) {
+    constexpr std::int64_t kMost = 4095;
+    const auto number = parse_int(part);
+    if (!number || *number < 0 || *number > kMost)
+      return fail(Errc::invalid_input,
+                  fmt::format("--slots {}: '{}' is no number of a device", printable(text),
+                              printable(part)),
+                  "write gpu, or numbers of devices as 0,1,3");
+    if (!numbers.insert(*number).second)
+      return fail(Errc::invalid_input,
+                  fmt::format("--slots {}: {} stands there twice", printable(text), *number));
+  }
+  return text;
 }
 
 Result<NumaBinding> numa_binding(const std::string& text) {
@@ -54,7 +87,17 @@ Result<std::optional<std::string>> local_addr(std::string_view given) {
 }
 
 Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
-  LOCKSTEP_TRY_ASSIGN(const std::int64_t count, worker_count(raw.nproc_per_node, facts));
+  std::string nproc = raw.nproc_per_node;
+  if (raw.slots) {
+    if (const auto given = raw.given.find("nproc-per-node");
+        given != raw.given.end() && given->second.empty())
+      return fail(Errc::invalid_input,
+                  "--slots says how many workers there are, and so does --nproc-per-node",
+                  "give one of them");
+    LOCKSTEP_TRY_ASSIGN(config.slots, slot_list(*raw.slots, facts));
+    nproc = std::to_string(split(*config.slots, ',').size());
+  }
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t count, worker_count(nproc, facts));
   if (count < 1)
     return fail(Errc::invalid_input, fmt::format("nproc_per_node must be > 0, got {}", count));
   constexpr std::int64_t kMost = 1 << 20;  // more than any kernel has process ids by default
@@ -64,7 +107,8 @@ Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& co
   config.nproc = static_cast<int>(count);
   config.role = raw.role;
   LOCKSTEP_TRY_ASSIGN(config.local_addr, local_addr(raw.local_addr.value_or("")));
-  if (config.nproc > 1 && !facts.env("OMP_NUM_THREADS")) {
+  // DeepSpeed's launcher leaves OMP_NUM_THREADS alone.
+  if (config.nproc > 1 && !config.slots && !facts.env("OMP_NUM_THREADS")) {
     config.omp_num_threads = "1";
     config.warnings.push_back(
         "OMP_NUM_THREADS is not set: every worker gets 1, so that this machine is not overloaded; "
@@ -77,6 +121,11 @@ Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& co
 Status apply_placement(const RawOptions& raw, const Facts& facts, LaunchConfig& config) {
   config.virtual_local_rank = raw.virtual_local_rank;
   if (raw.numa_binding) {
+    if (raw.slots)
+      return fail(Errc::invalid_input,
+                  "--numa-binding goes by the devices that this process sees, and --slots names "
+                  "others",
+                  "set CUDA_VISIBLE_DEVICES and use --nproc-per-node gpu in place of --slots");
     LOCKSTEP_TRY_ASSIGN(config.numa_binding, numa_binding(*raw.numa_binding));
   }
   const auto visible = facts.env("CUDA_VISIBLE_DEVICES");

@@ -10,13 +10,37 @@ namespace lockstep::launch {
 namespace {
 
 constexpr auto kKeys =
-    concat(kHubKeys, std::array{ConfKey{.name = "is_host", .type = ConfKey::Type::flag}});
+    concat(kHubKeys, std::array{ConfKey{.name = "is_host", .type = ConfKey::Type::flag},
+                                ConfKey{.name = "succession_timeout", .otherwise = 30}});
+
+// Where another node may host when the first is gone: as the user listed them, or all nodes that
+// the scheduler has, at the port that it was asked for.
+void list_hosts(const LaunchConfig& config, rendezvous::hub::HubSettings& settings) {
+  if (config.rdzv_endpoints.size() > 1) {
+    settings.hosts = config.rdzv_endpoints;
+  } else {
+    const auto origin = config.origins.find("rdzv-endpoint");
+    const bool placed = origin != config.origins.end() &&
+                        origin->second.kind == Origin::Kind::scheduler && config.node_rank_given;
+    const std::size_t nodes = config.scheduler_hosts.size();
+    if (!placed || nodes < 2 || static_cast<std::size_t>(config.node_rank) >= nodes) return;
+    settings.place = static_cast<std::uint32_t>(config.node_rank);
+    for (const std::string& host : config.scheduler_hosts)
+      settings.hosts.push_back({host, settings.endpoint.port});
+  }
+  settings.succession_patience = config.conf.seconds("succession_timeout");
+  if (config.conf.given("keep_alive_interval") || config.conf.given("keep_alive_max_attempt"))
+    return;
+  settings.keep_alive_interval = std::chrono::milliseconds(500);
+  settings.keep_alive_max_attempt = 5;
+}
 
 std::unique_ptr<rendezvous::Backend> make(const LaunchConfig& config, BackendParts parts) {
   io::Loop& loop = parts.loop;
   rendezvous::hub::HubSettings settings = hub_settings(config, std::move(parts));
   settings.endpoint = config.rdzv_endpoints.at(0);
   settings.is_host = config.conf.flag("is_host");
+  list_hosts(config, settings);
   return std::make_unique<rendezvous::hub::HubBackend>(loop, std::move(settings));
 }
 
@@ -26,6 +50,7 @@ constinit const BackendRow kLockstep = {
     .name = "lockstep",
     .summary = "our own, at a hub that one of the agents hosts; a token may protect it",
     .default_port = rendezvous::hub::kHubPort,
+    .most_endpoints = rendezvous::hub::kMostHosts,
     .takes_token = true,
     .orders = kHubOrders,
     .keys = kKeys,
