@@ -45,8 +45,7 @@ void Digest::add(std::string_view part) {
   context_->update(part);
 }
 
-// The length stands behind the bytes here: a file may grow while it is read.
-Status Digest::add_file(const std::string& path) {
+Result<std::uint64_t> Digest::add_bytes_of(const std::string& path) {
   const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return fail_sys("read " + path, errno);
   std::vector<char> bytes(kChunk);
@@ -58,6 +57,12 @@ Status Digest::add_file(const std::string& path) {
     context_->update({bytes.data(), static_cast<std::size_t>(got)});
     length += static_cast<std::uint64_t>(got);
   }
+  return length;
+}
+
+// The length stands behind the bytes here: a file may grow while it is read.
+Status Digest::add_file(const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(const std::uint64_t length, add_bytes_of(path));
   context_->update_length(length);
   return {};
 }
@@ -78,6 +83,12 @@ std::string Digest::hex() {
 std::string digest_of(std::string_view bytes) {
   Digest digest;
   digest.add(bytes);
+  return digest.hex();
+}
+
+Result<std::string> sha256_of_file(const std::string& path) {
+  Digest digest;
+  LOCKSTEP_TRY(digest.add_bytes_of(path));
   return digest.hex();
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,10 +23,16 @@ class Digest {
   std::string hex();                         // 64 digits; nothing is added after that
 
  private:
+  friend Result<std::string> sha256_of_file(const std::string& path);
+
+  Result<std::uint64_t> add_bytes_of(const std::string& path);
+
   struct Context;
   std::unique_ptr<Context> context_;
 };
 
 std::string digest_of(std::string_view bytes);
+// Of the file's bytes and nothing else, as sha256sum has it.
+Result<std::string> sha256_of_file(const std::string& path);
 
 }  // namespace lockstep::setup

@@ -3,13 +3,11 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
+#include "setup/lock_file.h"
 #include "setup/places.h"
 
 #include <fmt/core.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,13 +62,8 @@ Status EnvironmentFiles::make() const {
 }
 
 Result<io::Fd> hold(const EnvironmentFiles& files, const std::string& shown, const Say& say) {
-  io::Fd fd(open(files.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return fail_sys("open " + files.lock(), errno);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno == EWOULDBLOCK) say(fmt::format("waiting: another install works on {}", shown));
-  while (flock(fd.get(), LOCK_EX) != 0)
-    if (errno != EINTR) return fail_sys("lock " + files.lock(), errno);
-  return fd;
+  return lock_file(files.lock(),
+                   [&] { say(fmt::format("waiting: another install works on {}", shown)); });
 }
 
 EnvironmentMaker::EnvironmentMaker(const SetupRequest& request, const std::vector<Spec>& specs,

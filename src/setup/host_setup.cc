@@ -5,8 +5,10 @@
 #include "io/replace_file.h"
 #include "setup/environment_maker.h"
 #include "setup/inputs.h"
+#include "setup/overlay.h"
 #include "setup/places.h"
 #include "setup/step_log.h"
+#include "setup/toolchain_probe.h"
 
 #include <fmt/core.h>
 
@@ -63,6 +65,8 @@ class HostSetup {
   Attempt<Resolved> resolve(const Spec& spec);
   Attempt<std::string> commit_of(const Spec& spec);
   Attempt<void> add_local(const Spec& spec, const std::string& path);
+  bool goes_into_overlay(const Spec& spec) const;
+  Attempt<bool> add_overlay(const std::string& wheel);
   Attempt<std::vector<Argv>> plan(const Spec& spec, const Resolved& resolved);
   Attempt<void> run_commands(const std::vector<Argv>& commands);
   std::vector<std::string> tool_environment() const;
@@ -121,8 +125,9 @@ Attempt<void> HostSetup::carry_out() {
 Attempt<void> HostSetup::prepare() {
   if (request_.use_uv) uv_ = find_program("uv", {".local/bin/uv", ".cargo/bin/uv"});
   maker_.emplace(request_, specs_, folder_, uv_, say);
-  const bool any = std::any_of(specs_.begin(), specs_.end(),
-                               [](const Spec& each) { return each.kind != Kind::local; });
+  const bool any = std::any_of(specs_.begin(), specs_.end(), [this](const Spec& each) {
+    return each.kind != Kind::local && !goes_into_overlay(each);
+  });
   if (!any && request_.choice == SetupRequest::Choice::project) {
     const auto kept = find_environment(folder_);
     if (!kept) return as_trouble(kept.error());
@@ -179,6 +184,13 @@ Attempt<void> HostSetup::step(std::size_t index) {
   if (spec.kind == Kind::local) {
     if (auto added = add_local(spec, resolved->path); !added) return fails(added.error());
     told.state = StepAnswer::State::done;
+    return {};
+  }
+  if (goes_into_overlay(spec)) {
+    const auto made = add_overlay(resolved->path);
+    if (!made) return fails(made.error());
+    told.state = *made ? StepAnswer::State::done : StepAnswer::State::unchanged;
+    told.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     return {};
   }
   const auto digest = digest_of_inputs(spec, resolved->path, folder_, resolved->commit);
@@ -285,6 +297,32 @@ Attempt<void> HostSetup::add_local(const Spec& spec, const std::string& path) {
   if (std::find(local.begin(), local.end(), path) == local.end()) local.push_back(path);
   say(fmt::format("{}: {} is on the path", spec.text, path));
   return {};
+}
+
+bool HostSetup::goes_into_overlay(const Spec& spec) const {
+  return request_.overlay && spec.kind == Kind::wheel;
+}
+
+// It takes the place of another overlay of the same package. False: it was there.
+Attempt<bool> HostSetup::add_overlay(const std::string& wheel) {
+  Environment& environment = answer_.environment;
+  OverlayRequest request{.wheel = wheel,
+                         .sha256 = request_.wheels.at(next_wheel_ - 1).sha256,
+                         .python = environment.python,
+                         .local = environment.local};
+  if (request.python.empty()) {
+    auto python = choose_python(request_.python.empty() ? "python3" : request_.python);
+    if (!python) return as_trouble(python.error(), kNotThere);
+    request.python = std::move(*python);
+  }
+  const auto made = make_overlay(request, say);
+  if (!made) return as_trouble(made.error());
+  std::erase_if(environment.local, [&](const std::string& each) {
+    return each.starts_with(overlays_folder() + "/") && same_package(base_name(each), made->key);
+  });
+  environment.local.insert(environment.local.begin(), made->path);
+  say(fmt::format("{}: imported from {}", join(made->imported, ", "), made->path));
+  return made->made;
 }
 
 Attempt<std::vector<Argv>> HostSetup::plan(const Spec& spec, const Resolved& resolved) {

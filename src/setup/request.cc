@@ -91,7 +91,7 @@ std::string_view state_name(StepAnswer::State state) {
 std::string print_request(const SetupRequest& request) {
   json wheels = json::array();
   for (const SetupRequest::File& each : request.wheels)
-    wheels.push_back({{"name", each.name}, {"size", each.size}});
+    wheels.push_back({{"name", each.name}, {"size", each.size}, {"sha256", each.sha256}});
   return codec::print_json(json{{"folder", request.folder},
                                 {"specs", request.specs},
                                 {"choice", kChoices.at(static_cast<std::size_t>(request.choice))},
@@ -99,6 +99,7 @@ std::string print_request(const SetupRequest& request) {
                                 {"python", request.python},
                                 {"force", request.force},
                                 {"use_uv", request.use_uv},
+                                {"overlay", request.overlay},
                                 {"wheels", std::move(wheels)}});
 }
 
@@ -113,10 +114,11 @@ Result<SetupRequest> read_request(std::string_view line) {
   request.python = reader.text("python");
   request.force = reader.flag("force");
   request.use_uv = reader.flag("use_uv");
+  request.overlay = reader.flag("overlay");
   bool good = !request.folder.empty();
   for (const json& each : reader.list("wheels", kMostSpecs)) {
     Reader file(each);
-    SetupRequest::File wheel{file.text("name"), file.count("size")};
+    SetupRequest::File wheel{file.text("name"), file.count("size"), file.text("sha256")};
     const bool plain = wheel.name.ends_with(".whl") && wheel.name.size() < 250 &&
                        wheel.name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
     good = good && file.good() && plain && wheel.size <= kLargestWheel;

@@ -30,10 +30,12 @@ struct SetupRequest {
   std::string python = {};  // the interpreter to use; empty: python3
   bool force = false;       // no step is skipped
   bool use_uv = true;
+  bool overlay = false;  // wheels get folders of their own, in front on the path (overlay.h)
   // The wheels of the wheel: specs, in their order; their bytes stand behind the request.
   struct File {
     std::string name;
     std::uint64_t size = 0;
+    std::string sha256 = {};
   };
   std::vector<File> wheels = {};
 };

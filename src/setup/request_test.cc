@@ -15,12 +15,15 @@ TEST(SetupRequest, ArrivesAsItWasSent) {
                           .python = "python3.12",
                           .force = true,
                           .use_uv = false,
-                          .wheels = {{"x.whl", 12}}};
+                          .overlay = true,
+                          .wheels = {{"x.whl", 12, "ab"}}};
   const auto read = read_request(print_request(sent));
   ASSERT_TRUE(read);
   EXPECT_EQ(print_request(*read), print_request(sent));
   EXPECT_EQ(read->choice, sent.choice);
   EXPECT_EQ(read->wheels.at(0).size, 12U);
+  EXPECT_EQ(read->wheels.at(0).sha256, "ab");
+  EXPECT_TRUE(read->overlay);
 }
 
 TEST(SetupRequest, OthersAreRefused) {

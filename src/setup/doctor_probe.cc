@@ -1,0 +1,87 @@
+#include "base/text.h"
+#include "host/nvidia_smi_command.h"
+#include "host/port_owner.h"
+#include "host/sysfs.h"
+#include "proc/helper_output.h"
+#include "setup/doctor.h"
+#include "setup/gpu_table.h"
+#include "setup/tool.h"
+#include "setup/toolchain_probe.h"
+
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace lockstep::setup {
+namespace {
+
+constexpr int kMeetingPort = 29500;  // of torchrun, accelerate and DeepSpeed
+
+SlurmFacts slurm_facts() {
+  SlurmFacts slurm;
+  slurm.installed = !find_program("sbatch").empty();
+  if (!slurm.installed) return slurm;
+  const char* conf = std::getenv("SLURM_CONF");
+  const std::string path = conf == nullptr ? "" : conf;
+  for (const std::string& each :
+       {path, std::string("/etc/slurm/slurm.conf"), std::string("/etc/slurm-llnl/slurm.conf")})
+    slurm.configured = slurm.configured || (!each.empty() && access(each.c_str(), R_OK) == 0);
+  slurm.version = host::version_in(proc::helper_output({"sbatch", "--version"}).value_or(""));
+  const std::string ping = proc::helper_output({"scontrol", "ping"}).value_or("");
+  slurm.answers = ping.find(" is UP") != std::string::npos;
+  slurm.configured = slurm.configured || slurm.answers;
+  return slurm;
+}
+
+void add_capabilities(DoctorFacts& facts) {
+  const bool any = std::any_of(facts.host.gpus.begin(), facts.host.gpus.end(),
+                               [](const host::GpuFacts& gpu) { return gpu.vendor == "nvidia"; });
+  const auto told = any ? proc::helper_output(host::nvidia_smi_capability_command()) : std::nullopt;
+  const auto rows = host::parse_nvidia_smi_capabilities(told.value_or(""));
+  facts.capabilities_from_driver = !rows.empty();
+  for (const host::GpuFacts& gpu : facts.host.gpus) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& each) {
+      return !gpu.uuid.empty() && each.uuid == gpu.uuid;
+    });
+    facts.capabilities.push_back(row != rows.end() ? row->capability : capability_of(gpu.name));
+  }
+}
+
+void add_ports(DoctorFacts& facts) {
+  const std::string range = host::read_text("/proc/sys/net/ipv4/ip_local_port_range").value_or("");
+  const std::size_t tab = range.find_first_of(" \t");
+  if (tab != std::string::npos) {
+    facts.first_port = parse_int(range.substr(0, tab)).value_or(0);
+    facts.last_port = parse_int(range.substr(tab + 1)).value_or(0);
+  }
+  facts.port_holder = host::port_holder(kMeetingPort);
+}
+
+bool clock_is_set() {
+  timex state{};
+  return adjtimex(&state) >= 0 && (state.status & STA_UNSYNC) == 0;
+}
+
+}  // namespace
+
+DoctorFacts examine(const std::string& given_python) {
+  DoctorFacts facts;
+  facts.host = host::gather_facts("", proc::helper_output);
+  const auto python = choose_python(given_python);
+  auto asked = python ? ask_python(*python) : Result<PythonFacts>(Failure(python.error()));
+  if (asked)
+    facts.python = std::move(*asked);
+  else
+    facts.python_error = asked.error().message;
+  facts.tools = probe_toolchain(facts.python);
+  add_capabilities(facts);
+  add_ports(facts);
+  facts.clock_set = clock_is_set();
+  facts.slurm = slurm_facts();
+  return facts;
+}
+
+}  // namespace lockstep::setup

@@ -1,0 +1,117 @@
+#include "setup/python_facts.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "setup/tool.h"
+
+#include <unistd.h>
+
+namespace lockstep::setup {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostAnswer = 1UL << 20;
+constexpr std::size_t kMostOps = 1000;
+
+// The marker tells its line from what a sitecustomize may print.
+constexpr const char* kQuestion = R"(import glob, importlib.util, json, os, platform, sys, sysconfig
+try:
+    from importlib import metadata
+except ImportError:
+    metadata = None
+def version(name):
+    try:
+        return metadata.version(name)
+    except Exception:
+        return ''
+def folder(name):
+    try:
+        found = importlib.util.find_spec(name)
+        return os.path.dirname(found.origin) if found and found.origin else ''
+    except Exception:
+        return ''
+def values(path):
+    have = {}
+    try:
+        with open(path) as file:
+            exec(compile(file.read(), path, 'exec'), have)
+    except Exception:
+        pass
+    return have
+torch = folder('torch')
+built = values(torch + '/version.py') if torch else {}
+deep = folder('deepspeed')
+made = values(deep + '/git_version_info_installed.py') if deep else {}
+pair = made.get('torch_info') or {}
+include = sysconfig.get_path('include') or ''
+nccl = ''
+for number in ('13', '12', '11'):
+    nccl = nccl or version('nvidia-nccl-cu' + number)
+for pattern in ([torch + '/lib/libnccl.so*'] if torch else []) + ['/usr/lib/*/libnccl.so.2*',
+        '/usr/lib64/libnccl.so.2*', '/usr/local/cuda/lib64/libnccl.so.2*']:
+    nccl = nccl or ''.join(sorted(glob.glob(pattern))[:1])
+libc = platform.libc_ver()
+print('lockstep:' + json.dumps({
+    'version': '.'.join(map(str, sys.version_info[:3])),
+    'tag': (sysconfig.get_config_var('SOABI') or '') + ' ' + sysconfig.get_platform(),
+    'libc': ' '.join(libc).strip(),
+    'include': include,
+    'headers': os.path.exists(os.path.join(include, 'Python.h')),
+    'pip': version('pip') if folder('pip') else '',
+    'setuptools': version('setuptools') if folder('setuptools') else '',
+    'wheel': version('wheel') if folder('wheel') else '',
+    'torch': str(built.get('__version__') or (version('torch') if torch else '')),
+    'torch_cuda': str(built.get('cuda') or ''),
+    'torch_hip': str(built.get('hip') or ''),
+    'nccl': nccl,
+    'deepspeed': str(made.get('version') or (version('deepspeed') if deep else '')),
+    'deepspeed_torch': str(pair.get('version') or ''),
+    'deepspeed_cuda': str(pair.get('cuda_version') or ''),
+    'deepspeed_ops': sorted(str(k) for k, v in (made.get('installed_ops') or {}).items() if v)})))";
+constexpr std::string_view kMarker = "lockstep:";
+
+}  // namespace
+
+Result<PythonFacts> read_python_facts(const std::string& python, std::string_view text) {
+  const json reply = codec::parse_json(text, {.bytes = kMostAnswer});
+  PythonFacts facts{.python = python};
+  try {
+    reply.at("version").get_to(facts.version);
+    reply.at("tag").get_to(facts.tag);
+    reply.at("libc").get_to(facts.libc);
+    reply.at("include").get_to(facts.include);
+    reply.at("headers").get_to(facts.headers);
+    reply.at("pip").get_to(facts.pip);
+    reply.at("setuptools").get_to(facts.setuptools);
+    reply.at("wheel").get_to(facts.wheel);
+    reply.at("torch").get_to(facts.torch);
+    reply.at("torch_cuda").get_to(facts.torch_cuda);
+    reply.at("torch_hip").get_to(facts.torch_hip);
+    reply.at("nccl").get_to(facts.nccl);
+    reply.at("deepspeed").get_to(facts.deepspeed);
+    reply.at("deepspeed_torch").get_to(facts.deepspeed_torch);
+    reply.at("deepspeed_cuda").get_to(facts.deepspeed_cuda);
+    reply.at("deepspeed_ops").get_to(facts.deepspeed_ops);
+  } catch (const json::exception&) {
+    return fail(Errc::corrupt, python + " does not say what it has");
+  }
+  if (facts.deepspeed_ops.size() > kMostOps)
+    return fail(Errc::corrupt, python + " says that DeepSpeed has too many ops");
+  return facts;
+}
+
+Result<PythonFacts> ask_python(const std::string& python, const std::string& folder) {
+  std::string reply;
+  const ToolCall call{{python, "-c", kQuestion}, {"PYTHONDONTWRITEBYTECODE=1"}, folder};
+  const auto ended = run_tool(call, [&](std::string_view line) {
+    if (line.starts_with(kMarker)) reply = line.substr(kMarker.size());
+  });
+  if (!ended) return Failure(ended.error());
+  if (ended->code != 0)
+    return fail(Errc::unavailable,
+                python + " does not run: " + printable(telling_line(ended->tail)));
+  return read_python_facts(python, reply);
+}
+
+}  // namespace lockstep::setup

@@ -1,0 +1,92 @@
+#include "setup/wheel_file.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "setup/spec.h"
+#include "setup/tool.h"
+
+#include <utility>
+
+namespace lockstep::setup {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostNames = 10'000;
+constexpr std::string_view kMarker = "lockstep:";
+
+// Files that a module may be begin with a letter or '_' and have no '-': data folders are none.
+constexpr const char* kQuestion = R"(import ast, json, sys, zipfile
+from email.parser import Parser
+with zipfile.ZipFile(sys.argv[1]) as archive:
+    bad = archive.testzip()
+    if bad:
+        sys.exit('error: its file ' + bad + ' is damaged')
+    names = archive.namelist()
+    def text(end):
+        found = [n for n in names if n.endswith(end) and n.count('/') == end.count('/')]
+        return archive.read(found[0]).decode() if found else ''
+    info = [n for n in names if n.count('/') == 1 and n.endswith('.dist-info/WHEEL')]
+    if not info:
+        sys.exit('error: it has no dist-info/WHEEL')
+    folder = info[0][:-len('WHEEL')]
+    tags = Parser().parsestr(archive.read(folder + 'WHEEL').decode())
+    meta = Parser().parsestr(archive.read(folder + 'METADATA').decode())
+    tops = []
+    if folder + 'top_level.txt' in names:
+        tops = archive.read(folder + 'top_level.txt').decode().split()
+    else:
+        for n in names:
+            parts = n.split('/')
+            if len(parts) == 2 and parts[1] == '__init__.py':
+                tops.append(parts[0])
+            if len(parts) == 1 and (n.endswith('.py') or n.endswith('.so')):
+                tops.append(n.split('.')[0])
+    ops, knows = [], False
+    for n in names:
+        if n.endswith('/git_version_info_installed.py') and n.count('/') == 1:
+            for node in ast.parse(archive.read(n)).body:
+                if isinstance(node, ast.Assign) and node.targets[0].id == 'installed_ops':
+                    ops = [k for k, v in ast.literal_eval(node.value).items() if v]
+                    knows = True
+    print('lockstep:' + json.dumps({
+        'name': meta['Name'], 'version': meta['Version'],
+        'modules': sorted(set(t for t in tops if t.isidentifier())),
+        'libraries': sorted(n for n in names if n.endswith('.so')),
+        'pure': tags['Root-Is-Purelib'].strip() == 'true',
+        'ops': sorted(ops), 'knows_ops': knows})))";
+
+}  // namespace
+
+Result<WheelFile> read_wheel_answer(const std::string& path, std::string_view text) {
+  const json reply = codec::parse_json(text);
+  WheelFile wheel{.file = base_name(path)};
+  try {
+    reply.at("name").get_to(wheel.name);
+    reply.at("version").get_to(wheel.version);
+    reply.at("modules").get_to(wheel.modules);
+    reply.at("libraries").get_to(wheel.libraries);
+    reply.at("pure").get_to(wheel.pure);
+    reply.at("ops").get_to(wheel.ops);
+    reply.at("knows_ops").get_to(wheel.knows_ops);
+  } catch (const json::exception&) {
+    return fail(Errc::corrupt, path + " is a wheel that makes no sense");
+  }
+  if (wheel.modules.size() + wheel.libraries.size() + wheel.ops.size() > kMostNames)
+    return fail(Errc::corrupt, path + " has too many modules");
+  return wheel;
+}
+
+Result<WheelFile> read_wheel(const std::string& python, const std::string& path) {
+  std::string reply;
+  const auto ended = run_tool({{python, "-I", "-c", kQuestion, path}}, [&](std::string_view line) {
+    if (line.starts_with(kMarker)) reply = line.substr(kMarker.size());
+  });
+  if (!ended) return Failure(ended.error());
+  if (ended->code != 0)
+    return fail(Errc::corrupt,
+                path + " is no wheel that can be read: " + printable(telling_line(ended->tail)));
+  return read_wheel_answer(path, reply);
+}
+
+}  // namespace lockstep::setup
