@@ -1,6 +1,7 @@
 // What the ends of a sync say to each other, what a host keeps, and ignore files, on any bytes:
 // what is accepted comes back the same, and no path in it leads out of a tree.
 #include "base/error.h"
+#include "peer/length.h"
 #include "peer/meeting.h"
 #include "peer/peer_wire.h"
 #include "sync/ignore.h"
@@ -28,7 +29,7 @@ void check(const Manifest& manifest) {
 void check_peer(std::string_view bytes) {
   if (const auto meeting = peer::decode_meeting(bytes)) {
     const auto again =
-        peer::decode_meeting(peer::encode_meeting(*meeting).substr(peer::kMeetingHead));
+        peer::decode_meeting(peer::encode_meeting(*meeting).substr(peer::kLengthBytes));
     LOCKSTEP_CHECK(again && again->key == meeting->key && again->owner == meeting->owner &&
                    again->addresses == meeting->addresses && again->port == meeting->port);
   }
@@ -36,7 +37,7 @@ void check_peer(std::string_view bytes) {
     (void)peer::parse_answer(peer::print_answer(*answer)).value();
   if (const auto group = peer::decode_wish(bytes)) {
     check(*group);
-    const auto again = peer::decode_wish(peer::encode_wish(*group).substr(peer::kWishHead));
+    const auto again = peer::decode_wish(peer::encode_wish(*group).substr(peer::kLengthBytes));
     LOCKSTEP_CHECK(again && *again == *group);
   }
   // Whatever pieces are announced, no file gets more than it holds, and each ends once.

@@ -1,0 +1,131 @@
+#include "slurm/ask_jobs.h"
+
+#include "base/text.h"
+#include "slurm/sacct_command.h"
+#include "slurm/scontrol_command.h"
+#include "slurm/squeue_command.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace lockstep::slurm {
+namespace {
+
+// The clock of the one who submits and the controller's may differ by so much.
+constexpr std::int64_t kClockSlack = 120;
+
+using Reports = std::vector<JobStatus>;
+
+std::string wanted_words(const std::vector<std::string>& ids) {
+  return ids.size() == 1 ? fmt::format("job {}", ids[0]) : fmt::format("{} jobs", ids.size());
+}
+
+bool is_part(const JobStatus& status, const std::string& id) {
+  return status.id == id || status.job == id;
+}
+
+// One record of an array stands for all tasks that wait.
+bool may_stand_for(const JobStatus& status, const std::string& id) {
+  return status.id.find('[') != std::string::npos && status.job == whole_job(id);
+}
+
+// The controller's answer; empty if it knows no such job.
+Result<std::string> controller_says(const RunTool& run, const std::vector<std::string>& argv,
+                                    const std::vector<std::string>& ids) {
+  auto said = run(argv);
+  if (!said) return Failure(std::move(said.error()).within(wanted_words(ids)));
+  const Trouble trouble = trouble_of(*said);
+  if (trouble == Trouble::unknown_job) return std::string();
+  if (trouble != Trouble::none) return Failure(tool_error(wanted_words(ids), argv[0], *said));
+  return std::move(said->out);
+}
+
+Reports of_job(const Reports& all, const std::string& id) {
+  for (const auto& matches : {is_part, may_stand_for}) {
+    Reports found;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(found),
+                 [&](const JobStatus& each) { return matches(each, id); });
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+Status add_from_controller(const std::vector<std::string>& ids, Detail detail, const RunTool& run,
+                           Reports& found) {
+  LOCKSTEP_TRY_ASSIGN(const std::string listed, controller_says(run, squeue_command(ids), ids));
+  const Reports queue = parse_squeue(listed);
+  for (const std::string& id : ids) {
+    Reports known = of_job(queue, id);
+    const bool told = std::none_of(known.begin(), known.end(),
+                                   [](const JobStatus& each) { return each.state.ended(); });
+    if (known.empty() || !told || detail == Detail::all) {
+      LOCKSTEP_TRY_ASSIGN(const std::string shown,
+                          controller_says(run, scontrol_job_command(id), {id}));
+      Reports more = of_job(parse_scontrol_jobs(shown), id);
+      if (!more.empty()) known = std::move(more);
+    }
+    found.insert(found.end(), known.begin(), known.end());
+  }
+  return {};
+}
+
+// Jobs that only accounting knows (any more), and what only accounting knows: who cancelled a job.
+// Many clusters have none, and where its database is away the controller's word must do.
+void add_from_accounting(const std::vector<std::string>& ids, const RunTool& run, Reports& found) {
+  const auto said = run(sacct_command(ids));
+  if (!said || !said->exit.ok()) return;
+  for (JobStatus& past : parse_sacct(said->out)) {
+    const auto same = std::find_if(found.begin(), found.end(), [&](const JobStatus& each) {
+      return each.id == past.id && each.name == past.name;
+    });
+    if (same == found.end()) {
+      found.push_back(std::move(past));
+    } else if (same->state.name == past.state.name) {
+      same->state.cancelled_by = past.state.cancelled_by;
+    }
+  }
+}
+
+}  // namespace
+
+bool is_of(const JobStatus& status, const JobAsked& job) {
+  if (!is_part(status, job.id) && !may_stand_for(status, job.id)) return false;
+  if (!job.name.empty() && status.name != job.name) return false;
+  if (!job.user.empty() && status.user != job.user) return false;
+  return !job.since || !status.submitted || *status.submitted + kClockSlack >= *job.since;
+}
+
+Result<Reports> ask_jobs(const std::vector<JobAsked>& jobs, Detail detail, const RunTool& run) {
+  std::vector<std::string> ids;
+  for (const JobAsked& job : jobs) {
+    if (!is_job_id(job.id))
+      return fail(Errc::invalid_input,
+                  fmt::format("{} is no job id of Slurm's", printable(job.id)));
+    if (std::find(ids.begin(), ids.end(), job.id) == ids.end()) ids.push_back(job.id);
+  }
+  if (ids.empty()) return Reports();
+  Reports found;
+  LOCKSTEP_TRY(add_from_controller(ids, detail, run, found));
+  const auto is_asked_for = [&](const JobStatus& status) {
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [&](const JobAsked& job) { return is_of(status, job); });
+  };
+  std::erase_if(found, [&](const JobStatus& status) { return !is_asked_for(status); });
+
+  std::vector<std::string> for_accounting;
+  for (const JobAsked& job : jobs) {
+    const Reports known = of_job(found, job.id);
+    const bool cancelled = std::any_of(known.begin(), known.end(), [](const JobStatus& each) {
+      return each.state.name == "CANCELLED";
+    });
+    if (known.empty() || (cancelled && detail == Detail::all)) for_accounting.push_back(job.id);
+  }
+  if (!for_accounting.empty()) add_from_accounting(for_accounting, run, found);
+  std::erase_if(found, [&](const JobStatus& status) { return !is_asked_for(status); });
+  return found;
+}
+
+}  // namespace lockstep::slurm

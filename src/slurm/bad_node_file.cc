@@ -1,0 +1,76 @@
+#include "slurm/bad_node_file.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "io/replace_file.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+
+namespace lockstep::slurm {
+namespace {
+
+std::string path_in(const std::string& folder) {
+  return folder + "/bad-nodes";
+}
+
+Result<std::vector<NodeFailure>> read_failures(const std::string& folder) {
+  constexpr std::size_t kMostBytes = 8UL << 20;
+  const auto text = io::read_file(path_in(folder), kMostBytes);
+  if (!text && text.error().code == Errc::not_found) return std::vector<NodeFailure>();
+  if (!text) return Failure(text.error());
+  return parse_failures(*text);
+}
+
+// Held until it is closed, so that no failure that another process notes gets lost.
+Result<io::Fd> lock(const std::string& folder) {
+  LOCKSTEP_TRY(io::make_folders(folder));
+  const std::string path = path_in(folder) + ".lock";
+  io::Fd held(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!held) return fail_sys(path, errno);
+  while (flock(held.get(), LOCK_EX) != 0)
+    if (errno != EINTR) return fail_sys(path, errno);
+  return held;
+}
+
+Status write_failures(const std::string& folder, const std::vector<NodeFailure>& failures) {
+  std::string text;
+  for (const NodeFailure& each : failures)
+    text += failure_line(each);
+  return io::replace_file(path_in(folder), text);
+}
+
+}  // namespace
+
+Status note_bad_node(const std::string& folder, const NodeFailure& failure) {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd held, lock(folder));
+  LOCKSTEP_TRY_ASSIGN(const auto known, read_failures(folder));
+  auto kept = still_needed(known, failure.cluster, {}, failure.time);
+  kept.push_back(failure);
+  return write_failures(folder, kept);
+}
+
+Result<std::vector<BadNode>> known_bad_nodes(const std::string& folder,
+                                             const std::string& slurm_cluster, std::int64_t now) {
+  LOCKSTEP_TRY_ASSIGN(const auto failures, read_failures(folder));
+  return bad_nodes(failures, slurm_cluster, now);
+}
+
+Status forget_bad_node(const std::string& folder, const std::string& slurm_cluster,
+                       const std::string& node, std::int64_t now) {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd held, lock(folder));
+  LOCKSTEP_TRY_ASSIGN(const auto known, read_failures(folder));
+  const auto bad = bad_nodes(known, slurm_cluster, now);
+  if (std::none_of(bad.begin(), bad.end(), [&](const BadNode& each) { return each.node == node; }))
+    return fail(Errc::not_found, fmt::format("node {} is not left out", printable(node)),
+                "lockstep cluster show NAME lists those that are");
+  return write_failures(folder, still_needed(known, slurm_cluster, {node}, now));
+}
+
+}  // namespace lockstep::slurm

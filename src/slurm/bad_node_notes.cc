@@ -1,0 +1,101 @@
+#include "slurm/bad_node_notes.h"
+
+#include "base/log.h"
+#include "io/dialer.h"
+#include "io/fd.h"
+#include "slurm/bad_node_file.h"
+#include "slurm/preflight_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+namespace lockstep::slurm {
+namespace {
+
+constexpr double kDoubt = 0.4;  // below kThreshold: it counts when it happens again within the day
+
+// A machine that refuses is there as well.
+bool answers(const std::string& node) {
+  constexpr int kSlurmd = 6818;
+  io::Loop loop;
+  bool there = false;
+  io::DialRules rules;
+  rules.patience = std::chrono::milliseconds(1'500);
+  rules.once = true;
+  io::Dialer dialer(loop, {"connect to " + node, node, kSlurmd}, rules,
+                    {.connected =
+                         [&](const io::Fd&) {
+                           there = true;
+                           loop.stop();
+                         },
+                     .round_failed = {},
+                     .gave_up =
+                         [&](const Error& error) {
+                           there = error.sys == ECONNREFUSED;
+                           loop.stop();
+                         }});
+  loop.run();
+  return there;
+}
+
+PreflightDecision preflight_of(const JobFolder& folder, int run) {
+  const auto text = io::read_file(folder.preflight(run), 16U << 20);
+  return text ? decision_from_text(*text).value_or(PreflightDecision{}) : PreflightDecision{};
+}
+
+}  // namespace
+
+std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const Verdict& verdict,
+                                     const std::string& own_host,
+                                     const std::function<bool(const std::string&)>& there) {
+  constexpr std::size_t kMostAsked = 4;
+  std::vector<NodeFailure> failures;
+  for (const LeftOut& each : preflight.left_out)
+    failures.push_back({.cluster = {},
+                        .node = each.node,
+                        .weight = each.bad ? 1 : kDoubt,
+                        .cause = "pre-flight: " + each.why});
+  if (verdict.cause != Cause::node_lost && verdict.cause != Cause::success &&
+      verdict.cause != Cause::worker)
+    return failures;
+  std::size_t asked = 0;
+  for (const std::string& node : verdict.silent) {
+    const bool known = std::any_of(failures.begin(), failures.end(),
+                                   [&](const NodeFailure& each) { return each.node == node; });
+    // Only its agent has died where the machine is there, for which the job itself may be at fault.
+    if (known || node == own_host || ++asked > kMostAsked) continue;
+    const bool alive = there(node);
+    failures.push_back({.cluster = {},
+                        .node = node,
+                        .weight = alive ? kDoubt : 1,
+                        .cause = alive ? "its agent ended without a word" : "lost under a job"});
+  }
+  return failures;
+}
+
+std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchState& state,
+                                        const Verdict& verdict) {
+  std::vector<std::string> names;
+  const PreflightDecision preflight = preflight_of(folder, state.run);
+  for (const LeftOut& each : preflight.left_out)
+    if (each.bad) names.push_back(each.node);
+  const char* host = getenv("SLURMD_NODENAME");
+  const char* cluster = getenv("SLURM_CLUSTER_NAME");
+  // slurm/ID of the state folder.
+  const std::string place = std::filesystem::path(folder.path()).parent_path().parent_path();
+  for (NodeFailure& failure :
+       failures_of(preflight, verdict, host == nullptr ? "" : host, answers)) {
+    failure.cluster = cluster == nullptr ? "" : cluster;
+    failure.time = state.ended_ms / 1000;
+    if (const Status noted = note_bad_node(place, failure); !noted)
+      log::warning("node {} is not remembered as a bad one: {}", failure.node,
+                   noted.error().message);
+  }
+  return names;
+}
+
+}  // namespace lockstep::slurm

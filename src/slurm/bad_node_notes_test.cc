@@ -1,0 +1,47 @@
+#include "slurm/bad_node_notes.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::slurm {
+namespace {
+
+Verdict verdict(Cause cause, std::vector<std::string> silent) {
+  Verdict made;
+  made.cause = cause;
+  made.silent = std::move(silent);
+  return made;
+}
+
+// "n1 1: cause"
+std::vector<std::string> noted(const PreflightDecision& preflight, const Verdict& verdict) {
+  std::vector<std::string> texts;
+  for (const NodeFailure& each :
+       failures_of(preflight, verdict, "own", [](const std::string& node) { return node == "up"; }))
+    texts.push_back(each.node + (each.weight > kThreshold ? " out: " : " once: ") + each.cause);
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(BadNodeNotes, LostNodesAreNoted) {
+  EXPECT_EQ(noted({}, verdict(Cause::node_lost, {"n1", "own", "up"})),
+            (Texts{"n1 out: lost under a job", "up once: its agent ended without a word"}));
+  EXPECT_EQ(noted({}, verdict(Cause::success, {"n1"})).size(), 1U);
+}
+
+TEST(BadNodeNotes, WhoWasStoppedIsNoBadNode) {
+  for (const Cause cause : {Cause::stopped, Cause::time_limit, Cause::not_started})
+    EXPECT_TRUE(noted({}, verdict(cause, {"n1", "n2"})).empty());
+  EXPECT_TRUE(noted({}, verdict(Cause::worker, {})).empty());
+}
+
+TEST(BadNodeNotes, NodesThatThePreflightLeftOut) {
+  const PreflightDecision left{.ends = false,
+                               .left_out = {{"n1", "no torch", true}, {"n2", "late", false}}};
+  EXPECT_EQ(noted(left, verdict(Cause::stopped, {"n1"})),
+            (Texts{"n1 out: pre-flight: no torch", "n2 once: pre-flight: late"}));
+  EXPECT_EQ(noted(left, verdict(Cause::success, {"n1", "n2"})).size(), 2U);
+}
+
+}  // namespace
+}  // namespace lockstep::slurm

@@ -1,0 +1,145 @@
+#include "slurm/batch.h"
+
+#include "base/clock_ms.h"
+#include "base/log.h"
+#include "host/identity.h"
+#include "proc/tool_output.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+
+namespace lockstep::slurm {
+namespace {
+
+// Where a descriptor's file lies; empty: it is none.
+std::string file_behind(int fd) {
+  std::error_code error;
+  const std::string path =
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), error);
+  return std::filesystem::is_regular_file(path, error) ? path : "";
+}
+
+}  // namespace
+
+Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), next_beat_(loop_) {
+  BatchState& state = run_.state();
+  state.job = variable("SLURM_JOB_ID");
+  state.run = run_number();
+  state.host = host::hostname();
+  state.started_ms = unix_ms();
+  state.requeue = call.requeue;
+  state.lead_s = call.lead_s;
+  state.output = file_behind(1);
+  watch_ = std::make_unique<WatchFolder>(run_.folder(), state.run, 0);
+}
+
+Result<int> Batch::run() {
+  if (run_.state().job.empty())
+    return fail(Errc::invalid_input, "SLURM_JOB_ID is not set: this is no job of Slurm's",
+                "the script is for sbatch");
+  LOCKSTEP_TRY_ASSIGN(signals_,
+                      proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); }));
+  remember_earlier();
+  LOCKSTEP_TRY(run_.keep());
+  LOCKSTEP_TRY(watch_->claim());
+  beat();
+  if (!call_.carry.empty()) LOCKSTEP_TRY(carry_binary());
+  const bool is_script = call_.role == BatchRole::script;
+  LOCKSTEP_TRY_ASSIGN(
+      step_, run_.start(call_.step, is_script ? environment_of_script() : proc::own_environment()));
+  run_.wait_for(*step_);
+  if (is_script) await_launches();
+  facts_.step_code = step_->exit() ? step_->exit()->shell_code() : 1;
+  return conclude();
+}
+
+Status Batch::carry_binary() {
+  LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
+  if (const int code =
+          run_.call_tool({"sbcast", "--force", "--preserve", "--compress", own, call_.carry});
+      code != 0)
+    return fail(
+        Errc::unavailable,
+        fmt::format("sbcast ended with {}: the nodes have no lockstep at {}", code, call_.carry),
+        "put lockstep where all nodes see it, and submit from there");
+  return {};
+}
+
+void Batch::on_signal(int number) {
+  // A script that has asked for a signal of its own gets it.
+  const bool is_lead = call_.role == BatchRole::job || call_.lead_s > 0;
+  if (number == SIGUSR1 && is_lead) {
+    log::info("the time limit is near: the workers are being stopped");
+    facts_.lead_signal = true;
+    return signal_ranks(SIGTERM);
+  }
+  if (number == SIGTERM || number == SIGINT) facts_.stop_signal = true;
+  if (call_.role == BatchRole::script) pass_on(number);
+  // Slurm has told the agents of its jobs as well. A script may signal its own srun.
+  const bool is_for_ranks = number != SIGCONT && number != SIGCHLD && number != SIGWINCH;
+  if (call_.role == BatchRole::launch && is_for_ranks)
+    signal_ranks(number == SIGINT ? SIGTERM : number);
+}
+
+// srun itself would answer a SIGTERM with SIGKILL for all ranks.
+void Batch::signal_ranks(int number) {
+  auto stop = run_.start({"scancel", fmt::format("--signal={}", number), run_.state().job});
+  if (stop)
+    helpers_.push_back(std::move(*stop));
+  else
+    log::error("{}", stop.error().message);
+}
+
+// Of the runs of this job before this one.
+void Batch::remember_earlier() {
+  BatchState& state = run_.state();
+  const auto last = run_.folder().state();
+  if (!last || last->job != state.job || last->run >= state.run) return;
+  state.earlier = last->earlier;
+  // Slurm took it away in the middle.
+  state.earlier.push_back(last->cause.empty() ? "cut off" : last->cause);
+}
+
+void Batch::beat() {
+  watch_->beat(kLease, fmt::format("{} {}", run_.state().host, ++beats_));
+  next_beat_.start(std::chrono::seconds(1), [this] { beat(); });
+  end_step_of_lost_nodes();
+}
+
+// srun waits for nodes that died until Slurm gives them up, five minutes as a rule, in which the
+// job's other nodes would stand idle.
+void Batch::end_step_of_lost_nodes() {
+  constexpr int kLastWords = 5;
+  if (!step_ || !step_->alive() || !have_all_reported(run_.reports())) return;
+  if (++beats_since_end_ != kLastWords) return;
+  log::info("all agents have ended; Slurm does not know yet that a node is gone");
+  kill(step_->pid(), SIGKILL);
+}
+
+Result<int> Batch::conclude() {
+  if (const auto code = code_of_successor()) return *code;
+  // A deputy may have a job queued again; a launch that is over lets its script say what is next.
+  if (call_.role == BatchRole::launch) run_.state().requeue = false;
+  if (call_.role == BatchRole::script)
+    return run_.conclude(judge_script(facts_, last_launch()), !facts_.stop_signal);
+  return run_.conclude(facts_, !facts_.stop_signal);
+}
+
+// Who took this process for dead speaks for the job now. nullopt: nobody has, or it is gone.
+std::optional<int> Batch::code_of_successor() {
+  constexpr int kLongest = 60;
+  if (!WatchFolder(run_.folder(), run_.state().run, 1).is_claimed()) return std::nullopt;
+  for (int i = 0; i < kLongest; ++i) {
+    const auto state = run_.folder().state();
+    if (state && state->run == run_.state().run && state->stage != Stage::running)
+      return state->code;
+    run_.pause(std::chrono::seconds(1));
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::slurm

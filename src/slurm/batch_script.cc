@@ -1,0 +1,62 @@
+#include "slurm/batch_script.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::slurm {
+namespace {
+
+std::string srun_line(const JobPlan& plan, const ScriptFacts& facts) {
+  const std::string nodes =
+      plan.nodes ? std::to_string(*plan.nodes + plan.spares) : "$SLURM_JOB_NUM_NODES";
+  std::string line = fmt::format("srun --nodes={0} --ntasks={0} --ntasks-per-node=1", nodes);
+  if (plan.cpus) line += fmt::format(" --cpus-per-task={}", *plan.cpus);
+  // The agents tell each other what fails, and outlive each other.
+  line += " --no-kill --kill-on-bad-exit=0 --wait=0";
+  if (facts.carried)
+    line += R"( "/tmp/lockstep-$SLURM_JOB_ID")";
+  else
+    line += " \"$lockstep\"";
+  line += R"( \
+  slurm-node --folder "$folder")";
+  if (facts.carried) line += " --drop-binary";
+  if (!facts.node.empty()) line += " " + shell_join(facts.node);
+  return line + " --";
+}
+
+// A comment is one line, whatever the command has in it.
+std::string comment(std::string_view text) {
+  return "# " + printable(text, 1000) + "\n";
+}
+
+std::string nodes_words(const JobPlan& plan) {
+  if (!plan.nodes) return "All nodes of the allocation train.";
+  std::string text =
+      *plan.nodes == 1 ? "1 node trains" : fmt::format("{} nodes train", *plan.nodes);
+  if (plan.spares > 0)
+    text +=
+        fmt::format("; {} {} for one that fails", plan.spares, plan.spares == 1 ? "waits" : "wait");
+  return text + ".";
+}
+
+}  // namespace
+
+std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
+  std::string text = "#!/bin/sh\n";
+  for (const Setting& setting : plan.settings)
+    text += "#SBATCH " + shell_quote(word_of(setting)) + "\n";
+  text +=
+      "\n" + comment(fmt::format("Written by lockstep {} for: {}", facts.version, facts.command));
+  text += comment(nodes_words(plan));
+  text += "lockstep=" + shell_quote(facts.binary) + "\n";
+  text += "folder=" + shell_quote(facts.folder) + "\n";
+  text += "exec \"$lockstep\" slurm-batch --folder \"$folder\"";
+  if (plan.requeue) text += " --requeue";
+  if (plan.lead_s) text += fmt::format(" --lead {}", *plan.lead_s);
+  if (facts.carried) text += R"( --carry "/tmp/lockstep-$SLURM_JOB_ID")";
+  text += " -- \\\n  " + srun_line(plan, facts) + " \\\n  " + shell_join(facts.run) + "\n";
+  return text;
+}
+
+}  // namespace lockstep::slurm

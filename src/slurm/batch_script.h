@@ -1,0 +1,24 @@
+// The batch script of a job: the #SBATCH lines, and one step that starts an agent on every node.
+// Pure.
+#pragma once
+
+#include "slurm/job_plan.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::slurm {
+
+struct ScriptFacts {
+  std::string version;           // of Lockstep
+  std::string binary;            // absolute; what the batch step runs
+  bool carried = false;          // the other nodes do not see it: sbcast brings it to their /tmp
+  std::string folder;            // of the job, absolute, seen by all nodes
+  std::string command;           // what the user asked for, for people
+  std::vector<std::string> run;  // the words behind `lockstep run`
+  std::vector<std::string> node = {};  // options of slurm-node
+};
+
+std::string batch_script(const JobPlan& plan, const ScriptFacts& facts);
+
+}  // namespace lockstep::slurm

@@ -1,0 +1,177 @@
+#include "slurm/job_ending.h"
+
+#include "base/text.h"
+#include "proc/signals.h"
+#include "slurm/words.h"
+
+#include <fmt/core.h>
+
+#include <csignal>
+
+namespace lockstep::slurm {
+namespace {
+
+// What slurmd ends a job with whose folder or output file it can't open.
+constexpr int kNoFolder = 53;
+constexpr int kNotRun = 126;
+constexpr int kNotFound = 127;
+
+std::string on_nodes(const JobStatus& job) {
+  return job.nodes.empty() ? "" : fmt::format(" on {}", printable(job.nodes));
+}
+
+std::string ran_for(const JobStatus& job) {
+  if (!job.start || !job.end || *job.end < *job.start) return "";
+  return fmt::format(" after {}", about_text(*job.end - *job.start));
+}
+
+void advise_output(const JobStatus& job, Explanation& said) {
+  if (!job.output.empty() && job.output != "/dev/null")
+    said.advice.push_back("its output: " + printable(job.output));
+}
+
+// FAILED: by the batch script's exit code, or the signal that ended it.
+void explain_failure(const JobStatus& job, Explanation& said) {
+  const int code = job.exit_code.value_or(0);
+  const int signal = job.signal.value_or(0);
+  if (job.reason == "BadConstraints" || job.reason == "Constraints") {
+    said = explain_pending(job, {});
+    return;
+  }
+  if (signal == kNoFolder) {
+    said.why = fmt::format("the folder of its output or its working folder {}is not there{}",
+                           job.folder.empty() ? "" : printable(job.folder) + " ", on_nodes(job));
+    said.advice.emplace_back(
+        "make the folder on a file system that all nodes see, before submitting");
+    if (!job.output.empty()) said.advice.push_back("its output was to be " + printable(job.output));
+    return;
+  }
+  if (signal != 0) {
+    said.why =
+        fmt::format("its script was killed by {}{}", proc::signal_name(signal), ran_for(job));
+  } else if (code > 128 && code < 128 + SIGRTMAX) {
+    said.why = fmt::format("its script ended with code {}: a program in it was killed by {}{}",
+                           code, proc::signal_name(code - 128), ran_for(job));
+  } else if (code == kNotFound || code == kNotRun) {
+    said.why = fmt::format("its script ended with code {}: a command in it {}", code,
+                           code == kNotFound ? "was not found" : "could not be run");
+    said.advice.emplace_back(
+        "what the login host has in PATH is not on every node: load modules and "
+        "environments in the script");
+  } else if (code != 0) {
+    said.why = fmt::format("its script ended with code {}{}", code, ran_for(job));
+  } else if (job.reason == "JobLaunchFailure") {
+    said.why = "it could not be started" + on_nodes(job);
+  } else {
+    said.why = "it failed";
+  }
+  if (signal == SIGKILL || code == 128 + SIGKILL)
+    said.advice.emplace_back(
+        "SIGKILL is often the machine's memory: ask for more with --mem, or look "
+        "for oom in the node's log");
+  advise_output(job, said);
+}
+
+void explain_timeout(const JobStatus& job, const Surroundings& around, Explanation& said) {
+  said.why = fmt::format("its time limit {}was over",
+                         job.time_limit ? "of " + duration_text(*job.time_limit) + " " : "");
+  std::string most;
+  for (const Partition& each : around.partitions)
+    if (each.name == job.partition && each.max_time)
+      most = fmt::format(" (partition {} allows {})", each.name, duration_text(*each.max_time));
+  said.advice.push_back(
+      "ask for a longer --time" + most +
+      ", or save checkpoints and let the job be put back to the queue before the end");
+  advise_output(job, said);
+}
+
+void explain_cancelled(const JobStatus& job, Explanation& said) {
+  const std::string& by = job.state.cancelled_by;
+  const std::string whom = by.empty()       ? ""
+                           : by == "0"      ? " by root"
+                           : by == job.user ? " by its owner"
+                                            : fmt::format(" by user {}", printable(by));
+  if (job.reason == "DependencyNeverSatisfied") {
+    said.why = "it was cancelled: what it waited for can't happen any more";
+  } else {
+    said.why =
+        fmt::format("it was cancelled{}{}", whom, job.start ? ran_for(job) : " before it began");
+  }
+  if (by.empty()) said.advice.emplace_back("by whom, only Slurm's accounting would tell");
+  advise_output(job, said);
+}
+
+void explain_ended(const JobStatus& job, const Surroundings& around, Explanation& said) {
+  const std::string& state = job.state.name;
+  if (state == "COMPLETED") {
+    said.why = fmt::format("it ended well{}", ran_for(job));
+  } else if (state == "TIMEOUT") {
+    explain_timeout(job, around, said);
+  } else if (state == "CANCELLED") {
+    explain_cancelled(job, said);
+  } else if (state == "OUT_OF_MEMORY") {
+    said.why = fmt::format("a node's part of its memory was used up{}", on_nodes(job));
+    said.advice.emplace_back(
+        "ask for more with --mem (of a node) or --mem-per-cpu, or use less: fewer "
+        "data loader workers, smaller batches");
+    advise_output(job, said);
+  } else if (state == "NODE_FAIL") {
+    said.why = fmt::format("a node of it failed{}", on_nodes(job));
+    said.advice.emplace_back(
+        "send it again, with -x and the node's name (sinfo -R); --requeue lets "
+        "Slurm do so, and a spare node (lockstep submit --spare 1) keeps it running");
+  } else if (state == "PREEMPTED") {
+    said.why = "a job of higher priority took its nodes";
+    said.advice.emplace_back("--requeue puts it back to the queue then; checkpoints keep its work");
+  } else if (state == "DEADLINE") {
+    said.why = "it could not have ended before its --deadline";
+  } else if (state == "BOOT_FAIL") {
+    said.why = fmt::format("a node of it did not boot{}", on_nodes(job));
+    said.advice.emplace_back("send it again, with -x and the node's name (sinfo -R)");
+  } else if (state == "REVOKED") {
+    said.why = "it runs in another cluster of the federation";
+  } else {
+    explain_failure(job, said);
+  }
+  said.outlook = Outlook::ended;
+}
+
+}  // namespace
+
+Explanation explain_run(const JobStatus& job, const Surroundings& around) {
+  Explanation said{.outlook = Outlook::runs, .why = {}, .advice = {}};
+  const std::string since = job.start && around.now >= *job.start
+                                ? fmt::format(" for {}", about_text(around.now - *job.start))
+                                : "";
+  if (job.state.phase == JobPhase::ended) {
+    explain_ended(job, around, said);
+  } else if (job.state.phase == JobPhase::ending) {
+    said.why = fmt::format(
+        "its programs have ended or are being ended{}; Slurm waits until they are "
+        "gone from its nodes",
+        on_nodes(job));
+    said.advice.emplace_back(
+        "where this lasts, a process there can't be killed (a file system that does "
+        "not answer, a driver): tell those who run the cluster");
+  } else if (job.state.name == "CONFIGURING" || job.state.name == "POWER_UP_NODE") {
+    said.why = fmt::format("its nodes are being prepared or booted{}", on_nodes(job));
+  } else if (job.state.name == "SUSPENDED" || job.state.name == "STOPPED") {
+    said.why = fmt::format("it is stopped{}, as a rule because another job has its nodes for now",
+                           on_nodes(job));
+    said.advice.push_back(fmt::format("scontrol resume {} is for administrators", job.id));
+  } else if (job.state.phase == JobPhase::running) {
+    said.why = fmt::format("it runs{}{}", since, on_nodes(job));
+    if (job.end && around.now != 0 && *job.end > around.now && job.time_limit)
+      said.why += fmt::format("; its time is up in {}", about_text(*job.end - around.now));
+  } else {
+    said.why = fmt::format("Slurm calls its state {}", printable(job.state.name));
+  }
+  return said;
+}
+
+Explanation explain(const JobStatus& job, const Surroundings& around) {
+  return job.state.phase == JobPhase::waiting ? explain_pending(job, around)
+                                              : explain_run(job, around);
+}
+
+}  // namespace lockstep::slurm

@@ -1,0 +1,90 @@
+#include "slurm/job_ending.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::slurm {
+namespace {
+
+JobStatus ended(const std::string& state, int code = 0, int signal = 0) {
+  JobStatus job;
+  job.id = job.job = "7";
+  job.state = parse_job_state(state);
+  job.partition = "gpu";
+  job.nodes = "n[1-2]";
+  job.start = 1000;
+  job.end = 1060;
+  job.exit_code = code;
+  job.signal = signal;
+  job.output = "/home/ann/out";
+  return job;
+}
+
+std::string why(const JobStatus& job) {
+  return explain(job, {}).why;
+}
+
+TEST(JobEnding, ExitCodesAndSignals) {
+  EXPECT_EQ(why(ended("COMPLETED")), "it ended well after 60 s");
+  EXPECT_EQ(why(ended("FAILED", 3)), "its script ended with code 3 after 60 s");
+  EXPECT_EQ(why(ended("FAILED", 137)),
+            "its script ended with code 137: a program in it was killed by SIGKILL after 60 s");
+  EXPECT_EQ(why(ended("FAILED", 0, 9)), "its script was killed by SIGKILL after 60 s");
+  EXPECT_EQ(why(ended("FAILED", 127)),
+            "its script ended with code 127: a command in it was not found");
+  EXPECT_EQ(explain(ended("FAILED", 3), {}).advice.back(), "its output: /home/ann/out");
+}
+
+TEST(JobEnding, AFolderThatIsNotThere) {
+  const Explanation said = explain(ended("FAILED", 0, 53), {});
+  EXPECT_TRUE(said.why.starts_with("the folder of its output")) << said.why;
+  EXPECT_EQ(said.advice.back(), "its output was to be /home/ann/out");
+}
+
+TEST(JobEnding, TheTimeLimitAndWhatThePartitionAllows) {
+  JobStatus job = ended("TIMEOUT", 0, 15);
+  job.time_limit = 60;
+  Surroundings around;
+  around.partitions.push_back({.name = "gpu", .max_time = 86400});
+  const Explanation said = explain(job, around);
+  EXPECT_EQ(said.why, "its time limit of 00:01:00 was over");
+  EXPECT_NE(said.advice.at(0).find("partition gpu allows 1-00:00:00"), std::string::npos);
+}
+
+TEST(JobEnding, WhoCancelledIt) {
+  EXPECT_EQ(why(ended("CANCELLED by 1000", 0, 15)), "it was cancelled by user 1000 after 60 s");
+  EXPECT_EQ(why(ended("CANCELLED by 0", 0, 15)), "it was cancelled by root after 60 s");
+  JobStatus job = ended("CANCELLED", 0, 15);
+  job.start.reset();
+  EXPECT_EQ(why(job), "it was cancelled before it began");
+}
+
+TEST(JobEnding, EveryOtherEndHasItsWordsAndAnOutlook) {
+  for (const char* state :
+       {"OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "DEADLINE", "BOOT_FAIL", "REVOKED"}) {
+    const Explanation said = explain(ended(state), {});
+    EXPECT_EQ(said.outlook, Outlook::ended) << state;
+    EXPECT_NE(said.why, "it failed") << state;
+    EXPECT_NE(said.why, "") << state;
+  }
+  JobStatus impossible = ended("FAILED", 1);
+  impossible.reason = "BadConstraints";
+  EXPECT_EQ(explain(impossible, {}).why, "no node of the cluster has what it asks for");
+  EXPECT_EQ(explain(impossible, {}).outlook, Outlook::ended);
+}
+
+TEST(JobEnding, ARunIsToldWithItsTime) {
+  JobStatus job = ended("RUNNING");
+  job.time_limit = 3600;
+  job.end = 4600;
+  Surroundings around;
+  around.now = 1600;
+  EXPECT_EQ(explain(job, around).why, "it runs for 10 min on n[1-2]; its time is up in 50 min");
+  EXPECT_EQ(explain(job, around).outlook, Outlook::runs);
+  job.state = parse_job_state("COMPLETING");
+  EXPECT_TRUE(explain(job, around).why.starts_with("its programs have ended"));
+  job.state = parse_job_state("EXPEDITING");
+  EXPECT_EQ(explain(job, around).why, "Slurm calls its state EXPEDITING");
+}
+
+}  // namespace
+}  // namespace lockstep::slurm

@@ -1,0 +1,113 @@
+#include "slurm/job_folder.h"
+
+#include "codec/json_members.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "io/replace_file.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+namespace lockstep::slurm {
+namespace {
+
+constexpr std::size_t kMostBytes = 8UL << 20;
+constexpr std::size_t kMostReports = 100'000;
+
+std::string_view stage_name(Stage stage) {
+  switch (stage) {
+    case Stage::running:
+      return "running";
+    case Stage::requeued:
+      return "requeued";
+    case Stage::ended:
+      break;
+  }
+  return "ended";
+}
+
+}  // namespace
+
+std::string state_text(const BatchState& state) {
+  return codec::print_json(nlohmann::ordered_json{{"state", stage_name(state.stage)},
+                                                  {"job", state.job},
+                                                  {"run", state.run},
+                                                  {"host", state.host},
+                                                  {"started_ms", state.started_ms},
+                                                  {"ended_ms", state.ended_ms},
+                                                  {"code", state.code},
+                                                  {"cause", state.cause},
+                                                  {"words", state.words},
+                                                  {"earlier", state.earlier},
+                                                  {"requeue", state.requeue ? 1 : 0},
+                                                  {"lead_s", state.lead_s},
+                                                  {"output", state.output}}) +
+         "\n";
+}
+
+Result<BatchState> state_from_text(std::string_view text) {
+  const nlohmann::json json = codec::parse_json(text);
+  if (!json.is_object()) return fail(Errc::corrupt, "the job's state.json is damaged");
+  BatchState state;
+  const std::string stage = codec::text_member(json, "state");
+  for (const Stage each : {Stage::running, Stage::requeued, Stage::ended})
+    if (stage_name(each) == stage) state.stage = each;
+  state.job = codec::text_member(json, "job");
+  state.run = static_cast<int>(codec::integer_member(json, "run"));
+  state.host = codec::text_member(json, "host");
+  state.started_ms = codec::integer_member(json, "started_ms");
+  state.ended_ms = codec::integer_member(json, "ended_ms");
+  state.code = static_cast<int>(codec::integer_member(json, "code") & 0xff);
+  state.cause = codec::text_member(json, "cause");
+  state.words = codec::text_member(json, "words");
+  state.requeue = codec::integer_member(json, "requeue") != 0;
+  state.lead_s = static_cast<int>(codec::integer_member(json, "lead_s"));
+  state.output = codec::text_member(json, "output");
+  if (const auto earlier = json.find("earlier"); earlier != json.end() && earlier->is_array())
+    for (const auto& cause : *earlier)
+      if (cause.is_string()) state.earlier.push_back(cause.get<std::string>());
+  return state;
+}
+
+Result<JobFolder> JobFolder::create(const std::string& id) {
+  LOCKSTEP_TRY(io::make_folders(io::state_folder() + "/slurm"));
+  JobFolder folder(place(id));
+  for (const std::string& path : {folder.path(), folder.at("reports"), folder.at("ranks")})
+    if (mkdir(path.c_str(), 0700) != 0) return fail_sys("make " + path, errno);
+  return folder;
+}
+
+std::string JobFolder::place(const std::string& id) {
+  return io::state_folder() + "/slurm/" + id;
+}
+
+std::string JobFolder::report(int run, std::string_view node) const {
+  return at(fmt::format("reports/{}-{}.json", run, node));
+}
+
+Status JobFolder::keep(const BatchState& state) const {
+  return io::replace_file(at("state.json"), state_text(state));
+}
+
+Result<BatchState> JobFolder::state() const {
+  LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(at("state.json")));
+  return state_from_text(text);
+}
+
+std::vector<std::string> JobFolder::reports(int run) const {
+  std::vector<std::string> texts;
+  const std::string begin = fmt::format("{}-", run);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(at("reports"), error)) {
+    if (!entry.path().filename().native().starts_with(begin)) continue;
+    if (auto text = io::read_file(entry.path(), kMostBytes)) texts.push_back(std::move(*text));
+    if (texts.size() == kMostReports) break;
+  }
+  return texts;
+}
+
+}  // namespace lockstep::slurm

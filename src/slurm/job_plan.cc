@@ -1,0 +1,313 @@
+#include "slurm/job_plan.h"
+
+#include "base/text.h"
+#include "slurm/times.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace lockstep::slurm {
+namespace {
+
+constexpr long kMostNodes = 65'533;  // Slurm's own limit
+constexpr long kMostWorkers = 4096;
+
+// Told to a job that has no --signal of its own: a twentieth of its time, for a step and a
+// checkpoint, and the minute by which Slurm may be early.
+constexpr long kShortJob = 600;  // of less, KillWait is all that it gets
+constexpr long kLeastLead = 30;
+constexpr long kMostLead = 300;
+constexpr long kSlurmIsEarly = 60;
+
+class Planner {
+ public:
+  explicit Planner(const JobWish& wish) : wish_(wish) {
+    for (const Setting& setting : wish.settings)
+      if (setting.component == 0) set(setting);
+  }
+
+  Result<JobPlan> plan() {
+    LOCKSTEP_TRY(refuse_what_cannot_be());
+    if (wish_.old_script) {
+      LOCKSTEP_TRY(count_nodes_of_script());
+    } else {
+      LOCKSTEP_TRY(count_nodes());
+      LOCKSTEP_TRY(count_workers());
+      LOCKSTEP_TRY(add_gpus());
+    }
+    add_defaults();
+    plan_.spares = wish_.spares;
+    return std::move(plan_);
+  }
+
+ private:
+  const Setting* find(std::string_view name) const { return find_setting(plan_.settings, name); }
+  void set(const Setting& setting) {
+    remove(setting.name);
+    plan_.settings.push_back(setting);
+  }
+  void set(std::string name, std::string value) {
+    set(Setting{.name = std::move(name), .value = std::move(value), .has_value = true});
+  }
+  void remove(std::string_view name) {
+    std::erase_if(plan_.settings, [&](const Setting& each) { return each.name == name; });
+  }
+
+  // nullopt: not given.
+  Result<std::optional<long>> number(std::string_view name, long least, long most) const {
+    const Setting* setting = find(name);
+    if (setting == nullptr) return std::nullopt;
+    const auto value = parse_int(setting->value);
+    if (!value || *value < least || *value > most)
+      return fail(Errc::invalid_input, fmt::format("--{}={} is no number from {} to {}", name,
+                                                   printable(setting->value, 40), least, most));
+    return static_cast<long>(*value);
+  }
+
+  Status refuse_what_cannot_be() const;
+  Result<std::optional<long>> fixed_nodes() const;
+  Status count_nodes();
+  Status count_nodes_of_script();
+  Status add_spares(std::string_view name, long nodes);
+  Status count_workers();
+  Result<long> tasks_per_node();
+  Status add_gpus();
+  void add_defaults();
+  void add_lead();
+
+  const JobWish& wish_;
+  JobPlan plan_;
+};
+
+Status Planner::refuse_what_cannot_be() const {
+  for (const auto& [name, why] : std::to_array<std::pair<std::string_view, std::string_view>>(
+           {{"array", "an array is many jobs"},
+            {"wrap", "a wrapped command is no training command"}})) {
+    if (find(name) != nullptr)
+      return fail(Errc::invalid_input, fmt::format("--{}: {}", name, why), "submit one job");
+  }
+  for (const Setting& setting : wish_.settings)
+    if (setting.component != 0)
+      return fail(Errc::invalid_input, "heterogeneous jobs are not submitted by Lockstep",
+                  "use sbatch, and srun lockstep run in the script");
+  if (wish_.spares < 0 || wish_.spares > kMostNodes)
+    return fail(Errc::invalid_input, "--spare is a number of nodes");
+  return {};
+}
+
+// "2", or "2-4", which leaves the number to Slurm: nullopt.
+Result<std::optional<long>> Planner::fixed_nodes() const {
+  const Setting* setting = find("nodes");
+  const std::string text = setting == nullptr ? "1" : setting->value;
+  const auto ends = split(text, '-');
+  std::array<long, 2> range{};
+  for (std::size_t i = 0; i < std::min<std::size_t>(ends.size(), 2); ++i) {
+    const auto value = parse_int(ends[i]);
+    if (ends.size() > 2 || !value || *value < 1 || *value > kMostNodes)
+      return fail(Errc::invalid_input,
+                  fmt::format("--nodes={} is no number of nodes", printable(text, 40)),
+                  "give --nodes=N, or --nodes=MIN-MAX");
+    range.at(i) = static_cast<long>(*value);
+  }
+  if (ends.size() == 1 || range[0] == range[1]) return range[0];
+  if (wish_.spares > 0)
+    return fail(Errc::invalid_input, "--spare needs a fixed number of nodes", "give --nodes=N");
+  return std::nullopt;
+}
+
+Status Planner::count_nodes() {
+  LOCKSTEP_TRY_ASSIGN(const auto nodes, fixed_nodes());
+  if (!nodes) return {};
+  plan_.nodes = static_cast<int>(*nodes);
+  set("nodes", std::to_string(*nodes + wish_.spares));
+  return {};
+}
+
+// A script without --nodes may leave their number to Slurm.
+Status Planner::count_nodes_of_script() {
+  LOCKSTEP_TRY_ASSIGN(const auto fixed, fixed_nodes());
+  long nodes = fixed.value_or(0);  // 0: Slurm says
+  if (find("nodes") == nullptr) {
+    LOCKSTEP_TRY_ASSIGN(const auto all, number("ntasks", 1, kMostNodes * kMostWorkers));
+    LOCKSTEP_TRY_ASSIGN(const auto each, number("ntasks-per-node", 1, kMostWorkers));
+    if (all && each)
+      nodes = (*all + *each - 1) / *each;
+    else if (all && *all > 1)
+      nodes = 0;
+  }
+  if (nodes > 0) plan_.nodes = static_cast<int>(nodes);
+  if (wish_.spares == 0) return {};
+  if (nodes == 0)
+    return fail(Errc::invalid_input, "--spare needs a fixed number of nodes", "give --nodes=N");
+  set("nodes", std::to_string(nodes + wish_.spares));
+  LOCKSTEP_TRY(add_spares("ntasks", nodes));
+  return add_spares("gpus", nodes);
+}
+
+// Who counts in tasks means ranks.
+Result<long> Planner::tasks_per_node() {
+  LOCKSTEP_TRY_ASSIGN(const auto each, number("ntasks-per-node", 1, kMostWorkers));
+  LOCKSTEP_TRY_ASSIGN(const auto all, number("ntasks", 1, kMostNodes * kMostWorkers));
+  remove("ntasks");
+  if (each) return *each;
+  if (!all) return 1;
+  if (!plan_.nodes || *all % *plan_.nodes != 0)
+    return fail(Errc::invalid_input,
+                fmt::format("--ntasks={} is no multiple of the number of nodes", *all),
+                "give --ntasks-per-node");
+  return *all / *plan_.nodes;
+}
+
+Status Planner::count_workers() {
+  LOCKSTEP_TRY_ASSIGN(const long tasks, tasks_per_node());
+  LOCKSTEP_TRY_ASSIGN(const auto cpus, number("cpus-per-task", 1, 1 << 20));
+  plan_.workers = static_cast<int>(tasks);
+  if (cpus || tasks > 1) {
+    plan_.cpus = static_cast<int>(tasks * cpus.value_or(1));
+    set("cpus-per-task", std::to_string(*plan_.cpus));
+  }
+  if (tasks > 1)
+    plan_.notes.push_back(
+        fmt::format("{} tasks per node are one task, whose agent starts {} ranks", tasks, tasks));
+  set("ntasks-per-node", "1");
+  return {};
+}
+
+// "8" of "8", "a100:8" and "gpu:a100:8"; nullopt: it says no number.
+std::optional<long> last_number(std::string_view text) {
+  const auto parts = split(text, ':');
+  const auto value = parse_int(parts.back());
+  if (!value || *value < 0 || *value > kMostWorkers) return std::nullopt;
+  return static_cast<long>(*value);
+}
+
+std::string with_number(std::string_view text, long number) {
+  auto parts = split(text, ':');
+  parts.back() = std::to_string(number);
+  return join(parts, ":");
+}
+
+// What the script counts for the whole job: a spare has as much of it as any other node.
+Status Planner::add_spares(std::string_view name, long nodes) {
+  const Setting* all = find(name);
+  if (all == nullptr) return {};
+  const auto count = parse_int(split(all->value, ':').back());
+  if (!count || *count < 0 || *count > kMostNodes * kMostWorkers || *count % nodes != 0)
+    return fail(Errc::invalid_input,
+                fmt::format("--spare: --{}={} can't be shared among {} nodes", name,
+                            printable(all->value, 40), nodes),
+                fmt::format("give --{}-per-node", name));
+  set(std::string(name), with_number(all->value, *count / nodes * (nodes + wish_.spares)));
+  return {};
+}
+
+// GPUs that are counted by task, or for the job, are counted by node: one task has all of a node's,
+// and spares have as many as the others.
+Status Planner::add_gpus() {
+  std::optional<long> of_node;
+  if (const Setting* each = find("gpus-per-task"); each != nullptr) {
+    const auto count = last_number(each->value);
+    if (!count)
+      return fail(Errc::invalid_input,
+                  "--gpus-per-task=" + printable(each->value, 40) + " is no number of GPUs");
+    of_node = *count * plan_.workers;
+    set("gpus-per-node", with_number(each->value, *of_node));
+    remove("gpus-per-task");
+    plan_.notes.emplace_back(
+        "--gpus-per-task became --gpus-per-node: a rank that sees only its own GPU can't talk to "
+        "the others' directly");
+  } else if (const Setting* all = find("gpus"); all != nullptr) {
+    const auto count = last_number(all->value);
+    if (!count || !plan_.nodes || *count % *plan_.nodes != 0)
+      return fail(Errc::invalid_input,
+                  "--gpus=" + printable(all->value, 40) + " can't be shared among the nodes",
+                  "give --gpus-per-node");
+    of_node = *count / *plan_.nodes;
+    set("gpus-per-node", with_number(all->value, *of_node));
+    remove("gpus");
+  } else if (const Setting* own = find("gpus-per-node"); own != nullptr) {
+    of_node = last_number(own->value);
+  } else if (const Setting* gres = find("gres"); gres != nullptr) {
+    for (const std::string& part : split(gres->value, ','))
+      if (part == "gpu")
+        of_node = 1;
+      else if (part.starts_with("gpu:"))
+        of_node = last_number(part).value_or(1);
+  }
+  if (of_node && *of_node > 0 && plan_.workers == 1) plan_.workers = static_cast<int>(*of_node);
+  return {};
+}
+
+void Planner::add_lead() {
+  const Setting* limit = find("time");
+  const std::int64_t seconds = limit == nullptr ? 0 : parse_duration(limit->value).value_or(0);
+  if (find("signal") != nullptr || seconds < kShortJob) return;
+  const std::int64_t lead =
+      std::clamp<std::int64_t>(seconds / 20, kLeastLead, kMostLead) + kSlurmIsEarly;
+  plan_.lead_s = static_cast<int>(lead);
+  set("signal", fmt::format("B:USR1@{}", lead));
+}
+
+void Planner::add_defaults() {
+  if (find("job-name") == nullptr) set("job-name", wish_.name);
+  const Setting* output = find("output");
+  plan_.output = output == nullptr ? "slurm-%j.out" : output->value;
+  const Setting* chdir = find("chdir");
+  const std::string folder = chdir == nullptr ? wish_.folder : chdir->value;
+  if (!plan_.output.starts_with('/')) plan_.output = folder + "/" + plan_.output;
+  set("output", plan_.output);
+  if (find("open-mode") == nullptr) set("open-mode", "append");
+  // A lost node ends neither the job nor the agents of the others.
+  set(Setting{.name = "no-kill"});
+  plan_.requeue = find("requeue") != nullptr;
+  add_lead();
+}
+
+}  // namespace
+
+Result<JobPlan> plan_job(const JobWish& wish) {
+  return Planner(wish).plan();
+}
+
+std::optional<std::string> expand_output(std::string_view pattern, const PatternFacts& facts) {
+  if (pattern.find('\\') != std::string_view::npos) return std::nullopt;
+  std::string path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      path += pattern[i];
+      continue;
+    }
+    std::size_t width = 0;
+    while (++i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9')
+      width = std::min<std::size_t>(width * 10 + static_cast<std::size_t>(pattern[i] - '0'), 10);
+    if (i == pattern.size()) return std::nullopt;
+    switch (pattern[i]) {
+      case '%':
+        path += '%';
+        break;
+      case 'j':
+      case 'A':
+        path +=
+            std::string(width > facts.job.size() ? width - facts.job.size() : 0, '0') + facts.job;
+        break;
+      case 'x':
+        path += facts.name;
+        break;
+      case 'u':
+        path += facts.user;
+        break;
+      case 'n':  // of the batch step
+      case 't':
+        path += std::string(width == 0 ? 0 : width - 1, '0') + "0";
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  return path;
+}
+
+}  // namespace lockstep::slurm

@@ -1,0 +1,105 @@
+#include "slurm/job_plan.h"
+
+#include "slurm/batch_script.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::slurm {
+namespace {
+
+JobPlan planned(const std::vector<std::string>& words, int spares = 0) {
+  auto settings = read_settings(words);
+  EXPECT_TRUE(settings);
+  auto plan = plan_job(
+      {.settings = settings->settings, .spares = spares, .folder = "/work", .name = "train.py"});
+  EXPECT_TRUE(plan) << plan.error().message;
+  return plan.value_or(JobPlan());
+}
+
+std::string value(const JobPlan& plan, std::string_view name) {
+  const Setting* setting = find_setting(plan.settings, name);
+  return setting == nullptr ? "(none)" : setting->value;
+}
+
+std::string refused(const std::vector<std::string>& words, int spares = 0) {
+  const auto plan = plan_job({.settings = read_settings(words)->settings,
+                              .spares = spares,
+                              .folder = "/work",
+                              .name = "x"});
+  return plan ? "planned" : plan.error().message;
+}
+
+TEST(JobPlan, TasksAreRanksOfOneTask) {
+  const JobPlan plan = planned({"-N2", "--ntasks-per-node=4", "-c3"});
+  EXPECT_EQ(plan.workers, 4);
+  EXPECT_EQ(value(plan, "ntasks-per-node"), "1");
+  EXPECT_EQ(value(plan, "cpus-per-task"), "12");
+  EXPECT_EQ(planned({"-N2", "-n8"}).workers, 4);
+  EXPECT_EQ(value(planned({"-N2", "-n8"}), "ntasks"), "(none)");
+  EXPECT_EQ(refused({"-N2", "-n7"}), "--ntasks=7 is no multiple of the number of nodes");
+}
+
+TEST(JobPlan, SparesAreNodesOnTop) {
+  const JobPlan plan = planned({"--nodes=2"}, 1);
+  EXPECT_EQ(plan.nodes, 2);
+  EXPECT_EQ(value(plan, "nodes"), "3");
+  EXPECT_EQ(refused({"--nodes=2-4"}, 1), "--spare needs a fixed number of nodes");
+  EXPECT_FALSE(planned({"--nodes=2-4"}).nodes);
+  EXPECT_EQ(refused({"--nodes=x"}), "--nodes=x is no number of nodes");
+}
+
+TEST(JobPlan, GpusAreCountedByNode) {
+  EXPECT_EQ(planned({"--gpus-per-node=8"}).workers, 8);
+  EXPECT_EQ(planned({"--gpus-per-node=a100:4"}).workers, 4);
+  EXPECT_EQ(planned({"--gres=gpu:h100:2,nvme:1"}).workers, 2);
+  EXPECT_EQ(planned({"--gres=gpu"}).workers, 1);
+  const JobPlan shared = planned({"-N2", "--gpus=a100:16"}, 1);
+  EXPECT_EQ(value(shared, "gpus-per-node"), "a100:8");
+  EXPECT_EQ(value(shared, "gpus"), "(none)");
+  EXPECT_EQ(shared.workers, 8);
+  const JobPlan by_task = planned({"-N2", "--ntasks-per-node=4", "--gpus-per-task=2"});
+  EXPECT_EQ(value(by_task, "gpus-per-node"), "8");
+  EXPECT_EQ(by_task.workers, 4);
+  EXPECT_EQ(by_task.notes.size(), 2U);
+  EXPECT_EQ(refused({"-N2", "--gpus=3"}), "--gpus=3 can't be shared among the nodes");
+}
+
+TEST(JobPlan, ALongJobIsToldBeforeItsLimit) {
+  EXPECT_EQ(value(planned({"-t", "20:00:00"}), "signal"), "B:USR1@360");
+  EXPECT_EQ(value(planned({"-t", "20"}), "signal"), "B:USR1@120");
+  EXPECT_EQ(value(planned({"-t", "5"}), "signal"), "(none)");
+  EXPECT_EQ(value(planned({"-t", "20:00:00", "--signal=USR2@90"}), "signal"), "USR2@90");
+}
+
+TEST(JobPlan, TheOutputIsWhereSbatchPutsIt) {
+  EXPECT_EQ(planned({}).output, "/work/slurm-%j.out");
+  EXPECT_EQ(planned({"-o", "logs/%x.out", "-D", "/data"}).output, "/data/logs/%x.out");
+  EXPECT_EQ(planned({"-o", "/tmp/x"}).output, "/tmp/x");
+  EXPECT_EQ(expand_output("/a/%x-%4j-%u%%.out", {"17", "job", "me"}), "/a/job-0017-me%.out");
+  EXPECT_FALSE(expand_output("/a/%N.out", {"17", "job", "me"}));
+}
+
+TEST(JobPlan, WhatIsNoOneJobIsRefused) {
+  EXPECT_EQ(refused({"--array=1-3"}), "--array: an array is many jobs");
+}
+
+TEST(JobScript, QuotesWhatTheUserGave) {
+  const JobPlan plan = planned({"-N2", "--comment=it's"}, 1);
+  const std::string text = batch_script(plan, {.version = "1",
+                                               .binary = "/h/lock step",
+                                               .folder = "/h/jobs/a",
+                                               .command = "train.py\nrm -rf /",
+                                               .run = {"--nnodes=2", "--", "train.py", "a b"}});
+  EXPECT_NE(text.find("\n#SBATCH --nodes=3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# Written by lockstep 1 for: train.py\\x0arm -rf /\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("# 2 nodes train; 1 waits for one that fails.\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("lockstep='/h/lock step'\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("srun --nodes=3 --ntasks=3 --ntasks-per-node=1 "), std::string::npos) << text;
+  EXPECT_NE(text.find("  --nnodes=2 -- train.py 'a b'\n"), std::string::npos) << text;
+  const auto read = plan.settings;
+  EXPECT_NE(text.find("\n#SBATCH '--comment=it'\\''s'\n"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace lockstep::slurm

@@ -1,0 +1,155 @@
+// What the settings of a job and the words of a launcher say about its size.
+#include "base/text.h"
+#include "slurm/job_script.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep::slurm {
+namespace {
+
+std::string with_dashes(std::string_view option) {
+  std::string text(option);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+// "gpu:a100:8(S:0)": type and count of the GPUs in a --gres, a --gpus or a --gpus-per-node.
+struct Gpus {
+  std::string type;
+  std::optional<int> count;
+};
+std::optional<Gpus> gpus_of_gres(std::string_view value) {
+  for (const std::string& item : split(value, ',')) {
+    std::string text = item.substr(0, item.find('('));
+    if (text.starts_with("gres/")) text.erase(0, 5);
+    const auto parts = split(text, ':');
+    if (parts.front() != "gpu") continue;
+    if (parts.size() == 1) return Gpus{"", 1};
+    const auto last = number_of(parts.back());
+    if (parts.size() == 2) return last ? Gpus{"", last} : Gpus{parts[1], 1};
+    return Gpus{parts[1], last};
+  }
+  return std::nullopt;
+}
+Gpus gpus_of_count(std::string_view value) {
+  const std::size_t colon = value.find(':');
+  if (colon == std::string_view::npos) return {"", number_of(value)};
+  return {std::string(value.substr(0, colon)), number_of(value.substr(colon + 1))};
+}
+
+std::optional<int> number_in(const std::vector<Setting>& settings, std::string_view name) {
+  const Setting* found = find_setting(settings, name);
+  return found == nullptr ? std::nullopt : number_of(found->value);
+}
+
+}  // namespace
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::optional<int> number_of(std::string_view text) {
+  const auto value = parse_int(text);
+  if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) return std::nullopt;
+  return static_cast<int>(*value);
+}
+
+std::optional<int> number_option(const std::vector<std::string>& words,
+                                 std::initializer_list<std::string_view> names) {
+  const auto text = option_of(words, names);
+  return text ? number_of(*text) : std::nullopt;
+}
+
+const Setting* setting(const JobScript& script, std::string_view name) {
+  return find_setting(script.file.settings, name);
+}
+
+std::optional<int> nodes_of(const JobScript& script) {
+  const Setting* nodes = setting(script, "nodes");
+  if (nodes == nullptr) return std::nullopt;
+  return number_of(std::string_view(nodes->value).substr(0, nodes->value.find('-')));
+}
+
+std::optional<int> tasks_per_node(const JobScript& script, const LaunchLine* launch) {
+  static const std::vector<Setting> kNone;
+  const auto& step = launch != nullptr ? launch->srun : kNone;
+  const int step_nodes = number_in(step, "nodes").value_or(nodes_of(script).value_or(1));
+  if (const auto each = number_in(step, "ntasks-per-node")) return each;
+  if (const auto all = number_in(step, "ntasks"))
+    return (*all + step_nodes - 1) / std::max(step_nodes, 1);
+  if (const auto each = number_in(script.file.settings, "ntasks-per-node")) return each;
+  if (const auto all = number_in(script.file.settings, "ntasks"))
+    return (*all + step_nodes - 1) / std::max(step_nodes, 1);
+  if (setting(script, "ntasks-per-gpu") != nullptr) return std::nullopt;
+  return 1;
+}
+
+std::optional<int> gpus_per_node(const JobScript& script) {
+  if (const Setting* gres = setting(script, "gres"))
+    if (const auto gpus = gpus_of_gres(gres->value)) return gpus->count;
+  if (const Setting* each = setting(script, "gpus-per-node"))
+    return gpus_of_count(each->value).count;
+  if (const Setting* all = setting(script, "gpus")) {
+    const auto count = gpus_of_count(all->value).count;
+    const int nodes = nodes_of(script).value_or(1);
+    return count && nodes > 0 && *count % nodes == 0 ? std::optional(*count / nodes) : std::nullopt;
+  }
+  if (const Setting* each = setting(script, "gpus-per-task")) {
+    const auto count = gpus_of_count(each->value).count;
+    const auto tasks = tasks_per_node(script);
+    if (count && tasks && *count < 100000 && *tasks < 10000) return *count * *tasks;
+  }
+  return std::nullopt;
+}
+
+std::string gpu_type(const JobScript& script) {
+  if (const Setting* gres = setting(script, "gres"))
+    if (const auto gpus = gpus_of_gres(gres->value)) return gpus->type;
+  for (const std::string_view name : {"gpus-per-node", "gpus", "gpus-per-task"})
+    if (const Setting* each = setting(script, name)) return gpus_of_count(each->value).type;
+  return {};
+}
+
+std::optional<std::string> option_of(const std::vector<std::string>& words,
+                                     std::initializer_list<std::string_view> names) {
+  std::optional<std::string> value;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    const std::string option = with_dashes(std::string_view(words[i]).substr(0, equals));
+    if (!option.starts_with('-')) continue;
+    for (const std::string_view name : names) {
+      if (option != with_dashes(name)) continue;
+      if (equals != std::string::npos)
+        value = words[i].substr(equals + 1);
+      else
+        value = i + 1 < words.size() ? words[i + 1] : "";
+    }
+  }
+  return value;
+}
+
+bool has_option(const std::vector<std::string>& words,
+                std::initializer_list<std::string_view> names) {
+  return option_of(words, names).has_value();
+}
+
+Program program_of(const LaunchLine& launch) {
+  Program program;
+  // A launcher's options may have values; the program is the first word that is a Python file, or
+  // what -m or --module names.
+  for (std::size_t i = 0; i < launch.words.size(); ++i) {
+    const std::string& word = launch.words[i];
+    const bool module = (word == "-m" || word == "--module") && i + 1 < launch.words.size();
+    if (!module && !word.ends_with(".py")) continue;
+    if (!module && word.starts_with("-")) continue;
+    if (module) ++i;
+    program.name = launch.words[i];
+    program.words.assign(launch.words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                         launch.words.end());
+    break;
+  }
+  return program;
+}
+
+}  // namespace lockstep::slurm

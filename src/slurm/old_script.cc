@@ -1,0 +1,150 @@
+#include "slurm/old_script.h"
+
+#include "base/text.h"
+#include "codec/json_members.h"
+#include "slurm/job_script.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep::slurm {
+namespace {
+
+// "bash" of "/bin/bash -l" and "/usr/bin/env bash".
+std::string_view interpreter(std::string_view shebang) {
+  const auto first_word = [](std::string_view text) {
+    return text.substr(0, text.find_first_of(" \t"));
+  };
+  std::string_view program = base_name(first_word(shebang));
+  if (program != "env") return program;
+  const std::string_view behind = shebang.substr(first_word(shebang).size());
+  return base_name(first_word(strip(behind)));
+}
+
+bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
+  return std::find(of.begin(), of.end(), word) != of.end();
+}
+
+// Shells that read what is added to a script.
+bool is_like_sh(std::string_view shebang) {
+  return is_any(interpreter(shebang), {"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash"});
+}
+
+std::string comment(std::string_view text) {
+  return "# " + printable(text, 1000) + "\n";
+}
+
+// The lines between the user's #SBATCH lines and his first command.
+std::string added_lines(const JobPlan& plan, const OldScriptFacts& facts) {
+  std::string text;
+  for (const Setting& setting : plan.settings)
+    if (setting.line == 0) text += "#SBATCH " + shell_quote(word_of(setting)) + "\n";
+  const std::string folder = shell_quote(facts.folder);
+  text += comment(fmt::format("Added by lockstep {} for: {}", facts.version, facts.command));
+  text += "# It watches over the script below, and launches what that launches.\n";
+  text += fmt::format(
+      "[ \"${{LOCKSTEP_SLURM_FOLDER-}}\" = {0} ] ||\n"
+      "  exec {1} slurm-batch --folder {0}{2} --script -- \"$0\" \"$@\"\n"
+      ". {3}\n\n",
+      folder, shell_quote(facts.binary),
+      fmt::format("{}{}", plan.requeue ? " --requeue" : "",
+                  plan.lead_s ? fmt::format(" --lead {}", *plan.lead_s) : ""),
+      shell_quote(facts.folder + "/shell"));
+  return text;
+}
+
+constexpr std::string_view kShell =
+    R"(# Read by the job's script, and by every bash that it starts: PATH begins with the folder of
+# Lockstep's srun and torchrun, also behind 'module load' and 'conda activate'.
+if [ -z "${lockstep_shell-}" ]; then
+  lockstep_shell=1
+  if [ -n "${LOCKSTEP_BASH_ENV-}" ]; then . "$LOCKSTEP_BASH_ENV"; fi
+  lockstep_path() {
+    case $PATH in "$LOCKSTEP_SLURM_BIN":*) ;; *) PATH=$LOCKSTEP_SLURM_BIN:$PATH ;; esac
+  }
+  lockstep_path
+  if [ -n "${BASH_VERSION-}${ZSH_VERSION-}" ]; then
+    trap '{ lockstep_path "$_"; } 2>/dev/null' DEBUG
+  else
+    torchrun() { "$LOCKSTEP_SLURM_BIN/torchrun" "$@"; }
+    accelerate() { "$LOCKSTEP_SLURM_BIN/accelerate" "$@"; }
+    deepspeed() { "$LOCKSTEP_SLURM_BIN/deepspeed" "$@"; }
+  fi
+fi
+)";
+
+std::string stand_in(std::string_view binary, std::string_view name) {
+  return fmt::format("#!/bin/sh\nexec {} slurm-launch {} \"$@\"\n", shell_quote(binary), name);
+}
+
+}  // namespace
+
+bool is_batch_script(std::string_view name, std::string_view text) {
+  if (name.ends_with(".py") || text.find('\0') != std::string_view::npos) return false;
+  const std::string_view first = text.substr(0, text.find('\n'));
+  if (first.starts_with("#!") && first.find("python") != std::string_view::npos)
+    return text.find("\n#SBATCH") != std::string_view::npos;
+  const bool shell =
+      first.starts_with("#!") &&
+      (is_like_sh(strip(first.substr(2))) || interpreter(strip(first.substr(2))).ends_with("sh"));
+  return shell || text.starts_with("#SBATCH") || text.find("\n#SBATCH") != std::string_view::npos;
+}
+
+Result<std::string> old_script_text(const JobPlan& plan, std::string_view text,
+                                    const OldScriptFacts& facts) {
+  const SbatchFile file = read_sbatch_file(text);
+  if (!is_like_sh(file.shebang))
+    return fail(Errc::invalid_input,
+                fmt::format("the script begins with '#!{}', which is no shell like sh or bash",
+                            printable(file.shebang, 80)),
+                "submit its training command: lockstep submit OPTIONS -- train.py ARGS");
+  const int first = file.body.empty() ? std::numeric_limits<int>::max() : file.body.front().line;
+  std::size_t at = 0;
+  for (int line = 1; line < first && at < text.size(); ++line) {
+    const std::size_t end = text.find('\n', at);
+    at = end == std::string_view::npos ? text.size() : end + 1;
+  }
+  std::string made(text.substr(0, at));
+  if (!made.ends_with('\n')) made += '\n';
+  return made + added_lines(plan, facts) + std::string(text.substr(at));
+}
+
+std::vector<FolderFile> stand_in_files(std::string_view binary) {
+  std::vector<FolderFile> files = {{"shell", std::string(kShell)}};
+  for (const char* name : {"srun", "torchrun", "accelerate", "accelerate-launch", "deepspeed"})
+    files.push_back({fmt::format("bin/{}", name), stand_in(binary, name)});
+  // In a task Python may be what starts torchrun's module.
+  for (const char* name :
+       {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "python", "python3"})
+    files.push_back({fmt::format("task-bin/{}", name), stand_in(binary, name)});
+  return files;
+}
+
+std::string settings_text(const LaunchSettings& settings) {
+  return codec::print_json(nlohmann::ordered_json{{"spares", settings.spares},
+                                                  {"min_nodes", settings.min_nodes},
+                                                  {"carried", settings.carried},
+                                                  {"run", settings.run}}) +
+         "\n";
+}
+
+Result<LaunchSettings> settings_from_text(std::string_view text) {
+  constexpr std::int64_t kMostCounted = 1 << 20;
+  const nlohmann::json json = codec::parse_json(text);
+  if (!json.is_object()) return fail(Errc::corrupt, "the job's launch.json is damaged");
+  const auto number = [&](const char* name) {
+    return static_cast<int>(
+        std::clamp<std::int64_t>(codec::integer_member(json, name), 0, kMostCounted));
+  };
+  LaunchSettings settings{.spares = number("spares"), .min_nodes = number("min_nodes")};
+  const auto carried = json.find("carried");
+  settings.carried = carried != json.end() && carried->is_boolean() && carried->get<bool>();
+  if (const auto run = json.find("run"); run != json.end() && run->is_array())
+    for (const auto& word : *run)
+      if (word.is_string()) settings.run.push_back(word.get<std::string>());
+  return settings;
+}
+
+}  // namespace lockstep::slurm

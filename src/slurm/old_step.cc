@@ -1,0 +1,225 @@
+#include "slurm/old_step.h"
+
+#include "base/text.h"
+#include "launchers/launch_words.h"
+#include "slurm/job_script.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace lockstep::slurm {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
+  return std::find(of.begin(), of.end(), word) != of.end();
+}
+
+// Products of two of them are no trouble. nullopt: it is no number.
+std::optional<int> count_of(std::string_view text) {
+  constexpr int kMost = 30'000;
+  const auto number = number_of(text);
+  return number ? std::optional(std::min(*number, kMost)) : std::nullopt;
+}
+
+// Of one call of srun.
+struct Size {
+  int nodes = 1;
+  int tasks = 1;  // in all
+};
+
+class StepReader {
+ public:
+  StepReader(std::span<const std::string> words, const StepFacts& facts) : facts_(facts) {
+    std::vector<PlacedWord> placed;
+    placed.reserve(words.size());
+    for (const std::string& each : words)
+      placed.push_back({each, 1});
+    read_ = read_srun_settings(placed);
+    step_.words.assign(words.begin() + static_cast<std::ptrdiff_t>(read_.words), words.end());
+  }
+
+  OldStep read() {
+    if (!read_.problems.empty() || step_.words.empty()) return std::move(step_);
+    size_ = size();
+    find_launch();
+    if (!launch_) return std::move(step_);
+    step_.kind = kind();
+    if (step_.kind == StepKind::pass) return std::move(step_);
+    step_.why = why_not();
+    if (!step_.why.empty()) {
+      step_.kind = StepKind::pass;
+      return std::move(step_);
+    }
+    step_.tasks_per_node = size_.tasks / size_.nodes;
+    note_gpus();
+    step_.options = options();
+    return std::move(step_);
+  }
+
+ private:
+  const Setting* find(std::string_view name) const { return find_setting(read_.settings, name); }
+
+  std::optional<int> variable(std::string_view name) const {
+    const auto text = facts_.variable(name);
+    return text ? count_of(*text) : std::nullopt;
+  }
+  // Of srun's option, else of the variable that srun takes it from.
+  std::optional<int> given(std::string_view option, std::string_view name) const {
+    const Setting* own = find(option);
+    return own != nullptr ? count_of(own->value) : variable(name);
+  }
+
+  Size size() const;
+  void find_launch();
+  std::optional<std::string> script_text() const;
+  StepKind kind() const;
+  std::string why_not() const;
+  void note_gpus();
+  Words options() const;
+
+  const StepFacts& facts_;
+  PlacedSettings read_;
+  OldStep step_;
+  Size size_;
+  std::optional<LaunchLine> launch_;
+  bool direct_ = false;  // the step's own words are the launcher's
+};
+
+// As srun counts: its own options first, then the job's. --ntasks-per-node of the job counts only
+// where nobody gives a number of tasks.
+Size StepReader::size() const {
+  const Setting* range = find("nodes");
+  int nodes = facts_.nodes;
+  if (range != nullptr) nodes = count_of(split(range->value, '-').back()).value_or(facts_.nodes);
+  nodes = std::max(nodes, 1);
+  std::optional<int> tasks;
+  if (const Setting* all = find("ntasks"); all != nullptr)
+    tasks = count_of(all->value);
+  else if (const Setting* each = find("ntasks-per-node"); each != nullptr)
+    tasks = count_of(each->value).value_or(1) * nodes;
+  else if (const auto job = variable("SLURM_NTASKS"))
+    tasks = job;
+  else if (const auto per_node = variable("SLURM_NTASKS_PER_NODE"))
+    tasks = *per_node * nodes;
+  const int all = std::max(tasks.value_or(nodes), 1);
+  return {std::min(nodes, all), all};
+}
+
+// The text of a shell script among the first words: "run.sh", or "bash run.sh".
+std::optional<std::string> StepReader::script_text() const {
+  std::size_t at = 0;
+  if (is_any(base_name(step_.words[0]), {"bash", "sh", "dash", "zsh"})) ++at;
+  if (at > 0)
+    while (at < step_.words.size() && step_.words[at].starts_with("-")) {
+      if (!step_.words[at].starts_with("--") && step_.words[at].ends_with("c")) return std::nullopt;
+      ++at;
+    }
+  if (at >= step_.words.size()) return std::nullopt;
+  const auto text = facts_.read_file(step_.words[at]);
+  const bool is_shell = text && text->find('\0') == std::string::npos &&
+                        (at > 0 || (text->starts_with("#!") &&
+                                    text->substr(0, text->find('\n')).find("sh") != text->npos));
+  return is_shell ? text : std::nullopt;
+}
+
+void StepReader::find_launch() {
+  JobScript found = job_of_words("", {}, step_.words);
+  direct_ = launchers::launcher_of(step_.words) != launchers::Launcher::none;
+  if (found.launches.empty())
+    if (const auto text = script_text()) found = read_job_script("", *text);
+  for (LaunchLine& each : found.launches) {
+    // A launcher counts more than a Python program before it.
+    const bool starts_ranks = each.launcher != Launcher::python || !program_of(each).name.empty();
+    if (!starts_ranks) continue;
+    const bool better =
+        !launch_ || (launch_->launcher == Launcher::python && each.launcher != Launcher::python);
+    if (better) launch_ = std::move(each);
+  }
+}
+
+StepKind StepReader::kind() const {
+  switch (launch_->launcher) {
+    case Launcher::lockstep:
+      return StepKind::pass;
+    case Launcher::python:
+      // One task is one process, with or without Lockstep.
+      return size_.tasks > 1 ? StepKind::tasks : StepKind::pass;
+    default:
+      return direct_ ? StepKind::agents : StepKind::inside;
+  }
+}
+
+// Why srun's way of starting it cannot be done otherwise; empty: it can.
+std::string StepReader::why_not() const {
+  for (const char* name : {"multi-prog", "pty", "het-group", "nodelist", "exclude", "nodefile",
+                           "relative", "gpu-bind", "ntasks-per-gpu", "tres-bind", "bcast"})
+    if (find(name) != nullptr) return fmt::format("of srun --{}", name);
+  if (const Setting* mpi = find("mpi"); mpi != nullptr && mpi->value != "none")
+    return fmt::format("of srun --mpi={}", printable(mpi->value, 40));
+  for (const Setting& each : read_.settings)
+    if (each.name.starts_with("container")) return fmt::format("of srun --{}", each.name);
+  if (const Setting* order = find("distribution"); order != nullptr)
+    if (!is_any(split(order->value, ':').front(), {"block", "*"}))
+      return fmt::format("of srun --distribution={}", printable(order->value, 40));
+  if (launch_->in_container) return "it starts a container";
+  if (size_.nodes != facts_.nodes)
+    return fmt::format("it takes {} of the job's {} nodes", size_.nodes, facts_.nodes);
+  if (size_.tasks % size_.nodes != 0)
+    return fmt::format("{} tasks do not divide by {} nodes", size_.tasks, size_.nodes);
+  if (!direct_ && launch_->launcher != Launcher::python &&
+      launch_->program.find('/') != std::string::npos)
+    return fmt::format("{} is called by its path inside of a shell",
+                       printable(launch_->program, 100));
+  return {};
+}
+
+void StepReader::note_gpus() {
+  if (step_.kind != StepKind::tasks) return;
+  const Setting* own = find("gpus-per-task");
+  const auto text =
+      own != nullptr ? std::optional(own->value) : facts_.variable("SLURM_GPUS_PER_TASK");
+  if (!text) return;
+  step_.gpus_per_task = count_of(split(*text, ':').back()).value_or(0);
+}
+
+// What says how a task is placed is said anew: the agent has all that the node's tasks have.
+Words StepReader::options() const {
+  constexpr auto kReplaced = std::to_array<std::string_view>(
+      {"nodes", "ntasks", "ntasks-per-node", "ntasks-per-core", "ntasks-per-socket",
+       "cpus-per-task", "gpus-per-task", "tres-per-task", "cpu-bind", "distribution",
+       "kill-on-bad-exit", "wait", "no-kill", "label", "unbuffered"});
+  Words words;
+  for (const Setting& each : read_.settings)
+    if (std::find(kReplaced.begin(), kReplaced.end(), each.name) == kReplaced.end())
+      words.push_back(word_of(each));
+  for (std::string& each : agent_step_options(facts_))
+    words.push_back(std::move(each));
+  const int tasks = size_.tasks / size_.nodes;
+  const auto cpus = given("cpus-per-task", "SLURM_CPUS_PER_TASK");
+  if (cpus || tasks > 1)
+    words.push_back(fmt::format("--cpus-per-task={}", cpus.value_or(1) * tasks));
+  if (step_.gpus_per_task > 0)
+    words.push_back(fmt::format("--gpus-per-task={}", step_.gpus_per_task * tasks));
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::string> agent_step_options(const StepFacts& facts) {
+  const int nodes = facts.nodes + facts.spares;
+  return {fmt::format("--nodes={}", nodes), fmt::format("--ntasks={}", nodes),
+          "--ntasks-per-node=1",
+          // The agents tell each other what fails, and outlive each other.
+          "--no-kill", "--kill-on-bad-exit=0", "--wait=0"};
+}
+
+OldStep read_old_step(std::span<const std::string> words, const StepFacts& facts) {
+  return StepReader(words, facts).read();
+}
+
+}  // namespace lockstep::slurm

@@ -1,0 +1,95 @@
+#include "slurm/old_step.h"
+
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace lockstep::slurm {
+namespace {
+
+using Words = std::vector<std::string>;
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+OldStep read(const Words& words, const Variables& variables = {}, int nodes = 2, int spares = 0,
+             const std::string& file = "") {
+  return read_old_step(words, {.nodes = nodes,
+                               .spares = spares,
+                               .variable =
+                                   [&](std::string_view name) {
+                                     const auto found = variables.find(name);
+                                     return found == variables.end() ? std::nullopt
+                                                                     : std::optional(found->second);
+                                   },
+                               .read_file =
+                                   [&](const std::string& path) {
+                                     return path == "run.sh" ? std::optional(file) : std::nullopt;
+                                   }});
+}
+
+TEST(OldStepTest, ALauncherIsTheAgents) {
+  const OldStep step =
+      read({"-l", "--export=ALL,A=b c", "-c", "4", "torchrun", "--nnodes=2", "t.py"});
+  EXPECT_EQ(step.kind, StepKind::agents);
+  EXPECT_EQ(step.words, (Words{"torchrun", "--nnodes=2", "t.py"}));
+  // What says how tasks are placed is ours; the rest stays.
+  EXPECT_EQ(step.options,
+            (Words{"--export=ALL,A=b c", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
+                   "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--cpus-per-task=4"}));
+  for (const Words& words :
+       {Words{"/opt/bin/torchrun", "t.py"}, Words{"accelerate", "launch", "t.py"},
+        Words{"deepspeed", "t.py"}, Words{"python", "-m", "torch.distributed.run", "t.py"}})
+    EXPECT_EQ(read(words).kind, StepKind::agents) << join(words, " ");
+}
+
+TEST(OldStepTest, AShellComesToTheLauncherOnEachNode) {
+  for (const Words& words :
+       {Words{"bash", "-c", "cd x; torchrun --node_rank $SLURM_PROCID t.py"},
+        Words{"env", "A=1", "torchrun", "t.py"}, Words{"bash", "run.sh", "x"}, Words{"run.sh"},
+        Words{"bash", "-lc", "python -m torch.distributed.run t.py"}})
+    EXPECT_EQ(read(words, {}, 2, 0, "#!/bin/bash\ntorchrun t.py\n").kind, StepKind::inside)
+        << join(words, " ");
+  const OldStep path = read({"bash", "-c", "/opt/bin/torchrun t.py"});
+  EXPECT_EQ(path.kind, StepKind::pass);
+  EXPECT_EQ(path.why, "/opt/bin/torchrun is called by its path inside of a shell");
+}
+
+TEST(OldStepTest, SeveralTasksOfPythonAreRanks) {
+  const Variables job = {{"SLURM_NTASKS", "8"}, {"SLURM_CPUS_PER_TASK", "3"}};
+  const OldStep step = read({"python", "-u", "t.py"}, job, 2, 1);
+  EXPECT_EQ(step.kind, StepKind::tasks);
+  EXPECT_EQ(step.tasks_per_node, 4);
+  EXPECT_EQ(step.options, (Words{"--nodes=3", "--ntasks=3", "--ntasks-per-node=1", "--no-kill",
+                                 "--kill-on-bad-exit=0", "--wait=0", "--cpus-per-task=12"}));
+  EXPECT_EQ(read({"bash", "-c", "RANK=$SLURM_PROCID python t.py"}, job).kind, StepKind::tasks);
+  EXPECT_EQ(read({"--ntasks-per-node=2", "--gpus-per-task=a100:2", "python", "t.py"}).gpus_per_task,
+            2);
+  EXPECT_EQ(read({"python", "t.py"}, {{"SLURM_NTASKS_PER_NODE", "4"}}).tasks_per_node, 4);
+  // One task on each node, as srun has it where nobody says a number.
+  EXPECT_EQ(read({"python", "t.py"}).tasks_per_node, 1);
+}
+
+TEST(OldStepTest, TheRestIsSruns) {
+  for (const Words& words :
+       {Words{"hostname"}, Words{"-n1", "python", "t.py"}, Words{"python", "-c", "print(1)"},
+        Words{}, Words{"--no-such-option=x", "--bad"}, Words{"-N"},
+        Words{"lockstep", "run", "t.py"}, Words{"bash", "-c", "nvidia-smi"}}) {
+    EXPECT_EQ(read(words).kind, StepKind::pass) << join(words, " ");
+    EXPECT_EQ(read(words).why, "") << join(words, " ");
+  }
+  for (const auto& [words, why] : std::vector<std::pair<Words, std::string>>{
+           {{"-N1", "-n4", "python", "t.py"}, "it takes 1 of the job's 2 nodes"},
+           {{"-n3", "python", "t.py"}, "3 tasks do not divide by 2 nodes"},
+           {{"-w", "n1", "torchrun", "t.py"}, "of srun --nodelist"},
+           {{"--mpi=pmix", "python", "t.py"}, "of srun --mpi=pmix"},
+           {{"-m", "cyclic", "python", "t.py"}, "of srun --distribution=cyclic"},
+           {{"--container-image=x", "torchrun", "t.py"}, "of srun --container-image"},
+           {{"apptainer", "exec", "i.sif", "torchrun", "t.py"}, "it starts a container"}}) {
+    EXPECT_EQ(read(words).kind, StepKind::pass) << join(words, " ");
+    EXPECT_EQ(read(words).why, why) << join(words, " ");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::slurm

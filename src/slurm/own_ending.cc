@@ -1,0 +1,140 @@
+#include "slurm/own_ending.h"
+
+#include "base/text.h"
+#include "codec/json_members.h"
+#include "slurm/verdict.h"
+#include "slurm/words.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::slurm {
+namespace {
+
+constexpr std::size_t kLastWords = 8;
+constexpr std::size_t kLineLimit = 300;
+
+std::string text_in(const nlohmann::json& json, const char* name) {
+  return printable(codec::text_member(json, name), 1000);
+}
+
+std::vector<std::string> lines_in(const nlohmann::json& json, const char* name) {
+  std::vector<std::string> lines;
+  if (const auto list = json.find(name); list != json.end() && list->is_array())
+    for (const nlohmann::json& line : *list)
+      if (line.is_string()) lines.push_back(printable(line.get<std::string>(), kLineLimit));
+  if (lines.size() > kLastWords) lines.erase(lines.begin(), lines.end() - kLastWords);
+  return lines;
+}
+
+// The last line of a traceback says what it was.
+std::string last_line(const std::string& text) {
+  std::string last;
+  for (const std::string& line : split(text, '\n'))
+    if (!strip(line).empty()) last = strip(line);
+  return printable(last, kLineLimit);
+}
+
+std::string how_it_ended(const nlohmann::json& failure) {
+  const std::int64_t code = codec::integer_member(failure, "exit_code");
+  const std::string signal = text_in(failure, "signal");
+  if (code >= 0) return fmt::format("exited with {}", code);
+  return "was killed by " + (signal.empty() ? fmt::format("signal {}", -code) : signal);
+}
+
+// Of the runs before the one that is told of.
+std::string before_words(const BatchState& state) {
+  std::vector<std::string> causes = state.earlier;
+  if (state.stage == Stage::requeued) causes.push_back(state.cause);
+  if (causes.empty()) return {};
+  return fmt::format("{} ended: {}",
+                     causes.size() == 1 ? "one run" : fmt::format("{} runs", causes.size()),
+                     printable(join(causes, ", "), kLineLimit));
+}
+
+void tell_culprit(const Culprit& culprit, const std::string& after, Explained& job) {
+  job.said.why = fmt::format("rank {} on {} {}{}{}", culprit.rank, culprit.host, culprit.how, after,
+                             culprit.message.empty() ? "" : ": " + culprit.message);
+  for (const std::string& note : culprit.notes)
+    job.facts.push_back({"note", note});
+  if (!culprit.log.empty()) job.facts.push_back({"log", culprit.log});
+  for (const std::string& line : culprit.last_words)
+    job.facts.push_back({"said", line});
+}
+
+void tell_end(const OwnEnding& own, Explained& job) {
+  const BatchState& state = own.state;
+  const std::int64_t seconds = (state.ended_ms - state.started_ms) / 1000;
+  const std::string after =
+      state.started_ms > 0 && seconds >= 0 ? fmt::format(" after {}", about_text(seconds)) : "";
+  const auto is = [&](Cause cause) { return state.cause == cause_name(cause); };
+  if (is(Cause::worker) && own.culprit) {
+    tell_culprit(*own.culprit, after, job);
+  } else if (is(Cause::worker) || is(Cause::not_started)) {
+    job.said.why = printable(state.words, 500) + after;
+  } else if (is(Cause::time_limit)) {
+    job.said.why = "its time limit came near, and its workers were stopped" + after;
+    job.said.advice.insert(job.said.advice.begin(),
+                           "ask for a longer --time, or save checkpoints and give --requeue");
+  } else if (is(Cause::node_lost)) {
+    job.said.why = printable(state.words, 500) + after;
+    job.said.advice.insert(job.said.advice.begin(),
+                           "--spare 1 lets another node take the place of one that is lost, "
+                           "--requeue starts the job again without it");
+  }
+}
+
+}  // namespace
+
+std::optional<Culprit> read_culprit(std::string_view report) {
+  constexpr std::size_t kMostReport = 8U << 20;
+  const auto judged = read_report(report);
+  if (!judged || !judged->code) return std::nullopt;
+  const nlohmann::json json = codec::parse_json(report, {.bytes = kMostReport});
+  const nlohmann::json& failure = json["root_cause"];
+  return Culprit{.rank = codec::integer_member(failure, "rank"),
+                 .host = text_in(failure, "host"),
+                 .how = how_it_ended(failure),
+                 .message = last_line(codec::text_member(failure, "message")),
+                 .log = text_in(failure, "stderr_log"),
+                 .last_words = lines_in(failure, "stderr_tail"),
+                 .notes = lines_in(failure, "notes"),
+                 .failed_ms = judged->failed_ms};
+}
+
+Result<OwnEnding> read_own_ending(const JobFolder& folder) {
+  OwnEnding own;
+  LOCKSTEP_TRY_ASSIGN(own.state, folder.state());
+  for (const std::string& report : folder.reports(own.state.run)) {
+    auto culprit = read_culprit(report);
+    if (culprit && (!own.culprit || culprit->failed_ms < own.culprit->failed_ms))
+      own.culprit = std::move(*culprit);
+  }
+  return own;
+}
+
+void add_own_words(const OwnEnding& own, Explained& job) {
+  if (own.state.job != job.job.job) return;
+  if (job.job.state.ended() && own.state.stage == Stage::ended) tell_end(own, job);
+  if (const std::string before = before_words(own.state); !before.empty())
+    job.facts.push_back({"before", before});
+}
+
+std::optional<Explained> explain_forgotten(const OwnEnding& own, const std::string& name) {
+  if (own.state.stage != Stage::ended) return std::nullopt;
+  Explained job;
+  job.job.id = job.job.job = own.state.job;
+  job.job.name = name;
+  job.job.state = parse_job_state(own.state.code == 0 ? "COMPLETED" : "FAILED");
+  job.job.exit_code = own.state.code;
+  job.job.end = own.state.ended_ms / 1000;
+  job.job.start = own.state.started_ms / 1000;
+  job.ids = {own.state.job};
+  job.said = explain(job.job, {});
+  add_own_words(own, job);
+  return job;
+}
+
+}  // namespace lockstep::slurm

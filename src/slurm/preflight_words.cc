@@ -1,0 +1,71 @@
+// The words of `lockstep run`, as far as a pre-flight has to do with them.
+#include "base/text.h"
+#include "slurm/preflight.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace lockstep::slurm {
+namespace {
+
+constexpr std::string_view kNodes = "--nnodes=";
+constexpr std::string_view kSpares = "--spares=";
+constexpr std::size_t kMostHosts = 64;  // that --rdzv-endpoint takes
+
+using Words = std::vector<std::string>;
+
+// The last one counts, and what stands behind the script's name is the script's.
+std::string value_of(const Words& words, std::string_view option) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  std::string value;
+  for (auto word = words.begin(); word != end; ++word)
+    if (word->starts_with(option)) value = word->substr(option.size());
+  return value;
+}
+
+void replace_option(Words& words, std::string_view option, const std::string& value) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  for (auto word = words.begin(); word != end; ++word)
+    if (word->starts_with(option)) *word = std::string(option) + value;
+}
+
+}  // namespace
+
+NodeCounts size_in(const Words& words, int nodes) {
+  const auto ends = split(value_of(words, kNodes), ':');
+  const auto least = parse_int(ends.front());
+  const auto most = parse_int(ends.back());
+  if (!least || !most || *least < 1 || *most < *least || *most > nodes) return {nodes, nodes};
+  return {static_cast<int>(*most), static_cast<int>(*least)};
+}
+
+Words words_without(const Words& words, const Words& nodes, const PreflightDecision& decision,
+                    int port) {
+  Words rest;
+  for (const std::string& node : nodes)
+    if (std::none_of(decision.left_out.begin(), decision.left_out.end(),
+                     [&](const LeftOut& each) { return each.node == node; }))
+      rest.push_back(node);
+  if (rest.empty() || rest.size() == nodes.size()) return words;
+  const NodeCounts size = size_in(words, static_cast<int>(nodes.size()));
+  const int left = static_cast<int>(rest.size());
+  const int most = std::min(size.wanted, left);
+  Words fit = words;
+  replace_option(fit, kNodes, fmt::format("{}:{}", std::min(size.at_least, most), most));
+  replace_option(fit, kSpares, std::to_string(left - most));
+  // All nodes that Slurm has in the step would be waited for, and the first one meant.
+  if (value_of(fit, "--rdzv-endpoint=").empty()) {
+    const std::string backend = value_of(fit, "--rdzv-backend=");
+    const std::size_t most_hosts = backend == "lockstep" ? kMostHosts : 1;
+    Words places;
+    for (const std::string& node : rest)
+      if (places.size() < most_hosts) places.push_back(fmt::format("{}:{}", node, port));
+    fit.insert(fit.begin(), "--rdzv-endpoint=" + join(places, ","));
+  }
+  if (value_of(fit, kNodes).empty()) fit.insert(fit.begin(), fmt::format("{}{}", kNodes, most));
+  return fit;
+}
+
+}  // namespace lockstep::slurm

@@ -1,0 +1,103 @@
+#include "slurm/tools.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace lockstep::slurm {
+namespace {
+
+// A controller that is down is asked for 9 s by squeue and 18 s by scontrol; one that is busy
+// answers within MessageTimeout, which large sites set to 60 s.
+constexpr std::chrono::seconds kPatience{90};
+constexpr std::size_t kMostOutput = 64UL << 20;  // 100,000 jobs of an array
+
+constexpr std::array<std::string_view, 14> kUnreachable = {
+    "unable to contact slurm controller",
+    "connection refused",
+    "connection timed out",
+    "connect failure",
+    "socket timed out",
+    "zero bytes were transmitted",
+    "no route to host",
+    "unable to process configuration file",
+    "could not establish a configuration source",
+    "munge",
+    "authentication credential",
+    "protocol authentication error",
+    "incompatible versions of client and server",
+    "slurm backup controller in standby mode",
+};
+
+// Slurm's own line without the program's name before it.
+std::string telling_line(std::string_view text) {
+  std::string best;
+  for (const std::string& line : split(text, '\n')) {
+    const std::string_view words = strip(line);
+    const bool fatal = words.find(": fatal: ") != std::string_view::npos;
+    if (best.empty() || fatal) best = std::string(words);
+  }
+  for (const std::string_view level : {": fatal: ", ": error: "}) {
+    const std::size_t at = best.find(level);
+    if (at != std::string::npos) return best.substr(at + level.size());
+  }
+  const std::size_t error = best.find(" error: ");
+  return error == std::string::npos ? best : best.substr(error + 8);
+}
+
+}  // namespace
+
+std::vector<std::string> environment_for_tools(const std::vector<std::string>& own) {
+  constexpr std::array<std::string_view, 5> kChangesOutput = {"SQUEUE_", "SINFO_", "SACCT_",
+                                                              "SCONTROL_", "SLURM_TIME_FORMAT="};
+  std::vector<std::string> kept;
+  for (const std::string& entry : own) {
+    const auto begins = [&](std::string_view start) { return entry.starts_with(start); };
+    if (std::none_of(kChangesOutput.begin(), kChangesOutput.end(), begins)) kept.push_back(entry);
+  }
+  kept.emplace_back("SLURM_TIME_FORMAT=%s");
+  return kept;
+}
+
+Result<proc::ToolOutput> run_here(const std::vector<std::string>& argv) {
+  return proc::tool_output(argv, environment_for_tools(proc::own_environment()),
+                           {.patience = kPatience, .output = kMostOutput});
+}
+
+Trouble trouble_of(const proc::ToolOutput& said) {
+  if (said.exit.ok()) return Trouble::none;
+  const std::string words = to_lower(said.err);
+  const auto tells = [&](std::string_view part) { return words.find(part) != std::string::npos; };
+  if (tells("invalid job id")) return Trouble::unknown_job;
+  if (std::any_of(kUnreachable.begin(), kUnreachable.end(), tells)) return Trouble::unreachable;
+  return Trouble::refused;
+}
+
+Error tool_error(std::string_view wanted, const std::string& tool, const proc::ToolOutput& said) {
+  const std::string line = telling_line(said.err);
+  const std::string why = !line.empty() ? printable(line)
+                          : said.exit.signal != 0
+                              ? fmt::format("it was killed by signal {}", said.exit.signal)
+                              : fmt::format("it ended with code {}", said.exit.code);
+  const bool unreachable = trouble_of(said) == Trouble::unreachable;
+  return {.code = unreachable ? Errc::unavailable : Errc::invalid_input,
+          .message = unreachable ? fmt::format("{}: Slurm does not answer: {}", wanted, why)
+                                 : fmt::format("{}: {}: {}", wanted, tool, why),
+          .hint = unreachable ? "jobs that run go on without it; \"scontrol ping\" shows when its "
+                                "controller is back"
+                              : ""};
+}
+
+Result<std::string> ask_tool(const RunTool& run, const std::vector<std::string>& argv,
+                             std::string_view wanted) {
+  auto said = run(argv);
+  if (!said) return Failure(std::move(said.error()).within(wanted));
+  if (!said->exit.ok()) return Failure(tool_error(wanted, argv[0], *said));
+  return std::move(said->out);
+}
+
+}  // namespace lockstep::slurm

@@ -1,0 +1,72 @@
+#include "slurm/tools.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace lockstep::slurm {
+namespace {
+
+proc::ToolOutput failed(const std::string& words) {
+  return {.out = "", .err = words, .exit = {.code = 1}};
+}
+
+TEST(SlurmTools, WhatAFailureMeans) {
+  EXPECT_EQ(trouble_of({}), Trouble::none);
+  for (const char* words :
+       {"slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n",
+        "slurm_load_jobs error: Zero Bytes were transmitted or received\n",
+        "scontrol: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\": No "
+        "such file\n",
+        "squeue: error: ClusterName needs to be specified\nsqueue: fatal: Unable to process "
+        "configuration file\n",
+        "sbatch: fatal: Could not establish a configuration source\n",
+        "slurm_load_jobs error: Socket timed out on send/recv operation\n"})
+    EXPECT_EQ(trouble_of(failed(words)), Trouble::unreachable) << words;
+  EXPECT_EQ(trouble_of(failed("slurm_load_jobs error: Invalid job id specified\n")),
+            Trouble::unknown_job);
+  EXPECT_EQ(trouble_of(failed("Slurm accounting storage is disabled\n")), Trouble::refused);
+}
+
+TEST(SlurmTools, AnErrorSaysWhatWasWantedAndWhatSlurmSaid) {
+  const Error down = tool_error(
+      "job 7", "squeue",
+      failed("slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"));
+  EXPECT_EQ(down.code, Errc::unavailable);
+  EXPECT_EQ(down.message,
+            "job 7: Slurm does not answer: Unable to contact slurm controller (connect failure)");
+  EXPECT_NE(down.hint, "");
+  const Error other =
+      tool_error("job 7", "scancel",
+                 failed("scancel: error: Kill job error on job id 7: Access/permission denied\n"));
+  EXPECT_EQ(other.code, Errc::invalid_input);
+  EXPECT_EQ(other.message, "job 7: scancel: Kill job error on job id 7: Access/permission denied");
+  EXPECT_EQ(tool_error("job 7", "squeue", failed("")).message,
+            "job 7: squeue: it ended with code 1");
+  EXPECT_EQ(
+      tool_error(
+          "x", "squeue",
+          failed(
+              "squeue: error: s_p_parse_file: cannot stat file\nsqueue: fatal: Unable to process "
+              "configuration file\n"))
+          .message,
+      "x: Slurm does not answer: Unable to process configuration file");
+}
+
+TEST(SlurmTools, VariablesThatChangeTheOutputAreLeftOut) {
+  const auto kept =
+      environment_for_tools({"SQUEUE_FORMAT=%i", "SLURM_CONF=/etc/slurm.conf",
+                             "SLURM_TIME_FORMAT=relative", "SACCT_FORMAT=x", "PATH=/bin"});
+  EXPECT_EQ(kept, (std::vector<std::string>{"SLURM_CONF=/etc/slurm.conf", "PATH=/bin",
+                                            "SLURM_TIME_FORMAT=%s"}));
+}
+
+TEST(SlurmTools, AProgramThatIsNotThereIsNamedWithWhatWasWanted) {
+  const auto asked = ask_tool(run_here, {"lockstep-no-squeue"}, "job 7");
+  ASSERT_FALSE(asked);
+  EXPECT_EQ(asked.error().code, Errc::not_found);
+  EXPECT_TRUE(asked.error().message.starts_with("job 7: ")) << asked.error().message;
+}
+
+}  // namespace
+}  // namespace lockstep::slurm

@@ -1,0 +1,183 @@
+#include "slurm/verdict.h"
+
+#include "base/text.h"
+#include "codec/json_members.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::slurm {
+namespace {
+
+constexpr int kTimeLimit = 124;  // as timeout(1) has it
+constexpr int kStopped = 143;
+constexpr std::int64_t kMostInReport = 1 << 20;
+
+std::string text_in(const nlohmann::json& json, const char* name) {
+  return printable(codec::text_member(json, name), 500);
+}
+
+// Python's exit code, where a signal is negative.
+int shell_code(std::int64_t python_code) {
+  const std::int64_t code = python_code < 0 ? 128 - python_code : python_code;
+  return code > 0 && code <= 255 ? static_cast<int>(code) : 1;
+}
+
+std::string how(std::int64_t python_code) {
+  if (python_code < 0) return fmt::format("was killed by signal {}", -python_code);
+  return fmt::format("exited with {}", python_code);
+}
+
+bool has(const std::vector<NodeReport>& reports, std::string_view outcome) {
+  return std::any_of(reports.begin(), reports.end(),
+                     [&](const NodeReport& each) { return each.outcome == outcome; });
+}
+
+// The first failure of all that were told: agents that were cut off may know of another one. Slurm
+// signals the ranks of a job that is stopped itself: one that dies of that has not failed.
+const NodeReport* first_failure(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
+  const bool stopped = facts.lead_signal || facts.stop_signal || has(reports, "interrupted");
+  const NodeReport* first = nullptr;
+  for (const NodeReport& report : reports)
+    if (report.outcome == "failed" && report.code && !(stopped && *report.code == kStopped) &&
+        (first == nullptr || report.failed_ms < first->failed_ms))
+      first = &report;
+  return first;
+}
+
+Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
+  if (const NodeReport* failure = first_failure(facts, reports); failure != nullptr)
+    return {Cause::worker, *failure->code, failure->root_cause};
+  if (facts.lead_signal)
+    return {Cause::time_limit, kTimeLimit,
+            "the time limit came near, and the workers were stopped"};
+  if (facts.stop_signal || has(reports, "interrupted"))
+    return {Cause::stopped, kStopped, "the job was stopped"};
+  for (const NodeReport& report : reports)
+    if (report.outcome == kUnfit) return {Cause::unfit, kUnfitCode, report.reason};
+  for (const NodeReport& report : reports)
+    if (report.outcome == "failed" && !report.reason.empty())
+      return {Cause::node_lost, 1, report.reason};
+  if (reports.empty())
+    return {Cause::not_started, facts.step_code == 0 ? 1 : facts.step_code,
+            "no agent has reported anything"};
+  return {Cause::node_lost, facts.step_code == 0 ? 1 : facts.step_code,
+          "nodes ended without a report"};
+}
+
+}  // namespace
+
+Result<NodeReport> read_report(std::string_view text) {
+  const nlohmann::json json = codec::parse_json(text, {.bytes = 8U << 20});
+  if (!json.is_object() || text_in(json, "outcome").empty())
+    return fail(Errc::corrupt, "it is no report of lockstep run");
+  NodeReport report{.node = text_in(json, "node"), .outcome = text_in(json, "outcome")};
+  report.reason = text_in(json, "reason");
+  const auto attempts = json.find("attempts");
+  if (attempts != json.end() && attempts->is_array() && !attempts->empty())
+    report.nodes = static_cast<int>(std::clamp<std::int64_t>(
+        codec::integer_member(attempts->back(), "nodes"), 0, kMostInReport));
+  const auto root = json.find("root_cause");
+  if (root == json.end() || !root->is_object() || !root->contains("exit_code")) return report;
+  const std::int64_t code = codec::integer_member(*root, "exit_code");
+  // A worker that was stopped is nobody's fault.
+  const auto after_stop = root->find("after_stop");
+  const bool was_stopped =
+      after_stop != root->end() && after_stop->is_boolean() && after_stop->get<bool>();
+  if (code == 0 || was_stopped || !report.reason.empty()) return report;
+  report.code = shell_code(code);
+  report.failed_ms = codec::integer_member(*root, "time_ms");
+  const std::string message = text_in(*root, "message");
+  // A node on which no rank could be started.
+  if (!root->contains("rank")) {
+    report.root_cause = text_in(*root, "host") + ": " + message;
+    return report;
+  }
+  report.root_cause = fmt::format("rank {} on {} {}", codec::integer_member(*root, "rank"),
+                                  text_in(*root, "host"), how(code));
+  if (!message.empty()) report.root_cause += ": " + message.substr(0, message.find("\\x0a"));
+  return report;
+}
+
+bool have_all_reported(const std::vector<NodeReport>& reports) {
+  int most = 0;
+  int took_part = 0;
+  for (const NodeReport& each : reports) {
+    most = std::max(most, each.nodes);
+    took_part += each.nodes > 0 ? 1 : 0;
+  }
+  return most > 0 && took_part >= most;
+}
+
+std::string_view cause_name(Cause cause) {
+  switch (cause) {
+    case Cause::success:
+      return "success";
+    case Cause::worker:
+      return "worker";
+    case Cause::node_lost:
+      return "node lost";
+    case Cause::time_limit:
+      return "time limit";
+    case Cause::stopped:
+      return "stopped";
+    case Cause::script:
+      return "script";
+    case Cause::unfit:
+      return "bad node";
+    case Cause::not_started:
+      break;
+  }
+  return "not started";
+}
+
+bool is_requeued(const RequeueRule& rule, Cause cause, const std::vector<std::string>& earlier) {
+  if (!rule.asked) return false;
+  if (cause == Cause::time_limit) return true;
+  if (cause != Cause::node_lost && cause != Cause::unfit) return false;
+  return std::count(earlier.begin(), earlier.end(), cause_name(Cause::node_lost)) +
+             std::count(earlier.begin(), earlier.end(), cause_name(Cause::unfit)) <
+         rule.most_losses;
+}
+
+Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
+              const std::vector<std::string>& expected) {
+  // A job that has succeeded anywhere has succeeded: all agents agree on that, and a node that was
+  // lost on the way was replaced.
+  Verdict verdict = has(reports, "succeeded")
+                        ? Verdict{Cause::success, 0, "all ranks have succeeded"}
+                        : of_unfinished(facts, reports);
+  for (const std::string& node : expected)
+    if (std::none_of(reports.begin(), reports.end(),
+                     [&](const NodeReport& each) { return each.node == node; }))
+      verdict.silent.push_back(node);
+  return verdict;
+}
+
+Verdict judge_script(const BatchFacts& facts, const std::optional<Verdict>& launch) {
+  const bool failed = launch && launch->cause != Cause::success;
+  Verdict verdict = launch.value_or(Verdict{});
+  if (facts.lead_signal && (failed || facts.step_code != 0)) {
+    verdict.cause = Cause::time_limit;
+    verdict.code = kTimeLimit;
+    verdict.words = "the time limit came near, and the workers were stopped";
+  } else if (facts.step_code == 0) {
+    verdict.cause = Cause::success;
+    verdict.code = 0;
+    verdict.words = "the script has succeeded";
+  } else if (facts.stop_signal) {
+    verdict.cause = Cause::stopped;
+    verdict.code = facts.step_code;
+    verdict.words = "the job was stopped";
+  } else {
+    if (!failed) {
+      verdict.cause = Cause::script;
+      verdict.words = fmt::format("the script ended with {}", facts.step_code);
+    }
+    verdict.code = facts.step_code;
+  }
+  return verdict;
+}
+
+}  // namespace lockstep::slurm

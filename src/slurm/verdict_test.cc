@@ -1,0 +1,126 @@
+#include "slurm/verdict.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::slurm {
+namespace {
+
+NodeReport failed(const std::string& node, int code, std::int64_t at) {
+  return {.node = node,
+          .outcome = "failed",
+          .code = code,
+          .root_cause = node + " failed",
+          .failed_ms = at};
+}
+
+TEST(Verdict, TheFirstFailureIsTheJobs) {
+  const Verdict verdict =
+      judge({.step_code = 143}, {failed("n2", 143, 20), failed("n1", 7, 10)}, {"n1", "n2", "n3"});
+  EXPECT_EQ(verdict.cause, Cause::worker);
+  EXPECT_EQ(verdict.code, 7);
+  EXPECT_EQ(verdict.words, "n1 failed");
+  EXPECT_EQ(verdict.silent, std::vector<std::string>{"n3"});
+}
+
+TEST(Verdict, AReplacedNodeIsNoFailure) {
+  const Verdict verdict =
+      judge({.step_code = 1}, {{.node = "n1", .outcome = "succeeded"}}, {"n1", "n2"});
+  EXPECT_EQ(verdict.cause, Cause::success);
+  EXPECT_EQ(verdict.code, 0);
+  EXPECT_EQ(verdict.silent, std::vector<std::string>{"n2"});
+}
+
+TEST(Verdict, TheLimitAndTheUserAreToldApart) {
+  const std::vector<NodeReport> stopped = {{.node = "n1", .outcome = "interrupted"}};
+  EXPECT_EQ(judge({.lead_signal = true, .stop_signal = true}, stopped, {}).cause,
+            Cause::time_limit);
+  EXPECT_EQ(judge({.lead_signal = true}, stopped, {}).code, 124);
+  EXPECT_EQ(judge({.stop_signal = true}, stopped, {}).cause, Cause::stopped);
+  EXPECT_EQ(judge({}, stopped, {}).code, 143);
+  // Slurm's own SIGTERM reached a rank before its agent knew.
+  EXPECT_EQ(judge({.lead_signal = true}, {failed("n1", 143, 1)}, {}).cause, Cause::time_limit);
+  EXPECT_EQ(judge({.lead_signal = true}, {failed("n1", 7, 1)}, {}).cause, Cause::worker);
+  EXPECT_EQ(judge({}, {failed("n1", 143, 1)}, {}).cause, Cause::worker);
+}
+
+TEST(Verdict, NodesThatSayNothing) {
+  EXPECT_EQ(judge({.step_code = 0}, {}, {"n1"}).cause, Cause::not_started);
+  EXPECT_EQ(judge({.step_code = 0}, {}, {"n1"}).code, 1);
+  EXPECT_EQ(judge({.step_code = 9}, {}, {"n1"}).code, 9);
+  const std::vector<NodeReport> lost = {
+      {.node = "n1", .outcome = "failed", .reason = "n2 is gone"}};
+  EXPECT_EQ(judge({}, lost, {"n1", "n2"}).cause, Cause::node_lost);
+  EXPECT_EQ(judge({}, lost, {"n1", "n2"}).words, "n2 is gone");
+}
+
+TEST(Verdict, AllThatTookPartHaveReported) {
+  const auto report = [](int nodes) {
+    return NodeReport{.node = "n", .outcome = "failed", .nodes = nodes};
+  };
+  EXPECT_FALSE(have_all_reported({}));
+  EXPECT_FALSE(have_all_reported({report(0)}));  // a spare alone
+  EXPECT_FALSE(have_all_reported({report(2), report(0)}));
+  EXPECT_TRUE(have_all_reported({report(2), report(0), report(2)}));
+  // One has left, and two went on.
+  EXPECT_FALSE(have_all_reported({report(3), report(2)}));
+  EXPECT_TRUE(have_all_reported({report(3), report(2), report(2)}));
+}
+
+TEST(Verdict, AReportSaysHowManyNodesTookPart) {
+  const auto nodes = [](const std::string& attempts) {
+    return read_report(R"({"node": "n1", "outcome": "succeeded")" + attempts + "}")->nodes;
+  };
+  EXPECT_EQ(nodes(""), 0);
+  EXPECT_EQ(nodes(R"(, "attempts": [])"), 0);
+  EXPECT_EQ(nodes(R"(, "attempts": [{"nodes": 3}, {"nodes": 2}])"), 2);
+  EXPECT_EQ(nodes(R"(, "attempts": [7])"), 0);
+  EXPECT_EQ(nodes(R"(, "attempts": [{"nodes": -7}])"), 0);
+}
+
+TEST(Requeue, ByCauseAndBudget) {
+  const RequeueRule rule{.asked = true, .most_losses = 2};
+  EXPECT_TRUE(is_requeued(rule, Cause::time_limit, {"time limit", "time limit", "time limit"}));
+  EXPECT_TRUE(is_requeued(rule, Cause::node_lost, {"time limit", "node lost"}));
+  EXPECT_FALSE(is_requeued(rule, Cause::node_lost, {"node lost", "node lost"}));
+  for (const Cause cause : {Cause::success, Cause::worker, Cause::stopped, Cause::not_started})
+    EXPECT_FALSE(is_requeued(rule, cause, {}));
+  EXPECT_FALSE(is_requeued({}, Cause::time_limit, {}));
+}
+
+TEST(Verdict, ReadsAReport) {
+  const auto report = read_report(
+      R"({"outcome":"failed","node":"n2","reason":null,)"
+      R"("root_cause":{"rank":3,"host":"n2","exit_code":-9,"time_ms":5,"message":"killed\nby"}})");
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->code, 137);
+  EXPECT_EQ(report->root_cause, "rank 3 on n2 was killed by signal 9: killed");
+  EXPECT_EQ(report->failed_ms, 5);
+  EXPECT_FALSE(read_report("[]"));
+  EXPECT_FALSE(read_report("{"));
+}
+
+TEST(VerdictTest, AScriptEndsTheJobWithItsOwnCode) {
+  const Verdict worker{Cause::worker, 7, "rank 3 exited with 7", {}};
+  const Verdict success{Cause::success, 0, "all ranks have succeeded", {}};
+  const auto judged = [](BatchFacts facts, const std::optional<Verdict>& launch) {
+    const Verdict verdict = judge_script(facts, launch);
+    return std::pair(verdict.cause, verdict.code);
+  };
+  EXPECT_EQ(judged({.step_code = 0}, std::nullopt), std::pair(Cause::success, 0));
+  // A script that goes on behind a failed launch has succeeded if it says so.
+  EXPECT_EQ(judged({.step_code = 0}, worker), std::pair(Cause::success, 0));
+  EXPECT_EQ(judged({.step_code = 7}, worker), std::pair(Cause::worker, 7));
+  EXPECT_EQ(judged({.step_code = 1}, worker), std::pair(Cause::worker, 1));
+  EXPECT_EQ(judged({.step_code = 3}, success), std::pair(Cause::script, 3));
+  EXPECT_EQ(judged({.step_code = 127}, std::nullopt), std::pair(Cause::script, 127));
+  EXPECT_EQ(judged({.step_code = 1, .lead_signal = true},
+                   Verdict{Cause::node_lost, 1, "a node is lost", {"n2"}}),
+            std::pair(Cause::time_limit, 124));
+  EXPECT_EQ(judged({.step_code = 143, .stop_signal = true}, worker),
+            std::pair(Cause::stopped, 143));
+  EXPECT_EQ(judge_script({.step_code = 1}, Verdict{Cause::node_lost, 1, "lost", {"n2"}}).silent,
+            std::vector<std::string>{"n2"});
+}
+
+}  // namespace
+}  // namespace lockstep::slurm

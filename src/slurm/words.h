@@ -1,0 +1,22 @@
+// Slurm's values in words for people.
+#pragma once
+
+#include "slurm/job_status.h"
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep::slurm {
+
+// "20:00:00", "7-00:00:00"; as Slurm reads it back.
+std::string duration_text(std::int64_t seconds);
+
+// "45 s", "12 min", "3 h 20 min", "2 days 4 h".
+std::string about_text(std::int64_t seconds);
+
+// "2026-11-22 19:07:38", by this machine's clock.
+std::string moment_text(std::int64_t unix_seconds);
+
+std::string nodes_text(int count);  // "1 node", "4 nodes"
+
+}  // namespace lockstep::slurm
