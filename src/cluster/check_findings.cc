@@ -22,6 +22,7 @@ constexpr std::int64_t kHomeNearlyFull = 2048 * kMiB;
 constexpr std::int64_t kTmpFull = 64 * kMiB;
 // Containers have 64 MiB unless told otherwise, and workers that share tensors die of it.
 constexpr std::int64_t kSmallShm = 256 * kMiB;
+constexpr std::int64_t kModestShm = 512 * kMiB;  // below it DeepSpeed warns
 constexpr std::int64_t kFewFiles = 1024;
 constexpr double kClockOffMs = 5'000;
 constexpr double kClockFarOffMs = 3'600'000;
@@ -89,6 +90,11 @@ void look_at_tmp(const HostCheck& check, Findings& findings) {
     findings.add(Weight::trouble, "shm-small", check.name,
                  fmt::format("/dev/shm has {}, {} of it free: workers that share memory die of it",
                              memory_text(shm.total), memory_text(shm.free)),
+                 "give the container --shm-size=8g, or: mount -o remount,size=8G /dev/shm");
+  else if (shm.total < kModestShm)
+    findings.add(Weight::warning, "shm-modest", check.name,
+                 fmt::format("/dev/shm has {}, which is little for several workers with loaders",
+                             memory_text(shm.total)),
                  "give the container --shm-size=8g, or: mount -o remount,size=8G /dev/shm");
 }
 

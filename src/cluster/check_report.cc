@@ -1,5 +1,6 @@
 #include "cluster/check_report.h"
 
+#include "base/columns.h"
 #include "base/text.h"
 #include "cluster/words.h"
 #include "host/facts_json.h"
@@ -138,18 +139,7 @@ std::string table(const std::vector<HostCheck>& hosts) {
                             "PYTHON", "CLOCK", "GPUS"}};
   for (const HostCheck& check : hosts)
     rows.push_back(row_of(check));
-  std::array<std::size_t, kColumns> widths{};
-  for (const Row& row : rows)
-    for (std::size_t i = 0; i < kColumns; ++i)
-      widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < kColumns; ++i)
-      line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
+  return columns_text(rows);
 }
 
 const char* weight_name(Finding::Weight weight) {

@@ -73,6 +73,8 @@ TEST(CheckFindings, FoldersThatStopAJob) {
   EXPECT_EQ(found([](HostCheck& c) { c.facts.shm.total = c.facts.shm.free = 64 << 20; }),
             Words{"T shm-small"});
   EXPECT_EQ(found([](HostCheck& c) { c.facts.shm.free = 0; }), Words{"T shm-small"});
+  EXPECT_EQ(found([](HostCheck& c) { c.facts.shm.total = c.facts.shm.free = 300 << 20; }),
+            Words{"w shm-modest"});
 }
 
 TEST(CheckFindings, LimitsPythonAndClock) {

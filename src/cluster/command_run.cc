@@ -125,7 +125,9 @@ void CommandRun::start(std::size_t index) {
   const HostPlace& place = request_.hosts[index];
   Host& host = hosts_[index];
   const bool alone = hosts_.size() == 1;
-  if (!alone) host.prefix = place.name + ": ";
+  const auto labels = request_.labels;
+  if (labels == CommandRequest::Labels::several ? !alone : labels == CommandRequest::Labels::always)
+    host.prefix = place.name + ": ";
   host.connection = std::make_unique<HostLink>(
       loop_, HostLink::Settings{.place = place, .may_ask = alone && isatty(STDERR_FILENO) == 1},
       HostLink::Events{[this, index](const link::Frame& frame) { on_frame(index, frame); },

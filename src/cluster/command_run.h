@@ -47,6 +47,9 @@ struct CommandRequest {
     pass,  // to answer_fd of this process, from a single host
   };
   Answer answer = Answer::none;
+  // Whether printed lines stand behind the host's name.
+  enum class Labels { several, always, never };  // several: where there are several hosts
+  Labels labels = Labels::several;
   int answer_fd = -1;
   // Takes what goes to stderr, in place of its being printed or kept.
   std::function<void(std::size_t host, std::string_view bytes)> on_errors = {};

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "setup/digest.h"
 
 #include <fmt/core.h>
 
@@ -27,7 +28,8 @@ Result<std::string> request_of(const Project& project, const InstallOptions& opt
                               .place = options.place,
                               .python = options.python,
                               .force = options.force,
-                              .use_uv = options.use_uv};
+                              .use_uv = options.use_uv,
+                              .overlay = options.overlay};
   std::string bytes;
   for (const setup::Spec& each : specs) {
     if (each.kind != setup::Spec::Kind::wheel) continue;
@@ -42,7 +44,8 @@ Result<std::string> request_of(const Project& project, const InstallOptions& opt
                   fmt::format("'{}' is no file of at most 512 MiB", printable(path)),
                   "put it where the hosts can read it, and give pip:/that/path");
     LOCKSTEP_TRY_ASSIGN(const std::string wheel, io::read_file(path, setup::kLargestWheel));
-    request.wheels.push_back({setup::base_name(path), wheel.size()});
+    LOCKSTEP_TRY_ASSIGN(std::string sha256, setup::sha256_of_file(path));
+    request.wheels.push_back({setup::base_name(path), wheel.size(), std::move(sha256)});
     bytes += wheel;
     if (bytes.size() > kMostWheels)
       return fail(Errc::invalid_input, "the wheels have more than 1 GiB together");

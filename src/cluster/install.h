@@ -23,6 +23,7 @@ struct InstallOptions {
   std::string python = {};  // the interpreter there
   bool force = false;       // no step is skipped
   bool use_uv = true;
+  bool overlay = false;  // wheels go into folders of their own, not into the environment
   // Takes what the hosts say about it, in place of stderr.
   std::function<void(std::size_t host, std::string_view bytes)> on_words = {};
 };

@@ -28,6 +28,10 @@ Result<KnownJob> job_of(const Statement& row) {
 
 }  // namespace
 
+std::string slurm_plan_head(const std::string& number) {
+  return R"({"slurm":{"job":")" + number + "\"";
+}
+
 Result<JobBook> JobBook::open(const std::string& folder) {
   LOCKSTEP_TRY_ASSIGN(Database database, open_state(folder));
   return JobBook(std::move(database));
@@ -68,6 +72,11 @@ Result<KnownJob> JobBook::find(const std::string& word) const {
   LOCKSTEP_TRY_ASSIGN(auto jobs, select("WHERE id = ?", word, 1));
   if (jobs.empty()) {
     LOCKSTEP_TRY_ASSIGN(jobs, select("WHERE name = ?", word, 1));
+  }
+  if (jobs.empty() && !word.empty() && word.find_first_not_of("0123456789") == std::string::npos) {
+    // Slurm counts anew when its state is lost: the newest job of that number is meant.
+    LOCKSTEP_TRY_ASSIGN(jobs,
+                        select("WHERE substr(plan, 1, length(?1)) = ?1", slurm_plan_head(word), 1));
   }
   if (jobs.empty() && !word.empty()) {
     LOCKSTEP_TRY_ASSIGN(jobs, select("WHERE substr(id, 1, length(?1)) = ?1", word, 2));

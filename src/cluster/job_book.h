@@ -27,13 +27,16 @@ struct KnownJob {
   std::int64_t ended_ms = 0;
 };
 
+// How the plan of a job of Slurm's begins: by its number it is found.
+std::string slurm_plan_head(const std::string& number);
+
 class JobBook {
  public:
   static Result<JobBook> open(const std::string& folder);
 
   Status add(const KnownJob& job) const;
-  // By id, by the beginning of an id, or the newest of that name. not_found otherwise;
-  // invalid_input where several begin so.
+  // By id, by the newest of that name, by Slurm's number, or by the beginning of an id. not_found
+  // otherwise; invalid_input where several begin so.
   Result<KnownJob> find(const std::string& word) const;
   Result<std::vector<KnownJob>> list(std::size_t most) const;  // the newest first
   Status remove(const std::string& id) const;

@@ -8,9 +8,12 @@
 #include <charconv>
 
 namespace lockstep::cluster {
-namespace {
+std::string rank_prefix(std::int64_t rank) {
+  std::string text = kRankTemplate;
+  replace_all(text, "${rank}", std::to_string(rank));
+  return text;
+}
 
-// Takes the rank's prefix away from a line that has one.
 std::optional<std::int64_t> take_rank(std::string_view& line) {
   constexpr std::string_view kBefore = "[rank";
   constexpr std::string_view kBehind = "]: ";
@@ -22,14 +25,6 @@ std::optional<std::int64_t> take_rank(std::string_view& line) {
   if (error != std::errc() || rank < 0 || !rest.starts_with(kBehind)) return {};
   line = rest.substr(kBehind.size());
   return rank;
-}
-
-}  // namespace
-
-std::string rank_prefix(std::int64_t rank) {
-  std::string text = kRankTemplate;
-  replace_all(text, "${rank}", std::to_string(rank));
-  return text;
 }
 
 std::string log_line_head(std::string_view node, std::string_view stream) {

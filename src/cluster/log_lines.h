@@ -11,6 +11,8 @@ namespace lockstep::cluster {
 // Before the lines of a rank, as --log-line-prefix-template has it, and as it comes out.
 inline constexpr const char* kRankTemplate = "[rank${rank}]: ";
 std::string rank_prefix(std::int64_t rank);
+// Takes the rank's prefix away from a line that has one.
+std::optional<std::int64_t> take_rank(std::string_view& line);
 
 // The object's beginning, the same for all lines of one output of a node.
 std::string log_line_head(std::string_view node, std::string_view stream);

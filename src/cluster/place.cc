@@ -61,6 +61,12 @@ Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::
   return numbers;
 }
 
+Result<HostPlace> place_of_host(const std::string& where, const HostOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(where));
+  LOCKSTEP_TRY(override_with(options, where, target));
+  return HostPlace{ssh::target_text(target), std::move(target)};
+}
+
 Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::string& where,
                                            const std::optional<std::string>& nodes,
                                            const HostOptions& options) {
@@ -73,6 +79,8 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
   if (cluster) {
     LOCKSTEP_TRY_ASSIGN(const auto numbers,
                         parse_node_numbers(nodes.value_or("all"), cluster->nodes.size()));
+    if (cluster->is_slurm() && cluster->nodes.empty())
+      places.push_back({.name = where, .target = {}, .here = true});
     for (const std::size_t number : numbers) {
       const Node& node = cluster->nodes[number];
       HostPlace place{.name = fmt::format("{}-{}", where, number),
@@ -85,13 +93,12 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
     return places;
   }
   if (cluster.error().code != Errc::not_found) return Failure(cluster.error());
-  LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(where));
+  LOCKSTEP_TRY_ASSIGN(HostPlace host, place_of_host(where, options));
   if (nodes && *nodes != "all" && *nodes != "0")
     return fail(Errc::invalid_input, fmt::format("--nodes {}: {} is one host, and no cluster has "
                                                  "that name",
                                                  printable(*nodes), where));
-  LOCKSTEP_TRY(override_with(options, where, target));
-  places.push_back({ssh::target_text(target), std::move(target)});
+  places.push_back(std::move(host));
   return places;
 }
 

@@ -26,6 +26,9 @@ Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::
 // Stands for this machine where a host is asked for.
 inline constexpr std::string_view kHere = "local";
 
+// A host as ssh takes it, never a cluster's name.
+Result<HostPlace> place_of_host(const std::string& where, const HostOptions& options);
+
 // where: the name of a cluster, "local", else a host as ssh takes it. nodes: for a cluster;
 // nullopt: all.
 Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::string& where,

@@ -1,26 +1,21 @@
 #include "cluster/place_json.h"
 
-#include "codec/json.h"
+#include "codec/json_members.h"
 
 #include <utility>
 
 namespace lockstep::cluster {
 namespace {
 
-std::string text_in(const nlohmann::json& object, const char* name) {
-  const auto at = object.find(name);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
 HostPlace place_of(const nlohmann::json& object) {
   HostPlace place;
-  place.name = text_in(object, "name");
-  place.pins = text_in(object, "pins");
+  place.name = codec::text_member(object, "name");
+  place.pins = codec::text_member(object, "pins");
   place.here = object.contains("here");
-  place.target.host = text_in(object, "host");
-  place.target.key_path = text_in(object, "key_path");
-  place.target.jump = text_in(object, "jump");
-  if (object.contains("user")) place.target.user = text_in(object, "user");
+  place.target.host = codec::text_member(object, "host");
+  place.target.key_path = codec::text_member(object, "key_path");
+  place.target.jump = codec::text_member(object, "jump");
+  if (object.contains("user")) place.target.user = codec::text_member(object, "user");
   const auto port = object.find("port");
   if (port != object.end() && port->is_number_unsigned()) place.target.port = port->get<int>();
   return place;

@@ -19,9 +19,11 @@ struct Node {
 
 struct Cluster {
   std::string name;
-  std::string source = "ssh";   // where its nodes come from
+  std::string source = "ssh";   // where its nodes come from: "ssh", "slurm"
   std::int64_t created_ms = 0;  // Unix time
-  std::vector<Node> nodes;      // node 0 first
+  std::vector<Node> nodes;      // node 0 first; of Slurm's: its login host, or none (this machine)
+
+  bool is_slurm() const { return source == "slurm"; }
 };
 
 // 1 to 63 of A-Z a-z 0-9 . _ - beginning with a letter or digit, and not "local".

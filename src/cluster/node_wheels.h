@@ -1,0 +1,22 @@
+// A node of a Slurm job gets the job's wheels: from the node before it, else from the job's folder.
+#pragma once
+
+#include "base/error.h"
+#include "slurm/job_folder.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cluster {
+
+struct NodeWheels {
+  std::vector<std::string> paths = {};    // for the front of PYTHONPATH
+  std::vector<std::string> modules = {};  // that were imported from there
+};
+
+// Of the node that this process is on, by Slurm's variables. Nothing to do where the job has no
+// wheels. An error: this node can't train; it has been said to the job, which ends where it can't
+// do without this node.
+Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder);
+
+}  // namespace lockstep::cluster
