@@ -2,6 +2,7 @@
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "cli/cluster_options.h"
+#include "cli/cluster_slurm.h"
 #include "cli/date_text.h"
 #include "cli/subcommand.h"
 #include "cluster/hosts_file.h"
@@ -95,12 +96,24 @@ nlohmann::ordered_json json_of(const Cluster& cluster) {
           {"nodes", std::move(nodes)}};
 }
 
+Status add_slurm(const std::string& name, const ClusterAddOptions& options, const Registry& known) {
+  std::string line;
+  LOCKSTEP_TRY_ASSIGN(const Cluster made, slurm_cluster_of(name, options, known, line));
+  LOCKSTEP_TRY(known.add(made));
+  std::puts(options.json ? codec::print_json(json_of(made)).c_str()
+                         : fmt::format("{}: {}", name, line).c_str());
+  return {};
+}
+
 Status add(const Call& call) {
   ClusterAddOptions options;
   fill(cluster_add_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
-  LOCKSTEP_TRY_ASSIGN(const Cluster made, cluster_of(name, options));
+  if (options.login && !options.slurm)
+    return fail(Errc::invalid_input, "--login is for clusters of Slurm's", "give --slurm, too");
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  if (options.slurm) return add_slurm(name, options, known);
+  LOCKSTEP_TRY_ASSIGN(const Cluster made, cluster_of(name, options));
   LOCKSTEP_TRY(known.add(made));
   if (options.json)
     std::puts(codec::print_json(json_of(made)).c_str());
@@ -145,6 +158,9 @@ Status show(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   LOCKSTEP_TRY_ASSIGN(const Cluster found, known.find(name));
+  if (found.is_slurm()) return show_slurm(found, known, options, json_of(found));
+  if (options.forget_node)
+    return fail(Errc::invalid_input, fmt::format("{} is no cluster of Slurm's", name));
   if (options.json) {
     std::puts(codec::print_json(json_of(found)).c_str());
     return {};
@@ -165,9 +181,14 @@ Status show(const Call& call) {
 }
 
 Status remove(const Call& call) {
+  ClusterShowOptions options;
+  fill(cluster_remove_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
-  return known.remove(name);
+  LOCKSTEP_TRY_ASSIGN(const Cluster found, known.find(name));
+  LOCKSTEP_TRY(known.remove(name));
+  if (options.json) std::puts(codec::print_json(json_of(found)).c_str());
+  return {};
 }
 
 template <Status (*act)(const Call&), const Table& (*table)()>

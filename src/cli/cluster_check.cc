@@ -1,6 +1,7 @@
 // lockstep cluster check: what hosts are and have, and what would stop a job there.
 #include "base/text.h"
 #include "cli/cluster_options.h"
+#include "cli/cluster_slurm.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cluster/check_report.h"
@@ -62,6 +63,9 @@ Result<int> check(const Call& call) {
   if (call.parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(call.parsed.names[1])));
+  LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
+  const auto known = registry.find(call.parsed.names[0]);
+  if (known && known->is_slurm()) return check_slurm(*known, registry, options);
   cluster::CheckRequest request;
   LOCKSTEP_TRY_ASSIGN(request.hosts, places_of(call.parsed.names[0], place_options));
   request.project = project_name();

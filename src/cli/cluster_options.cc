@@ -3,15 +3,17 @@
 namespace lockstep::cli {
 namespace {
 
-Option json() {
-  return {.name = "json", .field = into<&ClusterShowOptions::json>, .help = "for programs"};
+Option json(std::string_view help) {
+  return {.name = "json", .field = into<&ClusterShowOptions::json>, .help = help};
 }
 
 Table make_add_table() {
   return {.program = "lockstep cluster add",
           .summary =
-              "Keeps hosts under a name. Nothing is asked of them yet.\n\n"
-              "  lockstep cluster add gpus --host ubuntu@10.0.0.5 --host ubuntu@10.0.0.6",
+              "Keeps hosts under a name; nothing is asked of them yet. Or a cluster of Slurm's,\n"
+              "whose partitions and nodes Slurm itself knows.\n\n"
+              "  lockstep cluster add gpus --host ubuntu@10.0.0.5 --host ubuntu@10.0.0.6\n"
+              "  lockstep cluster add hpc --slurm --login ann@login.example.org",
           .epilog = "",
           .operands = Operands::names,
           .groups = {{"Options",
@@ -24,6 +26,14 @@ Table make_add_table() {
                            .field = into<&ClusterAddOptions::hosts_file>,
                            .metavar = "FILE",
                            .help = "one host a line, also as DeepSpeed's hostfile (slots=N)"},
+                          {.name = "slurm",
+                           .field = into<&ClusterAddOptions::slurm>,
+                           .help = "a cluster of Slurm's"},
+                          {.name = "login",
+                           .field = into<&ClusterAddOptions::login>,
+                           .metavar = "[USER@]HOST[:PORT]",
+                           .help = "with --slurm: the host where its commands are",
+                           .shown_default = "this machine"},
                           {.name = "user",
                            .field = into<&ClusterAddOptions::user>,
                            .metavar = "USER",
@@ -48,9 +58,9 @@ Table make_add_table() {
 }
 
 Table make_show_table(std::string_view program, std::string_view summary,
-                      std::string_view shown_names, bool prints) {
+                      std::string_view shown_names, std::string_view json_help) {
   Group group{"Options", {}};
-  if (prints) group.options.push_back(json());
+  group.options.push_back(json(json_help));
   group.options.push_back(help_option());
   group.options.push_back(version_option());
   return {.program = program,
@@ -66,7 +76,8 @@ Table make_check_table() {
           .summary =
               "Asks the nodes of a cluster, or one host, what they are and have: how far away\n"
               "they are, user, system, CPUs, memory, disks, GPUs, Python, programs, clock. Then\n"
-              "it says what would stop a job there, and the cure.\n\n"
+              "it says what would stop a job there, and the cure. Of a cluster of Slurm's: its\n"
+              "controller, commands, partitions, accounts and nodes.\n\n"
               "  lockstep cluster check gpus\n"
               "  lockstep cluster check ubuntu@10.0.0.5 --json",
           .epilog =
@@ -97,13 +108,26 @@ const Table& cluster_add_table() {
 
 const Table& cluster_list_table() {
   static const Table table = make_show_table(
-      "lockstep cluster list", "Lists the clusters that this user has named.", "", true);
+      "lockstep cluster list", "Lists the clusters that this user has named.", "", "for programs");
   return table;
 }
 
 const Table& cluster_show_table() {
-  static const Table table =
-      make_show_table("lockstep cluster show", "Shows the nodes of a cluster.", "NAME", true);
+  static const Table table = [] {
+    Table made =
+        make_show_table("lockstep cluster show",
+                        "Shows the nodes of a cluster; of Slurm's its partitions, what is\n"
+                        "out of service, and the nodes that jobs leave out because they have\n"
+                        "failed lately.",
+                        "NAME", "for programs");
+    auto& options = made.groups[0].options;
+    options.insert(options.begin() + 1,
+                   {.name = "forget-node",
+                    .field = into<&ClusterShowOptions::forget_node>,
+                    .metavar = "NODE",
+                    .help = "let jobs use this node of Slurm's again that has failed lately"});
+    return made;
+  }();
   return table;
 }
 
@@ -117,7 +141,7 @@ const Table& cluster_remove_table() {
       "lockstep cluster remove",
       "Forgets a cluster and the host keys that were accepted for it. On its hosts\n"
       "nothing changes.",
-      "NAME", false);
+      "NAME", "for programs: the cluster that was, as show --json prints it");
   return table;
 }
 

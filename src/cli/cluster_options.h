@@ -16,11 +16,14 @@ struct ClusterAddOptions {
   std::optional<std::string> user;
   std::optional<std::string> key_path;
   std::optional<std::string> jump;
+  bool slurm = false;
+  std::optional<std::string> login;
   bool json = false;
 };
 
 struct ClusterShowOptions {
   bool json = false;
+  std::optional<std::string> forget_node;
 };
 
 struct ClusterCheckOptions {

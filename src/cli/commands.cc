@@ -19,6 +19,7 @@ extern const Subcommand kHostTree;
 extern const Subcommand kHostSetup;
 extern const Subcommand kRsyncShell;
 extern const Subcommand kHostJob;
+extern const Subcommand kHostSubmit;
 extern const Subcommand kJobs;
 extern const Subcommand kLogs;
 extern const Subcommand kWait;
@@ -28,6 +29,20 @@ extern const Subcommand kResume;
 extern const Subcommand kHostDial;
 extern const Subcommand kSsh;
 extern const Subcommand kForward;
+extern const Subcommand kDoctor;
+extern const Subcommand kWhy;
+extern const Subcommand kPdsh;
+extern const Subcommand kCheck;
+extern const Subcommand kWheel;
+extern const Subcommand kWheelC;
+extern const Subcommand kWheelCxx;
+extern const Subcommand kHostOverlay;
+extern const Subcommand kHostAbility;
+extern const Subcommand kSubmit;
+extern const Subcommand kSlurmBatch;
+extern const Subcommand kSlurmNode;
+extern const Subcommand kSlurmLaunch;
+extern const Subcommand kSlurmRank;
 
 namespace {
 
@@ -50,21 +65,62 @@ constexpr Subcommand kVersion{
     .name = "version", .summary = "print the version", .run = version_command};
 constexpr Subcommand kHelp{.name = "help", .summary = "say what there is", .run = help_command};
 
-// In the overview's order.
+// In the overview's order; those that are not listed come last. One a line, as many people add to
+// it.
+// clang-format off
 constexpr const Subcommand* kRows[] = {
-    &kRun,       &kLaunch,   &kJobs,    &kLogs,     &kWait,      &kCancel,     &kResume,
-    &kExec,      &kSsh,      &kForward, &kSync,     &kInstall,   &kCall,       &kCluster,
-    &kStore,     &kLink,     &kHostJob, &kHostTree, &kHostSetup, &kRsyncShell, &kInProject,
-    &kHostFacts, &kHostDial, &kVersion, &kHelp,
+    &kRun,
+    &kLaunch,
+    &kSubmit,
+    &kJobs,
+    &kLogs,
+    &kWait,
+    &kCancel,
+    &kResume,
+    &kCheck,
+    &kWhy,
+    &kExec,
+    &kSsh,
+    &kForward,
+    &kSync,
+    &kInstall,
+    &kCall,
+    &kCluster,
+    &kDoctor,
+    &kWheel,
+    &kStore,
+    &kVersion,
+    &kHelp,
+    &kLink,
+    &kHostJob,
+    &kHostSubmit,
+    &kHostTree,
+    &kHostSetup,
+    &kRsyncShell,
+    &kInProject,
+    &kHostFacts,
+    &kHostDial,
+    &kPdsh,
+    &kHostOverlay,
+    &kHostAbility,
+    &kSlurmBatch,
+    &kSlurmNode,
+    &kSlurmLaunch,
+    &kSlurmRank,
 };
-constexpr const Subcommand* kLinks[] = {&kTorchrun};
+// clang-format on
+constexpr const Subcommand* kLinks[] = {&kTorchrun, &kPdsh};
+constexpr const Subcommand* kOwnLinks[] = {&kWheelC, &kWheelCxx};
 
 constexpr Program kProgram{
     .root = {.name = "lockstep",
              .summary = "Starts a training command on every rank and keeps it running",
              .rows = kRows},
     .links = kLinks,
-    .notes = "Through a link named torchrun this program is 'lockstep run'.\n"};
+    .notes =
+        "Through a link named torchrun this program is 'lockstep run', through one named pdsh\n"
+        "it stands in for pdsh.\n",
+    .own_links = kOwnLinks};
 
 }  // namespace
 

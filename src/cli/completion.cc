@@ -45,10 +45,18 @@ std::string names_below(const Subcommand& parent) {
   return join(names, " ");
 }
 
+// The links that have options; another program's name (pdsh) has that program's completion.
+std::vector<const Subcommand*> completed_links(const Program& program) {
+  std::vector<const Subcommand*> links;
+  for (const Subcommand* row : program.links)
+    if (row->table != nullptr) links.push_back(row);
+  return links;
+}
+
 // The shell's case of a link; word: the program's own first word.
 std::string link_case(const Program& program, std::string_view word) {
   std::vector<std::string> names;
-  for (const Subcommand* row : program.links)
+  for (const Subcommand* row : completed_links(program))
     names.emplace_back(row->name);
   if (names.empty()) return {};
   return fmt::format("    {0}) command={1} ;;\n", join(names, "|"), word);
@@ -57,7 +65,7 @@ std::string link_case(const Program& program, std::string_view word) {
 // What is completed: the program and its links.
 std::string commands(const Program& program) {
   std::vector<std::string> names{std::string(program.root.name)};
-  for (const Subcommand* row : program.links)
+  for (const Subcommand* row : completed_links(program))
     names.emplace_back(row->name);
   return join(names, " ");
 }
@@ -68,7 +76,7 @@ std::vector<Node> with_options(const Program& program) {
   for (Node& node : listed_rows(program)) {
     if (node.row->table != nullptr) out.push_back(std::move(node));
   }
-  for (const Subcommand* row : program.links)
+  for (const Subcommand* row : completed_links(program))
     out.push_back({std::string(row->name), row});
   return out;
 }
@@ -278,7 +286,7 @@ std::string fish(const Program& program) {
       out += fish_rows(fmt::format("complete -c {} -n '__lockstep_at {}'", name, node.path),
                        node.row->table());
   }
-  for (const Subcommand* row : program.links)
+  for (const Subcommand* row : completed_links(program))
     out += fish_rows(fmt::format("complete -c {}", row->name), row->table());
   return out;
 }

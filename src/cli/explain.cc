@@ -91,6 +91,7 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
   const auto from = [&config](std::string_view option) { return origin_words(config, option); };
   const bool is_static = config.backend->fixed();
   rows.push_back({"nodes", nodes(config), from("nnodes")});
+  if (config.spares > 0) rows.push_back({"spares", std::to_string(config.spares), from("spares")});
   if (is_static || config.node_rank_given) {
     rows.push_back({"node rank", std::to_string(config.node_rank), from("node-rank")});
   } else {
@@ -123,7 +124,7 @@ void add_nodes(const LaunchConfig& config, std::vector<Row>& rows) {
   }
   rows.push_back({"token", config.rdzv_token ? "given" : "none",
                   config.rdzv_token ? from("rdzv-token-file") : "default"});
-  if (config.max_nodes == 1) return;
+  if (config.alone()) return;
   const bool chosen = config.origins.find("rank-order") != config.origins.end();
   rows.push_back({"rank order", std::string(launch::order_name(config.rank_order)),
                   chosen ? from("rank-order") : "the backend"});
@@ -164,7 +165,8 @@ std::string explain_text(const LaunchConfig& config) {
   rows.reserve(20);
   rows.push_back({"", "value", "from"});
   add_nodes(config, rows);
-  rows.push_back({"workers here", std::to_string(config.nproc), from("nproc-per-node")});
+  rows.push_back({"workers here", std::to_string(config.nproc),
+                  from(config.slots ? "slots" : "nproc-per-node")});
   rows.push_back({"role", config.role, from("role")});
   rows.push_back({"restarts", std::to_string(config.max_restarts), from("max-restarts")});
   rows.push_back(

@@ -7,6 +7,7 @@
 #include "cli/subcommand.h"
 #include "cli/terminal.h"
 #include "cli/transfer_bar.h"
+#include "cluster/registry.h"
 #include "cluster/sync_tree.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -136,8 +137,20 @@ std::vector<cluster::HostInstall> in_order(const std::vector<cluster::HostPlace>
   return all;
 }
 
+// An overlay lies on the disk of a node, and only jobs come to the nodes of a Slurm cluster.
+Status refuse_overlay_on_slurm(const InstallOptions& options) {
+  if (!options.overlay) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
+  const auto known = registry.find(options.where);
+  if (!known || !known->is_slurm()) return {};
+  return fail(Errc::invalid_input,
+              options.where + " is a cluster of Slurm's: its nodes get wheels with a job",
+              "write lockstep submit --wheel FILE ... for each job");
+}
+
 Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& options,
                                                       const cluster::Project& project) {
+  LOCKSTEP_TRY(refuse_overlay_on_slurm(options));
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options.where, options.places));
   LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
   proc::block(proc::handled_signals());
@@ -154,7 +167,8 @@ Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& opti
                                    .place = options.chosen.place,
                                    .python = options.python.value_or(""),
                                    .force = options.force,
-                                   .use_uv = !options.no_uv};
+                                   .use_uv = !options.no_uv,
+                                   .overlay = options.overlay};
   if (terminal.drawn())
     settings.on_words = [&terminal](std::size_t host, std::string_view bytes) {
       terminal.put(host, bytes);

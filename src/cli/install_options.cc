@@ -1,5 +1,7 @@
 #include "cli/install_options.h"
 
+#include <algorithm>
+
 namespace lockstep::cli {
 namespace {
 
@@ -56,6 +58,10 @@ Table make_install_table() {
                  .field = into<&InstallOptions::no_sync>,
                  .help = "take the project's files as they are there; without it they are "
                          "synced first where a spec needs them"},
+                {.name = "overlay",
+                 .field = into<&InstallOptions::overlay>,
+                 .help = "put wheels into folders of their own, in front on the path: the "
+                         "environment stays as it is, and each is imported first"},
                 {.name = "force", .field = into<&InstallOptions::force>, .help = "skip nothing"},
                 {.name = "json", .field = into<&InstallOptions::json>, .help = "for programs"},
             }},
@@ -81,6 +87,10 @@ Result<InstallOptions> install_options(const Parsed& parsed) {
   if (options.specs.empty())
     return fail(Errc::invalid_input, "no spec is given",
                 "write lockstep install " + options.where + " SPEC...");
+  const auto is_wheel = [](const std::string& spec) { return spec.starts_with("wheel:"); };
+  if (options.overlay && std::none_of(options.specs.begin(), options.specs.end(), is_wheel))
+    return fail(Errc::invalid_input, "--overlay is for wheels, and no spec is wheel:FILE",
+                "build one with lockstep wheel");
   fill(install_table(), parsed, options.environment);
   LOCKSTEP_TRY_ASSIGN(options.chosen, chosen_environment(options.environment, options.specs));
   return options;

@@ -18,6 +18,7 @@ struct InstallOptions {
   EnvironmentOptions environment;
   ChosenEnvironment chosen;  // of environment
   std::optional<std::string> python;
+  bool overlay = false;
   bool force = false;
   bool no_uv = false;
   bool no_sync = false;

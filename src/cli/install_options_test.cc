@@ -45,6 +45,8 @@ TEST(InstallOptions, RefusesWhatNeedsNoHost) {
   EXPECT_NE(refusal({"h", "conda:x.yml", "--venv", "v"}).find("can't go into a virtual"),
             std::string::npos);
   EXPECT_EQ(refusal({"h", "conda:x.yml", "--conda", "v"}), "taken");
+  EXPECT_NE(refusal({"h", "x", "--overlay"}).find("--overlay is for wheels"), std::string::npos);
+  EXPECT_EQ(refusal({"h", "x", "wheel:y.whl", "--overlay"}), "taken");
 }
 
 }  // namespace

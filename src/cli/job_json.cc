@@ -35,4 +35,26 @@ nlohmann::ordered_json job_json(const cluster::KnownJob& job,
   return json;
 }
 
+nlohmann::ordered_json started_json(const std::string& id, const std::vector<std::string>& nodes,
+                                    const std::vector<std::string>& ahead) {
+  return {{"id", id},
+          {"state", job::stage_name(ahead.empty() ? job::Stage::running : job::Stage::queued)},
+          {"nodes", nodes},
+          {"ahead", ahead}};
+}
+
+nlohmann::ordered_json slurm_job_json(const cluster::KnownJob& job,
+                                      const cluster::SlurmEnding& ending) {
+  nlohmann::ordered_json json{{"id", job.id},
+                              {"name", job.name},
+                              {"on", job.place},
+                              {"state", job::stage_name(ending.stage)}};
+  if (const auto place = cluster::slurm_place(job)) json["job"] = place->job;
+  if (ending.stage != job::Stage::ended) return json;
+  json["code"] = ending.code;
+  json["ended_ms"] = ending.ended_ms;
+  json["words"] = ending.words;
+  return json;
+}
+
 }  // namespace lockstep::cli

@@ -9,6 +9,7 @@
 #include "cluster/job_follow.h"
 #include "cluster/job_plan.h"
 #include "cluster/job_start.h"
+#include "cluster/slurm_follow.h"
 #include "cluster/variables.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -17,6 +18,7 @@
 #include <fmt/core.h>
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
@@ -40,22 +42,38 @@ Result<JobBook> book() {
   return JobBook::open(io::state_folder());
 }
 
+void print(const nlohmann::ordered_json& answer) {
+  std::puts(codec::print_json(answer).c_str());
+}
+
 Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
   if (parsed.names.empty())
     return fail(Errc::invalid_input, "no job is named", "lockstep jobs lists those that there are");
   if (parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(parsed.names[1])));
-  return known.find(parsed.names.front());
+  auto job = known.find(parsed.names.front());
+  // A job of Slurm's that somebody else has submitted.
+  if (!job && job.error().code == Errc::not_found && slurm::is_job_id(parsed.names.front()))
+    return cluster::find_slurm_job(parsed.names.front());
+  return job;
+}
+
+// The code of this command for a job of Slurm's that was followed.
+Result<int> told_ending(const JobBook& known, const KnownJob& job,
+                        const cluster::SlurmEnding& ending, bool tell) {
+  LOCKSTEP_TRY(known.note(job.id, ending.stage, ending.code, ending.ended_ms));
+  if (tell) print(slurm_job_json(job, ending));
+  if (ending.left) return 128 + ending.signal;
+  if (ending.stage == job::Stage::ended) return ending.code;
+  if (ending.stage == job::Stage::lost)
+    log::warning("job {}: Slurm does not know (any more) how it ended", job.id);
+  return kFailed;
 }
 
 void take_signals() {
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-}
-
-void print(const nlohmann::ordered_json& answer) {
-  std::puts(codec::print_json(answer).c_str());
 }
 
 // The code of this command where the job was followed to its end. tell: how it ended, as JSON.
@@ -71,6 +89,10 @@ Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& re
   return kFailed;
 }
 
+bool folds(const LogsOptions& options) {
+  return options.fold == "always" || (options.fold == "auto" && isatty(STDOUT_FILENO) == 1);
+}
+
 Result<int> print_logs(const Call& call) {
   LogsOptions options;
   fill(logs_table(), call.parsed, options);
@@ -78,6 +100,16 @@ Result<int> print_logs(const Call& call) {
     return fail(Errc::invalid_input, "-n is a number of lines");
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
+  if (const auto place = cluster::slurm_place_here(job)) {
+    LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::follow_slurm_job({.job = job,
+                                                                      .place = *place,
+                                                                      .to_end = options.follow,
+                                                                      .json = options.json,
+                                                                      .fold = folds(options),
+                                                                      .lines = options.lines,
+                                                                      .rank = options.rank}));
+    return options.follow ? told_ending(known, job, ending, false) : Result<int>(0);
+  }
   return follow_to_end(known,
                        {.job = std::move(job),
                         .to_end = options.follow,
@@ -92,6 +124,11 @@ Result<int> wait_for_job(const Call& call) {
   fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
+  if (const auto place = cluster::slurm_place_here(job)) {
+    LOCKSTEP_TRY_ASSIGN(const auto ending,
+                        cluster::follow_slurm_job({.job = job, .place = *place, .print = false}));
+    return told_ending(known, job, ending, options.json);
+  }
   return follow_to_end(known, {.job = std::move(job), .print = false}, options.json);
 }
 
@@ -100,6 +137,13 @@ Result<int> cancel_job(const Call& call) {
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
+  if (const auto place = cluster::slurm_place_here(job)) {
+    LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::cancel_slurm_job(job, *place));
+    LOCKSTEP_TRY_ASSIGN(const int ignored, told_ending(known, job, ending, options.json));
+    (void)ignored;
+    if (!options.json) std::printf("%s: %s\n", place->job.c_str(), ending.words.c_str());
+    return 0;
+  }
   LOCKSTEP_TRY_ASSIGN(const auto endings,
                       cluster::run_command({.hosts = job.nodes,
                                             .argv = {"host-job", "cancel", job.id},
@@ -133,6 +177,9 @@ Result<int> cancel_job(const Call& call) {
 Result<int> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
+  if (const auto place = cluster::slurm_place(job))
+    return fail(Errc::invalid_input, "a job of Slurm's is resumed by Slurm",
+                "scontrol requeue " + place->job + ", or submit it again");
   const ResumeOptions options = resume_options(call.parsed);
   LOCKSTEP_TRY_ASSIGN(const auto env, cluster::variables_of({.env = options.variables.env,
                                                              .files = options.variables.env_files,
@@ -154,10 +201,7 @@ Result<int> resume_job(const Call& call) {
   LOCKSTEP_TRY(known.note(job.id, job::Stage::running, 0, 0));
   const bool waits = !started.ahead.empty();
   if (options.json)
-    print({{"id", job.id},
-           {"state", job::stage_name(waits ? job::Stage::queued : job::Stage::running)},
-           {"nodes", names},
-           {"ahead", started.ahead}});
+    print(started_json(job.id, names, started.ahead));
   else
     std::printf("%s: %s on %s\n", job.id.c_str(), waits ? "is queued" : "runs again",
                 join(names, ", ").c_str());

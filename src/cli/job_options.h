@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace lockstep::cli {
 
@@ -19,6 +20,7 @@ struct LogsOptions {
   bool follow = false;
   std::optional<std::int64_t> lines;
   std::optional<std::int64_t> rank;
+  std::string fold = "auto";
   bool json = false;
 };
 

@@ -1,4 +1,5 @@
 // lockstep jobs: what runs, and what has run.
+#include "base/log.h"
 #include "cli/date_text.h"
 #include "cli/job_options.h"
 #include "cli/local_runs.h"
@@ -6,6 +7,8 @@
 #include "cluster/command_run.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
+#include "cluster/login_submit.h"
+#include "cluster/slurm_follow.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
@@ -30,10 +33,37 @@ bool may_change(const KnownJob& job) {
   return job.stage != job::Stage::ended && job.stage != job::Stage::lost;
 }
 
+// Slurm is asked once for all of its jobs.
+Status ask_slurm(const cluster::JobBook& book, std::vector<KnownJob>& jobs) {
+  std::vector<KnownJob*> mine;
+  std::vector<KnownJob> asked;
+  for (KnownJob& job : jobs) {
+    if (!may_change(job) || !cluster::slurm_place_here(job)) continue;
+    mine.push_back(&job);
+    asked.push_back(job);
+  }
+  if (mine.empty()) return {};
+  const auto endings = cluster::ask_slurm_jobs(asked);
+  if (!endings) {
+    log::warning("{}", endings.error().message);
+    return {};
+  }
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const auto& ending = (*endings)[i];
+    mine[i]->stage = ending ? ending->stage : job::Stage::lost;
+    mine[i]->code = ending ? ending->code : 0;
+    mine[i]->ended_ms = ending ? ending->ended_ms : 0;
+    LOCKSTEP_TRY(book.note(mine[i]->id, mine[i]->stage, mine[i]->code, mine[i]->ended_ms));
+  }
+  return {};
+}
+
 // Those that have ended meanwhile are noted down.
 Status ask_hosts(const cluster::JobBook& book, std::vector<KnownJob>& jobs) {
+  LOCKSTEP_TRY(ask_slurm(book, jobs));
   for (KnownJob& job : jobs) {
-    if (!may_change(job)) continue;
+    if (!may_change(job) || cluster::slurm_place_here(job)) continue;
+    LOCKSTEP_TRY(cluster::complete_submission(book, job));
     LOCKSTEP_TRY_ASSIGN(const auto nodes, cluster::ask_status(job));
     const bool all_told =
         std::all_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.has_value(); });
@@ -59,6 +89,10 @@ nlohmann::ordered_json json_of(const KnownJob& job) {
                               {"command", job.command},
                               {"created_ms", job.created_ms},
                               {"state", job::stage_name(job.stage)}};
+  if (const auto place = cluster::slurm_place(job)) {
+    json["job"] = place->job;
+    json["output"] = place->output;
+  }
   if (job.stage == job::Stage::ended) {
     json["code"] = job.code;
     json["ended_ms"] = job.ended_ms;
@@ -102,6 +136,7 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>&
               run.command);
   for (const KnownJob& job : jobs) {
     std::string on = job.place;
+    if (const auto place = cluster::slurm_place(job)) on += " " + place->job;
     if (job.nodes.size() > 1) on += fmt::format(" ({})", job.nodes.size());
     print_row(job.id, job.name, on, state_text(job), job.created_ms, job.command);
   }

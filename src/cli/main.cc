@@ -1,11 +1,16 @@
 // lockstep: picks the subcommand. Called through a link named torchrun it is `lockstep run`.
+#include "base/error.h"
 #include "base/log.h"
 #include "cli/commands.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -18,6 +23,18 @@ void fill_standard_streams() {
   if (fd > 2) close(fd);
 }
 
+// Text that never reached its reader is no success: a full disk, or a pipe that was closed.
+int with_output_written(int code) {
+  errno = 0;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || code != 0) return code;
+  // What failed in the middle of a long text has left no errno.
+  const std::string why = errno != 0 ? lockstep::errno_text(errno) : "not all of it was written";
+  lockstep::cli::print_error(
+      "lockstep", {lockstep::Errc::unavailable, "write to standard output: " + why, {}, 0});
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -25,6 +42,6 @@ int main(int argc, char** argv) {
   lockstep::log::set_level_from_env();
   const std::string_view path = argc > 0 ? argv[0] : "lockstep";
   lockstep::cli::Args words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return lockstep::cli::dispatch(lockstep::cli::lockstep_program(),
-                                 path.substr(path.rfind('/') + 1), std::move(words));
+  return with_output_written(lockstep::cli::dispatch(
+      lockstep::cli::lockstep_program(), path.substr(path.rfind('/') + 1), std::move(words)));
 }

@@ -39,7 +39,7 @@ template <int code>
 int note(const Call& call) {
   last_call() = std::to_string(code);
   for (const auto& [name, value] : call.parsed.values)
-    last_call() += " " + name + "=" + value;
+    last_call().append(" ").append(name).append("=").append(value);
   if (call.parsed.script) last_call() += " script=" + *call.parsed.script;
   return code;
 }

@@ -14,6 +14,9 @@ namespace lockstep::cli {
 
 struct RemoteOptions {
   std::optional<std::string> on;
+  std::optional<std::string> hostfile;
+  std::optional<std::string> include;
+  std::optional<std::string> exclude;
   PlaceOptions place;
   VariableOptions variables;
   std::optional<std::string> sync;  // a folder, or "none"
@@ -21,8 +24,11 @@ struct RemoteOptions {
   EnvironmentOptions environment;  // of install
   std::optional<std::string> folder;
   bool detach = false;
+  bool json = false;
   bool queue = false;
   std::optional<std::string> name;
+
+  bool elsewhere() const { return on || hostfile; }
 };
 
 std::vector<Group> remote_groups();

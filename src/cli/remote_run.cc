@@ -4,18 +4,17 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/places.h"
+#include "cli/ground.h"
+#include "cli/hostfile_places.h"
+#include "cli/job_json.h"
 #include "cli/run_options.h"
-#include "cli/transfer_bar.h"
 #include "cluster/command_run.h"
-#include "cluster/install.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
 #include "cluster/job_plan.h"
 #include "cluster/job_start.h"
-#include "cluster/project.h"
-#include "cluster/sync_tree.h"
 #include "cluster/variables.h"
+#include "codec/json.h"
 #include "host/identity.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -51,44 +50,6 @@ std::string first_given(const Parsed& parsed, const std::vector<Option>& options
   return {};
 }
 
-// Where the job runs there, and what is brought.
-struct Ground {
-  std::optional<cluster::Project> project;  // nullopt: nothing is brought
-  std::string folder;                       // there
-};
-
-Result<Ground> ground_of(const RemoteOptions& options, bool here) {
-  std::error_code error;
-  const std::string own = std::filesystem::current_path(error);
-  if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
-  Ground ground;
-  if (here) {
-    if ((options.sync && *options.sync != "none") || !options.install.empty())
-      return fail(Errc::invalid_input, "on this machine nothing is brought or installed",
-                  "leave --sync and --install out");
-    ground.folder = options.folder.value_or(own);
-    return ground;
-  }
-  const bool brings = options.sync != "none";
-  auto project = cluster::find_project(own, brings ? options.sync : std::nullopt);
-  if (!project && (brings || !options.folder)) return Failure(project.error());
-  if (project)
-    ground.folder = project->name + (project->folder.empty() ? "" : "/" + project->folder);
-  if (options.folder) ground.folder = *options.folder;
-  if (brings) ground.project = std::move(*project);
-  return ground;
-}
-
-// A script that lies in the project is named as it lies there.
-std::string script_there(const std::string& script, const Ground& ground) {
-  if (!script.starts_with('/') || !ground.project) return script;
-  std::error_code error;
-  const auto relative = std::filesystem::relative(
-      script, std::filesystem::path(ground.project->root) / ground.project->folder, error);
-  const auto in_root = std::filesystem::relative(script, ground.project->root, error);
-  return error || in_root.native().starts_with("..") ? script : relative.string();
-}
-
 std::string name_of(const RemoteOptions& options, const Parsed& parsed) {
   if (options.name) return *options.name;
   return std::filesystem::path(parsed.script.value_or("")).filename();
@@ -98,50 +59,16 @@ bool meets_elsewhere(const Parsed& parsed) {
   return gave_any(parsed, {"rdzv-endpoint", "master-addr", "master-port", "standalone"});
 }
 
-// Says what went wrong on each host; the first exit code that is not 0.
-template <class Hosts>
-int tell_troubles(const Hosts& hosts) {
-  int code = 0;
-  for (const auto& host : hosts) {
-    if (!host.error.empty()) print_error(kProgram, {Errc::unavailable, host.error, host.hint, 0});
-    if (code == 0) code = host.code;
-  }
-  return code;
-}
-
-// Before anything starts. The exit code: not 0 where a host is not ready.
-Result<int> make_ready(const RemoteOptions& options, const std::vector<cluster::HostPlace>& places,
-                       const Ground& ground, const ChosenEnvironment& environment) {
-  if (ground.project) {
-    TransferBar bar(true);
-    cluster::SyncOptions settings;
-    settings.remark = [&bar](const std::string& text) {
-      bar.clear();
-      log::warning("{}", text);
-    };
-    settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
-    LOCKSTEP_TRY_ASSIGN(const auto report,
-                        cluster::sync_project(places, *ground.project, settings));
-    if (const int code = tell_troubles(report.hosts); code != 0) return code;
-  }
-  if (options.install.empty()) return 0;
-  if (!ground.project)
-    return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
-                "leave --sync none out, or use lockstep install");
-  LOCKSTEP_TRY_ASSIGN(const auto installs, cluster::install_packages(places, *ground.project,
-                                                                     {.specs = options.install,
-                                                                      .choice = environment.choice,
-                                                                      .place = environment.place}));
-  return tell_troubles(installs);
-}
-
 // What each node's `lockstep run` is told beside what the user wrote.
 std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& request,
-                                                     const Parsed& parsed) {
+                                                     const Parsed& parsed,
+                                                     const std::vector<std::string>& slots) {
   const std::size_t count = request.hosts.size();
+  const bool own_count = !parsed.has("nproc-per-node") && !parsed.has("slots");
   std::vector<std::vector<std::string>> words(count);
+  const bool one_slot = slots.empty() || slots[0].find(',') == std::string::npos;
   const bool plain =
-      count == 1 && (!parsed.has("nproc-per-node") || parsed.text("nproc-per-node") == "1");
+      count == 1 && (own_count ? one_slot : parsed.text("nproc-per-node").value_or("") == "1");
   const bool own_logs =
       gave_any(parsed, {"tee", "redirects", "log-prefix", "log-line-prefix-template"});
   for (std::size_t i = 0; i < count; ++i) {
@@ -150,7 +77,9 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
       own.emplace_back("--tee=3");
       own.push_back(std::string("--log-line-prefix-template=") + cluster::kRankTemplate);
     }
-    if (request.hosts[i].slots && !parsed.has("nproc-per-node"))
+    if (!slots.empty() && own_count)
+      own.push_back("--slots=" + slots[i]);
+    else if (request.hosts[i].slots && own_count)
       own.push_back(fmt::format("--nproc-per-node={}", *request.hosts[i].slots));
     if (count == 1) continue;
     if (!parsed.has("nnodes")) own.push_back(fmt::format("--nnodes={}", count));
@@ -163,12 +92,11 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
 }
 
 Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& options,
-                                       std::vector<cluster::HostPlace> places,
-                                       const Ground& ground) {
+                                       const ChosenPlaces& places, const Ground& ground) {
   Parsed parsed = call.parsed;
   parsed.script = script_there(parsed.script.value_or(""), ground);
   cluster::JobRequest request;
-  request.hosts = std::move(places);
+  request.hosts = places.hosts;
   job::JobSpec& spec = request.spec;
   spec.id = job::new_job_id();
   spec.name = name_of(options, parsed);
@@ -177,7 +105,9 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
   spec.created_ms = unix_ms();
   spec.queue = options.queue;
-  LOCKSTEP_TRY_ASSIGN(spec.env, cluster::variables_of({.env = options.variables.env,
+  std::vector<std::string> variables = places.variables;
+  variables.insert(variables.end(), options.variables.env.begin(), options.variables.env.end());
+  LOCKSTEP_TRY_ASSIGN(spec.env, cluster::variables_of({.env = variables,
                                                        .files = options.variables.env_files,
                                                        .secrets = options.variables.secrets},
                                                       cluster::own_variable));
@@ -185,7 +115,7 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     spec.env.push_back(std::string(cluster::kTokenVariable) + "=" + random_uuid4() +
                        random_uuid4());
-  request.words = words_of_nodes(request, parsed);
+  request.words = words_of_nodes(request, parsed, places.slots);
   return request;
 }
 
@@ -195,7 +125,7 @@ cluster::KnownJob known_job(const cluster::JobRequest& request, const RemoteOpti
   command.insert(command.end(), parsed.script_args.begin(), parsed.script_args.end());
   return {.id = request.spec.id,
           .name = request.spec.name,
-          .place = *options.on,
+          .place = options.hostfile ? *options.hostfile : *options.on,
           .command = printable(shell_join(command), 500),
           .nodes = request.hosts,
           .created_ms = request.spec.created_ms,
@@ -209,10 +139,10 @@ int refuse(const Error& error) {
 }
 
 // Written before the job begins: a client that is killed meanwhile leaves nothing that is unknown.
-Status start(const cluster::JobBook& book, const cluster::JobRequest& request,
-             const cluster::KnownJob& job) {
+Result<cluster::StartedJob> start(const cluster::JobBook& book, const cluster::JobRequest& request,
+                                  const cluster::KnownJob& job) {
   LOCKSTEP_TRY(book.add(job));
-  const auto started = cluster::start_job(request);
+  auto started = cluster::start_job(request);
   if (!started) {
     LOCKSTEP_TRY(book.remove(job.id));
     return Failure(started.error());
@@ -220,7 +150,20 @@ Status start(const cluster::JobBook& book, const cluster::JobRequest& request,
   LOCKSTEP_TRY(book.note_plan(job.id, cluster::plan_text(request, *started)));
   const bool waits = !started->ahead.empty();
   if (waits) log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
-  return book.note(job.id, waits ? job::Stage::queued : job::Stage::running, 0, 0);
+  LOCKSTEP_TRY(book.note(job.id, waits ? job::Stage::queued : job::Stage::running, 0, 0));
+  return started;
+}
+
+void print_started(const cluster::KnownJob& job, const cluster::StartedJob& started, bool json) {
+  if (!json) {
+    std::puts(job.id.c_str());
+    return;
+  }
+  std::vector<std::string> nodes;
+  nodes.reserve(job.nodes.size());
+  for (const cluster::HostPlace& node : job.nodes)
+    nodes.push_back(node.name);
+  std::puts(codec::print_json(started_json(job.id, nodes, started.ahead)).c_str());
 }
 
 // The report of the first node that has one, into the file that the user named here.
@@ -263,6 +206,9 @@ Result<int> run_there(const Call& call, const RemoteOptions& options) {
     return fail(Errc::invalid_input,
                 "--explain is of a run on this machine, and --on runs elsewhere",
                 "leave one of them out");
+  if (options.json && !options.detach)
+    return fail(Errc::invalid_input, "--json tells how a job was started, and goes with --detach",
+                "--report writes how it has ended");
   if (options.detach && call.parsed.has("report"))
     return fail(Errc::invalid_input,
                 "--report is written at the job's end, and --detach does not wait for it",
@@ -274,17 +220,20 @@ Result<int> run_there(const Call& call, const RemoteOptions& options) {
                   "give --install SPEC; later jobs of the project run in that environment too");
   LOCKSTEP_TRY_ASSIGN(const ChosenEnvironment environment,
                       chosen_environment(options.environment, options.install));
-  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(*options.on, options.place));
-  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.front().here));
+  LOCKSTEP_TRY_ASSIGN(const ChosenPlaces places, chosen_places(options));
+  for (const std::string& note : places.notes)
+    log::warning("{}", note);
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.hosts.front().here));
   // Before anything is brought: it may be wrong.
   LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request, request_of(call, options, places, ground));
-  LOCKSTEP_TRY_ASSIGN(const int unready, make_ready(options, places, ground, environment));
+  LOCKSTEP_TRY_ASSIGN(const int unready,
+                      make_ready(kProgram, options, places.hosts, ground, environment));
   if (unready != 0) return unready;
   const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
-  LOCKSTEP_TRY(start(book, request, job));
+  LOCKSTEP_TRY_ASSIGN(const cluster::StartedJob started, start(book, request, job));
   if (options.detach) {
-    std::puts(job.id.c_str());
+    print_started(job, started, options.json);
     return 0;
   }
   log::info("job {} runs on {} hosts", job.id, job.nodes.size());

@@ -4,6 +4,7 @@
 #include "cli/completion.h"
 #include "cli/explain.h"
 #include "cli/meant.h"
+#include "cli/other_launcher.h"
 #include "cli/remote_run.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
@@ -63,7 +64,15 @@ std::optional<std::string> take_token() {
 }
 
 int run_elsewhere(const Call& call, const RemoteOptions& options) {
-  if (options.on) return run_on_hosts(call, options);
+  if (options.elsewhere()) return run_on_hosts(call, options);
+  if (options.include || options.exclude) {
+    print_error(run_table().program,
+                {Errc::invalid_input,
+                 "--include and --exclude are of use only together with --hostfile",
+                 {},
+                 0});
+    return kBadInput;
+  }
   const std::string lacks_on = needs_on(call.parsed);
   print_error(run_table().program,
               {Errc::invalid_input, lacks_on + " is of use only together with --on", {}, 0});
@@ -104,12 +113,22 @@ int run_as(const Call& call, const Table& table, RunAs as) {
   if (request.print_completion)
     return print_completion(call.program, table, *request.print_completion);
   const RemoteOptions remote = remote_options(table, call.parsed);
-  if (remote.on || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
+  if (remote.elsewhere() || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
   return launch(table, call.parsed, request, as);
 }
 
 int run_command(const Call& call) {
-  return run_as(call, run_table(), RunAs::run);
+  const auto restated = restate_launcher(call, run_table());
+  if (!restated) {
+    print_error(run_table().program, restated.error());
+    return kBadInput;
+  }
+  if (!*restated) return run_as(call, run_table(), RunAs::run);
+  if (!(*restated)->parsed.ended_by.empty()) {  // torchrun --help
+    std::fputs(help_text(run_table()).c_str(), stdout);
+    return 0;
+  }
+  return run_as({call.program, (*restated)->words, (*restated)->parsed}, run_table(), RunAs::run);
 }
 
 int torchrun_command(const Call& call) {

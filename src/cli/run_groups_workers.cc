@@ -36,6 +36,12 @@ Group placement_group() {
                .field = into<&Raw::virtual_local_rank>,
                .help = "every worker sees one GPU, as LOCAL_RANK 0",
                .env = "PET_VIRTUAL_LOCAL_RANK"},
+              {.name = "slots",
+               .field = into<&Raw::slots>,
+               .metavar = "LIST|gpu",
+               .help = "a worker for each of these devices, as 0,2, and all workers see all of "
+                       "them; with DeepSpeed's CROSS_RANK, CROSS_SIZE and LOCAL_SIZE",
+               .own = true},
               {.name = "numa-binding",
                .field = into<&Raw::numa_binding>,
                .metavar = "HOW",

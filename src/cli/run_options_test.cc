@@ -78,7 +78,9 @@ TEST(RawOptions, EveryTextReachesItsField) {
     std::string (*get)(const launch::RawOptions&);
   } rows[] = {
       {"nnodes", [](const launch::RawOptions& raw) { return *raw.nnodes; }},
+      {"spares", [](const launch::RawOptions& raw) { return std::to_string(*raw.spares); }},
       {"nproc-per-node", [](const launch::RawOptions& raw) { return raw.nproc_per_node; }},
+      {"slots", [](const launch::RawOptions& raw) { return *raw.slots; }},
       {"role", [](const launch::RawOptions& raw) { return raw.role; }},
       {"node-rank", [](const launch::RawOptions& raw) { return std::to_string(*raw.node_rank); }},
       {"master-addr", [](const launch::RawOptions& raw) { return *raw.master_addr; }},

@@ -52,7 +52,8 @@ std::optional<int> settled(const Table& table, const ParseResult& parsed) {
 int run_row(const Program& program, const Subcommand& row, const Args& words) {
   Call call{program, words, {}};
   if (row.table != nullptr) {
-    auto parsed = parse_options(row.table(), words, variable);
+    auto parsed = row.read != nullptr ? row.read(words, variable)
+                                      : parse_options(row.table(), words, variable);
     if (const auto code = settled(row.table(), parsed)) return *code;
     call.parsed = *std::move(parsed);
   }
@@ -114,9 +115,9 @@ Found find_row(const Program& program, const Args& words) {
 }
 
 int dispatch(const Program& program, std::string_view called_as, Args words) {
-  for (const Subcommand* row : program.links) {
-    if (row->name == called_as) return run_row(program, *row, words);
-  }
+  for (const auto& links : {program.links, program.own_links})
+    for (const Subcommand* row : links)
+      if (row->name == called_as) return run_row(program, *row, words);
   const Found found = find_row(program, words);
   if (found.row->rows.empty()) {
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.words));

@@ -28,8 +28,10 @@ struct Call {
 // Every row is a constant: nothing of it is made before main().
 struct Subcommand {
   std::string_view name;
-  std::string_view summary;                // one line, without a full stop
-  const Table& (*table)() = nullptr;       // made when it is first asked for; nullptr: no options
+  std::string_view summary;           // one line, without a full stop
+  const Table& (*table)() = nullptr;  // made when it is first asked for; nullptr: no options
+  // In place of reading the words by the table, where they are not all the table's.
+  ParseResult (*read)(const Args& words, const GetEnv& env) = nullptr;
   int (*run)(const Call& call) = nullptr;  // returns the exit code; nullptr where there are rows
   std::span<const Subcommand* const> rows = {};  // sub-verbs, as `lockstep cluster add`
   bool listed = true;                            // in the overview, completion and the pages
@@ -40,6 +42,8 @@ struct Program {
   // Called through a link with such a row's name, the program is that subcommand.
   std::span<const Subcommand* const> links = {};
   std::string_view notes = {};  // closing lines of the overview
+  // The same, for links that the program makes for itself: they are shown nowhere.
+  std::span<const Subcommand* const> own_links = {};
 };
 
 // called_as: the last part of argv[0]. words: without the program's name. Returns the exit code.

@@ -1,0 +1,113 @@
+"""Asks the accelerate that is installed what `accelerate launch WORDS` would start, and starts nothing.
+
+Its own parser and checks run; what would start processes is replaced. One line of JSON goes to stdout. Lockstep has
+this text in its binary and runs it with the Python of the project.
+"""
+import io
+import json
+import os
+import sys
+from typing import Any, Dict, List, Mapping, NoReturn, Optional
+
+
+class Caught(Exception):
+    """Raised where a process would have been started."""
+
+
+def torchrun_words(run: Any, args: Any) -> List[str]:
+    """The options of torchrun that differ from its defaults, as words."""
+    words: List[str] = []
+    parser = run.get_args_parser()
+    # With several nodes these count although they are defaults: without them Lockstep would choose.
+    nodes = {"node_rank", "rdzv_backend"} if str(args.nnodes) not in ("1", "1:1") else set()
+    for action in parser._actions:
+        value = getattr(args, action.dest, None)
+        if not action.option_strings or action.dest == "help" or value is None:
+            continue
+        if value == action.default and action.dest not in nodes:
+            continue
+        name = action.option_strings[0] if action.option_strings[0].startswith("--") else action.option_strings[-1]
+        if action.nargs == 0:
+            words += [name] if value else []
+        else:
+            words.append(f"{name}={value}")
+    return words
+
+
+def delta(before: Mapping[str, str], after: Mapping[str, str]) -> List[str]:
+    return [f"{name}={value}" for name, value in sorted(after.items()) if before.get(name) != value]
+
+
+def unknown(*given: Any, **more: Any) -> NoReturn:
+    raise NotImplementedError("neither torch.distributed.run nor a process would be started")
+
+
+def opened(path: Any, mode: str = "r", *given: Any, **more: Any) -> Any:
+    return io.StringIO() if mode.startswith("a") else open(path, mode, *given, **more)
+
+
+def ask(words: List[str]) -> Dict[str, Any]:
+    import subprocess
+
+    import accelerate  # type: ignore[import]
+    from accelerate.commands import launch  # type: ignore[import]
+    from torch.distributed import run
+
+    found: Dict[str, Any] = {"version": accelerate.__version__}
+    before = dict(os.environ)  # what importing torch leaves there is not accelerate's
+
+    def caught_run(args: Any) -> NoReturn:
+        found.update(torchrun=torchrun_words(run, args), env=delta(before, os.environ), script=args.training_script,
+                     args=list(args.training_script_args))
+        raise Caught
+
+    class CaughtProcess:
+        def __init__(self, command: List[Any], env: Optional[Mapping[str, str]] = None, **more: Any) -> None:
+            found.update(command=[str(word) for word in command],
+                         env=delta(before, os.environ if env is None else env))
+            raise Caught
+
+    class Processes:
+        """The module subprocess as launch.py sees it."""
+
+        Popen = CaughtProcess
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(subprocess, name)
+
+    run.run = caught_run
+    launch.subprocess = Processes()
+    launch.open = opened  # the file .deepspeed_env grows with every start
+    for name in ("tpu_launcher", "tpu_pod_launcher", "sagemaker_launcher"):
+        setattr(launch, name, unknown)
+    import accelerate.utils.launch as utils  # type: ignore[import]
+
+    for module in (launch, utils):
+        if hasattr(module, "is_port_in_use"):
+            module.is_port_in_use = lambda port: False
+    sys.argv = ["accelerate-launch", *words]
+    try:
+        launch.main()
+    except Caught:
+        pass
+    return found
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else is printed
+    try:
+        found = ask(sys.argv[1:])
+    except SystemExit as error:  # bad words: accelerate has said so
+        found = {"exit": error.code if isinstance(error.code, int) else 1}
+    except Exception as error:  # an accelerate that is unlike those we know, or a setting that it refuses
+        found = {"error": f"{type(error).__name__}: {error}"}
+    out.write(json.dumps(found) + "\n")
+    out.close()
+    # Threads that torch has started are not waited for.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+main()

@@ -1,0 +1,52 @@
+#include "cli/check_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+Table make_check_table() {
+  return {
+      .program = "lockstep check",
+      .summary =
+          "Looks for mistakes in a batch script, a command line, a hostfile or DeepSpeed's\n"
+          "configuration before a job waits for hours and fails in seconds: a line for each,\n"
+          "with the place, the reason and what to write instead. What a check looks at is\n"
+          "only read; nothing is submitted.\n\n"
+          "  lockstep check train.slurm\n"
+          "  lockstep check sbatch -N 4 --qos=high train.slurm\n"
+          "  lockstep check submit -N 2 --gpus-per-node 8 -- train.py --deepspeed ds.json\n"
+          "  lockstep check --hostfile hosts.txt",
+      .epilog =
+          "docs/slurm.md lists the mistakes. sbatch --test-only is asked, too, where there\n"
+          "is an sbatch: it knows partitions and limits, and when the job would start.\n"
+          "Exit code: 0, 1 where there is an error (warnings are none), 2 for bad words.\n",
+      .operands = Operands::command,
+      .groups = {{"Options",
+                  {
+                      {.name = "hostfile",
+                       .field = into<&CheckOptions::hostfiles>,
+                       .metavar = "FILE",
+                       .help = "check this hostfile by DeepSpeed's grammar; may be given again"},
+                      {.name = "ds-config",
+                       .field = into<&CheckOptions::ds_configs>,
+                       .metavar = "FILE",
+                       .help = "check this configuration of DeepSpeed; may be given again. One "
+                               "that the job names is checked anyway, against its ranks and "
+                               "arguments"},
+                      {.name = "no-slurm",
+                       .field = into<&CheckOptions::no_slurm>,
+                       .help = "do not ask sbatch"},
+                      {.name = "json", .field = into<&CheckOptions::json>, .help = "for programs"},
+                      help_option(),
+                      version_option(),
+                  }}},
+      .shown_names = "[SCRIPT|COMMAND...]"};
+}
+
+}  // namespace
+
+const Table& check_table() {
+  static const Table table = make_check_table();
+  return table;
+}
+
+}  // namespace lockstep::cli

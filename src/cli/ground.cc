@@ -1,0 +1,85 @@
+#include "cli/ground.h"
+
+#include "base/log.h"
+#include "cli/subcommand.h"
+#include "cli/transfer_bar.h"
+#include "cluster/install.h"
+#include "cluster/sync_tree.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+// Says what went wrong on each host; the first exit code that is not 0.
+template <class Hosts>
+int tell_troubles(std::string_view program, const Hosts& hosts) {
+  int code = 0;
+  for (const auto& host : hosts) {
+    if (!host.error.empty()) print_error(program, {Errc::unavailable, host.error, host.hint, 0});
+    if (code == 0) code = host.code;
+  }
+  return code;
+}
+
+}  // namespace
+
+Result<Ground> ground_of(const RemoteOptions& options, bool here) {
+  std::error_code error;
+  const std::string own = std::filesystem::current_path(error);
+  if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
+  Ground ground;
+  if (here) {
+    if ((options.sync && *options.sync != "none") || !options.install.empty())
+      return fail(Errc::invalid_input, "on this machine nothing is brought or installed",
+                  "leave --sync and --install out");
+    ground.folder = options.folder.value_or(own);
+    return ground;
+  }
+  const bool brings = options.sync != "none";
+  auto project = cluster::find_project(own, brings ? options.sync : std::nullopt);
+  if (!project && (brings || !options.folder)) return Failure(project.error());
+  if (project)
+    ground.folder = project->name + (project->folder.empty() ? "" : "/" + project->folder);
+  if (options.folder) ground.folder = *options.folder;
+  if (brings) ground.project = std::move(*project);
+  return ground;
+}
+
+std::string script_there(const std::string& script, const Ground& ground) {
+  if (!script.starts_with('/') || !ground.project) return script;
+  std::error_code error;
+  const auto relative = std::filesystem::relative(
+      script, std::filesystem::path(ground.project->root) / ground.project->folder, error);
+  const auto in_root = std::filesystem::relative(script, ground.project->root, error);
+  return error || in_root.native().starts_with("..") ? script : relative.string();
+}
+
+Result<int> make_ready(std::string_view program, const RemoteOptions& options,
+                       const std::vector<cluster::HostPlace>& places, const Ground& ground,
+                       const ChosenEnvironment& environment) {
+  if (ground.project) {
+    TransferBar bar(true);
+    cluster::SyncOptions settings;
+    settings.remark = [&bar](const std::string& text) {
+      bar.clear();
+      log::warning("{}", text);
+    };
+    settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
+    LOCKSTEP_TRY_ASSIGN(const auto report,
+                        cluster::sync_project(places, *ground.project, settings));
+    if (const int code = tell_troubles(program, report.hosts); code != 0) return code;
+  }
+  if (options.install.empty()) return 0;
+  if (!ground.project)
+    return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
+                "leave --sync none out, or use lockstep install");
+  LOCKSTEP_TRY_ASSIGN(const auto installs, cluster::install_packages(places, *ground.project,
+                                                                     {.specs = options.install,
+                                                                      .choice = environment.choice,
+                                                                      .place = environment.place}));
+  return tell_troubles(program, installs);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,78 @@
+// What a build calls through links named lockstep-gcc and lockstep-g++, for CC and CXX: the real
+// compiler, with its arguments changed for the CPUs that the wheel is for. `lockstep wheel` sets
+// the variables that it reads.
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/subcommand.h"
+#include "setup/cpu_level.h"
+#include "setup/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kNotFound = 127;  // as a shell has it
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void note_change() {
+  const std::string path = variable("LOCKSTEP_WHEEL_CHANGED");
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return;
+  (void)!write(fd, "changed\n", 8);
+  close(fd);
+}
+
+int run_compiler(const char* name, const Args& words) {
+  std::vector<std::string> argv;
+  for (std::string& word : split(variable(name), ' '))
+    if (!word.empty()) argv.push_back(std::move(word));
+  const std::string program = argv.empty() ? "" : setup::find_program(argv[0]);
+  if (program.empty()) {
+    log::error("there is no compiler '{}' (of {})", argv.empty() ? "" : argv[0], name);
+    return kNotFound;
+  }
+  argv.insert(argv.end(), words.begin(), words.end());
+  const auto level = parse_int(variable("LOCKSTEP_WHEEL_LEVEL")).value_or(0);
+  bool changed = false;
+  argv = setup::for_level(std::move(argv), static_cast<int>(level),
+                          variable("LOCKSTEP_WHEEL_MARCH"), changed);
+  if (changed) note_change();
+  std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
+  for (std::string& word : argv)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(program.c_str(), pointers.data());
+  log::error("{} can't be started: {}", program, errno_text(errno));
+  return kNotFound;
+}
+
+int c_command(const Call& call) {
+  return run_compiler("LOCKSTEP_WHEEL_CC", call.words);
+}
+
+int cxx_command(const Call& call) {
+  return run_compiler("LOCKSTEP_WHEEL_CXX", call.words);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kWheelC{
+    .name = "lockstep-gcc", .summary = "a wheel's C compiler", .run = c_command, .listed = false};
+extern constinit const Subcommand kWheelCxx{.name = "lockstep-g++",
+                                            .summary = "a wheel's C++ compiler",
+                                            .run = cxx_command,
+                                            .listed = false};
+
+}  // namespace lockstep::cli

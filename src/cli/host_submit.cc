@@ -1,0 +1,108 @@
+// lockstep host-submit: what `lockstep submit --on` starts on a login host; people do not call it.
+#include "base/text.h"
+#include "cli/subcommand.h"
+#include "cli/submit.h"
+#include "cluster/login_submit.h"
+#include "cluster/slurm_once.h"
+#include "cluster/slurm_submit.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/tool_output.h"
+#include "setup/environment.h"
+#include "setup/tool.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kName = "lockstep host-submit";
+constexpr std::size_t kMostInput = 8UL << 20;
+
+Result<std::string> read_input() {
+  std::string text;
+  std::array<char, 65536> bytes;
+  for (;;) {
+    const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_sys("read the request", errno);
+    if (got == 0) return text;
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+    if (text.size() > kMostInput) return fail(Errc::invalid_input, "the request is too long");
+  }
+}
+
+void set(const std::vector<std::string>& variables) {
+  for (const std::string& entry : variables) {
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string::npos && equals > 0)
+      setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
+  }
+}
+
+Result<int> submit(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(const std::string input, read_input());
+  LOCKSTEP_TRY_ASSIGN(const cluster::LoginRequest request, cluster::parse_request(input));
+  const std::string folder = std::filesystem::path(io::home_folder()) / request.folder;
+  const bool is_here = chdir(folder.c_str()) == 0;
+  if (!is_here && !request.preview) return fail_sys("enter " + printable(folder), errno);
+  // What the job runs in: sbatch takes along the environment that it is called in.
+  LOCKSTEP_TRY_ASSIGN(const auto variables,
+                      setup::project_environment(folder, proc::own_environment()));
+  set(variables);
+  set(request.env);
+  const Call own{call.program, request.words, {}};
+  return submit_for(own, {request.id, request.preview ? folder : std::string()});
+}
+
+Result<int> tell_known(const std::string& id) {
+  if (!job::is_job_id(id)) return fail(Errc::invalid_input, "it is no job's id");
+  const slurm::JobFolder folder(slurm::JobFolder::place(id));
+  LOCKSTEP_TRY_ASSIGN(const auto lock, cluster::SubmitLock::take());
+  LOCKSTEP_TRY_ASSIGN(const std::string number, cluster::submitted_before(folder));
+  if (number.empty()) return cluster::kNotSubmitted;
+  cluster::SlurmPlace place{number, folder.path(), {}};
+  auto noted = cluster::find_submitted(id);
+  if (noted) place = *cluster::slurm_place(*noted);
+  std::puts(
+      codec::print_json(nlohmann::ordered_json{
+                            {"job", place.job}, {"output", place.output}, {"folder", place.folder}})
+          .c_str());
+  if (noted) return 0;
+  // From now on it is known as any other.
+  cluster::KnownJob job{.id = id, .name = {}, .place = "slurm", .command = {}};
+  job.plan = cluster::plan_text(place);
+  LOCKSTEP_TRY(cluster::note_submitted(folder, job));
+  return 0;
+}
+
+Result<int> serve(const Call& call) {
+  const Args& words = call.words;
+  if (words.empty()) return submit(call);
+  if (words == Args{"check"}) return setup::find_program("sbatch").empty() ? cluster::kNotThere : 0;
+  if (words.size() == 2 && words[0] == "known") return tell_known(words[1]);
+  return fail(Errc::invalid_input, "clients call this, people do not");
+}
+
+int host_submit_command(const Call& call) {
+  const auto code = serve(call);
+  if (code) return *code;
+  print_error(kName, code.error());
+  return 1;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kHostSubmit{.name = "host-submit",
+                                              .summary = "the host's end of submit --on",
+                                              .run = host_submit_command,
+                                              .listed = false};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,93 @@
+#include "cli/hostfile_places.h"
+
+#include "cli/places.h"
+#include "cluster/place.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "launchers/deepspeed_env.h"
+#include "launchers/hostfile.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 20;
+
+void append(std::vector<std::string>& to, std::vector<std::string> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// Those of this process by their names, then the files' lines: the home's, and this folder's.
+Result<std::vector<std::string>> deepspeed_variables() {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (launchers::deepspeed_exports(text.substr(0, text.find('=')))) variables.emplace_back(text);
+  }
+  const char* chosen = std::getenv("DS_ENV_FILE");
+  const std::string name = chosen == nullptr ? ".deepspeed_env" : chosen;
+  std::set<std::string> read;  // it is one file where this folder is the home
+  for (const std::string& folder : {io::home_folder(), std::string(".")}) {
+    const auto path = std::filesystem::path(folder) / name;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) continue;
+    if (!read.insert(std::filesystem::canonical(path, error)).second) continue;
+    LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(path, kMostBytes));
+    auto lines = launchers::parse_deepspeed_env(text);
+    if (!lines) return Failure(std::move(lines).error().within(path.string()));
+    append(variables, std::move(*lines));
+  }
+  return variables;
+}
+
+// A hostfile of this machine alone is no reason to log in.
+Result<cluster::HostPlace> place_of(const std::string& name, bool alone,
+                                    const PlaceOptions& options) {
+  if (alone && name == "localhost")
+    return cluster::HostPlace{.name = name, .target = {}, .here = true};
+  return cluster::place_of_host(name, {options.user, options.key_path, options.jump});
+}
+
+Result<ChosenPlaces> hostfile_places(const RemoteOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(*options.hostfile, kMostBytes));
+  auto hosts = launchers::parse_hostfile(text);
+  if (!hosts) return Failure(std::move(hosts).error().within(*options.hostfile));
+  LOCKSTEP_TRY_ASSIGN(auto chosen, launchers::choose_slots(*hosts, options.include.value_or(""),
+                                                           options.exclude.value_or("")));
+  LOCKSTEP_TRY_ASSIGN(
+      const auto numbers,
+      cluster::parse_node_numbers(options.place.nodes.value_or("all"), chosen.hosts.size()));
+  ChosenPlaces places{.notes = std::move(chosen.notes)};
+  for (const std::size_t number : numbers) {
+    const launchers::HostSlots& host = chosen.hosts[number];
+    LOCKSTEP_TRY_ASSIGN(auto place, place_of(host.name, numbers.size() == 1, options.place));
+    places.hosts.push_back(std::move(place));
+    places.slots.push_back(launchers::slots_text(host.slots));
+  }
+  LOCKSTEP_TRY_ASSIGN(places.variables, deepspeed_variables());
+  return places;
+}
+
+}  // namespace
+
+Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
+  if (options.on && options.hostfile)
+    return fail(Errc::invalid_input, "--on and --hostfile both say where it runs",
+                "give one of them");
+  if (options.hostfile) return hostfile_places(options);
+  if (options.include || options.exclude)
+    return fail(Errc::invalid_input,
+                "--include and --exclude are of use only together with --hostfile",
+                "with --on use --nodes");
+  ChosenPlaces places;
+  LOCKSTEP_TRY_ASSIGN(places.hosts, places_of(*options.on, options.place));
+  return places;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,92 @@
+#include "cli/other_launcher.h"
+
+#include "base/log.h"
+#include "cli/accelerate_launch.h"
+#include "launchers/launch_words.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kDefaultHostfile = "/job/hostfile";  // as deepspeed has it
+
+bool is_file(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+// The launcher's words; empty: the script is the user's own.
+Args launcher_words(const Parsed& parsed) {
+  if (!parsed.script || parsed.has("module") || parsed.has("no-python") || parsed.has("run-path"))
+    return {};
+  // A file of that name lies here, and is meant.
+  if (parsed.script->find('/') == std::string::npos && is_file(*parsed.script)) return {};
+  Args words = {*parsed.script};
+  words.insert(words.end(), parsed.script_args.begin(), parsed.script_args.end());
+  if (launchers::launcher_of(words) == launchers::Launcher::none) return {};
+  return words;
+}
+
+// What stands before the launcher.
+Args own_words(const Call& call) {
+  const Args& words = call.words;
+  std::size_t end = words.size() - call.parsed.script_args.size() - 1;
+  // "--" behind a script is swallowed, and is no argument then.
+  if (words[end] != *call.parsed.script) --end;
+  if (end > 0 && words[end - 1] == "--") --end;
+  return {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+bool runs_elsewhere(const launchers::Launch& launch, const Parsed& parsed) {
+  return parsed.has("on") || parsed.has("hostfile") || launch.nodes.hostfile.has_value();
+}
+
+std::optional<std::string> own_variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// DeepSpeed's launcher lets workers on hosts find modules of the folder that it was started in.
+void add_folder_to_path(launchers::Launch& launch) {
+  const char* known = std::getenv("PYTHONPATH");
+  const bool is_set = known != nullptr && *known != '\0';
+  launch.env.push_back(std::string("PYTHONPATH=.") + (is_set ? ":" : "") + (is_set ? known : ""));
+}
+
+}  // namespace
+
+tl::expected<std::optional<Restated>, Error> restate_launcher(const Call& call,
+                                                              const Table& table) {
+  const Args given = launcher_words(call.parsed);
+  if (given.empty()) return std::nullopt;
+  launchers::ReadOptions options;
+  if (is_file(kDefaultHostfile)) options.default_hostfile = kDefaultHostfile;
+  auto launch = launchers::read_launch(given, options);
+  if (!launch) return tl::make_unexpected(std::move(launch).error());
+  if (launch->launcher == launchers::Launcher::accelerate)
+    launch = ask_accelerate(*launch, options);
+  if (!launch) return tl::make_unexpected(std::move(launch).error());
+  for (const std::string& note : launch->notes)
+    log::warning("{}", note);
+  Restated restated{.words = own_words(call), .parsed = {}};
+  const bool elsewhere = runs_elsewhere(*launch, call.parsed);
+  if (elsewhere && launch->launcher == launchers::Launcher::deepspeed) add_folder_to_path(*launch);
+  for (const std::string& variable : launch->env) {
+    const std::size_t equals = variable.find('=');
+    if (elsewhere)
+      restated.words.insert(restated.words.begin(), "--env=" + variable);
+    else
+      setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  restated.words.insert(restated.words.end(), launch->run.begin(), launch->run.end());
+  auto parsed = parse_options(table, restated.words, own_variable);
+  if (!parsed) return tl::make_unexpected(std::move(parsed).error().error);
+  restated.parsed = std::move(*parsed);
+  return restated;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,112 @@
+// pdsh, as DeepSpeed's launcher starts it: a shell command on many hosts, over SSH, or over srun in
+// a Slurm allocation.
+#include "base/log.h"
+#include "cli/subcommand.h"
+#include "cluster/command_run.h"
+#include "cluster/place.h"
+#include "io/own_folders.h"
+#include "launchers/pdsh_words.h"
+#include "proc/signals.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kProgram = "pdsh";
+constexpr int kBadInput = 1;  // as pdsh itself has it
+constexpr int kFailed = 255;  // as ssh has it
+
+std::string own_user() {
+  const char* user = std::getenv("USER");
+  return user == nullptr ? "" : user;
+}
+
+int refuse(const Error& error, int code) {
+  print_error(kProgram, error);
+  return code;
+}
+
+// The command comes as input, so that each host has its own, and runs in the shell that ssh would
+// have taken.
+constexpr const char* kReadCommand =
+    "command=$(cat); exec \"${SHELL:-/bin/sh}\" -c \"$command\" </dev/null";
+
+Result<cluster::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
+  cluster::CommandRequest request;
+  request.argv = {"/bin/sh", "-c", kReadCommand};
+  request.input = cluster::CommandRequest::Input::given;
+  request.labels = pdsh.labels ? cluster::CommandRequest::Labels::always
+                               : cluster::CommandRequest::Labels::never;
+  const char* ssh_args = std::getenv("PDSH_SSH_ARGS_APPEND");
+  const auto port = launchers::pdsh_ssh_port(ssh_args == nullptr ? "" : ssh_args);
+  for (std::size_t i = 0; i < pdsh.hosts.size(); ++i) {
+    LOCKSTEP_TRY_ASSIGN(cluster::HostPlace place,
+                        cluster::place_of_host(pdsh.hosts[i], {.user = pdsh.user}));
+    place.name = place.target.host;
+    if (!place.target.port) place.target.port = port;
+    request.hosts.push_back(std::move(place));
+    request.given.push_back(launchers::pdsh_command(pdsh, i, own_user()));
+  }
+  return request;
+}
+
+int run_over_ssh(const launchers::PdshWords& pdsh) {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const auto request = request_of(pdsh);
+  if (!request) return refuse(request.error(), kBadInput);
+  const auto endings = cluster::run_command(*request);
+  if (!endings) return refuse(endings.error(), kFailed);
+  int largest = 0;
+  for (std::size_t i = 0; i < endings->size(); ++i) {
+    const cluster::HostEnding& ending = (*endings)[i];
+    largest = std::max(largest, ending.code);
+    if (!ending.error.empty())
+      print_error(kProgram, {Errc::unavailable, ending.error, {}, 0});
+    else if (ending.code != 0)
+      std::fprintf(stderr, "pdsh: %s: ssh exited with exit code %d\n", pdsh.hosts[i].c_str(),
+                   ending.code);
+  }
+  return pdsh.largest_code ? largest : 0;
+}
+
+int run_over_srun(const launchers::PdshWords& pdsh) {
+  std::vector<std::string> words = launchers::pdsh_over_srun(pdsh, own_user());
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  return refuse({Errc::not_found, "srun: " + errno_text(errno),
+                 "in a Slurm allocation nodes are reached with srun", errno},
+                kFailed);
+}
+
+int pdsh_command(const Call& call) {
+  const auto pdsh = launchers::parse_pdsh(call.words);
+  if (!pdsh) return refuse(pdsh.error(), kBadInput);
+  if (pdsh->asks_version) return print_version();
+  const char* job = std::getenv("SLURM_JOB_ID");
+  return job != nullptr && *job != '\0' ? run_over_srun(*pdsh) : run_over_ssh(*pdsh);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kPdsh{
+    .name = "pdsh",
+    .summary = "a shell command on many hosts, for launchers that start pdsh",
+    .run = pdsh_command,
+    .listed = false};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,433 @@
+// lockstep slurm-launch: what srun, torchrun, accelerate and deepspeed are in a user's own script
+// that lockstep submit has handed in. Files of the job's folder call it, people do not.
+#include "base/id.h"
+#include "base/text.h"
+#include "cli/accelerate_launch.h"
+#include "cli/subcommand.h"
+#include "cluster/job_wheels.h"
+#include "cluster/log_lines.h"
+#include "codec/nodelist.h"
+#include "io/fd.h"
+#include "launchers/accelerate_answer.h"
+#include "launchers/hostfile.h"
+#include "launchers/launch_words.h"
+#include "proc/signals.h"
+#include "proc/spawn.h"
+#include "proc/tool_output.h"
+#include "slurm/agent_words.h"
+#include "slurm/batch.h"
+#include "slurm/job_folder.h"
+#include "slurm/old_environment.h"
+#include "slurm/old_script.h"
+#include "slurm/old_step.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
+constexpr std::size_t kMostScript = 1 << 20;
+
+using Words = std::vector<std::string>;
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+void note(std::string_view program, const std::string& text) {
+  std::fprintf(stderr, "lockstep: note: %.*s: %s\n", static_cast<int>(program.size()),
+               program.data(), printable(text, 1000).c_str());
+}
+
+int exec_words(Words words) {
+  const auto program = proc::find_executable(words.front(), variable("PATH").value_or(""));
+  if (!program) {
+    print_error("lockstep", program.error());
+    return kNotFound;
+  }
+  std::vector<char*> raw;
+  raw.reserve(words.size() + 1);
+  for (std::string& word : words)
+    raw.push_back(word.data());
+  raw.push_back(nullptr);
+  execv(program->c_str(), raw.data());
+  print_error("lockstep", fail_sys("run " + *program, errno).value());
+  return kCannotRun;
+}
+
+void use_environment(const slurm::Variables& variables) {
+  clearenv();
+  for (const auto& [name, value] : variables)
+    setenv(name.c_str(), value.c_str(), 1);
+}
+
+std::optional<std::string> read_script(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  auto text = io::read_file(path, kMostScript);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
+}
+
+// "lockstep slurm-node ... -- WORDS", for a node.
+Words node_call(const std::string& binary, const slurm::JobFolder& folder, const Words& words) {
+  Words call = {binary, "slurm-node", "--folder", folder.path(), "--"};
+  call.insert(call.end(), words.begin(), words.end());
+  return call;
+}
+
+void append(Words& to, const Words& words) {
+  to.insert(to.end(), words.begin(), words.end());
+}
+
+void set_all(const Words& variables) {
+  for (const std::string& each : variables) {
+    const std::size_t equals = each.find('=');
+    setenv(each.substr(0, equals).c_str(), each.c_str() + equals + 1, 1);
+  }
+}
+
+// Its words know of one node, whatever there is.
+bool is_alone(const launchers::Launch& launch) {
+  if (launch.launcher == launchers::Launcher::deepspeed) return false;
+  const std::string count = launch.nodes.count.value_or("1");
+  return count == "1" || count == "1:1";
+}
+
+// A stand-in's call: its own name first.
+class StandIn {
+ public:
+  explicit StandIn(const Words& words) : words_(words), rest_(words.begin() + 1, words.end()) {}
+
+  Result<int> run();
+
+ private:
+  Status read_job();
+  int pass(const std::string& why) const;
+  Result<int> srun();
+  Result<int> launcher();
+  Result<int> in_task();
+  Result<launchers::Launch> read_words(const Words& words) const;
+  Result<std::optional<int>> least_nodes(const launchers::Launch& launch) const;
+  Words agent_call(const launchers::Launch& launch, std::optional<int> least, int nodes) const;
+  Result<slurm::JobFolder> make_folder() const;
+  Status check_hostfile(const std::string& text) const;
+  std::string binary(const slurm::JobFolder& folder) const;
+  void remove_binary(const slurm::JobFolder& folder) const;
+  Result<int> start(const slurm::JobFolder& folder, Words step) const;
+  slurm::AgentWish wish(const slurm::JobFolder& folder) const;
+
+  const Words& words_;
+  Words rest_;
+  std::string folder_;  // of the job
+  std::string launch_;  // of the launch that this task belongs to; empty: the batch script
+  slurm::LaunchSettings settings_;
+  slurm::StepFacts facts_;
+};
+
+Status StandIn::read_job() {
+  folder_ = variable("LOCKSTEP_SLURM_FOLDER").value_or("");
+  launch_ = variable("LOCKSTEP_SLURM_LAUNCH").value_or("");
+  LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(folder_ + "/launch.json"));
+  LOCKSTEP_TRY_ASSIGN(settings_, slurm::settings_from_text(text));
+  slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  const auto all = variable("LOCKSTEP_SLURM_NODELIST");
+  slurm::hide_stand_ins(variables);
+  if (all) variables["SLURM_JOB_NODELIST"] = *all;
+  use_environment(variables);
+  const auto nodes = codec::expand_nodelist(variable("SLURM_JOB_NODELIST").value_or(""));
+  if (!nodes) return Failure(nodes.error());
+  facts_.spares = std::min(settings_.spares, static_cast<int>(nodes->size()) - 1);
+  facts_.nodes = static_cast<int>(nodes->size()) - facts_.spares;
+  facts_.variable = variable;
+  facts_.read_file = read_script;
+  return {};
+}
+
+Result<launchers::Launch> StandIn::read_words(const Words& words) const {
+  const launchers::ReadOptions options{.placed_by_scheduler = true};
+  LOCKSTEP_TRY_ASSIGN(launchers::Launch launch, launchers::read_launch(words, options));
+  if (launch.launcher == launchers::Launcher::accelerate) return ask_accelerate(launch, options);
+  return launch;
+}
+
+// Of a job that may go on with fewer nodes than it has; invalid_input: it wants other nodes than
+// there are.
+Result<std::optional<int>> StandIn::least_nodes(const launchers::Launch& launch) const {
+  std::optional<int> least;
+  if (settings_.min_nodes > 0) least = settings_.min_nodes;
+  if (!launch.nodes.count) return least;
+  const auto ends = split(*launch.nodes.count, ':');
+  const auto low = parse_int(ends.front());
+  const auto high = parse_int(ends.back());
+  if (!low || !high || ends.size() > 2) return least;
+  if (*low > facts_.nodes || (*high < facts_.nodes && *high != 1))
+    return fail(Errc::invalid_input,
+                fmt::format("it is told of {} nodes, and the job has {}",
+                            printable(*launch.nodes.count, 40), facts_.nodes),
+                "make the two equal");
+  if (ends.size() == 2 && *low < facts_.nodes) least = static_cast<int>(std::max<long>(*low, 1));
+  return least;
+}
+
+Result<slurm::JobFolder> StandIn::make_folder() const {
+  constexpr int kMost = 100'000;
+  for (int i = 1; i < kMost; ++i) {
+    const slurm::JobFolder folder(fmt::format("{}/launches/{}", folder_, i));
+    if (mkdir(folder.path().c_str(), 0700) != 0) {
+      if (errno == EEXIST) continue;
+      return fail_sys("make " + folder.path(), errno);
+    }
+    for (const char* name : {"reports", "ranks"})
+      if (mkdir(folder.at(name).c_str(), 0700) != 0)
+        return fail_sys("make " + folder.at(name), errno);
+    // The job's wheels are every launch's.
+    for (const char* name : {cluster::kWheelsFile, cluster::kWheelsFolder})
+      (void)symlink(fmt::format("{}/{}", folder_, name).c_str(), folder.at(name).c_str());
+    LOCKSTEP_TRY(io::write_file(folder.at("token"), random_uuid4() + random_uuid4() + "\n"));
+    if (chmod(folder.at("token").c_str(), 0600) != 0)
+      return fail_sys("close the token's file", errno);
+    return folder;
+  }
+  return fail(Errc::exhausted, "the job has launched too often");
+}
+
+// Where the nodes of a launch have it.
+std::string StandIn::binary(const slurm::JobFolder& folder) const {
+  if (!settings_.carried) return folder_ + "/lockstep";
+  return fmt::format("/tmp/lockstep-{}-{}", variable("SLURM_JOB_ID").value_or(""),
+                     folder.path().substr(folder.path().rfind('/') + 1));
+}
+
+slurm::AgentWish StandIn::wish(const slurm::JobFolder& folder) const {
+  return {.nodes = facts_.nodes,
+          .min_nodes = std::nullopt,
+          .spares = facts_.spares,
+          .workers = 1,
+          .folder = folder.path(),
+          .prefix = cluster::kRankTemplate,
+          .run = settings_.run};
+}
+
+Result<int> StandIn::start(const slurm::JobFolder& folder, Words step) const {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const bool by_srun = step.front() == "srun";
+  const bool carried = settings_.carried && by_srun;
+  const slurm::BatchCall call{.role = slurm::BatchRole::launch,
+                              .folder = folder.path(),
+                              .carry = carried ? binary(folder) : "",
+                              .requeue = false,
+                              .step = std::move(step)};
+  auto code = slurm::Batch(call).run();
+  if (carried) remove_binary(folder);
+  return code;
+}
+
+// Of nodes that are gone nothing has to be removed.
+void StandIn::remove_binary(const slurm::JobFolder& folder) const {
+  Words words = {"srun", "--overlap", "--quiet"};
+  append(words, slurm::agent_step_options(facts_));
+  append(words, {"rm", "-f", binary(folder)});
+  (void)proc::tool_output(words, proc::own_environment(), {.patience = std::chrono::seconds(10)});
+}
+
+// To the program that has this name without Lockstep.
+int StandIn::pass(const std::string& why) const {
+  if (!why.empty()) note(words_.front(), "left as it is, without Lockstep: " + why);
+  return exec_words(words_);
+}
+
+Result<int> StandIn::srun() {
+  const slurm::OldStep step = slurm::read_old_step(rest_, facts_);
+  if (step.kind == slurm::StepKind::pass) return pass(step.why);
+  std::optional<launchers::Launch> launch;
+  std::optional<int> least;
+  if (step.kind == slurm::StepKind::agents) {
+    LOCKSTEP_TRY_ASSIGN(launch, read_words(step.words));
+    if (launchers::is_accelerate_itself(*launch)) return pass(join(launch->notes, "; "));
+    // A training alone on each of several nodes is nothing that accelerate's words can mean.
+    if (is_alone(*launch) && facts_.nodes > 1 &&
+        launch->launcher == launchers::Launcher::accelerate)
+      return fail(Errc::invalid_input,
+                  fmt::format("it is told of one machine, and the job has {} nodes", facts_.nodes),
+                  fmt::format("write --num_machines {}; --num_processes counts those of all nodes",
+                              facts_.nodes));
+    if (is_alone(*launch) && facts_.nodes > 1)
+      return pass(fmt::format("{} on each of {} nodes is told of one node", step.words.front(),
+                              facts_.nodes));
+    LOCKSTEP_TRY_ASSIGN(least, least_nodes(*launch));
+    for (const std::string& each : launch->notes)
+      note(step.words.front(), each);
+  }
+  LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, make_folder());
+  Words call = {"srun"};
+  append(call, step.options);
+  slurm::AgentWish agent = wish(folder);
+  if (step.kind == slurm::StepKind::inside) {
+    append(call, {binary(folder), "slurm-launch", "--in-task", folder_, folder.path(), "--"});
+    append(call, step.words);
+    return start(folder, std::move(call));
+  }
+  if (step.kind == slurm::StepKind::tasks) {
+    note("srun", fmt::format("{} tasks on each of {} nodes are ranks of Lockstep's agents, with "
+                             "srun's environment",
+                             step.tasks_per_node, facts_.nodes));
+    agent.workers = step.tasks_per_node;
+    append(agent.run, {"--no-python", "--", binary(folder), "slurm-rank", "--"});
+    for (std::string word : step.words) {
+      replace_all(word, "$", "$$");  // `lockstep run` replaces ${local_rank} in arguments
+      agent.run.push_back(std::move(word));
+    }
+    slurm::Variables variables = slurm::variables_of(proc::own_environment());
+    slurm::keep_for_tasks(step.gpus_per_task, variables);
+    use_environment(variables);
+  } else {
+    agent.min_nodes = least;
+    append(agent.run, launch->run);
+    set_all(launch->env);
+  }
+  append(call, node_call(binary(folder), folder, slurm::agent_words(agent)));
+  return start(folder, std::move(call));
+}
+
+Status StandIn::check_hostfile(const std::string& text) const {
+  LOCKSTEP_TRY_ASSIGN(const auto hosts, launchers::parse_hostfile(text));
+  if (hosts.size() == static_cast<std::size_t>(facts_.nodes)) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("its hostfile has {} hosts, and the job has {} nodes", hosts.size(),
+                          facts_.nodes),
+              "write the nodes of the job into it: scontrol show hostnames");
+}
+
+void alone(slurm::AgentWish& agent) {
+  agent.nodes = 1;
+  agent.spares = 0;
+  agent.min_nodes = std::nullopt;
+}
+
+// In the batch script, without srun: on this node alone, or on all if its words say so.
+Result<int> StandIn::launcher() {
+  LOCKSTEP_TRY_ASSIGN(const launchers::Launch launch, read_words(words_));
+  if (launchers::is_accelerate_itself(launch)) return pass(join(launch.notes, "; "));
+  LOCKSTEP_TRY_ASSIGN(const auto least, least_nodes(launch));
+  const std::string count = launch.nodes.count.value_or("1");
+  const auto hostfile = launch.nodes.hostfile ? read_script(*launch.nodes.hostfile) : std::nullopt;
+  if (hostfile) LOCKSTEP_TRY(check_hostfile(*hostfile));
+  const bool many = facts_.nodes > 1 && (count != "1" || hostfile);
+  for (const std::string& each : launch.notes)
+    note(words_.front(), each);
+  if (many) note(words_.front(), fmt::format("started on all {} nodes", facts_.nodes));
+  LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, make_folder());
+  set_all(launch.env);
+  slurm::AgentWish agent = wish(folder);
+  agent.min_nodes = least;
+  append(agent.run, launch.run);
+  Words call;
+  const bool with_wheels = access(folder.at(cluster::kWheelsFile).c_str(), F_OK) == 0;
+  if (many || with_wheels || (facts_.nodes == 1 && facts_.spares > 0)) {
+    call = {"srun"};
+    slurm::StepFacts step = facts_;
+    if (!many && facts_.nodes > 1) {
+      step.nodes = 1;
+      step.spares = 0;
+      alone(agent);
+    }
+    append(call, slurm::agent_step_options(step));
+    append(call, node_call(binary(folder), folder, slurm::agent_words(agent)));
+    return start(folder, std::move(call));
+  }
+  // The environment of the batch script is that of its ranks.
+  alone(agent);
+  const int run =
+      static_cast<int>(parse_int(variable("SLURM_RESTART_COUNT").value_or("0")).value_or(0));
+  const std::string node = variable("SLURMD_NODENAME").value_or("");
+  call = {folder_ + "/lockstep", "run", "--report=" + folder.report(run, node)};
+  append(call, slurm::agent_words(agent));
+  return start(folder, std::move(call));
+}
+
+// In a task, whose shell has come to the launcher: the agent of this node.
+Result<int> StandIn::in_task() {
+  const auto kind = launchers::launcher_of(words_);
+  if (kind == launchers::Launcher::none) return exec_words(words_);
+  LOCKSTEP_TRY_ASSIGN(const launchers::Launch launch, read_words(words_));
+  if (launch.launcher == launchers::Launcher::python) return exec_words(words_);
+  const bool speaks = variable("SLURM_NODEID") == "0";
+  if (launchers::is_accelerate_itself(launch)) return pass(speaks ? join(launch.notes, "; ") : "");
+  if (is_alone(launch) && facts_.nodes > 1)
+    return pass(speaks ? fmt::format("it is told of one node, and runs on each of {}", facts_.nodes)
+                       : "");
+  LOCKSTEP_TRY_ASSIGN(const auto least, least_nodes(launch));
+  if (speaks)
+    for (const std::string& each : launch.notes)
+      note(words_.front(), each);
+  set_all(launch.env);
+  const slurm::JobFolder folder(launch_);
+  slurm::AgentWish agent = wish(folder);
+  agent.min_nodes = least;
+  append(agent.run, launch.run);
+  return exec_words(node_call(folder_ + "/lockstep", folder, slurm::agent_words(agent)));
+}
+
+Result<int> StandIn::run() {
+  // Of another job, which this environment has come from; or nobody's.
+  if (!variable("LOCKSTEP_SLURM_FOLDER") ||
+      variable("LOCKSTEP_SLURM_JOB") != variable("SLURM_JOB_ID")) {
+    slurm::Variables variables = slurm::variables_of(proc::own_environment());
+    slurm::hide_stand_ins(variables);
+    use_environment(variables);
+    return exec_words(words_);
+  }
+  LOCKSTEP_TRY(read_job());
+  if (!launch_.empty()) return in_task();
+  return words_.front() == "srun" ? srun() : launcher();
+}
+
+// "--in-task JOB LAUNCH -- WORDS": the words run with the stand-ins of tasks.
+int begin_task(const Words& words) {
+  slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  slurm::show_stand_ins(words[1], "task-bin", variables);
+  variables["LOCKSTEP_SLURM_LAUNCH"] = words[2];
+  use_environment(variables);
+  return exec_words({words.begin() + 4, words.end()});
+}
+
+int launch_command(const Call& call) {
+  constexpr const char* kName = "lockstep slurm-launch";
+  if (call.words.size() > 4 && call.words[0] == "--in-task" && call.words[3] == "--")
+    return begin_task(call.words);
+  if (call.words.empty()) {
+    print_error(kName,
+                fail(Errc::invalid_input, "a job's script calls this, people do not").value());
+    return kBadInput;
+  }
+  const auto code = StandIn(call.words).run();
+  if (code) return *code;
+  print_error(call.words.front(), code.error());
+  return code.error().code == Errc::invalid_input ? kBadInput : 1;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kSlurmLaunch{.name = "slurm-launch",
+                                               .summary = "what a script of a job launches",
+                                               .run = launch_command,
+                                               .listed = false};
+
+}  // namespace lockstep::cli

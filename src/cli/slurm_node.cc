@@ -1,0 +1,219 @@
+// lockstep slurm-node: what srun starts on every node of a submitted job. After the pre-flight it
+// becomes the agent, or ends where the node is left out. Scripts call it, people do not.
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/run_options.h"
+#include "cli/subcommand.h"
+#include "cluster/node_wheels.h"
+#include "codec/json.h"
+#include "io/fd.h"
+#include "io/replace_file.h"
+#include "launch/launch_config.h"
+#include "launch/machine_facts.h"
+#include "launch/scheduler_rule.h"
+#include "proc/signals.h"
+#include "proc/spawn.h"
+#include "slurm/job_folder.h"
+#include "slurm/job_run.h"
+#include "slurm/node_probe.h"
+#include "slurm/node_step.h"
+#include "slurm/preflight_run.h"
+#include "slurm/verdict.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kProgram = "lockstep slurm-node";
+constexpr int kBadInput = 2;
+constexpr int kCannotRun = 126;
+
+struct NodeOptions {
+  std::string folder;
+  bool drop_binary = false;
+  std::string preflight = slurm::variable("LOCKSTEP_PREFLIGHT");
+  std::vector<std::string> modules;
+  std::vector<std::string> run;  // the words behind `lockstep run`
+};
+
+// "--folder F [--drop-binary] [--preflight HOW] [--import NAME,...] -- WORD ...". Our script wrote
+// them.
+Result<NodeOptions> read_own(const Args& words) {
+  NodeOptions options;
+  if (options.preflight.empty()) options.preflight = "full";
+  std::size_t at = 0;
+  for (; at + 1 < words.size() && words[at] != "--"; ++at) {
+    if (words[at] == "--drop-binary")
+      options.drop_binary = true;
+    else if (words[at] == "--folder")
+      options.folder = words[++at];
+    else if (words[at] == "--preflight")
+      options.preflight = words[++at];
+    else if (words[at] == "--import")
+      options.modules = split(words[++at], ',');
+    else
+      break;
+  }
+  if (at >= words.size() || words[at] != "--" || at + 1 == words.size() ||
+      !options.folder.starts_with('/'))
+    return fail(Errc::invalid_input,
+                "scripts that lockstep submit wrote start this, people do not");
+  options.run.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+  return options;
+}
+
+struct Node {
+  NodeOptions options;
+  slurm::JobFolder folder;
+  int run = 0;  // how often the job was requeued before
+  std::string name;
+};
+
+slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Facts& facts) {
+  if (options.preflight != "full") return {};
+  const auto parsed = parse_options(run_table(), options.run, [&](std::string_view name) {
+    return facts.env(std::string(name));
+  });
+  if (!parsed || !parsed->ended_by.empty() || raw_options(run_table(), *parsed).no_python)
+    return {};
+  launch::Origin origin;
+  const auto python = launch::find_python(facts, origin);
+  return {python.value_or(""), options.modules};
+}
+
+// A user's own script may have several steps.
+std::string file_of(const Node& node) {
+  const std::string step = slurm::variable("SLURM_STEP_ID");
+  return node.folder.preflight(node.run) + (step.empty() || step == "0" ? "" : "." + step);
+}
+
+// What the nodes have decided; nullopt: there is nothing to decide about, or it can't be known.
+std::optional<slurm::PreflightDecision> look_around(const Node& node,
+                                                    const launch::Placement& placement) {
+  auto token = io::read_file(node.folder.at("token"));
+  if (!token) return std::nullopt;
+  const int count = static_cast<int>(placement.hosts.size());
+  slurm::PreflightSettings settings{
+      .nodes = placement.hosts,
+      .self = placement.node_rank,
+      .port = placement.port,
+      .token = std::string(strip(*token)),
+      .job = placement.run_id,
+      .file = file_of(node),
+      .size = slurm::size_in(node.options.run, count),
+      .facts = slurm::probe_node(
+          {.job_folder = node.folder.path(), .thorough = node.options.preflight == "full"}),
+      .ask = question_of(node.options, launch::machine_facts())};
+  io::Loop loop;
+  slurm::Preflight preflight(loop, std::move(settings));
+  auto decision = preflight.run();
+  if (decision && preflight.decided_here())
+    for (const std::string& line : decision->lines)
+      log::warning("pre-flight: {}", line);
+  return decision;
+}
+
+// The batch step reads it in place of an agent's.
+void report(const Node& node, std::string_view outcome, const std::string& reason) {
+  const Status kept =
+      io::replace_file(node.folder.report(node.run, node.name),
+                       codec::print_json(nlohmann::ordered_json{
+                           {"node", node.name}, {"outcome", outcome}, {"reason", reason}}) +
+                           "\n");
+  if (!kept) log::error("{}", kept.error().message);
+}
+
+// The exit code of a node that does not take part. `run` is changed where others do not.
+std::optional<int> preflight(Node& node) {
+  const auto found = launch::read_placement(launch::machine_facts());
+  if (!found || !*found || !(*found)->one_task_per_node) return std::nullopt;
+  const launch::Placement& placement = **found;
+  if (placement.hosts.empty()) return std::nullopt;
+  const auto decision = look_around(node, placement);
+  if (!decision) return std::nullopt;
+  const auto& left_out = decision->left_out;
+  if (decision->ends) {
+    const std::string why =
+        left_out.empty() ? "" : fmt::format("{}: {}", left_out.front().node, left_out.front().why);
+    report(node, slurm::kUnfit, "the pre-flight has found bad nodes: " + why);
+    return slurm::kUnfitCode;
+  }
+  const std::string& own = placement.hosts[static_cast<std::size_t>(placement.node_rank)];
+  for (const slurm::LeftOut& each : left_out)
+    if (each.node == own) {
+      report(node, "left out", "left out: " + each.why);
+      return 0;
+    }
+  node.options.run =
+      slurm::words_without(node.options.run, placement.hosts, *decision, placement.port);
+  return std::nullopt;
+}
+
+// The job's wheels, in front of what the user has on PYTHONPATH.
+Status put_wheels(const slurm::JobFolder& folder) {
+  LOCKSTEP_TRY_ASSIGN(cluster::NodeWheels wheels, cluster::put_node_wheels(folder));
+  if (wheels.paths.empty()) return {};
+  const std::string own = slurm::variable("PYTHONPATH");
+  if (!own.empty()) wheels.paths.push_back(own);
+  setenv("PYTHONPATH", join(wheels.paths, ":").c_str(), 1);
+  return {};
+}
+
+int start_agent(const Node& node) {
+  std::vector<std::string> argv = {"lockstep", "run",
+                                   "--report=" + node.folder.report(node.run, node.name)};
+  argv.insert(argv.end(), node.options.run.begin(), node.options.run.end());
+  // What all agents would say alike is said by the first one.
+  if (slurm::variable("SLURM_NODEID") != "0") {
+    setenv("OMP_NUM_THREADS", "1", 0);
+    argv.insert(argv.begin() + 2, "--report-tails=none");
+  }
+  proc::block(proc::handled_signals());
+  const auto code = slurm::NodeStep(node.folder.path()).run(argv);
+  if (code) return *code;
+  print_error(kProgram, code.error());
+  return kCannotRun;
+}
+
+int node_command(const Call& call) {
+  auto options = read_own(call.words);
+  if (!options) {
+    print_error(kProgram, options.error());
+    return kBadInput;
+  }
+  signal(SIGCHLD, SIG_DFL);
+  // A copy that was brought for this job alone: the kernel keeps it until it ends.
+  if (const auto own = proc::own_executable(); own && options->drop_binary) unlink(own->c_str());
+  const std::string folder = options->folder;
+  Node node{.options = std::move(*options),
+            .folder = slurm::JobFolder(folder),
+            .run = slurm::run_number(),
+            .name = slurm::variable("SLURMD_NODENAME")};
+  if (node.options.preflight != "off")
+    if (const auto code = preflight(node)) return *code;
+  if (const Status done = put_wheels(node.folder); !done) {
+    print_error(kProgram, done.error());
+    return 1;
+  }
+  return start_agent(node);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kSlurmNode{.name = "slurm-node",
+                                             .summary = "what a job starts on every node",
+                                             .run = node_command,
+                                             .listed = false};
+
+}  // namespace lockstep::cli

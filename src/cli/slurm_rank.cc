@@ -1,0 +1,59 @@
+// lockstep slurm-rank: a rank of Lockstep's agents that believes to be a task of srun's. Agents of
+// a user's own script start it, people do not.
+#include "cli/subcommand.h"
+#include "proc/spawn.h"
+#include "proc/tool_output.h"
+#include "slurm/old_environment.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kName = "lockstep slurm-rank";
+constexpr int kBadInput = 2;
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
+
+std::vector<char*> raw(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+int rank_command(const Call& call) {
+  std::vector<std::string> words = call.words;
+  if (!words.empty() && words.front() == "--") words.erase(words.begin());
+  if (words.empty()) {
+    print_error(kName, fail(Errc::invalid_input, "agents start this, people do not").value());
+    return kBadInput;
+  }
+  slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  slurm::become_task(std::to_string(getpid()), variables);
+  std::vector<std::string> environment = slurm::environment_of(variables);
+  const auto program = proc::find_executable(words.front(), variables["PATH"]);
+  if (!program) {
+    print_error(kName, program.error());
+    return kNotFound;
+  }
+  execve(program->c_str(), raw(words).data(), raw(environment).data());
+  const int error = errno;
+  print_error(kName, fail_sys("run " + *program, error).value());
+  return kCannotRun;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kSlurmRank{.name = "slurm-rank",
+                                             .summary = "a rank with the environment of a task",
+                                             .run = rank_command,
+                                             .listed = false};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,352 @@
+// lockstep submit: a training command becomes a job of Slurm's.
+#include "cli/submit.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/subcommand.h"
+#include "cli/submit_accelerate.h"
+#include "cli/submit_on_login.h"
+#include "cli/submit_options.h"
+#include "cluster/job_wheels.h"
+#include "cluster/slurm_bad_nodes.h"
+#include "cluster/slurm_follow.h"
+#include "cluster/slurm_submit.h"
+#include "cluster/variables.h"
+#include "codec/json.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "launchers/launch_words.h"
+#include "proc/signals.h"
+#include "slurm/check_run.h"
+#include "slurm/job_script.h"
+#include "slurm/old_script.h"
+#include "slurm/sbatch_file.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kProgram = "lockstep submit";
+constexpr int kBadInput = 2;
+constexpr int kRefused = 1;
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+ParseResult read_words(const Args& words, const GetEnv& env) {
+  auto found = read_submit_words(words, env);
+  if (!found) return tl::make_unexpected(found.error());
+  return std::move(found->own);
+}
+
+struct Asked {
+  SubmitOptions options;
+  bool own_script = false;  // the user's
+  cluster::SlurmRequest request;
+  std::vector<std::string> notes;
+};
+
+// A batch script among the words of a command, with what is in it; nullopt: it is a command.
+Result<std::optional<std::string>> batch_script_of(const SubmitWords& words) {
+  struct stat info {};
+  const std::string& path = words.command.front();
+  if (words.dashes || stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  LOCKSTEP_TRY_ASSIGN(std::string text, io::read_file(path, slurm::kMostScriptBytes + 1));
+  if (!slurm::is_batch_script(path, text)) return std::nullopt;
+  return text;
+}
+
+// The script's settings come first: those of the command line count more.
+Status take_script(const SubmitWords& words, std::string text, Asked& asked) {
+  cluster::SlurmRequest& request = asked.request;
+  slurm::SbatchFile file = slurm::read_sbatch_file(text);
+  file.settings.insert(file.settings.end(), request.wish.settings.begin(),
+                       request.wish.settings.end());
+  request.wish.settings = std::move(file.settings);
+  request.wish.old_script = true;
+  request.script = std::move(text);
+  request.run = words.run;
+  request.arguments.assign(words.command.begin() + 1, words.command.end());
+  request.wish.name = std::filesystem::path(words.command.front()).filename().string();
+  asked.own_script = true;
+  return {};
+}
+
+// Where accelerate can't say here what it means, the job is a script of one line.
+Status take_accelerate(const SubmitWords& words, launchers::Launch& launch, Asked& asked) {
+  const slurm::Setting* nodes = slurm::find_setting(words.sbatch, "nodes");
+  LOCKSTEP_TRY_ASSIGN(
+      auto known, accelerate_here(launch, nodes == nullptr ? 1 : slurm::number_of(nodes->value)));
+  if (known) {
+    launch = std::move(*known);
+    return {};
+  }
+  cluster::SlurmRequest& request = asked.request;
+  request.wish.old_script = true;
+  request.script = accelerate_script(words.command);
+  request.run = words.run;
+  const auto program = std::find_if(launch.run.begin(), launch.run.end(), [](const auto& word) {
+    return !word.starts_with('-') && word.ends_with(".py");
+  });
+  request.wish.name = program == launch.run.end()
+                          ? "accelerate"
+                          : std::filesystem::path(*program).filename().string();
+  asked.notes.emplace_back("the first node asks its accelerate what these words mean");
+  return {};
+}
+
+// The script's base name, as sbatch names a job by its script.
+std::string name_of(const std::vector<std::string>& run) {
+  auto script = std::find(run.begin(), run.end(), "--");
+  if (script == run.end())
+    script = std::find_if(run.begin(), run.end(),
+                          [](const std::string& word) { return !word.starts_with('-'); });
+  else
+    ++script;
+  return script == run.end() ? "lockstep" : std::filesystem::path(*script).filename().string();
+}
+
+// What the job's script tells every node, beside what it tells `lockstep run`.
+Result<std::vector<std::string>> node_words(const SubmitOptions& options) {
+  std::vector<std::string> words;
+  if (options.preflight) words = {"--preflight", *options.preflight};
+  if (!options.preflight_import) return words;
+  for (const std::string& name : split(*options.preflight_import, ','))
+    if (name.empty() || name.starts_with('-') || name != printable(name))
+      return fail(Errc::invalid_input,
+                  fmt::format("--preflight-import: '{}' is no name of a module", printable(name)),
+                  "give names with commas between them: torch,deepspeed");
+  if (options.preflight.value_or("full") != "full")
+    return fail(Errc::invalid_input,
+                "--preflight-import needs --preflight full: no Python is started otherwise");
+  words.insert(words.end(), {"--import", *options.preflight_import});
+  return words;
+}
+
+// here: false where another host has the wheels.
+Result<Asked> asked_of(const Call& call, bool here = true) {
+  Asked asked;
+  auto words = read_submit_words(call.words, variable);
+  if (!words) return Failure(words.error().error);
+  fill(submit_table(), words->own, asked.options);
+  fill(submit_table(), words->own, asked.options.variables);
+  if (words->command.empty())
+    return fail(Errc::invalid_input, "no command is given",
+                "lockstep submit -N 2 -- train.py ARGS");
+  LOCKSTEP_TRY_ASSIGN(auto script, batch_script_of(*words));
+  launchers::Launch launch;
+  if (!script) {
+    LOCKSTEP_TRY_ASSIGN(launch,
+                        launchers::read_launch(words->command, {.placed_by_scheduler = true}));
+    if (launch.launcher == launchers::Launcher::accelerate)
+      LOCKSTEP_TRY(take_accelerate(*words, launch, asked));
+  }
+  cluster::SlurmRequest& request = asked.request;
+  std::error_code error;
+  request.wish.folder = std::filesystem::current_path(error);
+  if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
+  request.wish.settings = std::move(words->sbatch);
+  request.wish.spares = static_cast<int>(asked.options.spare);
+  if (script)
+    LOCKSTEP_TRY(take_script(*words, std::move(*script), asked));
+  else if (!request.script)
+    request.wish.name = name_of(launch.run);
+  if (asked.options.name) {
+    std::erase_if(request.wish.settings, [](const slurm::Setting& each) {
+      return each.name == "job-name" && each.line > 0;
+    });
+    request.wish.name = *asked.options.name;
+  }
+  if (asked.options.name && slurm::find_setting(request.wish.settings, "job-name") != nullptr)
+    return fail(Errc::invalid_input, "--name and --job-name are the same", "give one of them");
+  if (!request.script) {
+    request.run = std::move(words->run);
+    request.run.insert(request.run.end(), launch.run.begin(), launch.run.end());
+  }
+  request.command = std::move(words->command);
+  if (asked.options.min_nodes) request.min_nodes = static_cast<int>(*asked.options.min_nodes);
+  LOCKSTEP_TRY_ASSIGN(request.env,
+                      cluster::variables_of({.env = asked.options.variables.env,
+                                             .files = asked.options.variables.env_files,
+                                             .secrets = asked.options.variables.secrets},
+                                            cluster::own_variable));
+  request.env.insert(request.env.end(), launch.env.begin(), launch.env.end());
+  if (here) {
+    LOCKSTEP_TRY_ASSIGN(request.wheels,
+                        cluster::find_wheels(asked.options.wheels, request.wish.folder));
+  }
+  request.wheel_place = asked.options.wheel_place;
+  if (!request.wheel_place.starts_with('/'))
+    return fail(Errc::invalid_input, "--wheel-place is no absolute path");
+  using Binary = cluster::SlurmRequest::Binary;
+  if (asked.options.binary == "shared") request.binary = Binary::shared;
+  if (asked.options.binary == "sbcast") request.binary = Binary::carried;
+  asked.notes.insert(asked.notes.end(), launch.notes.begin(), launch.notes.end());
+  LOCKSTEP_TRY_ASSIGN(request.node, node_words(asked.options));
+  // The steps of a user's own script are called by that.
+  if (request.script && asked.options.preflight)
+    request.env.push_back("LOCKSTEP_PREFLIGHT=" + *asked.options.preflight);
+  return asked;
+}
+
+void tell_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes)
+    std::fprintf(stderr, "%s: note: %s\n", kProgram, printable(note, 1000).c_str());
+}
+
+void tell_submitted(const SubmitOptions& options, const cluster::SlurmJob& job) {
+  if (options.json) {
+    const slurm::Setting* name = slurm::find_setting(job.settings, "job-name");
+    std::puts(codec::print_json(nlohmann::ordered_json{{"job", job.job},
+                                                       {"id", job.id},
+                                                       {"name", name == nullptr ? "" : name->value},
+                                                       {"output", job.output},
+                                                       {"folder", job.folder}})
+                  .c_str());
+    return;
+  }
+  std::printf("Submitted batch job %s\n", job.job.c_str());
+}
+
+// Until the job ends; it goes on whatever becomes of this.
+Result<int> follow(const SubmitOptions& options, const cluster::SlurmJob& job) {
+  std::fflush(stdout);
+  LOCKSTEP_TRY_ASSIGN(const auto book, cluster::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const cluster::KnownJob known, book.find(job.id));
+  LOCKSTEP_TRY_ASSIGN(const auto ending,
+                      cluster::follow_slurm_job({.job = known,
+                                                 .place = {job.job, job.folder, job.output},
+                                                 .print = options.follow,
+                                                 .json = options.json,
+                                                 .fold = isatty(STDOUT_FILENO) == 1}));
+  LOCKSTEP_TRY(book.note(job.id, ending.stage, ending.code, ending.ended_ms));
+  if (ending.left) {
+    log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",
+                 job.job, job.job, job.job);
+    return 128 + ending.signal;
+  }
+  if (ending.stage == job::Stage::ended) return ending.code;
+  return fail(Errc::unavailable, "Slurm does not know (any more) how job " + job.job + " ended");
+}
+
+// Each finding is a line. Whether nothing keeps the job from being submitted.
+Result<bool> passes_check(const Asked& asked, const cluster::SlurmJob& job) {
+  if (asked.options.no_check) return true;
+  slurm::CheckRequest request{.settings = job.settings,
+                              .launch = asked.request.command,
+                              .ask_slurm = !asked.options.print,
+                              .lockstep_launches = true};
+  if (asked.own_script) {
+    request.script = asked.request.command.front();
+    // The script has the others itself.
+    std::erase_if(request.settings, [](const slurm::Setting& each) { return each.line > 0; });
+  }
+  LOCKSTEP_TRY_ASSIGN(const slurm::CheckReport report, slurm::run_check(request));
+  for (const slurm::Finding& finding : report.findings)
+    std::fprintf(stderr, "%s: %s\n", kProgram, printable(slurm::text_of(finding), 2000).c_str());
+  return !report.has_errors();
+}
+
+Result<int> submit(const Call& call, const ForClient& client) {
+  LOCKSTEP_TRY_ASSIGN(Asked asked, asked_of(call));
+  asked.request.id = client.id;
+  if (!client.folder.empty()) {
+    asked.request.wish.folder = client.folder;
+    asked.request.folder_is_here = false;
+  }
+  if (!asked.options.use_bad_nodes && !asked.options.print) {
+    const std::string note = cluster::leave_out_bad_nodes(asked.request.wish);
+    if (!note.empty()) asked.notes.push_back(note);
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto preview, cluster::preview_slurm_job(asked.request));
+  LOCKSTEP_TRY_ASSIGN(const bool passes, passes_check(asked, preview));
+  if (asked.options.print) {
+    const auto& job = preview;
+    asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
+    tell_notes(asked.notes);
+    std::fputs(job.script.c_str(), stdout);
+    return 0;
+  }
+  if (!passes) return kRefused;
+  LOCKSTEP_TRY_ASSIGN(const auto job, cluster::submit_slurm_job(asked.request));
+  asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
+  tell_notes(asked.notes);
+  tell_submitted(asked.options, job);
+  if (!asked.options.follow && !asked.options.wait) return 0;
+  return follow(asked.options, job);
+}
+
+// nullopt: it is for this machine.
+Result<std::optional<int>> submit_elsewhere(const Call& call) {
+  auto words = read_submit_words(call.words, variable);
+  if (!words) return Failure(words.error().error);
+  if (!words->own.has("on")) {
+    const std::string lone = needs_login(words->own);
+    if (lone.empty()) return std::optional<int>();
+    return fail(Errc::invalid_input, lone + " is of use only together with --on");
+  }
+  // Words that are wrong are refused before any host is asked.
+  LOCKSTEP_TRY_ASSIGN(const Asked asked, asked_of(call, false));
+  LOCKSTEP_TRY_ASSIGN(const slurm::JobPlan plan, slurm::plan_job(asked.request.wish));
+  if (asked.options.print && asked.request.script)
+    return fail(Errc::invalid_input, "--print shows what becomes of a script that lies there",
+                "leave --on out, to see it here");
+  // The host would look for files that are still to be brought.
+  if (asked.options.print)
+    LOCKSTEP_TRY(passes_check(asked, {.script = {}, .settings = plan.settings, .notes = {}}));
+  const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
+  const auto& variables = asked.options.variables;
+  LOCKSTEP_TRY_ASSIGN(auto env, cluster::variables_of({.env = variables.env,
+                                                       .files = variables.env_files,
+                                                       .secrets = variables.secrets},
+                                                      cluster::own_variable));
+  return submit_on_login({.name = name == nullptr ? "" : name->value,
+                          .words = *words,
+                          .options = asked.options,
+                          .env = std::move(env)});
+}
+
+Result<int> submit_somewhere(const Call& call, const ForClient& client) {
+  if (client.id.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const auto code, submit_elsewhere(call));
+    if (code) return *code;
+  }
+  return submit(call, client);
+}
+
+int submit_command(const Call& call) {
+  return submit_for(call, {});
+}
+
+}  // namespace
+
+int submit_for(const Call& call, const ForClient& client) {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const auto code = submit_somewhere(call, client);
+  if (code) return *code;
+  print_error(kProgram, code.error());
+  if (code.error().code == Errc::canceled && code.error().sys > 0) return 128 + code.error().sys;
+  return code.error().code == Errc::invalid_input ? kBadInput : kRefused;
+}
+
+extern constinit const Subcommand kSubmit{.name = "submit",
+                                          .summary = "submit a training command to Slurm",
+                                          .table = submit_table,
+                                          .read = read_words,
+                                          .run = submit_command};
+
+}  // namespace lockstep::cli

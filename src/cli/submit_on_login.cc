@@ -1,0 +1,172 @@
+#include "cli/submit_on_login.h"
+
+#include "base/clock_ms.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/ground.h"
+#include "cli/places.h"
+#include "cli/subcommand.h"
+#include "cluster/job_follow.h"
+#include "cluster/login_submit.h"
+#include "cluster/slurm_submit.h"
+#include "cluster/sync_tree.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kProgram = "lockstep submit --on";
+constexpr int kFailed = 255;  // as ssh has it
+
+// The command as it is written there: a script that lies in the project is named as it lies there.
+std::vector<std::string> command_there(const std::vector<std::string>& command,
+                                       const Ground& ground) {
+  std::vector<std::string> words = command;
+  const auto script = std::find_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word.starts_with('/'); });
+  if (script != words.end()) *script = script_there(*script, ground);
+  return words;
+}
+
+cluster::LoginRequest request_of(const LoginJob& job, const Ground& ground) {
+  cluster::LoginRequest request{.id = job::new_job_id(),
+                                .folder = ground.folder,
+                                .env = job.env,
+                                .preview = job.options.print};
+  if (job.options.print)
+    request.words = {"--print", "--no-check"};
+  else
+    request.words = {"--json"};
+  request.words.insert(request.words.end(), job.words.there.begin(), job.words.there.end());
+  if (job.words.dashes) request.words.emplace_back("--");
+  for (std::string& word : command_there(job.words.command, ground))
+    request.words.push_back(std::move(word));
+  return request;
+}
+
+// What would be brought, for people, and what would be submitted.
+Result<int> preview(const RemoteOptions& remote, const cluster::HostPlace& place,
+                    const Ground& ground, const cluster::LoginRequest& request) {
+  if (ground.project) {
+    LOCKSTEP_TRY_ASSIGN(const auto report,
+                        cluster::sync_project({place}, *ground.project, {.dry_run = true}));
+    const cluster::HostSync& host = report.hosts.at(0);
+    if (!host.error.empty()) return fail(Errc::unavailable, host.error, host.hint);
+    std::fprintf(stderr, "%s: note: %s would be synced to %s of %s first: %s\n", kProgram,
+                 printable(ground.project->root, 1000).c_str(), printable(host.place, 1000).c_str(),
+                 place.name.c_str(), cluster::summary_of(host, true).c_str());
+  }
+  if (!remote.install.empty())
+    std::fprintf(stderr, "%s: note: would be installed there first: %s\n", kProgram,
+                 printable(join(remote.install, ", "), 1000).c_str());
+  return cluster::preview_on_login(place, request);
+}
+
+void tell_submitted(const SubmitOptions& options, const std::string& id,
+                    const cluster::SubmittedThere& there) {
+  if (options.json)
+    std::puts(codec::print_json(nlohmann::ordered_json{{"job", there.job},
+                                                       {"id", id},
+                                                       {"name", there.name},
+                                                       {"output", there.output},
+                                                       {"folder", there.folder}})
+                  .c_str());
+  else
+    std::printf("Submitted batch job %s\n", there.job.c_str());
+  std::fflush(stdout);
+}
+
+// Written before the job is submitted: a client that is killed meanwhile leaves nothing that is
+// unknown.
+Result<cluster::SubmittedThere> submit(const cluster::JobBook& book, cluster::KnownJob& known,
+                                       const cluster::LoginRequest& request) {
+  LOCKSTEP_TRY(book.add(known));
+  auto there = cluster::submit_on_login(known.nodes.at(0), request);
+  if (!there) return there;
+  if (there->code != 0) {
+    LOCKSTEP_TRY(book.remove(known.id));
+    return there;
+  }
+  known.plan = cluster::plan_text(cluster::SlurmPlace{there->job, there->folder, there->output});
+  LOCKSTEP_TRY(book.note_plan(known.id, known.plan));
+  LOCKSTEP_TRY(book.note(known.id, job::Stage::queued, 0, 0));
+  return there;
+}
+
+// The job goes on whatever becomes of this.
+Result<int> follow(const cluster::JobBook& book, const cluster::KnownJob& known,
+                   const std::string& number, bool print) {
+  LOCKSTEP_TRY_ASSIGN(const auto outcome, cluster::follow_job({.job = known, .print = print}));
+  if (outcome.left) {
+    log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", number,
+                 known.id, known.id);
+    return 128 + outcome.signal;
+  }
+  const cluster::JobEnding ending = cluster::ending_of(outcome.nodes);
+  LOCKSTEP_TRY(book.note(known.id, ending.stage, ending.code, ending.ended_ms));
+  if (ending.stage == job::Stage::ended) return ending.code;
+  return fail(Errc::unavailable, "nobody knows how job " + number + " ended");
+}
+
+Result<cluster::HostPlace> login_place(const RemoteOptions& remote) {
+  LOCKSTEP_TRY_ASSIGN(auto places, places_of(*remote.on, remote.place));
+  if (places.size() > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("{} has {} nodes and is no login host", *remote.on, places.size()),
+                "name the host where you call sbatch, or a cluster that was added with --slurm");
+  return std::move(places.at(0));
+}
+
+Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
+                         const cluster::HostPlace& place) {
+  LOCKSTEP_TRY_ASSIGN(const ChosenEnvironment environment,
+                      chosen_environment(remote.environment, remote.install));
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote, false));
+  const cluster::LoginRequest request = request_of(job, ground);
+  LOCKSTEP_TRY(cluster::check_login(place));
+  if (job.options.print) return preview(remote, place, ground, request);
+  LOCKSTEP_TRY_ASSIGN(const int unready,
+                      make_ready(kProgram, remote, {place}, ground, environment));
+  if (unready != 0) return unready;
+  LOCKSTEP_TRY_ASSIGN(const auto book, cluster::JobBook::open(io::state_folder()));
+  cluster::KnownJob known{.id = request.id,
+                          .name = job.name,
+                          .place = *remote.on,
+                          .command = printable(shell_join(job.words.command), 500),
+                          .nodes = {place},
+                          .plan = cluster::plan_text({}),
+                          .created_ms = unix_ms(),
+                          .stage = job::Stage::prepared};
+  LOCKSTEP_TRY_ASSIGN(const auto there, submit(book, known, request));
+  if (there.code != 0) return there.code;
+  tell_submitted(job.options, known.id, there);
+  if (!job.options.follow && !job.options.wait) return 0;
+  return follow(book, known, there.job, job.options.follow);
+}
+
+}  // namespace
+
+Result<std::optional<int>> submit_on_login(const LoginJob& job) {
+  const RemoteOptions remote = remote_options(submit_table(), job.words.own);
+  LOCKSTEP_TRY_ASSIGN(const cluster::HostPlace place, login_place(remote));
+  if (place.here) {
+    // Refuses what can't be brought to this machine.
+    LOCKSTEP_TRY(ground_of(remote, true));
+    return std::optional<int>();
+  }
+  const auto code = submit_there(job, remote, place);
+  if (code) return std::optional<int>(*code);
+  if (code.error().code != Errc::unavailable) return Failure(code.error());
+  print_error(kProgram, code.error());
+  return std::optional<int>(kFailed);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,264 @@
+#include "cli/submit_options.h"
+
+#include "base/text.h"
+#include "cli/remote_options.h"
+#include "cli/run_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+// Options of lockstep run that choose hosts and wait for them, which Slurm does here.
+constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "cwd", "detach",
+                                                        "queue"};
+
+// Some of those of `lockstep run`, with the same meaning.
+Group login_rows() {
+  constexpr std::array<std::string_view, 8> kNames = {"user",    "key-path", "jump",  "sync",
+                                                      "install", "venv",     "conda", "system"};
+  Group group{"From elsewhere",
+              {{.name = "on",
+                .field = into<&RemoteOptions::on>,
+                .metavar = "CLUSTER|HOST",
+                .help = "submit on this login host: a cluster that was added with --slurm, or a "
+                        "host; see docs/slurm.md"}}};
+  for (Option& row : remote_rows())
+    if (std::find(kNames.begin(), kNames.end(), row.name) != kNames.end()) {
+      row.own = false;
+      group.options.push_back(std::move(row));
+    }
+  return group;
+}
+
+Table make_table() {
+  Table table = {
+      .program = "lockstep submit",
+      .summary =
+          "Submits a training command to Slurm: writes the batch script, checks it, and\n"
+          "calls sbatch. One agent runs on every node and starts the ranks there; a node\n"
+          "that dies is replaced by a spare inside of the allocation.\n\n"
+          "  lockstep submit -N 2 --gpus-per-node 8 --time 20:00:00 -- train.py --lr 0.1\n"
+          "  lockstep submit -N 2 --spare 1 -p gpu -- torchrun --max-restarts 3 train.py\n"
+          "  lockstep submit --print -N 2 -- train.py\n"
+          "  lockstep submit old_launch.slurm ARGS",
+      .epilog =
+          "A batch script of your own runs as it is, and what it launches is launched by "
+          "Lockstep.\n"
+          "All options of sbatch are understood, and the long ones of lockstep run that\n"
+          "sbatch does not have. Tasks and GPUs are counted as with srun: 8 GPUs or 8 tasks\n"
+          "per node are 8 ranks. Exit code: with --wait or --follow the job's, which is that\n"
+          "of the worker that failed first; 124 where it was stopped for the time limit, 125\n"
+          "where too few of its nodes were fit; else 0 once it is submitted, 1 where sbatch\n"
+          "refused it, 2 for bad input, 255 where the host of --on was not reached.\n",
+      .operands = Operands::command,
+      .groups = {{"Options",
+                  {
+                      {.name = "spare",
+                       .field = into<&SubmitOptions::spare>,
+                       .metavar = "N",
+                       .help = "nodes on top of --nodes, which wait to replace one that fails",
+                       .shown_default = "0"},
+                      {.name = "min-nodes",
+                       .field = into<&SubmitOptions::min_nodes>,
+                       .metavar = "N",
+                       .help = "go on with so few when nodes are lost and no spare is left",
+                       .shown_default = "--nodes"},
+                      {.name = "name",
+                       .field = into<&SubmitOptions::name>,
+                       .metavar = "NAME",
+                       .help = "of the job; the same as --job-name",
+                       .shown_default = "the script's"},
+                      {.name = "print",
+                       .field = into<&SubmitOptions::print>,
+                       .help = "show the script and submit nothing"},
+                      {.name = "follow",
+                       .field = into<&SubmitOptions::follow>,
+                       .help = "print what the job says until it ends"},
+                      {.name = "wait",
+                       .field = into<&SubmitOptions::wait>,
+                       .help = "return when the job has ended"},
+                      {.name = "no-check",
+                       .field = into<&SubmitOptions::no_check>,
+                       .help = "submit whatever lockstep check finds"},
+                      {.name = "preflight",
+                       .field = into<&SubmitOptions::preflight>,
+                       .metavar = "HOW",
+                       .help = "what the nodes look at before the ranks start; quick: all but the "
+                               "ranks' Python and nvidia-smi",
+                       .shown_default = "full",
+                       .choices = {"full", "quick", "off"}},
+                      {.name = "preflight-import",
+                       .field = into<&SubmitOptions::preflight_import>,
+                       .metavar = "NAME,...",
+                       .help = "modules that must load on every node"},
+                      {.name = "use-bad-nodes",
+                       .field = into<&SubmitOptions::use_bad_nodes>,
+                       .help = "do not leave out the nodes that have failed lately"},
+                      {.name = "binary",
+                       .field = into<&SubmitOptions::binary>,
+                       .metavar = "HOW",
+                       .help = "shared: all nodes see the home; sbcast: Slurm brings lockstep to "
+                               "their /tmp",
+                       .shown_default = "auto: by the home's file system",
+                       .choices = {"auto", "shared", "sbcast"}},
+                      {.name = "wheel",
+                       .field = into<&SubmitOptions::wheels>,
+                       .metavar = "FILE|wheel:KEY",
+                       .help = "a wheel that every node has before its ranks start, first on "
+                               "PYTHONPATH; may be repeated"},
+                      {.name = "wheel-place",
+                       .field = into<&SubmitOptions::wheel_place>,
+                       .metavar = "DIR",
+                       .help = "folder of the nodes' own disks where wheels come to",
+                       .shown_default = "/tmp"},
+                      {.name = "json", .field = into<&SubmitOptions::json>, .help = "for programs"},
+                      help_option(),
+                      version_option(),
+                  }}}};
+  for (Option& row : variable_rows())
+    table.groups[0].options.push_back(std::move(row));
+  table.groups.push_back(login_rows());
+  return table;
+}
+
+// Not for the login host: it is told the variables and the folder over stdin.
+bool is_for_this_end(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kHere = {"print", "follow", "wait", "json"};
+  const auto has = [&](const std::vector<Option>& rows) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const Option& row) { return row.name == name; });
+  };
+  return std::find(kHere.begin(), kHere.end(), name) != kHere.end() || has(variable_rows()) ||
+         has(login_rows().options);
+}
+
+const Option* option_of(const Table& table, std::string_view name) {
+  for (const Option* option : options_of(table))
+    if (option->name == name) return option;
+  return nullptr;
+}
+
+// Reads from the front what belongs to one option.
+class Reader {
+ public:
+  explicit Reader(const std::vector<std::string>& words) : words_(words) {}
+
+  Status read() {
+    while (at_ < words_.size() && words_[at_].starts_with('-') && words_[at_] != "-") {
+      if (words_[at_] == "--") {
+        ++at_;
+        dashes = true;
+        break;
+      }
+      LOCKSTEP_TRY(take_option());
+    }
+    command.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+    return {};
+  }
+
+  std::vector<std::string> own;
+  std::vector<std::string> run;
+  std::vector<std::string> command;
+  std::vector<std::string> there;
+  bool dashes = false;
+  std::vector<slurm::Setting> sbatch;
+
+ private:
+  Status take_option() {
+    const std::string& word = words_[at_];
+    if (word == "-h") return take_words(own, 1);
+    if (word.starts_with("--")) {
+      std::string name = word.substr(2, word.find('=') - 2);
+      std::replace(name.begin(), name.end(), '_', '-');
+      if (const Option* option = option_of(submit_table(), name))
+        return take(own, *option, !is_for_this_end(option->name));
+      if (!slurm::find_sbatch_option(name)) {
+        if (std::find(kNotOfJobs.begin(), kNotOfJobs.end(), name) != kNotOfJobs.end())
+          return fail(Errc::invalid_input, "--" + name + " is not for jobs of Slurm's",
+                      "lockstep submit --help says what is");
+        if (const Option* option = option_of(run_table(), name); option != nullptr)
+          return take(run, *option, true);
+      }
+    }
+    return take_sbatch();
+  }
+
+  Status take(std::vector<std::string>& to, const Option& option, bool is_told_there) {
+    const bool alone = option.kind == Kind::flag || words_[at_].find('=') != std::string::npos;
+    const std::size_t before = at_;
+    LOCKSTEP_TRY(take_words(to, alone ? 1 : 2));
+    if (is_told_there) tell_there(before);
+    return {};
+  }
+
+  void tell_there(std::size_t from) {
+    there.insert(there.end(), words_.begin() + static_cast<std::ptrdiff_t>(from),
+                 words_.begin() + static_cast<std::ptrdiff_t>(at_));
+  }
+
+  Status take_words(std::vector<std::string>& to, std::size_t count) {
+    for (; count > 0 && at_ < words_.size(); --count)
+      to.push_back(words_[at_++]);
+    return {};
+  }
+
+  // sbatch is given one option, with the word behind it, which may be its value.
+  Status take_sbatch() {
+    const std::size_t most = std::min<std::size_t>(words_.size() - at_, 2);
+    std::vector<std::string> some(words_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                  words_.begin() + static_cast<std::ptrdiff_t>(at_ + most));
+    // What is no option ends sbatch's reading; one that is, is read by itself in the next turn.
+    if (some.size() == 2 && some[1].starts_with('-') && some[1].size() > 1) {
+      const auto alone = slurm::read_settings(std::span(some).first(1));
+      if (alone) some.pop_back();
+    }
+    LOCKSTEP_TRY_ASSIGN(const auto settings, slurm::read_settings(some));
+    sbatch.insert(sbatch.end(), settings.settings.begin(), settings.settings.end());
+    const std::size_t before = at_;
+    at_ += std::max<std::size_t>(settings.words, 1);
+    tell_there(before);
+    return {};
+  }
+
+  const std::vector<std::string>& words_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+const Table& submit_table() {
+  static const Table table = make_table();
+  return table;
+}
+
+std::string needs_login(const Parsed& parsed) {
+  for (const Option& option : login_rows().options)
+    if (parsed.has(option.name)) return "--" + std::string(option.name);
+  return {};
+}
+
+tl::expected<SubmitWords, ParseFailure> read_submit_words(const std::vector<std::string>& words,
+                                                          const GetEnv& env) {
+  Reader reader(words);
+  if (const Status read = reader.read(); !read)
+    return tl::make_unexpected(ParseFailure{kBadInput, read.error()});
+  SubmitWords found;
+  auto own = parse_options(submit_table(), reader.own, env);
+  if (!own) return tl::make_unexpected(own.error());
+  found.own = std::move(*own);
+  found.sbatch = std::move(reader.sbatch);
+  found.run = std::move(reader.run);
+  found.command = std::move(reader.command);
+  found.there = std::move(reader.there);
+  found.dashes = reader.dashes;
+  return found;
+}
+
+}  // namespace lockstep::cli

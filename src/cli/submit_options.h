@@ -1,0 +1,56 @@
+// The words of `lockstep submit`: options of its own, of sbatch and of `lockstep run`, and what is
+// to be run.
+#pragma once
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "cli/variable_options.h"
+#include "slurm/sbatch_options.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct SubmitOptions {
+  std::int64_t spare = 0;
+  std::optional<std::int64_t> min_nodes;
+  std::optional<std::string> name;
+  std::string binary = "auto";
+  std::vector<std::string> wheels;
+  std::string wheel_place = "/tmp";
+  bool print = false;
+  bool follow = false;
+  bool wait = false;
+  bool json = false;
+  bool no_check = false;
+  std::optional<std::string> preflight;
+  std::optional<std::string> preflight_import;
+  bool use_bad_nodes = false;
+  VariableOptions variables;
+};
+
+const Table& submit_table();
+
+// The first option that was given and is of use only with --on; empty: none was.
+std::string needs_login(const Parsed& parsed);
+
+struct SubmitWords {
+  Parsed own;  // by submit_table()
+  std::vector<slurm::Setting> sbatch;
+  std::vector<std::string> run;      // options of `lockstep run`, as typed
+  std::vector<std::string> command;  // what is run
+  // The options that a login host is told by --on: all but those of submit_table() that are about
+  // where it is, and what becomes of the job here.
+  std::vector<std::string> there;
+  bool dashes = false;  // "--" stood before the command
+};
+
+// Options come first, in any order, each taken by the first of the three that has it; "--" or the
+// first other word begins the command. Short options are sbatch's. Pure.
+tl::expected<SubmitWords, ParseFailure> read_submit_words(const std::vector<std::string>& words,
+                                                          const GetEnv& env);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,165 @@
+// lockstep wheel: builds a wheel once, with ops, GPU architectures and CPU level said.
+#include "base/text.h"
+#include "cli/subcommand.h"
+#include "cli/wheel_options.h"
+#include "cluster/place.h"
+#include "cluster/registry.h"
+#include "cluster/wheel_afar.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+#include "setup/cpu_level.h"
+#include "setup/overlay.h"
+#include "setup/wheel_build.h"
+#include "setup/wheel_scratch.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 1;
+
+void say(std::string_view line) {
+  std::fprintf(stderr, "lockstep wheel: %.*s\n", static_cast<int>(line.size()), line.data());
+}
+
+// The tool of a terminal's group gets an interrupt, too, and ends; then we clean up after it.
+void outlive_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  for (const int number : {SIGINT, SIGHUP, SIGQUIT})
+    sigaction(number, &action, nullptr);
+  signal(SIGCHLD, SIG_DFL);
+}
+
+Status print_plan(const setup::WheelRequest& request, bool json) {
+  LOCKSTEP_TRY_ASSIGN(const setup::PreparedWheel prepared, setup::prepare_wheel(request, say));
+  const auto variables = setup::build_variables(prepared.plan);
+  const auto command = setup::shown_command(prepared);
+  const std::string key = setup::key_of_wheel(prepared.plan);
+  setup::remove_scratch(prepared.scratch);
+  for (const std::string& note : prepared.notes)
+    say("warning: " + note);
+  if (json) {
+    const nlohmann::ordered_json all{{"key", key},
+                                     {"variables", variables},
+                                     {"isa", setup::isa_text(prepared.plan.level)},
+                                     {"command", command}};
+    std::puts(codec::print_json(all).c_str());
+    return {};
+  }
+  for (const std::string& each : variables) {
+    const std::size_t sign = each.find('=');
+    std::printf("export %s=%s\n", each.substr(0, sign).c_str(),
+                shell_quote(each.substr(sign + 1)).c_str());
+  }
+  std::printf("# CPUs: %s in place of native\n", setup::isa_text(prepared.plan.level).c_str());
+  std::puts(shell_join(command).c_str());
+  return {};
+}
+
+Result<setup::BuiltWheel> build_on(const WheelOptions& options,
+                                   const setup::WheelRequest& request) {
+  LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
+  cluster::WheelHosts where{.hosts = {}, .settings = options.settings};
+  const auto known = registry.find(*options.on);
+  where.is_login = known && known->is_slurm();
+  if (where.is_login && known->nodes.empty())
+    return cluster::build_wheel_in_job(request, options.settings, say);
+  if (!where.is_login && !options.settings.empty())
+    return fail(Errc::invalid_input,
+                fmt::format("--{} is sbatch's, and {} is no cluster of Slurm's",
+                            options.settings.front().name, printable(*options.on)));
+  LOCKSTEP_TRY_ASSIGN(where.hosts, cluster::find_places(registry, *options.on, {}, {}));
+  proc::block(proc::handled_signals());
+  return cluster::build_wheel_on(where, request, say);
+}
+
+Result<setup::BuiltWheel> build_somewhere(const WheelOptions& options,
+                                          const setup::WheelRequest& request) {
+  if (options.on) return build_on(options, request);
+  if (options.slurm) return cluster::build_wheel_in_job(request, options.settings, say);
+  auto built = setup::build_wheel(request, say);
+  // A copy of this program that came for this build alone.
+  if (const char* carried = std::getenv("LOCKSTEP_CARRIED")) unlink(carried);
+  return built;
+}
+
+Status build(const WheelOptions& options, const setup::WheelRequest& request) {
+  LOCKSTEP_TRY_ASSIGN(const setup::BuiltWheel wheel, build_somewhere(options, request));
+  std::string path = wheel.path;
+  if (!options.out.empty()) {
+    LOCKSTEP_TRY_ASSIGN(path, setup::copy_wheel(wheel, options.out));
+  }
+  if (options.json) {
+    nlohmann::ordered_json all = wheel.manifest;
+    all["path"] = path;
+    all["cached"] = wheel.cached;
+    std::puts(codec::print_json(all).c_str());
+    return {};
+  }
+  if (!wheel.cached) say(fmt::format("built in {:.0f} s", wheel.manifest.value("seconds", 0.0)));
+  std::puts(path.c_str());
+  return {};
+}
+
+Status drop(const std::string& key) {
+  LOCKSTEP_TRY_ASSIGN(const std::string path, setup::drop_overlay(key));
+  std::puts(("removed " + path).c_str());
+  return {};
+}
+
+std::optional<std::string> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+ParseResult read_words(const Args& words, const GetEnv& env) {
+  auto found = read_wheel_words(words, env);
+  if (!found) return tl::make_unexpected(found.error());
+  return std::move(found->own);
+}
+
+Status carry_out(const Call& call) {
+  const auto words = read_wheel_words(call.words, variable);
+  if (!words) return Failure(words.error().error);
+  LOCKSTEP_TRY_ASSIGN(const WheelOptions options, wheel_options(*words));
+  outlive_interrupts();
+  if (options.drop) return drop(*options.drop);
+  const setup::WheelRequest request{.source = options.source,
+                                    .ops = options.ops,
+                                    .arch = options.arch,
+                                    .isa = options.isa,
+                                    .python = options.python,
+                                    .force = options.force};
+  return options.print ? print_plan(request, options.json) : build(options, request);
+}
+
+int wheel_command(const Call& call) {
+  const Status done = carry_out(call);
+  if (done) return 0;
+  print_error(wheel_table().program, done.error());
+  return done.error().code == Errc::invalid_input ? kBadInput : kFailed;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kWheel{.name = "wheel",
+                                         .summary = "build a wheel once, with DeepSpeed's ops",
+                                         .table = wheel_table,
+                                         .read = read_words,
+                                         .run = wheel_command};
+
+}  // namespace lockstep::cli

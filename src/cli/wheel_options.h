@@ -1,0 +1,40 @@
+// The command line of `lockstep wheel`.
+#pragma once
+
+#include "cli/options.h"
+#include "slurm/sbatch_options.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct WheelOptions {
+  std::string source;
+  std::string ops;
+  std::string arch;
+  std::string isa;
+  std::string python;
+  std::string out;
+  std::optional<std::string> drop;
+  std::optional<std::string> on;
+  bool slurm = false;
+  std::vector<slurm::Setting> settings;  // of the job that builds
+  bool print = false;
+  bool force = false;
+  bool json = false;
+};
+
+const Table& wheel_table();
+
+struct WheelWords {
+  Parsed own;  // by wheel_table()
+  std::vector<slurm::Setting> sbatch;
+};
+// With --slurm, or --on for a cluster of Slurm's, options that are not ours are sbatch's. Pure.
+tl::expected<WheelWords, ParseFailure> read_wheel_words(const std::vector<std::string>& words,
+                                                        const GetEnv& env);
+Result<WheelOptions> wheel_options(const WheelWords& words);
+
+}  // namespace lockstep::cli

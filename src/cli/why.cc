@@ -1,0 +1,147 @@
+// lockstep why: what Slurm's word for a job's state means, and what to do about it.
+#include "base/clock_ms.h"
+#include "base/text.h"
+#include "cli/subcommand.h"
+#include "cli/why_options.h"
+#include "cluster/command_run.h"
+#include "cluster/job_book.h"
+#include "cluster/place.h"
+#include "cluster/registry.h"
+#include "cluster/slurm_host.h"
+#include "cluster/slurm_submit.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+#include "slurm/ask_cluster.h"
+#include "slurm/ask_jobs.h"
+#include "slurm/own_ending.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cluster::HostPlace;
+using cluster::KnownJob;
+
+constexpr int kBadInput = 2;
+constexpr int kFailed = 1;
+
+Result<std::string> one_job(const Parsed& parsed) {
+  if (parsed.names.empty())
+    return fail(Errc::invalid_input, "no job is named", "write lockstep why JOB");
+  if (parsed.names.size() > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' is one word too many", printable(parsed.names[1])));
+  return parsed.names[0];
+}
+
+// The same question to our own binary on the login host, which has the job's folder. Its words are
+// printed as they are.
+Result<int> ask_login(const HostPlace& place, const std::string& word, bool json) {
+  std::vector<std::string> argv = {"why", "--on", std::string(cluster::kHere)};
+  if (json) argv.emplace_back("--json");
+  argv.insert(argv.end(), {"--", word});
+  LOCKSTEP_TRY_ASSIGN(const auto endings,
+                      cluster::run_command({.hosts = {place},
+                                            .argv = std::move(argv),
+                                            .own_binary = true,
+                                            .input = cluster::CommandRequest::Input::none}));
+  if (!endings.at(0).error.empty()) return fail(Errc::unavailable, endings[0].error);
+  return endings[0].code;
+}
+
+// What Slurm says of a job, with what the job has said itself where it is one of ours.
+Result<std::vector<slurm::Explained>> explained(const std::string& number,
+                                                const std::optional<KnownJob>& known,
+                                                std::int64_t now) {
+  const slurm::RunTool run = slurm::run_here;
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, slurm::ask_jobs({{number}}, slurm::Detail::all, run));
+  auto all = slurm::explain_all(jobs, slurm::ask_surroundings(run, now));
+  if (!known) return all;
+  const std::string folder = cluster::slurm_place(*known)->folder;
+  const auto own = slurm::read_own_ending(slurm::JobFolder(folder));
+  if (!own || own->state.job != number) return all;
+  if (all.empty()) {
+    if (auto forgotten = slurm::explain_forgotten(*own, known->name))
+      all.push_back(std::move(*forgotten));
+    return all;
+  }
+  // Slurm may have given the number to another job since.
+  const slurm::JobAsked ours{
+      .id = number, .name = known->name, .user = {}, .since = known->created_ms / 1000};
+  for (slurm::Explained& each : all)
+    if (slurm::is_of(each.job, ours)) slurm::add_own_words(*own, each);
+  return all;
+}
+
+Result<int> explain_here(const std::string& word, const std::optional<KnownJob>& known,
+                         const WhyOptions& options) {
+  if (known && !cluster::slurm_place(*known))
+    return fail(Errc::invalid_input, fmt::format("job {} is none of Slurm's", known->id),
+                fmt::format("lockstep logs {} shows what it has said", known->id));
+  const std::string number = known ? cluster::slurm_place(*known)->job : word;
+  if (!slurm::is_job_id(number))
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' is no job id of Slurm's and no job that lockstep jobs lists",
+                            printable(word)),
+                "write a number, as sbatch and squeue print it, or a name");
+  const std::int64_t now = unix_ms() / 1000;
+  const auto all = explained(number, known, now);
+  if (!all && all.error().code == Errc::not_found && options.on.empty())
+    return fail(Errc::not_found, all.error().message,
+                "where Slurm is elsewhere, name its login host with --on");
+  if (!all) return Failure(all.error());
+  if (all->empty())
+    return fail(Errc::not_found, fmt::format("Slurm knows no job {}", number),
+                "it forgets jobs some minutes after their end, unless the cluster keeps accounts");
+  if (options.json)
+    std::puts(codec::print_json(slurm::why_json(*all)).c_str());
+  else
+    std::fputs(slurm::why_text(*all, now).c_str(), stdout);
+  return 0;
+}
+
+Result<int> explain(const Call& call) {
+  WhyOptions options;
+  fill(why_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const std::string word, one_job(call.parsed));
+  if (!options.on.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
+    LOCKSTEP_TRY_ASSIGN(const auto place, cluster::slurm_place(registry, options.on));
+    if (!place.here) return ask_login(place, word, options.json);
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto book, cluster::JobBook::open(io::state_folder()));
+  auto found = book.find(word);
+  if (!found && found.error().code != Errc::not_found) return Failure(found.error());
+  std::optional<KnownJob> known;
+  if (found) known = std::move(*found);
+  // The beginning of another job's id may be a number of Slurm's.
+  if (known && !cluster::slurm_place(*known) && slurm::is_job_id(word)) known.reset();
+  if (known && cluster::slurm_place(*known) && !known->nodes.empty() && options.on.empty())
+    return ask_login(known->nodes.front(), known->id, options.json);
+  return explain_here(word, known, options);
+}
+
+int why_command(const Call& call) {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const auto code = explain(call);
+  if (code) return *code;
+  print_error(why_table().program, code.error());
+  return code.error().code == Errc::invalid_input ? kBadInput : kFailed;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kWhy{.name = "why",
+                                       .summary = "why a job of Slurm's waits or ended",
+                                       .table = why_table,
+                                       .run = why_command};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,43 @@
+#include "cli/why_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+Table make_why_table() {
+  return {
+      .program = "lockstep why",
+      .summary =
+          "Says in words why a job of Slurm's waits, how it runs or how it ended, when it is\n"
+          "expected to start, and what to change. Of a job that lockstep submit has submitted it\n"
+          "names the worker that failed first, with its log and its last words.\n\n"
+          "  lockstep why 1234\n"
+          "  lockstep why train.py\n"
+          "  lockstep why 1234_7 --on hpc",
+      .epilog =
+          "JOB is Slurm's id (1234, 1234_7 of an array, 1234+1 of a heterogeneous job), or the\n"
+          "name or id of a job that lockstep jobs lists.\n"
+          "Exit code: 0, 1 where Slurm knows no such job or does not answer.\n",
+      .operands = Operands::names,
+      .groups = {{"Options",
+                  {
+                      {.name = "on",
+                       .field = into<&WhyOptions::on>,
+                       .metavar = "CLUSTER|HOST",
+                       .help = "where Slurm's commands are: a cluster that was added with "
+                               "--slurm, or a login host",
+                       .shown_default = "where the job was submitted, else this machine"},
+                      {.name = "json", .field = into<&WhyOptions::json>, .help = "for programs"},
+                      help_option(),
+                      version_option(),
+                  }}},
+      .shown_names = "JOB"};
+}
+
+}  // namespace
+
+const Table& why_table() {
+  static const Table table = make_why_table();
+  return table;
+}
+
+}  // namespace lockstep::cli
