@@ -17,7 +17,7 @@ FLOORS = {
     1: "codec io",
     2: "proc host http",
     3: "store logs link sync",
-    4: "rendezvous launch ssh setup peer slurm cloud",
+    4: "rendezvous launch launchers ssh setup peer slurm cloud",
     5: "agent status remote job",
     6: "cluster",
     7: "cli",

@@ -46,9 +46,10 @@ def save(folder, epoch, model, optimizer):
     os.replace(temporary, path)
 
 
-def train_epoch(model, loader, optimizer):
+def train_epoch(model, loader, optimizer, moved):
     total = torch.zeros(2)
     for images, labels in loader:
+        images = moved(images)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(images), labels)
         loss.backward()
@@ -56,6 +57,15 @@ def train_epoch(model, loader, optimizer):
         total += torch.tensor([loss.item() * len(labels), len(labels)])
     dist.all_reduce(total)
     return (total[0] / total[1]).item()
+
+
+def mover(asked):
+    """What is done to a batch of images before it is learned from."""
+    if not asked:
+        return lambda images: images
+    import augment  # examples/augment, which `lockstep wheel` builds
+
+    return lambda images: augment.jitter(images, int(torch.randint(1 << 62, ())))
 
 
 def accuracy(model, dataset):
@@ -69,8 +79,10 @@ def main():
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=16, help="per worker")
     parser.add_argument("--checkpoint-dir", type=pathlib.Path, default="checkpoints")
+    parser.add_argument("--augment", action="store_true", help="move the digits about; needs the wheel of ../augment")
     args = parser.parse_args()
 
+    moved = mover(args.augment)
     torch.manual_seed(0)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
@@ -94,7 +106,7 @@ def main():
 
     for epoch in range(first, args.epochs + 1):
         sampler.set_epoch(epoch)
-        loss = train_epoch(model, loader, optimizer)
+        loss = train_epoch(model, loader, optimizer, moved)
         if rank == 0:
             save(args.checkpoint_dir, epoch, model, optimizer)
             print(f"epoch {epoch:2} of {args.epochs}: loss {loss:.4f}")

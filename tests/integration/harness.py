@@ -232,8 +232,9 @@ class Lockstep(Starter):
         """Waits until `count` ranks have touched their file; rank -> pid (as the worker sees itself)."""
         folder = folder or self.facts
         def look():
-            files = [p for p in folder.iterdir() if p.name.isdigit()]
-            return len(files) >= count and {int(p.name): int(read(p)) for p in files}
+            pids = {int(p.name): read(p) for p in folder.iterdir() if p.name.isdigit()}
+            written = {rank: int(pid) for rank, pid in pids.items() if pid}  # a file is empty before it is written
+            return len(written) >= count and written
         try:
             return until(look, deadline, f"{count} workers ready")
         except AssertionError as error:

@@ -42,6 +42,10 @@ def test_program_not_found(clean):
     one_line(clean.run("--no-python", "no-such-program"), 1, "no-such-program")
 
 
+def test_a_program_of_this_folder_needs_its_folder(clean):
+    one_line(clean.run("--no-python", "train.py"), 1, "find train.py in PATH", "write ./train.py")
+
+
 def test_program_not_executable(clean):
     one_line(clean.run("--no-python", "./train.py"), 1, "train.py", "permission denied")
     one_line(clean.run("--no-python", "/tmp"), 1, "/tmp")
@@ -284,6 +288,21 @@ def test_a_timer_file_that_is_no_fifo_is_not_deleted(lockstep):
 
 
 # --- the limit of open files ---
+
+
+@pytest.mark.parametrize("limit, which", [(1, "the agent"), (2, "/usr/bin/python3")])
+def test_too_few_processes(clean, limit, which):
+    """Root has no such limit; this user has no other process."""
+    user = 54_321
+    for folder in (clean.folder, *clean.folder.parents):
+        if "pytest" in str(folder):
+            folder.chmod(0o755)
+    os.chown(clean.temp, user, -1)
+    limits = (limit, limit)
+    ended = clean.run("--isolation", "guardian", "train.py", user=user,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, limits))
+    assert ended.rc == 1 and len(ended.error_lines) == 1, ended
+    assert f"start {which}" in ended.err and "limit of processes" in ended.err and "ulimit -u" in ended.err, ended
 
 
 def files(count):

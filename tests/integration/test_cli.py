@@ -294,7 +294,7 @@ monitor-interval start-method event-log-handler role module no-python run-path l
 log-line-prefix-template local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters node-rank
 master-addr master-port local-addr logs-specs numa-binding signals-to-handle shutdown-timeout
 virtual-local-rank isolation report exit-code log-prefix rank-order exit-barrier-timeout rdzv-token-file
-no-replacement explain restart-backoff version log-max-size""".split()
+no-replacement spares slots explain restart-backoff version log-max-size fold""".split()
 
 
 def test_help_names_every_option():
@@ -311,6 +311,17 @@ def test_help_is_not_an_error(args):
     ended = subprocess.run([BINARY, *args], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout and not ended.stderr
+
+
+@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--version"], ["cluster", "list", "--json"],
+                                  ["run", "--print-completion", "bash"]])
+def test_text_that_cannot_be_written_is_no_success(args, tmp_path):
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([BINARY, *args], stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
+    assert ended.returncode == 1
+    assert re.fullmatch("lockstep: error: write to standard output: "
+                        "(No space left on device|not all of it was written)\n", ended.stderr), ended.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -10,7 +10,8 @@ from harness import BINARY, BUILD
 
 CASES = [
     ("lockstep ", {"run", "launch", "jobs", "logs", "wait", "cancel", "resume", "exec", "sync", "install", "call",
-                   "cluster", "ssh", "forward", "store", "version", "help"}),
+                   "cluster", "ssh", "forward", "store", "version", "help", "submit", "check", "why", "doctor",
+                   "wheel"}),
     ("lockstep run --nproc", {"--nproc-per-node"}),
     ("lockstep run --start-method f", {"fork", "forkserver"}),
     ("lockstep store --p", {"--port", "--print-stats"}),

@@ -119,8 +119,13 @@ def counted(run):
 
 def test_a_job_that_was_stopped_begins_anew(meeting, go):
     runs = restarted(meeting, go)
+    agents = [run.agent() for run in runs]
+    for agent in agents:  # all are told before one can tell the others
+        os.kill(agent, signal.SIGSTOP)
     for run in runs:
         run.signal(signal.SIGTERM)
+    for agent in agents:
+        os.kill(agent, signal.SIGCONT)
     ends(*runs, rc=1)
     before = facts(meeting)
     assert before["restarts"] == 1 and not before["closed"]

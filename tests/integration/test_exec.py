@@ -40,6 +40,15 @@ def test_output_input_and_exit_code(world):
     server.nothing_left()
 
 
+def test_input_goes_on_beyond_a_window(world, tmp_path):
+    client, server = world()
+    much = tmp_path / "much"
+    much.write_bytes(b"x" * 10_000_000)
+    with open(much, "rb") as stdin:
+        ended = client.exec(f"me@{server.addr}", "wc", "-c", stdin=stdin)
+    assert (ended.rc, ended.out.strip()) == (0, "10000000"), ended
+
+
 def test_a_command_that_closes_its_input_runs_on(world, tmp_path):
     client, server = world()
     (tmp_path / "input").write_bytes(bytes(1 << 20))
@@ -211,18 +220,33 @@ def client_id(client):
     return value.to_bytes(8, "little").hex()
 
 
+def note_pushes(server):
+    """Lets the login shell note what it is told to run; gives a function: "new" or "on" for each push so far, as it
+    began a file or went on with a part."""
+    rc = server.homes["me"] / ".bashrc"
+    rc.write_text('echo "$BASH_EXECUTION_STRING" >>~/commands\n')
+
+    def pushes():
+        told = (server.homes["me"] / "commands").read_text().splitlines()
+        return ["on" if "cat >>" in line else "new" for line in told if "gzip -dc" in line]
+    return pushes
+
+
 def test_clients_that_come_at_once_share_the_login_and_the_push(world):
     client, server = world()
+    pushes = note_pushes(server)
     runs = [client.start("exec", f"me@{server.addr}", "--", "echo", "hi") for _ in range(5)]
     for run in runs:
         ended = run.wait(60)
         assert (ended.rc, ended.out) == (0, "hi\n"), ended
     assert server.sshd.err().count("Accepted publickey") == 1
+    assert pushes() == ["new"]
     assert len(list((server.homes["me"] / ".cache/lockstep/bin").iterdir())) == 1
 
 
 def test_a_push_that_was_cut_goes_on(world):
     client, server = world()
+    pushes = note_pushes(server)
     where = f"me@{server.addr}"
     assert client.exec(where, "true").rc == 0
     (binary,) = (server.homes["me"] / ".cache/lockstep/bin").iterdir()
@@ -236,6 +260,7 @@ def test_a_push_that_was_cut_goes_on(world):
         ended = client.exec(where, "echo", "hi")
         assert (ended.rc, ended.out) == (0, "hi\n"), ended
         assert binary.read_bytes() == whole and not part.exists()
+    assert pushes() == ["new", "on", "on", "new"], "a spoilt part is found out, and then all of it is sent"
 
 
 def test_bad_input_starts_nothing(world):

@@ -1,16 +1,20 @@
 """lockstep run --on, jobs, logs, wait and cancel on hosts with a real sshd: a job is the same as at home, outlives its
 client, is followed to the byte, ends everywhere, and leaves nothing."""
 import base64
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
+import socket
 import subprocess
+import termios
 
 import pytest
 
-from harness import until
+from harness import BINARY, until
 from ssh_hosts import SshWorld
 
 SAY = """
@@ -174,6 +178,45 @@ def test_ctrl_c_ends_the_job_and_a_hangup_does_not(world):
     assert ended.rc == 128 + signal.SIGHUP and "goes on; lockstep logs -f" in ended.err, ended
     go(server)
     assert client.run("wait", "job.py").rc == 0
+
+
+def test_nohup_keeps_a_client_whose_terminal_goes_away(world):
+    client, server = world()
+    master, terminal = pty.openpty()
+
+    def take_terminal():
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    follower = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".",
+                            script(server, PARKED), program=("/usr/bin/nohup", client.binary), stdin=terminal,
+                            process_group=None, preexec_fn=take_terminal)
+    os.close(terminal)
+    until(lambda: "rank 0" in follower.out(), 60, "it runs")
+    os.close(master)  # the kernel sends SIGHUP to the session's leader
+    go(server)
+    ended = follower.wait(60)
+    assert ended.rc == 0 and "went 0\n" in ended.out, ended
+    server.nothing_left()
+
+
+def test_node_0_has_closed_its_trial_before_anybody_is_told_to_go(lockstep):
+    """Else a host that has begun could meet the trial at that port, in place of the job."""
+    spec = {"id": "trial1", "name": "job", "node": 0, "nodes": 2, "run": ["--", "true"], "env": [],
+            "folder": str(lockstep.home), "client": "test", "queue": False, "created_ms": 1, "after": [],
+            "resumes": False}
+    with subprocess.Popen([BINARY, "host-job", "start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env=lockstep.environment(), bufsize=1) as supervisor:
+        def ask(request):
+            supervisor.stdin.write(json.dumps(request) + "\n")
+            return json.loads(supervisor.stdout.readline())
+        facts = ask({"prepare": spec})["prepared"]
+        with socket.create_connection(("127.0.0.1", facts["port"]), 10) as guest:
+            assert guest.recv(100).decode() == facts["secret"]
+        assert ask({"tried": True}) == {"closed": True}
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", facts["port"]), 10)
+        supervisor.stdin.close()  # without a "go" the supervisor leaves nothing
+        assert supervisor.stdout.read() == ""
 
 
 @pytest.mark.parametrize("victim", ["supervisor", "lockstep-guard", "lockstep-agent"])
@@ -349,6 +392,25 @@ def test_endings_and_resumed_parts_for_programs(world):
     client.forget_masters()
     told = json.loads(client.run("cancel", "--json", id_).out)
     assert told["hosts"][1] == {"name": "gpus-1", "state": "unknown"}, told
+
+
+def test_a_started_job_for_programs(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    options = ("--detach", "--json", "--queue")
+    ended = on(client, "gpus", "job.py", options=options)
+    assert ended.rc == 0, ended
+    first = json.loads(ended.out)
+    assert re.fullmatch(r"[0-9a-f]{8}", first["id"]) and first == {
+        "id": first["id"], "state": "running", "nodes": ["gpus-0", "gpus-1"], "ahead": []}
+    second = json.loads(on(client, "gpus", "job.py", options=options).out)
+    assert (second["state"], second["ahead"]) == ("queued", [first["id"]])
+    for job in (second, first):
+        assert client.run("cancel", job["id"]).rc == 0
+    ended = on(client, "gpus", "job.py", options=("--json",))
+    assert (ended.rc, ended.out) == (2, "") and "--detach" in ended.err, ended
 
 
 def test_options_that_need_on_say_so(world):

@@ -87,11 +87,13 @@ def test_the_man_pages_are_good_roff(tree):
         *(f"lockstep-{name}.1" for name in (
             "call",
             "cancel",
+            "check",
             "cluster-add",
             "cluster-check",
             "cluster-list",
             "cluster-remove",
             "cluster-show",
+            "doctor",
             "exec",
             "forward",
             "install",
@@ -102,8 +104,11 @@ def test_the_man_pages_are_good_roff(tree):
             "run",
             "ssh",
             "store",
+            "submit",
             "sync",
             "wait",
+            "wheel",
+            "why",
         )), "lockstep.1"]
     for page in pages:
         ended = subprocess.run(["groff", "-man", "-ww", "-Tascii", "-P-cbou", page], capture_output=True, text=True,

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import test_options_differential as model
-from harness import SCRIPTS, SUPPORT, peer
+from harness import SCRIPTS, SUPPORT, free_port, peer
 
 AID = {"PYTHONPATH": SUPPORT / "torch-2.6", "OMP_NUM_THREADS": 1}
 
@@ -65,3 +65,99 @@ def test_environment_of_a_worker(lockstep, args):
         assert {name for name in our if our[name] != their[name]} <= DIFFER
         assert pathlib.Path(our["TORCHELASTIC_ERROR_FILE"]).parts[-3:] == \
             pathlib.Path(their["TORCHELASTIC_ERROR_FILE"]).parts[-3:]
+
+
+# Thirty ways to write it; all of two workers, so that PyTorch's own can run them one by one on a machine of two CPUs.
+SETS = [words.split() for words in """
+--standalone --nproc-per-node 2
+--standalone --nproc_per_node=2
+--standalone --nproc-per-node=2 --max-restarts 3
+--standalone --nproc-per-node=2 --max_restarts=0
+--standalone --nproc-per-node=2 --role trainer
+--standalone --nproc-per-node=2 --rdzv-id 7
+--standalone --nproc-per-node=2 --signals-to-handle SIGTERM
+--standalone --nproc-per-node=2 --signals_to_handle=SIGTERM,SIGUSR2
+--standalone --nproc-per-node=2 --virtual-local-rank
+--standalone --nproc-per-node=2 --monitor-interval 0.05
+--standalone --nproc-per-node=2 --monitor_interval=0.2 --start-method fork
+--standalone --nproc-per-node=2 --start_method=spawn
+--standalone --nproc-per-node=2 -r 2
+--standalone --nproc-per-node=2 -r 0:2,1:2
+--standalone --nproc-per-node=2 -t 3
+--standalone --nproc-per-node=2 -t1 -r2
+--standalone --nproc-per-node=2 --tee 0:3,1:3
+--standalone --nproc-per-node=2 --local-addr 127.0.0.1
+--standalone --nproc-per-node=2 --event-log-handler null
+--standalone --nproc-per-node=2 --nnodes 1
+--standalone --nproc-per-node=2 --nnodes=1:1
+--standalone --nproc-per-node=2 --run-path
+--standalone --nproc-per-node=2 --rdzv-conf join_timeout=30
+--nproc-per-node=2 --rdzv-backend c10d --rdzv-endpoint localhost:0
+--nproc-per-node=2 --rdzv_backend=c10d --rdzv_endpoint=127.0.0.1:0 --rdzv_id=job
+--nproc-per-node=2 --max-restarts 1 --rdzv-backend=c10d --rdzv-endpoint=localhost:0 --nnodes=1:1
+--standalone --nproc-per-node=2 --log-line-prefix-template [${role_name}${rank}] -t1
+--standalone --nproc-per-node=2 --role=a --max-rest 2
+--standalone -t 1 --nproc-per-node 2
+--standalone --nproc-per-node=2 --
+""".strip().splitlines()]
+
+
+def test_thirty_sets_of_options(lockstep):
+    """Behind `lockstep run torchrun`: the environment and the arguments of every rank are PyTorch's own."""
+    assert len(SETS) == 30
+    words = [[*options, str(SCRIPTS / "show.py"), "--x", "a b", "--", "-r", "${local_rank}"] for options in SETS]
+    done = lockstep.run(SCRIPTS / "torchruns.py", json.dumps(words), lockstep.facts, program=(peer("2.14"),),
+                        env={"PYTHON_EXEC": None, **AID}, timeout=300)
+    assert done.rc == 0, str(done)
+
+    def workers(text):
+        lines = [json.loads(line[line.index("{\"env\""):]) for line in text.splitlines() if "{\"env\"" in line]
+        return sorted(lines, key=lambda line: int(line["env"]["RANK"]))
+
+    for number, given in enumerate(words):
+        theirs = workers((lockstep.facts / f"{number}.out").read_text())
+        ended = lockstep.run("torchrun", *given, env={"PYTHON_EXEC": peer("2.14"), **AID}, timeout=60)
+        assert (str(ended.rc), 2) == ((lockstep.facts / f"{number}.code").read_text(), len(theirs)), (given, str(ended))
+        ours = workers(ended.out)
+        assert [line["argv"] for line in ours] == [line["argv"] for line in theirs], given
+        for our, their in zip(ours, theirs):
+            our, their = ({name: value for name, value in line["env"].items() if not OWN.match(name)}
+                          for line in (our, their))
+            # Importing torch in the launcher leaves this one behind.
+            assert set(our) | {"TORCHINDUCTOR_CACHE_DIR"} == set(their) | {"TORCHINDUCTOR_CACHE_DIR"}, given
+            assert {name for name in our if our[name] != their.get(name)} <= DIFFER, given
+
+
+ACCELERATE = {
+    "plain": ("--multi_gpu", "--num_processes", 2, "--mixed_precision", "bf16"),
+    "fsdp": ("--use_fsdp", "--num_processes", 2, "--fsdp_sharding_strategy", "SHARD_GRAD_OP", "--max_restarts", 3),
+    "dynamo": ("--multi_gpu", "--num_processes", 2, "--dynamo_backend", "inductor", "--role", "trainer",
+               "--gpu_ids", "0,1"),
+    "one": ("--cpu", "--num_processes", 1, "--num_cpu_threads_per_process", 3),
+}
+
+
+@pytest.mark.parametrize("name", ACCELERATE)
+def test_environment_under_accelerate(lockstep, name):
+    """lockstep run accelerate launch ...: what accelerate launch gives, from the accelerate that is installed."""
+    words = ("launch", *ACCELERATE[name], "--main_process_port", free_port(), SCRIPTS / "show.py", "a b", "--x")
+
+    def workers(*command, **options):
+        ended = lockstep.run(*command, *words, timeout=150, **options)
+        assert ended.rc == 0, str(ended)
+        lines = [json.loads(line) for line in ended.out.splitlines() if line.startswith("{")]
+        assert all(line["argv"][1:] == ["a b", "--x"] for line in lines)
+        return sorted(({name: value for name, value in line["env"].items() if not OWN.match(name)} for line in lines),
+                      key=lambda env: env.get("RANK", ""))
+
+    theirs = workers(program=(peer("2.14"),), env={"PEER_PROGRAM": "/usr/bin/accelerate", "PYTHON_EXEC": None,
+                                                   "PYTHONPATH": AID["PYTHONPATH"]})
+    ours = [workers("accelerate", env={"PYTHON_EXEC": peer("2.14"), "PYTHONPATH": AID["PYTHONPATH"]}) for _ in range(2)]
+    assert len(theirs) == (1 if name == "one" else 2)
+    for found in ours:  # the second time from what was kept
+        assert len(found) == len(theirs)
+        for our, their in zip(found, theirs):
+            # Importing torch in the launcher leaves this one behind.
+            assert set(our) | {"TORCHINDUCTOR_CACHE_DIR"} == set(their) | {"TORCHINDUCTOR_CACHE_DIR"}
+            assert {each for each in our if our[each] != their.get(each)} <= DIFFER
+    assert len(list((lockstep.home / ".local/state/lockstep/accelerate").iterdir())) == 1

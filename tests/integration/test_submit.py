@@ -1,0 +1,231 @@
+"""Slurm jobs that Lockstep submits, on a real Slurm cluster of hosts on this machine."""
+import json
+import pathlib
+import re
+
+import pytest
+
+from harness import PYTHON, WORKER, until
+from slurm_cluster import SlurmCluster
+
+
+@pytest.fixture
+def cluster(hosts):
+    made = SlurmCluster(hosts, 4)
+    yield made
+    made.close()
+
+
+def submit(cluster, *words, **options):
+    return cluster.run("submit", *words, **options)
+
+
+def number_of(ended):
+    assert ended.rc == 0, ended
+    return re.fullmatch(r"Submitted batch job (\d+)\n", ended.out)[1]
+
+
+def number_in(running):
+    """Of a job that is followed."""
+    return until(lambda: re.search(r"Submitted batch job (\d+)\n", running.out()), 60, "it is submitted")[1]
+
+
+def worker(*actions):
+    return ("--", "--no-python", WORKER, *actions)
+
+
+def test_ranks_on_all_nodes(cluster):
+    """-N and GPUs are counted as with srun; the output is where sbatch puts it; nothing is left."""
+    ended = submit(cluster, "-N2", "--gpus-per-node=2", "-t", "5", "--follow", "--env=OMP_NUM_THREADS=2",
+                   *worker("show=RANK,WORLD_SIZE,LOCAL_WORLD_SIZE,CUDA_VISIBLE_DEVICES"))
+    assert ended.rc == 0, ended
+    number, *lines = ended.out.splitlines()
+    job = number.split()[-1]
+    assert sorted(lines) == [
+        f"[rank{rank}]: show RANK={rank} WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 CUDA_VISIBLE_DEVICES=0,1" for rank in range(4)]
+    assert sorted((cluster.work / f"slurm-{job}.out").read_text().splitlines()) == sorted(lines)
+    assert cluster.run("logs", job).out.splitlines() == lines
+    # This home is on no shared file system, so the binary was brought to every node, and is gone again.
+    assert "--carry" in cluster.run("submit", "--print", "--no-check", "-N2", *worker("exit=0")).out
+    assert [node.run("/tmp", program=("/bin/ls",)).out.count("lockstep-") for node in cluster.nodes] == [0, 0, 0, 0]
+    assert cluster.run("wait", job).rc == 0
+
+
+def test_the_root_cause_is_the_exit_code(cluster):
+    for rank, code in ((3, 7), (0, 3)):
+        ended = submit(cluster, "-N2", "--ntasks-per-node=2", "-t5", "--wait",
+                       *worker(f"@{rank}", f"exit={code}", "@*", "pause"))
+        assert ended.rc == code, ended
+        listed = json.loads(cluster.run("jobs", "--json").out)["jobs"][0]
+        assert (listed["state"], listed["code"]) == ("ended", code)
+    assert f"rank 0 on node1 exited with {code}" in cluster.run("logs", listed["job"]).out
+
+
+def test_print_submits_nothing(cluster):
+    ended = submit(cluster, "--print", "--no-check", "-N2", "--spare", "1", "--comment", "it's", "--",
+                   "train.py", "a b")
+    assert ended.rc == 0 and ended.err == "", ended
+    assert "#SBATCH --nodes=3\n" in ended.out
+    assert cluster.slurm("squeue", "-h").out == ""
+    assert not (cluster.home / ".local/state/lockstep/slurm").exists()
+    # What is shown is what sbatch takes.
+    script = cluster.script("shown.sh", ended.out)
+    assert cluster.slurm("sbatch", "--test-only", script).rc == 0
+    told = cluster.slurm("sbatch", "--parsable", "--hold", script).out.strip()
+    assert cluster.job(told)["Comment"] == "it's"
+    cluster.slurm("scancel", told)
+
+
+def test_wait_cancel_and_jobs(cluster, tmp_path):
+    job = number_of(submit(cluster, "-N2", "-t5", *worker(f"touch={tmp_path}", "pause")))
+    until(lambda: len(list(tmp_path.glob("[01]"))) == 2, 60, "both ranks run")
+    assert json.loads(cluster.run("jobs", "--json").out)["jobs"][0]["state"] == "running"
+    waiting = cluster.start("wait", job, "--json")
+    ended = cluster.run("cancel", job)
+    assert ended.rc == 0 and ended.out.startswith(f"{job}: "), ended
+    waited = waiting.wait(60)
+    assert waited.rc == 143, waited
+    assert json.loads(waited.out)["state"] == "ended"
+    until(lambda: not any(cluster._of_jobs(node) for node in cluster.nodes), 30, "nothing is left")
+
+
+def test_bad_input_submits_nothing(cluster):
+    for words, rc, text in (
+            (("-N2",), 2, "no command is given"),
+            (("-N", "x", "--", "train.py"), 2, "--nodes=x is no number of nodes"),
+            (("--nodez=2", "--", "train.py"), 2, "nodez"),
+            (("-N2", "-p", "nowhere", "-t5", "--", "train.py"), 1, "invalid partition"),
+            (("-N9", "-t5", "--", "train.py"), 1, "test-only"),
+            (("-N9", "-t5", "--no-check", "-p", "nowhere", "--", "train.py"), 1, "sbatch refused the job"),
+            (("-N2", "-t5", "-o", "nowhere/x.out", "--", "train.py"), 2, "nowhere is not there"),
+            (("-N2", "--detach", "--", "train.py"), 2, "--detach is not for jobs of Slurm's"),
+            (("-N2", "--queue=5", "--", "train.py"), 2, "--queue is not for jobs of Slurm's"),
+            (("-N2", "--name=a", "-J", "b", "--", "train.py"), 2, "--name and --job-name")):
+        ended = submit(cluster, *words)
+        assert ended.rc == rc, ended
+        assert all(line.startswith("lockstep submit: ") for line in ended.error_lines), ended
+        assert text in ended.error_lines[-1], ended
+    assert cluster.slurm("squeue", "-h").out == ""
+    folder = pathlib.Path(cluster.home / ".local/state/lockstep/slurm")
+    assert [path.name for path in folder.glob("*") if path.is_dir()] == []
+
+
+@pytest.fixture
+def slow_to_notice(hosts):
+    made = SlurmCluster(hosts, 4, extra=["SlurmdTimeout=300"])  # Slurm's default
+    yield made
+    made.close()
+
+
+def test_a_spare_replaces_a_dead_node(slow_to_notice, tmp_path):
+    """The power cord of a node that trains: the spare has its place, and the job is over when it is done, while Slurm
+    still thinks about it."""
+    cluster = slow_to_notice
+    running = cluster.start("submit", "-N2", "--spare", "1", "-t10", "--follow",
+                            *worker(f"env={tmp_path}", f"touch={tmp_path}", f"wait={tmp_path}/go"))
+    until(lambda: len(list(tmp_path.glob("[01]"))) == 2, 60, "both ranks run")
+    first = {rank: (tmp_path / str(rank)).stat().st_mtime_ns for rank in (0, 1)}
+    # Those that came first train; not the one where the batch script runs.
+    dead = next(node for node in cluster.nodes[1:] if "test_worker" in node.processes().values())
+    cluster.power_cut(dead)
+    until(lambda: all((tmp_path / str(rank)).stat().st_mtime_ns != first[rank] for rank in (0, 1)), 60,
+          "both ranks run again")
+    assert cluster.job(number_in(running))["JobState"] == "RUNNING"
+    (tmp_path / "go").touch()
+    ended = running.wait(90)
+    assert ended.rc == 0, ended
+    assert f"{dead.name} is gone" in ended.out, ended
+    assert "down" not in cluster.node_states()[dead.name]
+
+
+def test_jobs_that_share_nodes_have_ports_of_their_own(cluster, tmp_path):
+    """Two jobs on the same two nodes at the same time; on the first node somebody has the usual port as well."""
+    listens = "import socket, time; s = socket.create_server(('', 29500)); print('up', flush=True); time.sleep(600)"
+    taken = cluster.nodes[0].start("-c", listens, program=(PYTHON,))
+    until(lambda: "up" in taken.out(), 20, "port 29500 is taken")
+    jobs = [cluster.start("submit", "-N2", "-w", "node[1-2]", "--ntasks-per-node=2", "-t5", "--follow",
+                          *worker("show=MASTER_ADDR,MASTER_PORT", f"touch={tmp_path}/{number}", f"wait={tmp_path}/go"))
+            for number in range(2) if (tmp_path / str(number)).mkdir() is None]
+    until(lambda: all(len(list((tmp_path / str(number)).iterdir())) == 4 for number in range(2)), 60, "all ranks run")
+    (tmp_path / "go").touch()
+    meeting = []
+    for job in jobs:
+        ended = job.wait(60)
+        assert ended.rc == 0, ended
+        places = set(re.findall(r"show (MASTER_ADDR=\S+ MASTER_PORT=\d+)", ended.out))
+        assert len(places) == 1 and ended.out.count("show MASTER_ADDR") == 4, ended
+        meeting += places
+    assert meeting[0] != meeting[1] and not any(place.endswith("=29500") for place in meeting), meeting
+    taken.kill()
+
+
+def test_a_job_that_somebody_else_submitted(cluster):
+    script = cluster.script("plain.sh", "#!/bin/sh\n#SBATCH -N1 -t5\necho from plain sbatch\nexit 9\n")
+    job = cluster.slurm("sbatch", "--parsable", script).out.strip()
+    assert cluster.run("wait", job).rc == 9
+    assert cluster.run("logs", job).out == "from plain sbatch\n"
+    ended = cluster.run("logs", "424242")
+    assert ended.rc == 2 and "Slurm knows no job 424242" in ended.err, ended
+
+
+def shell(text):
+    return ("--", "--no-python", "/bin/sh", "-c", text)
+
+
+def test_the_time_limit_stops_all_ranks_and_queues_the_job_again(cluster, tmp_path):
+    """The lead signal, by hand: Slurm's own comes up to a minute early or late."""
+    running = cluster.start("submit", "-N2", "-t30", "--requeue", "--follow", "--env=OMP_NUM_THREADS=1", *shell(
+        f'[ "$SLURM_RESTART_COUNT" = 1 ] && exit 0; trap "echo checkpoint; touch {tmp_path}/$RANK.saved; exit 0" TERM; '
+        f'touch {tmp_path}/$RANK.runs; while :; do sleep 0.1; done'))
+    until(lambda: len(list(tmp_path.glob("*.runs"))) == 2, 60, "both ranks run")
+    cluster.slurm("scancel", "--batch", "--signal=USR1", number_in(running))
+    until(lambda: len(list(tmp_path.glob("*.saved"))) == 2, 30, "both ranks have saved")
+    ended = running.wait(120)
+    assert ended.rc == 0, ended
+    # Slurm signals every process of a step, and the agents their ranks: some are told twice.
+    assert "time limit" in ended.out and ended.out.count("checkpoint") >= 2, ended
+    assert cluster.job(number_in(running))["Restarts"] == "1"
+
+
+def test_ranks_have_the_time_before_the_limit_to_save_their_state(cluster, tmp_path):
+    """Half a minute is what a worker has that another's failure stops. One of these needs longer, and nobody asks."""
+    running = cluster.start("submit", "-N2", "-t30", "--wait", *shell(
+        f'trap "[ $RANK = 0 ] || sleep 35; touch {tmp_path}/$RANK.saved; exit 0" TERM; '
+        f'touch {tmp_path}/$RANK.runs; while :; do sleep 0.1; done'))
+    until(lambda: len(list(tmp_path.glob("*.runs"))) == 2, 60, "both ranks run")
+    cluster.slurm("scancel", "--batch", "--signal=USR1", number_in(running))
+    assert running.wait(120).rc == 124
+    assert len(list(tmp_path.glob("*.saved"))) == 2
+
+
+def test_without_requeue_the_time_limit_is_124(cluster, tmp_path):
+    running = cluster.start("submit", "-N2", "-t30", "--wait", *shell(
+        f'touch {tmp_path}/$RANK.runs; while :; do sleep 0.1; done'))
+    until(lambda: len(list(tmp_path.glob("*.runs"))) == 2, 60, "both ranks run")
+    cluster.slurm("scancel", "--batch", "--signal=USR1", number_in(running))
+    assert running.wait(60).rc == 124
+    assert cluster.job(number_in(running))["ExitCode"] == "124:0"
+
+
+def test_a_dead_node_without_spares_is_left_out_of_the_next_run(cluster, tmp_path):
+    running = cluster.start("submit", "-N2", "-t30", "--requeue", "--follow", *shell(
+        f'[ "$SLURM_RESTART_COUNT" = 1 ] && exit 0; touch {tmp_path}/$RANK.runs; while :; do sleep 0.1; done'))
+    until(lambda: len(list(tmp_path.glob("*.runs"))) == 2, 60, "both ranks run")
+    cluster.power_cut(cluster.nodes[1])
+    ended = running.wait(180)
+    assert ended.rc == 0, ended
+    told = cluster.job(number_in(running))
+    assert (told["Restarts"], told["ExcNodeList"]) == ("1", "node2"), ended
+
+
+def test_a_preempted_job_goes_on(cluster, tmp_path):
+    running = cluster.start("submit", "-N4", "--exclusive", "-t30", "--follow", *shell(
+        f'[ "$SLURM_RESTART_COUNT" = 1 ] && exit 0; trap "touch {tmp_path}/$RANK.saved; exit 0" TERM; '
+        f'touch {tmp_path}/$RANK.runs; while :; do sleep 0.1; done'))
+    until(lambda: len(list(tmp_path.glob("*.runs"))) == 4, 60, "all ranks run")
+    urgent = cluster.slurm("sbatch", "--parsable", "-p", "urgent", "-N4", "--exclusive", "-t5", "--wrap", "true").out
+    until(lambda: len(list(tmp_path.glob("*.saved"))) == 4, 60, "all ranks have saved")
+    ended = running.wait(180)
+    assert ended.rc == 0, ended
+    assert cluster.job(number_in(running))["Restarts"] == "1"
+    assert cluster.job(urgent.strip())["JobState"] == "COMPLETED"

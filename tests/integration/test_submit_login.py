@@ -1,0 +1,366 @@
+"""lockstep submit --on: jobs of a real Slurm cluster that a laptop submits, and what it knows of them later."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import BINARY, until
+from slurm_cluster import SlurmCluster
+from ssh_hosts import Client, SshHost, make_key
+
+SENT = ".cache/lockstep/bin"
+
+
+class LoginHost(SshHost):
+    """A Slurm cluster's login host, where root logs in over SSH; its home is one that all nodes see."""
+
+    def __init__(self, cluster, client):
+        self.cluster = cluster
+        self.wrappers = cluster.folder / "wrappers"  # first in PATH there
+        self.wrappers.mkdir()
+        self.path = f"{self.wrappers}:/usr/bin:/bin"
+        super().__init__(cluster.login, users={})
+        (self.root_home / ".ssh/authorized_keys").write_text(client.public_key)
+
+    def start_sshd(self, *options, port=22):
+        env = {**self.cluster.env, "PATH": self.path}
+        env.pop("HOME")
+        super().start_sshd(f"SetEnv {' '.join(f'{name}={value}' for name, value in env.items())}", *options, port=port)
+
+    def wrap(self, program, text):
+        """A shell script in place of one of Slurm's programs, which stays where it is: /usr/bin."""
+        path = self.wrappers / program
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    @property
+    def home(self):
+        return self.root_home
+
+
+class World:
+    def __init__(self, hosts, sent):
+        self.cluster = SlurmCluster(hosts, 2)
+        self.client = Client(hosts(1)[0])
+        self.login = LoginHost(self.cluster, self.client)
+        self.on = self.login.addr
+        self.sent = sent
+        if any(sent.iterdir()):  # what one test has sent need not be sent in each
+            shutil.copytree(sent, self.login.home / SENT)
+        self.project = pathlib.Path(self.client.folder) / "project"
+        (self.project / ".git").mkdir(parents=True)
+        self.write("note.txt", "brought\n")
+
+    def write(self, name, text):
+        (self.project / name).write_text(text)
+
+    def start(self, *words, **options):
+        return self.client.start(*words, cwd=self.project, **options)
+
+    def run(self, *words, timeout=120.0, **options):
+        return self.start(*words, **options).wait(timeout)
+
+    def submit(self, *words, **options):
+        return self.run("submit", "--on", self.on, *words, **options)
+
+    def jobs(self):
+        return json.loads(self.run("jobs", "--json").out)["jobs"]
+
+    def queue(self):
+        return self.cluster.slurm("squeue", "-h", "--states=all", "-o", "%i %T").out.splitlines()
+
+    def book(self):
+        return json.loads(self.run("jobs", "--json", "--offline").out)["jobs"]
+
+    def close(self):
+        if not any(self.sent.iterdir()) and (self.login.home / SENT).exists():
+            shutil.copytree(self.login.home / SENT, self.sent, dirs_exist_ok=True)
+        self.client.forget_masters()
+        self.login.stop_sshd()
+        self.cluster.close()
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory):
+    return tmp_path_factory.mktemp("sent")
+
+
+@pytest.fixture
+def world(hosts, sent):
+    made = World(hosts, sent)
+    yield made
+    made.close()
+
+
+def shell(text):
+    return ("--", "--no-python", "/bin/sh", "-c", text)
+
+
+def number_of(ended):
+    assert ended.rc == 0, ended
+    return re.fullmatch(r"Submitted batch job (\d+)\n", ended.out)[1]
+
+
+def number_in(running):
+    return until(lambda: re.search(r"Submitted batch job (\d+)\n", running.out()), 60, "it is submitted")[1]
+
+
+def refused(ended, code, *words):
+    assert ended.rc == code and ended.out == "", ended
+    (line,) = ended.err.splitlines()
+    assert all(word in line for word in words), ended
+
+
+def test_the_source_is_brought_and_the_job_is_known_here(world):
+    """One command from a laptop; jobs, logs, wait and cancel are of the laptop's own book afterwards."""
+    ended = world.submit("-N2", "-t5", "--follow", "--env=GREETING=hi there", "--secret=KEY",
+                         *shell('echo $RANK of $WORLD_SIZE $GREETING $KEY $(cat note.txt)'), env={"KEY": "s3cret"})
+    assert ended.rc == 0, ended
+    submitted, *lines = ended.out.splitlines()
+    job = submitted.split()[-1]
+    assert sorted(lines) == [f"[rank{rank}]: {rank} of 2 hi there s3cret brought" for rank in (0, 1)], ended
+    assert (world.login.home / "project/note.txt").read_text() == "brought\n"
+    assert sorted((world.login.home / f"project/slurm-{job}.out").read_text().splitlines()) == sorted(lines)
+    (known,) = world.jobs()
+    assert (known["state"], known["code"], known["job"], known["on"]) == ("ended", 0, job, world.on), known
+    for name in (job, known["id"], known["name"]):
+        assert world.run("logs", name).out.splitlines() == lines
+    assert world.run("logs", "--rank", "1", job).out == "[rank1]: 1 of 2 hi there s3cret brought\n"
+    assert world.run("logs", "-n", "1", job).out.splitlines() == lines[-1:]
+    assert world.run("wait", job).rc == 0
+    # The same job is known on the login host.
+    assert world.login.host.run("jobs", "--json", program=(BINARY,), env={
+        **world.cluster.env, "HOME": world.login.home}).rc == 0
+
+
+def test_print_submits_and_brings_nothing(world):
+    ended = world.submit("--print", "-N2", "--spare", "1", "-t5", "-o", "logs/%j.out", *shell("true"))
+    assert ended.rc == 0, ended
+    assert "#SBATCH --nodes=3\n" in ended.out and "slurm-batch --folder" in ended.out, ended
+    assert f"#SBATCH --output={world.login.home}/project/logs/%j.out\n" in ended.out, ended
+    assert "note: " in ended.err and f"would be synced to {world.login.home}/project" in ended.err, ended
+    assert not (world.login.home / "project").exists()
+    assert world.queue() == [] and world.book() == []
+
+
+def test_a_laptop_that_is_killed_and_a_connection_that_is_lost(world, tmp_path):
+    """The job goes on; who follows it later, or comes back, has every byte once."""
+    follower = world.start("submit", "--on", world.on, "-N1", "-t5", "--follow", *shell(
+        f'for i in 1 2 3 4; do echo line $i; touch {tmp_path}/said$i; while [ ! -e {tmp_path}/go$i ]; do sleep 0.05; '
+        f'done; done; exit 7'))
+    job = number_in(follower)
+    until(lambda: "line 1\n" in follower.out(), 60, "it is followed")
+    follower.kill()
+    world.client.forget_masters()
+    (tmp_path / "go1").touch()
+    until((tmp_path / "said2").exists, 30, "the job went on")
+    again = world.start("logs", "-f", job)
+    until(lambda: again.out() == "line 1\nline 2\n", 60, "it is followed again")
+    world.client.forget_masters()
+    (tmp_path / "go2").touch()
+    until(lambda: "line 3\n" in again.out(), 60, "the connection is back")
+    assert "trying again" in again.err() and "is back" in again.err(), again.err()
+    for number in (3, 4):
+        (tmp_path / f"go{number}").touch()
+    ended = again.wait(60)
+    assert ended.rc == 7 and ended.out.startswith("line 1\nline 2\nline 3\nline 4\n"), ended
+    assert ended.out == (world.login.home / f"project/slurm-{job}.out").read_text()
+    assert world.run("wait", job).rc == 7
+    assert [(each["job"], each["state"], each["code"]) for each in world.jobs()] == [(job, "ended", 7)]
+
+
+def test_cancel_from_the_laptop(world, tmp_path):
+    job = number_of(world.submit("-N2", "-t5", "--name", "mine", *shell(f"touch {tmp_path}/$RANK; sleep 600")))
+    until(lambda: len(list(tmp_path.glob("[01]"))) == 2, 60, "both ranks run")
+    assert world.jobs()[0]["state"] == "running"
+    waiting = world.start("wait", "mine", "--json")
+    ended = world.run("cancel", job, "--json")
+    assert ended.rc == 0 and json.loads(ended.out)["canceled"] is True, ended
+    waited = waiting.wait(60)
+    assert waited.rc == 143 and json.loads(waited.out)["state"] == "ended", waited
+    assert world.queue() == [f"{job} CANCELLED"]
+
+
+def test_a_registered_cluster(world):
+    added = world.run("cluster", "add", "hpc", "--slurm", "--login", world.on)
+    assert added.rc == 0 and added.out.startswith("hpc: Slurm "), added
+    ended = world.run("submit", "--on", "hpc", "-N1", "-t5", "--wait", "--json", *shell("exit 5"))
+    assert ended.rc == 5, ended
+    told = json.loads(ended.out)
+    (known,) = world.book()
+    assert (known["on"], known["job"], known["id"]) == ("hpc", told["job"], told["id"]), known
+    assert told["output"] == f"{world.login.home}/project/slurm-{told['job']}.out"
+
+
+def test_words_that_are_wrong_reach_no_host(world):
+    for words, text in (
+            (("--on", "nowhere.invalid", "-N2"), "no command is given"),
+            (("--on", "nowhere.invalid", "-N", "x", "--", "train.py"), "--nodes=x is no number of nodes"),
+            (("--on", "nowhere.invalid", "--venv", "v", "--conda", "c", "--", "train.py"), "--venv"),
+            (("--sync", "none", "--", "train.py"), "--sync is of use only together with --on"),
+            (("--on", "local", "--sync", ".", "--", "train.py"), "on this machine nothing is brought")):
+        refused(world.run("submit", *words), 2, text)
+    assert world.run("cluster", "add", "two", "--host", "a", "--host", "b").rc == 0
+    refused(world.run("submit", "--on", "two", "--", "train.py"), 2, "two has 2 nodes and is no login host")
+
+
+def test_bad_login_hosts(world):
+    refused(world.run("submit", "--on", "10.77.0.99", "--sync", "none", *shell("true")), 255, "10.77.0.99")
+    # sbatch refuses: its own words, and nothing is kept.
+    ended = world.submit("-N1", "-p", "nowhere", "--no-check", *shell("true"))
+    assert ended.rc == 1 and "Invalid partition name specified" in ended.err, ended
+    assert world.book() == []
+    world.cluster.stop_controller()
+    ended = world.submit("-N1", "--no-check", *shell("true"), timeout=200)
+    assert ended.rc == 1 and "sbatch refused the job" in ended.error_lines[-1], ended
+    assert world.book() == []
+    # No sbatch.
+    farm = world.cluster.folder / "farm"
+    farm.mkdir()
+    for program in ("sh", "uname", "wc", "cat", "mkdir", "rm", "mv", "chmod", "gzip", "sha256sum", "rsync"):
+        (farm / program).symlink_to(f"/usr/bin/{program}")
+    world.login.stop_sshd()
+    world.login.path = str(farm)
+    world.login.start_sshd()
+    world.client.forget_masters()
+    refused(world.submit("-N1", *shell("true")), 1, f"{world.on} has no sbatch in its PATH")
+    # Another key.
+    world.login.stop_sshd()
+    world.login.host_key.unlink()
+    make_key(world.login.host_key)
+    world.login.start_sshd()
+    world.client.forget_masters()
+    refused(world.submit("-N1", *shell("true")), 255, world.on, "key")
+
+
+WAIT_FOR = "until [ -e {0}/go ]; do sleep 0.05; done"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_connection_that_is_lost_while_it_submits(world, tmp_path, when):
+    """Whether sbatch had come to submit it or not: it is submitted once."""
+    real = '/usr/bin/sbatch "$@"'
+    first = f"[ -e {tmp_path}/once ] && exec {real}\ntouch {tmp_path}/once; "
+    hang = f"touch {tmp_path}/there; {WAIT_FOR.format(tmp_path)}"
+    world.login.wrap("sbatch", first + (f"{real} >{tmp_path}/said; {hang}" if when == "after" else f"{hang}; {real}"))
+    running = world.start("submit", "--on", world.on, "-N1", "-t5", "--no-check", "--follow", *shell("echo ran"))
+    until((tmp_path / "there").exists, 60, "sbatch is called")
+    world.client.forget_masters()
+    ended = running.wait(120)
+    assert ended.rc == 0 and "asking it again what became of job" in ended.err, ended
+    job = ended.out.split()[3]
+    assert ended.out == f"Submitted batch job {job}\nran\n", ended
+    assert world.queue() == [f"{job} COMPLETED"]
+    if when == "after":
+        assert (tmp_path / "said").read_text().strip() == job
+
+
+def test_a_laptop_that_is_killed_while_it_submits(world, tmp_path):
+    """Its book says so, and finds out later which job it was."""
+    world.login.wrap("sbatch", f'/usr/bin/sbatch "$@"; touch {tmp_path}/there; {WAIT_FOR.format(tmp_path)}')
+    running = world.start("submit", "--on", world.on, "-N1", "-t5", "--no-check", *shell("exit 3"))
+    until((tmp_path / "there").exists, 60, "sbatch is called")
+    assert [each["state"] for each in world.book()] == ["prepared"]
+    running.kill()
+    world.client.forget_masters()
+    (known,) = world.jobs()
+    assert known["job"] == world.queue()[0].split()[0], known
+    assert world.run("wait", known["id"]).rc == 3
+    # One that sbatch never heard of.
+    world.login.wrap("sbatch", f'touch {tmp_path}/second; rm -f {tmp_path}/go; {WAIT_FOR.format(tmp_path)}')
+    running = world.start("submit", "--on", world.on, "-N1", "-t5", "--no-check", *shell("exit 3"))
+    until((tmp_path / "second").exists, 60, "sbatch is called")
+    running.kill()
+    world.client.forget_masters()
+    assert world.jobs()[0]["state"] == "lost"
+    assert len(world.queue()) == 1
+
+
+def test_why_from_the_laptop(world):
+    """By name, id and number, of jobs that wait and of those that failed; and of jobs that others have submitted."""
+    failed = world.submit("-N2", "-t5", "--name", "mine", "--wait", "--json",
+                          *shell('[ $RANK = 0 ] || exit 6; sleep 600'))
+    assert failed.rc == 6, failed
+    told = json.loads(failed.out)
+    for name in (told["job"], told["id"], "mine"):
+        ended = world.run("why", name)
+        assert ended.rc == 0 and "why     rank 1 on node2 exited with 6 after " in ended.out, ended
+    held = number_of(world.submit("-N1", "--hold", *shell("true")))
+    assert "its owner holds it" in world.run("why", held).out
+    (facts,) = json.loads(world.run("why", held, "--json").out)["jobs"]
+    assert facts["outlook"] == "held" and facts["ids"] == [held], facts
+    plain = world.cluster.slurm("sbatch", "--parsable", "--hold", "--wrap", "true").out.strip()
+    for words in ((plain, "--on", world.on), (told["job"], "--on", world.on), ("mine", "--on", world.on)):
+        ended = world.run("why", *words)
+        assert ended.rc == 0, ended
+        assert ("its owner holds it" if words[0] == plain else "rank 1 on node2 exited with 6") in ended.out, ended
+    refused(world.run("why", "4242", "--on", world.on), 1, "Slurm knows no job 4242")
+    refused(world.run("why", "nosuch", "--on", world.on), 2, "'nosuch' is no job id of Slurm's")
+    refused(world.run("why", "1", "--on", "10.77.0.99"), 1, "10.77.0.99")
+    refused(world.run("why", "nosuch"), 2, "'nosuch' is no job id of Slurm's")
+    # A cluster that is registered.
+    assert world.run("cluster", "add", "hpc", "--slurm", "--login", world.on).rc == 0
+    assert "its owner holds it" in world.run("why", plain, "--on", "hpc").out
+    assert world.cluster.slurm("scancel", plain, held).rc == 0
+
+
+def test_a_controller_that_was_too_slow_for_sbatch(world):
+    """sbatch fails, and the job is there all the same."""
+    world.login.wrap("sbatch", '/usr/bin/sbatch "$@" >/dev/null; echo "sbatch: error: Batch job submission failed: '
+                     'Socket timed out on send/recv operation" >&2; exit 1')
+    ended = world.submit("-N1", "-t5", "--no-check", "--wait", *shell("exit 3"))
+    assert ended.rc == 3, ended
+    assert [line.split()[0] for line in world.queue()] == [ended.out.split()[-1]]
+    # And where it is not, that is said in sbatch's own words.
+    world.login.wrap("sbatch", 'echo "sbatch: error: Batch job submission failed: Socket timed out" >&2; exit 1')
+    ended = world.submit("-N1", "-t5", "--no-check", *shell("exit 3"))
+    assert ended.rc == 1 and "sbatch refused the job" in ended.err and "Socket timed out" in ended.err, ended
+    assert len(world.queue()) == 1 and len(world.book()) == 1
+
+
+def test_an_ordinary_user_with_tcsh_and_a_space_in_the_home(world):
+    """Nobody is root on a cluster; home and passwd are those of all nodes."""
+    for folder in (world.cluster.folder, *world.cluster.folder.parents[:4]):
+        folder.chmod(folder.stat().st_mode | 0o711)
+    home = world.cluster.folder / "ann"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh/authorized_keys").write_text(world.client.public_key)
+    if any(world.sent.iterdir()):
+        shutil.copytree(world.sent, home / SENT)
+    subprocess.run(["chown", "-R", "2001:2001", home], check=True)
+    passwd = world.login.folder / "passwd"
+    with passwd.open("a") as file:
+        file.write("ann:x:2001:2001::/home/an n:/bin/tcsh\n")
+    with (world.login.folder / "shadow").open("a") as file:
+        file.write("ann:*:19000:0:99999:7:::\n")
+    for host in (world.cluster.login, *world.cluster.nodes):
+        inside = ["nsenter", "--target", str(host.holder.pid), "--mount", "--"]
+        if host is not world.cluster.login:
+            subprocess.run([*inside, "mount", "-t", "tmpfs", "tmpfs", "/home"], check=True)
+            subprocess.run([*inside, "mount", "--bind", passwd, "/etc/passwd"], check=True)
+        subprocess.run([*inside, "mkdir", "/home/an n"], check=True)
+        subprocess.run([*inside, "mount", "--bind", home, "/home/an n"], check=True)
+    ended = world.run("submit", "--on", f"ann@{world.on}", "-N2", "-t5", "--follow", "--name", "it's; $(id)",
+                      *shell("echo $RANK $(id -u) $(cat note.txt) $PWD; [ $RANK = 0 ] || exit 4"), timeout=300)
+    assert ended.rc == 4, ended
+    assert "[rank0]: 0 2001 brought /home/an n/project\n" in ended.out, ended
+    assert "rank 1 on node2 exited with 4" in world.run("why", "it's; $(id)").out
+    for path in (home / ".local/state/lockstep/slurm").iterdir():
+        assert path.stat().st_mode & 0o077 == 0 or not path.is_dir(), path
+
+
+def test_an_old_script_from_the_laptop(world):
+    """It is brought with the project, and read on the login host."""
+    world.write("job.py", "import os, sys; print('rank', os.environ['RANK'], sys.argv[1:], flush=True); sys.exit(8)\n")
+    world.write("old.slurm", "#!/bin/bash\n#SBATCH -N2 -t5 --job-name=old\n#SBATCH --ntasks-per-node=1\n"
+                "srun torchrun --nnodes=2 --nproc-per-node=1 --rdzv-backend=c10d --rdzv-endpoint=$HOSTNAME:29500 "
+                "job.py --lr 0.1\n")
+    ended = world.submit("--no-check", "--wait", "old.slurm", timeout=240)
+    assert ended.rc == 8, ended
+    job = ended.out.split()[-1]
+    assert "['--lr', '0.1']" in world.run("logs", "old").out
+    assert (world.book()[0]["name"], world.book()[0]["job"]) == ("old", job)
+    refused(world.submit("--print", "old.slurm"), 2, "--print shows")

@@ -1,0 +1,189 @@
+"""The job outlives the node that hosts its rendezvous: hosts in a Slurm step's environment, one of which is a spare."""
+import os
+import re
+import signal
+import uuid
+
+import pytest
+
+from chaos import Training
+from harness import SCRIPTS, until
+
+PORT = 20123  # of step 123.0
+
+
+def step(number, count):
+    """The variables of task `number` of a step over `count` nodes."""
+    return {"SLURM_JOB_ID": "123", "SLURM_JOB_NUM_NODES": count, "SLURM_JOB_NODELIST": f"node[0-{count - 1}]",
+            "SLURM_NNODES": count, "SLURM_NTASKS": count, "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": count,
+            "SLURM_STEP_NUM_TASKS": count, "SLURM_STEP_NODELIST": f"node[0-{count - 1}]", "SLURM_PROCID": number,
+            "SLURM_NODEID": number}
+
+
+class Job:
+    """One task of a step on every host, as srun starts them."""
+
+    def __init__(self, hosts, count, *options, listed=False):
+        self.hosts, self.options, self.listed = hosts, options, listed
+        self.nodes = hosts(count)
+        self.training = Training(hosts.lockstep.folder / "training")
+        self.runs = {}
+
+    def start(self, *hosts):
+        for host in hosts:
+            token = uuid.uuid4().hex
+            where = ("--rdzv-endpoint", ",".join(f"{node.name}:{PORT}" for node in self.nodes),
+                     "--rdzv-backend", "lockstep", "--rdzv-id", "job") if self.listed else ()
+            env = {} if self.listed else {name: str(value)
+                                          for name, value in step(host.number, len(self.nodes)).items()}
+            self.runs[host] = host.start(
+                *where, *self.options, "--max-restarts", 10, "--restart-backoff", 0, SCRIPTS / "toy_training.py",
+                self.training.folder, 10,
+                token=token, env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **env})
+
+    def says(self, host, *texts, deadline=20.0):
+        for text in texts:
+            try:
+                until(lambda text=text: text in self.runs[host].err(), deadline, f"{text!r} on {host}")
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{self.words()}") from None
+
+    def trains_on(self, *trainers, spares=()):
+        """The step's first tasks train, the others wait: so many of each, whoever they are."""
+        self.start(*trainers)
+        self.goes_on_with(*trainers)
+        self.start(*spares)
+        for spare in spares:
+            self.says(spare, "this one is a spare")
+
+    def goes_on_with(self, *hosts, deadline=30.0):
+        """Waits for a step done from now on by exactly these; the step."""
+        names, known = {host.name for host in hosts}, self.training.last()
+
+        def look():
+            steps = [line for line in self.training.steps() if line["step"] > known]
+            return next((line for line in steps if set(line["done_by"].values()) == names), None)
+        try:
+            return until(look, deadline, f"a step done by {sorted(names)}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.words()}") from None
+
+    def goes_on_without(self, host):
+        until(lambda: any(host.name not in line["done_by"].values() for line in self.training.steps()), 30,
+              f"a step without {host}")
+
+    def words(self):
+        return "\n".join(f"--- {host} ({run.process.poll()})\n{run.err()[-3000:]}" for host, run in self.runs.items())
+
+    def ends_well(self, *hosts):
+        self.training.finish()
+        for host in hosts:
+            ended = self.runs[host].wait(30)
+            assert ended.rc == 0, f"{host}: {ended}"
+        assert self.training.broken_rules() == []
+        self.hosts.none_left()
+
+
+@pytest.fixture
+def job(hosts):
+    return lambda *args, **options: Job(hosts, *args, **options)
+
+
+# In a step, and with a list that the user gave.
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_first_host_loses_power_and_the_spare_takes_its_place(job, listed):
+    job = job(3, *(("--nnodes", 2) if listed else ("--spares", 1)), listed=listed)
+    a, b, c = job.nodes
+    job.trains_on(a, b, spares=[c])
+    a.vanish()
+    job.goes_on_with(b, c)
+    job.says(b, "this node hosts the rendezvous now: node0, which hosted it, is gone")
+    job.ends_well(b, c)
+
+
+def test_the_first_hosts_agent_is_killed(job):
+    job = job(3, "--nnodes", 2)
+    a, b, c = job.nodes
+    job.trains_on(a, b, spares=[c])
+    os.kill(a.agent(), signal.SIGKILL)
+    job.goes_on_with(b, c)
+    job.ends_well(b, c)
+
+
+@pytest.mark.parametrize("victim", [1, 2], ids=["a guest", "the spare"])
+def test_another_host_loses_power(job, victim):
+    job = job(4, "--nnodes", 2)
+    a, b, c, d = job.nodes
+    job.trains_on(a, b, spares=[c])
+    job.nodes[victim].vanish()
+    if victim == 1:
+        job.goes_on_with(a, c)
+        job.start(d)
+        job.says(d, "this one is a spare")
+        # The voters are those who are there now, so the host may be lost next.
+        a.vanish()
+        job.goes_on_with(c, d)
+        job.ends_well(c, d)
+    else:
+        job.goes_on_with(a, b)
+        job.start(d)
+        job.says(d, "this one is a spare")
+        a.vanish()
+        job.goes_on_with(b, d)
+        job.ends_well(b, d)
+
+
+def test_two_hosts_lose_power_one_after_the_other(job):
+    job = job(4, "--nnodes", 2)
+    a, b, c, d = job.nodes
+    job.trains_on(a, b, spares=[c, d])
+    a.vanish()
+    job.goes_on_without(a)
+    b.vanish()
+    job.goes_on_with(c, d)
+    job.ends_well(c, d)
+
+
+def test_a_partition_that_heals(job):
+    job = job(4, "--nnodes", 2)
+    a, b, c, d = job.nodes
+    job.trains_on(a, b, spares=[c, d])
+    a.cut()  # a hosts, and is alone; b, c and d are three of four
+    job.goes_on_without(a)
+    job.says(a, "this node does not host the rendezvous any more: only 1 of 4 nodes of the job can be reached")
+    last = job.training.last()
+    a.heal()
+    job.says(a, "node1 hosts the rendezvous now: node0, which hosted it, is gone")
+    job.says(a, "this one is a spare")
+    until(lambda: job.training.last() > last + 2, 20, "the training goes on")
+    job.ends_well(a, b, c, d)
+
+
+# Which of two is gone, and which is cut off, neither can know. The one that hosts goes on.
+def test_of_two_nodes_only_the_host_goes_on_alone(job):
+    job = job(2, "--nnodes", "1:2", "--rdzv-conf", "succession_timeout=5,last_call_timeout=3")
+    a, b = job.nodes
+    job.start(a, b)
+    job.goes_on_with(a, b)
+    b.cut()
+    job.goes_on_with(a)
+    ended = job.runs[b].wait(40)
+    assert ended.rc == 1
+    assert re.search(r"the host of the rendezvous, node0, is gone, and in 5 s too few of the 2 nodes came together",
+                     ended.err), ended.err
+    b.heal()
+    job.training.finish()  # its rules are not judged: an agent that is alone names no rounds
+    assert job.runs[a].wait(30).rc == 0
+
+
+def test_a_node_that_comes_later_finds_the_new_host(job):
+    job = job(4, "--nnodes", 2)
+    a, b, c, d = job.nodes
+    job.trains_on(a, b, spares=[c])
+    a.vanish()
+    job.goes_on_with(b, c)
+    job.start(d)
+    job.says(d, "this one is a spare")
+    c.vanish()
+    job.goes_on_with(b, d)
+    job.ends_well(b, d)

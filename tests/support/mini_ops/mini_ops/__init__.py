@@ -1,0 +1,1 @@
+"""As DeepSpeed's: importing the package does not load its ops."""
