@@ -343,8 +343,11 @@ def test_an_ordinary_user_with_tcsh_and_a_space_in_the_home(world):
             subprocess.run([*inside, "mount", "--bind", passwd, "/etc/passwd"], check=True)
         subprocess.run([*inside, "mkdir", "/home/an n"], check=True)
         subprocess.run([*inside, "mount", "--bind", home, "/home/an n"], check=True)
+    # Rank 1 fails only when rank 0 has spoken: it would be ended before.
     ended = world.run("submit", "--on", f"ann@{world.on}", "-N2", "-t5", "--follow", "--name", "it's; $(id)",
-                      *shell("echo $RANK $(id -u) $(cat note.txt) $PWD; [ $RANK = 0 ] || exit 4"), timeout=300)
+                      *shell("echo $RANK $(id -u) $(cat note.txt) $PWD; "
+                             "[ $RANK = 1 ] || { echo >spoke; exec sleep 300; }; "
+                             "until [ -s spoke ]; do sleep 0.05; done; exit 4"), timeout=300)
     assert ended.rc == 4, ended
     assert "[rank0]: 0 2001 brought /home/an n/project\n" in ended.out, ended
     assert "rank 1 on node2 exited with 4" in world.run("why", "it's; $(id)").out
