@@ -2,6 +2,7 @@
 // becomes the agent, or ends where the node is left out. Scripts call it, people do not.
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/own_words.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
 #include "cluster/node_wheels.h"
@@ -47,29 +48,15 @@ struct NodeOptions {
   std::vector<std::string> run;  // the words behind `lockstep run`
 };
 
-// "--folder F [--drop-binary] [--preflight HOW] [--import NAME,...] -- WORD ...". Our script wrote
-// them.
-Result<NodeOptions> read_own(const Args& words) {
+Result<NodeOptions> read_options(const Args& words) {
   NodeOptions options;
   if (options.preflight.empty()) options.preflight = "full";
-  std::size_t at = 0;
-  for (; at + 1 < words.size() && words[at] != "--"; ++at) {
-    if (words[at] == "--drop-binary")
-      options.drop_binary = true;
-    else if (words[at] == "--folder")
-      options.folder = words[++at];
-    else if (words[at] == "--preflight")
-      options.preflight = words[++at];
-    else if (words[at] == "--import")
-      options.modules = split(words[++at], ',');
-    else
-      break;
-  }
-  if (at >= words.size() || words[at] != "--" || at + 1 == words.size() ||
-      !options.folder.starts_with('/'))
-    return fail(Errc::invalid_input,
-                "scripts that lockstep submit wrote start this, people do not");
-  options.run.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+  std::string modules;
+  LOCKSTEP_TRY_ASSIGN(options.run, read_own_words(words, options.folder,
+                                                  {{"--drop-binary", &options.drop_binary},
+                                                   {"--preflight", &options.preflight},
+                                                   {"--import", &modules}}));
+  if (!modules.empty()) options.modules = split(modules, ',');
   return options;
 }
 
@@ -187,7 +174,7 @@ int start_agent(const Node& node) {
 }
 
 int node_command(const Call& call) {
-  auto options = read_own(call.words);
+  auto options = read_options(call.words);
   if (!options) {
     print_error(kProgram, options.error());
     return kBadInput;
