@@ -1,6 +1,7 @@
 #include "slurm/batch_script.h"
 
 #include "base/text.h"
+#include "slurm/sbatch_file.h"
 
 #include <fmt/core.h>
 
@@ -45,7 +46,7 @@ std::string nodes_words(const JobPlan& plan) {
 std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
   std::string text = "#!/bin/sh\n";
   for (const Setting& setting : plan.settings)
-    text += "#SBATCH " + shell_quote(word_of(setting)) + "\n";
+    text += "#SBATCH " + directive_quote(word_of(setting)) + "\n";
   text +=
       "\n" + comment(fmt::format("Written by lockstep {} for: {}", facts.version, facts.command));
   text += comment(nodes_words(plan));

@@ -39,6 +39,7 @@ class Planner {
       LOCKSTEP_TRY(add_gpus());
     }
     add_defaults();
+    LOCKSTEP_TRY(refuse_line_breaks());
     plan_.spares = wish_.spares;
     return std::move(plan_);
   }
@@ -68,6 +69,7 @@ class Planner {
   }
 
   Status refuse_what_cannot_be() const;
+  Status refuse_line_breaks() const;
   Result<std::optional<long>> fixed_nodes() const;
   Status count_nodes();
   Status count_nodes_of_script();
@@ -95,6 +97,17 @@ Status Planner::refuse_what_cannot_be() const {
                   "use sbatch, and srun lockstep run in the script");
   if (wish_.spares < 0 || wish_.spares > kMostNodes)
     return fail(Errc::invalid_input, "--spare is a number of nodes");
+  return {};
+}
+
+// What stands behind one in a #SBATCH line would be a command of the script.
+Status Planner::refuse_line_breaks() const {
+  for (const Setting& each : plan_.settings)
+    if (each.value.find('\n') != std::string::npos)
+      return fail(
+          Errc::invalid_input,
+          fmt::format("--{}: its value has a line break: {}", each.name, printable(each.value, 80)),
+          "a #SBATCH line is one line");
   return {};
 }
 
@@ -252,11 +265,12 @@ void Planner::add_lead() {
 }
 
 void Planner::add_defaults() {
-  if (find("job-name") == nullptr) set("job-name", wish_.name);
+  if (find("job-name") == nullptr) set("job-name", printable(wish_.name));
   const Setting* output = find("output");
   plan_.output = output == nullptr ? "slurm-%j.out" : output->value;
   const Setting* chdir = find("chdir");
-  const std::string folder = chdir == nullptr ? wish_.folder : chdir->value;
+  std::string folder = chdir == nullptr ? wish_.folder : chdir->value;
+  replace_all(folder, "%", "%%");  // it is no pattern
   if (!plan_.output.starts_with('/')) plan_.output = folder + "/" + plan_.output;
   set("output", plan_.output);
   if (find("open-mode") == nullptr) set("open-mode", "append");

@@ -1,6 +1,7 @@
 #include "slurm/job_plan.h"
 
 #include "slurm/batch_script.h"
+#include "slurm/sbatch_file.h"
 
 #include <gtest/gtest.h>
 
@@ -79,8 +80,33 @@ TEST(JobPlan, TheOutputIsWhereSbatchPutsIt) {
   EXPECT_FALSE(expand_output("/a/%N.out", {"17", "job", "me"}));
 }
 
+// The rest of it would be commands of the job's script.
+TEST(JobPlan, ALineBreakInAnOptionIsRefused) {
+  EXPECT_EQ(refused({"--comment=a\nrm -rf x"}),
+            "--comment: its value has a line break: a\\x0arm -rf x");
+  EXPECT_EQ(refused({"--chdir=/a\nb"}), "--chdir: its value has a line break: /a\\x0ab");
+  const auto named = plan_job({.settings = {}, .folder = "/work", .name = "a\nrm x"});
+  EXPECT_EQ(value(*named, "job-name"), "a\\x0arm x");
+}
+
+TEST(JobPlan, AFolderIsNoPattern) {
+  const auto plan = plan_job({.settings = {}, .folder = "/a/50%j", .name = "x"});
+  EXPECT_EQ(plan->output, "/a/50%%j/slurm-%j.out");
+  EXPECT_EQ(expand_output(plan->output, {"17", "job", "me"}), "/a/50%j/slurm-17.out");
+}
+
 TEST(JobPlan, WhatIsNoOneJobIsRefused) {
   EXPECT_EQ(refused({"--array=1-3"}), "--array: an array is many jobs");
+}
+
+// As sbatch reads it, to which a backslash means something within quotes, too.
+TEST(JobScript, ADirectiveHasTheWordAsItWasGiven) {
+  for (const char* word : {"--comment=it's", "--comment=a\\b", "--comment=\"a\" #b $c", "--x=\\'",
+                           "--job-name=plain", "--comment=a\\", "--comment='"}) {
+    const auto read = directive_words(directive_quote(word));
+    ASSERT_TRUE(read) << word << read.error().message;
+    EXPECT_EQ(*read, std::vector<std::string>{word});
+  }
 }
 
 TEST(JobScript, QuotesWhatTheUserGave) {
@@ -98,7 +124,7 @@ TEST(JobScript, QuotesWhatTheUserGave) {
   EXPECT_NE(text.find("srun --nodes=3 --ntasks=3 --ntasks-per-node=1 "), std::string::npos) << text;
   EXPECT_NE(text.find("  --nnodes=2 -- train.py 'a b'\n"), std::string::npos) << text;
   const auto read = plan.settings;
-  EXPECT_NE(text.find("\n#SBATCH '--comment=it'\\''s'\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n#SBATCH '--comment=it\\'s'\n"), std::string::npos) << text;
 }
 
 }  // namespace

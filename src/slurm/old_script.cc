@@ -40,7 +40,7 @@ std::string comment(std::string_view text) {
 std::string added_lines(const JobPlan& plan, const OldScriptFacts& facts) {
   std::string text;
   for (const Setting& setting : plan.settings)
-    if (setting.line == 0) text += "#SBATCH " + shell_quote(word_of(setting)) + "\n";
+    if (setting.line == 0) text += "#SBATCH " + directive_quote(word_of(setting)) + "\n";
   const std::string folder = shell_quote(facts.folder);
   text += comment(fmt::format("Added by lockstep {} for: {}", facts.version, facts.command));
   text += "# It watches over the script below, and launches what that launches.\n";

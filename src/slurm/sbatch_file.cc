@@ -237,6 +237,17 @@ Result<std::vector<std::string>> directive_words(std::string_view line) {
   return words;
 }
 
+std::string directive_quote(std::string_view word) {
+  std::string quoted = shell_quote(word);
+  if (quoted == word) return quoted;
+  quoted = "'";
+  for (const char c : word) {
+    if (c == '\\' || c == '\'') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
 SbatchFile read_sbatch_file(std::string_view text) {
   return Scanner(text).read();
 }

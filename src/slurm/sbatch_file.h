@@ -57,6 +57,8 @@ SbatchFile read_sbatch_file(std::string_view text);
 // much as in a shell, '#' begins a comment, and "hetjob" ends the line. invalid_input: a quote is
 // not closed, or a word begins with ':'.
 Result<std::vector<std::string>> directive_words(std::string_view line);
+// A word of a #SBATCH line. It must have no line break.
+std::string directive_quote(std::string_view word);
 
 // The script that `sbatch --wrap=COMMAND` makes.
 std::string wrap_script(std::string_view command);
