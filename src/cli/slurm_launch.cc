@@ -14,6 +14,7 @@
 #include "proc/signals.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
+#include "setup/digest.h"
 #include "slurm/agent_words.h"
 #include "slurm/batch.h"
 #include "slurm/job_folder.h"
@@ -207,11 +208,14 @@ Result<slurm::JobFolder> StandIn::make_folder() const {
   return fail(Errc::exhausted, "the job has launched too often");
 }
 
-// Where the nodes of a launch have it.
+// Where the nodes of a launch have it. Others may write to /tmp: they can't know the token.
 std::string StandIn::binary(const slurm::JobFolder& folder) const {
+  constexpr std::size_t kSecret = 12;
   if (!settings_.carried) return folder_ + "/lockstep";
-  return fmt::format("/tmp/lockstep-{}-{}", variable("SLURM_JOB_ID").value_or(""),
-                     folder.path().substr(folder.path().rfind('/') + 1));
+  const std::string token = io::read_file(folder.at("token")).value_or("");
+  return fmt::format("/tmp/lockstep-{}-{}-{}", variable("SLURM_JOB_ID").value_or(""),
+                     folder.path().substr(folder.path().rfind('/') + 1),
+                     setup::digest_of("lockstep binary " + token).substr(0, kSecret));
 }
 
 slurm::AgentWish StandIn::wish(const slurm::JobFolder& folder) const {

@@ -33,6 +33,7 @@ namespace lockstep::cluster {
 namespace {
 
 constexpr const char* kPlace = "slurm";
+constexpr std::size_t kSecret = 12;  // characters of a name in /tmp
 
 std::vector<std::string> run_words(const SlurmRequest& request, const slurm::JobPlan& plan,
                                    const slurm::JobFolder& folder) {
@@ -77,13 +78,14 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
                                                 .command = shell_join(request.command)}));
     return draft;
   }
-  draft.script = slurm::batch_script(draft.plan, {.version = LOCKSTEP_VERSION,
-                                                  .binary = folder.at("lockstep"),
-                                                  .carried = carries(request, io::state_folder()),
-                                                  .folder = folder.path(),
-                                                  .command = shell_join(request.command),
-                                                  .run = run_words(request, draft.plan, folder),
-                                                  .node = request.node});
+  draft.script = slurm::batch_script(
+      draft.plan, {.version = LOCKSTEP_VERSION,
+                   .binary = folder.at("lockstep"),
+                   .carry = carries(request, io::state_folder()) ? random_suffix(kSecret) : "",
+                   .folder = folder.path(),
+                   .command = shell_join(request.command),
+                   .run = run_words(request, draft.plan, folder),
+                   .node = request.node});
   return draft;
 }
 

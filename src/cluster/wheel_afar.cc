@@ -108,7 +108,8 @@ class Job {
     setup::ToolCall call{.argv = std::move(argv),
                          .env = {},
                          .folder = std::filesystem::current_path(trouble).string()};
-    if (!binary_.carry.empty()) call.env.push_back("LOCKSTEP_CARRIED=" + binary_.carry);
+    if (!binary_.carry.empty())
+      call.env = {"SLURM_BCAST=" + binary_.carry, "LOCKSTEP_CARRIED=" + binary_.carry};
     return setup::run_tool(call, line);
   }
 

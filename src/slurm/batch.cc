@@ -57,10 +57,10 @@ Result<int> Batch::run() {
   return conclude();
 }
 
+// Without --force: a file that somebody else has put there would stay his.
 Status Batch::carry_binary() {
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
-  if (const int code =
-          run_.call_tool({"sbcast", "--force", "--preserve", "--compress", own, call_.carry});
+  if (const int code = run_.call_tool({"sbcast", "--preserve", "--compress", own, call_.carry});
       code != 0)
     return fail(
         Errc::unavailable,

@@ -8,6 +8,12 @@
 namespace lockstep::slurm {
 namespace {
 
+// Others may write to /tmp: the name is nobody's to guess, and another one in each run of the job.
+std::string carried_binary(const ScriptFacts& facts) {
+  return fmt::format(R"("/tmp/lockstep-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}-{}")",
+                     facts.carry);
+}
+
 std::string srun_line(const JobPlan& plan, const ScriptFacts& facts) {
   const std::string nodes =
       plan.nodes ? std::to_string(*plan.nodes + plan.spares) : "$SLURM_JOB_NUM_NODES";
@@ -15,13 +21,13 @@ std::string srun_line(const JobPlan& plan, const ScriptFacts& facts) {
   if (plan.cpus) line += fmt::format(" --cpus-per-task={}", *plan.cpus);
   // The agents tell each other what fails, and outlive each other.
   line += " --no-kill --kill-on-bad-exit=0 --wait=0";
-  if (facts.carried)
-    line += R"( "/tmp/lockstep-$SLURM_JOB_ID")";
+  if (!facts.carry.empty())
+    line += " " + carried_binary(facts);
   else
     line += " \"$lockstep\"";
   line += R"( \
   slurm-node --folder "$folder")";
-  if (facts.carried) line += " --drop-binary";
+  if (!facts.carry.empty()) line += " --drop-binary";
   if (!facts.node.empty()) line += " " + shell_join(facts.node);
   return line + " --";
 }
@@ -55,7 +61,7 @@ std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
   text += "exec \"$lockstep\" slurm-batch --folder \"$folder\"";
   if (plan.requeue) text += " --requeue";
   if (plan.lead_s) text += fmt::format(" --lead {}", *plan.lead_s);
-  if (facts.carried) text += R"( --carry "/tmp/lockstep-$SLURM_JOB_ID")";
+  if (!facts.carry.empty()) text += " --carry " + carried_binary(facts);
   text += " -- \\\n  " + srun_line(plan, facts) + " \\\n  " + shell_join(facts.run) + "\n";
   return text;
 }

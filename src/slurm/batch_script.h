@@ -10,12 +10,13 @@
 namespace lockstep::slurm {
 
 struct ScriptFacts {
-  std::string version;           // of Lockstep
-  std::string binary;            // absolute; what the batch step runs
-  bool carried = false;          // the other nodes do not see it: sbcast brings it to their /tmp
-  std::string folder;            // of the job, absolute, seen by all nodes
-  std::string command;           // what the user asked for, for people
-  std::vector<std::string> run;  // the words behind `lockstep run`
+  std::string version;  // of Lockstep
+  std::string binary;   // absolute; what the batch step runs
+  std::string carry =
+      {};               // sbcast brings it to /tmp of the nodes, with this in its name; empty: no
+  std::string folder;   // of the job, absolute, seen by all nodes
+  std::string command;  // what the user asked for, for people
+  std::vector<std::string> run;        // the words behind `lockstep run`
   std::vector<std::string> node = {};  // options of slurm-node
 };
 

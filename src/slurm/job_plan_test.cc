@@ -109,6 +109,20 @@ TEST(JobScript, ADirectiveHasTheWordAsItWasGiven) {
   }
 }
 
+// /tmp is everybody's: nobody can have put a file there before.
+TEST(JobScript, ACarriedBinaryHasANameOfItsOwnInEachRun) {
+  const std::string name = "\"/tmp/lockstep-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}-secret\"";
+  const std::string text = batch_script(planned({"-N2"}), {.version = "1",
+                                                           .binary = "/h/lockstep",
+                                                           .carry = "secret",
+                                                           .folder = "/h",
+                                                           .command = {},
+                                                           .run = {}});
+  EXPECT_NE(text.find(" --carry " + name + " -- "), std::string::npos) << text;
+  EXPECT_NE(text.find(" " + name + " \\\n  slurm-node "), std::string::npos) << text;
+  EXPECT_NE(text.find(" --drop-binary "), std::string::npos) << text;
+}
+
 TEST(JobScript, QuotesWhatTheUserGave) {
   const JobPlan plan = planned({"-N2", "--comment=it's"}, 1);
   const std::string text = batch_script(plan, {.version = "1",

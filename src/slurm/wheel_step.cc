@@ -27,10 +27,7 @@ bool says_where(std::string_view name) {
 }
 
 void add_binary(std::vector<std::string>& argv, const StepBinary& binary) {
-  if (!binary.carry.empty()) {
-    argv.push_back("--bcast=" + binary.carry);
-    argv.emplace_back("--compress");
-  }
+  if (!binary.carry.empty()) argv.emplace_back("--compress");
   argv.push_back(binary.path);
 }
 

@@ -24,8 +24,10 @@ struct WheelNodes {
 WheelNodes wheel_nodes(const std::vector<Setting>& settings, const std::vector<NodeGroup>& groups);
 
 struct StepBinary {
-  std::string path;   // of lockstep here
-  std::string carry;  // srun brings it there; empty: the nodes see it
+  std::string path;  // of lockstep here
+  // SLURM_BCAST, for srun to bring it there; empty: the nodes see it. No option, as anybody can
+  // read those while the job waits, and may write to the folder on the nodes.
+  std::string carry;
 };
 // How many nodes to ask, if so many can be had now; else the next number, and so on.
 std::vector<int> ask_counts(const WheelNodes& nodes);

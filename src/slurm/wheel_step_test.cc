@@ -63,7 +63,10 @@ TEST(WheelStep, AskingIsSmall) {
   EXPECT_TRUE(has(ask, "--partition=gpu") && has(ask, "--account=lab"));
   EXPECT_FALSE(has(ask, "--nodelist=n1") || has(ask, "--gpus=8") || has(ask, "--mem=100G") ||
                has(ask, "--cpus-per-task=32"));
-  EXPECT_TRUE(has(ask, "--bcast=/tmp/ls"));
+  EXPECT_TRUE(has(ask, "--compress"));
+  EXPECT_TRUE(std::none_of(ask.begin(), ask.end(), [](const std::string& word) {
+    return word.find("/tmp/ls") != std::string::npos;
+  }));
   EXPECT_EQ(ask.end()[-2], "/x/lockstep");
 }
 

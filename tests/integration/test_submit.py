@@ -51,6 +51,19 @@ def test_ranks_on_all_nodes(cluster):
     assert cluster.run("wait", job).rc == 0
 
 
+def test_nobody_has_a_file_where_the_binary_comes_to(cluster):
+    """It would stay the property of whoever has put it into /tmp, and that one could change what the job runs."""
+    put = "for i in $(seq 9); do for end in '' -0 -1; do echo his > /tmp/lockstep-$i$end; done; done; " \
+          "chown nobody /tmp/lockstep-*; chmod 777 /tmp/lockstep-*"
+    for node in cluster.nodes:
+        assert node.run("-c", put, program=("/bin/sh",)).rc == 0
+    ended = submit(cluster, "-N4", "-t5", "--binary=sbcast", "--wait", *worker("exit=0"))
+    assert ended.rc == 0, ended
+    for node in cluster.nodes:
+        told = node.run("-c", "cat /tmp/lockstep-*; stat -c %U /tmp/lockstep-* | sort -u", program=("/bin/sh",))
+        assert told.out == "his\n" * 27 + "nobody\n", told
+
+
 def test_the_root_cause_is_the_exit_code(cluster):
     for rank, code in ((3, 7), (0, 3)):
         ended = submit(cluster, "-N2", "--ntasks-per-node=2", "-t5", "--wait",
