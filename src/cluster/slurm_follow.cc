@@ -60,7 +60,8 @@ class OutputFile {
   // What has come since.
   Status print_new() {
     if (path_.empty()) return {};
-    const io::Fd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    // Of another user's job it may be anything; to open a pipe would wait.
+    const io::Fd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) return {};  // not yet
     struct stat info {};
     if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};

@@ -48,7 +48,9 @@ void Deputy::look() {
 void Deputy::collect(const std::string& name) {
   constexpr std::size_t kMost = 4UL << 20;
   const io::Fd from(open(watch_.at(name).c_str(), O_RDONLY | O_CLOEXEC));
-  const io::Fd to(open(run_.state().output.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  // Others may have changed what lies there: it waits for no reader of a pipe.
+  const io::Fd to(
+      open(run_.state().output.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!from || !to) return;
   std::string bytes(kMost, 0);
   std::int64_t& at = collected_[name];

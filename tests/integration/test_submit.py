@@ -1,5 +1,6 @@
 """Slurm jobs that Lockstep submits, on a real Slurm cluster of hosts on this machine."""
 import json
+import os
 import pathlib
 import re
 
@@ -177,6 +178,11 @@ def test_a_job_that_somebody_else_submitted(cluster):
     job = cluster.slurm("sbatch", "--parsable", script).out.strip()
     assert cluster.run("wait", job).rc == 9
     assert cluster.run("logs", job).out == "from plain sbatch\n"
+    # What lies there is its owner's business: nobody waits for a pipe.
+    output = cluster.work / f"slurm-{job}.out"
+    output.unlink()
+    os.mkfifo(output)
+    assert cluster.run("logs", job, timeout=30).out == ""
     ended = cluster.run("logs", "424242")
     assert ended.rc == 2 and "Slurm knows no job 424242" in ended.err, ended
 
