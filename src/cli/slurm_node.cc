@@ -8,6 +8,7 @@
 #include "cluster/node_wheels.h"
 #include "codec/json.h"
 #include "io/fd.h"
+#include "io/open_files.h"
 #include "io/replace_file.h"
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
@@ -24,6 +25,7 @@
 #include <fmt/core.h>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,8 +105,11 @@ std::optional<slurm::PreflightDecision> look_around(const Node& node,
           {.job_folder = node.folder.path(), .thorough = node.options.preflight == "full"}),
       .ask = question_of(node.options, launch::machine_facts())};
   io::Loop loop;
+  // All nodes of a large job come to the first one. The ranks get the limit that there was.
+  const rlimit open_files = io::raise_open_files_limit();
   slurm::Preflight preflight(loop, std::move(settings));
   auto decision = preflight.run();
+  setrlimit(RLIMIT_NOFILE, &open_files);
   if (decision && preflight.decided_here())
     for (const std::string& line : decision->lines)
       log::warning("pre-flight: {}", line);

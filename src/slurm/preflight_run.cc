@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,7 +22,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kBacklog = 4096;
-constexpr std::size_t kMostGuests = 8192;
+constexpr std::size_t kMostStrangers = 4096;
+
+std::size_t most_strangers() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return kMostStrangers;
+  return std::min<std::size_t>(kMostStrangers, files.rlim_cur / 2);
+}
 
 }  // namespace
 
@@ -59,6 +66,7 @@ void Preflight::open() {
     settings_.facts.port_trouble = listener.error().message;
     return;
   }
+  most_strangers_ = most_strangers();
   listener_ = std::move(listener->fd);
   accepting_ = std::make_unique<io::Watch>(loop_, listener_.get());
   accepting_->start(io::kReadable, [this](int) { accept(); });
@@ -140,22 +148,42 @@ void Preflight::lost_peer(int node, const Error& error) {
 
 void Preflight::accept() {
   io::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!fd || guests_.size() >= kMostGuests) return;
-  const int key = fd.get();
-  guests_[key].stream = std::make_unique<PreflightStream>(
+  if (!fd) {
+    const bool full = errno == EMFILE || errno == ENFILE;
+    // Without anybody to send away the loop would spin.
+    if (full && !send_stranger_away()) accepting_->stop();
+    return;
+  }
+  const int id = ++last_guest_;
+  guests_[id].stream = std::make_unique<PreflightStream>(
       loop_, std::move(fd), PreflightStream::Side::accepts, settings_.token, settings_.job,
       PreflightStream::Events{
-          .message = [this, key](PreflightKind kind,
-                                 std::string_view body) { on_guest(key, kind, body); },
-          .ended = [this, key](const Error&) { guests_.erase(key); }});
+          .message = [this, id](PreflightKind kind,
+                                std::string_view body) { on_guest(id, kind, body); },
+          .ended =
+              [this, id](const Error&) {
+                strangers_.erase(id);
+                guests_.erase(id);
+              }});
+  strangers_.insert(id);
+  if (strangers_.size() > most_strangers_) send_stranger_away();
 }
 
-void Preflight::on_guest(int fd, PreflightKind kind, std::string_view body) {
-  Guest& guest = guests_.at(fd);
+// The one who has kept silent longest. A node that was meant comes again.
+bool Preflight::send_stranger_away() {
+  if (strangers_.empty()) return false;
+  guests_.erase(*strangers_.begin());
+  strangers_.erase(strangers_.begin());
+  return true;
+}
+
+void Preflight::on_guest(int id, PreflightKind kind, std::string_view body) {
+  Guest& guest = guests_.at(id);
   if (kind == PreflightKind::hello && guest.node < 0) {
     const auto node = parse_int(body);
     if (!node || *node < 0 || *node >= static_cast<std::int64_t>(told_.size())) return;
     guest.node = static_cast<int>(*node);
+    strangers_.erase(id);
     guest.stream->send(PreflightKind::welcome, std::to_string(settings_.self));
   } else if (kind == PreflightKind::facts && guest.node >= 0) {
     take_facts(guest.node, body);
@@ -229,7 +257,7 @@ void Preflight::settle(const PreflightDecision& decision) {
   if (std::exchange(done_, true)) return;
   decision_ = decision;
   const std::string text = decision_text(decision);
-  for (const auto& [fd, guest] : guests_)
+  for (const auto& [id, guest] : guests_)
     if (guest.node >= 0) guest.stream->send(PreflightKind::decision, text);
   loop_.stop();
 }

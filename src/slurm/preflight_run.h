@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,7 +64,8 @@ class Preflight {
   void on_peer(int node, PreflightKind kind, std::string_view body);
   void lost_peer(int node, const Error& error);
   void accept();
-  void on_guest(int fd, PreflightKind kind, std::string_view body);
+  bool send_stranger_away();
+  void on_guest(int id, PreflightKind kind, std::string_view body);
   void maybe_tell();
   void tell();
   void take_facts(int node, std::string_view body);
@@ -87,7 +89,10 @@ class Preflight {
     std::unique_ptr<PreflightStream> stream;
     int node = -1;  // -1: it has not said which one it is
   };
-  std::map<int, Guest> guests_;  // by descriptor
+  std::map<int, Guest> guests_;  // by a number of their own
+  int last_guest_ = 0;
+  std::set<int> strangers_;         // of the guests, oldest first: they may be anybody
+  std::size_t most_strangers_ = 0;  // half of the descriptors, so that they take none from the job
   std::optional<PythonProbe> python_;
   io::Timer tell_timer_;
   io::Timer turn_timer_;

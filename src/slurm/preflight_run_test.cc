@@ -1,0 +1,115 @@
+#include "slurm/preflight_run.h"
+
+#include "io/dialer.h"
+#include "io/listen.h"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+
+namespace lockstep::slurm {
+namespace {
+
+// A port that nobody has now.
+int free_port() {
+  const auto listener = io::open_listener("127.0.0.1", 0, 1);
+  return listener ? listener->port : 0;
+}
+
+int connect_to(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+class PreflightRun : public ::testing::Test {
+ protected:
+  PreflightRun() : folder_(::testing::TempDir() + "/preflight-XXXXXX") {
+    LOCKSTEP_CHECK(mkdtemp(folder_.data()) != nullptr);
+  }
+  ~PreflightRun() override {
+    for (const pid_t each : children_) {
+      kill(each, SIGKILL);
+      waitpid(each, nullptr, 0);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+
+  PreflightSettings settings(int self) const {
+    return {.nodes = {"127.0.0.1", "127.0.0.1"},
+            .self = self,
+            .port = port_,
+            .token = "token",
+            .job = "1.0",
+            .file = folder_ + "/decision",
+            .size = {},
+            .facts = {},
+            .ask = {}};
+  }
+  // In a process of its own; the test ends it.
+  void begin(const std::function<void()>& run) {
+    const pid_t child = fork();
+    LOCKSTEP_CHECK(child >= 0);
+    if (child == 0) {
+      run();
+      _exit(0);
+    }
+    children_.push_back(child);
+  }
+
+  std::string folder_;
+  const int port_ = free_port();
+  std::vector<pid_t> children_;
+};
+
+// Whoever reaches the port may come as often as he likes.
+TEST_F(PreflightRun, StrangersTakeNoPlaceFromANode) {
+  constexpr rlim_t kFiles = 100;
+  constexpr int kStrangers = 400;
+  int full[2];
+  ASSERT_EQ(pipe(full), 0);
+  begin([&] {
+    while (connect_to(port_) < 0)
+      usleep(1000);
+    for (int i = 0; i < kStrangers; ++i)
+      connect_to(port_);
+    (void)!write(full[1], "x", 1);
+    pause();
+  });
+  begin([&] {
+    char byte = 0;
+    (void)!read(full[0], &byte, 1);
+    io::Loop loop;
+    Preflight(loop, settings(1)).run();
+  });
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit less{kFiles, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
+  io::Loop loop;
+  Preflight first(loop, settings(0));
+  const auto decision = first.run();
+  setrlimit(RLIMIT_NOFILE, &before);
+  close(full[0]);
+  close(full[1]);
+  ASSERT_TRUE(decision);
+  EXPECT_TRUE(first.decided_here());
+  for (const std::string& line : decision->lines)
+    EXPECT_EQ(line.find("it has said nothing"), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace lockstep::slurm
