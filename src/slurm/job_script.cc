@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kMostNesting = 4;  // of bash -c in bash -c
 constexpr std::size_t kMostVariables = 10000;
+// Of all values together: a script may have each line longer than the one before.
+constexpr std::size_t kMostExpanded = 16UL << 20;
 
 using Words = std::vector<std::string>;
 
@@ -91,17 +93,20 @@ class Walker {
     return number ? std::optional(std::to_string(*number)) : std::nullopt;
   }
 
-  std::string value_of(const std::string& text) const {
-    return put_values(text, [this](std::string_view name) { return look_up(name); });
+  std::string value_of(const std::string& text) {
+    if (expanded_ > kMostExpanded) return text;
+    std::string value = put_values(text, [this](std::string_view name) { return look_up(name); });
+    if (value.size() > text.size()) expanded_ += value.size();
+    return value;
   }
 
-  void put(Words& words) const {
+  void put(Words& words) {
     for (std::string& each : words)
       each = value_of(each);
   }
 
   // A word that is nothing but a variable becomes as many words as its value has.
-  void put_word(const std::string& word, Words& words) const {
+  void put_word(const std::string& word, Words& words) {
     const bool alone =
         word.size() > 2 && word[0] == kExpandedHere && word[1] == '$' &&
         (word[2] == '{' ? word.find('}') == word.size() - 1
@@ -253,6 +258,7 @@ class Walker {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   JobScript& script_;
   bool export_all_ = false;
+  std::size_t expanded_ = 0;  // bytes of values
 };
 
 void add_settings(JobScript& script, const std::vector<Setting>& more) {

@@ -350,6 +350,21 @@ TEST(Lints, WordsOfACommandLineAreAJob) {
   EXPECT_EQ(found[1].lint, "time-limit");
 }
 
+// Each value is longer than the one before: together they would be 400 MB.
+TEST(Lints, AScriptWhoseValuesGrowIsReadInLittleMemory) {
+  constexpr int kLines = 20'000;
+  std::string text = "#!/bin/bash\n";
+  for (int i = 0; i < kLines; ++i)
+    text += "export A=${A}x\n";
+  const JobScript script = read_job_script("job.sh", text);
+  EXPECT_EQ(script.commands.size(), static_cast<std::size_t>(kLines));
+  std::size_t bytes = 0;
+  for (const ShellCommand& command : script.commands)
+    for (const std::string& word : command.words)
+      bytes += word.size();
+  EXPECT_LT(bytes, 20U << 20);
+}
+
 TEST(Lints, AFindingIsALine) {
   const Finding finding{Severity::error, "time-limit", "a.sh", 3, "what", "why", "fix"};
   EXPECT_EQ(text_of(finding), "a.sh:3: error: what: why; fix [time-limit]");
