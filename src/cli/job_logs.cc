@@ -52,7 +52,7 @@ Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
   if (parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(parsed.names[1])));
-  auto job = known.find(parsed.names.front());
+  auto job = cluster::find_job(known, parsed.names.front());
   // A job of Slurm's that somebody else has submitted.
   if (!job && job.error().code == Errc::not_found && slurm::is_job_id(parsed.names.front()))
     return cluster::find_slurm_job(parsed.names.front());

@@ -78,6 +78,26 @@ Status ask_hosts(const cluster::JobBook& book, std::vector<KnownJob>& jobs) {
   return {};
 }
 
+// What its batch step keeps of the runs before.
+void add_chain(const KnownJob& job, const cluster::SlurmPlace& place,
+               nlohmann::ordered_json& json) {
+  const auto state = cluster::slurm_state(job, place);
+  if (!state) return;
+  std::vector<std::string> causes = state->earlier;
+  std::vector<std::string> jobs = state->jobs;
+  if (state->stage == slurm::Stage::requeued) {
+    causes.push_back(state->cause);
+    jobs.push_back(state->job);
+  }
+  nlohmann::ordered_json earlier = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < causes.size(); ++i)
+    earlier.push_back({{"job", i < jobs.size() ? jobs[i] : ""}, {"cause", causes[i]}});
+  json["earlier"] = std::move(earlier);
+  if (!state->chain) return;
+  json["chain"] = nullptr;
+  if (*state->chain > 0) json["chain"] = *state->chain;
+}
+
 nlohmann::ordered_json json_of(const KnownJob& job) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const cluster::HostPlace& node : job.nodes)
@@ -92,6 +112,7 @@ nlohmann::ordered_json json_of(const KnownJob& job) {
   if (const auto place = cluster::slurm_place(job)) {
     json["job"] = place->job;
     json["output"] = place->output;
+    add_chain(job, *place, json);
   }
   if (job.stage == job::Stage::ended) {
     json["code"] = job.code;

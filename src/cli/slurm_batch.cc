@@ -22,10 +22,12 @@ int batch_command(const Call& call) {
   signal(SIGCHLD, SIG_DFL);
   slurm::BatchCall batch;
   std::string lead;
+  std::string chain;
   bool script = false;
   auto step = read_own_words(call.words, batch.folder,
                              {{"--carry", &batch.carry},
                               {"--requeue", &batch.requeue},
+                              {"--chain", &chain},
                               {"--lead", &lead},
                               {"--script", &script}});
   if (!step) {
@@ -34,6 +36,7 @@ int batch_command(const Call& call) {
   }
   batch.step = std::move(*step);
   batch.lead_s = static_cast<int>(parse_int(lead).value_or(0));
+  if (!chain.empty()) batch.chain = static_cast<int>(parse_int(chain).value_or(0));
   if (script) batch.role = slurm::BatchRole::script;
   const auto code = slurm::Batch(batch).run();
   if (code) return *code;

@@ -197,8 +197,8 @@ Result<slurm::JobFolder> StandIn::make_folder() const {
     for (const char* name : {"reports", "ranks"})
       if (mkdir(folder.at(name).c_str(), 0700) != 0)
         return fail_sys("make " + folder.at(name), errno);
-    // The job's wheels are every launch's.
-    for (const char* name : {cluster::kWheelsFile, cluster::kWheelsFolder})
+    // The job's wheels are every launch's, and the count of its runs.
+    for (const char* name : {cluster::kWheelsFile, cluster::kWheelsFolder, slurm::kRunsFolder})
       (void)symlink(fmt::format("{}/{}", folder_, name).c_str(), folder.at(name).c_str());
     LOCKSTEP_TRY(io::write_file(folder.at("token"), random_uuid4() + random_uuid4() + "\n"));
     if (chmod(folder.at("token").c_str(), 0600) != 0)
@@ -358,8 +358,7 @@ Result<int> StandIn::launcher() {
   }
   // The environment of the batch script is that of its ranks.
   alone(agent);
-  const int run =
-      static_cast<int>(parse_int(variable("SLURM_RESTART_COUNT").value_or("0")).value_or(0));
+  const int run = slurm::run_number(folder);
   const std::string node = variable("SLURMD_NODENAME").value_or("");
   call = {folder_ + "/lockstep", "run", "--report=" + folder.report(run, node)};
   append(call, slurm::agent_words(agent));

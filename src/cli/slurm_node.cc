@@ -190,7 +190,7 @@ int node_command(const Call& call) {
   const std::string folder = options->folder;
   Node node{.options = std::move(*options),
             .folder = slurm::JobFolder(folder),
-            .run = slurm::run_number(),
+            .run = slurm::run_number(slurm::JobFolder(folder)),
             .name = slurm::variable("SLURMD_NODENAME")};
   if (node.options.preflight != "off")
     if (const auto code = preflight(node)) return *code;

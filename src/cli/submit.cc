@@ -160,6 +160,7 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
   request.wish.settings = std::move(words->sbatch);
   request.wish.spares = static_cast<int>(asked.options.spare);
+  LOCKSTEP_TRY_ASSIGN(request.wish.chain, chain_of(asked.options));
   if (script)
     LOCKSTEP_TRY(take_script(*words, std::move(*script), asked));
   else if (!request.script)

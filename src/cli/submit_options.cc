@@ -15,6 +15,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr int kBadInput = 2;
+constexpr std::string_view kNoLimit = "no-limit";
 // Options of lockstep run that choose hosts and wait for them, which Slurm does here.
 constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "cwd", "detach",
                                                         "queue"};
@@ -70,6 +71,11 @@ Table make_table() {
                        .metavar = "N",
                        .help = "go on with so few when nodes are lost and no spare is left",
                        .shown_default = "--nodes"},
+                      {.name = "chain",
+                       .field = into<&SubmitOptions::chain>,
+                       .metavar = "[N]",
+                       .help = "at its time limit and when preempted the job goes on, queued again "
+                               "or as a new one; at most N times for the time limit"},
                       {.name = "name",
                        .field = into<&SubmitOptions::name>,
                        .metavar = "NAME",
@@ -177,6 +183,7 @@ class Reader {
     if (word.starts_with("--")) {
       std::string name = word.substr(2, word.find('=') - 2);
       std::replace(name.begin(), name.end(), '_', '-');
+      if (word == "--chain") return take_chain();
       if (const Option* option = option_of(submit_table(), name))
         return take(own, *option, !is_for_this_end(option->name));
       if (!slurm::find_sbatch_option(name)) {
@@ -188,6 +195,16 @@ class Reader {
       }
     }
     return take_sbatch();
+  }
+
+  // Its number may be left out, as no other option's value.
+  Status take_chain() {
+    const bool number = at_ + 1 < words_.size() && parse_int(words_[at_ + 1]);
+    const std::size_t before = at_;
+    own.emplace_back("--chain=" + (number ? words_[at_ + 1] : std::string(kNoLimit)));
+    at_ += number ? 2 : 1;
+    tell_there(before);
+    return {};
   }
 
   Status take(std::vector<std::string>& to, const Option& option, bool is_told_there) {
@@ -259,6 +276,19 @@ tl::expected<SubmitWords, ParseFailure> read_submit_words(const std::vector<std:
   found.there = std::move(reader.there);
   found.dashes = reader.dashes;
   return found;
+}
+
+Result<std::optional<int>> chain_of(const SubmitOptions& options) {
+  constexpr int kMost = 10'000;
+  if (!options.chain) return std::optional<int>();
+  if (*options.chain == kNoLimit) return std::optional(0);
+  const auto most = parse_int(*options.chain);
+  if (!most || *most < 1 || *most > kMost)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("--chain={} is no number from 1 to {}", printable(*options.chain, 40), kMost),
+        "--chain alone has no limit");
+  return std::optional(static_cast<int>(*most));
 }
 
 }  // namespace lockstep::cli

@@ -18,6 +18,7 @@ struct SubmitOptions {
   std::int64_t spare = 0;
   std::optional<std::int64_t> min_nodes;
   std::optional<std::string> name;
+  std::optional<std::string> chain;
   std::string binary = "auto";
   std::vector<std::string> wheels;
   std::string wheel_place = "/tmp";
@@ -33,6 +34,9 @@ struct SubmitOptions {
 };
 
 const Table& submit_table();
+
+// As in slurm::JobWish.
+Result<std::optional<int>> chain_of(const SubmitOptions& options);
 
 // The first option that was given and is of use only with --on; empty: none was.
 std::string needs_login(const Parsed& parsed);

@@ -66,7 +66,7 @@ Result<std::vector<slurm::Explained>> explained(const std::string& number,
   if (!known) return all;
   const std::string folder = cluster::slurm_place(*known)->folder;
   const auto own = slurm::read_own_ending(slurm::JobFolder(folder));
-  if (!own || own->state.job != number) return all;
+  if (!own || slurm::job_now(own->state) != number) return all;
   if (all.empty()) {
     if (auto forgotten = slurm::explain_forgotten(*own, known->name))
       all.push_back(std::move(*forgotten));
@@ -117,7 +117,7 @@ Result<int> explain(const Call& call) {
     if (!place.here) return ask_login(place, word, options.json);
   }
   LOCKSTEP_TRY_ASSIGN(const auto book, cluster::JobBook::open(io::state_folder()));
-  auto found = book.find(word);
+  auto found = cluster::find_job(book, word);
   if (!found && found.error().code != Errc::not_found) return Failure(found.error());
   std::optional<KnownJob> known;
   if (found) known = std::move(*found);

@@ -14,6 +14,7 @@
 #include "setup/digest.h"
 #include "setup/overlay.h"
 #include "setup/toolchain_probe.h"
+#include "slurm/job_run.h"
 #include "slurm/tools.h"
 
 #include <fmt/core.h>
@@ -354,7 +355,7 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder) {
   if (!text && text.error().sys == ENOENT) return NodeWheels();
   if (!text) return Failure(text.error());
   LOCKSTEP_TRY_ASSIGN(const JobWheels wheels, wheels_from_text(*text));
-  const int run = number("SLURM_RESTART_COUNT", 0);
+  const int run = slurm::run_number(folder);
   const std::string name = variable("SLURMD_NODENAME");
   const std::string records = folder.at(kWheelsFolder);
   signal(SIGPIPE, SIG_IGN);

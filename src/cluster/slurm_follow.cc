@@ -171,6 +171,11 @@ std::optional<slurm::BatchState> own_words(const SlurmPlace& place) {
   return state ? std::optional(std::move(*state)) : std::nullopt;
 }
 
+bool is_another(const slurm::BatchState& state, const std::string& number) {
+  const std::string_view now = slurm::job_now(state);
+  return slurm::is_job_id(now) && now != number;
+}
+
 class Follower {
  public:
   explicit Follower(const SlurmFollow& request)
@@ -196,20 +201,35 @@ class Follower {
 
  private:
   SlurmEnding look() {
-    const auto own = own_words(request_.place);
+    auto own = own_words(request_.place);
     if (is_over(own)) return ending_of(own, nullptr);
     const bool seems_over =
         own && own->stage == slurm::Stage::ended && !std::exchange(seen_end_, true);
-    if (seems_over || Clock::now() >= next_ask_) ask();
+    if (seems_over || Clock::now() >= next_ask_) {
+      ask();
+      own = own_words(request_.place);
+    }
+    if (goes_on(own)) return {};
     if (status_) return ending_of(own, &*status_);
     SlurmEnding unknown;
     if (nobody_knows_) unknown.stage = job::Stage::lost;
     return unknown;
   }
 
+  // As another job of Slurm's: what was heard was about the one before.
+  bool goes_on(const std::optional<slurm::BatchState>& own) {
+    if (!own || !is_another(*own, number_)) return false;
+    number_ = slurm::job_now(*own);
+    status_.reset();
+    nobody_knows_ = seen_end_ = false;
+    next_ask_ = Clock::now();
+    pause_ = kFirstAsk;
+    return true;
+  }
+
   void ask() {
     const bool whole = output_.path().empty() && request_.print;
-    auto jobs = slurm::ask_jobs({asked(request_.job, request_.place.job)},
+    auto jobs = slurm::ask_jobs({asked(request_.job, number_)},
                                 whole ? slurm::Detail::all : slurm::Detail::usual);
     next_ask_ = Clock::now() + pause_;
     pause_ = std::min(pause_ * 2, kLongestAsk);
@@ -231,10 +251,9 @@ class Follower {
     if (!request_.to_end) return;
     if (now.state.phase == slurm::JobPhase::waiting) {
       if (now.reason.empty()) return;  // Slurm has not looked at it yet
-      log::warning("job {} waits: {}; lockstep why {} explains it", request_.place.job, now.reason,
-                   request_.place.job);
+      log::warning("job {} waits: {}; lockstep why {} explains it", number_, now.reason, number_);
     } else if (now.state.phase == slurm::JobPhase::running && !now.nodes.empty()) {
-      log::info("job {} runs on {}", request_.place.job, now.nodes);
+      log::info("job {} runs on {}", number_, now.nodes);
     }
   }
 
@@ -249,6 +268,7 @@ class Follower {
 
   const SlurmFollow& request_;
   OutputFile output_;
+  std::string number_ = request_.place.job;
   std::optional<slurm::JobStatus> status_;
   bool nobody_knows_ = false;
   bool seen_end_ = false;
@@ -276,7 +296,9 @@ Result<std::vector<std::optional<SlurmEnding>>> ask_slurm_jobs(const std::vector
     const auto status = std::find_if(told.begin(), told.end(),
                                      [&](const auto& each) { return slurm::is_of(each, ids[i]); });
     const auto own = own_words(places[i]);
-    if (!own && status == told.end())
+    if (own && is_another(*own, places[i].job))
+      endings.emplace_back(SlurmEnding{.stage = job::Stage::queued});
+    else if (!own && status == told.end())
       endings.emplace_back();
     else
       endings.emplace_back(ending_of(own, status == told.end() ? nullptr : &*status));

@@ -17,6 +17,8 @@
 #include "slurm/agent_words.h"
 #include "slurm/batch_script.h"
 #include "slurm/job_folder.h"
+#include "slurm/job_status.h"
+#include "slurm/next_job.h"
 #include "slurm/old_script.h"
 #include "ssh/binary.h"
 
@@ -144,6 +146,10 @@ Status give_stand_ins(const SlurmRequest& request, const slurm::JobFolder& folde
 Status fill(const slurm::JobFolder& folder, const SlurmRequest& request, const Draft& draft) {
   LOCKSTEP_TRY(give_binary(folder));
   if (request.script) LOCKSTEP_TRY(give_stand_ins(request, folder));
+  if (draft.plan.chain)
+    LOCKSTEP_TRY(io::write_file(
+        folder.at(slurm::kNextJobFile),
+        slurm::next_job_text(slurm::next_job_of(draft.plan.settings, request.arguments))));
   LOCKSTEP_TRY(add_wheels(
       folder, request.wheels,
       {.wheels = {}, .place = request.wheel_place, .spare = dispensable(request, draft.plan)}));
@@ -269,7 +275,32 @@ std::optional<SlurmPlace> slurm_place(const KnownJob& job) {
   if (!json.is_object() || !json.contains(kPlace) || !json[kPlace].is_object()) return std::nullopt;
   const nlohmann::json& place = json[kPlace];
   const auto text = [&](const char* name) { return codec::text_member(place, name); };
-  return SlurmPlace{text("job"), text("folder"), text("output")};
+  SlurmPlace found{text("job"), text("folder"), text("output")};
+  if (const auto state = slurm_state(job, found))
+    if (slurm::is_job_id(slurm::job_now(*state))) found.job = slurm::job_now(*state);
+  return found;
+}
+
+std::optional<slurm::BatchState> slurm_state(const KnownJob& job, const SlurmPlace& place) {
+  if (!job.nodes.empty() || place.folder.empty()) return std::nullopt;
+  auto state = slurm::JobFolder(place.folder).state();
+  return state ? std::optional(std::move(*state)) : std::nullopt;
+}
+
+Result<KnownJob> find_job(const JobBook& book, const std::string& word) {
+  constexpr std::size_t kMostLookedAt = 200;
+  auto job = book.find(word);
+  if (job || job.error().code != Errc::not_found || !slurm::is_job_id(word)) return job;
+  LOCKSTEP_TRY_ASSIGN(auto known, book.list(kMostLookedAt));
+  for (KnownJob& each : known)
+    if (const auto place = slurm_place_here(each)) {
+      const auto state = slurm_state(each, *place);
+      if (state && state->chain &&
+          (place->job == word ||
+           std::find(state->jobs.begin(), state->jobs.end(), word) != state->jobs.end()))
+        return std::move(each);
+    }
+  return job;
 }
 
 std::optional<SlurmPlace> slurm_place_here(const KnownJob& job) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cluster/job_book.h"
+#include "slurm/job_folder.h"
 #include "slurm/job_plan.h"
 
 #include <optional>
@@ -46,9 +47,9 @@ Result<SlurmJob> preview_slurm_job(const SlurmRequest& request);
 // Errors are sbatch's own words.
 Result<SlurmJob> submit_slurm_job(const SlurmRequest& request);
 
-// What is kept of a Slurm job in KnownJob::plan; nullopt: the job is none of Slurm's.
+// Where a Slurm job is, as KnownJob::plan has it; nullopt: the job is none of Slurm's.
 struct SlurmPlace {
-  std::string job;
+  std::string job;  // as which it runs now: a chain goes on under other numbers
   std::string folder;
   std::string output;
 };
@@ -56,5 +57,9 @@ std::optional<SlurmPlace> slurm_place(const KnownJob& job);
 // The same, but nullopt also for a job that was submitted on a login host elsewhere.
 std::optional<SlurmPlace> slurm_place_here(const KnownJob& job);
 std::string plan_text(const SlurmPlace& place);
+// What a job that was submitted here says of itself; nullopt: nothing yet.
+std::optional<slurm::BatchState> slurm_state(const KnownJob& job, const SlurmPlace& place);
+// JobBook::find(), and a job of a chain by each number that Slurm has given it.
+Result<KnownJob> find_job(const JobBook& book, const std::string& word);
 
 }  // namespace lockstep::cluster

@@ -28,10 +28,11 @@ std::string file_behind(int fd) {
 Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), next_beat_(loop_) {
   BatchState& state = run_.state();
   state.job = variable("SLURM_JOB_ID");
-  state.run = run_number();
+  state.run = run_number(run_.folder());
   state.host = host::hostname();
   state.started_ms = unix_ms();
   state.requeue = call.requeue;
+  state.chain = call.chain;
   state.lead_s = call.lead_s;
   state.output = file_behind(1);
   watch_ = std::make_unique<WatchFolder>(run_.folder(), state.run, 0);
@@ -98,8 +99,10 @@ void Batch::signal_ranks(int number) {
 void Batch::remember_earlier() {
   BatchState& state = run_.state();
   const auto last = run_.folder().state();
-  if (!last || last->job != state.job || last->run >= state.run) return;
+  if (!last || job_now(*last) != state.job || last->run >= state.run) return;
   state.earlier = last->earlier;
+  state.jobs = last->jobs;
+  state.jobs.push_back(last->job);
   // Slurm took it away in the middle.
   state.earlier.push_back(last->cause.empty() ? "cut off" : last->cause);
 }
@@ -123,7 +126,10 @@ void Batch::end_step_of_lost_nodes() {
 Result<int> Batch::conclude() {
   if (const auto code = code_of_successor()) return *code;
   // A deputy may have a job queued again; a launch that is over lets its script say what is next.
-  if (call_.role == BatchRole::launch) run_.state().requeue = false;
+  if (call_.role == BatchRole::launch) {
+    run_.state().requeue = false;
+    run_.state().chain.reset();
+  }
   if (call_.role == BatchRole::script)
     return run_.conclude(judge_script(facts_, last_launch()), !facts_.stop_signal);
   return run_.conclude(facts_, !facts_.stop_signal);

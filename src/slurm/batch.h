@@ -29,6 +29,7 @@ struct BatchCall {
   std::string folder;             // of the job
   std::string carry = {};         // where sbcast puts our binary on all nodes; empty: they see it
   bool requeue = false;           // where another run is worth it
+  std::optional<int> chain = {};  // as in BatchState
   int lead_s = 0;                 // Slurm tells us so long before the time limit; 0: it does not
   std::vector<std::string> step;  // srun and its words
 };

@@ -49,12 +49,13 @@ void Batch::pass_on(int number) {
 }
 
 std::optional<Verdict> Batch::last_launch() const {
+  const int run = run_number(run_.folder());
   for (const std::string& path : launches(run_.folder())) {
     const JobFolder launch(path);
     const auto state = launch.state();
-    if (!state || state->run != run_number()) continue;
+    if (!state || state->run != run) continue;
     std::vector<NodeReport> reports;
-    for (const std::string& text : launch.reports(run_number()))
+    for (const std::string& text : launch.reports(run))
       if (auto report = read_report(text)) reports.push_back(std::move(*report));
     return judge({.step_code = state->code}, reports, nodes_of_job());
   }
@@ -66,11 +67,12 @@ void Batch::await_launches() {
   constexpr std::chrono::milliseconds kPause{100};
   constexpr int kTries = 3000;  // Slurm's KillWait is over before
   if (!facts_.stop_signal && !facts_.lead_signal) return;
+  const int run = run_number(run_.folder());
   for (int i = 0; i < kTries; ++i) {
     bool running = false;
     for (const std::string& path : launches(run_.folder())) {
       const auto state = JobFolder(path).state();
-      running = running || (state && state->run == run_number() && state->stage == Stage::running);
+      running = running || (state && state->run == run && state->stage == Stage::running);
     }
     if (!running) return;
     run_.pause(kPause);

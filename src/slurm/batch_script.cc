@@ -49,6 +49,21 @@ std::string nodes_words(const JobPlan& plan) {
 
 }  // namespace
 
+std::string rerun_words(const JobPlan& plan) {
+  std::string words;
+  if (plan.requeue) words += " --requeue";
+  if (plan.chain) words += fmt::format(" --chain {}", *plan.chain);
+  if (plan.lead_s) words += fmt::format(" --lead {}", *plan.lead_s);
+  return words;
+}
+
+std::string chain_words(int most) {
+  return fmt::format("At its time limit the job goes on: it is queued again, else a new job is{}.",
+                     most == 0   ? ""
+                     : most == 1 ? ", once"
+                                 : fmt::format(", {} times at most", most));
+}
+
 std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
   std::string text = "#!/bin/sh\n";
   for (const Setting& setting : plan.settings)
@@ -56,11 +71,11 @@ std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
   text +=
       "\n" + comment(fmt::format("Written by lockstep {} for: {}", facts.version, facts.command));
   text += comment(nodes_words(plan));
+  if (plan.chain) text += comment(chain_words(*plan.chain));
   text += "lockstep=" + shell_quote(facts.binary) + "\n";
   text += "folder=" + shell_quote(facts.folder) + "\n";
   text += "exec \"$lockstep\" slurm-batch --folder \"$folder\"";
-  if (plan.requeue) text += " --requeue";
-  if (plan.lead_s) text += fmt::format(" --lead {}", *plan.lead_s);
+  text += rerun_words(plan);
   if (!facts.carry.empty()) text += " --carry " + carried_binary(facts);
   text += " -- \\\n  " + srun_line(plan, facts) + " \\\n  " + shell_join(facts.run) + "\n";
   return text;

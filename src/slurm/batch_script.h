@@ -20,6 +20,11 @@ struct ScriptFacts {
   std::vector<std::string> node = {};  // options of slurm-node
 };
 
+// The options of slurm-batch that say when the job runs again, with a space before each.
+std::string rerun_words(const JobPlan& plan);
+// For people. most: as in JobWish::chain.
+std::string chain_words(int most);
+
 std::string batch_script(const JobPlan& plan, const ScriptFacts& facts);
 
 }  // namespace lockstep::slurm

@@ -108,7 +108,8 @@ Result<int> Deputy::conclude(BatchFacts facts) {
   facts.lead_signal = lead_;
   auto code = run_.conclude(facts, true);
   look();  // its words come into the output
-  if (!code || run_.state().stage != Stage::ended) return code;
+  const bool is_over = run_.state().stage == Stage::ended || !run_.state().next.empty();
+  if (!code || !is_over) return code;
   // Nothing else would end it before its time limit. One that Slurm has stopped, and has queued
   // again perhaps, is left alone. The controller may be away.
   constexpr int kTries = 120;

@@ -1,5 +1,6 @@
 #include "slurm/job_folder.h"
 
+#include "base/text.h"
 #include "codec/json_members.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr std::size_t kMostBytes = 8UL << 20;
 constexpr std::size_t kMostReports = 100'000;
 
+constexpr int kNoChain = -1;
+constexpr int kMostRuns = 1'000'000;
+
 std::string_view stage_name(Stage stage) {
   switch (stage) {
     case Stage::running:
@@ -28,6 +32,14 @@ std::string_view stage_name(Stage stage) {
       break;
   }
   return "ended";
+}
+
+std::vector<std::string> texts_in(const nlohmann::json& json, const char* name) {
+  std::vector<std::string> texts;
+  if (const auto list = json.find(name); list != json.end() && list->is_array())
+    for (const auto& text : *list)
+      if (text.is_string()) texts.push_back(text.get<std::string>());
+  return texts;
 }
 
 }  // namespace
@@ -43,7 +55,10 @@ std::string state_text(const BatchState& state) {
                                                   {"cause", state.cause},
                                                   {"words", state.words},
                                                   {"earlier", state.earlier},
+                                                  {"jobs", state.jobs},
+                                                  {"next", state.next},
                                                   {"requeue", state.requeue ? 1 : 0},
+                                                  {"chain", state.chain.value_or(kNoChain)},
                                                   {"lead_s", state.lead_s},
                                                   {"output", state.output}}) +
          "\n";
@@ -67,10 +82,17 @@ Result<BatchState> state_from_text(std::string_view text) {
   state.requeue = codec::integer_member(json, "requeue") != 0;
   state.lead_s = static_cast<int>(codec::integer_member(json, "lead_s"));
   state.output = codec::text_member(json, "output");
-  if (const auto earlier = json.find("earlier"); earlier != json.end() && earlier->is_array())
-    for (const auto& cause : *earlier)
-      if (cause.is_string()) state.earlier.push_back(cause.get<std::string>());
+  state.next = codec::text_member(json, "next");
+  const auto chain = json.find("chain");
+  if (chain != json.end() && chain->is_number_integer() && *chain >= 0 && *chain <= kMostRuns)
+    state.chain = chain->get<int>();
+  state.earlier = texts_in(json, "earlier");
+  state.jobs = texts_in(json, "jobs");
   return state;
+}
+
+std::string_view job_now(const BatchState& state) {
+  return state.next.empty() ? state.job : state.next;
 }
 
 Result<JobFolder> JobFolder::create(const std::string& id) {
@@ -96,6 +118,18 @@ Status JobFolder::keep(const BatchState& state) const {
 Result<BatchState> JobFolder::state() const {
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(at("state.json")));
   return state_from_text(text);
+}
+
+int JobFolder::runs_before(std::string_view job) const {
+  const auto text = io::read_file(at(fmt::format("{}/{}", kRunsFolder, job)), 100);
+  const auto runs = text ? parse_int(strip(*text)) : std::nullopt;
+  return runs && *runs > 0 && *runs <= kMostRuns ? static_cast<int>(*runs) : 0;
+}
+
+Status JobFolder::note_runs_before(std::string_view job, int runs) const {
+  if (mkdir(at(kRunsFolder).c_str(), 0700) != 0 && errno != EEXIST)
+    return fail_sys("make " + at(kRunsFolder), errno);
+  return io::replace_file(at(fmt::format("{}/{}", kRunsFolder, job)), fmt::format("{}\n", runs));
 }
 
 std::vector<std::string> JobFolder::reports(int run) const {

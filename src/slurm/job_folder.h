@@ -7,16 +7,21 @@
 //   ranks/      what each rank has said
 //   watch/      who speaks for the job, see watch_folder.h
 //   preflight-RUN.json  what the nodes have decided before the ranks of a run
+//   next.json   with which words sbatch is called for the next job of a chain
+//   runs/JOB    how many runs the jobs before one of a chain have had
 #pragma once
 
 #include "base/error.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep::slurm {
+
+inline constexpr const char* kRunsFolder = "runs";
 
 enum class Stage { running, requeued, ended };
 
@@ -24,7 +29,7 @@ enum class Stage { running, requeued, ended };
 struct BatchState {
   Stage stage = Stage::running;
   std::string job = {};   // Slurm's id
-  int run = 0;            // how often it was requeued before
+  int run = 0;            // how many there were before this one
   std::string host = {};  // of the batch step
   std::int64_t started_ms = 0;
   std::int64_t ended_ms = 0;
@@ -32,13 +37,20 @@ struct BatchState {
   std::string cause = {};  // cause_name()
   std::string words = {};
   std::vector<std::string> earlier = {};  // the causes of the runs before this one
+  std::vector<std::string> jobs = {};     // Slurm's ids of those runs
+  std::string next = {};  // of the job that goes on in this one's place; empty: there is none
   // For whoever takes the batch step's place:
-  bool requeue = false;     // where another run is worth it
+  bool requeue = false;  // where another run is worth it
+  // A chain: where Slurm does not queue the job again a new one goes on; how often at most the time
+  // limit may be the cause of that, 0: as often as it comes. nullopt: it is none.
+  std::optional<int> chain = {};
   int lead_s = 0;           // the ranks are stopped so long before the time limit; 0: they are not
   std::string output = {};  // the file of the job's output; empty: there is none
 };
 std::string state_text(const BatchState& state);
 Result<BatchState> state_from_text(std::string_view text);
+// Slurm's id of the job that goes on, or is to: another one than it began as, in a chain.
+std::string_view job_now(const BatchState& state);
 
 class JobFolder {
  public:
@@ -54,6 +66,9 @@ class JobFolder {
 
   Status keep(const BatchState& state) const;
   Result<BatchState> state() const;  // not_found: the batch step has not begun
+  // Of jobs of Slurm's before this one, which has its own count of them.
+  int runs_before(std::string_view job) const;
+  Status note_runs_before(std::string_view job, int runs) const;
   // The texts of the reports of one run.
   std::vector<std::string> reports(int run) const;
 

@@ -38,6 +38,7 @@ class Planner {
       LOCKSTEP_TRY(count_workers());
       LOCKSTEP_TRY(add_gpus());
     }
+    LOCKSTEP_TRY(add_chain());
     add_defaults();
     LOCKSTEP_TRY(refuse_line_breaks());
     plan_.spares = wish_.spares;
@@ -77,6 +78,7 @@ class Planner {
   Status count_workers();
   Result<long> tasks_per_node();
   Status add_gpus();
+  Status add_chain();
   void add_defaults();
   void add_lead();
 
@@ -254,12 +256,27 @@ Status Planner::add_gpus() {
   return {};
 }
 
+// Without a time there is no end of it at which the job could go on.
+Status Planner::add_chain() {
+  if (!wish_.chain) return {};
+  const Setting* limit = find("time");
+  if (limit == nullptr || parse_duration(limit->value).value_or(0) <= 0)
+    return fail(Errc::invalid_input,
+                "--chain needs a time limit: the job goes on when that is over",
+                "give --time=HOURS:MINUTES:SECONDS");
+  plan_.chain = wish_.chain;
+  if (find("no-requeue") == nullptr && find("requeue") == nullptr) set(Setting{.name = "requeue"});
+  return {};
+}
+
 void Planner::add_lead() {
   const Setting* limit = find("time");
   const std::int64_t seconds = limit == nullptr ? 0 : parse_duration(limit->value).value_or(0);
-  if (find("signal") != nullptr || seconds < kShortJob) return;
-  const std::int64_t lead =
-      std::clamp<std::int64_t>(seconds / 20, kLeastLead, kMostLead) + kSlurmIsEarly;
+  if (find("signal") != nullptr || (seconds < kShortJob && !wish_.chain)) return;
+  // Of a short job that goes on half its time is for what it saves.
+  const std::int64_t lead = std::min<std::int64_t>(
+      std::clamp<std::int64_t>(seconds / 20, kLeastLead, kMostLead) + kSlurmIsEarly,
+      std::max<std::int64_t>(seconds / 2, 1));
   plan_.lead_s = static_cast<int>(lead);
   set("signal", fmt::format("B:USR1@{}", lead));
 }
@@ -276,7 +293,7 @@ void Planner::add_defaults() {
   if (find("open-mode") == nullptr) set("open-mode", "append");
   // A lost node ends neither the job nor the agents of the others.
   set(Setting{.name = "no-kill"});
-  plan_.requeue = find("requeue") != nullptr;
+  plan_.requeue = find("requeue") != nullptr || plan_.chain;
   add_lead();
 }
 

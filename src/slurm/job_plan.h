@@ -16,6 +16,8 @@ struct JobWish {
   int spares = 0;                 // nodes on top of those that the user asked for
   std::string folder;             // where sbatch is called
   std::string name;               // of the job, if the user gave none
+  // At its time limit the job goes on in another run, so often at most; 0: as often as that comes.
+  std::optional<int> chain = {};
   // The settings are those of a script that runs as it is: its tasks, CPUs and GPUs stay as they
   // are, because the script reads them in its environment.
   bool old_script = false;
@@ -30,6 +32,7 @@ struct JobPlan {
   std::string output;              // the file of the job's output, as a pattern
   std::optional<int> lead_s;       // the batch step is told so long before the time limit
   bool requeue = false;            // it may run again
+  std::optional<int> chain = {};   // as in JobWish
   std::vector<std::string> notes;  // for people: what was changed, and why
 };
 

@@ -72,6 +72,34 @@ TEST(JobPlan, ALongJobIsToldBeforeItsLimit) {
   EXPECT_EQ(value(planned({"-t", "20:00:00", "--signal=USR2@90"}), "signal"), "USR2@90");
 }
 
+JobWish chained(const std::vector<std::string>& words, int most) {
+  return {.settings = read_settings(words)->settings,
+          .folder = "/work",
+          .name = "train.py",
+          .chain = most};
+}
+
+TEST(JobPlan, AChainIsToldBeforeItsLimitHoweverShort) {
+  const auto plan = plan_job(chained({"-t", "5", "-N2"}, 3));
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(value(*plan, "signal"), "B:USR1@90");
+  EXPECT_EQ(value(*plan, "requeue"), "");
+  EXPECT_TRUE(plan->requeue);
+  const std::string text = batch_script(
+      *plan, {.version = "1", .binary = "/b", .folder = "/f", .command = "x", .run = {"train.py"}});
+  EXPECT_NE(text.find("# At its time limit the job goes on: it is queued again, else a new job is, "
+                      "3 times at most.\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(" --requeue --chain 3 --lead 90 -- "), std::string::npos) << text;
+  EXPECT_EQ(value(*plan_job(chained({"-t", "1"}, 0)), "signal"), "B:USR1@30");
+  const auto own = plan_job(chained({"-t", "1:00:00", "--no-requeue", "--signal=USR2@90"}, 0));
+  EXPECT_EQ(value(*own, "requeue"), "(none)");
+  EXPECT_EQ(value(*own, "signal"), "USR2@90");
+  EXPECT_FALSE(plan_job(chained({"-N2"}, 0)));
+  EXPECT_FALSE(plan_job(chained({"-t", "UNLIMITED"}, 0)));
+}
+
 TEST(JobPlan, TheOutputIsWhereSbatchPutsIt) {
   EXPECT_EQ(planned({}).output, "/work/slurm-%j.out");
   EXPECT_EQ(planned({"-o", "logs/%x.out", "-D", "/data"}).output, "/data/logs/%x.out");

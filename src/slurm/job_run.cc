@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/nodelist.h"
+#include "io/fd.h"
 #include "proc/tool_output.h"
 #include "slurm/bad_node_notes.h"
+#include "slurm/next_job.h"
 #include "slurm/scontrol_command.h"
 #include "slurm/tools.h"
 
@@ -22,14 +24,26 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-int run_number() {
-  return static_cast<int>(parse_int(variable("SLURM_RESTART_COUNT")).value_or(0));
+int run_number(const JobFolder& folder) {
+  return folder.runs_before(variable("SLURM_JOB_ID")) +
+         static_cast<int>(parse_int(variable("SLURM_RESTART_COUNT")).value_or(0));
 }
 
 std::vector<std::string> nodes_of_job() {
   auto nodes = codec::expand_nodelist(variable("SLURM_JOB_NODELIST"));
   return nodes ? std::move(*nodes) : std::vector<std::string>();
 }
+
+namespace {
+
+// Slurm has stopped it because its time was up.
+Verdict within_limit(Verdict verdict) {
+  Verdict limit = time_limit_verdict();
+  limit.silent = std::move(verdict.silent);
+  return limit;
+}
+
+}  // namespace
 
 JobRun::JobRun(io::Loop& loop, std::string folder) : loop_(loop), folder_(std::move(folder)) {}
 
@@ -85,37 +99,50 @@ Result<int> JobRun::conclude(const BatchFacts& facts, bool may_be_preempted) {
   return conclude(judge(facts, reports(), nodes_of_job()), may_be_preempted);
 }
 
-Result<int> JobRun::conclude(const Verdict& verdict, bool may_be_preempted) {
+Result<int> JobRun::conclude(Verdict verdict, bool may_be_preempted) {
   state_.ended_ms = unix_ms();
+  StoppedBy stopped = StoppedBy::nobody;
+  std::string told;
+  if (verdict.cause == Cause::stopped && (may_be_preempted || state_.requeue)) {
+    told = told_by_slurm();
+    stopped = stopped_by(told);
+    if (stopped == StoppedBy::time_limit) verdict = within_limit(std::move(verdict));
+  }
   state_.code = verdict.code;
   state_.cause = cause_name(verdict.cause);
   state_.words = verdict.words;
   if (verdict.cause != Cause::success)
     log::warning("job {}: {}: {}", state_.job, state_.cause, state_.words);
-  if (verdict.cause == Cause::stopped && may_be_preempted && is_preempted()) {
-    leave_preempted();
+  if (stopped == StoppedBy::preemption && (may_be_preempted || state_.chain)) {
+    leave_preempted(told);
     return verdict.code;
   }
   unfit_ = note_bad_nodes(folder_, state_, verdict);
-  state_.stage = requeue(verdict) ? Stage::requeued : Stage::ended;
+  state_.stage = run_again(verdict) ? Stage::requeued : Stage::ended;
   LOCKSTEP_TRY(keep());
   return verdict.code;
 }
 
-// The ranks were told to make room, and this process was not (yet).
-bool JobRun::is_preempted() const {
-  const auto told = run_here(scontrol_job_command(state_.job));
-  return told && !oneline_value(told->out, "PreemptTime").empty();
+// The controller may be away: empty.
+std::string JobRun::told_by_slurm() const {
+  auto told = run_here(scontrol_job_command(state_.job));
+  return told ? std::move(told->out) : "";
 }
 
 // An old Slurm would take the job for one that has ended by itself if it ended now. A new one would
 // run it a second time too often if it did not.
-void JobRun::leave_preempted() {
+void JobRun::leave_preempted(std::string_view told) {
   constexpr std::chrono::minutes kLongest{5};
+  state_.cause = "preempted";
+  // It is ended, not queued again.
+  if (state_.chain && oneline_value(told, "Requeue") == "0" && go_on_in_next({})) {
+    state_.stage = Stage::requeued;
+    if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
+    return;
+  }
   log::warning("job {} is preempted: Slurm takes its nodes, and queues it again or ends it",
                state_.job);
   state_.stage = Stage::requeued;
-  state_.cause = "preempted";
   if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
   const auto version = run_here({"scontrol", "--version"});
   if (!version || !queues_again_what_ends_preempted(version->out)) pause(kLongest);
@@ -134,24 +161,78 @@ void JobRun::leave_out(const std::vector<std::string>& nodes) {
   }
 }
 
+// True: the job will run again, as itself or as another one.
+bool JobRun::run_again(const Verdict& verdict) {
+  RequeueRule rule{.asked = state_.requeue};
+  if (state_.chain.value_or(0) > 0) rule.most_limits = *state_.chain;
+  if (!is_requeued(rule, verdict.cause, state_.earlier)) {
+    if (verdict.cause == Cause::time_limit && state_.chain)
+      log::warning("job {}: the chain is over: it has gone on {} times", state_.job, *state_.chain);
+    return false;
+  }
+  const std::string told = told_by_slurm();
+  // While the ranks were saving what they have somebody may have changed his mind.
+  if (!told.empty() && stopped_by(told) == StoppedBy::somebody) return false;
+  std::vector<std::string> bad = unfit_;
+  if (verdict.cause == Cause::node_lost)
+    bad.insert(bad.end(), verdict.silent.begin(), verdict.silent.end());
+  const bool may_be_requeued = oneline_value(told, "Requeue") != "0";
+  if ((may_be_requeued || !state_.chain) && requeue()) {
+    leave_out(bad);
+    return true;
+  }
+  if (!state_.chain) return false;
+  const std::string before = oneline_value(told, "ExcNodeList");
+  if (!before.empty()) bad.push_back(before);
+  return go_on_in_next(bad);
+}
+
 // Slurm kills this process once it has queued the job again; until then the nodes that died are
-// left out. True: the job will run again.
-bool JobRun::requeue(const Verdict& verdict) {
-  const RequeueRule rule{.asked = state_.requeue};
-  if (!is_requeued(rule, verdict.cause, state_.earlier)) return false;
+// left out.
+bool JobRun::requeue() {
   state_.stage = Stage::requeued;
   if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
   // The controller may be away for a moment.
   constexpr int kTries = 12;
   constexpr std::chrono::seconds kPause{5};
-  for (int i = 0; call_tool({"scontrol", "requeue", state_.job}) != 0; ++i) {
-    if (i == kTries) return false;
+  const std::vector<std::string> argv = {"scontrol", "requeue", state_.job};
+  for (int i = 0; i <= kTries; ++i) {
+    const auto said = run_here(argv);
+    if (said && said->exit.ok()) return true;
+    if (said) log::warning("{}", tool_error("queue the job again", argv[0], *said).message);
+    if (state_.chain && said && trouble_of(*said) != Trouble::unreachable) return false;
     pause(kPause);
   }
-  std::vector<std::string> bad = unfit_;
-  if (verdict.cause == Cause::node_lost)
-    bad.insert(bad.end(), verdict.silent.begin(), verdict.silent.end());
-  leave_out(bad);
+  return false;
+}
+
+// Where Slurm does not queue the job again.
+bool JobRun::go_on_in_next(const std::vector<std::string>& left_out) {
+  auto next = io::read_file(folder_.at(kNextJobFile), 8U << 20).and_then(next_job_from_text);
+  if (!next) {
+    log::error("the job can't go on: {}", next.error().message);
+    return false;
+  }
+  std::error_code error;
+  const NextFacts facts{.job = state_.job,
+                        .script = folder_.at("script"),
+                        .folder = std::filesystem::current_path(error),
+                        .output = state_.output,
+                        .left_out = join(left_out, ",")};
+  const auto said = proc::tool_output(next_job_command(*next, facts),
+                                      environment_of_next(proc::own_environment()),
+                                      {.patience = std::chrono::seconds(60)});
+  const std::string job = said && said->exit.ok() ? submitted_job(said->out) : "";
+  if (job.empty()) {
+    const Error why =
+        said ? tool_error("submit the job that goes on", "sbatch", *said) : Error(said.error());
+    log::error("job {}: {}", state_.job, why.message);
+    return false;
+  }
+  if (const Status noted = folder_.note_runs_before(job, state_.run + 1); !noted)
+    log::error("{}", noted.error().message);
+  state_.next = job;
+  log::warning("job {} goes on as job {}", state_.job, job);
   return true;
 }
 

@@ -27,7 +27,7 @@ class JobRun {
   std::vector<NodeReport> reports() const;
   // may_be_preempted: ask Slurm, if the job was stopped, whether it means to queue it again itself.
   Result<int> conclude(const BatchFacts& facts, bool may_be_preempted);
-  Result<int> conclude(const Verdict& verdict, bool may_be_preempted);
+  Result<int> conclude(Verdict verdict, bool may_be_preempted);
 
   // In this process's environment, unless another one is given.
   Result<proc::Child> start(const std::vector<std::string>& argv) const;
@@ -39,9 +39,11 @@ class JobRun {
   void pause(std::chrono::milliseconds time);
 
  private:
-  bool requeue(const Verdict& verdict);
-  bool is_preempted() const;
-  void leave_preempted();
+  bool run_again(const Verdict& verdict);
+  bool requeue();
+  bool go_on_in_next(const std::vector<std::string>& left_out);
+  std::string told_by_slurm() const;
+  void leave_preempted(std::string_view told);
   void leave_out(const std::vector<std::string>& nodes);
 
   io::Loop& loop_;
@@ -53,6 +55,7 @@ class JobRun {
 // Of the job that this process belongs to.
 std::vector<std::string> nodes_of_job();
 std::string variable(const char* name);  // else ""
-int run_number();                        // how often the job was requeued before
+// How often it has run before, in the jobs of Slurm's before this one, too.
+int run_number(const JobFolder& folder);
 
 }  // namespace lockstep::slurm

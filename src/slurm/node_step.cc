@@ -25,7 +25,7 @@ std::chrono::milliseconds pause_between_looks(std::size_t nodes) {
 
 NodeStep::NodeStep(std::string folder)
     : folder_(std::move(folder)),
-      run_(run_number()),
+      run_(run_number(folder_)),
       name_(variable("SLURMD_NODENAME")),
       pause_(pause_between_looks(nodes_of_job().size())),
       next_look_(loop_),

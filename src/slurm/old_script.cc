@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "codec/json_members.h"
+#include "slurm/batch_script.h"
 #include "slurm/job_script.h"
 
 #include <fmt/core.h>
@@ -44,14 +45,12 @@ std::string added_lines(const JobPlan& plan, const OldScriptFacts& facts) {
   const std::string folder = shell_quote(facts.folder);
   text += comment(fmt::format("Added by lockstep {} for: {}", facts.version, facts.command));
   text += "# It watches over the script below, and launches what that launches.\n";
+  if (plan.chain) text += comment(chain_words(*plan.chain));
   text += fmt::format(
       "[ \"${{LOCKSTEP_SLURM_FOLDER-}}\" = {0} ] ||\n"
       "  exec {1} slurm-batch --folder {0}{2} --script -- \"$0\" \"$@\"\n"
       ". {3}\n\n",
-      folder, shell_quote(facts.binary),
-      fmt::format("{}{}", plan.requeue ? " --requeue" : "",
-                  plan.lead_s ? fmt::format(" --lead {}", *plan.lead_s) : ""),
-      shell_quote(facts.folder + "/shell"));
+      folder, shell_quote(facts.binary), rerun_words(plan), shell_quote(facts.folder + "/shell"));
   return text;
 }
 

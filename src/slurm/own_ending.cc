@@ -54,6 +54,21 @@ std::string before_words(const BatchState& state) {
                      printable(join(causes, ", "), kLineLimit));
 }
 
+// As which jobs of Slurm's it has run, and how often it may still go on.
+std::string chain_in_words(const BatchState& state) {
+  if (!state.chain) return {};
+  std::vector<std::string> jobs = state.jobs;
+  if (!state.next.empty()) jobs.push_back(state.job);
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  std::erase(jobs, std::string(job_now(state)));
+  std::string words = jobs.empty() ? "" : "it was job " + printable(join(jobs, ", ")) + "; ";
+  if (*state.chain == 0) return words + "it goes on at every time limit";
+  std::vector<std::string> causes = state.earlier;
+  if (state.stage == Stage::requeued) causes.push_back(state.cause);
+  const auto used = std::count(causes.begin(), causes.end(), cause_name(Cause::time_limit));
+  return words + fmt::format("at its time limit it has gone on {} of {} times", used, *state.chain);
+}
+
 void tell_culprit(const Culprit& culprit, const std::string& after, Explained& job) {
   job.said.why = fmt::format("rank {} on {} {}{}{}", culprit.rank, culprit.host, culprit.how, after,
                              culprit.message.empty() ? "" : ": " + culprit.message);
@@ -116,10 +131,12 @@ Result<OwnEnding> read_own_ending(const JobFolder& folder) {
 }
 
 void add_own_words(const OwnEnding& own, Explained& job) {
-  if (own.state.job != job.job.job) return;
+  if (job_now(own.state) != job.job.job) return;
   if (job.job.state.ended() && own.state.stage == Stage::ended) tell_end(own, job);
   if (const std::string before = before_words(own.state); !before.empty())
     job.facts.push_back({"before", before});
+  if (const std::string chain = chain_in_words(own.state); !chain.empty())
+    job.facts.push_back({"chain", chain});
 }
 
 std::optional<Explained> explain_forgotten(const OwnEnding& own, const std::string& name) {

@@ -97,6 +97,25 @@ TEST(OwnEnding, OtherJobsAndRunsAreLeftAlone) {
   EXPECT_EQ(job.facts[0].line, "one run ended: node lost");
 }
 
+TEST(OwnEnding, AChainSaysAsWhatItHasRun) {
+  Explained job = ended("FAILED", 7);
+  OwnEnding chained = own("time limit", 124);
+  chained.state.stage = Stage::requeued;
+  chained.state.job = "11";
+  chained.state.next = "12";
+  chained.state.jobs = {"10", "10"};
+  chained.state.earlier = {"time limit", "preempted"};
+  chained.state.chain = 5;
+  add_own_words(chained, job);
+  ASSERT_EQ(job.facts.size(), 2U);
+  EXPECT_EQ(job.facts[0].line, "3 runs ended: time limit, preempted, time limit");
+  EXPECT_EQ(job.facts[1].line, "it was job 10, 11; at its time limit it has gone on 2 of 5 times");
+  chained.state.chain = 0;
+  job.facts.clear();
+  add_own_words(chained, job);
+  EXPECT_EQ(job.facts[1].line, "it was job 10, 11; it goes on at every time limit");
+}
+
 TEST(OwnEnding, AJobThatSlurmHasForgotten) {
   const auto job = explain_forgotten(own("node lost", 1), "train");
   ASSERT_TRUE(job);

@@ -121,6 +121,16 @@ std::vector<JobStatus> parse_scontrol_jobs(std::string_view text) {
   return jobs;
 }
 
+StoppedBy stopped_by(std::string_view line) {
+  if (!oneline_value(line, "PreemptTime").empty()) return StoppedBy::preemption;
+  const std::string state = oneline_value(line, "JobState");
+  // A job that is being ended shows no more than that, and why.
+  if (state == "TIMEOUT" || oneline_value(line, "Reason") == "TimeLimit")
+    return StoppedBy::time_limit;
+  return parse_job_state(state).phase == JobPhase::running ? StoppedBy::nobody
+                                                           : StoppedBy::somebody;
+}
+
 bool queues_again_what_ends_preempted(std::string_view version) {
   // 22.05 does not, 24.11 does; what is between was not tried.
   constexpr std::int64_t kFirst = 2411;

@@ -93,6 +93,19 @@ TEST(Scontrol, LinesThatMakeNoSenseAreLeftOut) {
       parse_scontrol_jobs("JobId=1\nJobId=1 JobName=\nJobId=x JobName=a UserId=b\n").empty());
 }
 
+TEST(Scontrol, WhoStopsAJob) {
+  const auto by = [](const std::string& rest) {
+    return stopped_by("JobId=14 JobName=wrap Requeue=1 " + rest);
+  };
+  EXPECT_EQ(by("JobState=RUNNING Reason=None PreemptTime=None"), StoppedBy::nobody);
+  EXPECT_EQ(by("JobState=SIGNALING Reason=None"), StoppedBy::nobody);
+  EXPECT_EQ(by("JobState=COMPLETING Reason=TimeLimit"), StoppedBy::time_limit);
+  EXPECT_EQ(by("JobState=TIMEOUT Reason=TimeLimit"), StoppedBy::time_limit);
+  EXPECT_EQ(by("JobState=COMPLETING Reason=None"), StoppedBy::somebody);
+  EXPECT_EQ(by("JobState=CANCELLED Reason=None"), StoppedBy::somebody);
+  EXPECT_EQ(by("JobState=RUNNING PreemptTime=1700000000"), StoppedBy::preemption);
+}
+
 }  // namespace
 TEST(Scontrol, KnowsWhatItsVersionsDoWithAPreemptedJob) {
   EXPECT_FALSE(queues_again_what_ends_preempted("slurm-wlm 22.05.8\n"));

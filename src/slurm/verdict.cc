@@ -49,9 +49,7 @@ const NodeReport* first_failure(const BatchFacts& facts, const std::vector<NodeR
 Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& reports) {
   if (const NodeReport* failure = first_failure(facts, reports); failure != nullptr)
     return {Cause::worker, *failure->code, failure->root_cause};
-  if (facts.lead_signal)
-    return {Cause::time_limit, kTimeLimit,
-            "the time limit came near, and the workers were stopped"};
+  if (facts.lead_signal) return time_limit_verdict();
   if (facts.stop_signal || has(reports, "interrupted"))
     return {Cause::stopped, kStopped, "the job was stopped"};
   for (const NodeReport& report : reports)
@@ -134,11 +132,13 @@ std::string_view cause_name(Cause cause) {
 
 bool is_requeued(const RequeueRule& rule, Cause cause, const std::vector<std::string>& earlier) {
   if (!rule.asked) return false;
-  if (cause == Cause::time_limit) return true;
+  const auto runs = [&](Cause of) {
+    return std::count(earlier.begin(), earlier.end(), cause_name(of));
+  };
+  if (cause == Cause::time_limit)
+    return !rule.most_limits || runs(Cause::time_limit) < *rule.most_limits;
   if (cause != Cause::node_lost && cause != Cause::unfit) return false;
-  return std::count(earlier.begin(), earlier.end(), cause_name(Cause::node_lost)) +
-             std::count(earlier.begin(), earlier.end(), cause_name(Cause::unfit)) <
-         rule.most_losses;
+  return runs(Cause::node_lost) + runs(Cause::unfit) < rule.most_losses;
 }
 
 Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
@@ -155,13 +155,18 @@ Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
   return verdict;
 }
 
+Verdict time_limit_verdict() {
+  return {Cause::time_limit, kTimeLimit, "the time limit came near, and the workers were stopped"};
+}
+
 Verdict judge_script(const BatchFacts& facts, const std::optional<Verdict>& launch) {
   const bool failed = launch && launch->cause != Cause::success;
   Verdict verdict = launch.value_or(Verdict{});
   if (facts.lead_signal && (failed || facts.step_code != 0)) {
-    verdict.cause = Cause::time_limit;
-    verdict.code = kTimeLimit;
-    verdict.words = "the time limit came near, and the workers were stopped";
+    const Verdict limit = time_limit_verdict();
+    verdict.cause = limit.cause;
+    verdict.code = limit.code;
+    verdict.words = limit.words;
   } else if (facts.step_code == 0) {
     verdict.cause = Cause::success;
     verdict.code = 0;

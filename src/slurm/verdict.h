@@ -63,8 +63,9 @@ struct Verdict {
 // often as the user allowed. Who stops a job means it, and what Slurm itself stopped it queues
 // itself.
 struct RequeueRule {
-  bool asked = false;   // --requeue
-  int most_losses = 3;  // of runs that ended for a lack of nodes
+  bool asked = false;                   // --requeue or --chain
+  int most_losses = 3;                  // of runs that ended for a lack of nodes
+  std::optional<int> most_limits = {};  // of runs that the time limit ended; nullopt: any
 };
 bool is_requeued(const RequeueRule& rule, Cause cause, const std::vector<std::string>& earlier);
 
@@ -75,5 +76,8 @@ Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
 // Of a job whose script is the user's own: what it ends with is what the job ends with, and the
 // cause is that of its last launch. facts.step_code: the script's. launch: nullopt: there was none.
 Verdict judge_script(const BatchFacts& facts, const std::optional<Verdict>& launch);
+
+// Of a job whose processes Slurm has ended because its time was up.
+Verdict time_limit_verdict();
 
 }  // namespace lockstep::slurm

@@ -87,6 +87,17 @@ TEST(Requeue, ByCauseAndBudget) {
   EXPECT_FALSE(is_requeued({}, Cause::time_limit, {}));
 }
 
+TEST(Requeue, AChainCountsItsTimeLimitsAlone) {
+  const RequeueRule rule{.asked = true, .most_losses = 1, .most_limits = 2};
+  const std::vector<std::string> others = {"preempted", "node lost", "cut off", "time limit"};
+  EXPECT_TRUE(is_requeued(rule, Cause::time_limit, others));
+  EXPECT_FALSE(is_requeued(rule, Cause::time_limit, {"time limit", "preempted", "time limit"}));
+  EXPECT_TRUE(is_requeued(rule, Cause::node_lost, {"time limit", "time limit", "preempted"}));
+  EXPECT_FALSE(is_requeued(rule, Cause::node_lost, others));
+  for (const Cause cause : {Cause::success, Cause::worker, Cause::stopped, Cause::script})
+    EXPECT_FALSE(is_requeued(rule, cause, {}));
+}
+
 TEST(Verdict, ReadsAReport) {
   const auto report = read_report(
       R"({"outcome":"failed","node":"n2","reason":null,)"

@@ -1,0 +1,80 @@
+#include "slurm/next_job.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "slurm/job_status.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace lockstep::slurm {
+namespace {
+
+std::vector<std::string> words_in(const nlohmann::json& json, const char* name) {
+  std::vector<std::string> words;
+  if (const auto list = json.find(name); list != json.end() && list->is_array())
+    for (const auto& word : *list)
+      if (word.is_string()) words.push_back(word.get<std::string>());
+  return words;
+}
+
+}  // namespace
+
+NextJob next_job_of(const std::vector<Setting>& settings, std::vector<std::string> arguments) {
+  NextJob job{.words = {}, .arguments = std::move(arguments)};
+  // Whoever held the first one has let it go since.
+  for (const Setting& setting : settings)
+    if (setting.line == 0 && setting.name != "hold") job.words.push_back(word_of(setting));
+  return job;
+}
+
+std::string next_job_text(const NextJob& job) {
+  return codec::print_json(
+             nlohmann::ordered_json{{"words", job.words}, {"arguments", job.arguments}}) +
+         "\n";
+}
+
+Result<NextJob> next_job_from_text(std::string_view text) {
+  const nlohmann::json json = codec::parse_json(text, {.bytes = 8U << 20});
+  if (!json.is_object()) return fail(Errc::corrupt, "the job's next.json is damaged");
+  return NextJob{words_in(json, "words"), words_in(json, "arguments")};
+}
+
+std::vector<std::string> next_job_command(const NextJob& job, const NextFacts& facts) {
+  std::vector<std::string> argv = {"sbatch", "--parsable"};
+  argv.insert(argv.end(), job.words.begin(), job.words.end());
+  // Of an option that is given twice the last one counts.
+  argv.insert(argv.end(), {"--dependency=afterany:" + facts.job, "--begin=now",
+                           "--open-mode=append", "--chdir=" + facts.folder});
+  // '%' is sbatch's own mark in the name of a file.
+  if (!facts.output.empty() && facts.output.find_first_of("%\\") == std::string::npos)
+    argv.push_back("--output=" + facts.output);
+  if (!facts.left_out.empty()) argv.push_back("--exclude=" + facts.left_out);
+  argv.push_back(facts.script);
+  argv.insert(argv.end(), job.arguments.begin(), job.arguments.end());
+  return argv;
+}
+
+std::vector<std::string> environment_of_next(const std::vector<std::string>& own) {
+  constexpr std::array<std::string_view, 4> kOfTheJob = {"SLURM_", "SLURMD_",
+                                                         "LOCKSTEP_JOB_ID=", "LOCKSTEP_SLURM_"};
+  std::vector<std::string> kept;
+  for (const std::string& entry : own) {
+    const auto begins = [&](std::string_view start) { return entry.starts_with(start); };
+    if (begins("SLURM_CONF=") || std::none_of(kOfTheJob.begin(), kOfTheJob.end(), begins))
+      kept.push_back(entry);
+  }
+  return kept;
+}
+
+std::string submitted_job(std::string_view printed) {
+  std::string job;
+  for (const std::string& line : split(printed, '\n')) {
+    const std::string id = split(strip(line), ';').front();
+    if (!id.empty() && id.find_first_not_of("0123456789") == std::string::npos) job = id;
+  }
+  return job;
+}
+
+}  // namespace lockstep::slurm
