@@ -1,6 +1,7 @@
 """What a job over etcd3 keeps when its leader is gone: workers that have ended well, restarts, the end of the job."""
 import json
 import os
+import pathlib
 import signal
 
 import pytest
@@ -117,6 +118,11 @@ def counted(run):
     return [(worker["TORCHELASTIC_RESTART_COUNT"], worker["WORLD_SIZE"]) for worker in shown(run)]
 
 
+def is_pending(pid, number):
+    fields = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    return (int(fields["ShdPnd"], 16) | int(fields["SigPnd"], 16)) >> (number - 1) & 1 == 1
+
+
 def test_a_job_that_was_stopped_begins_anew(meeting, go):
     runs = restarted(meeting, go)
     agents = [run.agent() for run in runs]
@@ -124,6 +130,8 @@ def test_a_job_that_was_stopped_begins_anew(meeting, go):
         os.kill(agent, signal.SIGSTOP)
     for run in runs:
         run.signal(signal.SIGTERM)
+    for agent in agents:  # the guardian in front of it passes the signal on in its own time
+        until(lambda agent=agent: is_pending(agent, signal.SIGTERM), what="the signal is there")
     for agent in agents:
         os.kill(agent, signal.SIGCONT)
     ends(*runs, rc=1)
