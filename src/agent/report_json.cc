@@ -95,13 +95,27 @@ void add_history(const JobHistory& history, ordered_json& json) {
     json["node_changes"].push_back(change_as_json(change));
 }
 
-}  // namespace
-
-std::string report_json(const FailureReport& report, const JobHistory& history,
-                        const JobFacts& facts) {
+// What every report begins with.
+ordered_json head() {
   ordered_json json;
   json["schema"] = 2;
   json["versions"] = {{"lockstep", LOCKSTEP_VERSION}};
+  return json;
+}
+
+}  // namespace
+
+std::string refusal_json(const std::string& node, const Error& why) {
+  ordered_json json = head();
+  json["node"] = node;
+  json["outcome"] = "refused";
+  json["reason"] = why.hint.empty() ? why.message : why.message + "; " + why.hint;
+  return codec::print_json(json, codec::JsonText::utf8, 2) + "\n";
+}
+
+std::string report_json(const FailureReport& report, const JobHistory& history,
+                        const JobFacts& facts) {
+  ordered_json json = head();
   json["run_id"] = report.run_id;
   json["entrypoint"] = report.title;
   json["node"] = facts.node;

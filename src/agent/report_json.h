@@ -4,6 +4,7 @@
 
 #include "agent/failure_report.h"
 #include "agent/job_history.h"
+#include "base/error.h"
 
 #include <string>
 
@@ -18,5 +19,9 @@ struct JobFacts {
 // One object and a newline.
 std::string report_json(const FailureReport& report, const JobHistory& history,
                         const JobFacts& facts);
+
+// The report of a launcher that refused to begin: outcome "refused" and why; no other fields but
+// schema, versions and node.
+std::string refusal_json(const std::string& node, const Error& why);
 
 }  // namespace lockstep::agent

@@ -1,5 +1,6 @@
 // lockstep run, torchrun and lockstep launch: options to LaunchConfig to one job.
 #include "agent/job.h"
+#include "agent/report_json.h"
 #include "base/log.h"
 #include "cli/completion.h"
 #include "cli/explain.h"
@@ -8,6 +9,8 @@
 #include "cli/remote_run.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
+#include "host/identity.h"
+#include "io/replace_file.h"
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
 #include "launch/raw_options.h"
@@ -79,16 +82,22 @@ int run_elsewhere(const Call& call, const RemoteOptions& options) {
   return kBadInput;
 }
 
+// Whoever reads reports (a batch system, a supervisor) hears why nothing has begun, too.
+int refuse(const Table& table, const launch::RawOptions& raw, const Error& why) {
+  print_error(table.program, why);
+  // A file that can't be written has been refused itself.
+  if (raw.report) (void)io::replace_file(*raw.report, agent::refusal_json(host::node_name(), why));
+  return kFailed;
+}
+
 int launch(const Table& table, const Parsed& parsed, const RunRequest& request, RunAs as) {
   launch::RawOptions raw = raw_options(table, parsed);
+  if (request.explain) raw.report.reset();
   raw.legacy_launch = as == RunAs::launch;
   raw.called_torchrun = as == RunAs::torchrun;
   raw.rdzv_token = take_token();
   const auto config = launch::make_launch_config(raw, launch::machine_facts());
-  if (!config) {
-    print_error(table.program, config.error());
-    return kFailed;
-  }
+  if (!config) return refuse(table, raw, config.error());
   for (const std::string& warning : mistyped_variables(table, variable_names()))
     log::warning("{}", warning);
   for (const std::string& warning : config->warnings)
@@ -98,9 +107,7 @@ int launch(const Table& table, const Parsed& parsed, const RunRequest& request, 
     return 0;
   }
   const auto code = agent::run_job(*config);
-  if (code) return *code;
-  print_error(table.program, code.error());
-  return kFailed;
+  return code ? *code : refuse(table, raw, code.error());
 }
 
 int run_as(const Call& call, const Table& table, RunAs as) {

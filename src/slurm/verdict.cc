@@ -57,6 +57,10 @@ Verdict of_unfinished(const BatchFacts& facts, const std::vector<NodeReport>& re
   for (const NodeReport& report : reports)
     if (report.outcome == "failed" && !report.reason.empty())
       return {Cause::node_lost, 1, report.reason};
+  for (const NodeReport& report : reports)
+    if (report.outcome == "refused")
+      return {Cause::not_started, facts.step_code == 0 ? 1 : facts.step_code,
+              report.node + ": " + report.reason};
   if (reports.empty())
     return {Cause::not_started, facts.step_code == 0 ? 1 : facts.step_code,
             "no agent has reported anything"};

@@ -53,6 +53,13 @@ TEST(Verdict, NodesThatSayNothing) {
   EXPECT_EQ(judge({}, lost, {"n1", "n2"}).words, "n2 is gone");
 }
 
+TEST(Verdict, AnAgentThatDidNotBeginSaysWhy) {
+  const std::vector<NodeReport> refused = {
+      {.node = "n2", .outcome = "refused", .reason = "can't open script 'a.py'"}};
+  EXPECT_EQ(judge({.step_code = 1}, refused, {}).cause, Cause::not_started);
+  EXPECT_EQ(judge({.step_code = 1}, refused, {}).words, "n2: can't open script 'a.py'");
+}
+
 TEST(Verdict, AllThatTookPartHaveReported) {
   const auto report = [](int nodes) {
     return NodeReport{.node = "n", .outcome = "failed", .nodes = nodes};

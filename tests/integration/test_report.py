@@ -77,6 +77,19 @@ def test_of_a_success(lockstep):
     assert report["log_dir"] is None
 
 
+def test_of_a_launcher_that_did_not_begin(lockstep):
+    path = lockstep.folder / "report.json"
+    ended = lockstep.run("--report", path, "none.py")
+    assert ended.rc == 1, ended
+    report = json.loads(path.read_text())
+    assert set(report) == {"schema", "versions", "node", "outcome", "reason"}
+    assert report["outcome"] == "refused" and report["reason"].startswith("can't open script 'none.py'"), report
+    # Asked what it would do, it writes nothing.
+    path.unlink()
+    assert lockstep.run("--report", path, "--explain", "none.py").rc == 1
+    assert not path.exists()
+
+
 def test_restarts_name_rank_cause_and_log_and_are_counted_at_the_end(lockstep):
     path = lockstep.folder / "report.json"
     ended = lockstep.run_worker("--max-restarts", 3, "--report", path, "--log-dir", lockstep.logs, "-t", 2, actions=[
