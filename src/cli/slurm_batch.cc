@@ -7,6 +7,7 @@
 #include "slurm/batch.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ int batch_command(const Call& call) {
   constexpr const char* kName = "lockstep slurm-batch";
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
+  // A job that cron has submitted may have none, and srun and sbcast are looked for in it.
+  setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
   slurm::BatchCall batch;
   std::string lead;
   std::string chain;

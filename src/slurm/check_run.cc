@@ -127,6 +127,13 @@ bool starts_training(const std::vector<std::string>& words) {
   return !job_of_words("", {}, words).launches.empty();
 }
 
+// "train.py --lr 1" of a submitted job is started as lockstep run starts it.
+JobScript job_of(const CheckRequest& request) {
+  std::vector<std::string> words = request.launch;
+  if (!words.empty() && !starts_training(words)) words.insert(words.begin(), {"lockstep", "run"});
+  return job_of_words("command line", request.settings, std::move(words));
+}
+
 // What stands behind the options of sbatch or of lockstep submit.
 Status take_program(const std::vector<std::string>& words, bool submit, CheckRequest& request) {
   const Setting* wrap = find_setting(request.settings, "wrap");
@@ -137,7 +144,6 @@ Status take_program(const std::vector<std::string>& words, bool submit, CheckReq
   } else if (!words.empty() && submit &&
              (words.front().ends_with(".py") || starts_training(words))) {
     request.launch = words;
-    if (!starts_training(words)) request.launch.insert(request.launch.begin(), {"lockstep", "run"});
   } else if (!words.empty()) {
     request.script = words.front();
   } else {
@@ -252,6 +258,10 @@ CheckFacts gather_facts(const JobScript& script, const RunTool& run) {
     if (const auto low = number_of(strip(std::string_view(*range).substr(0, range->find('\t')))))
       facts.ephemeral_port_low = *low;
   facts.is_folder = is_folder;
+  facts.is_file = [](const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  };
   facts.read_file = [](const std::string& path) { return read_plain(path); };
   facts.list_folder = list_folder;
   // Only one lint asks, and only for settings that name CPUs.
@@ -277,7 +287,7 @@ Result<CheckReport> run_check(const CheckRequest& request, const RunTool& run) {
     facts.lockstep_launches = request.lockstep_launches;
     report.findings = check_job(script, facts, {.lockstep_launches = request.lockstep_launches});
   } else if (!request.launch.empty() || !request.settings.empty()) {
-    const JobScript job = job_of_words("command line", request.settings, request.launch);
+    const JobScript job = job_of(request);
     report.findings =
         check_job(job, gather_facts(job, run),
                   {.lockstep_launches = request.lockstep_launches, .is_script = false});

@@ -3,7 +3,12 @@
 
 #include "slurm/lints.h"
 
+#include <string>
+
 namespace lockstep::slurm {
+
+// A word without expansions, whose value only the shell would know.
+bool is_known(const std::string& text);
 
 // lints_script.cc: settings and the shell
 void look_refused(const JobScript& script, const CheckFacts& facts, Findings& found);
@@ -29,6 +34,7 @@ void look_srun_cpus(const JobScript& script, const CheckFacts& facts, Findings& 
 void look_torn_logs(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_kill_on_bad_exit(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_node_rank(const JobScript& script, const CheckFacts& facts, Findings& found);
+void look_script_missing(const JobScript& script, const CheckFacts& facts, Findings& found);
 
 // lints_network.cc: ports and interfaces
 void look_fixed_port(const JobScript& script, const CheckFacts& facts, Findings& found);

@@ -103,9 +103,16 @@ constexpr Lint kLints[] = {
      look_unset_variable},
     {40, "overwrite-output", "--overwrite_output_dir in a job that is requeued", kError, kHere,
      kAll, look_overwrite_output},
+    {41, "script-missing", "the training script is not there", kError, kHere, kAll,
+     look_script_missing},
 };
 
 }  // namespace
+
+bool is_known(const std::string& text) {
+  return !text.empty() && text.find(kExpandedHere) == std::string::npos &&
+         text.find('$') == std::string::npos;
+}
 
 std::span<const Lint> lints() {
   return kLints;

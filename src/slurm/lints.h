@@ -41,6 +41,7 @@ struct CheckFacts {
   std::map<std::string, std::string, std::less<>> environment = {};
   // Relative paths are taken from where the job is handed in. Not set: nothing is looked up.
   std::function<bool(const std::string&)> is_folder = {};
+  std::function<bool(const std::string&)> is_file = {};
   std::function<std::optional<std::string>(const std::string&)> read_file = {};  // at most 1 MiB
   std::function<std::vector<std::string>(const std::string&)> list_folder = {};
 };

@@ -12,11 +12,6 @@
 namespace lockstep::slurm {
 namespace {
 
-bool is_known(const std::string& text) {
-  return !text.empty() && text.find(kExpandedHere) == std::string::npos &&
-         text.find('$') == std::string::npos;
-}
-
 bool is_written_here(const JobScript& script, const std::string& path) {
   for (const ShellCommand& each : script.commands)
     if (std::find(each.outputs.begin(), each.outputs.end(), path) != each.outputs.end())

@@ -100,6 +100,19 @@ void look_at_torchrun(const JobScript& script, const LaunchLine& launch, Finding
               "write --rdzv_backend=c10d --rdzv_endpoint=HOST:PORT instead of --master_addr");
 }
 
+// The script goes to another folder before it launches, or makes files there.
+bool moves_about(const JobScript& script) {
+  static const std::set<std::string_view> kMovers = {"cd",    "pushd", "cp",    "mv",   "ln",
+                                                     "rsync", "tar",   "unzip", "git",  "wget",
+                                                     "curl",  "scp",   "ssh",   "make", "sbcast"};
+  const auto moves = [](const std::string& word) {
+    return kMovers.contains(base_name(word)) || word.find("cd ") != std::string::npos;
+  };
+  return std::any_of(script.commands.begin(), script.commands.end(), [&](const ShellCommand& each) {
+    return !each.outputs.empty() || std::any_of(each.words.begin(), each.words.end(), moves);
+  });
+}
+
 }  // namespace
 
 void look_rank_too_early(const JobScript& script, const CheckFacts& facts, Findings& found) {
@@ -233,6 +246,25 @@ void look_kill_on_bad_exit(const JobScript& script, const CheckFacts& /*facts*/,
 void look_node_rank(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const LaunchLine& each : script.launches)
     if (each.launcher == Launcher::torchrun) look_at_torchrun(script, each, found);
+}
+
+void look_script_missing(const JobScript& script, const CheckFacts& facts, Findings& found) {
+  if (!facts.is_file || moves_about(script)) return;
+  const Setting* chdir = setting(script, "chdir");
+  if (chdir != nullptr && !is_known(chdir->value)) return;
+  for (const LaunchLine& each : script.launches) {
+    const std::string name = program_of(each).name;
+    // What has no ending is a module, and other paths may be there on the nodes alone.
+    if (!name.ends_with(".py") || name.find_first_of("/ ~") == 0 || name.find(' ') != name.npos ||
+        !is_known(name) || each.in_container)
+      continue;
+    const std::string folder = chdir == nullptr ? "" : chdir->value + "/";
+    if (facts.is_file(folder + name)) continue;
+    found.add(script.commands.empty() ? Severity::error : Severity::warning, each.line,
+              fmt::format("{} is not there", printable(folder + name, 80)),
+              "the job starts in the folder where it is handed in, and ends at once",
+              "correct the path, or hand it in from the project's folder");
+  }
 }
 
 }  // namespace lockstep::slurm

@@ -36,6 +36,7 @@ CheckFacts facts_of(const Row& row) {
                        [&](const auto& each) { return each.first.starts_with(folder + "/"); });
   };
   facts.is_folder = is_below;
+  facts.is_file = [](const std::string& path) { return path.find("gone") == std::string::npos; };
   facts.list_folder = [files = row.files](const std::string& folder) {
     std::set<std::string> names;
     for (const auto& [path, text] : files)
@@ -296,6 +297,9 @@ std::vector<Row> bad_scripts() {
        head("#SBATCH --requeue --open-mode=append\n" + c10d +
             "t.py --overwrite_output_dir --lr 1\n"),
        4, "in a job that starts again"},
+      {"script-missing", head(c10d + "gone.py --lr 1\n"), 3, "gone.py is not there"},
+      {"script-missing", head("#SBATCH -D work\nsrun -K python gone.py\n"), 4,
+       "work/gone.py is not there"},
   };
   return rows;
 }
@@ -326,7 +330,7 @@ TEST(Lints, EveryRowIsSeenByAScriptOrDecidedOnTheNodes) {
     EXPECT_EQ(each.look == nullptr, each.decided_at == DecidedAt::allocation) << each.name;
     EXPECT_EQ(seen.contains(std::string(each.name)), each.look != nullptr) << each.name;
   }
-  EXPECT_EQ(number, 41);
+  EXPECT_EQ(number, 42);
 }
 
 TEST(Lints, OfALaunchByLockstepOnlyTheRestIsSaid) {
@@ -337,6 +341,19 @@ TEST(Lints, OfALaunchByLockstepOnlyTheRestIsSaid) {
   EXPECT_EQ(all.size(), 3U);
   ASSERT_EQ(rest.size(), 1U);
   EXPECT_EQ(rest[0].lint, "gpu-count");
+}
+
+TEST(Lints, AScriptThatMayComeLaterOrElsewhereIsNotMissed) {
+  for (const char* body :
+       {"cd src\nsrun -K python gone.py\n", "git clone x y\nsrun -K python gone.py\n",
+        "srun -K bash -c 'cd src && python gone.py'\n", "srun -K python $HOME/gone.py\n",
+        "srun -K python /opt/gone.py\n", "srun -K python -m gone\n",
+        "cat >gone.py <<E\nx\nE\nsrun -K python gone.py\n",
+        "#SBATCH -D $X\nsrun -K python gone.py\n"}) {
+    const Row row{"", head(body), 0, ""};
+    for (const Finding& each : check(row))
+      EXPECT_NE(each.lint, "script-missing") << body << text_of(each);
+  }
 }
 
 TEST(Lints, WordsOfACommandLineAreAJob) {

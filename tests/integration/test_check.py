@@ -19,6 +19,8 @@ def check(lockstep):
         assert ended.rc == code, ended
         return ended.out
     run.folder = lockstep.folder
+    for name in ("t.py", "train.py"):
+        write(run.folder, name, "")
     return run
 
 
@@ -66,6 +68,8 @@ def test_a_command_line_and_its_files(check):
     assert "[node-rank]" in text and "[pipe-status]" in text, text
     text = check("submit", script)
     assert "[pipe-status]" in text and "0 errors, 1 warning\n" in text, text
+    text = check("submit", "-N2", "-t1", "--mem=1", "--", "trian.py", code=1)
+    assert "error: trian.py is not there" in text and "[script-missing]" in text, text
 
 
 def test_a_hostfile_and_a_configuration_alone(check):

@@ -104,6 +104,8 @@ def test_wait_cancel_and_jobs(cluster, tmp_path):
 
 
 def test_bad_input_submits_nothing(cluster):
+    cluster.script("train.py", "")
+    cluster.script("ds.json", '{"a": 1,}')
     for words, rc, text in (
             (("-N2",), 2, "no command is given"),
             (("-N", "x", "--", "train.py"), 2, "--nodes=x is no number of nodes"),
@@ -112,6 +114,8 @@ def test_bad_input_submits_nothing(cluster):
             (("-N9", "-t5", "--", "train.py"), 1, "test-only"),
             (("-N9", "-t5", "--no-check", "-p", "nowhere", "--", "train.py"), 1, "sbatch refused the job"),
             (("-N2", "-t5", "-o", "nowhere/x.out", "--", "train.py"), 2, "nowhere is not there"),
+            (("-N2", "-t5", "--", "trian.py"), 1, "trian.py is not there"),
+            (("-N2", "-t5", "--", "train.py", "--deepspeed", "ds.json"), 1, "it is no JSON object"),
             (("-N2", "--detach", "--", "train.py"), 2, "--detach is not for jobs of Slurm's"),
             (("-N2", "--queue=5", "--", "train.py"), 2, "--queue is not for jobs of Slurm's"),
             (("-N2", "--name=a", "-J", "b", "--", "train.py"), 2, "--name and --job-name")):
@@ -122,6 +126,21 @@ def test_bad_input_submits_nothing(cluster):
     assert cluster.slurm("squeue", "-h").out == ""
     folder = pathlib.Path(cluster.home / ".local/state/lockstep/slurm")
     assert [path.name for path in folder.glob("*") if path.is_dir()] == []
+
+
+def test_an_agent_that_can_not_begin_says_why(cluster):
+    """The reason is the job's, in place of an exit code of srun's."""
+    job = number_of(submit(cluster, "-N2", "-t5", "--no-check", "trian.py"))
+    assert cluster.run("wait", job).rc == 1
+    told = cluster.run("why", job).out
+    assert re.search(r"  why     node\d: can't open script 'trian.py': No such file or directory; ", told), told
+
+
+def test_a_job_that_cron_submits(cluster):
+    """Without a PATH."""
+    bare = {name: None for name in ("PATH", "TMPDIR", "LANG", "PYTHON_EXEC")}
+    ended = submit(cluster, "-N2", "-t5", "--follow", *worker("out=here"), env=bare)
+    assert ended.rc == 0 and ended.out.count("here") == 2, ended
 
 
 @pytest.fixture
