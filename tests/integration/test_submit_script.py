@@ -19,14 +19,21 @@ def output_of(cluster, *words, rc=0, **options):
     ended = cluster.run("submit", "--follow", *words, **options)
     assert ended.rc == rc, ended
     lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in ended.out.splitlines()[1:]]
-    return [line for line in lines if not re.match(r"lockstep|[IWE]\d{4} .* lockstep\] ", line)], ended
+    return [line for line in lines if not re.match(r"lockstep|[IWE]\d{4} .* lockstep\] ", line)
+            and not is_slow_srun(line)], ended
+
+
+def is_slow_srun(line):
+    """Said where the step before is not quite over for Slurm yet, and some moments later."""
+    return re.match(r"srun: (Job .*step creation|Step created)", line)
 
 
 def original(cluster, script, *args, rc=0):
     """The same with plain sbatch."""
     ended = cluster.slurm("sbatch", "--wait", "--parsable", "-o", "plain.out", script, *args, check=False)
     assert ended.rc == rc, ended
-    return (cluster.work / "plain.out").read_text().splitlines()
+    lines = (cluster.work / "plain.out").read_text().splitlines()
+    return [line for line in lines if not is_slow_srun(line)]
 
 
 def script(cluster, head, body, shebang="#!/bin/bash"):
