@@ -39,7 +39,7 @@ Table make_check_table() {
                       help_option(),
                       version_option(),
                   }}},
-      .shown_names = "[SCRIPT|COMMAND...]"};
+      .shown_names = "SCRIPT|sbatch ... SCRIPT|submit ..."};
 }
 
 }  // namespace

@@ -145,7 +145,8 @@ Status list(const Call& call) {
       fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", "NAME", width, "NODES", "ADDED", "SOURCE").c_str(),
       stdout);
   for (const Cluster& each : clusters)
-    std::fputs(fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", each.name, width, each.nodes.size(),
+    std::fputs(fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", each.name, width,
+                           each.is_slurm() ? "-" : std::to_string(each.nodes.size()),
                            date_text(each.created_ms), each.source)
                    .c_str(),
                stdout);

@@ -7,6 +7,8 @@
 #include "launchers/deepspeed_env.h"
 #include "launchers/hostfile.h"
 
+#include <fmt/core.h>
+
 #include <unistd.h>
 
 #include <cstdlib>
@@ -87,6 +89,11 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
                 "with --on use --nodes");
   ChosenPlaces places;
   LOCKSTEP_TRY_ASSIGN(places.hosts, places_of(*options.on, options.place));
+  if (places.hosts.front().login)
+    places.notes.push_back(fmt::format(
+        "{0} is a Slurm cluster, and this runs on its login host; lockstep submit --on {0} is for "
+        "its nodes",
+        *options.on));
   return places;
 }
 

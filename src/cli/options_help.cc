@@ -65,9 +65,11 @@ std::string help_variables(const std::vector<Variable>& variables) {
 
 std::string usage_line(const Table& table) {
   static constexpr std::string_view kOperands[] = {"", " script [script arguments ...]",
-                                                   " HOST [--] COMMAND [ARGUMENT ...]", " "};
-  return fmt::format("usage: {} [options]{}{}", table.program,
-                     kOperands[static_cast<std::size_t>(table.operands)], table.shown_names);
+                                                   " HOST [--] COMMAND [ARGUMENT ...]", ""};
+  const std::string names = table.shown_names.empty()
+                                ? std::string(kOperands[static_cast<std::size_t>(table.operands)])
+                                : fmt::format(" {}", table.shown_names);
+  return fmt::format("usage: {} [options]{}", table.program, names);
 }
 
 std::string help_group(const Group& group) {

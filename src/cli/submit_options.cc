@@ -127,7 +127,8 @@ Table make_table() {
                       {.name = "json", .field = into<&SubmitOptions::json>, .help = "for programs"},
                       help_option(),
                       version_option(),
-                  }}}};
+                  }}},
+      .shown_names = "[--] COMMAND [ARGUMENT ...] | SCRIPT [ARGUMENT ...]"};
   for (Option& row : variable_rows())
     table.groups[0].options.push_back(std::move(row));
   table.groups.push_back(login_rows());

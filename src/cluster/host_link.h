@@ -21,6 +21,7 @@ struct HostPlace {
   std::string pins = {};          // the file of its cluster's host keys
   bool here = false;              // this machine: no SSH
   std::optional<int> slots = {};  // workers there, as the user's hostfile has it
+  bool login = false;             // of a Slurm cluster, whose jobs run elsewhere
 };
 
 class HostLink {

@@ -80,13 +80,14 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
     LOCKSTEP_TRY_ASSIGN(const auto numbers,
                         parse_node_numbers(nodes.value_or("all"), cluster->nodes.size()));
     if (cluster->is_slurm() && cluster->nodes.empty())
-      places.push_back({.name = where, .target = {}, .here = true});
+      places.push_back({.name = where, .target = {}, .here = true, .login = true});
     for (const std::size_t number : numbers) {
       const Node& node = cluster->nodes[number];
       HostPlace place{.name = fmt::format("{}-{}", where, number),
                       .target = node.target,
                       .pins = registry.pins_file(where),
-                      .slots = node.slots};
+                      .slots = node.slots,
+                      .login = cluster->is_slurm()};
       LOCKSTEP_TRY(override_with(options, ssh::target_text(place.target), place.target));
       places.push_back(std::move(place));
     }

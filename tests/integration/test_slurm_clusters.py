@@ -31,8 +31,13 @@ def test_a_cluster_of_slurms_is_added_shown_and_checked(cluster):
     added = ours(cluster, "add", "hpc", "--slurm")
     assert added.rc == 0 and added.out.startswith("hpc: Slurm ") and added.out.endswith(", 3 partitions\n"), added
     assert ours(cluster, "list").out.splitlines()[1].split()[::4] == ["hpc", "slurm"]
+    assert ours(cluster, "list").out.splitlines()[1].split()[1] == "-"
 
     cluster.slurm("scontrol", "update", "node=node1", "state=drain", "reason=bad gpu")
+    ran = cluster.run("run", "--on", "hpc", "--sync", "none", "--no-python", "/bin/hostname",
+                      env={"XDG_STATE_HOME": cluster.folder / "ours"})
+    assert ran.rc == 0 and cluster.login.name in ran.out, ran
+    assert "hpc is a Slurm cluster, and this runs on its login host; lockstep submit --on hpc" in ran.err, ran
     shown = ours(cluster, "show", "hpc").out
     assert "cluster testbed, on this machine" in shown and "out of service: node1 (drained since 20" in shown, shown
     (gpu,) = [line.split() for line in shown.splitlines() if line.startswith("gpu*")]

@@ -143,7 +143,8 @@ def test_one_node_without_srun(cluster, tmp_path):
     """Plain torchrun in the batch script; and the line that says how the script itself has ended."""
     path = script(cluster, "--nodes=1|--gres=gpu:2|--time=5|--job-name=old|--output=%x.log", f"""
 export FROM_SCRIPT="a b"
-torchrun --standalone --nproc_per_node=2 --no-python {WORKER} {SHOW} touch={tmp_path} @1 wait={tmp_path}/0 exit=3 @0 pause
+torchrun --standalone --nproc_per_node=2 --no-python {WORKER} {SHOW} touch={tmp_path} \\
+  @1 wait={tmp_path}/0 exit=3 @0 pause
 code=$?
 echo "code $code in $SLURM_JOB_NAME with $SLURM_NTASKS"
 exit $code
