@@ -57,7 +57,7 @@ constexpr Lint kLints[] = {
      look_pipe_status},
     {17, "kill-on-bad-exit", "a dead rank leaves the others waiting", kWarning, kHere, kLaunch,
      look_kill_on_bad_exit},
-    {18, "node-rank", "torchrun's node rank or rendezvous does not fit", kError, kHere, kLaunch,
+    {18, "node-rank", "torchrun's node rank or rendezvous does not fit", kError, kHere, kScript,
      look_node_rank},
     {19, "machine-rank", "accelerate launch on several nodes without its rank", kError, kHere,
      kLaunch, look_machine_rank},

@@ -79,22 +79,26 @@ bool loses_cpus_per_task(std::string_view version) {
   return version.starts_with("22.05") || version.starts_with("23.02");
 }
 
-void look_at_torchrun(const JobScript& script, const LaunchLine& launch, Findings& found) {
+// A launch that is told of one node is left as it is, by whoever launches; of others Lockstep drops
+// what does not fit.
+void look_at_torchrun(const JobScript& script, const LaunchLine& launch, bool by_lockstep,
+                      Findings& found) {
   const auto backend = option_of(launch.words, {"--rdzv_backend"});
   const bool has_rank = has_option(launch.words, {"--node_rank"});
   const int nodes = nodes_of(script).value_or(1);
-  if (backend && *backend == "c10d" && has_rank)
+  if (backend && *backend == "c10d" && has_rank && !by_lockstep)
     return found.add(Severity::warning, launch.line, "--node_rank goes with --rdzv_backend=c10d",
                      "torchrun ignores it: c10d gives out the ranks itself",
                      "leave out --node_rank");
   if (nodes < 2 || !launch.by_srun || tasks_per_node(script, &launch).value_or(2) > 1) return;
   const auto wanted = option_of(launch.words, {"--nnodes"});
   if (has_option(launch.words, {"--standalone"}) || !wanted || *wanted == "1")
-    return found.add(launch.line, fmt::format("torchrun on {} nodes is told of one", nodes),
+    return found.add(by_lockstep ? Severity::warning : Severity::error, launch.line,
+                     fmt::format("torchrun on {} nodes is told of one", nodes),
                      "every node trains alone, with a world of its own",
                      fmt::format("write --nnodes={}", nodes));
   const bool is_static = !backend || *backend == "static";
-  if (is_static && !has_rank && *wanted != "1")
+  if (is_static && !has_rank && *wanted != "1" && !by_lockstep)
     found.add(launch.line, "torchrun without --node_rank",
               "with the static backend each node takes itself for node 0",
               "write --rdzv_backend=c10d --rdzv_endpoint=HOST:PORT instead of --master_addr");
@@ -243,9 +247,10 @@ void look_kill_on_bad_exit(const JobScript& script, const CheckFacts& /*facts*/,
                 "write srun --kill-on-bad-exit=1");
 }
 
-void look_node_rank(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
+void look_node_rank(const JobScript& script, const CheckFacts& facts, Findings& found) {
   for (const LaunchLine& each : script.launches)
-    if (each.launcher == Launcher::torchrun) look_at_torchrun(script, each, found);
+    if (each.launcher == Launcher::torchrun)
+      look_at_torchrun(script, each, facts.lockstep_launches, found);
 }
 
 void look_script_missing(const JobScript& script, const CheckFacts& facts, Findings& found) {

@@ -343,6 +343,23 @@ TEST(Lints, OfALaunchByLockstepOnlyTheRestIsSaid) {
   EXPECT_EQ(rest[0].lint, "gpu-count");
 }
 
+// Lockstep leaves it as it is: its words mean a world for each node.
+TEST(Lints, ATorchrunOfOneNodeOnSeveralIsSaidOfWhoeverLaunches) {
+  const auto of = [](const std::string& line) {
+    Row row{"", head(line), 0, ""};
+    row.facts.lockstep_launches = true;
+    std::string all;
+    for (const Finding& each : check_job(read_job_script("job.sh", row.script), facts_of(row),
+                                         {.lockstep_launches = true}))
+      if (each.lint == "node-rank") all += text_of(each);
+    return all;
+  };
+  EXPECT_NE(of("srun torchrun --nproc_per_node=4 t.py\n").find("warning: torchrun on 2 nodes"),
+            std::string::npos);
+  EXPECT_EQ(of("srun torchrun --nnodes=2 --nproc_per_node=4 t.py\n"), "");
+  EXPECT_EQ(of("srun torchrun --nnodes=2 --rdzv_backend=c10d --node_rank=0 t.py\n"), "");
+}
+
 TEST(Lints, AScriptThatMayComeLaterOrElsewhereIsNotMissed) {
   for (const char* body :
        {"cd src\nsrun -K python gone.py\n", "git clone x y\nsrun -K python gone.py\n",
