@@ -49,6 +49,10 @@ void Dialer::once_more(std::function<void(Fd)> connected) {
   open(std::move(connected));
 }
 
+void Dialer::hurry() {
+  if (stage_ == Stage::pausing) timer_.start({}, [this] { begin_round(); });
+}
+
 // --- one step after the other ---
 
 void Dialer::begin_round() {

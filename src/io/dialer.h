@@ -16,9 +16,9 @@
 
 namespace lockstep::io {
 
-// No event comes from inside the constructor; go_on() and once_more() are for the loop's callbacks,
-// and the next event may come from inside them. An event may destroy the dialer; a destroyed one is
-// silent.
+// No event comes from inside the constructor or hurry(); go_on() and once_more() are for the loop's
+// callbacks, and the next event may come from inside them. An event may destroy the dialer; a
+// destroyed one is silent.
 class Dialer {
  public:
   struct Target {
@@ -44,6 +44,8 @@ class Dialer {
   void go_on(Error error, bool answered = false);
   // After `connected`: connects to the same address again and tells only this `connected`.
   void once_more(std::function<void(Fd)> connected);
+  // The host has shown that it is there: the next round begins without the rest of a pause.
+  void hurry();
 
   Stage stage() const { return stage_; }
   // When the look-up, or the attempt at the address, under way began; and when its time is over. A

@@ -124,6 +124,29 @@ TEST(Dialer, TriesAgainUntilSomebodyListens) {
   EXPECT_TRUE(connected);
 }
 
+TEST(Dialer, NeedNotWaitForAHostThatIsThere) {
+  Loop loop;
+  const int port = port_of_nobody();
+  DialRules rules = many_rounds(milliseconds(60'000));
+  rules.first_pause = rules.longest_pause = milliseconds(50'000);
+  Result<Listener> server = fail(Errc::internal, "not yet");
+  const TimePoint began = Clock::now();
+  std::unique_ptr<Dialer> one;
+  one = std::make_unique<Dialer>(
+      loop, target("127.0.0.1", port), rules,
+      Dialer::Events{.connected = [&](Fd) { loop.stop(); },
+                     .round_failed =
+                         [&](const Error&) {
+                           server = open_listener("127.0.0.1", port, 8);
+                           one->hurry();
+                         },
+                     .gave_up = [](const Error& error) { FAIL() << error.message; }});
+  loop.run();
+  EXPECT_TRUE(server);
+  EXPECT_EQ(one->stage(), Dialer::Stage::connected);
+  EXPECT_LT(Clock::now() - began, rules.first_pause);
+}
+
 // The owner greets in vain, asks for the same address again, dislikes that too, and the dialer goes
 // on to the next round with the owner's own words.
 TEST(Dialer, GoesOnWhenItsOwnerDislikesWhatAnswers) {

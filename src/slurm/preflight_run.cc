@@ -185,6 +185,9 @@ void Preflight::on_guest(int id, PreflightKind kind, std::string_view body) {
     guest.node = static_cast<int>(*node);
     strangers_.erase(id);
     guest.stream->send(PreflightKind::welcome, std::to_string(settings_.self));
+    // It has begun later than this node, which was refused before.
+    if (const auto peer = peers_.find(guest.node); peer != peers_.end())
+      peer->second.dialer->hurry();
   } else if (kind == PreflightKind::facts && guest.node >= 0) {
     take_facts(guest.node, body);
   }
