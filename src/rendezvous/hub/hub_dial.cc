@@ -20,8 +20,11 @@ namespace lockstep::rendezvous::hub {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kFirstPause(20);
+// Agents that are started together are there within some milliseconds, but the host not always
+// first.
+constexpr milliseconds kFirstPause(5);
 constexpr milliseconds kLongestPause(500);
+constexpr milliseconds kLastRound(20);
 constexpr milliseconds kConnectPatience(2500);
 constexpr milliseconds kGreetPatience(8000);
 // An attempt near the end of all patience has so long all the same: otherwise its haste, and not
@@ -39,7 +42,7 @@ io::DialRules rules(const HubDialSettings& settings) {
   rules.longest_pause = kLongestPause;
   // The last attempt comes at the very end of the patience, not a pause earlier: just then another
   // node may have taken over.
-  rules.last_round = kFirstPause;
+  rules.last_round = kLastRound;
   rules.refused_patience = settings.refused_patience;
   return rules;
 }
