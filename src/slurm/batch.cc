@@ -61,7 +61,9 @@ Result<int> Batch::run() {
 // Without --force: a file that somebody else has put there would stay his.
 Status Batch::carry_binary() {
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
-  if (const int code = run_.call_tool({"sbcast", "--preserve", "--compress", own, call_.carry});
+  // Slurm's own blocks of 8 MB are slow.
+  if (const int code =
+          run_.call_tool({"sbcast", "--preserve", "--compress", "--size=1m", own, call_.carry});
       code != 0)
     return fail(
         Errc::unavailable,
