@@ -26,9 +26,11 @@ int batch_command(const Call& call) {
   slurm::BatchCall batch;
   std::string lead;
   std::string chain;
+  bool unless_seen = false;
   bool script = false;
   auto step = read_own_words(call.words, batch.folder,
                              {{"--carry", &batch.carry},
+                              {"--unless-seen", &unless_seen},
                               {"--requeue", &batch.requeue},
                               {"--chain", &chain},
                               {"--lead", &lead},
@@ -40,6 +42,7 @@ int batch_command(const Call& call) {
   batch.step = std::move(*step);
   batch.lead_s = static_cast<int>(parse_int(lead).value_or(0));
   if (!chain.empty()) batch.chain = static_cast<int>(parse_int(chain).value_or(0));
+  if (unless_seen) batch.how = slurm::Carry::unless_seen;
   if (script) batch.role = slurm::BatchRole::script;
   const auto code = slurm::Batch(batch).run();
   if (code) return *code;

@@ -17,6 +17,7 @@
 #include "setup/digest.h"
 #include "slurm/agent_words.h"
 #include "slurm/batch.h"
+#include "slurm/carry.h"
 #include "slurm/job_folder.h"
 #include "slurm/old_environment.h"
 #include "slurm/old_script.h"
@@ -138,6 +139,7 @@ class StandIn {
   std::string folder_;  // of the job
   std::string launch_;  // of the launch that this task belongs to; empty: the batch script
   slurm::LaunchSettings settings_;
+  bool carried_ = false;  // the binary, to each launch
   slurm::StepFacts facts_;
 };
 
@@ -146,6 +148,7 @@ Status StandIn::read_job() {
   launch_ = variable("LOCKSTEP_SLURM_LAUNCH").value_or("");
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(folder_ + "/launch.json"));
   LOCKSTEP_TRY_ASSIGN(settings_, slurm::settings_from_text(text));
+  carried_ = slurm::is_carried_here(settings_.carry);
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
   const auto all = variable("LOCKSTEP_SLURM_NODELIST");
   slurm::hide_stand_ins(variables);
@@ -211,7 +214,7 @@ Result<slurm::JobFolder> StandIn::make_folder() const {
 // Where the nodes of a launch have it. Others may write to /tmp: they can't know the token.
 std::string StandIn::binary(const slurm::JobFolder& folder) const {
   constexpr std::size_t kSecret = 12;
-  if (!settings_.carried) return folder_ + "/lockstep";
+  if (!carried_) return folder_ + "/lockstep";
   const std::string token = io::read_file(folder.at("token")).value_or("");
   return fmt::format("/tmp/lockstep-{}-{}-{}", variable("SLURM_JOB_ID").value_or(""),
                      folder.path().substr(folder.path().rfind('/') + 1),
@@ -232,7 +235,7 @@ Result<int> StandIn::start(const slurm::JobFolder& folder, Words step) const {
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
   const bool by_srun = step.front() == "srun";
-  const bool carried = settings_.carried && by_srun;
+  const bool carried = carried_ && by_srun;
   const slurm::BatchCall call{.role = slurm::BatchRole::launch,
                               .folder = folder.path(),
                               .carry = carried ? binary(folder) : "",

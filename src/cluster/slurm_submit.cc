@@ -48,9 +48,10 @@ std::vector<std::string> run_words(const SlurmRequest& request, const slurm::Job
                              .run = request.run});
 }
 
-bool carries(const SlurmRequest& request, const std::string& folder) {
-  if (request.binary == SlurmRequest::Binary::automatic) return io::is_local(folder);
-  return request.binary == SlurmRequest::Binary::carried;
+slurm::Carry carry_of(const SlurmRequest& request) {
+  if (request.binary == SlurmRequest::Binary::carried) return slurm::Carry::always;
+  const bool may = request.binary == SlurmRequest::Binary::automatic;
+  return may && io::is_local(io::state_folder()) ? slurm::Carry::unless_seen : slurm::Carry::no;
 }
 
 struct Draft {
@@ -80,10 +81,12 @@ Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& fold
                                                 .command = shell_join(request.command)}));
     return draft;
   }
+  const slurm::Carry carry = carry_of(request);
   draft.script = slurm::batch_script(
       draft.plan, {.version = LOCKSTEP_VERSION,
                    .binary = folder.at("lockstep"),
-                   .carry = carries(request, io::state_folder()) ? random_suffix(kSecret) : "",
+                   .carry = carry == slurm::Carry::no ? "" : random_suffix(kSecret),
+                   .unless_seen = carry == slurm::Carry::unless_seen,
                    .folder = folder.path(),
                    .command = shell_join(request.command),
                    .run = run_words(request, draft.plan, folder),
@@ -139,7 +142,7 @@ Status give_stand_ins(const SlurmRequest& request, const slurm::JobFolder& folde
   return io::write_file(folder.at("launch.json"),
                         slurm::settings_text({.spares = request.wish.spares,
                                               .min_nodes = request.min_nodes.value_or(0),
-                                              .carried = carries(request, io::state_folder()),
+                                              .carry = carry_of(request),
                                               .run = request.run}));
 }
 

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -48,7 +49,8 @@ Result<int> Batch::run() {
   LOCKSTEP_TRY(run_.keep());
   LOCKSTEP_TRY(watch_->claim());
   beat();
-  if (!call_.carry.empty()) LOCKSTEP_TRY(carry_binary());
+  if (!call_.carry.empty())
+    LOCKSTEP_TRY(is_carried_here(call_.how) ? carry_binary() : run_own_binary());
   const bool is_script = call_.role == BatchRole::script;
   LOCKSTEP_TRY_ASSIGN(
       step_, run_.start(call_.step, is_script ? environment_of_script() : proc::own_environment()));
@@ -69,6 +71,17 @@ Status Batch::carry_binary() {
         Errc::unavailable,
         fmt::format("sbcast ended with {}: the nodes have no lockstep at {}", code, call_.carry),
         "put lockstep where all nodes see it, and submit from there");
+  return {};
+}
+
+// The nodes see it where it is. The step was written before anybody knew.
+Status Batch::run_own_binary() {
+  LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
+  auto& step = call_.step;
+  const auto binary = std::find(step.begin(), step.end(), call_.carry);
+  if (binary != step.end()) *binary = own;
+  const auto drops = std::find(binary, step.end(), "--drop-binary");
+  if (drops != step.end()) step.erase(drops);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "io/loop.h"
 #include "proc/signal_watch.h"
 #include "proc/spawn.h"
+#include "slurm/carry.h"
 #include "slurm/job_run.h"
 #include "slurm/verdict.h"
 #include "slurm/watch_folder.h"
@@ -28,6 +29,7 @@ struct BatchCall {
   BatchRole role = BatchRole::job;
   std::string folder;             // of the job
   std::string carry = {};         // where sbcast puts our binary on all nodes; empty: they see it
+  Carry how = Carry::always;      // with a `carry`
   bool requeue = false;           // where another run is worth it
   std::optional<int> chain = {};  // as in BatchState
   int lead_s = 0;                 // Slurm tells us so long before the time limit; 0: it does not
@@ -42,6 +44,7 @@ class Batch {
 
  private:
   Status carry_binary();
+  Status run_own_binary();
   void on_signal(int number);
   void signal_ranks(int number);
   // Of a script, in batch_roles.cc.
@@ -55,7 +58,7 @@ class Batch {
   Result<int> conclude();
   std::optional<int> code_of_successor();
 
-  const BatchCall& call_;
+  BatchCall call_;
   BatchFacts facts_;
   io::Loop loop_;
   JobRun run_;

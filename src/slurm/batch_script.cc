@@ -77,6 +77,7 @@ std::string batch_script(const JobPlan& plan, const ScriptFacts& facts) {
   text += "exec \"$lockstep\" slurm-batch --folder \"$folder\"";
   text += rerun_words(plan);
   if (!facts.carry.empty()) text += " --carry " + carried_binary(facts);
+  if (facts.unless_seen) text += " --unless-seen";
   text += " -- \\\n  " + srun_line(plan, facts) + " \\\n  " + shell_join(facts.run) + "\n";
   return text;
 }

@@ -13,9 +13,10 @@ struct ScriptFacts {
   std::string version;  // of Lockstep
   std::string binary;   // absolute; what the batch step runs
   std::string carry =
-      {};               // sbcast brings it to /tmp of the nodes, with this in its name; empty: no
-  std::string folder;   // of the job, absolute, seen by all nodes
-  std::string command;  // what the user asked for, for people
+      {};  // sbcast brings it to /tmp of the nodes, with this in its name; empty: no
+  bool unless_seen = false;            // Carry::unless_seen
+  std::string folder;                  // of the job, absolute, seen by all nodes
+  std::string command;                 // what the user asked for, for people
   std::vector<std::string> run;        // the words behind `lockstep run`
   std::vector<std::string> node = {};  // options of slurm-node
 };

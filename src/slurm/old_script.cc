@@ -124,7 +124,7 @@ std::vector<FolderFile> stand_in_files(std::string_view binary) {
 std::string settings_text(const LaunchSettings& settings) {
   return codec::print_json(nlohmann::ordered_json{{"spares", settings.spares},
                                                   {"min_nodes", settings.min_nodes},
-                                                  {"carried", settings.carried},
+                                                  {"carry", static_cast<int>(settings.carry)},
                                                   {"run", settings.run}}) +
          "\n";
 }
@@ -137,9 +137,9 @@ Result<LaunchSettings> settings_from_text(std::string_view text) {
     return static_cast<int>(
         std::clamp<std::int64_t>(codec::integer_member(json, name), 0, kMostCounted));
   };
-  LaunchSettings settings{.spares = number("spares"), .min_nodes = number("min_nodes")};
-  const auto carried = json.find("carried");
-  settings.carried = carried != json.end() && carried->is_boolean() && carried->get<bool>();
+  LaunchSettings settings{.spares = number("spares"),
+                          .min_nodes = number("min_nodes"),
+                          .carry = static_cast<Carry>(std::min(number("carry"), 2))};
   if (const auto run = json.find("run"); run != json.end() && run->is_array())
     for (const auto& word : *run)
       if (word.is_string()) settings.run.push_back(word.get<std::string>());

@@ -6,6 +6,7 @@
 // child. There PATH begins with a folder of stand-ins for srun, torchrun and other launchers.
 #pragma once
 
+#include "slurm/carry.h"
 #include "slurm/job_plan.h"
 
 #include <string>
@@ -42,7 +43,7 @@ std::vector<FolderFile> stand_in_files(std::string_view binary);
 struct LaunchSettings {
   int spares = 0;                     // nodes on top of those that train
   int min_nodes = 0;                  // 0: all must be there
-  bool carried = false;               // sbcast brings the binary to each launch
+  Carry carry = Carry::no;            // whether sbcast brings the binary to each launch
   std::vector<std::string> run = {};  // options for `lockstep run`
 
   bool operator==(const LaunchSettings&) const = default;

@@ -79,8 +79,10 @@ TEST(OldScriptTest, TheStandInsKeepEveryArgument) {
 }
 
 TEST(OldScriptTest, SettingsComeBack) {
-  const LaunchSettings settings{
-      .spares = 2, .min_nodes = 3, .carried = true, .run = {"--max-restarts=3", "a \"b\"\n"}};
+  const LaunchSettings settings{.spares = 2,
+                                .min_nodes = 3,
+                                .carry = Carry::always,
+                                .run = {"--max-restarts=3", "a \"b\"\n"}};
   EXPECT_EQ(settings_from_text(settings_text(settings)).value(), settings);
   EXPECT_FALSE(settings_from_text("[]"));
   EXPECT_EQ(settings_from_text("{\"spares\": -7, \"run\": [1, \"x\"]}").value(),

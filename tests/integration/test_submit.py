@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness import PYTHON, WORKER, until
+from harness import BINARY, PYTHON, WORKER, until
 from slurm_cluster import SlurmCluster
 
 
@@ -46,9 +46,6 @@ def test_ranks_on_all_nodes(cluster):
         f"[rank{rank}]: show RANK={rank} WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 CUDA_VISIBLE_DEVICES=0,1" for rank in range(4)]
     assert sorted((cluster.work / f"slurm-{job}.out").read_text().splitlines()) == sorted(lines)
     assert cluster.run("logs", job).out.splitlines() == lines
-    # This home is on no shared file system, so the binary was brought to every node, and is gone again.
-    assert "--carry" in cluster.run("submit", "--print", "--no-check", "-N2", *worker("exit=0")).out
-    assert [node.run("/tmp", program=("/bin/ls",)).out.count("lockstep-") for node in cluster.nodes] == [0, 0, 0, 0]
     assert cluster.run("wait", job).rc == 0
 
 
@@ -63,6 +60,23 @@ def test_nobody_has_a_file_where_the_binary_comes_to(cluster):
     for node in cluster.nodes:
         told = node.run("-c", "cat /tmp/lockstep-*; stat -c %U /tmp/lockstep-* | sort -u", program=("/bin/sh",))
         assert told.out == "his\n" * 27 + "nobody\n", told
+
+
+@pytest.mark.parametrize("words, by, brought", (((), "login", False), (("--binary=sbcast",), "login", True),
+                                                ((), "node", True)))
+def test_the_binary_is_brought_where_it_may_not_be_seen(cluster, words, by, brought):
+    """This home looks like a disk of one host. Where another host has submitted the job it is seen to be none."""
+    host = cluster.login if by == "login" else cluster.nodes[0]
+    running = host.start("submit", "-N2", "-w", "node1,node2", "-t5", "--follow", *words, *worker("pause"),
+                         program=(BINARY,), env=cluster.env, cwd=cluster.work)
+    job = number_in(running)
+    (seen,) = cluster.home.glob(".local/state/lockstep/slurm/*/lockstep")
+    place = rf"/tmp/lockstep-{job}-0-\w+ \(deleted\)" if brought else re.escape(str(seen))
+    for node in cluster.nodes[:2]:
+        assert re.fullmatch(place, os.readlink(f"/proc/{node.agent()}/exe"))
+    assert [node.run("/tmp", program=("/bin/ls",)).out.count("lockstep-") for node in cluster.nodes] == [0, 0, 0, 0]
+    assert cluster.run("cancel", job).rc == 0
+    assert running.wait(60).rc != 0
 
 
 def test_the_root_cause_is_the_exit_code(cluster):

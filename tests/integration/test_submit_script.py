@@ -49,7 +49,8 @@ def shown(world, each, more=""):
                   for rank in range(world))
 
 
-def test_srun_torchrun(cluster):
+@pytest.mark.parametrize("binary", ("shared", "sbcast"))
+def test_srun_torchrun(cluster, binary):
     """The usual recipe: MASTER_ADDR by scontrol, then srun torchrun."""
     path = script(cluster, "--nodes=2|--ntasks-per-node=1|--gres=gpu:2|--time=5", f"""
 set -eux
@@ -61,7 +62,7 @@ srun torchrun --nnodes "$SLURM_NNODES" --nproc_per_node 2 --rdzv_id $SLURM_JOB_I
   --rdzv_endpoint $MASTER_ADDR:$MASTER_PORT --no-python {WORKER} {SHOW}
 echo done
 """)
-    lines, _ = output_of(cluster, path, "an argument")
+    lines, _ = output_of(cluster, f"--binary={binary}", path, "an argument")
     assert [line for line in lines if not line.startswith(("show", "+"))] == [
         "nodes 2 on node1 as an argument", "done"]
     assert sorted(line for line in lines if line.startswith("show")) == shown(4, 2)
@@ -87,7 +88,7 @@ srun python3 train.py '$local_rank ${rank}' "$@"
     assert len(lines) == 4
     assert "2 tasks on each of 2 nodes are ranks of Lockstep's agents" in ended.out
     # srun itself ends with the largest code.
-    output_of(cluster, path, "fail", rc=5)
+    output_of(cluster, "--binary=sbcast", path, "fail", rc=5)
     original(cluster, path, "fail", rc=5)
 
 
