@@ -1,9 +1,10 @@
 """Jobs on a real Slurm whose nodes are namespaces of this machine: how long until a rank speaks, and what is near it.
 
-  LOCKSTEP_BUILD=build/release python3 bench/slurm/run.py [first [torchrun]]    (TRIES=9, MB=2000)
+  LOCKSTEP_BUILD=build/release python3 bench/slurm/run.py [first]    (TRIES=9, MB=2000)
 """
 import os
 import pathlib
+import random
 import re
 import signal
 import statistics
@@ -30,16 +31,21 @@ SBATCH = """#!/bin/sh
 date +%s.%N >{folder}/taken
 exit $code
 """
-# What the layouts of before say. A port of its own for each try: the last one's may still be taken.
+# The moment at which Slurm starts it, on each of its nodes.
+PROLOG = """#!/bin/sh
+date +%s.%N >>{folder}/started
+"""
+# What the layouts of before say. Debian's torchrun 1.13 fails in Python 3.11 without values for -r and -t.
 DIRECT = """#!/bin/sh
 #SBATCH -N2 --ntasks-per-node=2 -t 5
 srun {python} -u {script}
 """
 TORCHRUN = """#!/bin/sh
 #SBATCH -N2 --ntasks-per-node=1 -t 5
-srun {python} -u -m torch.distributed.run --nnodes 2 --nproc_per_node 2 --rdzv_backend c10d \\
+srun {python} -u -m torch.distributed.run -r 9:1 -t 9:1 --nnodes 2 --nproc_per_node 2 --rdzv_backend c10d \\
   --rdzv_endpoint {host}:{port} --rdzv_id $SLURM_JOB_ID {script}
 """
+BESIDE = {"direct": "srun python", "torchrun": "srun torchrun"}
 
 
 def row(what, ours, beside, ratio, goal):
@@ -47,11 +53,16 @@ def row(what, ours, beside, ratio, goal):
 
 
 def seconds_text(values):
-    return f"{statistics.median(values):.2f} s ({min(values):.2f} to {max(values):.2f})"
+    return f"{statistics.median(values):.3f} s ({min(values):.3f} to {max(values):.3f})"
 
 
 class FirstLine:
-    """From the moment when sbatch has taken the job until the first line of a rank is in the job's output."""
+    """From the moment when Slurm starts a job that it has taken until the first line of a rank is in the job's output.
+
+    Slurm looks at its queue about once a second, and each job would be handed in a moment after the end of the one
+    before: whichever follows a slow one would find a short rest of that second. So all begin at any moment of it, and
+    what is compared is the time from Slurm's start on, which is the prolog on the first of the job's nodes.
+    """
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -60,14 +71,18 @@ class FirstLine:
         (folder / "sbatch").write_text(SBATCH.format(folder=folder))
         (folder / "sbatch").chmod(0o755)
         self.taken = folder / "taken"
+        self.started = folder / "started"
+        prolog = cluster.folder / "etc/prolog"
+        prolog.write_text(PROLOG.format(folder=folder))
         self.env = {"PATH": f"{folder}:{cluster.env['PATH']}", "PYTHON_EXEC": PYTHON}
         self.script = cluster.script("first.py", "import sys\nprint('first line', flush=True)\n")
-        help_text = subprocess.run([BUILD / "lockstep", "submit", "--help"], capture_output=True, text=True,
-                                   check=True).stdout
-        self.quick = ("--preflight", "quick") if "--preflight" in help_text else ()
         self.tries = 0
+        self.random = random.Random(1)
+        self.told = {}
 
-    def of(self, *command, program):
+    def of(self, layout, *command, program):
+        self.tries += 1
+        time.sleep(self.random.random())
         ended = self.cluster.run(*command, program=program, env=self.env)
         found = re.search(r"Submitted batch job (\d+)", ended.out)
         assert found, ended
@@ -78,45 +93,57 @@ class FirstLine:
                 # The very moment: later lines come within it.
                 spoke = time.time()
                 self.over(found[1])
-                return spoke - float(self.taken.read_text())
-            time.sleep(0.005)
+                started = min(map(float, self.started.read_text().split()))
+                self.started.unlink()
+                taken = float(self.taken.read_text())
+                self.told.setdefault(layout, []).append((spoke - started, started - taken))
+                return
+            time.sleep(0.002)
         raise TimeoutError(f"job {found[1]} says nothing: {output.read_text() if output.exists() else ''}")
 
     def over(self, job):
         harness.until(lambda: self.cluster.job(job).get("JobState") == "COMPLETED", 60, f"job {job} is done")
         self.cluster.ready()
 
-    def ours(self):
-        return self.of("submit", "-N2", "--ntasks-per-node=2", "-t", "5", *self.quick, "--", self.script,
-                       program=(BUILD / "lockstep",))
+    def ours(self, layout, *options):
+        self.of(layout, "submit", "-N2", "--ntasks-per-node=2", "-t", "5", *options, "--", self.script,
+                program=(BUILD / "lockstep",))
 
-    def script_of(self, text):
-        self.tries += 1
-        return self.cluster.script("job.sh", text.format(python=PYTHON, script=self.script, port=20000 + self.tries,
-                                                         host=self.cluster.nodes[0].name))
+    def theirs(self, layout, text):
+        # A port of its own for each try: the last one's may still be taken.
+        script = self.cluster.script("job.sh", text.format(python=PYTHON, script=self.script, port=20000 + self.tries,
+                                                           host=self.cluster.nodes[0].name))
+        self.of(layout, script, program=("sbatch",))
 
-    def direct(self):
-        return self.of(self.script_of(DIRECT), program=("sbatch",))
+    def all(self, number):
+        self.ours("shared", "--preflight", "quick", "--binary", "shared")
+        self.theirs("direct", DIRECT)
+        self.ours("sbcast", "--preflight", "quick", "--binary", "sbcast")
+        if number % 3 == 0:
+            self.ours("full", "--preflight", "full", "--binary", "shared")
+            self.theirs("torchrun", TORCHRUN)
 
-    def torchrun(self):
-        return self.of(self.script_of(TORCHRUN), program=("sbatch",))
+    def tell(self, what, layout, beside, goal=""):
+        ours, other = ([spoke for spoke, _ in self.told[name]] for name in (layout, beside))
+        more = statistics.median(ours) - statistics.median(other)
+        row(what, seconds_text(ours), f"{BESIDE[beside]} {seconds_text(other)}", f"{more:+.3f} s", goal)
 
 
 def first_lines(cluster):
     first = FirstLine(cluster)
-    first.ours(), first.direct()  # caches
-    taken = {"ours": [], "direct": [], "torchrun": []}
+    first.all(0)  # caches
+    first.told.clear()
     for number in range(TRIES):
-        taken["ours"].append(first.ours())
-        taken["direct"].append(first.direct())
-        if "torchrun" in sys.argv and number % 3 == 0:
-            taken["torchrun"].append(first.torchrun())
-    more = statistics.median(a - b for a, b in zip(taken["ours"], taken["direct"]))
-    row("sbatch took the job → first line of a rank, 2 nodes of 2 ranks", seconds_text(taken["ours"]),
-        f"srun python {seconds_text(taken['direct'])}", f"{more:+.2f} s", "at most +0.3 s")
-    if taken["torchrun"]:
-        row("the same", seconds_text(taken["ours"]), f"srun torchrun {seconds_text(taken['torchrun'])}",
-            f"{statistics.median(taken['torchrun']) / statistics.median(taken['ours']):.1f} x", "")
+        first.all(number)
+    ours, others = ([wait for name, told in first.told.items() if (name in BESIDE) == beside for _, wait in told]
+                    for beside in (False, True))
+    row("sbatch took the job → Slurm starts it", seconds_text(ours), f"the others {seconds_text(others)}", "", "")
+    first.tell("Slurm starts the job → first line of a rank, 2 nodes of 2 ranks, home shared", "shared", "direct",
+               "at most +0.3 s")
+    first.tell("the same, the binary by sbcast", "sbcast", "direct", "at most +0.3 s")
+    first.tell("the same, home shared", "shared", "torchrun")
+    first.tell("the same, with the whole pre-flight, which imports PyTorch", "full", "direct")
+    first.tell("the same", "full", "torchrun")
 
 
 def torn(text, writers):
