@@ -1,6 +1,7 @@
 // pdsh, as DeepSpeed's launcher starts it: a shell command on many hosts, over SSH, or over srun in
 // a Slurm allocation.
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/subcommand.h"
 #include "cluster/command_run.h"
 #include "cluster/place.h"
@@ -16,6 +17,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,7 @@ namespace {
 constexpr const char* kProgram = "pdsh";
 constexpr int kBadInput = 1;  // as pdsh itself has it
 constexpr int kFailed = 255;  // as ssh has it
+constexpr int kBySignal = 128;
 
 std::string own_user() {
   const char* user = std::getenv("USER");
@@ -47,17 +50,49 @@ Result<cluster::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
   request.input = cluster::CommandRequest::Input::given;
   request.labels = pdsh.labels ? cluster::CommandRequest::Labels::always
                                : cluster::CommandRequest::Labels::never;
+  request.fail_fast = pdsh.fail_fast;
   const char* ssh_args = std::getenv("PDSH_SSH_ARGS_APPEND");
-  const auto port = launchers::pdsh_ssh_port(ssh_args == nullptr ? "" : ssh_args);
+  const launchers::PdshWay way = launchers::pdsh_way(ssh_args == nullptr ? "" : ssh_args);
+  if (!way.left.empty())
+    log::warning("{} of PDSH_SSH_ARGS_APPEND is not passed on; ~/.ssh/config says it for all",
+                 printable(join(way.left, " ")));
   for (std::size_t i = 0; i < pdsh.hosts.size(); ++i) {
-    LOCKSTEP_TRY_ASSIGN(cluster::HostPlace place,
-                        cluster::place_of_host(pdsh.hosts[i], {.user = pdsh.user}));
+    LOCKSTEP_TRY_ASSIGN(
+        cluster::HostPlace place,
+        cluster::place_of_host(pdsh.hosts[i],
+                               {.user = pdsh.user, .key_path = way.key, .jump = way.jump}));
     place.name = place.target.host;
-    if (!place.target.port) place.target.port = port;
+    if (!place.target.port) place.target.port = way.port;
     request.hosts.push_back(std::move(place));
     request.given.push_back(launchers::pdsh_command(pdsh, i, own_user()));
   }
   return request;
+}
+
+// One line for each host that has failed, as pdsh has it, and one for all that were ended.
+// The largest code; but where the first failure ends all others (-k), that of the first.
+int say_endings(const launchers::PdshWords& pdsh, const std::vector<cluster::HostEnding>& endings) {
+  int largest = 0;
+  std::map<std::string, std::vector<std::string>> ended;  // why -> hosts
+  for (std::size_t i = 0; i < endings.size(); ++i) {
+    const cluster::HostEnding& ending = endings[i];
+    if (ending.stopped) {
+      ended["another host has failed (-k)"].push_back(pdsh.hosts[i]);
+      continue;
+    }
+    largest = std::max(largest, ending.code);
+    const int signal = ending.code - kBySignal;
+    if (!ending.error.empty() && signal > 0 && ending.error == proc::signal_name(signal))
+      ended[ending.error].push_back(pdsh.hosts[i]);
+    else if (!ending.error.empty())
+      print_error(kProgram, {Errc::unavailable, ending.error, {}, 0});
+    else if (ending.code != 0)
+      std::fprintf(stderr, "pdsh: %s: ssh exited with exit code %d\n", pdsh.hosts[i].c_str(),
+                   ending.code);
+  }
+  for (const auto& [why, hosts] : ended)
+    std::fprintf(stderr, "pdsh: %s: ended on %s\n", why.c_str(), join(hosts, ",").c_str());
+  return pdsh.largest_code ? largest : pdsh.fail_fast && largest != 0 ? 1 : 0;
 }
 
 int run_over_ssh(const launchers::PdshWords& pdsh) {
@@ -67,17 +102,7 @@ int run_over_ssh(const launchers::PdshWords& pdsh) {
   if (!request) return refuse(request.error(), kBadInput);
   const auto endings = cluster::run_command(*request);
   if (!endings) return refuse(endings.error(), kFailed);
-  int largest = 0;
-  for (std::size_t i = 0; i < endings->size(); ++i) {
-    const cluster::HostEnding& ending = (*endings)[i];
-    largest = std::max(largest, ending.code);
-    if (!ending.error.empty())
-      print_error(kProgram, {Errc::unavailable, ending.error, {}, 0});
-    else if (ending.code != 0)
-      std::fprintf(stderr, "pdsh: %s: ssh exited with exit code %d\n", pdsh.hosts[i].c_str(),
-                   ending.code);
-  }
-  return pdsh.largest_code ? largest : 0;
+  return say_endings(pdsh, *endings);
 }
 
 int run_over_srun(const launchers::PdshWords& pdsh) {

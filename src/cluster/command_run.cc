@@ -29,6 +29,8 @@ using link::Stream;
 constexpr std::uint32_t kChannel = 1;
 constexpr int kNotReached = 255;  // as ssh has it
 constexpr std::size_t kFilesOfAHost = 12;
+// What does not end by SIGTERM in this time is killed by its host, as this process has left.
+constexpr std::chrono::seconds kPatience{10};
 
 class CommandRun {
  public:
@@ -39,7 +41,8 @@ class CommandRun {
         endings_(request.hosts.size()),
         out_(loop_, std::move(out)),
         err_(loop_, std::move(err)),
-        notice_(loop_) {
+        notice_(loop_),
+        patience_(loop_) {
     if (answer) answer_.emplace(loop_, std::move(*answer));
   }
 
@@ -64,6 +67,7 @@ class CommandRun {
   bool is_kept(Stream stream) const;
   void when_all_is_printed(std::function<void()> fn);
   void end(std::size_t index, int code, std::string error);
+  void end_others();
   void keep(std::size_t index, const link::Data& data);
   void open_input(std::size_t index);
   link::Source::Events input_events(std::size_t index);
@@ -84,6 +88,8 @@ class CommandRun {
   bool called_meanwhile_ = false;
   int stops_ = 0;
   io::Timer notice_;
+  io::Timer patience_;  // with hosts that end for another one's failure
+  bool failed_ = false;
   std::chrono::seconds waited_{0};
   CallbackScope calls_;  // the loop may live longer
 };
@@ -267,10 +273,25 @@ void CommandRun::end(std::size_t index, int code, std::string error) {
   endings_[index].error = std::move(error);
   // Not inside a callback of the connection itself.
   loop_.post(calls_([&host] { host.connection.reset(); }));
+  if (code != 0 && request_.fail_fast && !std::exchange(failed_, true)) end_others();
   if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& each) { return each.over; }))
     return;
   notice_.cancel();
+  patience_.cancel();
   when_all_is_printed([this] { loop_.stop(); });
+}
+
+// One has failed; a command that has not begun yet never does.
+void CommandRun::end_others() {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].over) continue;
+    endings_[i].stopped = true;
+    if (hosts_[i].connection && hosts_[i].connection->ready())
+      hosts_[i].connection->send(link::Signal{kChannel, SIGTERM});
+    else
+      end(i, kNotReached, {});
+  }
+  patience_.start(kPatience, [this] { loop_.stop(); });
 }
 
 void CommandRun::when_all_is_printed(std::function<void()> fn) {

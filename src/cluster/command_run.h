@@ -50,6 +50,8 @@ struct CommandRequest {
   // Whether printed lines stand behind the host's name.
   enum class Labels { several, always, never };  // several: where there are several hosts
   Labels labels = Labels::several;
+  // A host whose command fails, or that is not reached, ends it on all others.
+  bool fail_fast = false;
   int answer_fd = -1;
   // Takes what goes to stderr, in place of its being printed or kept.
   std::function<void(std::size_t host, std::string_view bytes)> on_errors = {};
@@ -60,6 +62,7 @@ struct HostEnding {
   int code = 0;            // as a shell has it: 128 + signal; 255: the host was not reached
   int signal = 0;          // that ended the command, or 0
   std::string error = {};  // why it was not reached or not started; empty: it ran
+  bool stopped = false;    // it was ended for another host's failure (fail_fast)
   // What was kept. A host that says more than kMostKept has failed.
   std::string out = {};
   std::string err = {};

@@ -35,9 +35,11 @@ Status take_flag(char letter, PdshWords& pdsh) {
     case 'h':
       pdsh.asks_version = true;
       return {};
-    case 'b':
     case 'k':
-      return {};  // of ^C and of failed connections, which are ours to handle
+      pdsh.fail_fast = true;
+      return {};
+    case 'b':
+      return {};  // of ^C, which is ours to handle
     default:
       return refuse(fmt::format("option -{} is not known", letter));
   }
@@ -152,19 +154,32 @@ std::string pdsh_command(const PdshWords& pdsh, std::size_t host, std::string_vi
   return out;
 }
 
-std::optional<int> pdsh_ssh_port(std::string_view ssh_args) {
+PdshWay pdsh_way(std::string_view ssh_args) {
   std::string text(ssh_args);
   replace_all(text, "\t", " ");
-  const std::vector<std::string> words = split(text, ' ');
+  std::vector<std::string> words = split(text, ' ');
+  std::erase(words, "");
+  PdshWay way;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (!words[i].starts_with("-p")) continue;
+    const std::string option = words[i].substr(0, 2);
+    if (option != "-p" && option != "-i" && option != "-J") {
+      way.left.push_back(words[i]);
+      continue;
+    }
     const bool apart = words[i].size() == 2;
-    const auto port = parse_int(!apart                 ? words[i].substr(2)
-                                : i + 1 < words.size() ? words[i + 1]
-                                                       : "");
-    if (port && *port > 0 && *port < 65536) return static_cast<int>(*port);
+    const std::string value = !apart ? words[i].substr(2) : i + 1 < words.size() ? words[++i] : "";
+    const auto port = parse_int(value);
+    if (option == "-i" && !value.empty()) {
+      way.key = value;
+    } else if (option == "-J" && !value.empty()) {
+      way.jump = value;
+    } else if (option == "-p" && port && *port > 0 && *port < 65536) {
+      way.port = static_cast<int>(*port);
+    } else {
+      way.left.push_back(apart ? option + " " + value : words[i]);
+    }
   }
-  return std::nullopt;
+  return way;
 }
 
 // The order of srun's tasks is Slurm's and not that of -w, so each node looks for its own command.
@@ -185,7 +200,7 @@ std::vector<std::string> pdsh_over_srun(const PdshWords& pdsh, std::string_view 
           "--nodes=" + count,
           "--ntasks=" + count,
           "--ntasks-per-node=1",
-          "--kill-on-bad-exit=0",
+          fmt::format("--kill-on-bad-exit={:d}", pdsh.fail_fast),
           "--unbuffered",
           "--nodelist=" + join(names, ","),
           "/bin/sh",

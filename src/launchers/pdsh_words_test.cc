@@ -25,6 +25,7 @@ TEST(PdshWords, DeepspeedsCommandLineIsUnderstood) {
   EXPECT_EQ(pdsh.hosts, (Words{"worker-0", "worker-1"}));
   EXPECT_TRUE(pdsh.largest_code);
   EXPECT_TRUE(pdsh.labels);
+  EXPECT_FALSE(pdsh.fail_fast);
   EXPECT_EQ(pdsh_command(pdsh, 1, "me"),
             "export A=\"b c\";  cd /work; python -u --node_rank=1 train.py -S");
 }
@@ -33,6 +34,7 @@ TEST(PdshWords, HostsMayBeRanges) {
   EXPECT_EQ(parsed({"-w", "n[1-3,07],b", "-x", "n2", "-w", "b", "hostname"}).hosts,
             (Words{"n1", "n3", "n07", "b"}));
   EXPECT_EQ(parsed({"-Nwa", "-lme", "x"}).hosts, (Words{"a"}));
+  EXPECT_TRUE(parsed({"-Sk", "-w", "a", "x"}).fail_fast);
 }
 
 TEST(PdshWords, PercentsAreReplaced) {
@@ -53,18 +55,25 @@ TEST(PdshWords, WhatIsNotUnderstoodIsNamed) {
   EXPECT_TRUE(parsed({"-V"}).asks_version);
 }
 
-TEST(PdshWords, ThePortComesFromTheArgumentsOfSsh) {
-  EXPECT_EQ(pdsh_ssh_port("             -p 2222"), 2222);
-  EXPECT_EQ(pdsh_ssh_port("-o A=b -p2200"), 2200);
-  EXPECT_EQ(pdsh_ssh_port(""), std::nullopt);
-  EXPECT_EQ(pdsh_ssh_port("-p"), std::nullopt);
-  EXPECT_EQ(pdsh_ssh_port("-p x"), std::nullopt);
+TEST(PdshWords, TheWayComesFromTheArgumentsOfSsh) {
+  EXPECT_EQ(pdsh_way("             -p 2222").port, 2222);
+  EXPECT_TRUE(pdsh_way("             -p 2222").left.empty());
+  const PdshWay way = pdsh_way("-o A=b -p2200 -i /keys/a -Jgate\t-x");
+  EXPECT_EQ(way.port, 2200);
+  EXPECT_EQ(way.key, "/keys/a");
+  EXPECT_EQ(way.jump, "gate");
+  EXPECT_EQ(way.left, (Words{"-o", "A=b", "-x"}));
+  EXPECT_EQ(pdsh_way("").port, std::nullopt);
+  EXPECT_EQ(pdsh_way("-p").left, (Words{"-p "}));
+  EXPECT_EQ(pdsh_way("-p x").left, (Words{"-p x"}));
 }
 
 TEST(PdshWords, InAnAllocationSrunReachesTheNodes) {
   const Words argv = pdsh_over_srun(parsed({"-w", "n2,n1", "echo %n 'x'"}), "me");
   EXPECT_EQ(argv[0], "srun");
   EXPECT_EQ(argv[2], "--nodes=2");
+  EXPECT_EQ(argv[5], "--kill-on-bad-exit=0");
+  EXPECT_EQ(pdsh_over_srun(parsed({"-k", "-w", "n", "x"}), "me")[5], "--kill-on-bad-exit=1");
   EXPECT_EQ(argv[7], "--nodelist=n2,n1");
   EXPECT_NE(argv.back().find("n2) command='echo 0 '\\''x'\\''' ;;\n"), std::string::npos)
       << argv.back();

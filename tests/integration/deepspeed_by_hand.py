@@ -1,8 +1,7 @@
-"""DeepSpeed's own launcher, the real one: what it gives to a rank, and how it runs through our pdsh.
+"""DeepSpeed's own launcher, the real one: what it gives to a rank. Several hosts: deepspeed_pdsh_by_hand.py.
 
 By hand, not in CI: Debian has no DeepSpeed. Its source is in the folder .cache/peers/deepspeed where somebody has put
-it there (deepspeed/ of its repository with its links, and deps/ with hjson, pydantic, msgpack, einops and cpuinfo for
-sid's Python)."""
+it there, and sid's folder has python3-hjson python3-cpuinfo python3-msgpack python3-pydantic python3-einops."""
 import json
 import re
 import shutil
@@ -26,8 +25,7 @@ def aid(lockstep):
     """The environment in which it can be imported: a copy, as a peer sees no folder but /tmp and the tests."""
     there = lockstep.folder / "deepspeed"
     shutil.copytree(SOURCE, there, symlinks=True)
-    packages = there / "deps/usr/lib/python3/dist-packages"
-    return {"PYTHONPATH": f"{there}:{packages}:{SUPPORT / 'torch-2.6'}", "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "8",
+    return {"PYTHONPATH": f"{there}:{SUPPORT / 'torch-2.6'}", "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "8",
             "PYTHONDONTWRITEBYTECODE": "1"}
 
 

@@ -1,11 +1,10 @@
 """Commands of other launchers (docs/launchers.md): lockstep run gives every rank what they give, here and on hosts."""
 import json
 import re
-import signal
 
 import pytest
 
-from harness import BINARY, PYTHON, one_line, until
+from harness import PYTHON, one_line
 from ssh_hosts import SshWorld
 
 # One line for each rank: what DeepSpeed's launcher gives, and the arguments.
@@ -150,58 +149,3 @@ def test_deepspeeds_words_over_ssh(world):
     ended = on_hosts(client, (a, b), "deepspeed", "--hostfile", path, "--include", a.addr, "job.py")
     assert [rank[1][5] for rank in said(ended)] == ["1", "1"]
     assert "its own launcher would drop them" in ended.err
-
-
-def pdsh(client, *words, env=None):
-    """As DeepSpeed starts it: a program of that name."""
-    link = client.folder / "pdsh"
-    if not link.exists():
-        link.symlink_to(client.binary)
-    return client.run(*words, program=(link,), env=env, timeout=60)
-
-
-def test_pdsh_over_ssh(world):
-    client, a, b = world(2)
-    hosts = ("-w", f"me@{a.addr},me@{b.addr}")
-    ended = pdsh(client, "-S", "-f", 1024, *hosts, "export MINE_X=\"a b\"; ", "cd /tmp;",
-                 "echo %n %h $MINE_X $(pwd); exit %n")
-    assert sorted(ended.out.splitlines()) == [f"{a.addr}: 0 {a.addr} a b /tmp", f"{b.addr}: 1 {b.addr} a b /tmp"], ended
-    assert ended.rc == 1 and f"me@{b.addr}: ssh exited with exit code 1" in ended.err
-    ended = pdsh(client, "-S", *hosts, "exit 1%n")
-    assert ended.rc == 11, ended
-    ended = pdsh(client, *hosts, "echo to stderr >&2; false")
-    assert (ended.rc, ended.err.count(": to stderr\n")) == (0, 2), ended
-    ended = pdsh(client, "-N", "-l", "me", "-w", a.addr, "cat; echo $0 %u")
-    assert (ended.rc, ended.out) == (0, "/bin/bash me\n"), ended
-    one_line(pdsh(client, "-q"), 1, "option -q is not known")
-    assert client.run("pdsh", "-S", "-w", f"me@{a.addr}", "exit 7").rc == 7
-
-
-def test_pdsh_ends_what_it_started(world):
-    client, a = world(1)
-    link = client.folder / "pdsh"
-    link.symlink_to(client.binary)
-    run = client.start("-S", "-w", f"me@{a.addr}", "echo up; sleep 1000", program=(link,))
-    until(lambda: "up" in run.out(), 30, "it runs")
-    run.signal(signal.SIGTERM)
-    assert run.wait(30).rc == 128 + signal.SIGTERM
-    a.nothing_left()
-
-
-SRUN = """#!/bin/sh
-for node in 2 1; do
-  last= ; for word; do case "$word" in --*) ;; *) break ;; esac; shift; done
-  SLURMD_NODENAME=n$node "$@"
-done
-"""
-
-
-def test_pdsh_in_an_allocation_goes_by_srun(lockstep):
-    """A fake srun: its options go, and the command runs once for each node, in Slurm's order and not that of -w."""
-    (lockstep.work / "srun").write_text(SRUN)
-    (lockstep.work / "srun").chmod(0o755)
-    path = {"PATH": f"{lockstep.work}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SHELL": "/bin/sh"}
-    ended = lockstep.run("-S", "-w", "n1,n2", "echo", "%n", "'%h  x'", program=(BINARY, "pdsh"), env=path)
-    assert (ended.rc, ended.out) == (0, "1 n2  x\n0 n1  x\n"), ended
-    path["PATH"] = "/none"
-    one_line(lockstep.run("-w", "n1", "x", program=(BINARY, "pdsh"), env=path), 255, "srun: No such file or directory")
