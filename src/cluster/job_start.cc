@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cluster/command_run.h"
 #include "cluster/wait_words.h"
+#include "codec/json_members.h"
 #include "io/fd.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
@@ -31,14 +32,6 @@ constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostWords = 2000;
 // What goes to a host before it reads must fit into its window.
 constexpr std::size_t kMostRequest = link::kWindow / 2;
-
-std::vector<std::string> texts(const Json& object, const char* name) {
-  std::vector<std::string> out;
-  if (object.is_object() && object.contains(name) && object[name].is_array())
-    for (const Json& each : object[name])
-      if (each.is_string()) out.push_back(each.get<std::string>());
-  return out;
-}
 
 class JobStart {
  public:
@@ -166,11 +159,11 @@ void JobStart::on_answer(std::size_t node, const Json& answer) {
   if (phase_ == Phase::preparing && has("prepared")) {
     take_prepared(node, answer["prepared"]);
   } else if (phase_ == Phase::trying && has("reached")) {
-    hosts_[node].reached = texts(answer, "reached");
+    hosts_[node].reached = codec::texts_member(answer, "reached");
   } else if (phase_ == Phase::closing && has("closed")) {
     // Nothing is told with it.
   } else if (phase_ == Phase::going && has("queued")) {
-    started_.ahead = texts(answer, "queued");
+    started_.ahead = codec::texts_member(answer, "queued");
     std::erase_if(started_.ahead, [](const std::string& id) { return !job::is_job_id(id); });
   } else if (phase_ != Phase::going || !has("started")) {
     return fail_with({Errc::corrupt, name + ": its answer makes no sense", {}, 0});
@@ -181,10 +174,10 @@ void JobStart::on_answer(std::size_t node, const Json& answer) {
 }
 
 void JobStart::take_prepared(std::size_t node, const Json& facts) {
-  for (std::string& id : texts(facts, "let_go"))
+  for (std::string& id : codec::texts_member(facts, "let_go"))
     let_go_.push_back(std::move(id));
   if (node != 0 || !facts.is_object()) return;
-  addresses_ = texts(facts, "addresses");
+  addresses_ = codec::texts_member(facts, "addresses");
   if (facts.contains("port") && facts["port"].is_number_unsigned())
     port_ = facts["port"].get<std::uint16_t>();
   if (facts.contains("secret") && facts["secret"].is_string())

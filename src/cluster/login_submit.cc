@@ -30,14 +30,6 @@ CommandRequest asking(const HostPlace& place, std::vector<std::string> words) {
           .output = CommandRequest::Output::keep_out};
 }
 
-std::vector<std::string> texts(const nlohmann::json& object, const char* name) {
-  std::vector<std::string> found;
-  if (const auto list = object.find(name); list != object.end() && list->is_array())
-    for (const nlohmann::json& each : *list)
-      if (each.is_string()) found.push_back(each.get<std::string>());
-  return found;
-}
-
 Failure left_by(const HostEnding& signaled) {
   return Failure(Error{Errc::canceled, signaled.error, {}, signaled.code - 128});
 }
@@ -69,8 +61,8 @@ Result<LoginRequest> parse_request(std::string_view text) {
   if (json.is_object()) {
     request = {.id = codec::text_member(json, "id"),
                .folder = codec::text_member(json, "folder"),
-               .words = texts(json, "words"),
-               .env = texts(json, "env")};
+               .words = codec::texts_member(json, "words"),
+               .env = codec::texts_member(json, "env")};
     const auto preview = json.find("preview");
     request.preview = preview != json.end() && preview->is_boolean() && preview->get<bool>();
   }

@@ -34,14 +34,6 @@ std::string_view stage_name(Stage stage) {
   return "ended";
 }
 
-std::vector<std::string> texts_in(const nlohmann::json& json, const char* name) {
-  std::vector<std::string> texts;
-  if (const auto list = json.find(name); list != json.end() && list->is_array())
-    for (const auto& text : *list)
-      if (text.is_string()) texts.push_back(text.get<std::string>());
-  return texts;
-}
-
 }  // namespace
 
 std::string state_text(const BatchState& state) {
@@ -86,8 +78,8 @@ Result<BatchState> state_from_text(std::string_view text) {
   const auto chain = json.find("chain");
   if (chain != json.end() && chain->is_number_integer() && *chain >= 0 && *chain <= kMostRuns)
     state.chain = chain->get<int>();
-  state.earlier = texts_in(json, "earlier");
-  state.jobs = texts_in(json, "jobs");
+  state.earlier = codec::texts_member(json, "earlier");
+  state.jobs = codec::texts_member(json, "jobs");
   return state;
 }
 

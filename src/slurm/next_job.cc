@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "codec/json.h"
+#include "codec/json_members.h"
 #include "slurm/job_status.h"
 
 #include <algorithm>
@@ -9,17 +10,6 @@
 #include <utility>
 
 namespace lockstep::slurm {
-namespace {
-
-std::vector<std::string> words_in(const nlohmann::json& json, const char* name) {
-  std::vector<std::string> words;
-  if (const auto list = json.find(name); list != json.end() && list->is_array())
-    for (const auto& word : *list)
-      if (word.is_string()) words.push_back(word.get<std::string>());
-  return words;
-}
-
-}  // namespace
 
 NextJob next_job_of(const std::vector<Setting>& settings, std::vector<std::string> arguments) {
   NextJob job{.words = {}, .arguments = std::move(arguments)};
@@ -38,7 +28,7 @@ std::string next_job_text(const NextJob& job) {
 Result<NextJob> next_job_from_text(std::string_view text) {
   const nlohmann::json json = codec::parse_json(text, {.bytes = 8U << 20});
   if (!json.is_object()) return fail(Errc::corrupt, "the job's next.json is damaged");
-  return NextJob{words_in(json, "words"), words_in(json, "arguments")};
+  return NextJob{codec::texts_member(json, "words"), codec::texts_member(json, "arguments")};
 }
 
 std::vector<std::string> next_job_command(const NextJob& job, const NextFacts& facts) {

@@ -140,9 +140,7 @@ Result<LaunchSettings> settings_from_text(std::string_view text) {
   LaunchSettings settings{.spares = number("spares"),
                           .min_nodes = number("min_nodes"),
                           .carry = static_cast<Carry>(std::min(number("carry"), 2))};
-  if (const auto run = json.find("run"); run != json.end() && run->is_array())
-    for (const auto& word : *run)
-      if (word.is_string()) settings.run.push_back(word.get<std::string>());
+  settings.run = codec::texts_member(json, "run");
   return settings;
 }
 
