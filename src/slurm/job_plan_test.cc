@@ -117,6 +117,14 @@ TEST(JobPlan, ALineBreakInAnOptionIsRefused) {
   EXPECT_EQ(value(*named, "job-name"), "a\\x0arm x");
 }
 
+// The agents decide what a lost node means, and a job that runs again goes on in its output.
+TEST(JobPlan, ALostNodeEndsNeitherTheJobNorItsOutput) {
+  const JobPlan plan = planned({"-N2"});
+  EXPECT_NE(find_setting(plan.settings, "no-kill"), nullptr);
+  EXPECT_EQ(value(plan, "open-mode"), "append");
+  EXPECT_EQ(value(planned({"--open-mode=truncate"}), "open-mode"), "truncate");
+}
+
 TEST(JobPlan, AFolderIsNoPattern) {
   const auto plan = plan_job({.settings = {}, .folder = "/a/50%j", .name = "x"});
   EXPECT_EQ(plan->output, "/a/50%%j/slurm-%j.out");

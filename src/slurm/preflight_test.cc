@@ -152,6 +152,18 @@ TEST(Preflight, ASilentNodeIsLeftOutOrWaitedFor) {
             "it is up; the node is left out");
 }
 
+// Of those that tried, half must have failed to reach it: one of them may be at fault itself.
+TEST(Preflight, OneThatCantReachASilentNodeIsNoProof) {
+  for (const int cut_off : {1, 2}) {
+    Job job(5);
+    job.facts[4].reset();
+    for (int i = 0; i < 4; ++i)
+      job.at(i).unreached.push_back(
+          {4, "no", i < cut_off ? Unreached::How::cut : Unreached::How::refused});
+    EXPECT_EQ(job.decide(5).ends, cut_off == 2) << cut_off;
+  }
+}
+
 TEST(Preflight, OfTwoThatDoNotReachEachOtherTheLaterOneGoes) {
   Job job(4);
   job.cut(1, 2);
@@ -291,6 +303,12 @@ TEST(Preflight, FactsAndDecisionsAreReadAsTheyWereWritten) {
   for (const char* text : {"", "[]", "{}", R"({"clock_ms": "x"})", R"({"clock_ms":1,"python":[]})"})
     (void)facts_from_text(text, 2);
   EXPECT_FALSE(facts_from_text("{}", 2));
+  // What another node says comes to the job's output.
+  facts.python.trouble = facts.unreached[0].why = facts.gpu_users[0] = "a\x1b]0;b\x07";
+  const auto other = facts_from_text(facts_text(facts), 2);
+  EXPECT_EQ(other->python.trouble, "a\\x1b]0;b\\x07");
+  EXPECT_EQ(other->unreached[0].why, "a\\x1b]0;b\\x07");
+  EXPECT_EQ(other->gpu_users[0], "a\\x1b]0;b\\x07");
 
   const PreflightDecision decision{
       .ends = true, .left_out = {{"n1", "why", false}}, .lines = {"a", "b"}};

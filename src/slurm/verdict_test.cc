@@ -89,6 +89,8 @@ TEST(Requeue, ByCauseAndBudget) {
   EXPECT_TRUE(is_requeued(rule, Cause::time_limit, {"time limit", "time limit", "time limit"}));
   EXPECT_TRUE(is_requeued(rule, Cause::node_lost, {"time limit", "node lost"}));
   EXPECT_FALSE(is_requeued(rule, Cause::node_lost, {"node lost", "node lost"}));
+  EXPECT_TRUE(is_requeued(rule, Cause::unfit, {"bad node"}));
+  EXPECT_FALSE(is_requeued(rule, Cause::unfit, {"bad node", "node lost"}));
   for (const Cause cause : {Cause::success, Cause::worker, Cause::stopped, Cause::not_started})
     EXPECT_FALSE(is_requeued(rule, cause, {}));
   EXPECT_FALSE(is_requeued({}, Cause::time_limit, {}));
@@ -113,6 +115,12 @@ TEST(Verdict, ReadsAReport) {
   EXPECT_EQ(report->code, 137);
   EXPECT_EQ(report->root_cause, "rank 3 on n2 was killed by signal 9: killed");
   EXPECT_EQ(report->failed_ms, 5);
+  // The others were stopped for another one's failure.
+  const auto stopped = read_report(
+      R"({"outcome":"failed","node":"n1",)"
+      R"("root_cause":{"rank":1,"host":"n1","exit_code":-15,"time_ms":4,"after_stop":true}})");
+  ASSERT_TRUE(stopped);
+  EXPECT_FALSE(stopped->code);
   EXPECT_FALSE(read_report("[]"));
   EXPECT_FALSE(read_report("{"));
 }
