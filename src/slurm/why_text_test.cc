@@ -76,5 +76,19 @@ TEST(WhyText, ForPrograms) {
   EXPECT_NO_THROW(codec::print_json(json));
 }
 
+// A name, a comment or a reason may be anybody's.
+TEST(WhyText, NoLineMovesTheCursor) {
+  Explained job;
+  job.job.id = job.job.job = "7";
+  job.job.name = job.job.reason = "\x1b[2J";
+  job.said.why = job.job.user = "a\x1b]0;b\x07";
+  job.said.advice = {"c\nd"};
+  job.facts = {{"note", "e\x1b[2Jf"}};
+  const std::string text = why_text({job}, 0);
+  EXPECT_EQ(text.find_first_of("\x1b\x07"), std::string::npos) << text;
+  EXPECT_NE(text.find("e\\x1b[2Jf"), std::string::npos) << text;
+  EXPECT_NE(text.find("c\\x0ad"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace lockstep::slurm

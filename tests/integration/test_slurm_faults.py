@@ -175,6 +175,24 @@ def test_the_first_node_dies_and_then_a_rank_fails(cluster, tmp_path):
     job.is_over_in_slurm("CANCELLED")
 
 
+def test_the_first_node_dies_and_then_the_time_limit_comes(cluster, tmp_path):
+    """Slurm's signal before the limit goes to the script alone, and that is gone."""
+    job = Job(cluster, "-N2", "--spare", "1", "-t10", "--", "--no-python", WORKER, f"touch={tmp_path}", "pause")
+    runs(job, tmp_path)
+    job.has_spares(1)
+    dead = job.first_node()
+    lead = job.state()["lead_s"]
+    cluster.power_cut(dead)
+    # The shortest limit that is not near yet.
+    cluster.slurm("scontrol", "update", f"JobId={job.number}", "TimeLimit=2")
+    until(lambda: job.state()["host"] != dead.name, 60, "another node speaks for it")
+    ended = job.running.wait(120)
+    assert ended.rc == 124 and job.state()["cause"] == "time limit", ended
+    state = job.state()
+    assert 60 < lead < 120 and state["ended_ms"] - state["started_ms"] < 120_000, state
+    job.is_over_in_slurm("CANCELLED")
+
+
 def test_the_first_two_nodes_die_one_after_the_other(cluster, tmp_path):
     training = Training(tmp_path / "training")
     job = Job(cluster, "-N2", "--spare", "2", "-t10", *training.words())
