@@ -16,25 +16,30 @@ constexpr std::size_t kMostNames = 10'000;
 constexpr std::string_view kMarker = "lockstep:";
 
 // Files that a module may be begin with a letter or '_' and have no '-': data folders are none.
-constexpr const char* kQuestion = R"(import ast, json, sys, zipfile
+constexpr const char* kQuestion = R"(import ast, json, os, sys, zipfile
 from email.parser import Parser
 with zipfile.ZipFile(sys.argv[1]) as archive:
+    size = sum(info.file_size for info in archive.infolist())
+    if size > (1 << 30) + 100 * os.path.getsize(sys.argv[1]):
+        sys.exit('error: unpacked it would have %d MiB' % (size >> 20))
     bad = archive.testzip()
     if bad:
         sys.exit('error: its file ' + bad + ' is damaged')
     names = archive.namelist()
-    def text(end):
-        found = [n for n in names if n.endswith(end) and n.count('/') == end.count('/')]
-        return archive.read(found[0]).decode() if found else ''
+    def text(name):
+        size = archive.getinfo(name).file_size
+        if size > 1 << 24:
+            sys.exit('error: its file %s has %d MiB' % (name, size >> 20))
+        return archive.read(name).decode()
     info = [n for n in names if n.count('/') == 1 and n.endswith('.dist-info/WHEEL')]
     if not info:
         sys.exit('error: it has no dist-info/WHEEL')
     folder = info[0][:-len('WHEEL')]
-    tags = Parser().parsestr(archive.read(folder + 'WHEEL').decode())
-    meta = Parser().parsestr(archive.read(folder + 'METADATA').decode())
+    tags = Parser().parsestr(text(folder + 'WHEEL'))
+    meta = Parser().parsestr(text(folder + 'METADATA'))
     tops = []
     if folder + 'top_level.txt' in names:
-        tops = archive.read(folder + 'top_level.txt').decode().split()
+        tops = text(folder + 'top_level.txt').split()
     else:
         for n in names:
             parts = n.split('/')
@@ -45,7 +50,7 @@ with zipfile.ZipFile(sys.argv[1]) as archive:
     ops, knows = [], False
     for n in names:
         if n.endswith('/git_version_info_installed.py') and n.count('/') == 1:
-            for node in ast.parse(archive.read(n)).body:
+            for node in ast.parse(text(n)).body:
                 if isinstance(node, ast.Assign) and node.targets[0].id == 'installed_ops':
                     ops = [k for k, v in ast.literal_eval(node.value).items() if v]
                     knows = True

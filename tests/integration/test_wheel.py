@@ -271,6 +271,20 @@ def test_a_wheel_is_put_on_four_hosts_and_imported_there(built, world):
     assert shown.rc == 0 and shown.out.count("6.0") == 4, shown
 
 
+@pytest.mark.parametrize("file, words", (("top_level.txt", "top_level.txt has 64 MiB"),
+                                         ("data.txt", "it would have 1600 MiB")))
+def test_a_wheel_that_would_fill_the_memory_or_the_disk(tmp_path, file, words):
+    """A few MB of zeros, packed: it is refused before anything of it is unpacked."""
+    path = write_wheel(tmp_path, "toy", "1.0", "")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open(f"toy-1.0.dist-info/{file}", "w", force_zip64=True) as to:
+            for _ in range(64 if file == "top_level.txt" else 1600):
+                to.write(bytes(1 << 20))
+    ended = subprocess.run([BINARY, "host-overlay", "--python", PYTHON, "--wheel", path], capture_output=True,
+                           text=True, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, timeout=MANY)
+    assert ended.returncode == 1 and words in ended.stderr, ended
+
+
 def test_an_overlay_takes_the_place_of_another_one_of_its_package(world, tmp_path):
     nodes = Nodes(world, 1)
     old, new = (write_wheel(tmp_path / version, "toy", version, f"V = '{version}'\n") for version in ("1.0", "2.0"))
