@@ -79,10 +79,7 @@ std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const V
 
 std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchState& state,
                                         const Verdict& verdict) {
-  std::vector<std::string> names;
   const PreflightDecision preflight = preflight_of(folder, state.run);
-  for (const LeftOut& each : preflight.left_out)
-    if (each.bad) names.push_back(each.node);
   const char* host = getenv("SLURMD_NODENAME");
   const char* cluster = getenv("SLURM_CLUSTER_NAME");
   // slurm/ID of the state folder.
@@ -95,6 +92,13 @@ std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchStat
       log::warning("node {} is not remembered as a bad one: {}", failure.node,
                    noted.error().message);
   }
+  return unfit_nodes(folder, state.run);
+}
+
+std::vector<std::string> unfit_nodes(const JobFolder& folder, int run) {
+  std::vector<std::string> names;
+  for (const LeftOut& each : preflight_of(folder, run).left_out)
+    if (each.bad) names.push_back(each.node);
   return names;
 }
 

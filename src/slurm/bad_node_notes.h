@@ -24,4 +24,7 @@ std::vector<NodeFailure> failures_of(const PreflightDecision& preflight, const V
 std::vector<std::string> note_bad_nodes(const JobFolder& folder, const BatchState& state,
                                         const Verdict& verdict);
 
+// Those that the pre-flight of this run has found bad.
+std::vector<std::string> unfit_nodes(const JobFolder& folder, int run);
+
 }  // namespace lockstep::slurm

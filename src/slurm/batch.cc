@@ -36,6 +36,9 @@ Batch::Batch(const BatchCall& call) : call_(call), run_(loop_, call.folder), nex
   state.chain = call.chain;
   state.lead_s = call.lead_s;
   state.output = file_behind(1);
+  // What a launch says may go through a pipe of its script, which has no end of its own.
+  if (const auto script = run_.folder().of_script(); script && state.output.empty())
+    if (const auto job = JobFolder(*script).state()) state.output = job->output;
   watch_ = std::make_unique<WatchFolder>(run_.folder(), state.run, 0);
 }
 

@@ -1,7 +1,7 @@
 // What the batch process does for a script of the user's own.
-#include "base/text.h"
 #include "io/fd.h"
 #include "proc/tool_output.h"
+#include "slurm/bad_node_notes.h"
 #include "slurm/batch.h"
 #include "slurm/old_environment.h"
 #include "slurm/old_script.h"
@@ -9,29 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
 
 namespace lockstep::slurm {
-namespace {
-
-// The folders of launches, the latest first.
-std::vector<std::string> launches(const JobFolder& folder) {
-  std::vector<std::int64_t> numbers;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.at("launches"), error))
-    if (const auto number = parse_int(entry.path().filename().native())) numbers.push_back(*number);
-  std::sort(numbers.rbegin(), numbers.rend());
-  std::vector<std::string> paths;
-  paths.reserve(numbers.size());
-  for (const std::int64_t number : numbers)
-    paths.push_back(folder.at("launches/" + std::to_string(number)));
-  return paths;
-}
-
-}  // namespace
-
 std::vector<std::string> Batch::environment_of_script() const {
   Variables variables = variables_of(proc::own_environment());
   int spares = 0;
@@ -50,14 +30,17 @@ void Batch::pass_on(int number) {
 
 std::optional<Verdict> Batch::last_launch() const {
   const int run = run_number(run_.folder());
-  for (const std::string& path : launches(run_.folder())) {
+  for (const std::string& path : run_.folder().launches()) {
     const JobFolder launch(path);
     const auto state = launch.state();
     if (!state || state->run != run) continue;
     std::vector<NodeReport> reports;
     for (const std::string& text : launch.reports(run))
       if (auto report = read_report(text)) reports.push_back(std::move(*report));
-    return judge({.step_code = state->code}, reports, nodes_of_job());
+    Verdict verdict = judge({.step_code = state->code}, reports, nodes_of_job());
+    verdict.unfit = unfit_nodes(launch, run);
+    verdict.noted = true;
+    return verdict;
   }
   return std::nullopt;
 }
@@ -70,7 +53,7 @@ void Batch::await_launches() {
   const int run = run_number(run_.folder());
   for (int i = 0; i < kTries; ++i) {
     bool running = false;
-    for (const std::string& path : launches(run_.folder())) {
+    for (const std::string& path : run_.folder().launches()) {
       const auto state = JobFolder(path).state();
       running = running || (state && state->run == run && state->stage == Stage::running);
     }

@@ -25,13 +25,24 @@ constexpr std::string_view kLog = ".log";
 }  // namespace
 
 Deputy::Deputy(io::Loop& loop, std::string folder, WatchFolder watch, BatchState state)
-    : run_(loop, std::move(folder)), watch_(std::move(watch)) {
-  const std::string before = state.host;
+    : loop_(loop), run_(loop, std::move(folder)), watch_(std::move(watch)) {
+  before_ = state.host;
   state.host = variable("SLURMD_NODENAME");
   run_.state() = std::move(state);
-  log::warning("{}, where the script of job {} ran, is gone; {} speaks for the job now", before,
+  log::warning("{}, where the script of job {} ran, is gone; {} speaks for the job now", before_,
                run_.state().job, run_.state().host);
   if (const Status kept = run_.keep(); !kept) log::error("{}", kept.error().message);
+  if (const auto script = run_.folder().of_script()) take_over_script(*script);
+}
+
+// Its batch step died as well, and knew what is to become of the job.
+void Deputy::take_over_script(const std::string& folder) {
+  auto state = JobFolder(folder).state();
+  if (!state || state->run != run_.state().run || state->stage != Stage::running) return;
+  job_.emplace(loop_, folder);
+  job_->state() = std::move(*state);
+  job_->state().host = run_.state().host;
+  run_.state().lead_s = job_->state().lead_s;
 }
 
 void Deputy::look() {
@@ -40,6 +51,7 @@ void Deputy::look() {
   for (const std::string& name : names)
     if (name.ends_with(kLog)) collect(name);
   look_at_peers(names);
+  if (job_) script_.look(WatchFolder(job_->folder(), run_.state().run, 0).read(kLease));
   stop_in_time();
 }
 
@@ -104,19 +116,50 @@ void Deputy::ask_for_the_end() {
   end_s_ = told ? parse_int(oneline_value(told->out, "EndTime")).value_or(0) : 0;
 }
 
+// Those that have somebody who speaks for them; each ends its own ranks.
+bool Deputy::has_other_launches() const {
+  for (const std::string& path : job_->folder().launches()) {
+    if (path == run_.folder().path()) continue;
+    const auto state = JobFolder(path).state();
+    if (state && state->run == run_.state().run && state->stage == Stage::running &&
+        state->host != before_)
+      return true;
+  }
+  return false;
+}
+
+// Then the launch alone was killed, and the script says what is next.
+bool Deputy::script_lives() {
+  constexpr int kLongest = 20;
+  for (int i = 0; i < kLongest && !script_.is_gone(); ++i) {
+    job_->pause(std::chrono::seconds(1));
+    look();
+  }
+  return !script_.is_gone();
+}
+
 Result<int> Deputy::conclude(BatchFacts facts) {
   facts.lead_signal = lead_;
-  auto code = run_.conclude(facts, true);
+  Verdict verdict = judge(facts, run_.reports(), nodes_of_job());
+  auto code = run_.conclude(verdict, !job_);
   look();  // its words come into the output
-  const bool is_over = run_.state().stage == Stage::ended || !run_.state().next.empty();
+  JobRun& job = job_ ? *job_ : run_;
+  if (job_) {
+    // The last one speaks for all.
+    if (script_lives() || has_other_launches()) return code;
+    verdict.unfit = run_.unfit();
+    code = job.conclude(judge_orphan(std::move(verdict), before_), true);
+    look();
+  }
+  const bool is_over = job.state().stage == Stage::ended || !job.state().next.empty();
   if (!code || !is_over) return code;
   // Nothing else would end it before its time limit. One that Slurm has stopped, and has queued
   // again perhaps, is left alone. The controller may be away.
   constexpr int kTries = 120;
   constexpr std::chrono::seconds kPause{5};
-  for (int i = 0;
-       i < kTries && run_.call_tool({"scancel", "--state=RUNNING", run_.state().job}) != 0; ++i)
-    run_.pause(kPause);
+  for (int i = 0; i < kTries && job.call_tool({"scancel", "--state=RUNNING", job.state().job}) != 0;
+       ++i)
+    job.pause(kPause);
   return code;
 }
 

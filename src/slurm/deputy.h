@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,15 @@ class Deputy {
   void collect(const std::string& name);
   void ask_for_the_end();
   void stop_in_time();
-  void leave_dead_nodes();
+  void take_over_script(const std::string& folder);
+  bool has_other_launches() const;
+  bool script_lives();
 
+  io::Loop& loop_;
   JobRun run_;
+  std::string before_;         // the node whose place it has taken
+  std::optional<JobRun> job_;  // of a user's own script; run_ is a launch of it
+  Silence script_;
   WatchFolder watch_;
   std::map<std::string, Peer> peers_;
   std::map<std::string, std::int64_t> collected_;  // bytes of each log

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace lockstep::slurm {
@@ -110,6 +111,25 @@ Status JobFolder::keep(const BatchState& state) const {
 Result<BatchState> JobFolder::state() const {
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(at("state.json")));
   return state_from_text(text);
+}
+
+std::vector<std::string> JobFolder::launches() const {
+  std::vector<std::int64_t> numbers;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(at("launches"), error))
+    if (const auto number = parse_int(entry.path().filename().native())) numbers.push_back(*number);
+  std::sort(numbers.rbegin(), numbers.rend());
+  std::vector<std::string> paths;
+  paths.reserve(numbers.size());
+  for (const std::int64_t number : numbers)
+    paths.push_back(at("launches/" + std::to_string(number)));
+  return paths;
+}
+
+std::optional<std::string> JobFolder::of_script() const {
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  if (folder.filename() != "launches") return std::nullopt;
+  return folder.parent_path();
 }
 
 int JobFolder::runs_before(std::string_view job) const {

@@ -66,6 +66,10 @@ class JobFolder {
 
   Status keep(const BatchState& state) const;
   Result<BatchState> state() const;  // not_found: the batch step has not begun
+  // The folders of the launches in a user's own script, the latest first.
+  std::vector<std::string> launches() const;
+  // Of the job, where this is the folder of such a launch.
+  std::optional<std::string> of_script() const;
   // Of jobs of Slurm's before this one, which has its own count of them.
   int runs_before(std::string_view job) const;
   Status note_runs_before(std::string_view job, int runs) const;

@@ -117,7 +117,7 @@ Result<int> JobRun::conclude(Verdict verdict, bool may_be_preempted) {
     leave_preempted(told);
     return verdict.code;
   }
-  unfit_ = note_bad_nodes(folder_, state_, verdict);
+  unfit_ = verdict.noted ? verdict.unfit : note_bad_nodes(folder_, state_, verdict);
   state_.stage = run_again(verdict) ? Stage::requeued : Stage::ended;
   LOCKSTEP_TRY(keep());
   return verdict.code;
@@ -132,7 +132,7 @@ std::string JobRun::told_by_slurm() const {
 // An old Slurm would take the job for one that has ended by itself if it ended now. A new one would
 // run it a second time too often if it did not.
 void JobRun::leave_preempted(std::string_view told) {
-  constexpr std::chrono::minutes kLongest{5};
+  constexpr int kLongest = 300;
   state_.cause = "preempted";
   // It is ended, not queued again.
   if (state_.chain && oneline_value(told, "Requeue") == "0" && go_on_in_next({})) {
@@ -145,7 +145,11 @@ void JobRun::leave_preempted(std::string_view told) {
   state_.stage = Stage::requeued;
   if (const Status kept = keep(); !kept) log::error("{}", kept.error().message);
   const auto version = run_here({"scontrol", "--version"});
-  if (!version || !queues_again_what_ends_preempted(version->out)) pause(kLongest);
+  if (version && queues_again_what_ends_preempted(version->out)) return;
+  // A launch whose script is gone has nothing to wait for.
+  const pid_t parent = getppid();
+  for (int i = 0; i < kLongest && getppid() == parent; ++i)
+    pause(std::chrono::seconds(1));
 }
 
 // Only a job that waits takes this; it is still ending when it was just queued again.

@@ -21,7 +21,11 @@ class JobRun {
 
   const JobFolder& folder() const { return folder_; }
   BatchState& state() { return state_; }
+  const BatchState& state() const { return state_; }
   Status keep() const { return folder_.keep(state_); }
+
+  // Nodes that the pre-flight has found bad, once the run is concluded.
+  const std::vector<std::string>& unfit() const { return unfit_; }
 
   // Of the agents that have ended.
   std::vector<NodeReport> reports() const;

@@ -65,6 +65,8 @@ if [ -z "${lockstep_shell-}" ]; then
   }
   lockstep_path
   if [ -n "${BASH_VERSION-}${ZSH_VERSION-}" ]; then
+    # Also in functions and subshells.
+    if [ -n "${BASH_VERSION-}" ]; then set -T; fi
     trap '{ lockstep_path "$_"; } 2>/dev/null' DEBUG
   else
     torchrun() { "$LOCKSTEP_SLURM_BIN/torchrun" "$@"; }

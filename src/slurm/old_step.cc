@@ -171,6 +171,12 @@ std::string StepReader::why_not() const {
     return fmt::format("it takes {} of the job's {} nodes", size_.nodes, facts_.nodes);
   if (size_.tasks % size_.nodes != 0)
     return fmt::format("{} tasks do not divide by {} nodes", size_.tasks, size_.nodes);
+  // Slurm has filled one node after the other.
+  const std::string shares = facts_.variable("SLURM_TASKS_PER_NODE").value_or("");
+  const bool own_shares = find("ntasks-per-node") != nullptr || find("ntasks") != nullptr;
+  if (step_.kind == StepKind::tasks && !own_shares && shares.find(',') != std::string::npos)
+    return fmt::format("its nodes have {} tasks, and not as many each (--ntasks-per-node)",
+                       printable(shares, 100));
   if (!direct_ && launch_->launcher != Launcher::python &&
       launch_->program.find('/') != std::string::npos)
     return fmt::format("{} is called by its path inside of a shell",
@@ -203,8 +209,9 @@ Words StepReader::options() const {
   const auto cpus = given("cpus-per-task", "SLURM_CPUS_PER_TASK");
   if (cpus || tasks > 1)
     words.push_back(fmt::format("--cpus-per-task={}", cpus.value_or(1) * tasks));
+  // Counted by task it would be more than the job's own tasks have, and be refused.
   if (step_.gpus_per_task > 0)
-    words.push_back(fmt::format("--gpus-per-task={}", step_.gpus_per_task * tasks));
+    words.push_back(fmt::format("--gpus-per-node={}", step_.gpus_per_task * tasks));
   return words;
 }
 

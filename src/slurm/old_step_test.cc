@@ -63,8 +63,14 @@ TEST(OldStepTest, SeveralTasksOfPythonAreRanks) {
   EXPECT_EQ(step.options, (Words{"--nodes=3", "--ntasks=3", "--ntasks-per-node=1", "--no-kill",
                                  "--kill-on-bad-exit=0", "--wait=0", "--cpus-per-task=12"}));
   EXPECT_EQ(read({"bash", "-c", "RANK=$SLURM_PROCID python t.py"}, job).kind, StepKind::tasks);
-  EXPECT_EQ(read({"--ntasks-per-node=2", "--gpus-per-task=a100:2", "python", "t.py"}).gpus_per_task,
-            2);
+  // Slurm has filled one node after the other.
+  const Variables uneven = {{"SLURM_NTASKS", "4"}, {"SLURM_TASKS_PER_NODE", "3,1"}};
+  EXPECT_EQ(read({"python", "t.py"}, uneven).why,
+            "its nodes have 3,1 tasks, and not as many each (--ntasks-per-node)");
+  EXPECT_EQ(read({"--ntasks-per-node=2", "python", "t.py"}, uneven).kind, StepKind::tasks);
+  const OldStep gpus = read({"--ntasks-per-node=2", "--gpus-per-task=a100:2", "python", "t.py"});
+  EXPECT_EQ(gpus.gpus_per_task, 2);
+  EXPECT_EQ(gpus.options.back(), "--gpus-per-node=4");
   EXPECT_EQ(read({"python", "t.py"}, {{"SLURM_NTASKS_PER_NODE", "4"}}).tasks_per_node, 4);
   // One task on each node, as srun has it where nobody says a number.
   EXPECT_EQ(read({"python", "t.py"}).tasks_per_node, 1);

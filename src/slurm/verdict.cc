@@ -189,4 +189,14 @@ Verdict judge_script(const BatchFacts& facts, const std::optional<Verdict>& laun
   return verdict;
 }
 
+Verdict judge_orphan(Verdict launch, std::string_view host) {
+  if (launch.cause == Cause::success)
+    launch.words = fmt::format(
+        "all ranks have succeeded; what the script does behind them was not done, as its shell "
+        "died with {}",
+        host);
+  launch.noted = true;
+  return launch;
+}
+
 }  // namespace lockstep::slurm

@@ -57,6 +57,10 @@ struct Verdict {
   int code = 1;                          // of the job
   std::string words = {};                // one line, for people
   std::vector<std::string> silent = {};  // nodes of `expected` that have no report
+  // Of a launch in a user's own script, which has noted its bad nodes itself: those that the
+  // pre-flight has found.
+  std::vector<std::string> unfit = {};
+  bool noted = false;
 };
 // Whether the job is worth another run, which continues from its last checkpoint. earlier: the
 // causes of the runs before this one. A worker's own failure is not: it was restarted in place as
@@ -76,6 +80,9 @@ Verdict judge(const BatchFacts& facts, const std::vector<NodeReport>& reports,
 // Of a job whose script is the user's own: what it ends with is what the job ends with, and the
 // cause is that of its last launch. facts.step_code: the script's. launch: nullopt: there was none.
 Verdict judge_script(const BatchFacts& facts, const std::optional<Verdict>& launch);
+
+// Of a job whose script died with its node, `host`, while `launch` went on to its end.
+Verdict judge_orphan(Verdict launch, std::string_view host);
 
 // Of a job whose processes Slurm has ended because its time was up.
 Verdict time_limit_verdict();

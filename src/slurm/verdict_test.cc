@@ -148,5 +148,17 @@ TEST(VerdictTest, AScriptEndsTheJobWithItsOwnCode) {
             std::vector<std::string>{"n2"});
 }
 
+TEST(VerdictTest, ALaunchThatOutlivesItsScript) {
+  const Verdict ended = judge_orphan({Cause::success, 0, "all ranks have succeeded", {}}, "n1");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.words,
+            "all ranks have succeeded; what the script does behind them was not done, as its shell "
+            "died with n1");
+  const Verdict failed = judge_orphan({Cause::worker, 7, "rank 3 exited with 7", {}}, "n1");
+  EXPECT_EQ(failed.words, "rank 3 exited with 7");
+  EXPECT_EQ(failed.code, 7);
+  EXPECT_TRUE(failed.noted);
+}
+
 }  // namespace
 }  // namespace lockstep::slurm
