@@ -67,6 +67,7 @@ struct Node {
   slurm::JobFolder folder;
   int run = 0;  // how often the job was requeued before
   std::string name;
+  std::vector<std::string> left_out = {};  // other nodes, by the pre-flight
 };
 
 slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Facts& facts) {
@@ -147,14 +148,17 @@ std::optional<int> preflight(Node& node) {
       report(node, "left out", "left out: " + each.why);
       return 0;
     }
+  for (const slurm::LeftOut& each : left_out)
+    node.left_out.push_back(each.node);
   node.options.run =
       slurm::words_without(node.options.run, placement.hosts, *decision, placement.port);
   return std::nullopt;
 }
 
 // The job's wheels, in front of what the user has on PYTHONPATH.
-Status put_wheels(const slurm::JobFolder& folder) {
-  LOCKSTEP_TRY_ASSIGN(cluster::NodeWheels wheels, cluster::put_node_wheels(folder));
+Status put_wheels(const Node& node) {
+  LOCKSTEP_TRY_ASSIGN(cluster::NodeWheels wheels,
+                      cluster::put_node_wheels(node.folder, node.left_out));
   if (wheels.paths.empty()) return {};
   const std::string own = slurm::variable("PYTHONPATH");
   if (!own.empty()) wheels.paths.push_back(own);
@@ -194,7 +198,7 @@ int node_command(const Call& call) {
             .name = slurm::variable("SLURMD_NODENAME")};
   if (node.options.preflight != "off")
     if (const auto code = preflight(node)) return *code;
-  if (const Status done = put_wheels(node.folder); !done) {
+  if (const Status done = put_wheels(node); !done) {
     print_error(kProgram, done.error());
     return 1;
   }

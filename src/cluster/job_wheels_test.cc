@@ -1,5 +1,7 @@
 #include "cluster/job_wheels.h"
 
+#include "cluster/node_wheels.h"
+
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -65,6 +67,19 @@ TEST(JobWheels, FilesAndKeys) {
   EXPECT_EQ(refusal({"notes.txt"}), "--wheel: notes.txt is no wheel");
   EXPECT_EQ(refusal({name, "wheel:0123abcd"}), "--wheel: " + name + " is given twice");
   unsetenv("XDG_CACHE_HOME");
+}
+
+TEST(NodeWheels, NobodyWaitsForANodeThatIsLeftOut) {
+  const auto left = [](const std::vector<std::string>& names, int self) {
+    std::vector<std::string> nodes = {"n1", "n2", "n3", "n4"};
+    const int place = leave_out(names, self, nodes);
+    return std::pair(place, nodes);
+  };
+  using Nodes = std::vector<std::string>;
+  EXPECT_EQ(left({}, 2), std::pair(2, Nodes({"n1", "n2", "n3", "n4"})));
+  EXPECT_EQ(left({"n2"}, 2), std::pair(1, Nodes({"n1", "n3", "n4"})));
+  EXPECT_EQ(left({"n1", "n4"}, 1), std::pair(0, Nodes({"n2", "n3"})));
+  EXPECT_EQ(left({"n4", "other"}, 0), std::pair(0, Nodes({"n1", "n2", "n3"})));
 }
 
 }  // namespace

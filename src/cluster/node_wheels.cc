@@ -99,8 +99,11 @@ Status make_own_folder(const std::string& path) {
 
 class Node {
  public:
-  Node(const slurm::JobFolder& folder, JobWheels wheels)
-      : folder_(folder), wheels_(std::move(wheels)), overlays_(wheels_.wheels.size()) {}
+  Node(const slurm::JobFolder& folder, JobWheels wheels, const std::vector<std::string>& left_out)
+      : folder_(folder),
+        wheels_(std::move(wheels)),
+        left_out_(left_out),
+        overlays_(wheels_.wheels.size()) {}
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -138,6 +141,7 @@ class Node {
 
   const slurm::JobFolder& folder_;
   const JobWheels wheels_;
+  const std::vector<std::string>& left_out_;
   ordered_json rows_ = ordered_json::array();
   std::string place_;  // of overlays
   std::string draft_;  // where wheels come to
@@ -174,6 +178,7 @@ Status Node::prepare() {
   node_ = number("SLURM_NODEID", 0);
   if (auto nodes = codec::expand_nodelist(variable("SLURM_STEP_NODELIST")))
     nodes_ = std::move(*nodes);
+  node_ = leave_out(left_out_, node_, nodes_);
   ports_ = ports_of(number("SLURM_JOB_ID", 0), number("SLURM_STEP_ID", 0));
   return {};
 }
@@ -350,7 +355,20 @@ void end_job(const slurm::JobFolder& folder, int run, const std::string& node,
 
 }  // namespace
 
-Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder) {
+int leave_out(const std::vector<std::string>& names, int self, std::vector<std::string>& nodes) {
+  int place = self;
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (static_cast<int>(i) == self ||
+        std::find(names.begin(), names.end(), nodes[i]) == names.end())
+      continue;
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    if (static_cast<int>(i) < self) --place;
+  }
+  return place;
+}
+
+Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
+                                   const std::vector<std::string>& left_out) {
   const auto text = io::read_file(folder.at(kWheelsFile));
   if (!text && text.error().sys == ENOENT) return NodeWheels();
   if (!text) return Failure(text.error());
@@ -362,7 +380,7 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder) {
   Status done;
   NodeWheels result;
   {
-    Node node(folder, wheels);
+    Node node(folder, wheels, left_out);
     done = node.run();
     result = node.result();
     // How long it took, for people.

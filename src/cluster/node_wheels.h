@@ -16,7 +16,11 @@ struct NodeWheels {
 
 // Of the node that this process is on, by Slurm's variables. Nothing to do where the job has no
 // wheels. An error: this node can't train; it has been said to the job, which ends where it can't
-// do without this node.
-Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder);
+// do without this node. left_out: nodes that the pre-flight has sent away: nothing comes from them.
+Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
+                                   const std::vector<std::string>& left_out = {});
+
+// Takes `names` out of `nodes`, but for the one at `self`; returns where that is then. Pure.
+int leave_out(const std::vector<std::string>& names, int self, std::vector<std::string>& nodes);
 
 }  // namespace lockstep::cluster

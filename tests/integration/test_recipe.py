@@ -139,6 +139,19 @@ def test_a_swept_overlay_is_made_again(cluster, tmp_path):
     assert ended.rc == 0 and "toy 1" in ended.out, ended
 
 
+def test_a_node_that_is_left_out_is_asked_for_nothing(cluster, tmp_path):
+    """The pre-flight sends it away before wheels come: who would get them from it gets them from another one."""
+    first, bad, third, last = cluster.nodes
+    assert bad.run("-o", "remount,size=20m", "/tmp", program=("/bin/mount",)).rc == 0
+    path = toy(tmp_path, padding=3_000_000)
+    ended = submit(cluster, "-N3", "--spare=1", "-t5", "--binary=shared", "--env=TMPDIR=/tmp", "--follow", "--wheel",
+                   path, *SHOW)
+    assert ended.rc == 0 and ended.out.count("toy 1") == 3, ended
+    assert f"pre-flight: {bad.name}: " in ended.out and "the node is left out" in ended.out, ended
+    assert {name: [row["from"] for row in rows] for name, rows in records(cluster).items()} == {
+        first.name: ["the job's folder"], third.name: [first.name], last.name: [first.name]}, ended
+
+
 def test_a_node_that_gives_nothing(cluster, tmp_path):
     """A giver that dies is replaced by the job's folder: ports of the first node lead nowhere."""
     path = toy(tmp_path, padding=2_000_000)
