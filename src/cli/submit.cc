@@ -222,6 +222,11 @@ void tell_submitted(const SubmitOptions& options, const cluster::SlurmJob& job) 
   std::printf("Submitted batch job %s\n", job.job.c_str());
 }
 
+// What is shown, and not the file that the agents write.
+bool folds(const SubmitOptions& options) {
+  return options.fold == "always" || (options.fold == "auto" && isatty(STDOUT_FILENO) == 1);
+}
+
 // Until the job ends; it goes on whatever becomes of this.
 Result<int> follow(const SubmitOptions& options, const cluster::SlurmJob& job) {
   std::fflush(stdout);
@@ -232,7 +237,7 @@ Result<int> follow(const SubmitOptions& options, const cluster::SlurmJob& job) {
                                                  .place = {job.job, job.folder, job.output},
                                                  .print = options.follow,
                                                  .json = options.json,
-                                                 .fold = isatty(STDOUT_FILENO) == 1}));
+                                                 .fold = folds(options)}));
   LOCKSTEP_TRY(book.note(job.id, ending.stage, ending.code, ending.ended_ms));
   if (ending.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",

@@ -87,6 +87,13 @@ Table make_table() {
                       {.name = "follow",
                        .field = into<&SubmitOptions::follow>,
                        .help = "print what the job says until it ends"},
+                      {.name = "fold",
+                       .field = into<&SubmitOptions::fold>,
+                       .metavar = "WHEN",
+                       .help = "what --follow shows, not the output file: equal lines of ranks "
+                               "as one; auto: on a terminal",
+                       .shown_default = "auto",
+                       .choices = {"auto", "always", "never"}},
                       {.name = "wait",
                        .field = into<&SubmitOptions::wait>,
                        .help = "return when the job has ended"},
@@ -137,7 +144,7 @@ Table make_table() {
 
 // Not for the login host: it is told the variables and the folder over stdin.
 bool is_for_this_end(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kHere = {"print", "follow", "wait", "json"};
+  constexpr std::array<std::string_view, 5> kHere = {"print", "follow", "fold", "wait", "json"};
   const auto has = [&](const std::vector<Option>& rows) {
     return std::any_of(rows.begin(), rows.end(),
                        [&](const Option& row) { return row.name == name; });

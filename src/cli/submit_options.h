@@ -24,6 +24,7 @@ struct SubmitOptions {
   std::string wheel_place = "/tmp";
   bool print = false;
   bool follow = false;
+  std::string fold = "auto";
   bool wait = false;
   bool json = false;
   bool no_check = false;

@@ -53,7 +53,7 @@ def unfolded(text):
 
 def test_followed_and_shown_again(cluster):
     say = [action for number in range(LINES) for action in (f"out=step {number}\\n", "sleep=20")]
-    ended, seen = on_a_terminal(cluster, "submit", "-N2", "--ntasks-per-node=2", "-t5", "--follow",
+    ended, seen = on_a_terminal(cluster, "submit", "--fold", "auto", "-N2", "--ntasks-per-node=2", "-t5", "--follow",
                                 "--env=OMP_NUM_THREADS=1", "--", "--no-python",
                                 WORKER, *say, "@1", "out=mine\\n")
     assert ended.rc == 0, (ended, seen)
@@ -71,3 +71,17 @@ def test_followed_and_shown_again(cluster):
     assert unfolded(on_a_terminal(cluster, "logs", job)[1])[0] == said
     assert "-" not in on_a_terminal(cluster, "logs", "--fold=never", job)[1]
     assert on_a_terminal(cluster, "logs", "--rank", "1", job)[1].count("[rank1]: ") == LINES + 1
+
+
+def test_the_file_has_every_line_whatever_is_shown(cluster):
+    """--fold is for those who look: the agents of a job fold nothing."""
+    say = [action for number in range(LINES) for action in (f"out=step {number}\\n", "sleep=20")]
+    ended = cluster.run("submit", "--fold", "always", "-N2", "--ntasks-per-node=2", "-t5", "--follow",
+                        "--env=OMP_NUM_THREADS=1", "--", "--no-python", WORKER, *say)
+    assert ended.rc == 0, ended
+    said, folded = unfolded(ended.out)
+    assert said == {rank: [f"step {number}" for number in range(LINES)] for rank in range(4)}
+    assert folded > LINES // 4, ended
+    job = re.search(r"Submitted batch job (\d+)\n", ended.out)[1]
+    lines = (cluster.work / f"slurm-{job}.out").read_text().splitlines()
+    assert sorted(lines) == sorted(f"[rank{rank}]: {line}" for rank in said for line in said[rank])
