@@ -1,6 +1,6 @@
 """Jobs on a real Slurm whose nodes are namespaces of this machine: how long until a rank speaks, and what is near it.
 
-  LOCKSTEP_BUILD=build/release python3 bench/slurm/run.py [first]    (TRIES=9, MB=2000)
+  LOCKSTEP_BUILD=build/release python3 bench/slurm/run.py [lists] [check] [writers] [first]    (TRIES=9, MB=2000)
 """
 import os
 import pathlib
@@ -191,6 +191,11 @@ def writers_of_an_agent():
         "at least 500 MB/s")
 
 
+def writers(cluster):
+    writers_of_an_agent()
+    writers_of_a_job(cluster)
+
+
 def check_time(cluster):
     script = cluster.script("old.slurm", "#!/bin/bash\n#SBATCH -N2 --ntasks-per-node=1 -t 60 --gres=gpu:2\n"
                             "export MASTER_ADDR=$(hostname)\nsrun torchrun --nproc_per_node=2 train.py\n")
@@ -215,18 +220,18 @@ def node_list():
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the hosts go, too
+    wanted = sys.argv[1:] or ("lists", "check", "writers", "first")
     with tempfile.TemporaryDirectory(prefix="bench_slurm_") as folder:
         lockstep = harness.Lockstep(pathlib.Path(folder))
         hosts = several_hosts.Hosts(lockstep)
         try:
             print("| what | measured | beside it | | goal |\n|---|---|---|---|---|")
-            node_list()
+            if "lists" in wanted:
+                node_list()
             cluster = SlurmCluster(hosts, 2, cpus=WRITERS // 2)
-            check_time(cluster)
-            writers_of_an_agent()
-            writers_of_a_job(cluster)
-            if "first" in sys.argv:  # until the first line of a rank; a minute and more on a busy machine
-                first_lines(cluster)
+            for part, measure in {"check": check_time, "writers": writers, "first": first_lines}.items():
+                if part in wanted:
+                    measure(cluster)
             cluster.close()
         finally:
             hosts.close()
