@@ -91,7 +91,7 @@ TEST_F(PreflightRun, StrangersTakeNoPlaceFromANode) {
   });
   begin([&] {
     char byte = 0;
-    (void)!read(full[0], &byte, 1);
+    (void)!::read(full[0], &byte, 1);
     io::Loop loop;
     Preflight(loop, settings(1)).run();
   });
