@@ -102,8 +102,11 @@ std::optional<slurm::PreflightDecision> look_around(const Node& node,
       .job = placement.run_id,
       .file = file_of(node),
       .size = slurm::size_in(node.options.run, count),
-      .facts = slurm::probe_node(
-          {.job_folder = node.folder.path(), .thorough = node.options.preflight == "full"}),
+      .look =
+          [&] {
+            return slurm::probe_node(
+                {.job_folder = node.folder.path(), .thorough = node.options.preflight == "full"});
+          },
       .ask = question_of(node.options, launch::machine_facts())};
   io::Loop loop;
   // All nodes of a large job come to the first one. The ranks get the limit that there was.

@@ -43,27 +43,43 @@ Preflight::Preflight(io::Loop& loop, PreflightSettings settings)
 std::optional<PreflightDecision> Preflight::run() {
   // Who comes late finds what the others have decided.
   if (read_decision()) return decision_;
+  const io::TimePoint began = io::Clock::now();
   open();
+  if (!settings_.ask.python.empty())
+    python_.emplace(loop_, settings_.ask, [this] { maybe_tell(); });
+  look();
   const int count = static_cast<int>(settings_.nodes.size());
   for (const int node : peers_of(settings_.self, count))
     dial(node);
-  if (!settings_.ask.python.empty())
-    python_.emplace(loop_, settings_.ask, [this] { maybe_tell(); });
-  tell_timer_.start(settings_.tell_at, [this] { tell(); });
-  if (settings_.self < kDeciders)
-    turn_timer_.start(settings_.decide_at + settings_.self * settings_.next_decider,
-                      [this] { on_turn(); });
-  end_timer_.start(settings_.decide_at + kDeciders * settings_.next_decider, [this] { give_up(); });
+  start_timers(std::chrono::floor<milliseconds>(io::Clock::now() - began));
   if (count == 1) maybe_tell();
   if (!done_) loop_.run();
   return decision_;
+}
+
+// nvidia-smi takes a second or two, as long as PyTorch does.
+void Preflight::look() {
+  NodeFacts seen = settings_.look();
+  seen.port_trouble = std::move(facts_.port_trouble);
+  facts_ = std::move(seen);
+}
+
+// spent: by this node alone. It needs some time to hear the others all the same.
+void Preflight::start_timers(milliseconds spent) {
+  constexpr milliseconds kToHear(1'000);
+  spent = std::min(spent, std::max(settings_.tell_at - kToHear, milliseconds(0)));
+  tell_timer_.start(settings_.tell_at - spent, [this] { tell(); });
+  const milliseconds decide_at = settings_.decide_at - spent;
+  if (settings_.self < kDeciders)
+    turn_timer_.start(decide_at + settings_.self * settings_.next_decider, [this] { on_turn(); });
+  end_timer_.start(decide_at + kDeciders * settings_.next_decider, [this] { give_up(); });
 }
 
 void Preflight::open() {
   if (settings_.nodes.size() == 1) return;
   auto listener = io::open_listener("", settings_.port, kBacklog);
   if (!listener) {
-    settings_.facts.port_trouble = listener.error().message;
+    facts_.port_trouble = listener.error().message;
     return;
   }
   most_strangers_ = most_strangers();
@@ -205,7 +221,7 @@ void Preflight::maybe_tell() {
 
 void Preflight::tell() {
   if (std::exchange(has_told_, true)) return;
-  NodeFacts& facts = settings_.facts;
+  NodeFacts& facts = facts_;
   if (python_) facts.python = python_->answer();
   for (const auto& [node, peer] : peers_)
     if (!peer.reached) facts.unreached.push_back(peer.failure);

@@ -13,6 +13,7 @@
 #include "slurm/python_probe.h"
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,8 +32,8 @@ struct PreflightSettings {
   std::string job;   // with the step and the run: "12.0.r1"
   std::string file;  // of the decision
   NodeCounts size;
-  NodeFacts facts;     // of this node, as far as they are known
-  PythonQuestion ask;  // of the ranks' Python
+  std::function<NodeFacts()> look;  // at this node, while its Python works
+  PythonQuestion ask;               // of the ranks' Python
   // When a node says what it knows by then, and when the first decider decides by what it has
   // heard.
   std::chrono::milliseconds tell_at{6'500};
@@ -59,6 +60,8 @@ class Preflight {
   };
 
   void open();
+  void look();
+  void start_timers(std::chrono::milliseconds spent);
   void dial(int node);
   void greet(int node, io::Fd fd);
   void on_peer(int node, PreflightKind kind, std::string_view body);
@@ -77,6 +80,7 @@ class Preflight {
 
   io::Loop& loop_;
   PreflightSettings settings_;
+  NodeFacts facts_;  // of this node
   AllFacts told_;
   std::optional<PreflightDecision> decision_;
   bool done_ = false;

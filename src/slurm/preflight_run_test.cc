@@ -1,6 +1,7 @@
 #include "slurm/preflight_run.h"
 
 #include "io/dialer.h"
+#include "io/fd.h"
 #include "io/listen.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +58,7 @@ class PreflightRun : public ::testing::Test {
             .job = "1.0",
             .file = folder_ + "/decision",
             .size = {},
-            .facts = {},
+            .look = [] { return NodeFacts(); },
             .ask = {}};
   }
   // In a process of its own; the test ends it.
@@ -109,6 +111,27 @@ TEST_F(PreflightRun, StrangersTakeNoPlaceFromANode) {
   EXPECT_TRUE(first.decided_here());
   for (const std::string& line : decision->lines)
     EXPECT_EQ(line.find("it has said nothing"), std::string::npos) << line;
+}
+
+// This node's own look at itself may take as long as the import of PyTorch.
+TEST_F(PreflightRun, PythonWorksWhileTheNodeIsLookedAt) {
+  const std::string python = folder_ + "/python";
+  const std::string began = folder_ + "/began";
+  ASSERT_TRUE(io::write_file(python, "#!/bin/sh\n: >" + began + "\n"));
+  ASSERT_EQ(chmod(python.c_str(), 0755), 0);
+  PreflightSettings alone = settings(0);
+  alone.nodes.resize(1);
+  alone.ask.python = python;
+  bool works = false;
+  alone.look = [&] {
+    const auto limit = io::Clock::now() + std::chrono::seconds(20);
+    while (!works && io::Clock::now() < limit)
+      works = access(began.c_str(), F_OK) == 0;
+    return NodeFacts();
+  };
+  io::Loop loop;
+  EXPECT_TRUE(Preflight(loop, alone).run());
+  EXPECT_TRUE(works);
 }
 
 }  // namespace
