@@ -212,6 +212,24 @@ def test_the_first_two_nodes_die_one_after_the_other(cluster, tmp_path):
     assert 1 <= ended.out.count("speaks for the job now") <= 2, ended
 
 
+def test_the_ranks_are_stopped_before_the_limit_although_the_first_node_is_gone(cluster, tmp_path):
+    """Slurm's signal would come to the dead batch step alone: the node that speaks for the job reads when it ends."""
+    job = Job(cluster, "-N2", "--spare", "1", "-t30", "--", "--no-python", "/bin/sh", "-c",
+              f'trap "touch {tmp_path}/$RANK.saved; exit 0" TERM; touch {tmp_path}/$RANK; while :; do sleep 0.1; done')
+    runs(job, tmp_path)
+    job.has_spares(1)
+    cluster.power_cut(job.first_node())
+    cluster.slurm("scontrol", "update", f"JobId={job.number}", "TimeLimit=3")
+    until(lambda: "speaks for the job now" in job.running.out(), 60, "another node speaks for it")
+    for path in tmp_path.glob("*.saved"):
+        path.unlink()  # by those that began anew
+    until(lambda: len(list(tmp_path.glob("*.saved"))) == 2, 120, f"both ranks save; {job.running.out()[-2000:]}")
+    ended = job.running.wait(90)
+    assert ended.rc == 124, ended
+    assert (job.state()["cause"], job.state()["code"]) == ("time limit", 124)
+    job.is_over_in_slurm("CANCELLED")
+
+
 def test_without_a_spare_the_job_is_queued_again_without_the_first_node(cluster, tmp_path):
     training = Training(tmp_path / "training")
     job = Job(cluster, "-N2", "-t30", "--requeue", *training.words())

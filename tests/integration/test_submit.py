@@ -281,3 +281,40 @@ def test_a_preempted_job_goes_on(cluster, tmp_path):
     assert ended.rc == 0, ended
     assert cluster.job(number_in(running))["Restarts"] == "1"
     assert cluster.job(urgent.strip())["JobState"] == "COMPLETED"
+
+
+def test_a_file_of_its_own_for_errors(cluster, tmp_path):
+    """Each stream has whole, tagged lines in its file; the job's own notes are errors."""
+    running = cluster.start("submit", "-N2", "--ntasks-per-node=2", "-t5", "-e", "errors.%j", "--follow",
+                            *worker("lines=50", "err=to stderr\\n", f"touch={tmp_path}", f"wait={tmp_path}/go",
+                                    "@3", "exit=4", "@*", "pause"))
+    until(lambda: len(list(tmp_path.glob("[0-3]"))) == 4, 60, "all ranks have spoken")
+    (tmp_path / "go").touch()
+    ended = running.wait(60)
+    assert ended.rc == 4, ended
+    job = re.search(r"Submitted batch job (\d+)\n", ended.out)[1]
+    out = (cluster.work / f"slurm-{job}.out").read_text().splitlines()
+    errors = (cluster.work / f"errors.{job}").read_text().splitlines()
+    assert len(out) == 200 and all(re.match(r"\[rank[0-3]\]: ", line) for line in out), out
+    assert [f"[rank{rank}]: to stderr" in errors for rank in range(4)] == [True] * 4, errors
+    assert any(f"job {job}: worker: rank 3 on node2 exited with 4" in line for line in errors), errors
+    assert ended.out.splitlines()[1:] == out
+
+
+@pytest.fixture
+def bound(hosts):
+    """Slurm binds tasks to the CPUs that they were given."""
+    made = SlurmCluster(hosts, 2, cpus=2, extra=["TaskPlugin=task/affinity"])
+    yield made
+    made.close()
+
+
+def test_ranks_have_the_cpus_of_the_allocation(bound):
+    program = ("--", "--no-python", PYTHON, "-c", "import os; print('cpus', len(os.sched_getaffinity(0)))")
+    for words, ranks, cpus in ((("-c1",), 2, 1), (("-c2",), 2, 2), (("--ntasks-per-node=2", "-c1"), 4, 2)):
+        ended = submit(bound, "-N2", "-t5", "--follow", "--env=OMP_NUM_THREADS=1", *words, *program)
+        assert ended.rc == 0, ended
+        assert re.findall(r"cpus \d+", ended.out) == [f"cpus {cpus}"] * ranks, (words, ended)
+    # As srun itself binds them.
+    plain = bound.slurm("srun", "-N2", "-n2", "-c1", *program[2:])
+    assert re.findall(r"cpus \d+", plain.out) == ["cpus 1"] * 2, plain

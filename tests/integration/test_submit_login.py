@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from harness import BINARY, until
+from package_index import write_wheel
 from slurm_cluster import SlurmCluster
 from ssh_hosts import Client, SshHost, make_key
 
@@ -367,3 +368,19 @@ def test_an_old_script_from_the_laptop(world):
     assert "['--lr', '0.1']" in world.run("logs", "old").out
     assert (world.book()[0]["name"], world.book()[0]["job"]) == ("old", job)
     refused(world.submit("--print", "old.slurm"), 2, "--print shows")
+
+
+def test_a_wheel_of_the_project_goes_along(world):
+    """It is brought with the project, its path means the same there, and every node has it before its ranks start."""
+    (world.project / "dist").mkdir()
+    wheel = write_wheel(world.project / "dist", "toy", "1.0", "V = 7\n")
+    words = ("-N2", "-t5", "--follow", "--wheel", f"dist/{wheel.name}", "--", "--no-python", "/usr/bin/python3", "-c",
+             "import toy; print('toy', toy.V, toy.__file__.rsplit('/', 2)[0])")
+    ended = world.submit(*words)
+    assert ended.rc == 0 and ended.out.count("toy 7 /tmp/lockstep-0/overlays\n") == 2, ended
+    # One that is not there is named, and nothing is submitted.
+    before = world.queue()
+    for given in ("nowhere.whl", "wheel:0123456789abcdef"):
+        ended = world.submit("-N1", "-t5", "--wheel", given, "--", "--no-python", "/bin/true")
+        assert ended.rc in (1, 2) and given.removeprefix("wheel:") in ended.error_lines[-1], ended
+    assert world.queue() == before
