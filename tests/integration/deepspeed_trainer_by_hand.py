@@ -1,5 +1,5 @@
 """The recipe with the real DeepSpeed: a wheel of its source with two ops, Transformers' Trainer with
-`--deepspeed ds_config.json` on CPUs, on one machine and as a job of two nodes on a real Slurm.
+`--deepspeed ds_config.json` on CPUs, on one machine and as a job of two nodes with two spares on a real Slurm.
 
 By hand, not in CI: Debian has no DeepSpeed. Its source is in .cache/peers/deepspeed, and sid's folder has, beside what
 `./dev peers` puts there, python3-hjson python3-cpuinfo python3-msgpack python3-pydantic python3-einops ninja-build g++
@@ -75,20 +75,20 @@ def test_here(lockstep, wheel):
 
 @pytest.fixture
 def cluster(hosts):
-    made = SlurmCluster(hosts, 2)
+    made = SlurmCluster(hosts, 4)
     yield made
     made.close()
 
 
 def test_on_slurm(cluster, wheel):
-    """The wheel goes to the disks of both nodes, is imported there, and the ranks train with it."""
+    """The wheel goes to the disks of all nodes, spares too, is imported there, and two ranks train with it."""
     prepare(cluster.work)
     path = shutil.copy(wheel[0], cluster.work)
-    ended = cluster.run("submit", "-N2", "-t10", "--follow", "--wheel", path, "--", "train.py", *WORDS, timeout=500,
-                        env={**ENV, "PYTHON_EXEC": peer("2.14")})
+    ended = cluster.run("submit", "-N2", "--spare", 2, "-t10", "--follow", "--wheel", path, "--", "train.py", *WORDS,
+                        timeout=500, env={**ENV, "PYTHON_EXEC": peer("2.14")})
     told = wheel[1]
     trained(ended, 2, f"/tmp/lockstep-0/overlays/{told['name']}-{told['version']}-{told['sha256'][:12]}/deepspeed")
     told = {each.stem: json.loads(each.read_text())
             for each in cluster.home.glob(".local/state/lockstep/slurm/*/wheels/*.json")}
-    assert len(told) == 2, told
+    assert len(told) == 4, told
     print(f"{ended.seconds:.1f} s", told)
