@@ -42,8 +42,18 @@ bool answers(const std::string& node) {
   return there;
 }
 
+// A launch of a user's own script may be any step of its job, which the file's name ends with then.
+std::string preflight_file(const JobFolder& folder, int run) {
+  std::string path = folder.preflight(run);
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return path;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error))
+    if (entry.path().native().starts_with(path + ".")) return entry.path();
+  return path;
+}
+
 PreflightDecision preflight_of(const JobFolder& folder, int run) {
-  const auto text = io::read_file(folder.preflight(run), 16U << 20);
+  const auto text = io::read_file(preflight_file(folder, run), 16U << 20);
   return text ? decision_from_text(*text).value_or(PreflightDecision{}) : PreflightDecision{};
 }
 

@@ -1,6 +1,11 @@
 #include "slurm/bad_node_notes.h"
 
+#include "io/fd.h"
+#include "slurm/preflight_text.h"
+
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 namespace lockstep::slurm {
 namespace {
@@ -41,6 +46,17 @@ TEST(BadNodeNotes, NodesThatThePreflightLeftOut) {
   EXPECT_EQ(noted(left, verdict(Cause::stopped, {"n1"})),
             (Texts{"n1 out: pre-flight: no torch", "n2 once: pre-flight: late"}));
   EXPECT_EQ(noted(left, verdict(Cause::success, {"n1", "n2"})).size(), 2U);
+}
+
+TEST(BadNodeNotes, ALaunchMayBeAnyStepOfItsJob) {
+  const JobFolder folder(::testing::TempDir() + "bad_node_notes");
+  std::filesystem::create_directories(folder.path());
+  const PreflightDecision left{.ends = false,
+                               .left_out = {{"n1", "no torch", true}, {"n2", "late", false}}};
+  ASSERT_TRUE(io::write_file(folder.preflight(1) + ".3", decision_text(left)));
+  EXPECT_EQ(unfit_nodes(folder, 1), Texts{"n1"});
+  EXPECT_EQ(unfit_nodes(folder, 0), Texts{});
+  std::filesystem::remove_all(folder.path());
 }
 
 }  // namespace
