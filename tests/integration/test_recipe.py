@@ -172,6 +172,12 @@ def test_a_wheel_that_does_not_work(cluster, tmp_path):
     assert "No module named 'nowhere'" in ended.out and "toy-1.0-py3-none-any.whl does not work" in ended.out, ended
     assert not (tmp_path / "0").exists() and not (tmp_path / "1").exists()
     assert [overlays(node) for node in cluster.nodes[:2]] == [[], []]
+    # On one of them only: the other one would wait for it.
+    one = toy(tmp_path, content="import os\nif os.uname().nodename == 'node2': raise RuntimeError('not here')\n")
+    ended = submit(cluster, "-N2", "-w", "node1,node2", "-t5", "--follow", "--wheel", one, "--", "--no-python", WORKER,
+                   f"touch={tmp_path}")
+    assert ended.rc == 1 and "worker: node2: " in ended.out and "RuntimeError: not here" in ended.out, ended
+    assert not (tmp_path / "0").exists() and not (tmp_path / "1").exists()
 
 
 def test_a_spare_trains_where_a_wheel_does_not_work(cluster, tmp_path):

@@ -66,6 +66,7 @@ echo done
     assert [line for line in lines if not line.startswith(("show", "+"))] == [
         "nodes 2 on node1 as an argument", "done"]
     assert sorted(line for line in lines if line.startswith("show")) == shown(4, 2)
+    assert [node.run("/tmp", program=("/bin/ls",)).out.count("lockstep-") for node in cluster.nodes] == [0, 0, 0, 0]
 
 
 def test_srun_python_with_one_task_a_rank(cluster):
@@ -193,6 +194,10 @@ def test_what_is_submitted(cluster):
     assert lines == [f"<{word}>" for word in nasty]
     number = ended.out.split()[3]
     assert cluster.job(number)["Comment"] == "it's"
+    # What stands before it counts more than what is in it.
+    named = cluster.script("named.sh", "#!/bin/bash\n#SBATCH -N1 --time=5 --job-name=its-own\n"
+                           'echo "$SLURM_JOB_NAME $LOCKSTEP_PREFLIGHT"\n')
+    assert output_of(cluster, "--name=ours", "--preflight=off", named)[0] == ["ours off"]
     # Behind "--" it is a command; a script with an error is not submitted.
     assert "slurm-batch" in cluster.run("submit", "--print", "--no-check", "-N2", "--", "old.sh").out
     assert "--script" not in cluster.run("submit", "--print", "--no-check", "-N2", "--", "old.sh").out
