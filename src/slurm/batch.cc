@@ -117,7 +117,8 @@ void Batch::signal_ranks(int number) {
 void Batch::remember_earlier() {
   BatchState& state = run_.state();
   const auto last = run_.folder().state();
-  if (!last || job_now(*last) != state.job || last->run >= state.run) return;
+  if (!last || last->run >= state.run) return;
+  if (last->job != state.job && last->next != state.job) return;
   state.earlier = last->earlier;
   state.jobs = last->jobs;
   state.jobs.push_back(last->job);
