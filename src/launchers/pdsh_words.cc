@@ -176,7 +176,7 @@ PdshWay pdsh_way(std::string_view ssh_args) {
     } else if (option == "-p" && port && *port > 0 && *port < 65536) {
       way.port = static_cast<int>(*port);
     } else {
-      way.left.push_back(apart ? option + " " + value : words[i]);
+      way.left.push_back(apart ? fmt::format("{} {}", option, value) : words[i]);
     }
   }
   return way;
