@@ -191,6 +191,20 @@ bool JobRun::run_again(const Verdict& verdict) {
   return go_on_in_next(bad);
 }
 
+// The answer may be lost of a call that had its effect. Slurm then ends all that runs here, the
+// first one that asks perhaps, too.
+bool JobRun::was_queued_again() {
+  constexpr int kTries = 3;
+  constexpr std::chrono::milliseconds kPause{300};
+  const auto restarts = parse_int(variable("SLURM_RESTART_COUNT")).value_or(0);
+  for (int i = 0; i < kTries; ++i) {
+    const auto now = parse_int(oneline_value(told_by_slurm(), "Restarts"));
+    if (now) return *now > restarts;
+    pause(kPause);
+  }
+  return false;
+}
+
 // Slurm kills this process once it has queued the job again; until then the nodes that died are
 // left out.
 bool JobRun::requeue() {
@@ -203,6 +217,7 @@ bool JobRun::requeue() {
   for (int i = 0; i <= kTries; ++i) {
     const auto said = run_here(argv);
     if (said && said->exit.ok()) return true;
+    if (was_queued_again()) return true;
     if (said) log::warning("{}", tool_error("queue the job again", argv[0], *said).message);
     if (state_.chain && said && trouble_of(*said) != Trouble::unreachable) return false;
     pause(kPause);

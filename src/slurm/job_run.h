@@ -45,6 +45,7 @@ class JobRun {
  private:
   bool run_again(const Verdict& verdict);
   bool requeue();
+  bool was_queued_again();
   bool go_on_in_next(const std::vector<std::string>& left_out);
   std::string told_by_slurm() const;
   void leave_preempted(std::string_view told);

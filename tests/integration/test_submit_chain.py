@@ -204,3 +204,19 @@ def test_what_is_shown_and_refused(cluster):
                         (("-t5", "--chain=x", "--", "train.py"), "--chain=x is no number")):
         ended = cluster.run("submit", *words)
         assert ended.rc == 2 and text in ended.err and ended.err.count("\n") <= 2, ended
+
+
+def test_an_answer_of_slurm_that_is_lost(cluster, tmp_path):
+    """scontrol says that the requeue has failed, and it has not: nothing goes on twice."""
+    tools = cluster.work / "tools"
+    tools.mkdir()
+    wrapper = cluster.script("tools/scontrol", '#!/bin/sh\n/usr/bin/scontrol "$@" && [ "$1" != requeue ]\n')
+    running = cluster.start("submit", "-N2", "-t30", "--chain", "--follow",
+                            f"--env=PATH={wrapper.parent}:{cluster.env['PATH']}", *shell(training(tmp_path, 1)))
+    job = first_job(running)
+    has(tmp_path, "runs", 0)
+    near_its_limit(cluster, job)
+    ended = running.wait(120)
+    assert ended.rc == 0 and "goes on as job" not in ended.out, ended
+    assert listed(cluster)["earlier"] == [{"job": job, "cause": "time limit"}]
+    assert cluster.job(job)["Restarts"] == "1" and cluster.slurm("squeue", "-h").out == ""
