@@ -92,10 +92,13 @@ class SshHost:
 
     def stop_sshd(self):
         """The listener and all of its sessions."""
-        for pid, comm in self.host.processes().items():
-            if comm.startswith("sshd"):
+        def gone():  # one that was just beginning a session has a child by now
+            left = [pid for pid, comm in self.host.processes().items() if comm.startswith("sshd")]
+            for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            return not left
+        until(gone, 10, f"sshd is gone from {self.name}")
         if self.sshd:
             self.sshd.process.wait(10)
             self.sshd = None
