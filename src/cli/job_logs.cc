@@ -4,6 +4,7 @@
 #include "cli/job_json.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
+#include "cli/terminal.h"
 #include "cluster/command_run.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
@@ -89,10 +90,6 @@ Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& re
   return kFailed;
 }
 
-bool folds(const LogsOptions& options) {
-  return options.fold == "always" || (options.fold == "auto" && isatty(STDOUT_FILENO) == 1);
-}
-
 Result<int> print_logs(const Call& call) {
   LogsOptions options;
   fill(logs_table(), call.parsed, options);
@@ -105,7 +102,7 @@ Result<int> print_logs(const Call& call) {
                                                                       .place = *place,
                                                                       .to_end = options.follow,
                                                                       .json = options.json,
-                                                                      .fold = folds(options),
+                                                                      .fold = folds(options.fold),
                                                                       .lines = options.lines,
                                                                       .rank = options.rank}));
     return options.follow ? told_ending(known, job, ending, false) : Result<int>(0);
@@ -114,6 +111,7 @@ Result<int> print_logs(const Call& call) {
                        {.job = std::move(job),
                         .to_end = options.follow,
                         .json = options.json,
+                        .fold = folds(options.fold),
                         .lines = options.lines,
                         .rank = options.rank},
                        false);

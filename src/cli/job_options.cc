@@ -55,7 +55,7 @@ Table make_logs_table() {
                       {.name = "fold",
                        .field = into<&LogsOptions::fold>,
                        .metavar = "WHEN",
-                       .help = "of a Slurm job: equal lines of ranks as one; auto: on a terminal",
+                       .help = "equal lines of ranks as one; auto: on a terminal",
                        .shown_default = "auto",
                        .choices = {"auto", "always", "never"}},
                       {.name = "json",

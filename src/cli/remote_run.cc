@@ -8,6 +8,7 @@
 #include "cli/hostfile_places.h"
 #include "cli/job_json.h"
 #include "cli/run_options.h"
+#include "cli/terminal.h"
 #include "cluster/command_run.h"
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
@@ -100,7 +101,7 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   job::JobSpec& spec = request.spec;
   spec.id = job::new_job_id();
   spec.name = name_of(options, parsed);
-  spec.run = run_words(run_table(), parsed, {"report", "explain", "print-completion"});
+  spec.run = run_words(run_table(), parsed, {"report", "explain", "print-completion", "fold"});
   spec.folder = ground.folder;
   spec.client = fmt::format("{}@{}", geteuid(), host::hostname());
   spec.created_ms = unix_ms();
@@ -179,10 +180,11 @@ Status bring_report(const cluster::KnownJob& job, const std::string& path) {
   return fail(Errc::not_found, "no host has a report of the job");
 }
 
-int follow(const cluster::JobBook& book, const cluster::KnownJob& job,
-           const std::optional<std::string>& report) {
-  const auto outcome =
-      cluster::follow_job({.job = job, .on_stop = cluster::FollowRequest::OnStop::cancel});
+int follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Parsed& parsed) {
+  const std::optional<std::string> report = parsed.text("report");
+  const auto outcome = cluster::follow_job({.job = job,
+                                            .on_stop = cluster::FollowRequest::OnStop::cancel,
+                                            .fold = folds(parsed.text("fold").value_or("auto"))});
   if (!outcome) return refuse(outcome.error());
   if (outcome->left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", job.id,
@@ -237,7 +239,7 @@ Result<int> run_there(const Call& call, const RemoteOptions& options) {
     return 0;
   }
   log::info("job {} runs on {} hosts", job.id, job.nodes.size());
-  return follow(book, job, call.parsed.text("report"));
+  return follow(book, job, call.parsed);
 }
 
 }  // namespace

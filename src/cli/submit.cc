@@ -7,6 +7,7 @@
 #include "cli/submit_accelerate.h"
 #include "cli/submit_on_login.h"
 #include "cli/submit_options.h"
+#include "cli/terminal.h"
 #include "cluster/job_wheels.h"
 #include "cluster/slurm_bad_nodes.h"
 #include "cluster/slurm_follow.h"
@@ -222,11 +223,6 @@ void tell_submitted(const SubmitOptions& options, const cluster::SlurmJob& job) 
   std::printf("Submitted batch job %s\n", job.job.c_str());
 }
 
-// What is shown, and not the file that the agents write.
-bool folds(const SubmitOptions& options) {
-  return options.fold == "always" || (options.fold == "auto" && isatty(STDOUT_FILENO) == 1);
-}
-
 // Until the job ends; it goes on whatever becomes of this.
 Result<int> follow(const SubmitOptions& options, const cluster::SlurmJob& job) {
   std::fflush(stdout);
@@ -237,7 +233,7 @@ Result<int> follow(const SubmitOptions& options, const cluster::SlurmJob& job) {
                                                  .place = {job.job, job.folder, job.output},
                                                  .print = options.follow,
                                                  .json = options.json,
-                                                 .fold = folds(options)}));
+                                                 .fold = folds(options.fold)}));
   LOCKSTEP_TRY(book.note(job.id, ending.stage, ending.code, ending.ended_ms));
   if (ending.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",

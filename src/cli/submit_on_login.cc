@@ -6,6 +6,7 @@
 #include "cli/ground.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
+#include "cli/terminal.h"
 #include "cluster/job_follow.h"
 #include "cluster/login_submit.h"
 #include "cluster/slurm_submit.h"
@@ -103,8 +104,10 @@ Result<cluster::SubmittedThere> submit(const cluster::JobBook& book, cluster::Kn
 
 // The job goes on whatever becomes of this.
 Result<int> follow(const cluster::JobBook& book, const cluster::KnownJob& known,
-                   const std::string& number, bool print) {
-  LOCKSTEP_TRY_ASSIGN(const auto outcome, cluster::follow_job({.job = known, .print = print}));
+                   const std::string& number, const SubmitOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(
+      const auto outcome,
+      cluster::follow_job({.job = known, .print = options.follow, .fold = folds(options.fold)}));
   if (outcome.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", number,
                  known.id, known.id);
@@ -149,7 +152,7 @@ Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
   if (there.code != 0) return there.code;
   tell_submitted(job.options, known.id, there);
   if (!job.options.follow && !job.options.wait) return 0;
-  return follow(book, known, there.job, job.options.follow);
+  return follow(book, known, there.job, job.options);
 }
 
 }  // namespace

@@ -16,4 +16,8 @@ TerminalSize terminal_size(int fd) {
   return {size.ws_row, size.ws_col};
 }
 
+bool folds(std::string_view when) {
+  return when == "always" || (when == "auto" && isatty(STDOUT_FILENO) == 1);
+}
+
 }  // namespace lockstep::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace lockstep::cli {
 
@@ -12,5 +13,8 @@ struct TerminalSize {
 
 // A terminal that does not tell its size is taken for one of 24 rows of 80 columns.
 TerminalSize terminal_size(int fd);
+
+// Whether --fold WHEN folds equal lines on this process's standard output.
+bool folds(std::string_view when);
 
 }  // namespace lockstep::cli

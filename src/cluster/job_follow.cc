@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cluster/command_run.h"
+#include "cluster/folded_hosts.h"
 #include "cluster/host_output.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
@@ -19,6 +20,7 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -41,7 +43,9 @@ class JobFollow {
       : request_(request),
         out_(loop_, std::move(out), line_text()),
         err_(loop_, std::move(err), line_text()),
-        patience_(loop_) {}
+        patience_(loop_) {
+    if (request.fold && !request.json && !request.rank) folded_.emplace(loop_, out_);
+  }
 
   // from: of each host.
   Result<JobOutcome> run(const std::vector<std::pair<std::int64_t, std::int64_t>>& from);
@@ -82,6 +86,7 @@ class JobFollow {
   std::vector<std::unique_ptr<Host>> hosts_;
   HostOutput out_;
   HostOutput err_;
+  std::optional<FoldedHosts> folded_;  // in front of out_
   std::unique_ptr<proc::SignalWatch> signals_;
   int stops_ = 0;
   bool finishing_ = false;
@@ -195,6 +200,7 @@ void JobFollow::on_data(std::size_t node, const link::Data& data) {
     if (hosts_[node]->link.get() == link && link != nullptr && bytes > 0)
       link->send(link::Credit{kFollow, stream, static_cast<std::uint32_t>(bytes)});
   };
+  if (out && folded_) return folded_->put(host.out_prefix, data.bytes, printed);
   output_of(data.stream).put(out ? host.out_prefix : host.err_prefix, data.bytes, printed);
 }
 
@@ -219,6 +225,7 @@ void JobFollow::on_over(std::size_t node) {
 
 // What stands without an end of line.
 void JobFollow::print_rests(const Host& host) {
+  if (folded_) folded_->end(host.out_prefix);
   output_of(Stream::out).end(host.out_prefix);
   output_of(Stream::err).end(host.err_prefix);
 }
@@ -256,6 +263,7 @@ void JobFollow::finish() {
   if (std::exchange(finishing_, true)) return;
   for (const auto& host : hosts_)
     print_rests(*host);
+  if (folded_) folded_->finish();
   out_.when_idle([this] { err_.when_idle([this] { loop_.stop(); }); });
 }
 

@@ -24,6 +24,7 @@ struct FollowRequest {
   bool print = true;
   bool to_end = true;                      // false: what there is now
   bool json = false;                       // lines as objects, of both outputs on stdout
+  bool fold = false;                       // equal lines of several ranks as one, for people
   std::optional<std::int64_t> lines = {};  // only the last so many of each output
   std::optional<std::int64_t> rank = {};   // only lines of this rank
 };

@@ -106,6 +106,38 @@ def test_several_hosts_are_one_job_with_one_report(world):
         server.nothing_left()
 
 
+SAME = """import os
+for step in range(20):
+    print("step", step, flush=True)
+print("mine", os.environ["RANK"], flush=True)
+"""
+
+
+def test_lines_that_all_ranks_say_are_one_for_people(world):
+    """By the client: the hosts keep each line."""
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, SAME)
+    ended = on(client, "gpus", "job.py", options=("--nproc-per-node", "2", "--fold", "always"), timeout=90)
+    assert ended.rc == 0, ended
+    # Each line of each rank, in its order, and some of them together.
+    folded = re.findall(r"^\[([0-9,-]+)\] (.*)$", ended.out, re.M)
+    for rank in range(4):
+        assert [line for ranks, line in folded if rank in numbers_in(ranks)] == [
+            *(f"step {step}" for step in range(20)), f"mine {rank}"], ended.out
+    assert len(folded) < 84 and "[rank" not in ended.out and "gpus-" not in ended.out, ended.out
+    id_ = json.loads(client.run("jobs", "--json").out)["jobs"][0]["id"]
+    assert client.run("logs", id_).out.count(": step 3\n") == 4
+    assert client.run("logs", "--fold", "always", id_).out.count(" mine ") == 4
+
+
+def numbers_in(ranks):
+    """Of "0,2-3"."""
+    ends = [part.partition("-") for part in ranks.split(",")]
+    return {number for low, _, high in ends for number in range(int(low), int(high or low) + 1)}
+
+
 def test_a_job_outlives_its_client(world):
     client, server = world()
     where = f"me@{server.addr}"
