@@ -208,10 +208,11 @@ def test_gpus_that_are_counted_by_task(cluster, shape):
     assert len(lines) == (2 if "node=1" in shape else 4)
 
 
-def test_launches_in_the_background(cluster):
+def test_launches_in_the_background(cluster, tmp_path):
     """Several at a time, each on one node, and their codes by wait."""
     job = Script(cluster, "--nodes=1|--ntasks-per-node=1|--time=5", f"""
-srun --overlap torchrun --nproc_per_node 2 --no-python {WORKER} show=WORLD_SIZE exit=3 &
+srun --overlap torchrun --nproc_per_node 2 --no-python {WORKER} show=WORLD_SIZE touch={tmp_path} \\
+  wait={tmp_path}/0 wait={tmp_path}/1 exit=3 &
 first=$!
 srun --overlap torchrun --nproc_per_node 1 --no-python {WORKER} show=WORLD_SIZE exit=0 &
 second=$!
