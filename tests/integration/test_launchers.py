@@ -15,7 +15,8 @@ names = ['RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'LOCAL_SIZE', 'CROSS_RANK', 'CROSS_
 more = [name for name in sorted(os.environ) if name.startswith(('MINE_', 'NCCL_', 'PYTHONPATH'))]
 host = os.uname().nodename
 told = [host, [os.environ.get(n) for n in names], {n: os.environ[n] for n in more}, sys.argv[1:]]
-print('said', json.dumps(told), flush=True)
+# In one piece: ranks share the output, and print() writes each word by itself.
+sys.stdout.write(f'said {json.dumps(told)}\\n')
 """
 
 
