@@ -113,6 +113,9 @@ def main():
 
     if rank == 0:
         print(f"test accuracy {100 * accuracy(model.module, test):.1f} %")
+    # The model has the group, too. If it went last, PyTorch 1.13 would end the group's threads while it holds Python's
+    # lock, and wait for ever for one that needs it.
+    del model
     dist.destroy_process_group()
 
 
