@@ -23,7 +23,7 @@ import time
 import uuid
 
 import chaos_oracle
-from harness import SCRIPTS, Lockstep
+from harness import SCRIPTS, Lockstep, until
 from hosts import Hosts
 
 KINDS = ("worker kill", "agent kill", "agent stop", "link cut")
@@ -117,6 +117,38 @@ class Training:
                     self.gone[entry.name] = now
                 except BlockingIOError:
                     pass  # it lives
+
+
+class TrainingJob:
+    """The toy training on several hosts, whose own record says who did each step; `runs` is host -> its agent."""
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+        self.training = Training(hosts.lockstep.folder / "training")
+        self.runs = {}
+
+    def goes_on_with(self, *hosts, deadline=30.0):
+        """Waits for a step done from now on by exactly these; the step."""
+        names, known = {host.name for host in hosts}, self.training.last()
+
+        def look():
+            steps = [step for step in self.training.steps() if step["step"] > known]
+            return next((step for step in steps if set(step["done_by"].values()) == names), None)
+        try:
+            return until(look, deadline, f"a step done by {sorted(names)}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.words()}") from None
+
+    def words(self):
+        return "\n".join(f"--- {host} ({run.process.poll()})\n{run.err()[-3000:]}" for host, run in self.runs.items())
+
+    def ends_well(self, *hosts):
+        self.training.finish()
+        for host in hosts:
+            ended = self.runs[host].wait(30)
+            assert ended.rc == 0, f"{host}: {ended}"
+        assert self.training.broken_rules() == []
+        self.hosts.none_left()
 
 
 class Node:

@@ -9,20 +9,19 @@ import uuid
 
 import pytest
 
-from chaos import CONF, Training
+from chaos import CONF, TrainingJob
 from harness import SCRIPTS, alive, until
 
 BACKENDS = ["c10d", "lockstep"]
 
 
-class Job:
+class Job(TrainingJob):
     """The same command on every host."""
 
     def __init__(self, hosts, backend, nnodes, endpoint="node0:29400", conf=""):
-        self.hosts, self.backend, self.nnodes, self.endpoint = hosts, backend, nnodes, endpoint
+        super().__init__(hosts)
+        self.backend, self.nnodes, self.endpoint = backend, nnodes, endpoint
         self.conf = CONF[backend] + conf
-        self.training = Training(hosts.lockstep.folder / "training")
-        self.runs = {}
 
     def start(self, *hosts, options=(), env=None):
         for host in hosts:
@@ -34,34 +33,11 @@ class Job:
                 SCRIPTS / "toy_training.py", self.training.folder, 10, token=token,
                 env={"TOY_AGENT_LOG": host.folder / f"err.{token}", "LOGLEVEL": "INFO", **(env or {})})
 
-    def goes_on_with(self, *hosts, deadline=20.0):
-        """Waits for a step done from now on by exactly these; the step."""
-        names, known = {host.name for host in hosts}, self.training.last()
-
-        def look():
-            steps = [step for step in self.training.steps() if step["step"] > known]
-            return next((step for step in steps if set(step["done_by"].values()) == names), None)
-        try:
-            return until(look, deadline, f"a step done by {sorted(names)}")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.words()}") from None
-
-    def words(self):
-        return "\n".join(f"--- {host} ({run.process.poll()})\n{run.err()[-2000:]}" for host, run in self.runs.items())
-
     def worker_of(self, host):
         """The toy's pid on this host, as we see it."""
         started = [line for line in self.training.lines("events") if line["what"] == "start"
                    and line["host"] == host.name]
         return host.outer(started[-1]["pid"])
-
-    def ends_well(self, *hosts):
-        self.training.finish()
-        for host in hosts:
-            ended = self.runs[host].wait(20)
-            assert ended.rc == 0, f"{host}: {ended}"
-        assert self.training.broken_rules() == []
-        self.hosts.none_left()
 
 
 @pytest.fixture

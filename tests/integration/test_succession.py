@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from chaos import Training
+from chaos import TrainingJob
 from harness import SCRIPTS, until
 
 PORT = 20123  # of step 123.0
@@ -20,14 +20,13 @@ def step(number, count):
             "SLURM_NODEID": number}
 
 
-class Job:
+class Job(TrainingJob):
     """One task of a step on every host, as srun starts them."""
 
     def __init__(self, hosts, count, *options, listed=False):
-        self.hosts, self.options, self.listed = hosts, options, listed
+        super().__init__(hosts)
+        self.options, self.listed = options, listed
         self.nodes = hosts(count)
-        self.training = Training(hosts.lockstep.folder / "training")
-        self.runs = {}
 
     def start(self, *hosts):
         for host in hosts:
@@ -56,32 +55,9 @@ class Job:
         for spare in spares:
             self.says(spare, "this one is a spare")
 
-    def goes_on_with(self, *hosts, deadline=30.0):
-        """Waits for a step done from now on by exactly these; the step."""
-        names, known = {host.name for host in hosts}, self.training.last()
-
-        def look():
-            steps = [line for line in self.training.steps() if line["step"] > known]
-            return next((line for line in steps if set(line["done_by"].values()) == names), None)
-        try:
-            return until(look, deadline, f"a step done by {sorted(names)}")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.words()}") from None
-
     def goes_on_without(self, host):
         until(lambda: any(host.name not in line["done_by"].values() for line in self.training.steps()), 30,
               f"a step without {host}")
-
-    def words(self):
-        return "\n".join(f"--- {host} ({run.process.poll()})\n{run.err()[-3000:]}" for host, run in self.runs.items())
-
-    def ends_well(self, *hosts):
-        self.training.finish()
-        for host in hosts:
-            ended = self.runs[host].wait(30)
-            assert ended.rc == 0, f"{host}: {ended}"
-        assert self.training.broken_rules() == []
-        self.hosts.none_left()
 
 
 @pytest.fixture
