@@ -15,7 +15,7 @@ import sys
 FLOORS = {
     0: "base",
     1: "codec io",
-    2: "proc host http",
+    2: "proc host http db",
     3: "store logs link sync",
     4: "rendezvous launch launchers ssh setup peer slurm cloud",
     5: "agent status remote job",

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kColumns =
     "SELECT id, name, place, command, nodes, plan, created_ms, stage, code, ended_ms FROM jobs ";
 
-Result<KnownJob> job_of(const Statement& row) {
+Result<KnownJob> job_of(const db::Statement& row) {
   KnownJob job{
       .id = row.text(0), .name = row.text(1), .place = row.text(2), .command = row.text(3)};
   LOCKSTEP_TRY_ASSIGN(job.nodes, parse_places(row.text(4)));
@@ -33,12 +33,12 @@ std::string slurm_plan_head(const std::string& number) {
 }
 
 Result<JobBook> JobBook::open(const std::string& folder) {
-  LOCKSTEP_TRY_ASSIGN(Database database, open_state(folder));
+  LOCKSTEP_TRY_ASSIGN(db::Database database, open_state(folder));
   return JobBook(std::move(database));
 }
 
 Status JobBook::add(const KnownJob& job) const {
-  LOCKSTEP_TRY_ASSIGN(Statement add,
+  LOCKSTEP_TRY_ASSIGN(db::Statement add,
                       database_.prepare("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   add.bind(1, job.id);
   add.bind(2, job.name);
@@ -55,7 +55,7 @@ Status JobBook::add(const KnownJob& job) const {
 
 Result<std::vector<KnownJob>> JobBook::select(std::string_view where, const std::string& word,
                                               std::size_t most) const {
-  LOCKSTEP_TRY_ASSIGN(Statement rows,
+  LOCKSTEP_TRY_ASSIGN(db::Statement rows,
                       database_.prepare(fmt::format("{}{} ORDER BY created_ms DESC, id LIMIT {}",
                                                     kColumns, where, most)));
   if (!where.empty()) rows.bind(1, word);
@@ -95,13 +95,14 @@ Result<std::vector<KnownJob>> JobBook::list(std::size_t most) const {
 }
 
 Status JobBook::remove(const std::string& id) const {
-  LOCKSTEP_TRY_ASSIGN(Statement remove, database_.prepare("DELETE FROM jobs WHERE id = ?"));
+  LOCKSTEP_TRY_ASSIGN(db::Statement remove, database_.prepare("DELETE FROM jobs WHERE id = ?"));
   remove.bind(1, id);
   return remove.run();
 }
 
 Status JobBook::note_plan(const std::string& id, const std::string& plan) const {
-  LOCKSTEP_TRY_ASSIGN(Statement note, database_.prepare("UPDATE jobs SET plan = ? WHERE id = ?"));
+  LOCKSTEP_TRY_ASSIGN(db::Statement note,
+                      database_.prepare("UPDATE jobs SET plan = ? WHERE id = ?"));
   note.bind(1, plan);
   note.bind(2, id);
   return note.run();
@@ -110,7 +111,7 @@ Status JobBook::note_plan(const std::string& id, const std::string& plan) const 
 Status JobBook::note(const std::string& id, job::Stage stage, int code,
                      std::int64_t ended_ms) const {
   LOCKSTEP_TRY_ASSIGN(
-      Statement note,
+      db::Statement note,
       database_.prepare("UPDATE jobs SET stage = ?, code = ?, ended_ms = ? WHERE id = ?"));
   note.bind(1, job::stage_name(stage));
   note.bind(2, code);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
-#include "cluster/database.h"
 #include "cluster/host_link.h"
+#include "db/database.h"
 #include "job/job_spec.h"
 
 #include <cstdint>
@@ -44,10 +44,10 @@ class JobBook {
   Status note(const std::string& id, job::Stage stage, int code, std::int64_t ended_ms) const;
 
  private:
-  explicit JobBook(Database database) : database_(std::move(database)) {}
+  explicit JobBook(db::Database database) : database_(std::move(database)) {}
   Result<std::vector<KnownJob>> select(std::string_view where, const std::string& word,
                                        std::size_t most) const;
-  Database database_;
+  db::Database database_;
 };
 
 }  // namespace lockstep::cluster

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostName = 63;
 
 template <class Number>
-void bind_optional(Statement& statement, int parameter, const std::optional<Number>& value) {
+void bind_optional(db::Statement& statement, int parameter, const std::optional<Number>& value) {
   value ? statement.bind(parameter, static_cast<std::int64_t>(*value))
         : statement.bind_null(parameter);
 }
@@ -42,7 +42,7 @@ Status check_cluster_name(const std::string& name) {
 }
 
 Result<Registry> Registry::open(const std::string& folder) {
-  LOCKSTEP_TRY_ASSIGN(Database database, open_state(folder));
+  LOCKSTEP_TRY_ASSIGN(db::Database database, open_state(folder));
   return Registry(std::move(database), folder);
 }
 
@@ -51,19 +51,21 @@ std::string Registry::pins_file(const std::string& name) const {
 }
 
 Status Registry::add(const Cluster& cluster) const {
-  LOCKSTEP_TRY_ASSIGN(Transaction transaction, Transaction::begin(database_));
-  LOCKSTEP_TRY_ASSIGN(Statement known, database_.prepare("SELECT 1 FROM clusters WHERE name = ?"));
+  LOCKSTEP_TRY_ASSIGN(db::Transaction transaction, db::Transaction::begin(database_));
+  LOCKSTEP_TRY_ASSIGN(db::Statement known,
+                      database_.prepare("SELECT 1 FROM clusters WHERE name = ?"));
   known.bind(1, cluster.name);
   LOCKSTEP_TRY_ASSIGN(const bool there, known.step());
   if (there)
     return fail(Errc::already_exists, fmt::format("there is a cluster {} already", cluster.name),
                 "lockstep cluster remove " + cluster.name + " forgets it");
-  LOCKSTEP_TRY_ASSIGN(Statement add, database_.prepare("INSERT INTO clusters VALUES (?, ?, ?)"));
+  LOCKSTEP_TRY_ASSIGN(db::Statement add,
+                      database_.prepare("INSERT INTO clusters VALUES (?, ?, ?)"));
   add.bind(1, cluster.name);
   add.bind(2, cluster.source);
   add.bind(3, cluster.created_ms);
   LOCKSTEP_TRY(add.run());
-  LOCKSTEP_TRY_ASSIGN(Statement node,
+  LOCKSTEP_TRY_ASSIGN(db::Statement node,
                       database_.prepare("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
     const Node& each = cluster.nodes[i];
@@ -81,7 +83,7 @@ Status Registry::add(const Cluster& cluster) const {
 }
 
 Result<std::vector<Node>> Registry::nodes_of(const std::string& name) const {
-  LOCKSTEP_TRY_ASSIGN(Statement find,
+  LOCKSTEP_TRY_ASSIGN(db::Statement find,
                       database_.prepare("SELECT host, user, port, key_path, jump, slots FROM nodes "
                                         "WHERE cluster = ? ORDER BY number"));
   find.bind(1, name);
@@ -102,7 +104,7 @@ Result<std::vector<Node>> Registry::nodes_of(const std::string& name) const {
 
 Result<std::vector<Cluster>> Registry::list() const {
   LOCKSTEP_TRY_ASSIGN(
-      Statement find,
+      db::Statement find,
       database_.prepare("SELECT name, source, created_ms FROM clusters ORDER BY name"));
   std::vector<Cluster> clusters;
   for (;;) {
@@ -130,7 +132,8 @@ Result<Cluster> Registry::find(const std::string& name) const {
 
 Status Registry::remove(const std::string& name) const {
   LOCKSTEP_TRY(find(name));
-  LOCKSTEP_TRY_ASSIGN(Statement remove, database_.prepare("DELETE FROM clusters WHERE name = ?"));
+  LOCKSTEP_TRY_ASSIGN(db::Statement remove,
+                      database_.prepare("DELETE FROM clusters WHERE name = ?"));
   remove.bind(1, name);
   LOCKSTEP_TRY(remove.run());
   unlink(pins_file(name).c_str());
@@ -140,7 +143,7 @@ Status Registry::remove(const std::string& name) const {
 // No cluster can be added meanwhile, so no file in use goes.
 Result<std::vector<std::string>> Registry::remove_stray_pins() const {
   constexpr std::string_view kPins = "hosts-";
-  LOCKSTEP_TRY_ASSIGN(const Transaction transaction, Transaction::begin(database_));
+  LOCKSTEP_TRY_ASSIGN(const db::Transaction transaction, db::Transaction::begin(database_));
   LOCKSTEP_TRY_ASSIGN(const std::vector<Cluster> clusters, list());
   std::vector<std::string> removed;
   std::error_code error;

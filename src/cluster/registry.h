@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "cluster/database.h"
+#include "db/database.h"
 #include "ssh/target.h"
 
 #include <cstdint>
@@ -48,11 +48,11 @@ class Registry {
   std::string pins_file(const std::string& name) const;
 
  private:
-  Registry(Database database, std::string folder)
+  Registry(db::Database database, std::string folder)
       : database_(std::move(database)), folder_(std::move(folder)) {}
   Result<std::vector<Node>> nodes_of(const std::string& name) const;
 
-  Database database_;
+  db::Database database_;
   std::string folder_;
 };
 

@@ -84,11 +84,11 @@ TEST_F(RegistryTest, ADamagedFileIsNamedAndKept) {
 TEST_F(RegistryTest, ANewerFileIsNotTouched) {
   ASSERT_TRUE(Registry::open(folder_)->add(gpus()));
   {
-    const auto database = Database::open(folder_ + "/state.db", {});
+    const auto database = db::Database::open(folder_ + "/state.db", {});
     EXPECT_FALSE(database);  // whoever knows no version finds it newer
   }
   const std::string_view three[] = {"", "", "SELECT 1"};
-  ASSERT_TRUE(Database::open(folder_ + "/state.db", three));
+  ASSERT_TRUE(db::Database::open(folder_ + "/state.db", three));
   const auto opened = Registry::open(folder_);
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().message.find("newer lockstep (its schema is 3, this one knows 2)"),

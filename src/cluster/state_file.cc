@@ -45,13 +45,13 @@ CREATE INDEX jobs_created ON jobs (created_ms);
 
 }  // namespace
 
-Result<Database> open_state(const std::string& folder) {
+Result<db::Database> open_state(const std::string& folder) {
   if (auto made = io::make_folders(folder); !made) {
     made.error().hint =
         "clusters and jobs are kept below HOME, or in XDG_STATE_HOME if that is set";
     return tl::make_unexpected(std::move(made).error());
   }
-  return Database::open(folder + "/state.db", kMigrations);
+  return db::Database::open(folder + "/state.db", kMigrations);
 }
 
 }  // namespace lockstep::cluster

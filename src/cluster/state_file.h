@@ -2,13 +2,13 @@
 #pragma once
 
 #include "base/error.h"
-#include "cluster/database.h"
+#include "db/database.h"
 
 #include <string>
 
 namespace lockstep::cluster {
 
 // folder: where state.db is; it is made for this user alone.
-Result<Database> open_state(const std::string& folder);
+Result<db::Database> open_state(const std::string& folder);
 
 }  // namespace lockstep::cluster

@@ -1,4 +1,4 @@
-#include "cluster/database.h"
+#include "db/database.h"
 
 #include "io/fd.h"
 
@@ -11,7 +11,7 @@
 
 #include <utility>
 
-namespace lockstep::cluster {
+namespace lockstep::db {
 namespace {
 
 // How long others may hold the lock.
@@ -175,4 +175,4 @@ Status Transaction::commit() {
   return {};
 }
 
-}  // namespace lockstep::cluster
+}  // namespace lockstep::db

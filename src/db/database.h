@@ -13,7 +13,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace lockstep::cluster {
+namespace lockstep::db {
 
 class Statement {
  public:
@@ -78,4 +78,4 @@ class Transaction {
   const Database* database_;
 };
 
-}  // namespace lockstep::cluster
+}  // namespace lockstep::db
