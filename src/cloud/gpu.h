@@ -1,0 +1,46 @@
+// GPUs by the names that people use: one table (machines.json) of canonical names, their memory and
+// what else they are called.
+#pragma once
+
+#include "base/error.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cloud {
+
+struct Gpu {
+  std::string name;    // "A100-80GB"
+  std::string family;  // "A100"; the name itself where there is one kind only
+  int memory_gb = 0;
+  std::string arch = "x86_64";       // of the machines it comes in
+  bool open_kernel_module = true;    // NVIDIA's open module drives it: Turing or newer
+  std::vector<std::string> aliases;  // in small letters, without spaces, dashes and underscores
+};
+
+const std::vector<Gpu>& gpu_table();
+
+// By name or alias, whatever the case, dashes and spaces. nullptr: there is none.
+const Gpu* find_gpu(std::string_view name);
+
+// In a provider's own description: "NVIDIA A100-SXM4-80GB", "H100 (80 GB SXM5)". memory_gb: 0
+// where the description must say it. nullptr: none, or several could be meant.
+const Gpu* gpu_described(std::string_view description, int memory_gb = 0);
+
+// What a user asks for.
+struct GpuWish {
+  std::string name;  // as the table has it: a kind's name or a family's
+  std::vector<const Gpu*> kinds;
+  int count = 1;  // of each machine
+  bool at_least = false;
+
+  bool admits(std::string_view gpu, int gpus) const;
+  std::string text() const;  // "A100:8"
+};
+
+// "A100:8", "V100" (one). Errors name the nearest names.
+Result<GpuWish> parse_gpu_wish(std::string_view text);
+
+}  // namespace lockstep::cloud
