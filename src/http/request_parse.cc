@@ -1,31 +1,14 @@
 #include "http/request_parse.h"
 
+#include "codec/url.h"
 #include "http/token.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace lockstep::http {
 namespace {
-
-std::optional<std::string> percent_decode(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      result += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = hex_digit(text[i + 1]);
-    const int low = hex_digit(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    result += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return result;
-}
 
 // Takes one line off `text`, and drops its '\n' or "\r\n".
 std::string_view take_line(std::string_view& text) {
@@ -107,7 +90,7 @@ int RequestParser::parse_request_line(std::string_view line) {
                                   [](char c) { return is_control(c) || c == ' ' || c == '#'; });
   if (!target.starts_with('/') || !clean) return 400;
   const std::size_t mark = target.find('?');
-  const auto path = percent_decode(target.substr(0, mark));
+  const auto path = codec::percent_decode(target.substr(0, mark));
   if (!path) return 400;
   request_.method = method;
   request_.path = *path;

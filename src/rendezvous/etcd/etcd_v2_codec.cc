@@ -1,6 +1,7 @@
 #include "rendezvous/etcd/etcd_v2_codec.h"
 
 #include "base/text.h"
+#include "codec/url.h"
 #include "rendezvous/etcd/etcd_json.h"
 
 #include <fmt/core.h>
@@ -11,21 +12,6 @@ namespace lockstep::rendezvous::etcd {
 namespace {
 
 using Json = nlohmann::json;
-
-// All but what RFC 3986 leaves alone, and the marks in `plain`, as %XX.
-std::string percent_code(std::string_view text, std::string_view plain) {
-  std::string coded;
-  coded.reserve(text.size());
-  for (const char c : text) {
-    const bool letter = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (letter || plain.find(c) != std::string_view::npos) {
-      coded += c;
-    } else {
-      coded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return coded;
-}
 
 std::uint64_t number(const Json& json, const char* name) {
   const auto found = json.find(name);
@@ -48,7 +34,7 @@ Failure not_etcd(const http::Answer& answer) {
 }  // namespace
 
 std::string v2_target(std::string_view key) {
-  return "/v2/keys" + percent_code(key, "-._~/+=:@!$&'()*,;");
+  return "/v2/keys" + codec::percent_code(key, "-._~/+=:@!$&'()*,;");
 }
 
 http::Call v2_put(std::string_view key, const V2Form& form) {
@@ -60,7 +46,7 @@ http::Call v2_put(std::string_view key, const V2Form& form) {
     if (!call.body.empty()) call.body += '&';
     call.body += name;
     call.body += '=';
-    call.body += percent_code(value, "-._~");
+    call.body += codec::percent_code(value);
   }
   return call;
 }
