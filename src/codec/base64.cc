@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 namespace lockstep::codec {
@@ -36,6 +37,15 @@ std::string base64_encode(std::string_view bytes) {
       text += at + digit > bytes.size() ? '=' : kAlphabet[group >> (18 - 6 * digit) & 63U];
     }
   }
+  return text;
+}
+
+std::string base64url_encode(std::string_view bytes) {
+  std::string text = base64_encode(bytes);
+  while (text.ends_with('='))
+    text.pop_back();
+  std::replace(text.begin(), text.end(), '+', '-');
+  std::replace(text.begin(), text.end(), '/', '_');
   return text;
 }
 

@@ -9,6 +9,8 @@
 namespace lockstep::codec {
 
 std::string base64_encode(std::string_view bytes);
+// Section 5's, as tokens have it: '-' and '_' for '+' and '/', no padding.
+std::string base64url_encode(std::string_view bytes);
 
 // Strict: other characters, a wrong length or padding, and bits that no encoder leaves in the last
 // character are errors that name the place.

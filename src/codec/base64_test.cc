@@ -22,6 +22,12 @@ TEST(Base64, VectorsOfTheRfc) {
   }
 }
 
+TEST(Base64, ForUrls) {
+  EXPECT_EQ(base64url_encode("\xfb\xff"), "-_8");
+  EXPECT_EQ(base64url_encode("foob"), "Zm9vYg");
+  EXPECT_EQ(base64url_encode(""), "");
+}
+
 TEST(Base64, AllBytesComeBack) {
   std::string bytes;
   for (int i = 0; i < 1000; ++i) {
