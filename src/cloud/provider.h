@@ -17,12 +17,13 @@
 
 namespace lockstep::cloud {
 
-// Where keys and settings are looked for.
+// Where keys and settings are looked for, and for whom.
 struct Ground {
   std::function<std::optional<std::string>(std::string_view name)> env;
   std::string home;
-  std::string cache;  // folder for answers that are kept a while: prices, images
-  std::string state;  // folder of this user's state: locks of what an account may do at once
+  std::string cache;       // folder for answers that are kept a while: prices, images
+  std::string state;       // folder of this user's state: locks of what an account may do at once
+  std::string owner = {};  // this installation, as in LaunchSpec
 };
 
 struct OfferQuery {
