@@ -44,3 +44,9 @@ find_path(SQLITE_INCLUDE sqlite3.h REQUIRED)
 add_library(lockstep_sqlite STATIC IMPORTED GLOBAL)
 set_target_properties(lockstep_sqlite PROPERTIES IMPORTED_LOCATION ${SQLITE_STATIC}
   INTERFACE_INCLUDE_DIRECTORIES ${SQLITE_INCLUDE} INTERFACE_LINK_LIBRARIES "pthread;dl;m")
+
+find_library(EXPAT_STATIC NAMES libexpat.a REQUIRED)
+find_path(EXPAT_INCLUDE expat.h REQUIRED)
+add_library(lockstep_expat STATIC IMPORTED GLOBAL)
+set_target_properties(lockstep_expat PROPERTIES IMPORTED_LOCATION ${EXPAT_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${EXPAT_INCLUDE})
