@@ -106,6 +106,7 @@ struct Machine {
   std::int64_t launched_ms = 0;  // 0: not known
   std::string why = {};          // it ended: "Server.SpotInstanceTermination"
   bool taken = false;            // by the provider: spot
+  bool no_room = false;          // it never ran, for want of room: as Refusal::next_zone
   // What our tags say; empty where a tag is missing.
   std::string intent = {};
   std::string owner = {};
