@@ -1,14 +1,11 @@
 #include "cloud/machine_table.h"
 
 #include "cloud/gpu.h"
+#include "cloud/time_text.h"
 #include "codec/json.h"
 #include "codec/json_members.h"
 
-#include <fmt/core.h>
-
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 
 namespace lockstep::cloud {
 namespace {
@@ -25,16 +22,6 @@ std::optional<Micros> usd_member(const nlohmann::json& row, const char* name) {
   const auto found = row.find(name);
   if (found == row.end() || !found->is_number()) return std::nullopt;
   return std::llround(found->get<double>() * static_cast<double>(kDollar));
-}
-
-std::int64_t date_to_ms(const std::string& date) {
-  int year = 0;
-  unsigned month = 0;
-  unsigned day = 0;
-  if (std::sscanf(date.c_str(), "%d-%u-%u", &year, &month, &day) != 3) return 0;
-  const std::chrono::sys_days days{std::chrono::year(year) / std::chrono::month(month) /
-                                   std::chrono::day(day)};
-  return std::chrono::duration_cast<std::chrono::milliseconds>(days.time_since_epoch()).count();
 }
 
 MachineType type_of_row(const nlohmann::json& row) {
@@ -56,7 +43,7 @@ std::vector<MachineTable> read_tables() {
                        .date = text_member(one, "date"),
                        .region = text_member(one, "region"),
                        .types = {}};
-    table.date_ms = date_to_ms(table.date);
+    table.date_ms = parse_iso_time(table.date + "T00:00:00Z").value_or(0);
     for (const auto& row : one["types"])
       table.types.push_back(type_of_row(row));
     tables.push_back(std::move(table));
