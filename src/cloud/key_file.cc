@@ -1,0 +1,55 @@
+#include "cloud/key_file.h"
+
+#include "codec/ini.h"
+#include "io/fd.h"
+
+#include <fmt/core.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace lockstep::cloud {
+namespace {
+
+constexpr std::size_t kMostOfKey = 512;
+constexpr std::size_t kMostOfFile = 64UL << 10;
+
+// It goes into a field of HTTP, so nothing but what can stand there.
+bool is_key(std::string_view key) {
+  return !key.empty() && key.size() <= kMostOfKey &&
+         std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+std::string first_value(const codec::Ini& ini, std::span<const std::string_view> names) {
+  for (const codec::IniSection& section : ini.sections)
+    for (const std::string_view name : names)
+      if (const auto value = section.value(name); !value.empty()) return codec::ini_unquoted(value);
+  return {};
+}
+
+}  // namespace
+
+Result<ApiKey> find_api_key(const Ground& ground, const KeyPlaces& places) {
+  ApiKey found{.key = ground.env(places.variable).value_or(""),
+               .where = std::string(places.variable)};
+  if (found.key.empty()) {
+    found.where = fmt::format("~/{}", places.file);
+    const std::string path = fmt::format("{}/{}", ground.home, places.file);
+    const auto text = io::read_file(path, kMostOfFile);
+    if (!text && text.error().code != Errc::not_found) return Failure(text.error());
+    if (!text)
+      return fail(Errc::not_found,
+                  fmt::format("no key: neither {} nor {}", places.variable, found.where));
+    LOCKSTEP_TRY_ASSIGN(const auto ini, codec::parse_ini(*text, found.where));
+    found.key = first_value(ini, places.names);
+    struct stat about {};
+    found.exposed = stat(path.c_str(), &about) == 0 && (about.st_mode & 077U) != 0;
+  }
+  if (!is_key(found.key))
+    return fail(Errc::invalid_input, fmt::format("what is in {} is no key", found.where),
+                fmt::format("put it there as the provider shows it, or set {}", places.variable));
+  return found;
+}
+
+}  // namespace lockstep::cloud

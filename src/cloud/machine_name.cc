@@ -1,0 +1,73 @@
+#include "cloud/machine_name.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace lockstep::cloud {
+namespace {
+
+constexpr std::size_t kMostOfName = 64;
+
+bool is_plain_id(std::string_view text) {
+  return !text.empty() && text.size() <= 32 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  });
+}
+
+template <class Number>
+bool read_number(std::string_view text, int base, Number& to) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to, base);
+  return error == std::errc() && end == text.data() + text.size() && to >= 0;
+}
+
+}  // namespace
+
+std::string MachineName::text() const {
+  return fmt::format("ls-{}-{}-{}-{}-{:x}", intent, owner, attempt, node, created_ms / 1000);
+}
+
+MachineName name_of(const LaunchSpec& spec) {
+  return {.intent = spec.intent,
+          .owner = spec.owner,
+          .attempt = spec.attempt,
+          .node = spec.node,
+          .created_ms = spec.wanted_ms};
+}
+
+std::optional<MachineName> parse_machine_name(std::string_view text) {
+  if (text.size() > kMostOfName) return std::nullopt;
+  const auto parts = split(text, '-');
+  MachineName name;
+  std::int64_t seconds = 0;
+  if (parts.size() != 6 || parts[0] != "ls" || !is_plain_id(parts[1]) || !is_plain_id(parts[2]) ||
+      !read_number(parts[3], 10, name.attempt) || !read_number(parts[4], 10, name.node) ||
+      !read_number(parts[5], 16, seconds) || seconds > (std::int64_t{1} << 40))
+    return std::nullopt;
+  name.intent = parts[1];
+  name.owner = parts[2];
+  name.created_ms = seconds * 1000;
+  return name;
+}
+
+bool read_name(Machine& machine) {
+  const auto name = parse_machine_name(machine.name);
+  if (!name) return false;
+  machine.intent = name->intent;
+  machine.owner = name->owner;
+  machine.node = name->node;
+  machine.launched_ms = name->created_ms;
+  return true;
+}
+
+bool asked_for(const ListQuery& query, const Machine& machine) {
+  return !machine.intent.empty() && (query.intent.empty() || query.intent == machine.intent) &&
+         (query.owner.empty() || query.owner == machine.owner) &&
+         (query.regions.empty() || std::find(query.regions.begin(), query.regions.end(),
+                                             machine.region) != query.regions.end());
+}
+
+}  // namespace lockstep::cloud

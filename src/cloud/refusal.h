@@ -1,0 +1,26 @@
+// What a provider's error codes mean: each folder has a table of rows.
+#pragma once
+
+#include "cloud/provider.h"
+
+#include <span>
+#include <string_view>
+
+namespace lockstep::cloud {
+
+struct RefusalRow {
+  std::string_view code;  // a '*' at its end stands for anything
+  Refusal refusal;
+};
+
+// The first row that fits.
+constexpr Refusal refusal_of(std::span<const RefusalRow> rows, std::string_view code) {
+  for (const RefusalRow& row : rows) {
+    const bool open = row.code.ends_with('*');
+    const std::string_view start = row.code.substr(0, row.code.size() - (open ? 1 : 0));
+    if (open ? code.starts_with(start) : code == start) return row.refusal;
+  }
+  return Refusal::unknown;
+}
+
+}  // namespace lockstep::cloud
