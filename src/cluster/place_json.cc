@@ -15,6 +15,7 @@ HostPlace place_of(const nlohmann::json& object) {
   place.target.host = codec::text_member(object, "host");
   place.target.key_path = codec::text_member(object, "key_path");
   place.target.jump = codec::text_member(object, "jump");
+  if (object.contains("pinned")) place.target.host_keys = ssh::HostKeys::pinned;
   if (object.contains("user")) place.target.user = codec::text_member(object, "user");
   const auto port = object.find("port");
   if (port != object.end() && port->is_number_unsigned()) place.target.port = port->get<int>();
@@ -33,6 +34,7 @@ std::string places_text(const std::vector<HostPlace>& places) {
     if (place.target.port) each["port"] = *place.target.port;
     if (!place.target.key_path.empty()) each["key_path"] = place.target.key_path;
     if (!place.target.jump.empty()) each["jump"] = place.target.jump;
+    if (place.target.host_keys == ssh::HostKeys::pinned) each["pinned"] = true;
     if (!place.pins.empty()) each["pins"] = place.pins;
     all.push_back(std::move(each));
   }

@@ -36,9 +36,10 @@ Result<std::string> control_socket(const Target& target, std::string_view pins) 
     return fail(Errc::denied,
                 path + " is no folder of yours alone, so no ssh connection is kept in it",
                 "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
-  const std::string words =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}", target.host, target.user.value_or(""),
-                  target.port.value_or(0), target.key_path, target.jump, pins);
+  std::string words = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", target.host, target.user.value_or(""),
+                                  target.port.value_or(0), target.key_path, target.jump, pins);
+  // A connection that was made by laxer rules is not shared.
+  if (target.host_keys == HostKeys::pinned) words += "\npinned";
   // The same in every version of this program, so that they share masters.
   return fmt::format("{}/{:016x}", path, fnv1a(words));
 }

@@ -42,6 +42,7 @@ TEST(ControlPlace, EachWayAndEachSetOfPinsHasItsOwnMaster) {
       {{.host = "h", .port = 2222}, ""},
       {{.host = "h", .key_path = "/k"}, ""},
       {{.host = "h", .jump = "j"}, ""},
+      {{.host = "h", .host_keys = HostKeys::pinned}, "/pins/a"},
   };
   std::set<std::string> sockets;
   for (const auto& [target, pins] : ways)

@@ -24,13 +24,28 @@ void append_option(std::vector<std::string>& argv, std::string text) {
   argv.insert(argv.end(), {"-o", std::move(text)});
 }
 
+// Of a host that may show itself by one key only. Keys that it offers beside that one are not
+// taken in, and of an agent's many keys only ours is shown, before the host has had enough.
+void append_pinned(std::vector<std::string>& argv, const MasterSettings& settings) {
+  for (const char* text : {"StrictHostKeyChecking=yes", "GlobalKnownHostsFile=/dev/null",
+                           "UpdateHostKeys=no", "VerifyHostKeyDNS=no", "CheckHostIP=no",
+                           "HostKeyAlgorithms=ssh-ed25519", "IdentitiesOnly=yes"})
+    append_option(argv, text);
+  append_option(argv, "UserKnownHostsFile=" +
+                          (settings.pins.empty() ? "/dev/null" : file_value(settings.pins)));
+}
+
 // Whom every connection trusts, and how long it waits.
-void append_trust(std::vector<std::string>& argv, const MasterSettings& settings) {
+void append_trust(std::vector<std::string>& argv, const MasterSettings& settings, HostKeys keys) {
   const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
-  option("StrictHostKeyChecking=accept-new");
-  if (!settings.pins.empty())
-    option(fmt::format("UserKnownHostsFile={} ~/.ssh/known_hosts ~/.ssh/known_hosts2",
-                       file_value(settings.pins)));
+  if (keys == HostKeys::pinned) {
+    append_pinned(argv, settings);
+  } else {
+    option("StrictHostKeyChecking=accept-new");
+    if (!settings.pins.empty())
+      option(fmt::format("UserKnownHostsFile={} ~/.ssh/known_hosts ~/.ssh/known_hosts2",
+                         file_value(settings.pins)));
+  }
   option(fmt::format("ConnectTimeout={}", settings.patience.count()));
   // A connection that was cut is noticed within 15 s.
   option("ServerAliveInterval=5");
@@ -38,8 +53,9 @@ void append_trust(std::vector<std::string>& argv, const MasterSettings& settings
 }
 
 // How every connection is made that no person sits at.
-void append_rules(std::vector<std::string>& argv, const MasterSettings& settings) {
-  append_trust(argv, settings);
+void append_rules(std::vector<std::string>& argv, const MasterSettings& settings,
+                  HostKeys keys = HostKeys::first_seen) {
+  append_trust(argv, settings, keys);
   const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
   // What the user has for this host's interactive sessions would be done twice, or fail.
   option("ClearAllForwardings=yes");
@@ -82,7 +98,7 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
   replace_all(socket, "%", "%%");
   std::vector<std::string> argv = {"ssh", "-M", "-N", "-f", "-x", "-S", socket};
   append_option(argv, fmt::format("ControlPersist={}", settings.stay.count()));
-  append_rules(argv, settings);
+  append_rules(argv, settings, target.host_keys);
   append_way(argv, target, settings);
   return argv;
 }
@@ -90,7 +106,7 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
 std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings) {
   std::vector<std::string> argv = {"ssh", "-x", "-T", "-S", "none"};
   append_option(argv, "ControlMaster=no");
-  append_rules(argv, settings);
+  append_rules(argv, settings, target.host_keys);
   append_way(argv, target, settings);
   argv.emplace_back("true");
   return argv;
@@ -103,7 +119,7 @@ std::vector<std::string> login_command(const Target& target, const MasterSetting
   replace_all(socket, "%", "%%");
   std::vector<std::string> argv = {"ssh", "-S", socket};
   append_option(argv, "ControlMaster=no");
-  append_trust(argv, settings);
+  append_trust(argv, settings, target.host_keys);
   append_way(argv, target, settings);
   // Behind "--" ssh would take no more options; the host's name begins with none (target.h).
   argv.erase(argv.end() - 2);

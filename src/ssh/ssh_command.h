@@ -19,7 +19,8 @@ struct MasterSettings {
 };
 
 // A master that goes to the background once it has logged in. Host keys are always checked: an
-// unknown one is accepted and noted, a changed one is refused, whatever the user's files say.
+// unknown one is accepted and noted, a changed one is refused, whatever the user's files say. Where
+// the target's are pinned, an unknown one is refused as well, and nothing but the pins counts.
 std::vector<std::string> master_command(const Target& target, const MasterSettings& settings);
 
 // The same log-in without a master. A master keeps the words of a jump host's ssh to itself; this

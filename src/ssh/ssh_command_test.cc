@@ -73,5 +73,27 @@ TEST(SshCommand, TheKeyThatWasGivenIsShownToJumpHostsToo) {
   EXPECT_NE(proxy.find("-i '/my key'"), std::string::npos) << proxy;
 }
 
+TEST(SshCommand, APinnedHostIsKnownByItsPinAlone) {
+  const Target target{.host = "h", .jump = "j", .host_keys = HostKeys::pinned};
+  const MasterSettings settings{.socket = "/s", .pins = "/p"};
+  const auto probe = probe_command(target, settings);
+  for (const auto& argv :
+       {master_command(target, settings), probe, login_command(target, settings, {})}) {
+    EXPECT_TRUE(has(argv, "StrictHostKeyChecking=yes"));
+    EXPECT_TRUE(has(argv, "HostKeyAlgorithms=ssh-ed25519"));
+    EXPECT_TRUE(has(argv, "UserKnownHostsFile=\"/p\""));
+    EXPECT_TRUE(has(argv, "GlobalKnownHostsFile=/dev/null"));
+    EXPECT_TRUE(has(argv, "UpdateHostKeys=no"));
+    EXPECT_FALSE(has(argv, "StrictHostKeyChecking=accept-new"));
+  }
+  // The user's own jump host is no machine of ours.
+  for (const std::string& word : probe)
+    if (word.starts_with("ProxyCommand=")) {
+      EXPECT_NE(word.find("accept-new"), std::string::npos) << word;
+    }
+  const auto lost = master_command(target, {.socket = "/s"});
+  EXPECT_TRUE(has(lost, "UserKnownHostsFile=/dev/null"));
+}
+
 }  // namespace
 }  // namespace lockstep::ssh

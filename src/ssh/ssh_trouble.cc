@@ -32,6 +32,20 @@ Error error(Errc code, std::string message, std::string hint = {}) {
   return fail(code, std::move(message), std::move(hint)).value();
 }
 
+// Behind a jump host, that host's own key may be what is wrong.
+std::optional<Error> pinned_trouble(const Target& target, std::string_view said) {
+  if (target.host_keys != HostKeys::pinned || !target.jump.empty()) return std::nullopt;
+  if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED") ||
+      has(said, "no matching host key type found"))
+    return error(Errc::denied,
+                 "its host key is not the one that was made for it: another machine answers there, "
+                 "or somebody is in between",
+                 kWrongHost);
+  if (has(said, "Host key verification failed") || has(said, "host key is known for"))
+    return error(Errc::denied, "no host key is pinned for it", kWrongHost);
+  return std::nullopt;
+}
+
 std::optional<Error> key_trouble(const Target& target, std::string_view said) {
   if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED")) {
     const std::string place = between(said, "Offending ", "").value_or("");
@@ -83,6 +97,7 @@ std::optional<Error> way_trouble(std::string_view said) {
 }  // namespace
 
 Error ssh_trouble(const Target& target, std::string_view said) {
+  if (auto trouble = pinned_trouble(target, said)) return std::move(*trouble);
   if (auto trouble = key_trouble(target, said)) return std::move(*trouble);
   // The first hop that fails is told first; what follows is its consequence.
   if (auto trouble = way_trouble(said)) return std::move(*trouble);

@@ -8,6 +8,10 @@
 
 namespace lockstep::ssh {
 
+// The hint of errors after which nothing may be tried again: what answers is not the host that a
+// key was made for.
+inline constexpr const char* kWrongHost = "nothing was sent to it; end that machine";
+
 // said: the standard error of an ssh that failed.
 Error ssh_trouble(const Target& target, std::string_view said);
 

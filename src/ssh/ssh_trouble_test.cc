@@ -56,6 +56,22 @@ TEST(SshTrouble, AChangedHostKeyIsToldWithTheWayOut) {
   EXPECT_NE(changed.hint.find("ssh-keygen -f /home/me/pins/gpus -R gpu1"), std::string::npos);
 }
 
+TEST(SshTrouble, AnotherKeyThanThePinnedOneIsNoReasonToForgetThePin) {
+  const Target target{.host = "10.0.0.5", .host_keys = HostKeys::pinned};
+  for (const char* said :
+       {"@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@\n"
+        "Offending ED25519 key in /pins:3\r\nHost key verification failed.\r\n",
+        "Unable to negotiate with 10.0.0.5 port 22: no matching host key type found. Their offer: "
+        "rsa-sha2-512\r\n",
+        "No ED25519 host key is known for 10.0.0.5 and you have requested strict checking.\r\n"
+        "Host key verification failed.\r\n"}) {
+    const Error error = ssh_trouble(target, said);
+    EXPECT_EQ(error.code, Errc::denied);
+    EXPECT_STREQ(error.hint.c_str(), kWrongHost) << said;
+  }
+  EXPECT_NE(ssh_trouble(target, "Connection refused").hint, kWrongHost);
+}
+
 TEST(SshTrouble, OtherwiseTheLastLineIsShown) {
   EXPECT_EQ(message("Bad owner or permissions on /home/me/.ssh/config\r\n"),
             "Bad owner or permissions on /home/me/.ssh/config");

@@ -1,0 +1,42 @@
+#include "ssh/pins.h"
+
+#include "io/fd.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace lockstep::ssh {
+namespace {
+
+TEST(Pins, ALineNamesAddressAndPortAndNoComment) {
+  EXPECT_EQ(pin_line("10.0.0.5", 22, "ssh-ed25519 AAAA lockstep-host\n"),
+            "10.0.0.5 ssh-ed25519 AAAA");
+  EXPECT_EQ(pin_line("10.0.0.5", 2222, "ssh-ed25519 AAAA"), "[10.0.0.5]:2222 ssh-ed25519 AAAA");
+  EXPECT_EQ(pin_line("2001:db8::1", 22, "ssh-ed25519 AAAA"), "2001:db8::1 ssh-ed25519 AAAA");
+}
+
+TEST(Pins, AKeyTakesThePlaceOfTheOldOneOfThatAddressAlone) {
+  const std::string text =
+      "10.0.0.5 ssh-ed25519 A\n[10.0.0.5]:7 ssh-ed25519 B\n10.0.0.50 ssh-rsa C";
+  EXPECT_EQ(with_pin(text, "10.0.0.5", 22, "ssh-ed25519 D x"),
+            "[10.0.0.5]:7 ssh-ed25519 B\n10.0.0.50 ssh-rsa C\n10.0.0.5 ssh-ed25519 D\n");
+  EXPECT_EQ(with_pin(text, "10.0.0.5", 7, ""), "10.0.0.5 ssh-ed25519 A\n10.0.0.50 ssh-rsa C\n");
+  EXPECT_EQ(with_pin("", "h", 22, "ssh-ed25519 D"), "h ssh-ed25519 D\n");
+}
+
+TEST(Pins, AFileIsMadeAndKept) {
+  std::string folder = std::filesystem::temp_directory_path() / "lockstep-pins-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/pins";
+  EXPECT_TRUE(pin_host(file, "a", 22, "ssh-ed25519 A"));
+  EXPECT_TRUE(pin_host(file, "b", 22, "ssh-ed25519 B"));
+  EXPECT_TRUE(pin_host(file, "a", 22, "ssh-ed25519 C"));
+  EXPECT_EQ(io::read_file(file).value(), "b ssh-ed25519 B\na ssh-ed25519 C\n");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lockstep::ssh
