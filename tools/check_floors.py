@@ -18,7 +18,7 @@ FLOORS = {
     2: "proc host http db",
     3: "store logs link sync",
     4: "rendezvous launch launchers ssh setup peer slurm cloud",
-    5: "agent status remote job",
+    5: "agent status remote job machine",
     6: "cluster",
     7: "cli",
 }

@@ -1,0 +1,173 @@
+#include "machine/health.h"
+
+#include "base/text.h"
+#include "cloud/gpu.h"
+#include "codec/json_members.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+namespace lockstep::machine {
+namespace {
+
+using Kind = HealthFinding::Kind;
+
+constexpr double kMostClockAhead = 5000;  // ms
+constexpr double kSlowLink = 10;          // MB/s: a checkpoint of 100 GB takes three hours
+constexpr std::size_t kMostGpusTold = 64;
+constexpr std::size_t kMostXidsTold = 100;
+constexpr std::int64_t kMiBPerGiB = 1024;
+
+constexpr std::pair<HealthFacts::Cuda, std::string_view> kCudaNames[] = {
+    {HealthFacts::Cuda::opened, "opened"},
+    {HealthFacts::Cuda::failed, "failed"},
+    {HealthFacts::Cuda::no_library, "no library"},
+    {HealthFacts::Cuda::not_opened, "not opened"},
+};
+
+class Judgement {
+ public:
+  Judgement(const HealthFacts& facts, const HealthWish& wish) : facts_(facts), wish_(wish) {}
+
+  void driver() {
+    if (facts_.driver.empty())
+      return add(Kind::bad, "the NVIDIA driver does not answer: " + facts_.driver_error);
+    add(Kind::good, fmt::format("driver {}, {} x {}", facts_.driver, facts_.gpus.size(),
+                                facts_.gpus.empty() ? "GPU" : facts_.gpus.front().name));
+    if (static_cast<int>(facts_.gpus.size()) != wish_.gpus)
+      add(Kind::bad,
+          fmt::format("it has {} GPUs, and {} were bought", facts_.gpus.size(), wish_.gpus));
+    for (const HealthFacts::Gpu& gpu : facts_.gpus)
+      if (!kind(gpu)) return;
+  }
+
+  void cuda() {
+    switch (facts_.cuda) {
+      case HealthFacts::Cuda::opened:
+        if (facts_.cuda_gpus >= wish_.gpus)
+          return add(Kind::good, fmt::format("{} GPUs were opened", facts_.cuda_gpus));
+        return add(Kind::bad,
+                   fmt::format("only {} of {} GPUs can be opened", facts_.cuda_gpus, wish_.gpus));
+      case HealthFacts::Cuda::failed:
+        return add(Kind::bad, "its GPUs can't be opened: " + facts_.cuda_error);
+      case HealthFacts::Cuda::no_library:
+        return add(Kind::bad, "its GPUs can't be opened: there is no libcuda.so.1");
+      case HealthFacts::Cuda::not_opened:
+        return add(Kind::note, "its GPUs were listed, but not opened: " + facts_.cuda_error);
+    }
+  }
+
+  void rest(const HealthMeasures& measures) {
+    if (!facts_.xids.empty())
+      add(Kind::bad, fmt::format("its kernel tells of a GPU that failed: {}", facts_.xids.front()));
+    if (!facts_.disk_error.empty())
+      add(Kind::bad, "its disk can't be written to: " + facts_.disk_error);
+    else if (facts_.disk_free < wish_.disk_free)
+      add(Kind::bad, fmt::format("its disk has {:.1f} GB free, and {:.1f} are needed",
+                                 gigabytes(facts_.disk_free), gigabytes(wish_.disk_free)));
+    if (std::abs(measures.clock_ahead_ms) > kMostClockAhead)
+      add(Kind::bad, fmt::format("its clock is {:.0f} s {} this machine's",
+                                 std::abs(measures.clock_ahead_ms) / 1000,
+                                 measures.clock_ahead_ms > 0 ? "ahead of" : "behind"));
+    if (measures.up_mb_s <= 0 || measures.down_mb_s <= 0) return;
+    const bool slow = std::min(measures.up_mb_s, measures.down_mb_s) < kSlowLink;
+    add(slow ? Kind::note : Kind::good,
+        fmt::format("{:.1f} MB/s to it, {:.1f} MB/s from it{}", measures.down_mb_s,
+                    measures.up_mb_s, slow ? ", which is slow for large outputs" : ""));
+  }
+
+  std::vector<HealthFinding> take() { return std::move(findings_); }
+
+ private:
+  static double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+  void add(Kind kind, std::string what) { findings_.push_back({kind, std::move(what)}); }
+
+  bool kind(const HealthFacts::Gpu& gpu) {
+    const auto* found = cloud::gpu_described(
+        gpu.name, static_cast<int>((gpu.memory_mb + kMiBPerGiB / 2) / kMiBPerGiB));
+    if (found == nullptr) {
+      add(Kind::note, fmt::format("no kind of GPU is known as '{}'", gpu.name));
+      return true;
+    }
+    if (found->name == wish_.gpu) return true;
+    add(Kind::bad,
+        fmt::format("it has a {} ({}), and a {} was bought", found->name, gpu.name, wish_.gpu));
+    return false;
+  }
+
+  const HealthFacts& facts_;
+  const HealthWish& wish_;
+  std::vector<HealthFinding> findings_;
+};
+
+}  // namespace
+
+std::vector<HealthFinding> judge_health(const HealthFacts& facts, const HealthMeasures& measures,
+                                        const HealthWish& wish) {
+  Judgement judgement(facts, wish);
+  if (wish.gpus > 0) {
+    judgement.driver();
+    if (!facts.driver.empty()) judgement.cuda();
+  }
+  judgement.rest(measures);
+  return judgement.take();
+}
+
+std::string sickness(const std::vector<HealthFinding>& findings) {
+  for (const HealthFinding& finding : findings)
+    if (finding.kind == Kind::bad) return finding.what;
+  return {};
+}
+
+nlohmann::ordered_json to_json(const HealthFacts& facts) {
+  nlohmann::ordered_json gpus = nlohmann::ordered_json::array();
+  for (const HealthFacts::Gpu& gpu : facts.gpus)
+    gpus.push_back({{"name", gpu.name}, {"memory_mb", gpu.memory_mb}});
+  std::string_view cuda;
+  for (const auto& [value, name] : kCudaNames)
+    if (value == facts.cuda) cuda = name;
+  return {{"driver", facts.driver},
+          {"driver_error", facts.driver_error},
+          {"gpus", std::move(gpus)},
+          {"cuda", cuda},
+          {"cuda_gpus", facts.cuda_gpus},
+          {"cuda_error", facts.cuda_error},
+          {"xids", facts.xids},
+          {"disk_free", facts.disk_free},
+          {"disk_error", facts.disk_error}};
+}
+
+// All texts may be shown: they come from a machine that is not trusted yet.
+Result<HealthFacts> health_from_json(const nlohmann::json& json) {
+  if (!json.is_object() || !json.contains("gpus") || !json["gpus"].is_array() ||
+      json["gpus"].size() > kMostGpusTold)
+    return fail(Errc::corrupt, "what the machine says of its health is not readable");
+  const auto text = [&json](const char* name) { return printable(codec::text_member(json, name)); };
+  HealthFacts facts;
+  facts.driver = text("driver");
+  facts.driver_error = text("driver_error");
+  for (const nlohmann::json& gpu : json["gpus"]) {
+    if (!gpu.is_object()) return fail(Errc::corrupt, "the machine tells of a GPU that is none");
+    facts.gpus.push_back({printable(codec::text_member(gpu, "name")),
+                          std::clamp<std::int64_t>(codec::integer_member(gpu, "memory_mb"), 0,
+                                                   std::int64_t{1} << 30)});
+  }
+  const std::string cuda = codec::text_member(json, "cuda");
+  for (const auto& [value, name] : kCudaNames)
+    if (name == cuda) facts.cuda = value;
+  facts.cuda_gpus = static_cast<int>(
+      std::clamp<std::int64_t>(codec::integer_member(json, "cuda_gpus"), 0, kMostGpusTold));
+  facts.cuda_error = text("cuda_error");
+  for (const std::string& line : codec::texts_member(json, "xids"))
+    if (facts.xids.size() < kMostXidsTold) facts.xids.push_back(printable(line));
+  facts.disk_free = codec::integer_member(json, "disk_free");
+  facts.disk_error = text("disk_error");
+  return facts;
+}
+
+}  // namespace lockstep::machine
