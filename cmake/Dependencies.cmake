@@ -50,3 +50,9 @@ find_path(EXPAT_INCLUDE expat.h REQUIRED)
 add_library(lockstep_expat STATIC IMPORTED GLOBAL)
 set_target_properties(lockstep_expat PROPERTIES IMPORTED_LOCATION ${EXPAT_STATIC}
   INTERFACE_INCLUDE_DIRECTORIES ${EXPAT_INCLUDE})
+
+find_library(ZLIB_STATIC NAMES libz.a REQUIRED)
+find_path(ZLIB_INCLUDE zlib.h REQUIRED)
+add_library(lockstep_zlib STATIC IMPORTED GLOBAL)
+set_target_properties(lockstep_zlib PROPERTIES IMPORTED_LOCATION ${ZLIB_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${ZLIB_INCLUDE})

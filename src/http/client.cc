@@ -1,6 +1,10 @@
 #include "http/client.h"
 
+#include "base/text.h"
+#include "codec/url.h"
+#include "http/gunzip.h"
 #include "http/stream.h"
+#include "http/tunnel.h"
 #include "io/dialer.h"
 #include "io/place_text.h"
 #include "io/tcp_probe.h"
@@ -50,15 +54,36 @@ struct Client::Pool {
 namespace {
 
 std::string print_call(const Call& call, const Origin& origin) {
-  std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, call.target,
-                                 io::place_text(origin.host, origin.port));
+  const std::string host = codec::host_text(origin.host, origin.port, origin.tls != nullptr);
+  const bool whole_address = origin.proxy && !origin.tls;
+  std::string text = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", call.method,
+                                 whole_address ? "http://" + host : "", call.target, host);
+  if (whole_address && !origin.proxy->authorization.empty())
+    text += fmt::format("Proxy-Authorization: {}\r\n", origin.proxy->authorization);
   for (const Field& field : call.fields)
     text += fmt::format("{}: {}\r\n", field.name, field.value);
+  if (call.gzip) text += "Accept-Encoding: gzip\r\n";
   if (!call.body.empty() || call.method != "GET")
     text += fmt::format("Content-Length: {}\r\n", call.body.size());
   text += "\r\n";
   text += call.body;
   return text;
+}
+
+// What the call is, for errors.
+std::string call_text(const Call& call, const Origin& origin) {
+  if (!call.shown.empty()) return call.shown;
+  return fmt::format("{} {}{}", call.method, origin.text(), call.target);
+}
+
+// Unpacks an answer that was allowed to come packed.
+Status unpack(Answer& answer, std::size_t limit) {
+  const std::string coding = to_lower(answer.head.field("content-encoding"));
+  if (coding.empty() || coding == "identity" || answer.body.empty()) return {};
+  if (coding != "gzip" && coding != "x-gzip")
+    return fail(Errc::corrupt, "a coding nobody asked for: '" + printable(coding, 60) + "'");
+  LOCKSTEP_TRY_ASSIGN(answer.body, gunzip(answer.body, limit));
+  return {};
 }
 
 class RealExchange : public Exchange {
@@ -73,7 +98,9 @@ class RealExchange : public Exchange {
         timer_(pool_->loop) {
     timer_.start(call_.timeout, [this] {
       finish(fail(Errc::timeout, fmt::format("no answer within {} ms{}", call_.timeout.count(),
-                                             dial_ ? " (not connected)" : "")));
+                                             dial_     ? " (not connected)"
+                                             : tunnel_ ? " (the proxy gives no answer)"
+                                                       : "")));
     });
     stream_ = pool_->take();
     used_before_ = stream_ != nullptr;
@@ -84,22 +111,27 @@ class RealExchange : public Exchange {
     }
   }
 
-  bool sent() const override { return sent_; }
+  bool sent() const override { return sent_ || (stream_ && stream_->spoke()); }
 
  private:
   void dial() {
-    const Origin& to = pool_->origin;
+    const Origin& origin = pool_->origin;
+    io::Dialer::Target to{"connect to " + io::place_text(origin.host, origin.port), origin.host,
+                          origin.port};
+    if (const auto& proxy = origin.proxy)
+      to = {"connect to " + proxy->text(), proxy->host, proxy->port};
     io::DialRules rules;
     // Connecting gives up a little before the call does, because its error says more.
     rules.patience = until_ - io::Clock::now() - milliseconds(5);
     rules.once = true;
     dial_ = std::make_unique<io::Dialer>(
-        pool_->loop,
-        io::Dialer::Target{"connect to " + io::place_text(to.host, to.port), to.host, to.port},
-        rules,
+        pool_->loop, std::move(to), rules,
         io::Dialer::Events{.connected =
                                [this](io::Fd fd) {
                                  dial_.reset();
+                                 io::tune_client(fd.get());
+                                 if (pool_->origin.proxy && pool_->origin.tls)
+                                   return ask_proxy(std::move(fd));
                                  connected(std::move(fd));
                                },
                            .round_failed = {},
@@ -110,8 +142,17 @@ class RealExchange : public Exchange {
                                }});
   }
 
+  void ask_proxy(io::Fd fd) {
+    const Origin& to = pool_->origin;
+    tunnel_ = std::make_unique<Tunnel>(pool_->loop, std::move(fd), *to.proxy, to.host, to.port,
+                                       [this](Result<io::Fd> passed) {
+                                         tunnel_.reset();
+                                         if (passed) return connected(std::move(*passed));
+                                         finish(tl::make_unexpected(std::move(passed).error()));
+                                       });
+  }
+
   void connected(io::Fd fd) {
-    io::tune_client(fd.get());
     std::unique_ptr<TlsSession> tls;
     if (pool_->origin.tls) {
       auto session = TlsSession::make(pool_->origin.tls, pool_->origin.host);
@@ -125,7 +166,6 @@ class RealExchange : public Exchange {
   void converse() {
     stream_->listen({[this](std::string_view bytes) { on_bytes(bytes); },
                      [this](Status status) { on_end(std::move(status)); }});
-    sent_ = true;
     stream_->write(print_call(call_, pool_->origin));
   }
 
@@ -149,6 +189,7 @@ class RealExchange : public Exchange {
     if (parser_.state() == ResponseParser::State::bad)
       return finish(fail(Errc::corrupt, parser_.error()));
     if (parser_.state() != ResponseParser::State::complete) return;
+    sent_ = true;
     if (parser_.keep_alive() && taken == bytes.size()) pool_->keep(std::move(stream_));
     finish({});
   }
@@ -164,6 +205,7 @@ class RealExchange : public Exchange {
   void on_end(Status status) {
     if (used_before_ && parser_.empty() && call_.repeatable) {
       used_before_ = false;
+      sent_ = true;
       stream_.reset();
       return dial();
     }
@@ -173,15 +215,15 @@ class RealExchange : public Exchange {
   }
 
   void finish(Status status) {
+    sent_ = sent();
     timer_.cancel();
     dial_.reset();
+    tunnel_.reset();
     stream_.reset();
     const auto call = std::exchange(handlers_.ended, nullptr);
     if (!call) return;
     if (status) return call({});
-    const std::string what =
-        fmt::format("{} {}{}", call_.method, pool_->origin.text(), call_.target);
-    call(tl::make_unexpected(std::move(status).error().within(what)));
+    call(tl::make_unexpected(std::move(status).error().within(call_text(call_, pool_->origin))));
   }
 
   std::shared_ptr<Client::Pool> pool_;
@@ -192,6 +234,7 @@ class RealExchange : public Exchange {
   io::TimePoint until_;
   io::Timer timer_;
   std::unique_ptr<io::Dialer> dial_;
+  std::unique_ptr<Tunnel> tunnel_;
   std::unique_ptr<Stream> stream_;
   std::size_t received_ = 0;
   bool used_before_ = false;  // the connection carried other exchanges
@@ -219,8 +262,12 @@ std::unique_ptr<Exchange> Client::ask(Call call, Done done) {
   StreamHandlers handlers;
   handlers.head = [answer](const ResponseHead& head) { answer->head = head; };
   handlers.body = [answer](std::string_view bytes) { answer->body += bytes; };
-  handlers.ended = [answer, done = std::move(done)](Status status) {
+  const std::size_t limit = call.gzip ? call.body_limit : 0;
+  handlers.ended = [answer, limit, what = call_text(call, origin()),
+                    done = std::move(done)](Status status) {
     if (!status) return done(tl::make_unexpected(std::move(status).error()));
+    if (limit > 0) status = unpack(*answer, limit);
+    if (!status) return done(tl::make_unexpected(std::move(status).error().within(what)));
     done(std::move(*answer));
   };
   return std::make_unique<RealExchange>(pool_, std::move(call), std::move(handlers), true);

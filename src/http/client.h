@@ -1,11 +1,13 @@
 // An HTTP/1.1 client for one server. Connections are kept and used again, as many as there are
-// exchanges at once. Redirects are answers like any other.
+// exchanges at once. Redirects are answers like any other. A proxy passes https on unread
+// (CONNECT), and is asked for plain http as such.
 //
 // No callback runs inside the call that asks; any callback may destroy its exchange, the client or
 // ask again. An exchange may outlive its client.
 #pragma once
 
 #include "base/error.h"
+#include "http/proxy.h"
 #include "http/response_parse.h"
 #include "http/tls.h"
 #include "io/loop.h"
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +26,7 @@ struct Origin {
   std::string host;
   int port = 80;
   std::shared_ptr<const TlsContext> tls;  // nullptr: plain http
+  std::optional<Proxy> proxy = {};
 
   std::string text() const;  // "https://HOST:PORT"
 };
@@ -36,7 +40,9 @@ struct Call {
   // A kept connection may break just as the call is sent; then the call is sent once more if doing
   // it twice does no harm.
   bool repeatable = false;
-  std::size_t body_limit = 16 << 20;  // of a whole answer
+  std::size_t body_limit = 16 << 20;  // of a whole answer, packed and not
+  bool gzip = false;                  // a whole answer may come packed, and is given unpacked
+  std::string shown = {};             // begins errors instead of method and address
 };
 
 struct Answer {
@@ -55,7 +61,8 @@ struct StreamHandlers {
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  // Whether a byte of the call may have reached the server. Also valid inside its callbacks.
+  // Whether a byte of the call may have reached the server: not before TLS and a proxy have agreed.
+  // Also valid inside its callbacks.
   virtual bool sent() const = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <errno.h>
+#include <string.h>
 
 namespace lockstep::http {
 namespace {
@@ -147,6 +148,30 @@ TEST_F(HttpClient, Limits) {
             "GET " + place() + "/: the answer is larger than 1999 bytes");
   call.body_limit = 2000;
   EXPECT_TRUE(ask(call));
+}
+
+TEST_F(HttpClient, PackedAnswers) {
+  // "packed" by gzip -9n
+  const std::string packed(
+      "\x1f\x8b\x08\0\0\0\0\0\x02\x03\x2b\x48\x4c\xce\x4e\x4d\x01\0\x10\xb4\xf6\x21\x06\0\0\0", 26);
+  std::string heard;
+  std::string coding = "gzip";
+  serve([&](const std::string& request) {
+    heard = request;
+    return Say{"HTTP/1.1 200 OK\r\nContent-Encoding: " + coding + "\r\n" +
+               ok(packed).substr(strlen("HTTP/1.1 200 OK\r\n"))};
+  });
+  Call call;
+  EXPECT_EQ(ask(call)->body, packed);
+  EXPECT_EQ(heard.find("Accept-Encoding"), std::string::npos);
+  call.gzip = true;
+  EXPECT_EQ(ask(call)->body, "packed");
+  EXPECT_NE(heard.find("\r\nAccept-Encoding: gzip\r\n"), std::string::npos);
+  coding = "br";
+  EXPECT_EQ(ask(call).error().message, "GET " + place() + "/: a coding nobody asked for: 'br'");
+  coding = "gzip";
+  call.body_limit = 5;
+  EXPECT_FALSE(ask(call));
 }
 
 TEST_F(HttpClient, Deadline) {

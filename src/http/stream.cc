@@ -18,6 +18,7 @@ Stream::Stream(io::Loop& loop, io::Fd fd, std::unique_ptr<TlsSession> tls)
 Stream::~Stream() = default;
 
 void Stream::write(std::string_view bytes) {
+  wrote_ = true;
   if (tls_) {
     if (auto written = tls_->write(bytes); !written) trouble_ = std::move(written);
     out_ += tls_->take_output();
@@ -26,6 +27,12 @@ void Stream::write(std::string_view bytes) {
   }
   flush();
   want();
+}
+
+io::Fd Stream::release() {
+  handlers_ = {};
+  watch_.stop();
+  return std::move(fd_);
 }
 
 void Stream::want() {

@@ -31,6 +31,10 @@ class Stream {
   void listen(Handlers handlers) { handlers_ = std::move(handlers); }
   // Never calls back before it returns; `ended` tells what goes wrong.
   void write(std::string_view bytes);
+  // Whether a byte of what was written may have left; through TLS none does before the handshake.
+  bool spoke() const { return wrote_ && (!tls_ || tls_->ready()); }
+  // The descriptor, for another stream. Of this one nothing more comes; it can only be destroyed.
+  io::Fd release();
 
  private:
   void on_event(int events);
@@ -45,6 +49,7 @@ class Stream {
   Handlers handlers_;
   std::string out_;
   std::size_t sent_ = 0;
+  bool wrote_ = false;
   Status trouble_;  // a failed write, told in the next turn
   CallbackScope calls_;
 };

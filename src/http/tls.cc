@@ -56,6 +56,9 @@ Status load(SSL_CTX* context, const TlsSettings& settings) {
   } else if (SSL_CTX_load_verify_file(context, settings.ca_file.c_str()) != 1) {
     return bad_file("certificate authority", settings.ca_file);
   }
+  if (!settings.more_ca_file.empty() &&
+      SSL_CTX_load_verify_file(context, settings.more_ca_file.c_str()) != 1)
+    return bad_file("certificate authority", settings.more_ca_file);
   if (settings.cert_file.empty()) return {};
   if (SSL_CTX_use_certificate_chain_file(context, settings.cert_file.c_str()) != 1)
     return bad_file("certificate", settings.cert_file);
@@ -88,7 +91,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& se
   ERR_clear_error();
   SSL_CTX* raw = SSL_CTX_new(TLS_client_method());
   if (raw == nullptr) return fail(Errc::internal, "set up TLS: " + openssl_says());
-  std::shared_ptr<const TlsContext> context(new TlsContext(raw));
+  std::shared_ptr<const TlsContext> context(new TlsContext(raw, settings.hint));
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);  // NOLINT: OpenSSL's macro
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
   // OpenSSL must never ask a terminal for the password of a key.
@@ -194,7 +197,7 @@ Failure TlsSession::failure(std::string_view what) const {
     return fail(Errc::denied,
                 fmt::format("{}: the certificate of '{}' is refused: {}", what, host_,
                             X509_verify_cert_error_string(verdict)),
-                "name the authority that signed it (ca_cert), or the host as the certificate does");
+                context_->hint());
   }
   return fail(Errc::denied, fmt::format("{}: {}", what, text));
 }

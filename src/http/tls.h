@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 struct ssl_ctx_st;
 struct ssl_st;
@@ -14,9 +15,13 @@ struct ssl_st;
 namespace lockstep::http {
 
 struct TlsSettings {
-  std::string ca_file;    // "": the authorities that this machine trusts
-  std::string cert_file;  // ours, where the server asks for one
-  std::string key_file;   // "": in cert_file
+  std::string ca_file;            // "": the authorities that this machine trusts
+  std::string more_ca_file = {};  // trusted as well
+  std::string cert_file;          // ours, where the server asks for one
+  std::string key_file;           // "": in cert_file
+  // What to do about a certificate that is refused.
+  std::string hint =
+      "name the authority that signed it (ca_cert), or the host as the certificate does";
 };
 
 // What all connections of one set of settings share.
@@ -28,10 +33,12 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
 
   ssl_ctx_st* raw() const { return context_; }
+  const std::string& hint() const { return hint_; }
 
  private:
-  explicit TlsContext(ssl_ctx_st* context) : context_(context) {}
+  TlsContext(ssl_ctx_st* context, std::string hint) : context_(context), hint_(std::move(hint)) {}
   ssl_ctx_st* context_;
+  std::string hint_;
 };
 
 // One connection. After each call the caller sends what take_output() returns.
@@ -49,6 +56,7 @@ class TlsSession {
   // The text goes out when the handshake is done.
   Status write(std::string_view plain);
   std::string take_output();
+  bool ready() const { return ready_; }  // the handshake is done
   bool ended() const { return ended_; }  // the other end has said that nothing more comes
 
  private:

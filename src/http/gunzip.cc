@@ -1,0 +1,63 @@
+#include "http/gunzip.h"
+
+#include <fmt/core.h>
+
+#include <zlib.h>
+
+#include <array>
+#include <climits>
+
+namespace lockstep::http {
+namespace {
+
+constexpr int kGzipOnly = 16 + MAX_WBITS;
+
+// zlib's state for one text.
+class Inflater {
+ public:
+  explicit Inflater(std::string_view packed) {
+    // zlib never writes through next_in.
+    stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data()));
+    stream_.avail_in = static_cast<uInt>(packed.size());
+    LOCKSTEP_CHECK(inflateInit2(&stream_, kGzipOnly) == Z_OK);  // NOLINT: zlib's macro
+  }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // Appends a piece. True: the text is at its end.
+  Result<bool> step(std::string& plain) {
+    stream_.next_out = piece_.data();
+    stream_.avail_out = static_cast<uInt>(piece_.size());
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    plain.append(reinterpret_cast<const char*>(piece_.data()), piece_.size() - stream_.avail_out);
+    if (result == Z_STREAM_END) {
+      if (stream_.avail_in == 0) return true;
+      inflateReset(&stream_);  // texts may follow each other
+      return false;
+    }
+    if (result == Z_OK) return false;
+    return fail(Errc::corrupt, result == Z_BUF_ERROR ? "the packed answer is cut short"
+                                                     : "the packed answer is no gzip");
+  }
+
+ private:
+  z_stream stream_{};
+  std::array<Bytef, 16 << 10> piece_{};
+};
+
+}  // namespace
+
+Result<std::string> gunzip(std::string_view packed, std::size_t limit) {
+  if (packed.size() > UINT_MAX) return fail(Errc::corrupt, "the packed answer is too large");
+  Inflater inflater(packed);
+  std::string plain;
+  while (true) {
+    LOCKSTEP_TRY_ASSIGN(const bool done, inflater.step(plain));
+    if (plain.size() > limit)
+      return fail(Errc::corrupt, fmt::format("the answer unpacks to more than {} bytes", limit));
+    if (done) return plain;
+  }
+}
+
+}  // namespace lockstep::http
