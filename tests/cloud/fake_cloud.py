@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One test server with a face for each provider: EC2 (with STS, SSM, Service Quotas, Price List) and Lambda Cloud.
-Strict about what is documented, with a scripted clock,
+"""One test server with a face for each provider: EC2 (with STS, SSM, Service Quotas, Price List), Lambda Cloud
+and RunPod. Strict about what is documented, with a scripted clock,
 faults (cloud_faults.py) and a money meter (cloud_world.py).
 
     python3 tests/cloud/fake_cloud.py --port 0 --folder DIR
@@ -40,6 +40,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import cloud_keys  # noqa: E402
 import fake_ec2  # noqa: E402
 import fake_lambda  # noqa: E402
+import fake_runpod  # noqa: E402
 from cloud_faults import Faults, first  # noqa: E402
 from cloud_http import Refused, Reply, Request  # noqa: E402
 from cloud_world import World  # noqa: E402
@@ -122,7 +123,7 @@ class FakeCloud:
         self.url = f"http://{host}:{self.server.server_address[1]}"
         self.keys = cloud_keys.Keys(self.folder, self.url, self.world.catalog)
         self.env = self.keys.env
-        self.faces = [fake_lambda.Face(self), fake_ec2.Face(self)]
+        self.faces = [fake_lambda.Face(self), fake_runpod.Face(self), fake_ec2.Face(self)]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 
