@@ -1,0 +1,12 @@
+// Lambda Cloud, behind the face that all providers have.
+#pragma once
+
+#include "cloud/provider.h"
+
+#include <memory>
+
+namespace lockstep::cloud::lambda {
+
+std::unique_ptr<Provider> make_provider(Ground ground);
+
+}  // namespace lockstep::cloud::lambda

@@ -1,0 +1,73 @@
+// What an account has and may do, and cleaning up in it.
+#include "cloud/lambda/lambda_answers.h"
+#include "cloud/lambda/lambda_provider.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cloud::lambda {
+
+std::vector<Finding> LambdaProvider::check(Web& web) {
+  using Kind = Finding::Kind;
+  std::vector<Finding> found;
+  if (const Status there = keys(); !there) {
+    found.push_back({Kind::bad, there.error().message,
+                     "make one at https://cloud.lambda.ai/api-keys and set LAMBDA_API_KEY"});
+    return found;
+  }
+  found.push_back({Kind::good, "key in " + key_->where});
+  if (key_->exposed)
+    found.push_back({Kind::bad, "others may read " + key_->where, "chmod 600 " + key_->where});
+  Price price;
+  const auto types = this->types(web, true, price);
+  if (!types) {
+    found.push_back({Kind::bad, types.error().message,
+                     "a key has all rights of its account; make a new one at "
+                     "https://cloud.lambda.ai/api-keys"});
+    return found;
+  }
+  const auto offers = offers_of(*types, {}, price);
+  const auto in_stock = std::count_if(offers.begin(), offers.end(), [](const Offer& offer) {
+    return offer.stock == Stock::in_stock;
+  });
+  found.push_back({Kind::good, fmt::format("the key works; {} offers in stock", in_stock)});
+  if (const auto machines = this->machines(web); machines)
+    found.push_back({Kind::good, fmt::format("{} machines of ours", machines->size())});
+  else
+    found.push_back({Kind::bad, machines.error().message});
+  found.push_back({Kind::note, "quotas are not told by the API"});
+  found.push_back({Kind::note,
+                   "a machine here can't end its own bill: a guard has to, or you with "
+                   "--i-will-watch"});
+  found.push_back({Kind::note,
+                   "us-south-1 has no firewall of its own for a machine: the account's rules "
+                   "for all hold there"});
+  found.push_back({Kind::note, std::string(traits().fake_hint)});
+  return found;
+}
+
+// Keys and rules stay while a machine of this installation is there.
+Status LambdaProvider::clean(Web& web) {
+  LOCKSTEP_TRY_ASSIGN(const auto there, machines(web));
+  for (const Machine& machine : there)
+    if (machine.owner == ground_.owner && machine.state != Machine::State::gone) return {};
+  prepared_.clear();
+  for (const std::string_view place : {kKeys, kRulesets}) {
+    const auto all = ask(web, {.target = std::string(place), .shown = "list what is ours"});
+    if (!all) return Failure(all.error().error);
+    for (const std::string& id : ids_named(*all, ruleset_name(ground_.owner))) {
+      const auto gone = ask(web, {.method = "DELETE",
+                                  .target = fmt::format("{}/{}", place, id),
+                                  .shown = "remove what is ours"});
+      // In use a while longer, or removed by another process: not worth a word.
+      if (!gone && gone.error().error.code != Errc::not_found &&
+          gone.error().error.code != Errc::already_exists &&
+          gone.error().error.code != Errc::invalid_input)
+        return Failure(gone.error().error);
+    }
+  }
+  return {};
+}
+
+}  // namespace lockstep::cloud::lambda

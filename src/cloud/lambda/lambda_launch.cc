@@ -1,0 +1,163 @@
+// From a wish to a machine: what must be there before, the launch, and what became of it.
+#include "cloud/lambda/lambda_answers.h"
+#include "cloud/lambda/lambda_provider.h"
+#include "cloud/machine_name.h"
+#include "codec/json_members.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cloud::lambda {
+namespace {
+
+// Rulesets are of a region, and this one has none.
+constexpr std::string_view kWithoutRulesets = "us-south-1";
+
+LaunchOutcome outcome(const JsonFailure& failure) {
+  LaunchOutcome made = outcome_of(failure, refusal_rows());
+  // Only a launch may leave something behind whose end nobody knows.
+  if (made.kind == LaunchOutcome::Kind::unknown)
+    made = refused(Refusal::next_region, "no-answer", made.message);
+  return made;
+}
+
+}  // namespace
+
+LambdaProvider::Prepared<std::string> LambdaProvider::registered_key(Web& web,
+                                                                     const LaunchSpec& spec) {
+  std::string& known = prepared_["key " + std::string(key_without_comment(spec.public_key))];
+  if (!known.empty()) return known;
+  const std::string name = key_name(spec.owner, spec.public_key);
+  // Twice: another process may register it between the two questions.
+  for (int round = 0; round < 2; ++round) {
+    const auto keys = ask(web, {.target = std::string(kKeys), .shown = "list SSH keys"});
+    if (!keys) return tl::make_unexpected(outcome(keys.error()));
+    known = registered_name(*keys, spec.public_key);
+    if (!known.empty()) return known;
+    const auto made = ask(web, {.method = "POST",
+                                .target = std::string(kKeys),
+                                .body = key_body(name, spec.public_key),
+                                .shown = "register an SSH key"});
+    if (made) return known = name;
+    if (made.error().code != "global/duplicate") return tl::make_unexpected(outcome(made.error()));
+  }
+  return tl::make_unexpected(refused(
+      Refusal::stop, "global/duplicate",
+      fmt::format(
+          "Lambda Cloud has another SSH key named {}: remove it at cloud.lambda.ai/ssh-keys",
+          name)));
+}
+
+LambdaProvider::Prepared<std::string> LambdaProvider::image(Web& web, const LaunchSpec& spec) {
+  if (!spec.image.empty()) return spec.image;
+  const Gpu* gpu = find_gpu(spec.offer.gpu);
+  const bool legacy = gpu != nullptr && !gpu->open_kernel_module;
+  std::string& known =
+      prepared_[fmt::format("image {} {} {}", spec.offer.region, spec.offer.arch, legacy)];
+  if (!known.empty()) return known;
+  const auto images = ask(web, {.target = "/api/v1/images", .shown = "list images"});
+  if (!images) return tl::make_unexpected(outcome(images.error()));
+  // None: the service takes its own newest.
+  known = family_of(*images, spec.offer.region, spec.offer.arch, legacy);
+  return known;
+}
+
+LambdaProvider::Prepared<std::string> LambdaProvider::ruleset(Web& web, const std::string& region,
+                                                              const std::string& cidr) {
+  if (cidr.empty() || region == kWithoutRulesets) return std::string();
+  if (cidr.find(':') != std::string::npos)
+    return tl::make_unexpected(
+        refused(Refusal::provider_out, "no-ipv6",
+                fmt::format("Lambda Cloud's firewall takes IPv4 networks only, not {}", cidr)));
+  std::string& known = prepared_[fmt::format("ruleset {} {}", region, cidr)];
+  if (!known.empty()) return known;
+  const std::string name = ruleset_name(ground_.owner);
+  const auto sets = ask(web, {.target = std::string(kRulesets), .shown = "list firewall rules"});
+  if (!sets) return tl::make_unexpected(outcome(sets.error()));
+  const auto there = ruleset_of(*sets, name, region, cidr);
+  if (there && there->only_this) return known = there->id;
+  const auto made = ask(
+      web, {.method = there ? "PATCH" : "POST",
+            .target = there ? fmt::format("{}/{}", kRulesets, there->id) : std::string(kRulesets),
+            .body = ruleset_body(name, there ? "" : region, cidr),
+            .shown = "set firewall rules",
+            .repeatable = there.has_value()});
+  if (!made) return tl::make_unexpected(outcome(made.error()));
+  known = there ? there->id : codec::text_member(data_of(*made), "id");
+  return known;
+}
+
+tl::expected<LaunchCall, LaunchOutcome> LambdaProvider::prepare(Web& web, const LaunchSpec& spec) {
+  if (spec.user_data.size() > kMostUserData)
+    return tl::make_unexpected(
+        refused(Refusal::stop, "user-data-too-large",
+                fmt::format("{} bytes of user data: Lambda Cloud takes {} at most",
+                            spec.user_data.size(), kMostUserData)));
+  LaunchParts parts;
+  const auto key = registered_key(web, spec);
+  if (!key) return tl::make_unexpected(key.error());
+  const auto taken_image = image(web, spec);
+  if (!taken_image) return tl::make_unexpected(taken_image.error());
+  const auto rules = ruleset(web, spec.offer.region, spec.allow_from);
+  if (!rules) return tl::make_unexpected(rules.error());
+  parts = {.key_name = *key, .image = *taken_image, .ruleset = *rules};
+  return LaunchCall{.region = spec.offer.region,
+                    .zone = {},
+                    .token = name_of(spec).text(),
+                    .target = std::string(kLaunchTarget),
+                    .body = launch_body(spec, parts)};
+}
+
+LaunchOutcome LambdaProvider::launch(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call) {
+  const auto answer = ask(web, {.method = "POST",
+                                .target = call.target,
+                                .body = call.body,
+                                .shown = "launch in " + call.region,
+                                .repeatable = false,
+                                .timeout = kLaunchDeadline,
+                                .patience = kLaunchPatience});
+  if (!answer) {
+    // A key, image or ruleset may have been removed since it was seen.
+    if (answer.error().code == "global/object-does-not-exist") prepared_.clear();
+    return outcome_of(answer.error(), refusal_rows());
+  }
+  LaunchOutcome made{.kind = LaunchOutcome::Kind::answered,
+                     .ids = codec::texts_member(data_of(*answer), "instance_ids")};
+  if (made.ids.empty())
+    return {.kind = LaunchOutcome::Kind::unknown,
+            .message = "Lambda Cloud: launch: the answer names no machine"};
+  return made;
+}
+
+LaunchOutcome LambdaProvider::resolve(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call,
+                                      std::int64_t asked_ms) {
+  const std::int64_t settled =
+      asked_ms + paced(kLaunchWait + kLaunchDeadline + kSettled, pace_).count();
+  // Absence counts when it was seen twice, after the time in which a launch may still come true.
+  for (int seen_absent = 0;; ++seen_absent) {
+    const bool late = web.now_ms() >= settled;
+    const auto there = machines(web);
+    if (!there) return {.kind = LaunchOutcome::Kind::unknown, .message = there.error().message};
+    for (const Machine& machine : *there)
+      if (machine.name == call.token)
+        return {.kind = LaunchOutcome::Kind::answered, .ids = {machine.id}};
+    if (!late)
+      return {.kind = LaunchOutcome::Kind::unknown,
+              .message = "Lambda Cloud: not listed yet, which may be too early to count"};
+    if (seen_absent == 1) return refused(Refusal::next_region, "", "it was never launched");
+    if (const Status paused = web.pause(paced(std::chrono::milliseconds(5000), pace_)); !paused)
+      return {.kind = LaunchOutcome::Kind::unknown, .message = paused.error().message};
+  }
+}
+
+Status LambdaProvider::allow(Web& web, const std::string& region, const std::string& cidr) {
+  const auto set = ruleset(web, region, cidr);
+  if (!set) return fail(Errc::unavailable, set.error().message);
+  std::erase_if(prepared_, [&](const auto& known) {
+    return known.first.starts_with("ruleset " + region + " ") && !known.first.ends_with(cidr);
+  });
+  return {};
+}
+
+}  // namespace lockstep::cloud::lambda

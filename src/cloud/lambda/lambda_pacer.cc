@@ -1,0 +1,88 @@
+#include "cloud/lambda/lambda_pacer.h"
+
+#include "io/fd.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace lockstep::cloud::lambda {
+namespace {
+
+// A turn further ahead than this comes from a clock that was set back.
+constexpr std::int64_t kFarthestTurn = 60'000;
+
+io::Fd lock_turns(const std::string& path) {
+  if (const std::size_t slash = path.rfind('/'); slash != std::string::npos)
+    if (!io::make_folders(path.substr(0, slash))) return {};
+  io::Fd held(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  while (held && flock(held.get(), LOCK_EX) != 0)
+    if (errno != EINTR) held.reset();
+  return held;
+}
+
+}  // namespace
+
+template <class Change>
+void LambdaPacer::change(std::int64_t now_ms, Change change) {
+  const io::Fd held = lock_turns(path_);
+  Turns turns = own_;
+  if (held) {
+    std::array<char, 64> text{};
+    turns = {};
+    if (pread(held.get(), text.data(), text.size() - 1, 0) > 0) {
+      long long question = 0;
+      long long launch = 0;
+      if (std::sscanf(text.data(), "%lld %lld", &question, &launch) == 2)
+        turns = {.question_ms = question, .launch_ms = launch};
+    }
+  }
+  for (std::int64_t* turn : {&turns.question_ms, &turns.launch_ms})
+    if (*turn > now_ms + kFarthestTurn) *turn = now_ms;
+  change(turns);
+  own_ = turns;
+  if (!held) return;
+  // Always as long as what it replaces, so that no reader finds a half of each.
+  const std::string text = fmt::format("{:020} {:020}\n", turns.question_ms, turns.launch_ms);
+  if (pwrite(held.get(), text.data(), text.size(), 0) < 0) return;
+}
+
+Status LambdaPacer::turn(Web& web, bool launch) {
+  const std::int64_t began = web.now_ms();
+  // Nothing is reserved: who is killed while it waits holds nobody up, and who comes to its turn
+  // leaves at once.
+  while (true) {
+    const std::int64_t now = web.now_ms();
+    std::int64_t at = now;
+    change(now, [&](Turns& turns) {
+      at = std::max({now, turns.question_ms, launch ? turns.launch_ms : 0});
+      if (at > now) return;
+      turns.question_ms = now + limits_.question.count();
+      if (launch) turns.launch_ms = now + limits_.launch.count();
+    });
+    if (at == now) return {};
+    if (at - began > limits_.longest_wait.count())
+      return fail(Errc::unavailable,
+                  "Lambda Cloud: too many commands of this account wait for their turn",
+                  "it takes one question a second and one launch in 12 s: try again later");
+    LOCKSTEP_TRY(web.pause(std::chrono::milliseconds(at - now)));
+  }
+}
+
+void LambdaPacer::put_off(const Web& web, std::chrono::milliseconds time) {
+  const std::int64_t now = web.now_ms();
+  change(now, [&](Turns& turns) {
+    turns.question_ms =
+        std::max(turns.question_ms, now + std::min<std::int64_t>(time.count(), kFarthestTurn));
+  });
+}
+
+}  // namespace lockstep::cloud::lambda

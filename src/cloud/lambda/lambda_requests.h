@@ -1,0 +1,34 @@
+// What Lambda is asked: bodies of its API, version 1. Pure.
+#pragma once
+
+#include "cloud/provider.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep::cloud::lambda {
+
+inline constexpr std::string_view kLaunchTarget = "/api/v1/instance-operations/launch";
+inline constexpr std::size_t kMostUserData = 1'000'000;
+
+struct LaunchParts {
+  std::string key_name;
+  std::string image;    // a family, or an id of 32 hex digits; empty: Lambda's own choice
+  std::string ruleset;  // id; empty: what the account has for all
+};
+
+std::string launch_body(const LaunchSpec& spec, const LaunchParts& parts);
+std::string key_body(std::string_view name, std::string_view public_key);
+// region empty: of a set that is there already.
+std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr);
+std::string terminate_body(std::span<const std::string> ids);
+
+// Names of what prepare() makes: for an installation and for a key of it.
+std::string ruleset_name(std::string_view owner);
+std::string key_name(std::string_view owner, std::string_view public_key);
+
+// "ssh-ed25519 AAAA..." of a line with a comment behind it.
+std::string_view key_without_comment(std::string_view public_key);
+
+}  // namespace lockstep::cloud::lambda
