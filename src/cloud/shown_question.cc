@@ -1,0 +1,85 @@
+#include "cloud/shown_question.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::cloud {
+namespace {
+
+constexpr std::size_t kLongValue = 160;
+constexpr std::size_t kLongLine = 2000;
+
+// Names are compared in small letters and without their marks. A name that has one of these in it
+// has a value that is nobody's to see.
+constexpr std::array<std::string_view, 8> kSecretNames = {
+    "userdata", "secret", "token", "assertion", "password", "privatekey", "apikey", "credential"};
+// Whole names. ClientToken and requestId are ours and say nothing.
+constexpr std::array<std::string_view, 2> kPlainNames = {"clienttoken", "nexttoken"};
+
+bool is_secret_name(std::string_view name) {
+  std::string plain;
+  for (const char c : to_lower(name))
+    if (c >= 'a' && c <= 'z') plain += c;
+  if (plain == "key") return true;  // of a query: Google's key
+  const auto has = [&](std::string_view word) { return plain.find(word) != std::string::npos; };
+  return std::find(kPlainNames.begin(), kPlainNames.end(), plain) == kPlainNames.end() &&
+         std::any_of(kSecretNames.begin(), kSecretNames.end(), has);
+}
+
+std::string shown_value(std::string_view name, std::string_view value) {
+  if (is_secret_name(name) || value.size() > kLongValue)
+    return fmt::format("({} bytes)", value.size());
+  return std::string(value);
+}
+
+// "a=b&c=d", in a query or a body.
+std::string shown_form(std::string_view form) {
+  std::string text;
+  for (const std::string& member : split(form, '&')) {
+    const std::size_t mark = std::min(member.find('='), member.size());
+    const std::string name = member.substr(0, mark);
+    text += (text.empty() ? "" : "&") + name;
+    if (mark < member.size()) text += "=" + shown_value(name, member.substr(mark + 1));
+  }
+  return text;
+}
+
+void cut_json(nlohmann::ordered_json& value) {
+  if (!value.is_structured()) return;
+  for (auto& [name, member] : value.items()) {
+    // The members of a list have numbers for names.
+    if (member.is_string()) {
+      member = shown_value(name, member.get_ref<const std::string&>());
+    } else {
+      cut_json(member);
+    }
+  }
+}
+
+std::string shown_body(const std::string& body) {
+  auto json = codec::parse_ordered_json(body);
+  if (json.is_structured()) {
+    cut_json(json);
+    return codec::print_json(json);
+  }
+  if (body.find('=') != std::string::npos) return shown_form(body);
+  return fmt::format("({} bytes)", body.size());
+}
+
+}  // namespace
+
+std::string shown_question(const Question& question) {
+  const std::size_t mark = std::min(question.target.find('?'), question.target.size());
+  std::string text =
+      fmt::format("{} {}{}", question.method, question.base, question.target.substr(0, mark));
+  if (mark < question.target.size()) text += "?" + shown_form(question.target.substr(mark + 1));
+  if (!question.body.empty()) text += " " + shown_body(question.body);
+  return printable(text, kLongLine);
+}
+
+}  // namespace lockstep::cloud

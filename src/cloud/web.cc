@@ -1,0 +1,276 @@
+// Each Web has an event loop of its own, which runs while a question is under way.
+#include "cloud/web.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cloud/shown_question.h"
+#include "codec/url.h"
+#include "http/proxy.h"
+#include "io/loop.h"
+
+#include <fmt/core.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace lockstep::cloud {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMostThreads = 64;
+// A server may have closed a connection that was not used for longer. What must not be asked twice
+// is not asked over such a one, since its end then looks like a lost answer.
+constexpr auto kFresh = std::chrono::seconds(3);
+
+// Variables are read once, before there are threads.
+std::map<std::string, std::string, std::less<>> read_web_variables() {
+  std::map<std::string, std::string, std::less<>> found;
+  for (const char* name :
+       {"https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY",
+        "no_proxy", "NO_PROXY", "REQUEST_METHOD", "LOCKSTEP_CA_FILE"}) {
+    if (const char* value = getenv(name)) found[name] = value;
+  }
+  return found;
+}
+
+// What all Webs of one command have in common.
+class WebGround {
+ public:
+  explicit WebGround(const WebSettings& settings)
+      : stop_fd_(settings.stop_fd), variables_(read_web_variables()) {}
+
+  // Reading the machine's authorities takes many milliseconds, so it waits until it is needed.
+  Result<std::shared_ptr<const http::TlsContext>> tls() {
+    const std::lock_guard lock(mutex_);
+    if (!tls_) {
+      tls_ = http::TlsContext::make(
+          {.ca_file = {},
+           .more_ca_file = variable("LOCKSTEP_CA_FILE").value_or(""),
+           .cert_file = {},
+           .key_file = {},
+           .hint = "behind a proxy that opens TLS, name its authority in LOCKSTEP_CA_FILE; else "
+                   "look at this machine's clock and at its authorities (SSL_CERT_FILE)"});
+    }
+    return *tls_;
+  }
+
+  Result<std::optional<http::Proxy>> proxy(const codec::Url& url) const {
+    return http::choose_proxy([this](std::string_view name) { return variable(name); }, url.host,
+                              url.port, url.tls);
+  }
+
+  int stop_fd() const { return stop_fd_; }
+  bool stopped() const {
+    pollfd stop{stop_fd_, POLLIN, 0};
+    return stop_fd_ >= 0 && poll(&stop, 1, 0) > 0;
+  }
+
+ private:
+  std::optional<std::string> variable(std::string_view name) const {
+    const auto found = variables_.find(name);
+    return found == variables_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  int stop_fd_;
+  std::map<std::string, std::string, std::less<>> variables_;
+  std::mutex mutex_;
+  std::optional<Result<std::shared_ptr<const http::TlsContext>>> tls_;
+};
+
+// Keys must never go over a network as they are. The metadata service of a rented machine, at its
+// link-local address, knows only http.
+bool may_be_plain(const std::string& host) {
+  constexpr std::uint32_t kMetadata = 0xA9FEA9FE;  // 169.254.169.254
+  in_addr four{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1)
+    return ntohl(four.s_addr) >> 24 == 127 || ntohl(four.s_addr) == kMetadata;
+  return host == "localhost" || host == "::1";
+}
+
+Status check_question(const Question& question, const codec::Url& url) {
+  const auto broken = [](std::string_view text) {
+    return std::any_of(text.begin(), text.end(),
+                       [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == 0x7F; });
+  };
+  if (!url.tls && !may_be_plain(url.host)) {
+    return fail(Errc::invalid_input,
+                fmt::format("'{}' is plain http, which would show keys to the network",
+                            printable(url.host)),
+                "use https://, or an address of this machine");
+  }
+  for (const http::Field& field : question.fields) {
+    if (broken(field.value)) {
+      return fail(Errc::invalid_input,
+                  fmt::format("the value for the header '{}' has a line break or another control "
+                              "character in it",
+                              field.name),
+                  "look at the key it comes from");
+    }
+  }
+  if (broken(question.target) || question.target.find(' ') != std::string::npos)
+    return fail(Errc::invalid_input, "a path with white space or control characters in it");
+  return {};
+}
+
+class NetWeb : public Web {
+ public:
+  explicit NetWeb(std::shared_ptr<WebGround> ground) : ground_(std::move(ground)) {}
+
+  Reply ask(const Question& question) override {
+    const auto from = io::Clock::now();
+    Reply reply = ask_now(question);
+    const auto took = std::chrono::round<milliseconds>(io::Clock::now() - from).count();
+    if (!log::enabled(log::Level::debug)) return reply;
+    log::debug("{}{}: {}, {} ms", question.shown.empty() ? "" : question.shown + ": ",
+               shown_question(question),
+               reply.answer ? fmt::format("HTTP {}, {} bytes", reply.answer->head.status,
+                                          reply.answer->body.size())
+                            : reply.answer.error().message,
+               took);
+    return reply;
+  }
+
+  void at_once(const std::vector<std::function<void(Web&)>>& jobs) override {
+    while (others_.size() < std::min(jobs.size(), kMostThreads))
+      others_.push_back(std::make_unique<NetWeb>(ground_));
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::thread> threads;
+    // Signals are for the thread that was there first.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (std::size_t i = 0; i < std::min(jobs.size(), kMostThreads); ++i) {
+      threads.emplace_back([&jobs, &next, web = others_[i].get()] {
+        for (std::size_t job = next++; job < jobs.size(); job = next++)
+          jobs[job](*web);
+      });
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    for (std::thread& thread : threads)
+      thread.join();
+  }
+
+  std::int64_t now_ms() const override {
+    return std::chrono::duration_cast<milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+
+  Status pause(milliseconds time) override {
+    pollfd stop{ground_->stop_fd(), POLLIN, 0};
+    const auto until = io::Clock::now() + time;
+    while (true) {
+      const auto left = std::chrono::ceil<milliseconds>(until - io::Clock::now()).count();
+      const auto patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+      // A negative descriptor is left out.
+      if (poll(&stop, 1, patience) > 0) return stopped();
+      if (left <= 0) return {};
+    }
+  }
+
+ private:
+  struct Line {
+    std::unique_ptr<http::Client> client;
+    std::string path;  // that the base ends in, without a slash behind it
+    io::TimePoint used;
+  };
+
+  static Failure stopped() { return fail(Errc::canceled, "stopped"); }
+
+  Reply ask_now(const Question& question) {
+    Reply reply{fail(Errc::internal, "no answer"), false};
+    auto line = line_for(question);
+    if (line && ground_->stopped()) line = stopped();
+    if (!line) {
+      reply.answer = tl::make_unexpected(std::move(line).error());
+      if (!question.shown.empty())
+        reply.answer = tl::make_unexpected(std::move(reply.answer).error().within(question.shown));
+      return reply;
+    }
+    converse(*(*line)->client, call_of(question, (*line)->path), question, reply);
+    (*line)->used = io::Clock::now();
+    return reply;
+  }
+
+  void converse(http::Client& client, http::Call call, const Question& question, Reply& reply) {
+    bool done = false;
+    std::optional<io::Watch> stop;
+    if (ground_->stop_fd() >= 0) {
+      stop.emplace(loop_, ground_->stop_fd());
+      stop->start(io::kReadable, [this](int) { loop_.stop(); });
+    }
+    const auto exchange = client.ask(std::move(call), [&](Result<http::Answer> answer) {
+      reply.answer = std::move(answer);
+      done = true;
+      loop_.stop();
+    });
+    loop_.run();
+    reply.sent = exchange->sent();
+    if (done) return;
+    const std::string what =
+        question.shown.empty() ? question.method + " " + client.origin().text() : question.shown;
+    reply.answer = tl::make_unexpected(stopped().value().within(what));
+  }
+
+  static http::Call call_of(const Question& question, const std::string& path) {
+    http::Call call;
+    call.method = question.method;
+    call.target = path + question.target;
+    call.fields = question.fields;
+    // Some servers turn away who doesn't say what it is.
+    call.fields.push_back({"User-Agent", "lockstep/" LOCKSTEP_VERSION});
+    call.body = question.body;
+    call.timeout = question.timeout;
+    call.repeatable = question.repeatable;
+    call.body_limit = question.body_limit;
+    call.gzip = question.gzip;
+    call.shown = question.shown;
+    return call;
+  }
+
+  // The connections to the question's server.
+  Result<Line*> line_for(const Question& question) {
+    LOCKSTEP_TRY_ASSIGN(const codec::Url url, codec::parse_url(question.base, "the address"));
+    LOCKSTEP_TRY(check_question(question, url));
+    loop_.run_once();  // hears of connections that have ended
+    Line& line = lines_[question.base];
+    const bool stale = !question.repeatable && io::Clock::now() - line.used > kFresh;
+    if (line.client && !stale) return &line;
+    line.path = url.target.substr(0, url.target.find_last_not_of('/') + 1);
+    http::Origin origin{url.host, url.port, nullptr, std::nullopt};
+    if (url.tls) {
+      LOCKSTEP_TRY_ASSIGN(origin.tls, ground_->tls());
+    }
+    if (url.tls || !may_be_plain(url.host)) {
+      LOCKSTEP_TRY_ASSIGN(origin.proxy, ground_->proxy(url));
+    }
+    line.client = std::make_unique<http::Client>(loop_, std::move(origin));
+    return &line;
+  }
+
+  std::shared_ptr<WebGround> ground_;
+  io::Loop loop_;
+  std::map<std::string, Line> lines_;  // by Question::base
+  std::vector<std::unique_ptr<NetWeb>> others_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Web>> open_web(const WebSettings& settings) {
+  return std::make_unique<NetWeb>(std::make_shared<WebGround>(settings));
+}
+
+}  // namespace lockstep::cloud
