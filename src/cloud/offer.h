@@ -37,10 +37,10 @@ struct Quota {
 struct Offer {
   std::string provider;  // "aws"
   std::string region;
-  std::string zone;     // "": the provider chooses in the region
-  std::string zone_id;  // a name for the zone that holds for all accounts; "" where zone is that
-  std::string type;     // the provider's name: "g6.xlarge"
-  std::string gpu;      // canonical (gpu.h)
+  std::string zone = {};     // "": the provider chooses in the region
+  std::string zone_id = {};  // the zone's name for all accounts; "" where zone is that
+  std::string type;          // the provider's name: "g6.xlarge"
+  std::string gpu;           // canonical (gpu.h)
   int gpus = 0;
   int gpu_memory_gb = 0;
   int vcpus = 0;
@@ -50,7 +50,7 @@ struct Offer {
   std::string arch = "x86_64";
   bool spot = false;
   int most_nodes = 1 << 20;      // of one gang
-  Price price;                   // of one machine
+  Price price = {};              // of one machine
   Micros disk_per_gb_month = 0;  // of a disk beyond what is in the price
   Micros address_per_hour = 0;   // of its public address
   Micros extra_per_hour = 0;     // what comes with the type by a rule: local SSD

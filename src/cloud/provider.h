@@ -77,6 +77,7 @@ struct LaunchOutcome {
 
   Kind kind = Kind::unknown;
   std::vector<std::string> ids = {};  // answered
+  std::int64_t launched_ms = 0;       // answered: when, where the provider says so
   Refusal refusal = Refusal::unknown;
   std::string code = {};                       // the provider's: "InsufficientInstanceCapacity"
   std::string message = {};                    // one line, printable, without secrets
@@ -104,6 +105,7 @@ struct Machine {
   std::string user = {};     // to log in as
   std::string private_address = {};
   std::int64_t launched_ms = 0;  // 0: not known
+  std::int64_t ended_ms = 0;     // when it ended, where the provider says so
   std::string why = {};          // it ended: "Server.SpotInstanceTermination"
   bool taken = false;            // by the provider: spot
   bool no_room = false;          // it never ran, for want of room: as Refusal::next_zone
@@ -146,9 +148,9 @@ struct Traits {
   bool has_sudo = true;  // the user is not root, and sudo asks for no password
   Ending ending = Ending::by_itself;
   std::int64_t minimum_billing_s = 60;
-  int notice_s = 120;          // between spot's notice and the end
-  std::string_view keys_hint;  // where keys are looked for, one line
-  std::string_view fake_hint;  // what only a fake has confirmed, one line
+  int notice_s = 120;               // between spot's notice and the end
+  std::string_view keys_hint = {};  // where keys are looked for, one line
+  std::string_view fake_hint = {};  // what only a fake has confirmed, one line
 };
 
 class Provider {

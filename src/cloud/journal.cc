@@ -1,0 +1,122 @@
+#include "cloud/journal.h"
+
+#include "base/id.h"
+#include "base/text.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace lockstep::cloud {
+namespace {
+
+constexpr const char* kRental = "rental";
+constexpr const char* kBlock = "block";
+constexpr const char* kOwner = "owner";
+constexpr std::size_t kOwnerSize = 16;
+
+std::string block_id(const Block& block) {
+  return fmt::format("{} {} {} {} {}", block.provider, block.region, block.zone, block.type,
+                     block.spot ? "spot" : "on-demand");
+}
+
+// One line a block; the first word says what it is.
+std::string block_text(const Block& block) {
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", static_cast<int>(block.kind), block.provider,
+                     block.region, block.zone, block.type, block.spot ? 1 : 0, block.until_ms,
+                     printable(block.why, 200));
+}
+
+std::optional<Block> block_of(const std::string& text) {
+  const std::vector<std::string> parts = split(text, '\t');
+  if (parts.size() != 8) return std::nullopt;
+  const auto kind = parse_int(parts[0]);
+  const auto until = parse_int(parts[6]);
+  if (!kind || *kind < 0 || *kind > 2 || !until) return std::nullopt;
+  return Block{.kind = static_cast<Block::Kind>(*kind),
+               .provider = parts[1],
+               .region = parts[2],
+               .zone = parts[3],
+               .type = parts[4],
+               .spot = parts[5] == "1",
+               .until_ms = *until,
+               .why = parts[7]};
+}
+
+Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>>& records) {
+  if (!records) return Failure(records.error());
+  std::vector<Rental> rentals;
+  for (const Records::Record& record : *records) {
+    LOCKSTEP_TRY_ASSIGN(Rental rental, parse_rental(record.json));
+    rentals.push_back(std::move(rental));
+  }
+  return rentals;
+}
+
+}  // namespace
+
+Result<Journal> Journal::open(const std::string& folder) {
+  LOCKSTEP_TRY(io::make_folders(folder));
+  LOCKSTEP_TRY_ASSIGN(auto records, open_records(folder + "/rentals.db"));
+  return Journal(std::move(records));
+}
+
+Result<std::string> Journal::owner() {
+  LOCKSTEP_TRY_ASSIGN(const auto known, records_->open_ones(kOwner));
+  if (!known.empty()) return known.front().id;
+  std::string made = random_uuid4();
+  std::erase(made, '-');
+  made.resize(kOwnerSize);
+  LOCKSTEP_TRY(records_->put({.kind = kOwner, .id = made, .json = {}}));
+  // Another process may have made one as well: the first of both is everybody's.
+  LOCKSTEP_TRY_ASSIGN(const auto both, records_->open_ones(kOwner));
+  return both.front().id;
+}
+
+Status Journal::keep(const Rental& rental) {
+  return records_->put({.kind = kRental,
+                        .id = rental.id,
+                        .open = rental.closed_ms == 0,
+                        .at_ms = rental.closed_ms == 0 ? rental.created_ms : rental.closed_ms,
+                        .json = rental_json(rental)});
+}
+
+Result<std::vector<Rental>> Journal::open_rentals() {
+  return rentals_of(records_->open_ones(kRental));
+}
+
+Result<Rental> Journal::of_cluster(const std::string& cluster) {
+  LOCKSTEP_TRY_ASSIGN(std::vector<Rental> rentals, open_rentals());
+  for (Rental& rental : rentals)
+    if (rental.cluster == cluster) return std::move(rental);
+  return fail(Errc::not_found, fmt::format("nothing is rented for '{}'", cluster));
+}
+
+Result<std::vector<Rental>> Journal::since(std::int64_t ms) {
+  LOCKSTEP_TRY_ASSIGN(std::vector<Rental> rentals, open_rentals());
+  LOCKSTEP_TRY_ASSIGN(std::vector<Rental> others, rentals_of(records_->since(kRental, ms)));
+  for (Rental& rental : others)
+    if (rental.closed_ms != 0) rentals.push_back(std::move(rental));
+  return rentals;
+}
+
+Status Journal::learn(const Block& block) {
+  return records_->put(
+      {.kind = kBlock, .id = block_id(block), .at_ms = block.until_ms, .json = block_text(block)});
+}
+
+Result<std::vector<Block>> Journal::blocks(std::int64_t now_ms) {
+  LOCKSTEP_TRY_ASSIGN(const auto records, records_->open_ones(kBlock));
+  std::vector<Block> known;
+  for (const Records::Record& record : records) {
+    auto block = block_of(record.json);
+    if (block && block->until_ms > now_ms)
+      known.push_back(std::move(*block));
+    else
+      LOCKSTEP_TRY(records_->drop(kBlock, record.id));
+  }
+  return known;
+}
+
+}  // namespace lockstep::cloud

@@ -1,0 +1,61 @@
+// The journal of what was rented: a rental is on disk before a byte of it goes to a provider, and
+// stays open until its last machine was seen gone.
+#pragma once
+
+#include "base/error.h"
+#include "cloud/choice.h"
+#include "cloud/rental.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::cloud {
+
+// Records that outlast a crash: when put() has returned they are on disk.
+class Records {
+ public:
+  struct Record {
+    std::string kind;
+    std::string id;
+    bool open = true;
+    std::int64_t at_ms = 0;  // Unix time, for questions about a period
+    std::string json;
+  };
+
+  virtual ~Records() = default;
+  virtual Status put(const Record& record) = 0;  // new, or in place of the old one
+  virtual Status drop(const std::string& kind, const std::string& id) = 0;
+  virtual Result<std::vector<Record>> open_ones(const std::string& kind) = 0;
+  virtual Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) = 0;
+};
+
+// In a SQLite file, made for this user alone.
+Result<std::unique_ptr<Records>> open_records(const std::string& path);
+
+class Journal {
+ public:
+  explicit Journal(std::unique_ptr<Records> records) : records_(std::move(records)) {}
+  // folder: the state folder; the file is rentals.db there.
+  static Result<Journal> open(const std::string& folder);
+
+  // This installation's name in tags: made at the first call.
+  Result<std::string> owner();
+
+  // Exhausted or denied: nothing may be rented.
+  Status keep(const Rental& rental);
+  Result<std::vector<Rental>> open_rentals();
+  // The open one of that cluster; not_found: there is none.
+  Result<Rental> of_cluster(const std::string& cluster);
+  // Open ones, and those closed since then.
+  Result<std::vector<Rental>> since(std::int64_t ms);
+
+  Status learn(const Block& block);
+  Result<std::vector<Block>> blocks(std::int64_t now_ms);  // drops the old ones
+
+ private:
+  std::unique_ptr<Records> records_;
+};
+
+}  // namespace lockstep::cloud

@@ -1,0 +1,45 @@
+// Compares what the providers list as ours with the journal: ends what nobody wants, closes what is
+// gone, and shows what belongs to others.
+#pragma once
+
+#include "base/error.h"
+#include "cloud/journal.h"
+#include "cloud/provider.h"
+#include "cloud/renting.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::cloud {
+
+struct Leftover {
+  std::string provider;
+  Machine machine;
+  Error error = {};  // it could not be ended; empty: it was
+};
+
+struct Reconciled {
+  std::vector<Leftover> ended;    // ours, and nobody wanted it
+  std::vector<Leftover> foreign;  // of another installation: shown, left alone
+  std::vector<Rental> closed;     // all of its machines are gone
+  std::vector<Silence> unheard;   // machines there are unknown, not none
+};
+
+struct ReconcileParts {
+  Journal& journal;
+  Web& web;
+  std::vector<Provider*> providers;  // those with keys
+  std::string owner;
+  // Holds a cluster's lock while its rental is changed; false: another lockstep has it, and what
+  // is its is left alone.
+  std::function<bool(const std::string& cluster)> try_lock;
+  std::function<void(const std::string& cluster)> unlock;
+};
+
+// Asks all providers and regions at once. A region that does not answer keeps nothing else.
+Result<Reconciled> reconcile(const ReconcileParts& parts);
+
+}  // namespace lockstep::cloud

@@ -1,0 +1,91 @@
+// The journal's records in a SQLite file. Its write-ahead log is synced at every commit, which is
+// SQLite's default and is asked for once more here.
+#include "cloud/journal.h"
+#include "db/database.h"
+
+#include <array>
+#include <utility>
+
+namespace lockstep::cloud {
+namespace {
+
+// A released version's text is never changed: the next one is added.
+constexpr std::array<std::string_view, 1> kRentalMigrations = {R"(
+CREATE TABLE records (
+  kind TEXT NOT NULL,
+  id TEXT NOT NULL,
+  open INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  json TEXT NOT NULL,
+  PRIMARY KEY (kind, id)
+) STRICT;
+CREATE INDEX open_records ON records (kind, at_ms) WHERE open = 1;
+CREATE INDEX records_by_time ON records (kind, at_ms);
+)"};
+
+Result<std::vector<Records::Record>> rows_of(db::Statement& rows) {
+  std::vector<Records::Record> records;
+  while (true) {
+    LOCKSTEP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return records;
+    records.push_back({.kind = rows.text(0),
+                       .id = rows.text(1),
+                       .open = rows.number(2) != 0,
+                       .at_ms = rows.number(3),
+                       .json = rows.text(4)});
+  }
+}
+
+class SqliteRecords : public Records {
+ public:
+  explicit SqliteRecords(db::Database database) : database_(std::move(database)) {}
+
+  Status put(const Record& record) override {
+    LOCKSTEP_TRY_ASSIGN(db::Statement put,
+                        database_.prepare("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)"));
+    put.bind(1, record.kind);
+    put.bind(2, record.id);
+    put.bind(3, std::int64_t{record.open ? 1 : 0});
+    put.bind(4, record.at_ms);
+    put.bind(5, record.json);
+    return put.run();
+  }
+
+  Status drop(const std::string& kind, const std::string& id) override {
+    LOCKSTEP_TRY_ASSIGN(db::Statement drop,
+                        database_.prepare("DELETE FROM records WHERE kind = ? AND id = ?"));
+    drop.bind(1, kind);
+    drop.bind(2, id);
+    return drop.run();
+  }
+
+  Result<std::vector<Record>> open_ones(const std::string& kind) override {
+    LOCKSTEP_TRY_ASSIGN(db::Statement rows,
+                        database_.prepare("SELECT kind, id, open, at_ms, json FROM records "
+                                          "WHERE kind = ? AND open = 1 ORDER BY at_ms, id"));
+    rows.bind(1, kind);
+    return rows_of(rows);
+  }
+
+  Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) override {
+    LOCKSTEP_TRY_ASSIGN(db::Statement rows,
+                        database_.prepare("SELECT kind, id, open, at_ms, json FROM records "
+                                          "WHERE kind = ? AND at_ms >= ? ORDER BY at_ms, id"));
+    rows.bind(1, kind);
+    rows.bind(2, ms);
+    return rows_of(rows);
+  }
+
+ private:
+  db::Database database_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Records>> open_records(const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(db::Database database, db::Database::open(path, kRentalMigrations));
+  LOCKSTEP_TRY(database.execute("PRAGMA synchronous = FULL"));
+  return std::make_unique<SqliteRecords>(std::move(database));
+}
+
+}  // namespace lockstep::cloud

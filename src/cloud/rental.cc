@@ -1,0 +1,64 @@
+#include "cloud/rental.h"
+
+#include <algorithm>
+
+namespace lockstep::cloud {
+namespace {
+
+template <class Visit>
+void each_held(const Rental& rental, Visit visit) {
+  for (const Attempt& attempt : rental.attempts)
+    for (const Held& held : attempt.machines)
+      visit(attempt, held);
+}
+
+}  // namespace
+
+std::vector<const Held*> Rental::live() const {
+  std::vector<const Held*> found;
+  for (const Attempt& attempt : attempts)
+    if (attempt.open())
+      for (const Held& held : attempt.machines)
+        if (held.gone_ms == 0) found.push_back(&held);
+  return found;
+}
+
+bool Rental::settled() const {
+  return std::none_of(attempts.begin(), attempts.end(),
+                      [](const Attempt& attempt) { return attempt.open(); });
+}
+
+Micros cost_so_far(const Rental& rental, std::int64_t now_ms, std::int64_t minimum_s) {
+  Micros sum = 0;
+  each_held(rental, [&](const Attempt& attempt, const Held& held) {
+    const std::int64_t until = held.gone_ms == 0 ? now_ms : held.gone_ms;
+    sum += cost_of(attempt.per_hour, std::max(until - held.since_ms, minimum_s * 1000));
+  });
+  return sum;
+}
+
+Micros rate_now(const Rental& rental) {
+  Micros sum = 0;
+  each_held(rental, [&](const Attempt& attempt, const Held& held) {
+    if (held.gone_ms == 0 && attempt.open()) sum += attempt.per_hour;
+  });
+  return sum;
+}
+
+std::optional<std::int64_t> lease_end(const Terms& terms, Micros per_hour, Micros spent,
+                                      std::int64_t now_ms) {
+  std::optional<std::int64_t> end;
+  if (terms.lifetime_s > 0) end = now_ms + terms.lifetime_s * 1000;
+  if (terms.budget && per_hour > 0) {
+    const Micros left = std::max<Micros>(*terms.budget - spent, 0);
+    // In two steps, so that the product fits.
+    const std::int64_t ms =
+        left / per_hour * kMsPerHour +
+        static_cast<std::int64_t>(static_cast<double>(left % per_hour) /
+                                  static_cast<double>(per_hour) * static_cast<double>(kMsPerHour));
+    end = std::min(end.value_or(now_ms + ms), now_ms + ms);
+  }
+  return end;
+}
+
+}  // namespace lockstep::cloud

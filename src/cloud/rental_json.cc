@@ -1,0 +1,231 @@
+#include "cloud/offer_json.h"
+#include "cloud/rental.h"
+#include "codec/json.h"
+#include "codec/json_members.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::cloud {
+namespace {
+
+using codec::integer_member;
+using codec::text_member;
+using nlohmann::json;
+
+constexpr std::array<const char*, 7> kStates = {"asked",   "unknown", "refused", "answered",
+                                                "running", "ending",  "gone"};
+constexpr std::array<const char*, 3> kSpots = {"no", "only", "prefer"};
+constexpr codec::JsonLimits kLimits{.bytes = 8U << 20};
+
+template <std::size_t size>
+std::size_t index_in(const std::array<const char*, size>& names, const std::string& name) {
+  const auto found =
+      std::find_if(names.begin(), names.end(), [&](const char* one) { return name == one; });
+  return found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
+}
+
+bool yes(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+// Money that may not be set.
+json maybe(const std::optional<Micros>& amount) {
+  return amount ? json(*amount) : json(nullptr);
+}
+
+std::optional<Micros> maybe_member(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<Micros>();
+}
+
+json wish_json(const Wish& wish) {
+  return {{"gpu", wish.gpu.text()},
+          {"at_least", wish.gpu.at_least},
+          {"nodes", wish.nodes},
+          {"spot", kSpots[static_cast<std::size_t>(wish.spot)]},
+          {"providers", wish.providers},
+          {"regions", wish.regions},
+          {"max_price", maybe(wish.max_price)},
+          {"disk_gb", wish.disk_gb},
+          {"guarded", wish.guarded},
+          {"archs", wish.archs}};
+}
+
+Result<Wish> wish_of(const json& object) {
+  Wish wish;
+  LOCKSTEP_TRY_ASSIGN(wish.gpu, parse_gpu_wish(text_member(object, "gpu")));
+  wish.gpu.at_least = yes(object, "at_least");
+  wish.nodes = static_cast<int>(integer_member(object, "nodes"));
+  wish.spot = static_cast<SpotWish>(index_in(kSpots, text_member(object, "spot")));
+  wish.providers = codec::texts_member(object, "providers");
+  wish.regions = codec::texts_member(object, "regions");
+  wish.max_price = maybe_member(object, "max_price");
+  wish.disk_gb = static_cast<int>(integer_member(object, "disk_gb"));
+  wish.guarded = yes(object, "guarded");
+  wish.archs = codec::texts_member(object, "archs");
+  return wish;
+}
+
+json terms_json(const Terms& terms) {
+  return {{"lifetime_s", terms.lifetime_s},
+          {"autostop_s", terms.autostop_s},
+          {"hold_s", terms.hold_s},
+          {"budget", maybe(terms.budget)},
+          {"allow_from", terms.allow_from},
+          {"image", terms.image},
+          {"guard", terms.guard}};
+}
+
+Terms terms_of(const json& object) {
+  return {.lifetime_s = integer_member(object, "lifetime_s"),
+          .autostop_s = integer_member(object, "autostop_s"),
+          .hold_s = integer_member(object, "hold_s"),
+          .budget = maybe_member(object, "budget"),
+          .allow_from = text_member(object, "allow_from"),
+          .image = text_member(object, "image"),
+          .guard = text_member(object, "guard")};
+}
+
+json held_json(const Held& held) {
+  const Machine& machine = held.machine;
+  return {{"id", machine.id},           {"name", machine.name},
+          {"region", machine.region},   {"zone", machine.zone},
+          {"type", machine.type},       {"state", static_cast<int>(machine.state)},
+          {"address", machine.address}, {"port", machine.port},
+          {"user", machine.user},       {"private_address", machine.private_address},
+          {"why", machine.why},         {"taken", machine.taken},
+          {"node", held.node},          {"since_ms", held.since_ms},
+          {"end_ms", held.end_ms},      {"gone_ms", held.gone_ms}};
+}
+
+Held held_of(const json& object, const std::string& intent) {
+  Held held;
+  Machine& machine = held.machine;
+  machine.id = text_member(object, "id");
+  machine.name = text_member(object, "name");
+  machine.region = text_member(object, "region");
+  machine.zone = text_member(object, "zone");
+  machine.type = text_member(object, "type");
+  machine.state = static_cast<Machine::State>(std::clamp<std::int64_t>(
+      integer_member(object, "state"), 0, static_cast<std::int64_t>(Machine::State::gone)));
+  machine.address = text_member(object, "address");
+  machine.port = static_cast<int>(integer_member(object, "port"));
+  machine.user = text_member(object, "user");
+  machine.private_address = text_member(object, "private_address");
+  machine.why = text_member(object, "why");
+  machine.taken = yes(object, "taken");
+  machine.intent = intent;
+  held.node = static_cast<int>(integer_member(object, "node"));
+  held.since_ms = integer_member(object, "since_ms");
+  held.end_ms = integer_member(object, "end_ms");
+  held.gone_ms = integer_member(object, "gone_ms");
+  return held;
+}
+
+json attempt_json(const Attempt& attempt) {
+  json machines = json::array();
+  for (const Held& held : attempt.machines)
+    machines.push_back(held_json(held));
+  return {{"number", attempt.number},
+          {"node", attempt.node},
+          {"count", attempt.count},
+          {"offer", offer_json(attempt.offer)},
+          {"per_hour", attempt.per_hour},
+          {"call",
+           {{"region", attempt.call.region},
+            {"zone", attempt.call.zone},
+            {"token", attempt.call.token},
+            {"target", attempt.call.target},
+            {"body", attempt.call.body}}},
+          {"state", attempt_state_name(attempt.state)},
+          {"asked_ms", attempt.asked_ms},
+          {"answered_ms", attempt.answered_ms},
+          {"ended_ms", attempt.ended_ms},
+          {"code", attempt.code},
+          {"message", attempt.message},
+          {"machines", std::move(machines)}};
+}
+
+Attempt attempt_of(const json& object, const std::string& intent) {
+  Attempt attempt;
+  attempt.number = static_cast<int>(integer_member(object, "number"));
+  attempt.node = static_cast<int>(integer_member(object, "node"));
+  attempt.count = static_cast<int>(integer_member(object, "count"));
+  if (const auto offer = object.find("offer"); offer != object.end())
+    attempt.offer = offer_of(*offer);
+  attempt.per_hour = integer_member(object, "per_hour");
+  if (const auto call = object.find("call"); call != object.end() && call->is_object())
+    attempt.call = {.region = text_member(*call, "region"),
+                    .zone = text_member(*call, "zone"),
+                    .token = text_member(*call, "token"),
+                    .target = text_member(*call, "target"),
+                    .body = text_member(*call, "body")};
+  attempt.state = static_cast<Attempt::State>(index_in(kStates, text_member(object, "state")));
+  attempt.asked_ms = integer_member(object, "asked_ms");
+  attempt.answered_ms = integer_member(object, "answered_ms");
+  attempt.ended_ms = integer_member(object, "ended_ms");
+  attempt.code = text_member(object, "code");
+  attempt.message = text_member(object, "message");
+  if (const auto machines = object.find("machines");
+      machines != object.end() && machines->is_array())
+    for (const json& machine : *machines)
+      attempt.machines.push_back(held_of(machine, intent));
+  return attempt;
+}
+
+}  // namespace
+
+const char* attempt_state_name(Attempt::State state) {
+  return kStates[static_cast<std::size_t>(state)];
+}
+
+std::string rental_json(const Rental& rental) {
+  json attempts = json::array();
+  for (const Attempt& attempt : rental.attempts)
+    attempts.push_back(attempt_json(attempt));
+  return codec::print_json(json{{"id", rental.id},
+                                {"cluster", rental.cluster},
+                                {"owner", rental.owner},
+                                {"wish", wish_json(rental.wish)},
+                                {"terms", terms_json(rental.terms)},
+                                {"created_ms", rental.created_ms},
+                                {"ends_ms", rental.ends_ms},
+                                {"wanted", rental.wanted},
+                                {"closed_ms", rental.closed_ms},
+                                {"user_data", rental.user_data},
+                                {"public_key", rental.public_key},
+                                {"attempts", std::move(attempts)}});
+}
+
+Result<Rental> parse_rental(std::string_view text) {
+  const json object = codec::parse_json(text, kLimits);
+  if (!object.is_object() || text_member(object, "id").empty())
+    return fail(Errc::corrupt, "a rental in the journal cannot be read");
+  Rental rental;
+  rental.id = text_member(object, "id");
+  rental.cluster = text_member(object, "cluster");
+  rental.owner = text_member(object, "owner");
+  if (const auto wish = object.find("wish"); wish != object.end() && wish->is_object()) {
+    LOCKSTEP_TRY_ASSIGN(rental.wish, wish_of(*wish));
+  }
+  if (const auto terms = object.find("terms"); terms != object.end() && terms->is_object())
+    rental.terms = terms_of(*terms);
+  rental.created_ms = integer_member(object, "created_ms");
+  rental.ends_ms = integer_member(object, "ends_ms");
+  rental.wanted = yes(object, "wanted");
+  rental.closed_ms = integer_member(object, "closed_ms");
+  rental.user_data = text_member(object, "user_data");
+  rental.public_key = text_member(object, "public_key");
+  if (const auto attempts = object.find("attempts");
+      attempts != object.end() && attempts->is_array())
+    for (const json& attempt : *attempts)
+      rental.attempts.push_back(attempt_of(attempt, rental.id));
+  return rental;
+}
+
+}  // namespace lockstep::cloud

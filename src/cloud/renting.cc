@@ -1,0 +1,241 @@
+// The course of renting: offer after offer, all or none, and giving back.
+#include "cloud/renting.h"
+
+#include "base/text.h"
+#include "cloud/renting_words.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::cloud {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string tried_key(const Offer& offer) {
+  return fmt::format("{}|{}|{}|{}|{}", offer.provider, offer.region, offer.zone, offer.type,
+                     offer.spot);
+}
+
+milliseconds wait_pause(int pass) {
+  constexpr std::int64_t kMost = 300;
+  return seconds(std::min<std::int64_t>(15LL << std::min(pass, 5), kMost));
+}
+
+}  // namespace
+
+void Renting::tell(RentEvent::Kind kind, const Offer* offer, std::string text) const {
+  if (parts_.tell) parts_.tell({.kind = kind, .offer = offer, .text = std::move(text)});
+}
+
+LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const {
+  LaunchSpec spec{.intent = rental.id,
+                  .owner = rental.owner,
+                  .cluster = rental.cluster,
+                  .attempt = attempt.number,
+                  .node = attempt.node,
+                  .count = attempt.count,
+                  .offer = attempt.offer,
+                  .disk_gb = rental.wish.disk_gb,
+                  .image = rental.terms.image,
+                  .user_data = rental.user_data,
+                  .public_key = rental.public_key,
+                  .allow_from = rental.terms.allow_from,
+                  .lifetime_s = rental.terms.lifetime_s,
+                  .wanted_ms = rental.created_ms,
+                  .ends_ms = rental.ends_ms};
+  if (rental.ends_ms > 0) {
+    const std::int64_t left = (rental.ends_ms - parts_.web.now_ms()) / 1000;
+    spec.lifetime_s = std::max<std::int64_t>(left, 60);
+  }
+  if (rental.wish.max_price) spec.max_spot = *rental.wish.max_price / rental.wish.nodes;
+  return spec;
+}
+
+// --- one offer
+
+// Whether machines that run are kept. If they are not, or never ran, what there is of them ends
+// before anything else is asked for: all or none.
+Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
+                               const Judge& judge) {
+  if (tried.what == Tried::What::got) {
+    const Verdict verdict = judge(rental);
+    if (verdict.kind == Verdict::Kind::good) return tried;
+    tell(RentEvent::Kind::rejected, &offer, verdict.error.message);
+    last_ = verdict.error;
+    const bool bad = verdict.kind == Verdict::Kind::bad;
+    tried = {.what = bad ? Tried::What::next : Tried::What::stop, .error = verdict.error};
+    if (bad)
+      if (Status kept = learn(offer, Block::Kind::unhealthy, verdict.error.message); !kept)
+        tried = {.what = Tried::What::stop, .error = kept.error()};
+  }
+  const std::string why = tried.error.message.empty() ? last_.message : tried.error.message;
+  if (Status ended = end_all(rental, why); !ended && tried.what == Tried::What::next)
+    return {.what = Tried::What::stop, .error = ended.error()};
+  return tried;
+}
+
+Renting::Tried Renting::try_offer(Rental& rental, const Candidate& candidate, const Judge& judge) {
+  const std::int64_t now = parts_.web.now_ms();
+  if (const auto end =
+          lease_end(rental.terms, candidate.per_hour, cost_so_far(rental, now, 0), now))
+    rental.ends_ms = *end;
+  Tried tried = launch_gang(rental, candidate);
+  if (tried.what == Tried::What::got) tried = bring_up(rental);
+  return judged(rental, std::move(tried), candidate.offer, judge);
+}
+
+Status Renting::learn(const Offer& offer, Block::Kind kind, const std::string& why) {
+  Block block{.kind = kind,
+              .provider = offer.provider,
+              .region = offer.region,
+              .type = offer.type,
+              .spot = offer.spot,
+              .why = why};
+  std::int64_t lasts = kUnhealthyBlockMs;
+  if (kind == Block::Kind::capacity) {
+    block.zone = offer.zone;
+    lasts = kCapacityBlockMs;
+  } else if (kind == Block::Kind::quota) {
+    lasts = kQuotaBlockMs;
+  }
+  block.until_ms = parts_.web.now_ms() + lasts;
+  learned_.push_back(block);
+  return parts_.journal.learn(block);
+}
+
+// --- giving back
+
+Status Renting::end_all(Rental& rental, const std::string& why) {
+  Status first;
+  for (std::size_t at = 0; at < rental.attempts.size(); ++at)
+    if (rental.attempts[at].open())
+      if (Status ended = end_attempt(rental, at, why); !ended && first) first = std::move(ended);
+  return first;
+}
+
+Status Renting::give_back(Rental& rental) {
+  rental.wanted = false;
+  (void)keep(rental);
+  LOCKSTEP_TRY(end_all(rental, "given back"));
+  rental.closed_ms = parts_.ending.now_ms();
+  rental.user_data.clear();
+  return keep(rental);
+}
+
+Status Renting::look(Rental& rental) {
+  for (Attempt& attempt : rental.attempts) {
+    if (!attempt.open() || attempt.machines.empty()) continue;
+    Provider* provider = parts_.provider(attempt.offer.provider);
+    if (provider == nullptr) continue;
+    LOCKSTEP_TRY(see(rental, attempt, *provider, parts_.web));
+    if (!all_gone(attempt)) continue;
+    attempt.state = Attempt::State::gone;
+    attempt.ended_ms = parts_.web.now_ms();
+    attempt.call = {};
+  }
+  return keep(rental);
+}
+
+// --- all offers
+
+// What an earlier client has left: launches whose answer it did not see, machines that run.
+Status Renting::settle_old(Rental& rental) {
+  for (std::size_t at = 0; at < rental.attempts.size(); ++at) {
+    const Attempt& attempt = rental.attempts[at];
+    if (attempt.state != Attempt::State::asked && attempt.state != Attempt::State::unknown)
+      continue;
+    Provider* provider = parts_.provider(attempt.offer.provider);
+    if (provider == nullptr)
+      return fail(Errc::unavailable,
+                  fmt::format("{}: a launch there has no answer yet, and its keys are not here",
+                              attempt.offer.provider));
+    LOCKSTEP_TRY(resolve(rental, at, *provider, parts_.web));
+  }
+  return look(rental);
+}
+
+// Goes on with a gang that was launched already; a part of one is ended.
+Status Renting::take_up(Rental& rental, const Judge& judge) {
+  std::set<int> nodes;
+  const Offer* offer = nullptr;
+  for (const Attempt& attempt : rental.attempts)
+    if (attempt.state == Attempt::State::answered || attempt.state == Attempt::State::running) {
+      offer = &attempt.offer;
+      for (const Held& held : attempt.machines)
+        if (held.gone_ms == 0) nodes.insert(held.node);
+    }
+  if (offer == nullptr || static_cast<int>(nodes.size()) < rental.wish.nodes)
+    return end_all(rental, "a part of a gang");
+  const Offer of_gang = *offer;
+  Tried tried = judged(rental, bring_up(rental), of_gang, judge);
+  if (tried.what == Tried::What::stop) return Failure(std::move(tried.error));
+  return {};
+}
+
+// One pass over all that is offered now. True: a gang runs.
+Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge& judge,
+                           bool first) {
+  const Catalog catalog = offers();
+  LOCKSTEP_TRY_ASSIGN(const auto known, parts_.journal.blocks(parts_.web.now_ms()));
+  Choice choice = choose(catalog.offers, rental.wish, known, parts_.web.now_ms());
+  std::erase_if(choice.candidates,
+                [&](const Candidate& one) { return out_.contains(one.offer.provider); });
+  hope_ = !choice.candidates.empty();
+  if (!hope_ && last_.message.empty()) last_ = nothing_found(catalog, rental.wish, choice);
+  std::set<std::string> tried;
+  std::vector<Candidate>& left = choice.candidates;
+  while (!left.empty()) {
+    const Candidate candidate = left.front();
+    left.erase(left.begin());
+    const Offer& offer = candidate.offer;
+    if (out_.contains(offer.provider) || !tried.insert(tried_key(offer)).second) continue;
+    // What was known before the first pass is tried all the same, after everything else.
+    const auto& blocked = learned_;
+    const std::int64_t now = parts_.web.now_ms();
+    const auto stops = [&](const Block& block) { return blocks(block, offer, now); };
+    if (std::any_of(blocked.begin(), blocked.end(), stops)) continue;
+    if (!first && std::any_of(known.begin(), known.end(), stops)) continue;
+    if (static_cast<int>(rental.attempts.size()) >= rules_.most_attempts) break;
+    Tried done = try_offer(rental, candidate, judge);
+    if (done.what == Tried::What::got) return true;
+    if (done.what == Tried::What::stop) return Failure(std::move(done.error));
+    // Zones that the refusal has named go first.
+    std::stable_partition(left.begin(), left.end(), [&](const Candidate& other) {
+      return other.offer.provider == offer.provider && other.offer.type == offer.type &&
+             std::find(done.zones_to_try.begin(), done.zones_to_try.end(), other.offer.zone) !=
+                 done.zones_to_try.end();
+    });
+  }
+  return false;
+}
+
+Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge) {
+  LOCKSTEP_TRY(keep(rental));
+  LOCKSTEP_TRY(settle_old(rental));
+  if (!rental.settled()) {
+    LOCKSTEP_TRY(take_up(rental, judge));
+    if (whole(rental)) return {};
+  }
+  const std::int64_t began = parts_.web.now_ms();
+  for (int number = 0;; ++number) {
+    LOCKSTEP_TRY_ASSIGN(const bool got, pass(rental, offers, judge, number == 0));
+    if (got) return {};
+    if (!hope_) return Failure(last_);
+    milliseconds pause = wait_pause(number);
+    if (rules_.wait) {
+      const milliseconds left = *rules_.wait - milliseconds(parts_.web.now_ms() - began);
+      if (left <= milliseconds(0)) return Failure(last_);
+      pause = std::min(pause, left);
+    }
+    tell(RentEvent::Kind::pausing, nullptr,
+         fmt::format("asked again in {} s; the last answer: {}", pause.count() / 1000,
+                     last_.message));
+    LOCKSTEP_TRY(parts_.web.pause(pause));
+  }
+}
+
+}  // namespace lockstep::cloud
