@@ -4,12 +4,11 @@
 #include "codec/json.h"
 #include "job/follower.h"
 #include "job/job_files.h"
+#include "job/stop_job.h"
 #include "job/supervisor.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -74,18 +73,9 @@ Result<int> print_report(Words words) {
 Result<int> cancel_job(Words words) {
   if (words.size() != 1) return fail(Errc::invalid_input, "cancel takes ID");
   LOCKSTEP_TRY_ASSIGN(const JobFiles files, JobFiles::open(words[0]));
-  LOCKSTEP_TRY_ASSIGN(const JobRecord record, files.record());
-  if (record.state.stage != Stage::ended && record.state.stage != Stage::lost) {
-    const auto pid = static_cast<pid_t>(record.state.supervisor);
-    const io::Fd supervisor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    // Held still: the number has not gone to another process meanwhile.
-    if (supervisor && files.has_supervisor()) {
-      if (syscall(SYS_pidfd_send_signal, supervisor.get(), SIGTERM, nullptr, 0) != 0)
-        return fail_sys("stop the job's supervisor", errno);
-      pollfd wait{supervisor.get(), POLLIN, 0};
-      while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
-      }
-    }
+  LOCKSTEP_TRY_ASSIGN(const io::Fd supervisor, stop_job(files));
+  pollfd wait{supervisor.get(), POLLIN, 0};
+  while (supervisor && poll(&wait, 1, -1) < 0 && errno == EINTR) {
   }
   return tell_status(words);
 }

@@ -52,7 +52,7 @@ struct JobState {
   std::int64_t ended_ms = 0;
   int code = 0;  // as a shell has it; Stage::ended
   bool canceled = false;
-  std::string problem = {};  // why it could not start
+  std::string problem = {};  // why it could not start, or what has stopped it if no person did
 };
 nlohmann::ordered_json to_json(const JobState& state);
 Result<JobState> state_from_json(const nlohmann::json& json);

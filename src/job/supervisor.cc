@@ -6,6 +6,7 @@
 #include "host/own_addresses.h"
 #include "io/own_folders.h"
 #include "job/queue.h"
+#include "job/stop_job.h"
 #include "proc/signals.h"
 #include "setup/environment.h"
 
@@ -115,6 +116,7 @@ Status Supervisor::prepare(const nlohmann::json& request) {
   if (!S_ISDIR(found.st_mode)) return fail(Errc::invalid_input, folder + ": it is not a folder");
   const std::vector<JobRecord> others = all_jobs();
   LOCKSTEP_TRY_ASSIGN(files_, JobFiles::create(spec_));
+  forget_stop_reason(*files_);
   state_.supervisor = getpid();
   LOCKSTEP_TRY(files_->keep(state_));
   nlohmann::ordered_json facts = {{"addresses", nlohmann::ordered_json::array()},
@@ -243,6 +245,7 @@ Status Supervisor::start_run() {
 void Supervisor::on_signal(int number) {
   if (number != SIGTERM && number != SIGINT) return;
   state_.canceled = true;
+  if (files_) state_.problem = stop_reason(*files_);
   switch (phase_) {
     case Phase::talking:
       return leave();
