@@ -1,0 +1,61 @@
+#include "machine/elevated.h"
+
+#include "base/last_line.h"
+#include "base/text.h"
+#include "io/fd.h"
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep::machine {
+namespace {
+
+constexpr std::string_view kPodNames = "RUNPOD_";
+constexpr std::size_t kMostEnvironment = 1UL << 20;
+
+}  // namespace
+
+Result<proc::ToolOutput> run_as_root(std::vector<std::string> argv,
+                                     const proc::ToolLimits& limits) {
+  if (geteuid() == 0) return proc::tool_output(argv, proc::own_environment(), limits);
+  argv.insert(argv.begin(), {"sudo", "-n", "--"});
+  auto said = proc::tool_output(argv, proc::own_environment(), limits);
+  if (!said && said.error().code == Errc::not_found)
+    return fail(Errc::denied, "there is no sudo, and this user is not root",
+                "log in as root, or take an image that has sudo");
+  if (said && !said->exit.ok() && said->err.starts_with("sudo: "))
+    return fail(Errc::denied,
+                fmt::format("sudo does not let this user be root without a password: {}",
+                            printable(last_line(said->err))),
+                "take an image whose user may");
+  return said;
+}
+
+Status may_be_root() {
+  LOCKSTEP_TRY_ASSIGN(const proc::ToolOutput said, run_as_root({"true"}));
+  if (said.exit.ok()) return {};
+  return fail(Errc::denied, "this user can't become root there");
+}
+
+Status run_script(const std::string& script, std::vector<std::string> environment) {
+  LOCKSTEP_TRY_ASSIGN(const proc::ToolOutput said,
+                      proc::tool_output({"/bin/sh", "-c", script}, std::move(environment)));
+  if (said.exit.ok()) return {};
+  return fail(Errc::unavailable,
+              fmt::format("a command failed (code {}): {}", said.exit.shell_code(),
+                          printable(last_line(said.err))));
+}
+
+std::vector<std::string> pod_environment() {
+  std::vector<std::string> found;
+  const auto all = io::read_file("/proc/1/environ", kMostEnvironment);
+  if (!all) return found;
+  for (std::string& entry : split(*all, '\0'))
+    if (entry.starts_with(kPodNames)) found.push_back(std::move(entry));
+  return found;
+}
+
+}  // namespace lockstep::machine
