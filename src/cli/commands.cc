@@ -38,6 +38,8 @@ extern const Subcommand kWheelC;
 extern const Subcommand kWheelCxx;
 extern const Subcommand kHostOverlay;
 extern const Subcommand kHostAbility;
+extern const Subcommand kHostHealth;
+extern const Subcommand kHostLease;
 extern const Subcommand kSubmit;
 extern const Subcommand kSlurmBatch;
 extern const Subcommand kSlurmNode;
@@ -103,6 +105,8 @@ constexpr const Subcommand* kRows[] = {
     &kPdsh,
     &kHostOverlay,
     &kHostAbility,
+    &kHostHealth,
+    &kHostLease,
     &kSlurmBatch,
     &kSlurmNode,
     &kSlurmLaunch,

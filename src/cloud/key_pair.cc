@@ -120,9 +120,13 @@ Result<KeyPair> keep_key_pair(const std::string& path, std::string_view comment)
   if (!secret && secret.error().code != Errc::not_found) return Failure(secret.error());
   LOCKSTEP_TRY(io::make_folders(path.substr(0, path.rfind('/'))));
   LOCKSTEP_TRY_ASSIGN(KeyPair pair, new_key_pair(comment));
-  LOCKSTEP_TRY(write_private(path + ".pub", pair.public_line + "\n"));
-  LOCKSTEP_TRY(write_private(path, pair.private_text));
+  LOCKSTEP_TRY(write_key_pair(path, pair));
   return pair;
+}
+
+Status write_key_pair(const std::string& path, const KeyPair& pair) {
+  LOCKSTEP_TRY(write_private(path + ".pub", pair.public_line + "\n"));
+  return write_private(path, pair.private_text);
 }
 
 void remove_key_pair(const std::string& path) {

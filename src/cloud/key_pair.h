@@ -25,7 +25,9 @@ KeyPair key_pair_text(std::string_view seed, std::string_view public_key, std::u
 // The pair at `path`: made there where it is missing. `path` is for this user alone (0600), its
 // public half is `path`.pub; the folders above it are made (0700).
 Result<KeyPair> keep_key_pair(const std::string& path, std::string_view comment);
-// As ssh-keygen would; what is missing is no error.
+// Puts another one there.
+Status write_key_pair(const std::string& path, const KeyPair& pair);
+// What is missing is no error.
 void remove_key_pair(const std::string& path);
 
 }  // namespace lockstep::cloud
