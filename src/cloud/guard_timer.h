@@ -15,6 +15,13 @@ enum class MachineEnding {
 };
 std::string_view ending_name(MachineEnding ending);  // "poweroff", "runpod"
 
+// Where a machine learns that it will be taken away.
+enum class NoticeSource {
+  none,
+  token_and_poll,   // a metadata service with tokens, asked every two seconds
+  wait_for_change,  // one that answers when something changes
+};
+
 // Of the timer that user data arms (user_data.h).
 inline constexpr std::string_view kBootGuard = "lockstep-guard";
 

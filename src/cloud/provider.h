@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cloud/gpu.h"
+#include "cloud/guard_timer.h"
 #include "cloud/offer.h"
 #include "cloud/web.h"
 
@@ -147,6 +148,9 @@ struct Traits {
   bool private_network = false;
   bool has_sudo = true;  // the user is not root, and sudo asks for no password
   Ending ending = Ending::by_itself;
+  bool container = false;  // told by a start script (user_data.h), not by cloud-init
+  MachineEnding machine_ending = MachineEnding::poweroff;
+  NoticeSource notice = NoticeSource::none;
   std::int64_t minimum_billing_s = 60;
   int notice_s = 120;               // between spot's notice and the end
   std::string_view keys_hint = {};  // where keys are looked for, one line

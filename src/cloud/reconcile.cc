@@ -59,6 +59,7 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
   if (!had_machines || !rental.settled()) return {};
   rental.closed_ms = parts.web.now_ms();
   rental.user_data.clear();
+  rental.start_script.clear();
   done.closed.push_back(rental);
   return parts.journal.keep(rental);
 }

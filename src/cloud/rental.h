@@ -75,6 +75,7 @@ struct Rental {
   std::int64_t closed_ms = 0;  // nothing is left; 0: open
   // Of this rental, on the user's machine: host and user keys, first contact.
   std::string user_data = {};
+  std::string start_script = {};  // for containers, in its place
   std::string public_key = {};
   std::vector<Attempt> attempts = {};
 

@@ -198,6 +198,7 @@ std::string rental_json(const Rental& rental) {
                                 {"wanted", rental.wanted},
                                 {"closed_ms", rental.closed_ms},
                                 {"user_data", rental.user_data},
+                                {"start_script", rental.start_script},
                                 {"public_key", rental.public_key},
                                 {"attempts", std::move(attempts)}});
 }
@@ -220,6 +221,7 @@ Result<Rental> parse_rental(std::string_view text) {
   rental.wanted = yes(object, "wanted");
   rental.closed_ms = integer_member(object, "closed_ms");
   rental.user_data = text_member(object, "user_data");
+  rental.start_script = text_member(object, "start_script");
   rental.public_key = text_member(object, "public_key");
   if (const auto attempts = object.find("attempts");
       attempts != object.end() && attempts->is_array())

@@ -47,6 +47,8 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
                   .lifetime_s = rental.terms.lifetime_s,
                   .wanted_ms = rental.created_ms,
                   .ends_ms = rental.ends_ms};
+  const Provider* provider = parts_.provider(attempt.offer.provider);
+  if (provider != nullptr && provider->traits().container) spec.user_data = rental.start_script;
   if (rental.ends_ms > 0) {
     const std::int64_t left = (rental.ends_ms - parts_.web.now_ms()) / 1000;
     spec.lifetime_s = std::max<std::int64_t>(left, 60);
@@ -123,6 +125,7 @@ Status Renting::give_back(Rental& rental) {
   LOCKSTEP_TRY(end_all(rental, "given back"));
   rental.closed_ms = parts_.ending.now_ms();
   rental.user_data.clear();
+  rental.start_script.clear();
   return keep(rental);
 }
 

@@ -12,12 +12,7 @@
 
 namespace lockstep::machine {
 
-// Where the machine learns that it will be taken away.
-enum class NoticeSource {
-  none,
-  token_and_poll,   // a metadata service with tokens, asked every two seconds
-  wait_for_change,  // one that answers when something changes
-};
+using cloud::NoticeSource;
 
 struct LeaseTerms {
   std::int64_t ends_ms = 0;   // Unix time by the client's clock: the latest end
