@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""One test server with a face for each provider: EC2 (with STS, SSM, Service Quotas, Price List), Lambda Cloud
-and RunPod. Strict about what is documented, with a scripted clock,
-faults (cloud_faults.py) and a money meter (cloud_world.py).
+"""One test server with a face for each provider: EC2 (with STS, SSM, Service Quotas, Price List), Google
+Compute (with its token endpoint and the billing catalog), Lambda Cloud and RunPod. Strict about what is
+documented, with a scripted clock, faults (cloud_faults.py) and a money meter (cloud_world.py).
 
     python3 tests/cloud/fake_cloud.py --port 0 --folder DIR
 
@@ -39,6 +39,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import cloud_keys  # noqa: E402
 import fake_ec2  # noqa: E402
+import fake_gce  # noqa: E402
 import fake_lambda  # noqa: E402
 import fake_runpod  # noqa: E402
 from cloud_faults import Faults, first  # noqa: E402
@@ -123,7 +124,7 @@ class FakeCloud:
         self.url = f"http://{host}:{self.server.server_address[1]}"
         self.keys = cloud_keys.Keys(self.folder, self.url, self.world.catalog)
         self.env = self.keys.env
-        self.faces = [fake_lambda.Face(self), fake_runpod.Face(self), fake_ec2.Face(self)]
+        self.faces = [fake_gce.Face(self), fake_lambda.Face(self), fake_runpod.Face(self), fake_ec2.Face(self)]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 
