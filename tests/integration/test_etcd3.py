@@ -7,14 +7,9 @@ import time
 import pytest
 
 import etcd_server as etcd
+from certificates import Certificates
 from etcd_server import server  # noqa: F401
 from harness import free_port, until
-
-OPENSSL_EXTENSIONS = """
-basicConstraints=CA:FALSE
-subjectAltName={names}
-extendedKeyUsage=serverAuth,clientAuth
-"""
 
 
 @pytest.fixture
@@ -228,28 +223,6 @@ def test_user_and_password(own, tools, tmp_path):
     said = tools(cluster.places, conf).ask("put", key="a", value="b")
     assert f"etcd at http://{cluster.places} refuses the user 'root'" in said["error"] and "secret" not in said["error"]
     assert "authentication failed" in said["error"] and said["denied"]
-
-
-class Certificates:
-    """An authority, and what it signs, made with openssl."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-                     "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority", "-days", "2")
-
-    def openssl(self, *args):
-        subprocess.run(["openssl", *args], cwd=self.folder, check=True, capture_output=True)
-
-    def sign(self, name, names):
-        (self.folder / f"{name}.ext").write_text(OPENSSL_EXTENSIONS.format(names=names))
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-                     f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                     "-out", f"{name}.pem", "-days", "2", "-extfile", f"{name}.ext")
-
-    def __getitem__(self, name):
-        return str(self.folder / name)
 
 
 @pytest.fixture(scope="module")
