@@ -42,12 +42,19 @@ JsonFailure JsonApi::failed(const JsonQuestion& question, const http::Answer& an
     return failure;
   }
   ServiceWords words = settings_.words(codec::parse_json(answer.body, kJsonOfServices));
-  replace_all(words.message, settings_.secret, "[key]");
   failure.code = printable(words.code, 80);
-  failure.error = fail(errc_of_status(status), fmt::format("{}: HTTP {}", doing, status)).value();
-  for (const std::string& word : {failure.code, printable(words.message, kMostOfWords)})
-    if (!word.empty()) failure.error.message += ": " + word;
+  failure.error = failed_with(question.shown, std::move(words), status);
   return failure;
+}
+
+Error JsonApi::failed_with(std::string_view doing, ServiceWords words, int status) const {
+  std::string message = fmt::format("{}: {}", settings_.title, doing);
+  if (!is_success(status)) message += fmt::format(": HTTP {}", status);
+  replace_all(words.message, settings_.secret, "[key]");
+  for (const std::string& word :
+       {printable(words.code, 80), printable(words.message, kMostOfWords)})
+    if (!word.empty()) message += ": " + word;
+  return fail(errc_of_status(status), std::move(message)).value();
 }
 
 JsonResult JsonApi::ask_once(Web& web, const JsonQuestion& question) const {

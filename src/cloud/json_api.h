@@ -63,7 +63,8 @@ class JsonApi {
 
   // An empty answer of success is `null`.
   JsonResult ask(Web& web, const JsonQuestion& question) const;
-  const Settings& settings() const { return settings_; }
+  // The error for words of the service that came with another status than one of failure.
+  Error failed_with(std::string_view doing, ServiceWords words, int status = 200) const;
 
  private:
   JsonResult ask_once(Web& web, const JsonQuestion& question) const;

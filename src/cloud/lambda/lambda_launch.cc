@@ -1,12 +1,11 @@
 // From a wish to a machine: what must be there before, the launch, and what became of it.
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
+#include "cloud/look_by_name.h"
 #include "cloud/machine_name.h"
 #include "codec/json_members.h"
 
 #include <fmt/core.h>
-
-#include <algorithm>
 
 namespace lockstep::cloud::lambda {
 namespace {
@@ -132,23 +131,13 @@ LaunchOutcome LambdaProvider::launch(Web& web, const LaunchSpec& /*spec*/, const
 
 LaunchOutcome LambdaProvider::resolve(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call,
                                       std::int64_t asked_ms) {
-  const std::int64_t settled =
-      asked_ms + paced(kLaunchWait + kLaunchDeadline + kSettled, pace_).count();
-  // Absence counts when it was seen twice, after the time in which a launch may still come true.
-  for (int seen_absent = 0;; ++seen_absent) {
-    const bool late = web.now_ms() >= settled;
-    const auto there = machines(web);
-    if (!there) return {.kind = LaunchOutcome::Kind::unknown, .message = there.error().message};
-    for (const Machine& machine : *there)
-      if (machine.name == call.token)
-        return {.kind = LaunchOutcome::Kind::answered, .ids = {machine.id}};
-    if (!late)
-      return {.kind = LaunchOutcome::Kind::unknown,
-              .message = "Lambda Cloud: not listed yet, which may be too early to count"};
-    if (seen_absent == 1) return refused(Refusal::next_region, "", "it was never launched");
-    if (const Status paused = web.pause(paced(std::chrono::milliseconds(5000), pace_)); !paused)
-      return {.kind = LaunchOutcome::Kind::unknown, .message = paused.error().message};
-  }
+  const auto settled = paced(kLaunchWait + kLaunchDeadline + kSettled, pace_);
+  return look_by_name(web,
+                      {.title = traits().title,
+                       .name = call.token,
+                       .settled_ms = asked_ms + settled.count(),
+                       .pace = pace_},
+                      [this](Web& there) { return machines(there); });
 }
 
 Status LambdaProvider::allow(Web& web, const std::string& region, const std::string& cidr) {

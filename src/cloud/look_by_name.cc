@@ -1,0 +1,34 @@
+#include "cloud/look_by_name.h"
+
+#include "cloud/json_api.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::cloud {
+namespace {
+
+LaunchOutcome still_unknown(std::string message) {
+  return {.kind = LaunchOutcome::Kind::unknown, .message = std::move(message)};
+}
+
+}  // namespace
+
+LaunchOutcome look_by_name(Web& web, const NameLook& look,
+                           const std::function<Result<std::vector<Machine>>(Web&)>& machines) {
+  for (bool seen_absent = false;; seen_absent = true) {
+    const bool counts = web.now_ms() >= look.settled_ms;
+    const auto there = machines(web);
+    if (!there) return still_unknown(there.error().message);
+    for (const Machine& machine : *there)
+      if (machine.name == look.name)
+        return {.kind = LaunchOutcome::Kind::answered, .ids = {machine.id}};
+    if (!counts)
+      return still_unknown(
+          fmt::format("{}: {} is not listed, which does not count yet", look.title, look.name));
+    if (seen_absent) return refused(Refusal::next_region, "", "it was never launched");
+    if (const Status paused = web.pause(paced(std::chrono::milliseconds(5000), look.pace)); !paused)
+      return still_unknown(paused.error().message);
+  }
+}
+
+}  // namespace lockstep::cloud

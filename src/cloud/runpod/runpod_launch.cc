@@ -1,0 +1,91 @@
+// From a wish to a pod, and what became of it.
+#include "cloud/look_by_name.h"
+#include "cloud/machine_name.h"
+#include "cloud/runpod/runpod_provider.h"
+#include "cloud/runpod/runpod_requests.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cloud::runpod {
+namespace {
+
+constexpr std::int64_t kLeastLifetimeMs = 60'000;
+
+// When RunPod itself ends the pod, whatever becomes of us.
+std::int64_t hard_end(const LaunchSpec& spec, std::int64_t now_ms) {
+  if (spec.lifetime_s > 0) return now_ms + std::max(spec.lifetime_s * 1000, kLeastLifetimeMs);
+  return spec.ends_ms > 0 ? std::max(spec.ends_ms, now_ms + kLeastLifetimeMs) : 0;
+}
+
+}  // namespace
+
+// What is bid is what is paid. So it is the least that there is now, and never above what the same
+// costs on demand or above what the user pays at most.
+tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSpec& spec) {
+  const auto answer = ask_graphql(web, bids_body(spec.offer.gpus, spec.offer.type), "spot price");
+  if (!answer)
+    return tl::make_unexpected(refused(Refusal::provider_out, "no-answer", answer.error().message));
+  const auto bids = bids_of(*answer);
+  const auto found = bids.find(spec.offer.type);
+  if (found == bids.end())
+    return tl::make_unexpected(refused(Refusal::next_zone, "no-capacity",
+                                       "RunPod: no spot pods of " + spec.offer.type + " now"));
+  const Bid& now = found->second;
+  Micros most = now.on_demand > 0 ? now.on_demand : now.least;
+  if (spec.max_spot) most = std::min(most, *spec.max_spot / std::max(spec.offer.gpus, 1));
+  if (now.least > most)
+    return tl::make_unexpected(
+        refused(Refusal::next_zone, "bid-too-low",
+                fmt::format("RunPod: spot of {} costs {} USD an hour now, {} at most would be paid",
+                            spec.offer.type, dollars_text(now.least * spec.offer.gpus),
+                            dollars_text(most * spec.offer.gpus))));
+  return now.least;
+}
+
+tl::expected<LaunchCall, LaunchOutcome> RunpodProvider::prepare(Web& web, const LaunchSpec& spec) {
+  if (spec.count != 1)
+    return tl::make_unexpected(
+        refused(Refusal::provider_out, "one-node",
+                "RunPod: pods have no network of their own between them: one node only"));
+  if (spec.user_data.size() > kMostStartScript)
+    return tl::make_unexpected(refused(Refusal::stop, "user-data-too-large",
+                                       fmt::format("RunPod: {} bytes of start script, more than {}",
+                                                   spec.user_data.size(), kMostStartScript)));
+  PodTerms terms{.ends_ms = hard_end(spec, web.now_ms())};
+  if (spec.offer.spot) {
+    const auto least = bid(web, spec);
+    if (!least) return tl::make_unexpected(least.error());
+    terms.bid = *least;
+  }
+  return LaunchCall{.region = spec.offer.region,
+                    .zone = spec.offer.zone,
+                    .token = name_of(spec).text(),
+                    .target = std::string(kGraphql),
+                    .body = launch_body(spec, terms)};
+}
+
+LaunchOutcome RunpodProvider::launch(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call) {
+  const auto answer = ask(web, {.method = "POST",
+                                .target = call.target,
+                                .body = call.body,
+                                .shown = "launch in " + call.region,
+                                .repeatable = false,
+                                .timeout = kLaunchDeadline,
+                                .patience = kLaunchPatience});
+  return answer ? launched(*answer) : outcome_of(answer.error(), refusal_rows());
+}
+
+LaunchOutcome RunpodProvider::resolve(Web& web, const LaunchSpec& /*spec*/, const LaunchCall& call,
+                                      std::int64_t asked_ms) {
+  const auto settled = paced(kLaunchPatience + kLaunchDeadline + kSettled, pace_);
+  return look_by_name(web,
+                      {.title = traits().title,
+                       .name = call.token,
+                       .settled_ms = asked_ms + settled.count(),
+                       .pace = pace_},
+                      [this](Web& there) { return machines(there); });
+}
+
+}  // namespace lockstep::cloud::runpod

@@ -1,0 +1,218 @@
+// The account, its offers and its pods, and their end.
+#include "cloud/runpod/runpod_provider.h"
+
+#include "base/fnv.h"
+#include "cloud/kept_answer.h"
+#include "cloud/machine_name.h"
+#include "cloud/runpod/runpod.h"
+#include "cloud/runpod/runpod_requests.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+namespace lockstep::cloud::runpod {
+namespace {
+
+constexpr std::string_view kHost = "https://api.runpod.io";
+constexpr std::array<std::string_view, 2> kKeyNames = {"apikey", "api_key"};
+constexpr KeyPlaces kKeyPlaces{
+    .variable = "RUNPOD_API_KEY", .file = ".runpod/config.toml", .names = kKeyNames};
+constexpr std::int64_t kStockAgeMs = 30'000;
+constexpr std::chrono::milliseconds kOfferPatience{8000};
+
+constexpr Traits kTraits{
+    .name = "runpod",
+    .title = "RunPod",
+    .has_spot = true,
+    .has_sudo = false,
+    .minimum_billing_s = 1,
+    .notice_s = 5,
+    .keys_hint = "RUNPOD_API_KEY, or apikey = \"...\" in ~/.runpod/config.toml",
+    .fake_hint =
+        "RunPod: tested against our own fake only, after the published REST API v2 and "
+        "users' code for GraphQL"};
+
+}  // namespace
+
+RunpodProvider::RunpodProvider(Ground ground)
+    : ground_(std::move(ground)), pace_(pace_of(ground_)) {}
+
+const Traits& RunpodProvider::traits() const {
+  return kTraits;
+}
+
+Status RunpodProvider::keys() {
+  if (key_) return {};
+  LOCKSTEP_TRY_ASSIGN(key_, find_api_key(ground_, kKeyPlaces));
+  return {};
+}
+
+Result<const JsonApi*> RunpodProvider::api() {
+  if (api_) return &*api_;
+  LOCKSTEP_TRY(keys());
+  api_.emplace(JsonApi::Settings{.title = std::string(kTraits.title),
+                                 .base = base_of(ground_, "LOCKSTEP_RUNPOD_ENDPOINT", kHost),
+                                 .secret = key_->key,
+                                 .pace = pace_,
+                                 .words = words_of});
+  return &*api_;
+}
+
+JsonResult RunpodProvider::ask(Web& web, const JsonQuestion& question) {
+  const auto service = api();
+  if (!service) return tl::make_unexpected(JsonFailure{.error = service.error()});
+  return (*service)->ask(web, question);
+}
+
+Result<nlohmann::json> RunpodProvider::ask_graphql(Web& web, std::string body, const char* shown) {
+  auto answer = ask(web, {.method = "POST",
+                          .target = std::string(kGraphql),
+                          .body = std::move(body),
+                          .shown = shown,
+                          .patience = kOfferPatience});
+  if (!answer) return Failure(answer.error().error);
+  if (const auto refusal = graphql_refusal(*answer))
+    return Failure((*api())->failed_with(shown, *refusal));
+  return std::move(*answer);
+}
+
+Result<Account> RunpodProvider::myself(Web& web) {
+  LOCKSTEP_TRY_ASSIGN(const auto answer, ask_graphql(web, account_body(), "account"));
+  return account_of(answer);
+}
+
+Result<std::string> RunpodProvider::account(Web& web) {
+  LOCKSTEP_TRY_ASSIGN(const Account account, myself(web));
+  return fmt::format("account {}, {}", account.id, account.email);
+}
+
+Result<std::vector<Machine>> RunpodProvider::machines(Web& web) {
+  const auto answer = ask(web, {.target = std::string(kPods), .shown = "list pods"});
+  if (!answer) return Failure(answer.error().error);
+  if (const auto pods = answer->find("pods"); pods == answer->end() || !pods->is_array())
+    return fail(Errc::corrupt, "RunPod: list pods: the answer has no list");
+  return machines_of(*answer, web.now_ms());
+}
+
+Result<nlohmann::json> RunpodProvider::kept(Web& web, const JsonQuestion& question,
+                                            std::string_view name, bool fresh, Price& price) {
+  LOCKSTEP_TRY(api());
+  const std::string file = fmt::format("runpod-{}-{:016x}", name, fnv1a(key_->key));
+  if (!fresh)
+    if (const auto kept = kept_answer(ground_.cache, file, web.now_ms(), kStockAgeMs)) {
+      auto parsed = codec::parse_json(kept->text, {.bytes = 16U << 20});
+      price = {.source = Price::Source::cached, .as_of_ms = kept->as_of_ms};
+      if (parsed.is_object()) return parsed;
+    }
+  auto answer = ask(web, question);
+  if (!answer) return Failure(answer.error().error);
+  price = {.source = Price::Source::live, .as_of_ms = web.now_ms()};
+  if (const auto refusal = graphql_refusal(*answer))
+    return Failure((*api())->failed_with(question.shown, *refusal));
+  keep_answer(ground_.cache, file, codec::print_json(*answer), web.now_ms());
+  return std::move(*answer);
+}
+
+Catalog RunpodProvider::offers(Web& web, const OfferQuery& query) {
+  Catalog catalog;
+  const auto silent = [&](const Error& error) {
+    catalog.silent.push_back({.provider = "runpod",
+                              .why = error.message,
+                              .no_keys = error.code == Errc::not_found && !key_});
+    return std::move(catalog);
+  };
+  if (const auto ready = api(); !ready) return silent(ready.error());
+  const int count = query.gpu.kinds.empty() ? 1 : query.gpu.count;
+  Price price;
+  Price bid_price;
+  Result<nlohmann::json> kinds;
+  Result<nlohmann::json> bids;
+  const auto ask_kinds = [&](Web& own) {
+    kinds = kept(
+        own, {.target = catalog_target(count), .shown = "list GPUs", .patience = kOfferPatience},
+        fmt::format("gpus-{}", count), query.fresh, price);
+  };
+  const auto ask_bids = [&](Web& own) {
+    bids = kept(own,
+                {.method = "POST",
+                 .target = std::string(kGraphql),
+                 .body = bids_body(count, ""),
+                 .shown = "list spot prices",
+                 .patience = kOfferPatience},
+                fmt::format("bids-{}", count), query.fresh, bid_price);
+  };
+  if (query.spot)
+    web.at_once({ask_kinds, ask_bids});
+  else
+    ask_kinds(web);
+  if (!kinds) return silent(kinds.error());
+  if (!bids) return silent(bids.error());
+  const auto least = bids_of(*bids);
+  catalog.offers = offers_of(*kinds, query, query.spot ? bid_price : price, count,
+                             query.spot ? &least : nullptr);
+  return catalog;
+}
+
+Result<Listing> RunpodProvider::list(Web& web, const ListQuery& query) {
+  LOCKSTEP_TRY_ASSIGN(auto all, machines(web));
+  Listing listing;
+  for (Machine& machine : all)
+    if (asked_for(query, machine)) listing.machines.push_back(std::move(machine));
+  return listing;
+}
+
+Status RunpodProvider::end(Web& web, const std::vector<Machine>& machines) {
+  Status all;
+  for (const Machine& machine : machines) {
+    const auto gone = ask(web, {.method = "DELETE",
+                                .target = pod_target(machine.id),
+                                .shown = "end " + machine.id,
+                                .patience = std::chrono::milliseconds(60'000)});
+    if (!gone && gone.error().status != 404 && all) all = Failure(gone.error().error);
+  }
+  return all;
+}
+
+// A pod's port is open to all; who may log in is decided by the key alone.
+Status RunpodProvider::allow(Web& /*web*/, const std::string& /*region*/,
+                             const std::string& /*cidr*/) {
+  return {};
+}
+
+std::vector<Finding> RunpodProvider::check(Web& web) {
+  using Kind = Finding::Kind;
+  constexpr const char* kMakeKey =
+      "make one with the right to read and write at https://console.runpod.io/user/settings and "
+      "set RUNPOD_API_KEY";
+  std::vector<Finding> found;
+  if (const Status there = keys(); !there) {
+    found.push_back({Kind::bad, there.error().message, kMakeKey});
+    return found;
+  }
+  found.push_back({Kind::good, "key in " + key_->where});
+  if (key_->exposed)
+    found.push_back({Kind::bad, "others may read " + key_->where, "chmod 600 " + key_->where});
+  if (const auto machines = this->machines(web); machines)
+    found.push_back({Kind::good, fmt::format("the key lists pods; {} of ours", machines->size())});
+  else
+    found.push_back({Kind::bad, machines.error().message, kMakeKey});
+  if (const auto account = myself(web); !account)
+    found.push_back({Kind::bad, account.error().message,
+                     "pods are made by GraphQL, for which the key needs its right as well"});
+  else if (account->balance && *account->balance < 1)
+    found.push_back({Kind::bad, fmt::format("the balance is {:.2f} USD", *account->balance),
+                     "add credit at https://console.runpod.io/user/billing: at 0 all pods end"});
+  else
+    found.push_back({Kind::good, fmt::format("account {}, {}; balance {:.2f} USD", account->id,
+                                             account->email, account->balance.value_or(0))});
+  found.push_back({Kind::note, "a pod's SSH port is open to all addresses; only our key gets in"});
+  found.push_back({Kind::note, std::string(kTraits.fake_hint)});
+  return found;
+}
+
+std::unique_ptr<Provider> make_provider(Ground ground) {
+  return std::make_unique<RunpodProvider>(std::move(ground));
+}
+
+}  // namespace lockstep::cloud::runpod
