@@ -1,0 +1,51 @@
+#include "cluster/lease_answer.h"
+
+#include "base/text.h"
+#include "codec/json_members.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr std::string_view kHostKeyType = "ssh-ed25519 ";
+constexpr std::size_t kMostKeyText = 200;
+
+// One line, and nothing in it that a known_hosts file would read as more.
+bool is_host_key(const std::string& line) {
+  const auto harmless = [](char c) { return c >= ' ' && c <= '~'; };
+  return line.starts_with(kHostKeyType) && line.size() > kHostKeyType.size() &&
+         line.size() <= kMostKeyText && std::all_of(line.begin(), line.end(), harmless);
+}
+
+}  // namespace
+
+Result<machine::LeaseState> read_lease_state(std::string_view line) {
+  const nlohmann::json answer = codec::parse_json(strip(line));
+  if (!answer.is_object()) return fail(Errc::corrupt, "what it says of its lease is not readable");
+  if (std::string error = codec::text_member(answer, "error"); !error.empty())
+    return fail(Errc::unavailable, printable(error, 1000));
+  const auto state = answer.find("state");
+  if (state == answer.end()) return fail(Errc::corrupt, "it says nothing of its lease");
+  LOCKSTEP_TRY_ASSIGN(machine::LeaseState read, machine::lease_state_from_json(*state));
+  read.notice = printable(read.notice);
+  read.why = printable(read.why);
+  return read;
+}
+
+BegunLease read_begun_lease(std::string_view line) {
+  BegunLease begun;
+  auto state = read_lease_state(line);
+  if (!state) return {.error = state.error().message};
+  begun.state = std::move(*state);
+  const nlohmann::json answer = codec::parse_json(strip(line));
+  begun.host_key = codec::text_member(answer, "host_key");
+  if (!is_host_key(begun.host_key)) return {.error = "it says no host key"};
+  const auto fresh = answer.find("fresh");
+  begun.fresh = fresh != answer.end() && *fresh == true;
+  begun.note = printable(codec::text_member(answer, "note"));
+  return begun;
+}
+
+}  // namespace lockstep::cluster

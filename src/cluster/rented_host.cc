@@ -1,0 +1,286 @@
+#include "cluster/rented_host.h"
+
+#include "base/callback_scope.h"
+#include "base/clock_ms.h"
+#include "base/text.h"
+#include "cluster/health_talk.h"
+#include "cluster/lease_answer.h"
+#include "cluster/small_command.h"
+#include "cluster/sshd_probe.h"
+#include "codec/json_members.h"
+#include "io/open_files.h"
+#include "proc/signal_watch.h"
+#include "proc/signals.h"
+#include "ssh/connection.h"
+#include "ssh/pins.h"
+#include "ssh/ssh_trouble.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kFilesOfAContact = 12;
+constexpr std::uint32_t kHealthChannel = 1;
+constexpr std::uint32_t kLeaseChannel = 2;
+constexpr milliseconds kSoon{250};
+constexpr milliseconds kLater{1000};
+constexpr milliseconds kSoonFor{60'000};
+constexpr std::chrono::seconds kHealthPatience{150};
+constexpr std::chrono::seconds kLeasePatience{90};
+// At its boot a machine may turn users away for a while; a key that is refused for so long stays
+// so.
+constexpr milliseconds kRefusedFor{120'000};
+
+// One machine. Calls done once.
+class Contact {
+ public:
+  Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t index,
+          FirstContact& result, std::function<void()> done);
+
+  bool is_over() const { return stage_ == Stage::over; }
+  void give_up(const std::string& why) { end(FirstContact::Outcome::unreachable, why); }
+
+ private:
+  enum class Stage { probing, logging_in, health, lease, over };
+
+  const RentedHost& host() const { return request_.hosts[index_]; }
+  milliseconds waited() const {
+    return std::chrono::duration_cast<milliseconds>(io::Clock::now() - begun_);
+  }
+  void say(std::string step);
+  void probe();
+  void on_probed(Status greeted);
+  void try_again(std::string why);
+  void log_in();
+  void on_failed(const Error& error);
+  void on_frame(const link::Frame& frame);
+  void ask_health();
+  void on_health(Result<HealthReport> report);
+  void ask_lease();
+  void on_lease(Result<std::string> answer);
+  void hold_to(std::chrono::seconds patience, const char* what);
+  void end(FirstContact::Outcome outcome, std::string error);
+
+  io::Loop& loop_;
+  const FirstContactRequest& request_;
+  std::size_t index_;
+  FirstContact& result_;
+  std::function<void()> done_;
+  Stage stage_ = Stage::probing;
+  io::TimePoint begun_ = io::Clock::now();
+  std::optional<io::TimePoint> refused_since_;
+  std::string step_;
+  std::string why_ = "it does not answer";  // of the last try
+  std::unique_ptr<SshdProbe> probe_;
+  std::unique_ptr<ssh::Connection> link_;
+  std::unique_ptr<HealthTalk> health_;
+  std::unique_ptr<SmallCommand> lease_;
+  io::Timer turn_;
+  io::Timer patience_;
+  CallbackScope calls_;
+};
+
+Contact::Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t index,
+                 FirstContact& result, std::function<void()> done)
+    : loop_(loop),
+      request_(request),
+      index_(index),
+      result_(result),
+      done_(std::move(done)),
+      turn_(loop),
+      patience_(loop) {
+  turn_.start({}, [this] {
+    // Before the first byte goes there.
+    const RentedHost& me = host();
+    const Status pinned = ssh::pin_host(request_.pins, me.address, me.port, me.host_public_key);
+    if (!pinned) return end(FirstContact::Outcome::unreachable, pinned.error().message);
+    result_.host_public_key = me.host_public_key;
+    probe();
+  });
+}
+
+void Contact::say(std::string step) {
+  if (step == step_) return;
+  step_ = std::move(step);
+  if (request_.on_step) request_.on_step(index_, step_);
+}
+
+void Contact::probe() {
+  stage_ = Stage::probing;
+  link_.reset();
+  health_.reset();
+  lease_.reset();
+  patience_.cancel();
+  if (result_.answered_ms == 0) say("waits for sshd");
+  probe_ = std::make_unique<SshdProbe>(loop_, host().address, host().port,
+                                       [this](Status greeted) { on_probed(std::move(greeted)); });
+}
+
+void Contact::on_probed(Status greeted) {
+  if (!greeted) return try_again(greeted.error().message);
+  if (result_.answered_ms == 0) result_.answered_ms = unix_ms();
+  turn_.start({}, [this] { log_in(); });
+}
+
+void Contact::try_again(std::string why) {
+  why_ = std::move(why);
+  if (waited() >= request_.patience)
+    return end(FirstContact::Outcome::unreachable,
+               fmt::format("not reached within {} s: {}", request_.patience.count(), why_));
+  stage_ = Stage::probing;
+  turn_.start(next_try(waited()), [this] { probe(); });
+}
+
+void Contact::log_in() {
+  probe_.reset();
+  stage_ = Stage::logging_in;
+  say("logs in");
+  link_ = std::make_unique<ssh::Connection>(
+      loop_,
+      ssh::ConnectionSettings{.target = {.host = host().address,
+                                         .user = host().user,
+                                         .port = host().port,
+                                         .key_path = host().key_path,
+                                         .host_keys = ssh::HostKeys::pinned},
+                              .name = host().name,
+                              .pins = request_.pins,
+                              .commands = ssh::Commands::may_outlive_us},
+      ssh::Connection::Events{[] {}, [this](const link::Hello&) { ask_health(); },
+                              [this](const link::Frame& frame) { on_frame(frame); },
+                              [this](const Error& error) { on_failed(error); }});
+}
+
+void Contact::on_failed(const Error& error) {
+  if (is_over()) return;
+  const std::string prefix = host().name + ": ";
+  std::string why = error.message;
+  if (why.starts_with(prefix)) why.erase(0, prefix.size());
+  if (error.hint == ssh::kWrongHost) return end(FirstContact::Outcome::wrong_host, why);
+  const bool refused = error.code == Errc::denied;
+  if (!refused) refused_since_.reset();
+  if (refused && !refused_since_) refused_since_ = io::Clock::now();
+  if (refused && io::Clock::now() - *refused_since_ > kRefusedFor)
+    return end(FirstContact::Outcome::unreachable, why);
+  try_again(std::move(why));
+}
+
+void Contact::on_frame(const link::Frame& frame) {
+  if (stage_ == Stage::health && health_) return health_->on_frame(frame);
+  if (stage_ == Stage::lease && lease_) lease_->on_frame(frame);
+}
+
+void Contact::hold_to(std::chrono::seconds patience, const char* what) {
+  patience_.start(patience, [this, patience, what] {
+    try_again(fmt::format("no {} within {} s", what, patience.count()));
+  });
+}
+
+void Contact::ask_health() {
+  stage_ = Stage::health;
+  say("is looked over");
+  hold_to(kHealthPatience, "word of its health");
+  health_ = std::make_unique<HealthTalk>(
+      loop_, kHealthChannel, [this](const link::Frame& frame) { link_->send(frame); },
+      [this](Result<HealthReport> report) {
+        loop_.post(calls_([this, report = std::move(report)] { on_health(report); }));
+      });
+  health_->begin(request_.wish.gpus > 0);
+}
+
+void Contact::on_health(Result<HealthReport> report) {
+  if (stage_ != Stage::health) return;
+  if (!report) return try_again(report.error().message);
+  result_.findings = machine::judge_health(report->facts, report->measures, request_.wish);
+  if (std::string sick = machine::sickness(result_.findings); !sick.empty())
+    return end(FirstContact::Outcome::sick, std::move(sick));
+  ask_lease();
+}
+
+void Contact::ask_lease() {
+  stage_ = Stage::lease;
+  say("gets its lease");
+  hold_to(kLeasePatience, "lease");
+  lease_ = std::make_unique<SmallCommand>(
+      kLeaseChannel, [this](const link::Frame& frame) { link_->send(frame); },
+      [this](Result<std::string> answer) {
+        loop_.post(calls_([this, answer = std::move(answer)] { on_lease(answer); }));
+      });
+  machine::LeaseTerms terms = request_.lease;
+  terms.now_ms = unix_ms();
+  lease_->begin({"host-lease", "begin"}, codec::print_json(to_json(terms)));
+}
+
+void Contact::on_lease(Result<std::string> answer) {
+  if (stage_ != Stage::lease) return;
+  if (!answer) return try_again(answer.error().message);
+  const BegunLease lease = read_begun_lease(*answer);
+  if (!lease.error.empty()) return end(FirstContact::Outcome::no_lease, lease.error);
+  const Status pinned = ssh::pin_host(request_.pins, host().address, host().port, lease.host_key);
+  if (!pinned) return end(FirstContact::Outcome::no_lease, pinned.error().message);
+  result_.host_public_key = lease.host_key;
+  result_.fresh_key = lease.fresh;
+  if (!lease.note.empty())
+    result_.findings.push_back({machine::HealthFinding::Kind::note, lease.note});
+  end(FirstContact::Outcome::ready, {});
+}
+
+void Contact::end(FirstContact::Outcome outcome, std::string error) {
+  if (is_over()) return;
+  stage_ = Stage::over;
+  result_.outcome = outcome;
+  if (!error.empty()) result_.error = host().name + ": " + std::move(error);
+  patience_.cancel();
+  turn_.cancel();
+  loop_.post(calls_([this] {
+    probe_.reset();
+    link_.reset();
+    done_();
+  }));
+}
+
+// Ctrl-C and the like: whoever asked decides what becomes of the machines.
+Result<std::unique_ptr<proc::SignalWatch>> watch_signals(io::Loop& loop, int& stopped_by) {
+  return proc::SignalWatch::open(loop, [&loop, &stopped_by](int number) {
+    if (number == SIGCHLD || number == SIGWINCH || number == SIGCONT) return;
+    stopped_by = number;
+    loop.stop();
+  });
+}
+
+}  // namespace
+
+milliseconds next_try(milliseconds waited) {
+  return waited < kSoonFor ? kSoon : kLater;
+}
+
+Result<std::vector<FirstContact>> make_first_contact(const FirstContactRequest& request) {
+  LOCKSTEP_TRY(io::check_open_files(kFilesOfAContact * (request.hosts.size() + 1)));
+  io::raise_open_files_limit();
+  signal(SIGPIPE, SIG_IGN);
+  proc::block(proc::handled_signals());
+  io::Loop loop;
+  int stopped_by = 0;
+  LOCKSTEP_TRY_ASSIGN(const auto signals, watch_signals(loop, stopped_by));
+  std::vector<FirstContact> results(request.hosts.size());
+  std::vector<std::unique_ptr<Contact>> contacts;
+  std::size_t left = results.size();
+  for (std::size_t i = 0; i < results.size(); ++i)
+    contacts.push_back(std::make_unique<Contact>(loop, request, i, results[i], [&] {
+      if (--left == 0) loop.stop();
+    }));
+  if (left > 0) loop.run();
+  if (stopped_by != 0)
+    return fail(Errc::canceled, proc::signal_name(stopped_by) + " while waiting for machines");
+  return results;
+}
+
+}  // namespace lockstep::cluster
