@@ -113,7 +113,7 @@ TEST_F(NetWebTest, AtOnce) {
 TEST_F(NetWebTest, TheUserMayStopIt) {
   io::Pipe stop = io::make_pipe().value();
   serve([&](const std::string&) {
-    io::Fd(stop.write.release());  // closed: the other end is readable
+    stop.write.reset();  // the other end is readable
     return Server::Say{};
   });
   const auto web = open_web({.stop_fd = stop.read.get()}).value();

@@ -81,7 +81,7 @@ std::string canonical_query(std::string_view query) {
   std::sort(members.begin(), members.end());
   std::string text;
   for (const auto& [name, value] : members)
-    text += (text.empty() ? "" : "&") + name + "=" + value;
+    text += fmt::format("{}{}={}", text.empty() ? "" : "&", name, value);
   return text;
 }
 
@@ -104,7 +104,7 @@ std::string sigv4_canonical(const SigV4Key& key, const SigV4Request& request) {
                   percent_code(normalize ? normal_path(request.path) : request.path, "/-._~"),
                   canonical_query(request.query));
   for (const auto& [name, value] : headers)
-    text += name + ":" + value + "\n";
+    text += fmt::format("{}:{}\n", name, value);
   return text + "\n" + signed_names(headers) + "\n" + hex(sha256(request.body));
 }
 
