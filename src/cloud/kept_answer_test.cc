@@ -10,7 +10,7 @@ namespace lockstep::cloud {
 namespace {
 
 TEST(KeptAnswer, IsThereAsLongAsItHolds) {
-  std::string folder = testing::TempDir() + "kept-XXXXXX";
+  std::string folder = ::testing::TempDir() + "kept-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string inside = folder + "/new";
   EXPECT_FALSE(kept_answer(inside, "prices", 1000, 500));

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class KeyPairFiles : public testing::Test {
+class KeyPairFiles : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove_all(folder_); }
 
