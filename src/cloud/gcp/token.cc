@@ -1,0 +1,130 @@
+#include "cloud/gcp/token.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cloud/gcp/api_error.h"
+#include "cloud/gcp/values.h"
+#include "cloud/time_text.h"
+#include "codec/jwt.h"
+#include "codec/url.h"
+#include "proc/tool_output.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace lockstep::cloud::gcp {
+namespace {
+
+constexpr std::string_view kScope = "https://www.googleapis.com/auth/cloud-platform";
+constexpr std::string_view kJwtGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+constexpr std::int64_t kEarly = 5 * 60'000;
+constexpr std::int64_t kOfGcloud = 10 * 60'000;  // it does not say how long its tokens hold
+constexpr std::int64_t kSkewThatMatters = 60'000;
+constexpr std::size_t kTokenLimit = 8UL << 10;
+
+// It goes into a field of HTTP.
+bool is_token_text(std::string_view token) {
+  if (token.empty() || token.size() > kTokenLimit) return false;
+  for (const char c : token)
+    if (c <= ' ' || c >= '\x7f') return false;
+  return true;
+}
+
+Result<std::string> token_of_gcloud() {
+  const auto said =
+      proc::tool_output({"gcloud", "auth", "print-access-token"}, proc::own_environment(),
+                        {.patience = std::chrono::seconds(30), .output = 64UL << 10});
+  if (!said) return Failure(said.error());
+  std::string token(strip(said->out));
+  if (!is_token_text(token))
+    return fail(Errc::denied,
+                fmt::format("gcloud auth print-access-token: {}",
+                            printable(strip(said->err.empty() ? "it gave no token" : said->err))),
+                "run: gcloud auth login");
+  return token;
+}
+
+}  // namespace
+
+Result<std::string> Tokens::ask_body(std::int64_t now_ms) const {
+  using Pairs = std::array<std::pair<std::string, std::string>, 4>;
+  if (credentials_.kind == Credentials::Kind::authorized_user)
+    return codec::form_text(Pairs{{{"grant_type", "refresh_token"},
+                                   {"client_id", credentials_.client_id},
+                                   {"client_secret", credentials_.client_secret},
+                                   {"refresh_token", credentials_.refresh_token}}});
+  const std::int64_t now = (now_ms + skew_ms_) / 1000;
+  const std::string claims = fmt::format(R"({{"iss":{},"scope":"{}","aud":{},"iat":{},"exp":{}}})",
+                                         json_text(credentials_.email), kScope,
+                                         json_text(credentials_.token_uri), now, now + 3600);
+  LOCKSTEP_TRY_ASSIGN(std::string signed_claims,
+                      codec::sign_jwt(credentials_.private_key, credentials_.key_id, claims));
+  const Pairs pairs{{{"grant_type", std::string(kJwtGrant)}, {"assertion", signed_claims}}};
+  return codec::form_text(std::span(pairs).first(2));
+}
+
+Status Tokens::renew(Web& web) {
+  if (credentials_.kind == Credentials::Kind::gcloud) {
+    LOCKSTEP_TRY_ASSIGN(token_, token_of_gcloud());
+    until_ms_ = web.now_ms() + kOfGcloud;
+    return {};
+  }
+  LOCKSTEP_TRY_ASSIGN(
+      const codec::Url url,
+      codec::parse_url(credentials_.token_uri, fmt::format("token_uri of {}", credentials_.where)));
+  for (bool again = true;; again = false) {
+    LOCKSTEP_TRY_ASSIGN(std::string body, ask_body(web.now_ms()));
+    const Reply reply = web.ask(
+        {.base = (url.tls ? "https://" : "http://") + codec::host_text(url.host, url.port, url.tls),
+         .target = url.target,
+         .fields = {{"content-type", "application/x-www-form-urlencoded"}},
+         .body = std::move(body),
+         .body_limit = 1U << 20,
+         .repeatable = true,
+         .shown = "Google Compute: access token"});
+    if (!reply.answer) return Failure(reply.answer.error());
+    if (reply.answer->head.status == 200) {
+      const nlohmann::json answer = codec::parse_json(reply.answer->body);
+      token_ = text_at(answer, "access_token");
+      const std::int64_t seconds = number_at(answer, "expires_in");
+      if (!is_token_text(token_) || seconds <= 0)
+        return fail(Errc::corrupt, "what Google's token endpoint answers has no token in it");
+      until_ms_ = web.now_ms() + std::min<std::int64_t>(seconds, 12 * 3600) * 1000;
+      return {};
+    }
+    const ApiError error = error_of_answer(reply.answer->head.status, reply.answer->body);
+    const auto theirs = parse_http_date(reply.answer->head.field("date"));
+    const std::int64_t skew = theirs ? *theirs - web.now_ms() : 0;
+    // A token request whose times are off by minutes is refused; by Google's own clock it is not.
+    if (again && std::abs(skew) > kSkewThatMatters && std::abs(skew - skew_ms_) > 1000) {
+      skew_ms_ = skew;
+      log::warning("this machine's clock is off by {} s by Google's: set it", skew / 1000);
+      continue;
+    }
+    return fail(Errc::denied, fmt::format("no access token for the keys in {}: {} ({})",
+                                          credentials_.where, error.message, error.code));
+  }
+}
+
+Result<std::string> Tokens::get(Web& web) {
+  const std::lock_guard lock(mutex_);
+  if (token_.empty() || web.now_ms() + kEarly >= until_ms_) LOCKSTEP_TRY(renew(web));
+  return token_;
+}
+
+void Tokens::refused(std::string_view token) {
+  const std::lock_guard lock(mutex_);
+  if (token_ == token) token_.clear();
+}
+
+std::string Tokens::clean(std::string text) const {
+  const std::lock_guard lock(mutex_);
+  for (const std::string* secret :
+       {&token_, &credentials_.client_secret, &credentials_.refresh_token})
+    if (!secret->empty()) replace_all(text, *secret, "***");
+  return text;
+}
+
+}  // namespace lockstep::cloud::gcp

@@ -1,0 +1,39 @@
+// Access tokens: asked for with a key, kept until five minutes before their end.
+#pragma once
+
+#include "base/error.h"
+#include "cloud/gcp/credentials.h"
+#include "cloud/web.h"
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace lockstep::cloud::gcp {
+
+class Tokens {
+ public:
+  explicit Tokens(Credentials credentials) : credentials_(std::move(credentials)) {}
+
+  // May be called from several threads at once.
+  Result<std::string> get(Web& web);
+  // Google did not take it: the next get() asks for another.
+  void refused(std::string_view token);
+  // Without what is secret: keys and tokens.
+  std::string clean(std::string text) const;
+
+  const Credentials& credentials() const { return credentials_; }
+
+ private:
+  Status renew(Web& web);
+  Result<std::string> ask_body(std::int64_t now_ms) const;
+
+  const Credentials credentials_;
+  mutable std::mutex mutex_;
+  std::string token_;
+  std::int64_t until_ms_ = 0;
+  std::int64_t skew_ms_ = 0;  // Google's clock less ours
+};
+
+}  // namespace lockstep::cloud::gcp
