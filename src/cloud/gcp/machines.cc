@@ -1,0 +1,199 @@
+#include "cloud/gcp/machines.h"
+
+#include "base/id.h"
+#include "base/text.h"
+#include "cloud/gcp/places.h"
+#include "cloud/gcp/requests.h"
+#include "cloud/gcp/values.h"
+#include "cloud/time_text.h"
+#include "codec/url.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::cloud::gcp {
+namespace {
+
+constexpr int kMostPages = 200;
+constexpr std::size_t kAtOnce = 16;
+constexpr std::chrono::milliseconds kEndPatience{60'000};
+// Longer waits are for those who look at the list.
+constexpr std::chrono::milliseconds kWaitForEnd{10'000};
+
+struct StateRow {
+  std::string_view status;
+  Machine::State state;
+};
+
+constexpr std::array kStates = {
+    StateRow{"PROVISIONING", Machine::State::pending},
+    StateRow{"STAGING", Machine::State::pending},
+    StateRow{"PENDING", Machine::State::pending},
+    StateRow{"RUNNING", Machine::State::running},
+    StateRow{"REPAIRING", Machine::State::unhealthy},
+    StateRow{"STOPPING", Machine::State::ending},
+    StateRow{"PENDING_STOP", Machine::State::ending},
+    StateRow{"SUSPENDING", Machine::State::ending},
+    StateRow{"DEPROVISIONING", Machine::State::ending},
+    StateRow{"TERMINATED", Machine::State::stopped},  // its disk is billed on
+    StateRow{"SUSPENDED", Machine::State::stopped},
+};
+
+Machine::State state_of(const std::string& status) {
+  for (const StateRow& row : kStates)
+    if (row.status == status) return row.state;
+  return Machine::State::pending;
+}
+
+std::string short_text(const nlohmann::json& value, std::string_view path) {
+  return printable(text_at(value, path), 80);
+}
+
+bool in_regions(const ListQuery& query, const std::string& zone) {
+  return query.regions.empty() || std::find(query.regions.begin(), query.regions.end(),
+                                            region_of(zone)) != query.regions.end();
+}
+
+Machine& listed(Listing& listing, const std::string& id, const std::string& zone) {
+  for (Machine& machine : listing.machines)
+    if (machine.id == id && machine.zone == zone) return machine;
+  return listing.machines.emplace_back(Machine{.id = id,
+                                               .name = id,
+                                               .region = region_of(zone),
+                                               .zone = zone,
+                                               .state = Machine::State::gone,
+                                               .node = node_of_name(id)});
+}
+
+// A spot machine that Google takes is deleted, and its operations are all that tells so. Of one
+// intent only; where they can't be read, who took it stays unknown.
+void add_taken(Api& api, Web& web, const ListQuery& query, Listing& listing) {
+  constexpr std::string_view kTaken = "compute.instances.preempted";
+  const std::string start = fmt::format("ls-{}-", label_of(query.intent));
+  (void)api.ask_pages(
+      web,
+      {.target = api.path(
+           fmt::format("/aggregated/operations?filter={}&maxResults=500&returnPartialSuccess=true",
+                       codec::percent_code(fmt::format("operationType = \"{}\"", kTaken)))),
+       .shown = "what Google has taken",
+       .patience = std::chrono::seconds(2)},
+      10, [&](const nlohmann::json& page) {
+        for_each_in_zones(page, "operations",
+                          [&](const std::string& zone, const nlohmann::json& operation) {
+                            const std::string id = last_part(short_text(operation, "targetLink"));
+                            if (text_at(operation, "operationType") != kTaken ||
+                                !id.starts_with(start) || !in_regions(query, zone))
+                              return;
+                            Machine& machine = listed(listing, id, zone);
+                            machine.taken = true;
+                            machine.why = "preempted";
+                            machine.intent = query.intent;
+                            machine.owner = query.owner;
+                          });
+        return true;
+      });
+}
+
+Status end_one(Api& api, Web& web, const Machine& machine) {
+  const std::string path =
+      api.path(fmt::format("/zones/{}/instances/{}", machine.zone, machine.id));
+  // A name may come again in the same zone; a requestId of its own belongs to this end alone.
+  ApiAnswer operation =
+      api.ask(web, {.method = "DELETE",
+                    .target = fmt::format("{}?requestId={}", path, random_uuid4()),
+                    .shown = "the end of " + machine.id,
+                    .patience = kEndPatience});
+  if (!operation) {
+    if (operation.error().status == 404) return {};
+    return failure_of(operation.error(), "the end of " + machine.id);
+  }
+  const auto done = api.wait(web, std::move(*operation), kWaitForEnd);
+  if (done || done.error().kind == ApiError::Kind::unanswered || done.error().status == 404 ||
+      done.error().code == "RESOURCE_NOT_FOUND")
+    return {};
+  return failure_of(done.error(), "the end of " + machine.id);
+}
+
+}  // namespace
+
+Machine read_machine(const nlohmann::json& instance, const std::string& zone) {
+  Machine machine{.id = short_text(instance, "name"), .region = region_of(zone), .zone = zone};
+  machine.name = machine.id;
+  machine.type = last_part(short_text(instance, "machineType"));
+  if (const auto added = short_text(instance, "guestAccelerators/0/acceleratorType");
+      !added.empty() && machine.type.starts_with("n1-"))
+    machine.type += "+" + last_part(added);
+  machine.state = state_of(text_at(instance, "status"));
+  machine.address = short_text(instance, "networkInterfaces/0/accessConfigs/0/natIP");
+  machine.private_address = short_text(instance, "networkInterfaces/0/networkIP");
+  machine.user = kUser;
+  machine.launched_ms = parse_iso_time(text_at(instance, "creationTimestamp")).value_or(0);
+  machine.why = short_text(instance, "statusMessage");
+  machine.intent = short_text(instance, "labels/lockstep-intent");
+  machine.owner = short_text(instance, "labels/lockstep-owner");
+  machine.cluster = short_text(instance, "labels/lockstep-cluster");
+  machine.ends_ms = parse_time_label(text_at(instance, "labels/lockstep-ends"));
+  if (machine.ends_ms == 0)
+    machine.ends_ms =
+        parse_iso_time(text_at(instance, "resourceStatus/scheduling/terminationTimestamp"))
+            .value_or(0);
+  machine.node = node_of_name(machine.id);
+  return machine;
+}
+
+Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
+  std::string filter = "labels.lockstep-owner:*";
+  if (!query.owner.empty()) filter = "labels.lockstep-owner=" + label_of(query.owner);
+  if (!query.intent.empty()) filter = "labels.lockstep-intent=" + label_of(query.intent);
+  Listing listing;
+  bool going = false;  // a spot machine is on its way out
+  const auto done = api.ask_pages(
+      web,
+      {.target = api.path(
+           fmt::format("/aggregated/instances?filter={}&maxResults=500&returnPartialSuccess=true",
+                       codec::percent_code(filter))),
+       .shown = "the list of machines",
+       .values = 2'000'000},
+      kMostPages, [&](const nlohmann::json& page) {
+        for_each_in_zones(
+            page, "instances", [&](const std::string& zone, const nlohmann::json& instance) {
+              if (!in_regions(query, zone)) return;
+              Machine machine = read_machine(instance, zone);
+              if (machine.owner.empty() || (!query.owner.empty() && machine.owner != query.owner) ||
+                  (!query.intent.empty() && machine.intent != query.intent))
+                return;
+              if (text_at(instance, "scheduling/provisioningModel") == "SPOT" &&
+                  (machine.state == Machine::State::ending ||
+                   machine.state == Machine::State::stopped))
+                going = true;
+              listing.machines.push_back(std::move(machine));
+            });
+        for (const std::string& zone : unheard_zones(page))
+          if (in_regions(query, zone))
+            listing.unheard.push_back(
+                {.provider = "gcp", .region = zone, .why = "Google does not reach it"});
+        return true;
+      });
+  if (!done) return failure_of(done.error(), "Google Compute: the list of machines");
+  if (!query.intent.empty() && (going || listing.machines.empty()))
+    add_taken(api, web, query, listing);
+  return listing;
+}
+
+Status end_machines(Api& api, Web& web, const std::vector<Machine>& machines) {
+  if (machines.size() == 1) return end_one(api, web, machines[0]);
+  std::vector<Status> ended(machines.size());
+  for (std::size_t from = 0; from < machines.size(); from += kAtOnce) {
+    std::vector<std::function<void(Web&)>> jobs;
+    for (std::size_t i = from; i < std::min(from + kAtOnce, machines.size()); ++i)
+      jobs.push_back([&, i](Web& own) { ended[i] = end_one(api, own, machines[i]); });
+    web.at_once(jobs);
+  }
+  for (Status& one : ended)
+    if (!one) return std::move(one);
+  return {};
+}
+
+}  // namespace lockstep::cloud::gcp

@@ -1,0 +1,19 @@
+// Machines that exist: the list of ours, and their end.
+#pragma once
+
+#include "cloud/gcp/api.h"
+#include "cloud/provider.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cloud::gcp {
+
+// One of instances.aggregatedList. Pure.
+Machine read_machine(const nlohmann::json& instance, const std::string& zone);
+
+Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query);
+// Asks for all ends at once, and waits a while for them.
+Status end_machines(Api& api, Web& web, const std::vector<Machine>& machines);
+
+}  // namespace lockstep::cloud::gcp
