@@ -1,0 +1,151 @@
+#include "cloud/gcp/check.h"
+
+#include "base/text.h"
+#include "cloud/gcp/image.h"
+#include "cloud/gcp/offers.h"
+#include "cloud/gcp/types.h"
+#include "cloud/gcp/values.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::cloud::gcp {
+namespace {
+
+using Kind = Finding::Kind;
+
+// All that is asked for, and no more.
+constexpr std::array<std::string_view, 22> kRights = {
+    "compute.acceleratorTypes.list", "compute.disks.create",
+    "compute.firewalls.create",      "compute.firewalls.delete",
+    "compute.firewalls.get",         "compute.firewalls.update",
+    "compute.globalOperations.get",  "compute.instances.create",
+    "compute.instances.delete",      "compute.instances.get",
+    "compute.instances.list",        "compute.instances.setLabels",
+    "compute.instances.setMetadata", "compute.instances.setTags",
+    "compute.machineTypes.list",     "compute.networks.updatePolicy",
+    "compute.projects.get",          "compute.regions.list",
+    "compute.subnetworks.use",       "compute.subnetworks.useExternalIp",
+    "compute.zoneOperations.get",    "compute.zoneOperations.list",
+};
+
+std::string right_names(std::string_view separator, std::string_view quote) {
+  std::string text;
+  for (const std::string_view right : kRights)
+    text += fmt::format("{0}{1}{2}{1}", text.empty() ? "" : separator, quote, right);
+  return text;
+}
+
+// A role with what is missing, to be made by whoever may.
+std::string role_hint(const Api& api) {
+  const std::string member =
+      api.credentials().email.empty() ? "user:YOU" : "serviceAccount:" + api.credentials().email;
+  return fmt::format(
+      "gcloud iam roles create lockstep --project {0} --permissions {1}\n"
+      "gcloud projects add-iam-policy-binding {0} --member {2} --role projects/{0}/roles/lockstep",
+      api.project(), right_names(",", ""), member);
+}
+
+void check_rights(Api& api, Web& web, std::vector<Finding>& found) {
+  const auto answer =
+      api.ask(web, {.method = "POST",
+                    .target = fmt::format("/v1/projects/{}:testIamPermissions", api.project()),
+                    .body = fmt::format(R"({{"permissions":[{}]}})", right_names(",", "\"")),
+                    .shown = "rights",
+                    .host = ApiCall::Host::resource_manager});
+  if (!answer) {
+    found.push_back({Kind::note, "rights can't be listed: " + answer.error().message,
+                     "enable cloudresourcemanager.googleapis.com to have them checked"});
+    return;
+  }
+  std::string missing;
+  const nlohmann::json& held = at(*answer, "permissions");
+  for (const std::string_view right : kRights)
+    if (!held.is_array() || std::find(held.begin(), held.end(), right) == held.end())
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", right);
+  if (missing.empty())
+    found.push_back({Kind::good, "all rights that are needed"});
+  else
+    found.push_back({Kind::bad, "rights are missing: " + missing, role_hint(api)});
+}
+
+void check_quotas(const Places& places, const std::string& project, std::vector<Finding>& found) {
+  std::string has;
+  for (const Accelerator& one : accelerators()) {
+    std::int64_t most = 0;
+    std::string where;
+    for (const std::string& region : places.regions)
+      if (const auto limit = places.quota(std::string(one.name), region, false);
+          limit && *limit > most) {
+        most = *limit;
+        where = region;
+      }
+    if (most > 0) has += fmt::format("{}{} {} ({})", has.empty() ? "" : ", ", most, one.gpu, where);
+  }
+  if (!has.empty()) {
+    found.push_back({Kind::good, "quotas on demand, the largest of each: " + has});
+    return;
+  }
+  found.push_back({Kind::bad, "the quotas for GPUs on demand are 0, or not told",
+                   fmt::format("ask for GPUS_ALL_REGIONS and one GPU's own, at "
+                               "https://console.cloud.google.com/iam-admin/quotas?project={}",
+                               project)});
+}
+
+void check_network(Api& api, Web& web, std::vector<Finding>& found) {
+  const auto rule = [&](std::string_view name) {
+    return api.ask(web, {.target = api.path(fmt::format("/global/firewalls/{}", name)),
+                         .shown = "firewall rules"});
+  };
+  if (!api.ask(web, {.target = api.path("/global/networks/default"), .shown = "the network"}))
+    found.push_back({Kind::bad, "there is no network 'default'",
+                     "gcloud compute networks create default --subnet-mode auto"});
+  if (rule("default-allow-ssh"))
+    found.push_back(
+        {Kind::note, "the rule default-allow-ssh opens port 22 of all machines to everybody",
+         "Lockstep's own rule opens it to your address alone: gcloud compute firewall-rules "
+         "delete default-allow-ssh"});
+  if (!rule("default-allow-internal"))
+    found.push_back({Kind::note,
+                     "no rule default-allow-internal: machines of a gang may not reach each other",
+                     "gcloud compute firewall-rules create default-allow-internal --network "
+                     "default --source-ranges 10.128.0.0/9 --allow tcp,udp,icmp"});
+}
+
+}  // namespace
+
+std::vector<Finding> check_account(Api& api, Web& web, const Ground& ground) {
+  std::vector<Finding> found;
+  const Credentials& keys = api.credentials();
+  found.push_back({Kind::good, fmt::format("keys in {}, project {}", keys.where, keys.project)});
+  if (keys.exposed)
+    found.push_back({Kind::note, fmt::format("{} can be read by others", keys.where),
+                     fmt::format("chmod 600 {}", shell_quote(keys.where))});
+  const auto places = ask_places(api, web, ground, true);
+  if (!places) {
+    found.push_back({Kind::bad, places.error().message,
+                     meaning_of(places.error()) == Refusal::provider_out ? role_hint(api) : ""});
+    return found;
+  }
+  check_rights(api, web, found);
+  check_quotas(*places, keys.project, found);
+  check_network(api, web, found);
+  for (const char* gpu : {"L4", "V100-16GB"}) {
+    const auto image = find_image(api, web, "", gpu, "x86_64");
+    if (image)
+      found.push_back({Kind::good, fmt::format("image for {}: {}", gpu, image->path)});
+    else
+      found.push_back({Kind::bad, fmt::format("no image for {}: {}", gpu, image.error().message)});
+  }
+  const PriceList prices = ask_prices(api, web, ground, false);
+  if (prices.trouble.empty())
+    found.push_back({Kind::good, "the price list can be read"});
+  else
+    found.push_back({Kind::note, "built-in or old prices: " + prices.trouble,
+                     "enable cloudbilling.googleapis.com for today's"});
+  return found;
+}
+
+}  // namespace lockstep::cloud::gcp

@@ -1,0 +1,12 @@
+// Google Compute Engine, behind the face of all providers.
+#pragma once
+
+#include "cloud/provider.h"
+
+#include <memory>
+
+namespace lockstep::cloud::gcp {
+
+std::unique_ptr<Provider> make_provider(Ground ground);
+
+}  // namespace lockstep::cloud::gcp
