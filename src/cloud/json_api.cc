@@ -43,6 +43,8 @@ JsonFailure JsonApi::failed(const JsonQuestion& question, const http::Answer& an
   }
   ServiceWords words = settings_.words(codec::parse_json(answer.body, kJsonOfServices));
   failure.code = printable(words.code, 80);
+  replace_all(words.message, settings_.secret, "[key]");
+  failure.said = printable(words.message, kMostOfWords);
   failure.error = failed_with(question.shown, std::move(words), status);
   return failure;
 }
@@ -118,7 +120,10 @@ LaunchOutcome outcome_of(const JsonFailure& failure, std::span<const RefusalRow>
   const std::string code = !failure.code.empty() ? failure.code
                            : failure.status == 0 ? std::string("unreachable")
                                                  : fmt::format("http-{}", failure.status);
-  return refused(refusal_of(rows, code), code, failure.error.message);
+  // The code stands beside it.
+  return refused(refusal_of(rows, code), code,
+                 failure.said.empty() ? failure.error.message
+                                      : fmt::format("HTTP {}: {}", failure.status, failure.said));
 }
 
 std::string base_of(const Ground& ground, std::string_view variable, std::string_view otherwise) {

@@ -36,6 +36,7 @@ struct JsonFailure {
   int status = 0;  // of HTTP; 0: no answer
   bool sent = false;
   std::string code = {};         // the service's; "" where it said none
+  std::string said = {};         // its own words, printable
   std::string retry_after = {};  // as the answer has it
   Error error = {};              // for people: one line, printable, without the secret
 

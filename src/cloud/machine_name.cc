@@ -27,29 +27,27 @@ bool read_number(std::string_view text, int base, Number& to) {
 }  // namespace
 
 std::string MachineName::text() const {
-  return fmt::format("ls-{}-{}-{}-{}-{:x}", intent, owner, attempt, node, created_ms / 1000);
+  return fmt::format("ls-{}-{}-{}-{}-{:x}", intent, owner, attempt, node, created_ms);
 }
 
-MachineName name_of(const LaunchSpec& spec) {
+MachineName name_of(const LaunchSpec& spec, std::int64_t now_ms) {
   return {.intent = spec.intent,
           .owner = spec.owner,
           .attempt = spec.attempt,
           .node = spec.node,
-          .created_ms = spec.wanted_ms};
+          .created_ms = now_ms};
 }
 
 std::optional<MachineName> parse_machine_name(std::string_view text) {
   if (text.size() > kMostOfName) return std::nullopt;
   const auto parts = split(text, '-');
   MachineName name;
-  std::int64_t seconds = 0;
   if (parts.size() != 6 || parts[0] != "ls" || !is_plain_id(parts[1]) || !is_plain_id(parts[2]) ||
       !read_number(parts[3], 10, name.attempt) || !read_number(parts[4], 10, name.node) ||
-      !read_number(parts[5], 16, seconds) || seconds > (std::int64_t{1} << 40))
+      !read_number(parts[5], 16, name.created_ms) || name.created_ms > (std::int64_t{1} << 48))
     return std::nullopt;
   name.intent = parts[1];
   name.owner = parts[2];
-  name.created_ms = seconds * 1000;
   return name;
 }
 

@@ -11,18 +11,19 @@
 
 namespace lockstep::cloud {
 
-// ls-INTENT-OWNER-ATTEMPT-NODE-TIME, at most 64 characters of a-z0-9 and dashes.
+// ls-INTENT-OWNER-ATTEMPT-NODE-TIME, at most 64 characters of a-z0-9 and dashes; the time is when
+// the launch was prepared.
 struct MachineName {
   std::string intent;
   std::string owner;
   int attempt = 1;
   int node = 0;
-  std::int64_t created_ms = 0;  // whole seconds
+  std::int64_t created_ms = 0;
 
   std::string text() const;
 };
 
-MachineName name_of(const LaunchSpec& spec);
+MachineName name_of(const LaunchSpec& spec, std::int64_t now_ms);
 std::optional<MachineName> parse_machine_name(std::string_view text);  // nullopt: not ours
 
 // Fills in what the name says. false: not ours.

@@ -11,14 +11,13 @@ TEST(MachineName, ComesBackAsItWas) {
   spec.owner = "0123456789abcdef";
   spec.attempt = 999;
   spec.node = 127;
-  spec.wanted_ms = 1'800'000'000'123;
-  Machine machine{.id = "i", .name = name_of(spec).text()};
+  Machine machine{.id = "i", .name = name_of(spec, 1'800'000'000'123).text()};
   EXPECT_LE(machine.name.size(), 64U) << machine.name;
   ASSERT_TRUE(read_name(machine));
   EXPECT_EQ(machine.intent, spec.intent);
   EXPECT_EQ(machine.owner, spec.owner);
   EXPECT_EQ(machine.node, 127);
-  EXPECT_EQ(machine.launched_ms, 1'800'000'000'000);
+  EXPECT_EQ(machine.launched_ms, 1'800'000'000'123);
   EXPECT_EQ(parse_machine_name(machine.name)->attempt, 999);
 }
 

@@ -120,7 +120,7 @@ ServiceWords words_of(const Json& answer) {
 
 std::span<const RefusalRow> refusal_rows() {
   static constexpr auto kRows = std::to_array<RefusalRow>({
-      {"instance-operations/launch/insufficient-capacity", Refusal::next_region},
+      {"instance-operations/launch/insufficient-capacity", Refusal::next_zone},
       {"instance-operations/launch/file-system-in-wrong-region", Refusal::stop},
       {"global/quota-exceeded", Refusal::provider_out},
       {"global/invalid-api-key", Refusal::provider_out},
@@ -128,7 +128,7 @@ std::span<const RefusalRow> refusal_rows() {
       {"global/invalid-address", Refusal::provider_out},
       {"global/invalid-parameters", Refusal::stop},
       {"global/object-does-not-exist", Refusal::stop},
-      {"provider/*", Refusal::next_region},
+      {"provider/*", Refusal::next_zone},
       // Tried for long enough.
       {"unreachable", Refusal::provider_out},
       {"http-4*", Refusal::provider_out},

@@ -92,7 +92,7 @@ TEST(LambdaAnswers, OnlyWhatHasAPriceAndAGpu) {
 
 TEST(LambdaAnswers, MachinesAreKnownByNameAndTags) {
   const auto machines = machines_of(codec::parse_json(R"j({"data": [
-    {"id": "0920582c", "name": "ls-abc-own-2-3-6b49d200", "ip": "198.51.100.2",
+    {"id": "0920582c", "name": "ls-abc-own-2-3-1a3185c5000", "ip": "198.51.100.2",
      "status": "active", "region": {"name": "us-east-1"},
      "instance_type": {"name": "gpu_1x_a10", "price_cents_per_hour": 75},
      "tags": [{"key": "lockstep:cluster", "value": "mine"},
@@ -167,7 +167,7 @@ TEST(LambdaAnswers, ARulesetLetsInOneNetworkOnly) {
 
 TEST(LambdaAnswers, CodesMeanWhatTheTableSays) {
   const auto meaning = [](const char* code) { return refusal_of(refusal_rows(), code); };
-  EXPECT_EQ(meaning("instance-operations/launch/insufficient-capacity"), Refusal::next_region);
+  EXPECT_EQ(meaning("instance-operations/launch/insufficient-capacity"), Refusal::next_zone);
   EXPECT_EQ(meaning("global/invalid-api-key"), Refusal::provider_out);
   EXPECT_EQ(meaning("global/quota-exceeded"), Refusal::provider_out);
   EXPECT_EQ(meaning("global/invalid-parameters"), Refusal::stop);

@@ -14,11 +14,7 @@ namespace {
 constexpr std::string_view kWithoutRulesets = "us-south-1";
 
 LaunchOutcome outcome(const JsonFailure& failure) {
-  LaunchOutcome made = outcome_of(failure, refusal_rows());
-  // Only a launch may leave something behind whose end nobody knows.
-  if (made.kind == LaunchOutcome::Kind::unknown)
-    made = refused(Refusal::next_region, "no-answer", made.message);
-  return made;
+  return outcome_of(failure, refusal_rows());
 }
 
 }  // namespace
@@ -100,10 +96,13 @@ tl::expected<LaunchCall, LaunchOutcome> LambdaProvider::prepare(Web& web, const 
   if (!taken_image) return tl::make_unexpected(taken_image.error());
   const auto rules = ruleset(web, spec.offer.region, spec.allow_from);
   if (!rules) return tl::make_unexpected(rules.error());
-  parts = {.key_name = *key, .image = *taken_image, .ruleset = *rules};
+  parts = {.name = name_of(spec, web.now_ms()).text(),
+           .key_name = *key,
+           .image = *taken_image,
+           .ruleset = *rules};
   return LaunchCall{.region = spec.offer.region,
                     .zone = {},
-                    .token = name_of(spec).text(),
+                    .token = parts.name,
                     .target = std::string(kLaunchTarget),
                     .body = launch_body(spec, parts)};
 }

@@ -32,7 +32,6 @@ class LambdaProviderTest : public ::testing::Test {
     spec.user_data = "#cloud-config\n";
     spec.public_key = "ssh-ed25519 AAAA lockstep";
     spec.allow_from = "198.51.100.7/32";
-    spec.wanted_ms = 1'800'000'000'000;
     spec.ends_ms = 1'800'003'600'000;
     provider = make_provider({.env = [this](std::string_view what) -> std::optional<std::string> {
                                 if (what == "LAMBDA_API_KEY" && !key.empty()) return key;
@@ -64,7 +63,7 @@ class LambdaProviderTest : public ::testing::Test {
     return provider->launch(web, spec,
                             {.region = "us-east-1",
                              .zone = {},
-                             .token = name_of(spec).text(),
+                             .token = name_of(spec, 1'800'000'000'000).text(),
                              .target = "/api/v1/instance-operations/launch",
                              .body = "{}"});
   }
@@ -87,11 +86,11 @@ class LambdaProviderTest : public ::testing::Test {
 TEST_F(LambdaProviderTest, PreparesOnceAndSaysTheWholeCall) {
   const auto call = provider->prepare(web, spec);
   ASSERT_TRUE(call) << call.error().message;
-  EXPECT_EQ(call->token, "ls-abcdefghij0123456789-0123456789abcdef-1-0-6b49d200");
+  EXPECT_EQ(call->token, "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c6068");
   EXPECT_EQ(codec::parse_json(call->body), codec::parse_json(R"j({
     "region_name": "us-east-1", "instance_type_name": "gpu_1x_a10",
     "ssh_key_names": ["lockstep-0123456789abcdef-1e38a9a490bca94f"],
-    "name": "ls-abcdefghij0123456789-0123456789abcdef-1-0-6b49d200",
+    "name": "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c6068",
     "image": {"family": "lambda-stack-24-04"}, "user_data": "#cloud-config\n",
     "firewall_rulesets": [{"id": "f1"}],
     "tags": [{"key": "lockstep:intent", "value": "abcdefghij0123456789"},
@@ -163,10 +162,8 @@ TEST_F(LambdaProviderTest, OfALaunchThatMayHaveHappenedNothingIsRepeated) {
   const auto full = launch_with(answered(400, R"j({"error": {"code":
     "instance-operations/launch/insufficient-capacity", "message": "Not enough."}})j"));
   EXPECT_EQ(full.kind, LaunchOutcome::Kind::refused);
-  EXPECT_EQ(full.refusal, Refusal::next_region);
-  EXPECT_EQ(full.message,
-            "Lambda Cloud: launch in us-east-1: HTTP 400: "
-            "instance-operations/launch/insufficient-capacity: Not enough.");
+  EXPECT_EQ(full.refusal, Refusal::next_zone);
+  EXPECT_EQ(full.message, "HTTP 400: Not enough.");
   const auto nobody = launch_with(unanswered(false));
   EXPECT_EQ(nobody.kind, LaunchOutcome::Kind::refused);
   EXPECT_EQ(nobody.refusal, Refusal::provider_out);
@@ -179,7 +176,7 @@ TEST_F(LambdaProviderTest, LaunchesAreTwelveSecondsApart) {
 }
 
 TEST_F(LambdaProviderTest, AnUnansweredLaunchIsLookedForByItsName) {
-  const std::string name = name_of(spec).text();
+  const std::string name = name_of(spec, 1'800'000'000'000).text();
   const LaunchCall call{.region = {}, .zone = {}, .token = name, .target = {}, .body = {}};
   const std::int64_t asked = web.now;
   EXPECT_EQ(provider->resolve(web, spec, call, asked).kind, LaunchOutcome::Kind::unknown);
@@ -201,7 +198,7 @@ TEST_F(LambdaProviderTest, AnUnansweredLaunchIsLookedForByItsName) {
 }
 
 TEST_F(LambdaProviderTest, AnEndMustNameThemAll) {
-  const std::string name = name_of(spec).text();
+  const std::string name = name_of(spec, 1'800'000'000'000).text();
   const std::vector<Machine> two = {{.id = "i1"}, {.id = "i2"}};
   const std::string target = "POST /api/v1/instance-operations/terminate";
   answers[target] =
@@ -267,7 +264,7 @@ TEST_F(LambdaProviderTest, StockIsKeptForHalfAMinute) {
 }
 
 TEST_F(LambdaProviderTest, CleaningUpSparesWhatIsNotOurs) {
-  answers["GET /api/v1/instances"] = instances({{"i1", name_of(spec).text()}});
+  answers["GET /api/v1/instances"] = instances({{"i1", name_of(spec, 1'800'000'000'000).text()}});
   ASSERT_TRUE(provider->clean(web));
   EXPECT_EQ(web.asked.size(), 1U);
   answers["GET /api/v1/instances"] = instances({{"i1", "theirs"}});

@@ -2,7 +2,6 @@
 
 #include "base/fnv.h"
 #include "base/text.h"
-#include "cloud/machine_name.h"
 #include "cloud/time_text.h"
 #include "codec/json.h"
 
@@ -37,7 +36,7 @@ Json tags_of(const LaunchSpec& spec) {
 
 std::string launch_body(const LaunchSpec& spec, const LaunchParts& parts) {
   Json body = {{"region_name", spec.offer.region},  {"instance_type_name", spec.offer.type},
-               {"ssh_key_names", {parts.key_name}}, {"name", name_of(spec).text()},
+               {"ssh_key_names", {parts.key_name}}, {"name", parts.name},
                {"user_data", spec.user_data},       {"tags", tags_of(spec)}};
   if (!parts.image.empty())
     body["image"] = {{is_image_id(parts.image) ? "id" : "family", parts.image}};

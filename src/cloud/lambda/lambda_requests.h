@@ -13,6 +13,7 @@ inline constexpr std::string_view kLaunchTarget = "/api/v1/instance-operations/l
 inline constexpr std::size_t kMostUserData = 1'000'000;
 
 struct LaunchParts {
+  std::string name;
   std::string key_name;
   std::string image;    // a family, or an id of 32 hex digits; empty: Lambda's own choice
   std::string ruleset;  // id; empty: what the account has for all

@@ -205,7 +205,7 @@ LaunchOutcome launched(const Json& answer) {
             .message = "RunPod: launch: " +
                        (words ? printable(words->message) : std::string("the answer has no id"))};
   return refused(refusal_of(refusal_rows(), words->code), printable(words->code, 80),
-                 "RunPod: launch: " + printable(words->message, 300));
+                 printable(words->message, 300));
 }
 
 std::map<std::string, Bid> bids_of(const Json& answer) {

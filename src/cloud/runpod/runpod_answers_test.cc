@@ -82,14 +82,14 @@ TEST(RunpodAnswers, SpotHasItsOwnPrice) {
 
 TEST(RunpodAnswers, PodsAreKnownByTheirNames) {
   const auto pods = machines_of(codec::parse_json(R"j({"pods": [
-    {"id": "p1", "name": "ls-abc-own-1-0-6b49d200", "status": "RUNNING", "cost": 2.99,
+    {"id": "p1", "name": "ls-abc-own-1-0-1a3185c5000", "status": "RUNNING", "cost": 2.99,
      "gpu": {"id": "NVIDIA L4", "count": 1}, "dataCenterId": "US-KS-2",
      "createdAt": "2027-01-15T08:00:05Z",
      "env": {"LS_TAG_CLUSTER": "mine", "LS_TAG_ENDS": "2027-01-15T09:00:00Z"},
      "ssh": {"direct": {"host": "192.0.2.7", "port": 40022, "username": "root"}}},
     {"id": "p2", "name": "theirs", "status": "RUNNING"},
     {"id": "p/3", "name": "ls-abc-own-1-0-1", "status": "RUNNING"},
-    {"id": "p4", "name": "ls-abc-own-1-1-6b49d200", "status": "STARTING", "ssh": {"direct": null}},
+    {"id": "p4", "name": "ls-abc-own-1-1-1a3185c5000", "status": "STARTING", "ssh": {"direct": null}},
     {"id": "p5", "name": "ls-abc-own-1-0-1", "status": "PROVISIONING", "ssh": null},
     {"id": "p6", "name": "ls-abc-own-1-0-1", "status": "EXITED", "env": {"LS_TAG_SPOT": "1"}},
     {"id": "p7", "name": "ls-abc-own-1-0-1", "status": "EXITED", "env": []},

@@ -53,7 +53,8 @@ tl::expected<LaunchCall, LaunchOutcome> RunpodProvider::prepare(Web& web, const 
     return tl::make_unexpected(refused(Refusal::stop, "user-data-too-large",
                                        fmt::format("RunPod: {} bytes of start script, more than {}",
                                                    spec.user_data.size(), kMostStartScript)));
-  PodTerms terms{.ends_ms = hard_end(spec, web.now_ms())};
+  PodTerms terms{.name = name_of(spec, web.now_ms()).text(),
+                 .ends_ms = hard_end(spec, web.now_ms())};
   if (spec.offer.spot) {
     const auto least = bid(web, spec);
     if (!least) return tl::make_unexpected(least.error());
@@ -61,7 +62,7 @@ tl::expected<LaunchCall, LaunchOutcome> RunpodProvider::prepare(Web& web, const 
   }
   return LaunchCall{.region = spec.offer.region,
                     .zone = spec.offer.zone,
-                    .token = name_of(spec).text(),
+                    .token = terms.name,
                     .target = std::string(kGraphql),
                     .body = launch_body(spec, terms)};
 }

@@ -26,6 +26,8 @@ constexpr Traits kTraits{
     .title = "RunPod",
     .has_spot = true,
     .has_sudo = false,
+    .container = true,
+    .machine_ending = MachineEnding::runpod_pod,
     .minimum_billing_s = 1,
     .notice_s = 5,
     .keys_hint = "RUNPOD_API_KEY, or apikey = \"...\" in ~/.runpod/config.toml",

@@ -34,7 +34,6 @@ class RunpodProviderTest : public ::testing::Test {
     spec.user_data = "#!/bin/sh\n";
     spec.public_key = "ssh-ed25519 AAAA lockstep";
     spec.lifetime_s = 7200;
-    spec.wanted_ms = 1'800'000'000'000;
     spec.ends_ms = 1'800'003'600'000;
     provider = make_provider({.env = [this](std::string_view what) -> std::optional<std::string> {
                                 if (what == "RUNPOD_API_KEY" && !key.empty()) return key;
@@ -60,7 +59,7 @@ class RunpodProviderTest : public ::testing::Test {
   LaunchCall call() {
     return {.region = "r",
             .zone = {},
-            .token = name_of(spec).text(),
+            .token = name_of(spec, 1'800'000'000'000).text(),
             .target = "/graphql",
             .body = "{}"};
   }
@@ -80,7 +79,7 @@ TEST_F(RunpodProviderTest, TheCallHasAnEndThatRunpodKeeps) {
   const auto made = provider->prepare(web, spec);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_TRUE(web.asked.empty()) << "on demand needs nothing";
-  EXPECT_EQ(made->token, "ls-abcdefghij0123456789-0123456789abcdef-1-0-6b49d200");
+  EXPECT_EQ(made->token, "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c5000");
   EXPECT_NE(made->body.find("podFindAndDeployOnDemand(input: $input)"), std::string::npos);
   const auto input = input_of(*made);
   EXPECT_EQ(input["terminateAfter"], "2027-01-15T10:00:00Z");
@@ -167,7 +166,7 @@ TEST_F(RunpodProviderTest, AnUnansweredLaunchIsLookedForByItsName) {
   EXPECT_EQ(web.asked.size(), 2U);
   answers["GET /v2/pods"] =
       answered(200, R"j({"pods": [{"id": "p9", "status": "RUNNING", "name": ")j" +
-                        name_of(spec).text() + "\"}]}");
+                        name_of(spec, 1'800'000'000'000).text() + "\"}]}");
   EXPECT_EQ(provider->resolve(web, spec, call(), asked).ids, std::vector<std::string>{"p9"});
   EXPECT_EQ(provider->list(web, {.regions = {}, .intent = "another"})->machines.size(), 0U);
   answers["GET /v2/pods"] = answered(200, "{}");

@@ -1,6 +1,5 @@
 #include "cloud/runpod/runpod_requests.h"
 
-#include "cloud/machine_name.h"
 #include "cloud/time_text.h"
 #include "cloud/user_data.h"
 #include "codec/base64.h"
@@ -64,7 +63,7 @@ std::string launch_body(const LaunchSpec& spec, const PodTerms& terms) {
   Json input = {{"cloudType", "SECURE"},
                 {"gpuTypeId", spec.offer.type},
                 {"gpuCount", spec.offer.gpus},
-                {"name", name_of(spec).text()},
+                {"name", terms.name},
                 {"imageName", own_image(spec)},
                 {"dockerArgs", kStartCommand},
                 {"containerDiskInGb", std::max(spec.disk_gb, kLeastDisk)},

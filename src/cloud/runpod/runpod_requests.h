@@ -22,6 +22,7 @@ inline constexpr const char* kEndsVariable = "LS_TAG_ENDS";
 inline constexpr const char* kSpotVariable = "LS_TAG_SPOT";
 
 struct PodTerms {
+  std::string name;
   std::int64_t ends_ms = 0;        // Unix time, by which RunPod ends it; 0: none
   std::optional<Micros> bid = {};  // per GPU and hour: spot
 };
