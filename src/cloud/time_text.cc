@@ -77,20 +77,4 @@ std::string iso_time(std::int64_t unix_ms) {
                      seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-std::optional<std::int64_t> parse_http_date(std::string_view text) {
-  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  const std::string whole(text.substr(0, 40));
-  CivilTime time;
-  char month[4] = {};
-  char zone[4] = {};
-  if (std::sscanf(whole.c_str(), "%*3[A-Za-z], %2u %3[A-Za-z] %4d %2d:%2d:%2d %3s", &time.day,
-                  month, &time.year, &time.hour, &time.minute, &time.second, zone) != 7)
-    return std::nullopt;
-  const std::size_t at = kMonths.find(month);
-  if (at == std::string_view::npos || at % 3 != 0 || std::string_view(zone) != "GMT")
-    return std::nullopt;
-  time.month = static_cast<unsigned>(at / 3 + 1);
-  return civil_to_ms(time);
-}
-
 }  // namespace lockstep::cloud

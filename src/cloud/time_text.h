@@ -12,7 +12,5 @@ namespace lockstep::cloud {
 std::optional<std::int64_t> parse_iso_time(std::string_view text);
 // "2026-11-23T06:00:00Z"
 std::string iso_time(std::int64_t unix_ms);
-// A Date header: "Mon, 23 Nov 2026 06:00:00 GMT".
-std::optional<std::int64_t> parse_http_date(std::string_view text);
 
 }  // namespace lockstep::cloud
