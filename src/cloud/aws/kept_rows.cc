@@ -1,0 +1,51 @@
+#include "cloud/aws/kept_rows.h"
+
+#include "base/fnv.h"
+#include "base/text.h"
+#include "cloud/kept_answer.h"
+
+#include <fmt/core.h>
+
+namespace lockstep::cloud::aws {
+namespace {
+
+std::string text_of_rows(const WordRows& rows) {
+  std::string text;
+  for (const auto& row : rows)
+    text += join(row, " ") + "\n";
+  return text;
+}
+
+WordRows rows_of_text(std::string_view text) {
+  WordRows rows;
+  for (const std::string& line : split(text, '\n'))
+    if (!line.empty()) rows.push_back(split(line, ' '));
+  return rows;
+}
+
+std::string kept_name(const Api& api, const KeptQuestion& question) {
+  return fmt::format("aws-{:016x}-{}", fnv1a(api.key_id()), question.name);
+}
+
+}  // namespace
+
+std::optional<KeptRows> rows_at_hand(Web& web, Api& api, const KeptQuestion& question) {
+  if (question.most_age_ms <= 0) return std::nullopt;
+  auto kept = kept_answer(api.ring().ground().cache, kept_name(api, question), web.now_ms(),
+                          question.most_age_ms);
+  if (!kept) return std::nullopt;
+  return KeptRows{.rows = rows_of_text(kept->text),
+                  .source = Price::Source::cached,
+                  .as_of_ms = kept->as_of_ms};
+}
+
+Asked<KeptRows> kept_rows(Web& web, Api& api, const KeptQuestion& question) {
+  if (auto kept = rows_at_hand(web, api, question)) return std::move(*kept);
+  auto rows = question.ask(web);
+  if (!rows) return tl::make_unexpected(std::move(rows).error());
+  keep_answer(api.ring().ground().cache, kept_name(api, question), text_of_rows(*rows),
+              web.now_ms());
+  return KeptRows{.rows = std::move(*rows), .as_of_ms = web.now_ms()};
+}
+
+}  // namespace lockstep::cloud::aws

@@ -1,0 +1,64 @@
+// Where AWS's keys are looked for, in the order that its own tools have. Nothing is written back.
+#pragma once
+
+#include "cloud/aws/profile.h"
+#include "cloud/provider.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cloud::aws {
+
+struct KeySource {
+  enum class Kind { given, program, role, metadata };
+
+  Kind kind = Kind::given;
+  std::string from;
+  Keys keys = {};                              // given
+  std::vector<std::string> program = {};       // prints keys
+  Profile profile = {};                        // role: whom to become
+  std::shared_ptr<const KeySource> base = {};  // role: with whose keys
+};
+
+// Becomes a role with other keys.
+using AssumeRole = std::function<Result<Keys>(const Keys& base, const Profile& role)>;
+
+class KeyRing {
+ public:
+  explicit KeyRing(Ground ground) : ground_(std::move(ground)) {}
+
+  // Looks for places once. Asks nobody.
+  Status find();
+  Result<Keys> fetch(Web& web, const AssumeRole& assume) const;
+
+  const std::string& region() const { return region_; }  // where to begin
+  // Files with keys in them that others may read.
+  const std::vector<std::string>& loose_files() const { return loose_files_; }
+  std::string env(std::string_view name) const;  // "" where it is not set
+  const Ground& ground() const { return ground_; }
+
+ private:
+  Status look();
+  Status look_in_profiles();
+  Result<KeySource> source_of(const codec::Ini& credentials, const codec::Ini& config,
+                              const std::string& name, int depth) const;
+  Result<KeySource> role_source(const codec::Ini& credentials, const codec::Ini& config,
+                                const std::string& name, int depth) const;
+  Result<codec::Ini> read_settings(const char* variable, const char* path);
+  void add_exported();
+  void add_metadata();
+  Result<Keys> fetch_from(Web& web, const KeySource& source, const AssumeRole& assume) const;
+  Result<Keys> from_metadata(Web& web) const;
+
+  Ground ground_;
+  bool looked_ = false;
+  std::vector<KeySource> sources_;  // the first that gives keys
+  bool profile_found_ = false;
+  std::string region_;
+  std::vector<std::string> loose_files_;
+};
+
+}  // namespace lockstep::cloud::aws
