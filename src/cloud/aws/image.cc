@@ -1,0 +1,120 @@
+#include "cloud/aws/image.h"
+
+#include "base/text.h"
+#include "cloud/aws/places.h"
+#include "codec/json_members.h"
+
+#include <fmt/core.h>
+
+#include <tuple>
+
+namespace lockstep::cloud::aws {
+namespace {
+
+constexpr std::string_view kImageOwner = "898082745236";  // AWS's deep learning images
+
+struct ImageKind {
+  const char* parameter;
+  std::vector<std::string> names;  // in order: as far as the version's time
+};
+
+const ImageKind& kind_of(bool open_module) {
+  static const ImageKind open{"base-oss-nvidia-driver-gpu-ubuntu-24.04",
+                              {"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ",
+                               "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
+  static const ImageKind proprietary{
+      "base-proprietary-nvidia-driver-gpu-ubuntu-22.04",
+      {"Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
+  return open_module ? open : proprietary;
+}
+
+Trouble unfit(std::string message, std::string hint) {
+  return {.kind = Trouble::Kind::refused,
+          .meaning = Meaning::ours,
+          .code = "Image",
+          .message = std::move(message),
+          .hint = std::move(hint)};
+}
+
+// By AWS's own parameter, which may need a right that is missing; else the newest of its images.
+Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
+  const ImageKind& kind = kind_of(wish.open_module);
+  const std::string name =
+      fmt::format("/aws/service/deeplearning/ami/{}/{}/latest/ami-id", wish.arch, kind.parameter);
+  const auto parameter =
+      api.ask_json(web, ApiCall::of(Service::ssm, wish.region, "GetParameter", {{"Name", name}}));
+  if (parameter) {
+    const auto found = parameter->find("Parameter");
+    if (found != parameter->end() && found->is_object())
+      if (std::string id = codec::text_member(*found, "Value"); id.starts_with("ami-")) return id;
+  }
+  std::vector<std::string> patterns;
+  for (const std::string& each : kind.names)
+    patterns.push_back(each + "*");
+  Query query("DescribeImages");
+  query.filter("name", patterns).filter("state", "available").filter("architecture", wish.arch);
+  query.add("Owner.1", kImageOwner);
+  auto items = api.ask_pages(web, query, wish.region, "imagesSet");
+  if (!items) return tl::make_unexpected(std::move(items).error());
+  std::string id = newest_image(*items, kind.names);
+  if (!id.empty()) return id;
+  return tl::make_unexpected(unfit(
+      fmt::format("AWS has no image with NVIDIA's driver for {} in {}", wish.arch, wish.region),
+      "give one with --image ami-..."));
+}
+
+Asked<WordRows> ask_image(Web& web, Api& api, const ImageWish& wish) {
+  std::string id = wish.given;
+  if (id.empty()) {
+    auto newest = newest_id(web, api, wish);
+    if (!newest) return tl::make_unexpected(std::move(newest).error());
+    id = std::move(*newest);
+  }
+  Query query("DescribeImages");
+  query.add("ImageId.1", id);
+  auto items = api.ask_pages(web, query, wish.region, "imagesSet");
+  if (!items) return tl::make_unexpected(std::move(items).error());
+  const auto image = items->empty() ? std::nullopt : image_of(items->front());
+  if (!image)
+    return tl::make_unexpected(
+        unfit(fmt::format("the image {} is not available in {}", printable(id, 40), wish.region),
+              "give one of this region with --image, or none"));
+  return WordRows{{image->id, image->root_device, std::to_string(image->min_gb), image->arch}};
+}
+
+}  // namespace
+
+bool ImageWish::operator<(const ImageWish& other) const {
+  return std::tie(region, given, arch, open_module) <
+         std::tie(other.region, other.given, other.arch, other.open_module);
+}
+
+Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh) {
+  const bool plain = wish.given.find_first_not_of("0123456789abcdef", 4) == std::string::npos;
+  if (!wish.given.empty() && (!wish.given.starts_with("ami-") || !plain || wish.given.size() > 40))
+    return tl::make_unexpected(
+        unfit(fmt::format("'{}' is no image of AWS's", printable(wish.given, 60)),
+              "an image is given by its id, such as --image ami-0123456789abcdef0"));
+  const KeptQuestion question{
+      .name = fmt::format("image-{}-{}{}", wish.region, wish.given.empty() ? wish.arch : wish.given,
+                          wish.given.empty() && !wish.open_module ? "-old" : ""),
+      .most_age_ms = fresh ? 0 : kDayMs,
+      .ask = [&](Web& own) { return ask_image(own, api, wish); }};
+  auto kept = kept_rows(web, api, question);
+  if (!kept) return tl::make_unexpected(std::move(kept).error());
+  const auto& rows = kept->rows;
+  if (rows.size() != 1 || rows[0].size() != 4) {
+    if (!fresh) return find_image(web, api, wish, true);
+    return tl::make_unexpected(unfit("AWS's image has an odd name", ""));
+  }
+  Image image{.id = rows[0][0],
+              .root_device = rows[0][1],
+              .min_gb = static_cast<int>(parse_int(rows[0][2]).value_or(0)),
+              .arch = rows[0][3]};
+  if (image.arch == wish.arch) return image;
+  return tl::make_unexpected(unfit(
+      fmt::format("the image {} is for {} and the machine has {}", image.id, image.arch, wish.arch),
+      "give another with --image, or none"));
+}
+
+}  // namespace lockstep::cloud::aws

@@ -1,0 +1,23 @@
+// Which image a machine starts from.
+#pragma once
+
+#include "cloud/aws/answers.h"
+#include "cloud/aws/api.h"
+
+#include <string>
+
+namespace lockstep::cloud::aws {
+
+struct ImageWish {
+  std::string region;
+  std::string given;  // the user's own: "ami-..."; "": ours
+  std::string arch;   // "x86_64", "arm64"
+  bool open_module = true;
+
+  bool operator<(const ImageWish& other) const;
+};
+
+// Kept a day, unless `fresh`. A refusal with Meaning::ours: the user's image won't do.
+Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh);
+
+}  // namespace lockstep::cloud::aws

@@ -1,0 +1,111 @@
+#include "cloud/aws/machines.h"
+
+#include "cloud/aws/answers.h"
+#include "cloud/aws/places.h"
+
+#include <algorithm>
+#include <map>
+
+namespace lockstep::cloud::aws {
+namespace {
+
+constexpr std::size_t kMostAtOnce = 100;
+
+Query listing_query(const ListQuery& wanted) {
+  Query query("DescribeInstances");
+  query.add("MaxResults", 1000);
+  if (wanted.owner.empty())
+    query.filter("tag-key", "lockstep:owner");
+  else
+    query.filter("tag:lockstep:owner", wanted.owner);
+  if (!wanted.intent.empty()) query.filter("tag:lockstep:intent", wanted.intent);
+  return query;
+}
+
+Asked<void> terminate(Web& web, Api& api, const std::string& region,
+                      const std::vector<std::string>& ids) {
+  Query query("TerminateInstances");
+  query.list("InstanceId", ids);
+  ApiCall call = ApiCall::of(query, region);
+  call.patience = std::chrono::minutes(1);
+  call.silence = std::chrono::seconds(20);
+  const auto answer = api.ask(web, call);
+  if (answer) return {};
+  return tl::make_unexpected(answer.error());
+}
+
+// One that is gone makes AWS refuse all that are named with it.
+Asked<void> terminate_each(Web& web, Api& api, const std::string& region,
+                           const std::vector<std::string>& ids) {
+  Asked<void> all = terminate(web, api, region, ids);
+  if (all || all.error().code != "InvalidInstanceID.NotFound") return all;
+  all = {};
+  if (ids.size() == 1) return all;
+  for (const std::string& id : ids)
+    if (auto one = terminate_each(web, api, region, {id}); !one) all = std::move(one);
+  return all;
+}
+
+}  // namespace
+
+Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
+  if (const auto ready = api.ready(web); !ready) return tl::make_unexpected(ready.error().error());
+  std::vector<std::string> places = query.regions;
+  if (places.empty()) {
+    auto all = regions(web, api, 0);
+    // Better those of yesterday than none.
+    if (!all) all = regions(web, api, kDayMs);
+    if (!all) return tl::make_unexpected(all.error().error());
+    places = std::move(*all);
+  }
+  const Query asked = listing_query(query);
+  std::vector<Asked<std::vector<Xml>>> answers(places.size());
+  std::vector<std::function<void(Web&)>> jobs;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    jobs.emplace_back(
+        [&, i](Web& own) { answers[i] = api.ask_pages(own, asked, places[i], "reservationSet"); });
+  if (jobs.size() == 1)
+    jobs[0](web);
+  else
+    web.at_once(jobs);
+  Listing listing;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!answers[i]) {
+      listing.unheard.push_back(
+          {.provider = "aws", .region = places[i], .why = answers[i].error().message});
+      continue;
+    }
+    for (Machine& machine : machines_of(*answers[i], places[i]))
+      listing.machines.push_back(std::move(machine));
+  }
+  return listing;
+}
+
+Status end_machines(Web& web, Api& api, const std::vector<Machine>& machines) {
+  if (machines.empty()) return {};
+  if (const auto ready = api.ready(web); !ready) return tl::make_unexpected(ready.error().error());
+  std::map<std::string, std::vector<std::string>> by_region;
+  for (const Machine& machine : machines)
+    by_region[machine.region].push_back(machine.id);
+  std::vector<std::pair<std::string, std::vector<std::string>>> parts;
+  for (const auto& [region, ids] : by_region)
+    for (std::size_t at = 0; at < ids.size(); at += kMostAtOnce)
+      parts.emplace_back(region, std::vector(ids.begin() + static_cast<std::ptrdiff_t>(at),
+                                             ids.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                               ids.size(), at + kMostAtOnce))));
+  std::vector<Asked<void>> answers(parts.size());
+  std::vector<std::function<void(Web&)>> jobs;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    jobs.emplace_back([&, i](Web& own) {
+      answers[i] = terminate_each(own, api, parts[i].first, parts[i].second);
+    });
+  if (jobs.size() == 1)
+    jobs[0](web);
+  else
+    web.at_once(jobs);
+  for (const Asked<void>& answer : answers)
+    if (!answer) return tl::make_unexpected(answer.error().error());
+  return {};
+}
+
+}  // namespace lockstep::cloud::aws

@@ -1,0 +1,145 @@
+#include "cloud/aws/network.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cloud::aws {
+namespace {
+
+// Good answers, and refusals that say that it is so already.
+Asked<void> done_or_already(const Asked<std::string>& answer, std::string_view already) {
+  if (answer || answer.error().code == already) return {};
+  return tl::make_unexpected(answer.error());
+}
+
+ApiCall patient(const Query& query, const std::string& region) {
+  ApiCall call = ApiCall::of(query, region);
+  call.patience = std::chrono::minutes(1);
+  call.silence = std::chrono::seconds(20);
+  call.soon = true;
+  return call;
+}
+
+Query ssh_rule(const char* action, const Group& group, const std::string& cidr) {
+  const bool six = cidr.find(':') != std::string::npos;
+  Query query(action);
+  query.add("GroupId", group.id)
+      .add("IpPermissions.1.IpProtocol", "tcp")
+      .add("IpPermissions.1.FromPort", 22)
+      .add("IpPermissions.1.ToPort", 22)
+      .add(six ? "IpPermissions.1.Ipv6Ranges.1.CidrIpv6" : "IpPermissions.1.IpRanges.1.CidrIp",
+           cidr);
+  return query;
+}
+
+Query inside_rule(const Group& group) {
+  Query query("AuthorizeSecurityGroupIngress");
+  query.add("GroupId", group.id)
+      .add("IpPermissions.1.IpProtocol", "-1")
+      .add("IpPermissions.1.Groups.1.GroupId", group.id);
+  return query;
+}
+
+Asked<std::optional<Group>> find_group(Web& web, Api& api, const std::string& region,
+                                       const std::string& name) {
+  Query query("DescribeSecurityGroups");
+  query.filter("group-name", name);
+  auto items = api.ask_pages(web, query, region, "securityGroupInfo");
+  if (!items) return tl::make_unexpected(std::move(items).error());
+  if (items->empty()) return std::optional<Group>{};
+  return std::optional<Group>(group_of(items->front()));
+}
+
+Asked<Group> make_group(Web& web, Api& api, const std::string& region, const std::string& owner,
+                        const std::string& vpc) {
+  const std::string name = group_name(owner);
+  Query query("CreateSecurityGroup");
+  query.add("GroupDescription", "Lockstep: ssh from its user, all among its machines")
+      .add("GroupName", name)
+      .add("VpcId", vpc)
+      .add("TagSpecification.1.ResourceType", "security-group")
+      .add("TagSpecification.1.Tag.1.Key", "lockstep:owner")
+      .add("TagSpecification.1.Tag.1.Value", owner);
+  // Not asked again without an answer: the second would be refused as a duplicate of the first.
+  auto root = api.ask_xml(web, ApiCall::of(query, region));
+  if (root) return Group{.id = std::string(root->text("groupId")), .vpc = vpc, .ssh_from = {}};
+  const bool there = root.error().code == "InvalidGroup.Duplicate" || root.error().maybe_done;
+  if (!there) return tl::make_unexpected(std::move(root).error());
+  auto found = find_group(web, api, region, name);
+  if (found && *found) return std::move(**found);
+  return tl::make_unexpected(std::move(root).error());
+}
+
+}  // namespace
+
+std::string group_name(std::string_view owner) {
+  return fmt::format("lockstep-{}", owner);
+}
+
+Asked<Network> find_network(Web& web, Api& api, const std::string& region,
+                            const std::string& owner) {
+  Query vpcs_query("DescribeVpcs");
+  vpcs_query.filter("is-default", "true");
+  Query subnets_query("DescribeSubnets");
+  subnets_query.filter("default-for-az", "true");
+  Asked<std::vector<Xml>> vpcs;
+  Asked<std::vector<Xml>> subnets;
+  Asked<std::optional<Group>> group;
+  web.at_once({
+      [&](Web& own) { vpcs = api.ask_pages(own, vpcs_query, region, "vpcSet"); },
+      [&](Web& own) { subnets = api.ask_pages(own, subnets_query, region, "subnetSet"); },
+      [&](Web& own) { group = find_group(own, api, region, group_name(owner)); },
+  });
+  if (!vpcs) return tl::make_unexpected(std::move(vpcs).error());
+  if (!subnets) return tl::make_unexpected(std::move(subnets).error());
+  if (!group) return tl::make_unexpected(std::move(group).error());
+  Network network{.vpc = {}, .subnets = {}, .group = std::move(*group)};
+  if (!vpcs->empty()) network.vpc = vpcs->front().text("vpcId");
+  for (const Xml& subnet : *subnets)
+    network.subnets.emplace(subnet.text("availabilityZone"), subnet.text("subnetId"));
+  return network;
+}
+
+Asked<void> open_group(Web& web, Api& api, const std::string& region, const std::string& owner,
+                       const std::string& cidr, Network& network) {
+  if (!network.group) {
+    auto made = make_group(web, api, region, owner, network.vpc);
+    if (!made) return tl::make_unexpected(std::move(made).error());
+    network.group = std::move(*made);
+  }
+  Group& group = *network.group;
+  std::vector<Query> rules;
+  const bool open =
+      std::find(group.ssh_from.begin(), group.ssh_from.end(), cidr) != group.ssh_from.end();
+  if (!open) rules.push_back(ssh_rule("AuthorizeSecurityGroupIngress", group, cidr));
+  if (!group.inside) rules.push_back(inside_rule(group));
+  for (const Query& rule : rules) {
+    const auto done =
+        done_or_already(api.ask(web, patient(rule, region)), "InvalidPermission.Duplicate");
+    if (!done) return done;
+  }
+  if (!open) group.ssh_from.push_back(cidr);
+  group.inside = true;
+  return {};
+}
+
+Asked<void> close_others(Web& web, Api& api, const std::string& region, const Group& group,
+                         const std::string& cidr) {
+  for (const std::string& old : group.ssh_from) {
+    if (old == cidr) continue;
+    const auto done = done_or_already(
+        api.ask(web, patient(ssh_rule("RevokeSecurityGroupIngress", group, old), region)),
+        "InvalidPermission.NotFound");
+    if (!done) return done;
+  }
+  return {};
+}
+
+Asked<void> delete_group(Web& web, Api& api, const std::string& region, const Group& group) {
+  Query query("DeleteSecurityGroup");
+  query.add("GroupId", group.id);
+  return done_or_already(api.ask(web, ApiCall::of(query, region)), "InvalidGroup.NotFound");
+}
+
+}  // namespace lockstep::cloud::aws

@@ -1,0 +1,119 @@
+#include "cloud/aws/offers.h"
+
+#include "base/text.h"
+#include "cloud/aws/market.h"
+#include "cloud/aws/places.h"
+#include "cloud/aws/quota_table.h"
+#include "cloud/machine_table.h"
+
+#include <fmt/core.h>
+
+#include <set>
+
+namespace lockstep::cloud::aws {
+namespace {
+
+using Jobs = std::vector<std::function<void(Web&)>>;
+
+Asked<KeptRows> not_asked() {
+  return tl::make_unexpected(Trouble{});
+}
+
+std::vector<std::string> wanted_types(const OfferQuery& query) {
+  std::vector<std::string> types;
+  for (const MachineType& type : machine_table("aws")->types)
+    if (query.gpu.kinds.empty() || query.gpu.admits(type.gpu, type.gpus))
+      types.push_back(type.type);
+  return types;
+}
+
+// Questions to be asked at once; what is at hand is not asked.
+struct Asking {
+  Web& web;
+  Api& api;
+  bool fresh = false;
+  Jobs jobs = {};
+
+  // Nobody else writes to that place.
+  void add(KeptQuestion question, Asked<KeptRows>& to) {
+    if (fresh) question.most_age_ms = 0;
+    if (auto kept = rows_at_hand(web, api, question)) {
+      to = std::move(*kept);
+      return;
+    }
+    jobs.emplace_back([this, &to, question = std::move(question)](Web& own) {
+      to = kept_rows(own, api, question);
+    });
+  }
+  void run() {
+    if (jobs.size() == 1)
+      jobs[0](web);
+    else if (!jobs.empty())
+      web.at_once(jobs);
+  }
+};
+
+// All that is asked of the regions, at once: none waits for another.
+void ask_regions_at_once(Web& web, Api& api, const OfferQuery& query,
+                         std::vector<RegionNews>& news) {
+  std::set<std::string> codes;
+  for (const std::string& type : wanted_types(query))
+    if (const auto code = quota_code(type, query.spot); !code.empty()) codes.emplace(code);
+  Asking asking{.web = web, .api = api, .fresh = query.fresh};
+  for (RegionNews& one : news) {
+    asking.add(zones_question(api, one.region), one.zones);
+    asking.add(types_question(api, one.region), one.types);
+    if (query.spot) asking.add(spot_question(api, one.region), one.spot.emplace(not_asked()));
+    for (const std::string& code : codes)
+      asking.add(quota_question(api, one.region, code),
+                 one.quotas.emplace(code, not_asked()).first->second);
+  }
+  asking.run();
+}
+
+struct Heard {
+  std::vector<RegionNews> news;
+  PriceNews prices;
+  Asked<std::vector<std::string>> regions;
+};
+
+void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) {
+  heard.regions = query.regions.empty() ? regions(web, api, query.fresh ? 0 : kDayMs)
+                                        : Asked<std::vector<std::string>>(query.regions);
+  if (!heard.regions) return;
+  for (const std::string& region : *heard.regions)
+    heard.news.push_back({.region = region, .zones = not_asked(), .types = not_asked()});
+  ask_regions_at_once(web, api, query, heard.news);
+}
+
+Silence whole_silence(const Trouble& trouble) {
+  return {
+      .provider = "aws", .why = trouble.message, .no_keys = trouble.kind == Trouble::Kind::no_keys};
+}
+
+}  // namespace
+
+Catalog find_offers(Web& web, Api& api, const OfferQuery& query) {
+  Catalog catalog;
+  if (const auto ready = api.ready(web); !ready)
+    return {.offers = {}, .silent = {whole_silence(ready.error())}};
+  const std::vector<std::string> types = wanted_types(query);
+  if (types.empty()) return catalog;
+  Heard heard;
+  Asking asking{.web = web, .api = api, .fresh = query.fresh};
+  // Prices take longest, and need not wait for the list of regions.
+  asking.jobs.emplace_back([&](Web& own) { hear_of_regions(own, api, query, heard); });
+  for (const std::string& type : types)
+    asking.add(price_question(api, type), heard.prices.emplace(type, not_asked()).first->second);
+  asking.run();
+  if (!heard.regions) return {.offers = {}, .silent = {whole_silence(heard.regions.error())}};
+  for (const RegionNews& news : heard.news) {
+    if (std::string why = missing_news(news); !why.empty())
+      catalog.silent.push_back({.provider = "aws", .region = news.region, .why = std::move(why)});
+    for (Offer& offer : region_offers(news, heard.prices, query))
+      catalog.offers.push_back(std::move(offer));
+  }
+  return catalog;
+}
+
+}  // namespace lockstep::cloud::aws

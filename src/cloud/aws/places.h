@@ -1,0 +1,26 @@
+// Regions and what is in them: zones, types for sale, spot prices, quotas.
+#pragma once
+
+#include "cloud/aws/kept_rows.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cloud::aws {
+
+inline constexpr std::int64_t kDayMs = 86'400'000;
+inline constexpr std::int64_t kTenMinutesMs = 600'000;
+
+// Those that are switched on for this account.
+Asked<std::vector<std::string>> regions(Web& web, Api& api, std::int64_t most_age_ms);
+
+// Questions whose rows are: zone and its id; type and zone; type, zone and micro-dollars an hour;
+// the limit.
+KeptQuestion zones_question(Api& api, const std::string& region);
+KeptQuestion types_question(Api& api, const std::string& region);
+KeptQuestion spot_question(Api& api, const std::string& region);
+KeptQuestion quota_question(Api& api, const std::string& region, const std::string& code);
+// Region and micro-dollars an hour of one type on demand.
+KeptQuestion price_question(Api& api, const std::string& type);
+
+}  // namespace lockstep::cloud::aws
