@@ -51,6 +51,11 @@ std::string short_text(const nlohmann::json& value, std::string_view path) {
   return printable(text_at(value, path), 80);
 }
 
+// The name at the end of an URL.
+std::string name_at(const nlohmann::json& value, std::string_view path) {
+  return printable(last_part(text_at(value, path)), 80);
+}
+
 bool in_regions(const ListQuery& query, const std::string& zone) {
   return query.regions.empty() || std::find(query.regions.begin(), query.regions.end(),
                                             region_of(zone)) != query.regions.end();
@@ -80,18 +85,19 @@ void add_taken(Api& api, Web& web, const ListQuery& query, Listing& listing) {
        .shown = "what Google has taken",
        .patience = std::chrono::seconds(2)},
       10, [&](const nlohmann::json& page) {
-        for_each_in_zones(page, "operations",
-                          [&](const std::string& zone, const nlohmann::json& operation) {
-                            const std::string id = last_part(short_text(operation, "targetLink"));
-                            if (text_at(operation, "operationType") != kTaken ||
-                                !id.starts_with(start) || !in_regions(query, zone))
-                              return;
-                            Machine& machine = listed(listing, id, zone);
-                            machine.taken = true;
-                            machine.why = "preempted";
-                            machine.intent = query.intent;
-                            machine.owner = query.owner;
-                          });
+        for_each_in_zones(
+            page, "operations", [&](const std::string& zone, const nlohmann::json& operation) {
+              const std::string id = name_at(operation, "targetLink");
+              if (text_at(operation, "operationType") != kTaken || !id.starts_with(start) ||
+                  !in_regions(query, zone))
+                return;
+              Machine& machine = listed(listing, id, zone);
+              machine.taken = true;
+              machine.why = "preempted";
+              machine.ended_ms = parse_iso_time(text_at(operation, "endTime")).value_or(0);
+              machine.intent = query.intent;
+              machine.owner = query.owner;
+            });
         return true;
       });
 }
@@ -121,10 +127,10 @@ Status end_one(Api& api, Web& web, const Machine& machine) {
 Machine read_machine(const nlohmann::json& instance, const std::string& zone) {
   Machine machine{.id = short_text(instance, "name"), .region = region_of(zone), .zone = zone};
   machine.name = machine.id;
-  machine.type = last_part(short_text(instance, "machineType"));
-  if (const auto added = short_text(instance, "guestAccelerators/0/acceleratorType");
+  machine.type = name_at(instance, "machineType");
+  if (const auto added = name_at(instance, "guestAccelerators/0/acceleratorType");
       !added.empty() && machine.type.starts_with("n1-"))
-    machine.type += "+" + last_part(added);
+    machine.type += "+" + added;
   machine.state = state_of(text_at(instance, "status"));
   machine.address = short_text(instance, "networkInterfaces/0/accessConfigs/0/natIP");
   machine.private_address = short_text(instance, "networkInterfaces/0/networkIP");

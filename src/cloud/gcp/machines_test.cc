@@ -16,7 +16,7 @@ constexpr const char* kTaken = "GET /compute/v1/projects/proj/aggregated/operati
 
 std::string instance(std::string_view status, std::string_view more = "") {
   return fmt::format(
-      R"({{"name":"ls-abcdefghij0123456789-1-3","status":"{}","machineType":"https://x/machineTypes/n1-standard-8",)"
+      R"({{"name":"ls-abcdefghij0123456789-1-3","status":"{}","machineType":"https://www.googleapis.com/compute/v1/projects/a-long-name-of-a-project/zones/us-central1-a/machineTypes/n1-standard-8",)"
       R"("guestAccelerators":[{{"acceleratorType":"https://x/acceleratorTypes/nvidia-tesla-v100"}}],)"
       R"("creationTimestamp":"2026-11-23T01:00:00.000-05:00",)"
       R"("networkInterfaces":[{{"networkIP":"10.128.0.2","accessConfigs":[{{"natIP":"203.0.113.5"}}]}}],)"
@@ -90,7 +90,7 @@ TEST_F(GcpList, SaysWhatGoogleHasTaken) {
               listing_of(instance("STOPPING", R"(,"scheduling":{"provisioningModel":"SPOT"})")));
   google.says(
       kTaken, 200,
-      R"({"items":{"zones/us-central1-a":{"operations":[{"operationType":"compute.instances.preempted","targetLink":"https://x/instances/ls-abcdefghij0123456789-1-3"},
+      R"({"items":{"zones/us-central1-a":{"operations":[{"operationType":"compute.instances.preempted","endTime":"2026-11-23T06:00:00.000+00:00","targetLink":"https://www.googleapis.com/compute/v1/projects/a-long-name-of-a-project/zones/us-central1-a/instances/ls-abcdefghij0123456789-1-3"},
       {"operationType":"compute.instances.preempted","targetLink":"https://x/instances/ls-abcdefghij0123456789-1-4"},
       {"operationType":"compute.instances.preempted","targetLink":"https://x/instances/other"}]}}})");
   const auto listing = list_machines(
@@ -98,6 +98,7 @@ TEST_F(GcpList, SaysWhatGoogleHasTaken) {
   ASSERT_EQ(listing->machines.size(), 2U);
   EXPECT_TRUE(listing->machines[0].taken);
   EXPECT_EQ(listing->machines[0].state, Machine::State::ending);
+  EXPECT_EQ(listing->machines[0].ended_ms, 1'795'413'600'000);
   EXPECT_TRUE(listing->machines[1].taken);
   EXPECT_EQ(listing->machines[1].state, Machine::State::gone);
 }

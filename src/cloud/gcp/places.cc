@@ -133,8 +133,7 @@ std::optional<std::int64_t> Places::quota(const std::string& accelerator, const 
   if (known == nullptr) return std::nullopt;
   const auto there =
       value_in(quotas, fmt::format("{} {}{}", region, spot ? "PREEMPTIBLE_" : "", known->quota));
-  // Spot has a quota of its own, and only that.
-  const auto all = spot ? std::nullopt : value_in(quotas, fmt::format("* {}", kAllRegions));
+  const auto all = value_in(quotas, fmt::format("* {}", kAllRegions));  // spot counts, too
   if (there && all) return std::min(*there, *all);
   // Nothing everywhere is nothing here.
   return there ? there : all && *all == 0 ? all : std::nullopt;
