@@ -4,9 +4,9 @@
 #include "base/text.h"
 #include "cloud/gcp/api_error.h"
 #include "cloud/gcp/values.h"
-#include "cloud/time_text.h"
 #include "codec/jwt.h"
 #include "codec/url.h"
+#include "http/date.h"
 #include "proc/tool_output.h"
 
 #include <fmt/core.h>
@@ -95,8 +95,8 @@ Status Tokens::renew(Web& web) {
       return {};
     }
     const ApiError error = error_of_answer(reply.answer->head.status, reply.answer->body);
-    const auto theirs = parse_http_date(reply.answer->head.field("date"));
-    const std::int64_t skew = theirs ? *theirs - web.now_ms() : 0;
+    const auto theirs = http::parse_http_date(reply.answer->head.field("date"));
+    const std::int64_t skew = theirs ? *theirs * 1000 - web.now_ms() : 0;
     // A token request whose times are off by minutes is refused; by Google's own clock it is not.
     if (again && std::abs(skew) > kSkewThatMatters && std::abs(skew - skew_ms_) > 1000) {
       skew_ms_ = skew;
