@@ -6,12 +6,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::cloud {
 namespace {
 
 constexpr const char* kRental = "rental";
+constexpr const char* kStanding = "standing";
 constexpr const char* kBlock = "block";
 constexpr const char* kOwner = "owner";
 constexpr std::size_t kOwnerSize = 16;
@@ -99,6 +101,27 @@ Result<std::vector<Rental>> Journal::since(std::int64_t ms) {
   for (Rental& rental : others)
     if (rental.closed_ms != 0) rentals.push_back(std::move(rental));
   return rentals;
+}
+
+Status Journal::keep_standing(const Rental& rental) {
+  return records_->put({.kind = kStanding,
+                        .id = rental.cluster,
+                        .at_ms = rental.created_ms,
+                        .json = rental_json(rental)});
+}
+
+Result<std::vector<Rental>> Journal::standing() {
+  return rentals_of(records_->open_ones(kStanding));
+}
+
+Result<bool> Journal::has_standing(const std::string& cluster) {
+  LOCKSTEP_TRY_ASSIGN(const auto records, records_->open_ones(kStanding));
+  return std::any_of(records.begin(), records.end(),
+                     [&](const Records::Record& record) { return record.id == cluster; });
+}
+
+Status Journal::drop_standing(const std::string& cluster) {
+  return records_->drop(kStanding, cluster);
 }
 
 Status Journal::learn(const Block& block) {

@@ -51,6 +51,12 @@ class Journal {
   // Open ones, and those closed since then.
   Result<std::vector<Rental>> since(std::int64_t ms);
 
+  // Clusters that are rented at their use: only name, wish and terms count.
+  Status keep_standing(const Rental& rental);
+  Result<std::vector<Rental>> standing();
+  Result<bool> has_standing(const std::string& cluster);
+  Status drop_standing(const std::string& cluster);
+
   Status learn(const Block& block);
   Result<std::vector<Block>> blocks(std::int64_t now_ms);  // drops the old ones
 

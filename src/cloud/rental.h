@@ -17,6 +17,7 @@ namespace lockstep::cloud {
 struct Held {
   Machine machine;
   int node = 0;
+  std::string host_key = {};  // that it is pinned to since the first contact; "": not contacted
   std::int64_t since_ms = 0;  // billed from
   std::int64_t end_ms = 0;    // the provider has agreed to end it; 0: was not asked
   std::int64_t gone_ms = 0;   // seen gone; 0: not yet. Then: when it ended, as far as is known

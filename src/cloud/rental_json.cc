@@ -99,8 +99,9 @@ json held_json(const Held& held) {
           {"address", machine.address}, {"port", machine.port},
           {"user", machine.user},       {"private_address", machine.private_address},
           {"why", machine.why},         {"taken", machine.taken},
-          {"node", held.node},          {"since_ms", held.since_ms},
-          {"end_ms", held.end_ms},      {"gone_ms", held.gone_ms}};
+          {"node", held.node},          {"host_key", held.host_key},
+          {"since_ms", held.since_ms},  {"end_ms", held.end_ms},
+          {"gone_ms", held.gone_ms}};
 }
 
 Held held_of(const json& object, const std::string& intent) {
@@ -121,6 +122,7 @@ Held held_of(const json& object, const std::string& intent) {
   machine.taken = yes(object, "taken");
   machine.intent = intent;
   held.node = static_cast<int>(integer_member(object, "node"));
+  held.host_key = text_member(object, "host_key");
   held.since_ms = integer_member(object, "since_ms");
   held.end_ms = integer_member(object, "end_ms");
   held.gone_ms = integer_member(object, "gone_ms");

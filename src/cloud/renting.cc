@@ -66,7 +66,8 @@ Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
   if (tried.what == Tried::What::got) {
     const Verdict verdict = judge(rental);
     if (verdict.kind == Verdict::Kind::good) return tried;
-    tell(RentEvent::Kind::rejected, &offer, verdict.error.message);
+    if (verdict.kind == Verdict::Kind::bad)
+      tell(RentEvent::Kind::rejected, &offer, verdict.error.message);
     last_ = verdict.error;
     const bool bad = verdict.kind == Verdict::Kind::bad;
     tried = {.what = bad ? Tried::What::next : Tried::What::stop, .error = verdict.error};
