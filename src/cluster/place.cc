@@ -88,6 +88,7 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
                       .pins = registry.pins_file(where),
                       .slots = node.slots,
                       .login = cluster->is_slurm()};
+      if (cluster->is_rented()) place.target.host_keys = ssh::HostKeys::pinned;
       LOCKSTEP_TRY(override_with(options, ssh::target_text(place.target), place.target));
       places.push_back(std::move(place));
     }

@@ -59,6 +59,20 @@ Status Registry::add(const Cluster& cluster) const {
   if (there)
     return fail(Errc::already_exists, fmt::format("there is a cluster {} already", cluster.name),
                 "lockstep cluster remove " + cluster.name + " forgets it");
+  LOCKSTEP_TRY(insert(cluster));
+  return transaction.commit();
+}
+
+Status Registry::put(const Cluster& cluster) const {
+  LOCKSTEP_TRY_ASSIGN(db::Transaction transaction, db::Transaction::begin(database_));
+  LOCKSTEP_TRY_ASSIGN(db::Statement old, database_.prepare("DELETE FROM clusters WHERE name = ?"));
+  old.bind(1, cluster.name);
+  LOCKSTEP_TRY(old.run());
+  LOCKSTEP_TRY(insert(cluster));
+  return transaction.commit();
+}
+
+Status Registry::insert(const Cluster& cluster) const {
   LOCKSTEP_TRY_ASSIGN(db::Statement add,
                       database_.prepare("INSERT INTO clusters VALUES (?, ?, ?)"));
   add.bind(1, cluster.name);
@@ -79,7 +93,7 @@ Status Registry::add(const Cluster& cluster) const {
     bind_optional(node, 8, each.slots);
     LOCKSTEP_TRY(node.run());
   }
-  return transaction.commit();
+  return {};
 }
 
 Result<std::vector<Node>> Registry::nodes_of(const std::string& name) const {

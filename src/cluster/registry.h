@@ -19,11 +19,14 @@ struct Node {
 
 struct Cluster {
   std::string name;
-  std::string source = "ssh";   // where its nodes come from: "ssh", "slurm"
+  std::string source = "ssh";   // where its nodes come from: "ssh", "slurm", "cloud"
   std::int64_t created_ms = 0;  // Unix time
-  std::vector<Node> nodes;      // node 0 first; of Slurm's: its login host, or none (this machine)
+  // Node 0 first. Of Slurm's: its login host, or none (this machine). Of rented ones: those that
+  // are there now.
+  std::vector<Node> nodes;
 
   bool is_slurm() const { return source == "slurm"; }
+  bool is_rented() const { return source == "cloud"; }
 };
 
 // 1 to 63 of A-Z a-z 0-9 . _ - beginning with a letter or digit, and not "local".
@@ -36,6 +39,8 @@ class Registry {
 
   // already_exists where there is one of that name.
   Status add(const Cluster& cluster) const;
+  // In place of the one of that name, if there is one; its host keys stay.
+  Status put(const Cluster& cluster) const;
   // not_found names those that there are.
   Result<Cluster> find(const std::string& name) const;
   Result<std::vector<Cluster>> list() const;  // by name
@@ -50,6 +55,7 @@ class Registry {
  private:
   Registry(db::Database database, std::string folder)
       : database_(std::move(database)), folder_(std::move(folder)) {}
+  Status insert(const Cluster& cluster) const;
   Result<std::vector<Node>> nodes_of(const std::string& name) const;
 
   db::Database database_;

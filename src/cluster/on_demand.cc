@@ -1,0 +1,308 @@
+#include "cluster/on_demand.h"
+
+#include "base/text.h"
+#include "cloud/key_pair.h"
+#include "cloud/user_data.h"
+#include "cluster/cloud_providers.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr std::int64_t kFreshMs = 20'000;  // so long a market that was shown is believed
+
+std::optional<std::string> env_of_process(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+cloud::Ground process_ground() {
+  return {.env = env_of_process,
+          .home = io::home_folder(),
+          .cache = io::cache_folder(),
+          .state = io::state_folder()};
+}
+
+Result<io::Fd> stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    if (!proc::is_ignored(number)) sigaddset(&set, number);
+  io::Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return fail_sys("signalfd", errno);
+  return fd;
+}
+
+std::string new_intent() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr std::size_t kSize = 20;
+  std::random_device random;
+  std::uniform_int_distribution<std::size_t> any(0, kLetters.size() - 1);
+  std::string intent;
+  while (intent.size() < kSize)
+    intent += kLetters[any(random)];
+  return intent;
+}
+
+}  // namespace
+
+OnDemand::OnDemand(cloud::Ground ground) : ground_(std::move(ground)) {}
+OnDemand::~OnDemand() = default;
+
+Result<std::unique_ptr<OnDemand>> OnDemand::open() {
+  auto made = std::unique_ptr<OnDemand>(new OnDemand(process_ground()));
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(made->ground_.state));
+  made->journal_ = std::make_unique<cloud::Journal>(std::move(journal));
+  LOCKSTEP_TRY_ASSIGN(made->ground_.owner, made->journal_->owner());
+  made->providers_ = cloud_providers(made->ground_);
+  LOCKSTEP_TRY_ASSIGN(made->signals_, stop_signals());
+  LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->signals_.get()}));
+  LOCKSTEP_TRY_ASSIGN(made->ending_, cloud::open_web({.stop_fd = made->signals_.get()}));
+  return made;
+}
+
+int OnDemand::take_signal() {
+  int last = 0;
+  signalfd_siginfo info{};
+  while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    last = static_cast<int>(info.ssi_signo);
+  return last;
+}
+
+cloud::Provider* OnDemand::provider(std::string_view name) const {
+  for (const auto& one : providers_)
+    if (one->traits().name == name) return one.get();
+  return nullptr;
+}
+
+Result<std::vector<cloud::Provider*>> OnDemand::with_keys(
+    const std::vector<std::string>& names) const {
+  std::vector<cloud::Provider*> found;
+  for (const std::string& name : names) {
+    cloud::Provider* one = provider(name);
+    if (one == nullptr) {
+      std::vector<std::string> known;
+      for (const auto& each : providers_)
+        known.emplace_back(each->traits().name);
+      return fail(Errc::invalid_input,
+                  fmt::format("no provider is called '{}'", printable(name, 40)),
+                  "there are " + join(known, ", "));
+    }
+    if (auto keys = one->keys(); !keys) return Failure(std::move(keys).error());
+    found.push_back(one);
+  }
+  if (!names.empty()) return found;
+  for (const auto& one : providers_)
+    if (one->keys()) found.push_back(one.get());
+  if (!found.empty()) return found;
+  std::string hint;
+  for (const auto& one : providers_)
+    hint += fmt::format("{}{}: {}", hint.empty() ? "" : "; ", one->traits().name,
+                        one->traits().keys_hint);
+  return fail(Errc::not_found, "no keys of any provider are found, so nothing can be rented", hint);
+}
+
+Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, bool sweep_too) {
+  LOCKSTEP_TRY_ASSIGN(const auto asked, with_keys(wish.providers));
+  std::vector<cloud::OfferQuery> queries;
+  for (const bool spot : {false, true}) {
+    if (spot ? wish.spot == cloud::SpotWish::no : wish.spot == cloud::SpotWish::only) continue;
+    queries.push_back({.gpu = wish.gpu, .spot = spot, .regions = wish.regions, .fresh = fresh});
+  }
+  std::vector<cloud::Catalog> catalogs(asked.size());
+  std::vector<std::function<void(cloud::Web&)>> jobs;
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    jobs.emplace_back([&catalog = catalogs[i], provider = asked[i], &queries](cloud::Web& web) {
+      for (const cloud::OfferQuery& query : queries) {
+        if (query.spot && !provider->traits().has_spot) continue;
+        cloud::Catalog part = provider->offers(web, query);
+        std::move(part.offers.begin(), part.offers.end(), std::back_inserter(catalog.offers));
+        std::move(part.silent.begin(), part.silent.end(), std::back_inserter(catalog.silent));
+      }
+    });
+  Market market;
+  web_->at_once(jobs);
+  if (sweep_too) {
+    auto swept = sweep();
+    if (swept)
+      market.swept = std::move(*swept);
+    else
+      market.trouble = std::move(swept).error();
+  }
+  if (const int stop = web_->pause(std::chrono::milliseconds(0)) ? 0 : take_signal(); stop != 0)
+    return Failure(Error{Errc::canceled, "stopped by the user", {}, stop});
+  for (cloud::Catalog& part : catalogs) {
+    std::move(part.offers.begin(), part.offers.end(), std::back_inserter(market.catalog.offers));
+    std::move(part.silent.begin(), part.silent.end(), std::back_inserter(market.catalog.silent));
+  }
+  if (!wish.providers.empty()) return market;
+  for (const auto& one : providers_)
+    if (auto keys = one->keys(); !keys)
+      market.catalog.silent.push_back({.provider = std::string(one->traits().name),
+                                       .why = keys.error().message,
+                                       .no_keys = true});
+  return market;
+}
+
+Result<cloud::Reconciled> OnDemand::sweep() {
+  std::vector<cloud::Provider*> asked;
+  for (const auto& one : providers_)
+    if (one->keys()) asked.push_back(one.get());
+  LOCKSTEP_TRY_ASSIGN(
+      auto swept,
+      cloud::reconcile({*journal_, *web_, asked, ground_.owner,
+                        [this](const std::string& name) { return lock(name).has_value(); },
+                        [this](const std::string& name) { unlock(name); }}));
+  for (const cloud::Rental& rental : swept.closed)
+    (void)leave_registry(rental.cluster);
+  return swept;
+}
+
+Result<std::string> OnDemand::own_address() {
+  const auto other = env_of_process("LOCKSTEP_CHECKIP_URL");
+  const cloud::Reply reply = web_->ask({.method = "GET",
+                                        .base = other.value_or("https://checkip.amazonaws.com"),
+                                        .fields = {},
+                                        .body = {},
+                                        .body_limit = 4096,
+                                        .repeatable = true});
+  std::string address;
+  if (reply.answer && reply.answer->head.status == 200)
+    address = std::string(strip(reply.answer->body));
+  const bool digits =
+      !address.empty() && address.find_first_not_of("0123456789.") == std::string::npos;
+  if (!digits)
+    return fail(Errc::unavailable,
+                "this machine's public address was not found out, and only it may reach the "
+                "machines' ssh port",
+                "give it as --allow-from ADDRESS/32");
+  return address + "/32";
+}
+
+std::string OnDemand::folder_of(const std::string& cluster) const {
+  return ground_.state + "/rentals/" + cluster;
+}
+
+Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const cloud::Wish& wish,
+                                           const cloud::Terms& terms) {
+  LOCKSTEP_TRY(check_cluster_name(cluster));
+  cloud::Rental rental{.id = new_intent(),
+                       .cluster = cluster,
+                       .owner = ground_.owner,
+                       .wish = wish,
+                       .terms = terms,
+                       .created_ms = web_->now_ms()};
+  if (rental.terms.allow_from.empty()) {
+    LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, own_address());
+  }
+  const std::string folder = folder_of(cluster);
+  LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair user,
+                      cloud::keep_key_pair(folder + "/user_key", "lockstep"));
+  LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair host,
+                      cloud::keep_key_pair(folder + "/host_key", "lockstep-host"));
+  const cloud::FirstBoot boot{.host_key = host, .user_public_key = user.public_line};
+  LOCKSTEP_TRY_ASSIGN(rental.user_data, cloud::cloud_config(boot));
+  LOCKSTEP_TRY_ASSIGN(rental.start_script,
+                      cloud::container_start(boot, cloud::MachineEnding::runpod_pod));
+  rental.public_key = user.public_line;
+  return rental;
+}
+
+cloud::Renting OnDemand::renting(const cloud::RentRules& rules, const Tell& tell) {
+  return cloud::Renting({.journal = *journal_,
+                         .web = *web_,
+                         .ending = *ending_,
+                         .provider =
+                             [this](std::string_view name) {
+                               cloud::Provider* one = provider(name);
+                               return one != nullptr && one->keys() ? one : nullptr;
+                             },
+                         .tell = tell},
+                        rules);
+}
+
+Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRules& rules,
+                      const Tell& tell, const TellStep& step) {
+  std::int64_t asked_ms = web_->now_ms();
+  bool first = true;
+  const auto offers = [&]() -> cloud::Catalog {
+    const bool still_fresh = first && web_->now_ms() - asked_ms < kFreshMs;
+    first = false;
+    if (still_fresh) return std::move(market.catalog);
+    auto again = ask(rental.wish, true, false);
+    asked_ms = web_->now_ms();
+    if (again) return std::move(again->catalog);
+    return {.offers = {}, .silent = {{.provider = "", .why = again.error().message}}};
+  };
+  const auto judge = [&](cloud::Rental& at) { return first_contact(at, step); };
+  LOCKSTEP_TRY(take_name(rental));
+  const Status rented = renting(rules, tell).rent(rental, offers, judge);
+  if (rented) return enter_registry(rental);
+  // Its name goes with it, unless there may still be a machine.
+  if (rental.settled()) (void)leave_registry(rental.cluster);
+  return rented;
+}
+
+Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell) {
+  LOCKSTEP_TRY(renting({}, tell).give_back(rental));
+  LOCKSTEP_TRY(leave_registry(rental.cluster));
+  cloud::remove_key_pair(folder_of(rental.cluster) + "/user_key");
+  cloud::remove_key_pair(folder_of(rental.cluster) + "/host_key");
+  rmdir(folder_of(rental.cluster).c_str());
+  return {};
+}
+
+Status OnDemand::drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell) {
+  LOCKSTEP_TRY(renting({}, tell).end_all(rental, why));
+  return leave_registry(rental.cluster);
+}
+
+Status OnDemand::look(cloud::Rental& rental) {
+  return renting({}, {}).look(rental);
+}
+
+cloud::Micros OnDemand::cost(const cloud::Rental& rental) const {
+  cloud::Micros sum = 0;
+  for (const cloud::Attempt& attempt : rental.attempts) {
+    const cloud::Provider* one = provider(attempt.offer.provider);
+    cloud::Rental part{.id = rental.id, .cluster = rental.cluster, .owner = rental.owner};
+    part.attempts = {attempt};
+    sum += cloud::cost_so_far(part, web_->now_ms(),
+                              one == nullptr ? 0 : one->traits().minimum_billing_s);
+  }
+  return sum;
+}
+
+Status OnDemand::lock(const std::string& cluster) {
+  LOCKSTEP_TRY(io::make_folders(ground_.state + "/rentals"));
+  const std::string path = ground_.state + "/rentals/" + cluster + ".lock";
+  io::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_sys("open " + path, errno);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(Errc::unavailable,
+                fmt::format("another lockstep rents or gives back '{}' just now", cluster),
+                "wait for it, or end it");
+  locks_.emplace_back(cluster, std::move(file));
+  return {};
+}
+
+void OnDemand::unlock(const std::string& cluster) {
+  std::erase_if(locks_, [&](const auto& held) { return held.first == cluster; });
+}
+
+}  // namespace lockstep::cluster

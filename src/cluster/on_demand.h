@@ -1,0 +1,108 @@
+// Machines on demand, as a cluster: the providers whose keys are found, the market, renting with
+// first contact, and giving back. A cluster that is rented stands in the registry with its nodes
+// while they are there.
+#pragma once
+
+#include "base/error.h"
+#include "cloud/journal.h"
+#include "cloud/provider.h"
+#include "cloud/reconcile.h"
+#include "cloud/renting.h"
+#include "cluster/host_link.h"
+#include "cluster/registry.h"
+#include "io/fd.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cluster {
+
+class OnDemand {
+ public:
+  using Tell = std::function<void(const cloud::RentEvent&)>;
+  // Words about one machine, for people: "gpus-0: sshd does not answer yet".
+  using TellStep = std::function<void(const std::string& line)>;
+
+  struct Market {
+    cloud::Catalog catalog;
+    std::optional<cloud::Reconciled> swept;  // what was found and ended on the way
+    Error trouble = {};                      // of the sweep
+  };
+
+  // The handled signals must be blocked: one that comes while something is asked ends that with
+  // Errc::canceled.
+  static Result<std::unique_ptr<OnDemand>> open();
+  OnDemand(const OnDemand&) = delete;
+  OnDemand& operator=(const OnDemand&) = delete;
+  ~OnDemand();
+
+  cloud::Journal& journal() { return *journal_; }
+  cloud::Web& web() { return *web_; }
+  const std::string& owner() const { return ground_.owner; }
+
+  // By name, with keys or without; nullptr: there is none.
+  cloud::Provider* provider(std::string_view name) const;
+  // Those with keys. names: only these, which must be known and have keys; empty: all.
+  Result<std::vector<cloud::Provider*>> with_keys(const std::vector<std::string>& names) const;
+  const std::vector<std::unique_ptr<cloud::Provider>>& all() const { return providers_; }
+
+  // Asks all providers at once for what the wish may take, and sweeps meanwhile.
+  Result<Market> ask(const cloud::Wish& wish, bool fresh, bool sweep);
+  Result<cloud::Reconciled> sweep();
+
+  // A rental for this cluster, not yet kept: keys and user data made.
+  Result<cloud::Rental> new_rental(const std::string& cluster, const cloud::Wish& wish,
+                                   const cloud::Terms& terms);
+  // Until a healthy gang runs and stands in the registry. market: what was shown to the user; it is
+  // asked again when it is no longer fresh.
+  Status rent(cloud::Rental& rental, Market market, const cloud::RentRules& rules, const Tell& tell,
+              const TellStep& step);
+  // Ends the machines and forgets their cluster. Goes on where the user has asked to stop; a second
+  // signal ends it.
+  Status give_back(cloud::Rental& rental, const Tell& tell);
+  // Ends its machines, which are taken or of no use, and keeps the rental wanted.
+  Status drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell);
+  // How its machines are now.
+  Status look(cloud::Rental& rental);
+
+  // The cost so far, with each provider's least billing.
+  cloud::Micros cost(const cloud::Rental& rental) const;
+
+  // Another lockstep has it: unavailable.
+  Status lock(const std::string& cluster);
+  void unlock(const std::string& cluster);
+
+  // Takes the signals that have come; the last of them, or 0.
+  int take_signal();
+  int stop_fd() const { return signals_.get(); }  // readable when there is one
+
+ private:
+  explicit OnDemand(cloud::Ground ground);
+  cloud::Renting renting(const cloud::RentRules& rules, const Tell& tell);
+  cloud::Verdict first_contact(cloud::Rental& rental, const TellStep& step);
+  Status take_name(const cloud::Rental& rental) const;
+  Status enter_registry(const cloud::Rental& rental) const;
+  Status leave_registry(const std::string& cluster) const;
+  std::string folder_of(const std::string& cluster) const;
+  Result<std::string> own_address();
+
+  cloud::Ground ground_;
+  std::vector<std::unique_ptr<cloud::Provider>> providers_;
+  std::unique_ptr<cloud::Journal> journal_;
+  io::Fd signals_;
+  std::unique_ptr<cloud::Web> web_;
+  std::unique_ptr<cloud::Web> ending_;  // heeds only a second signal
+  std::vector<std::pair<std::string, io::Fd>> locks_;
+};
+
+// Its machines as places for commands, in the order of their nodes.
+std::vector<HostPlace> rented_places(const cloud::Rental& rental, const std::string& pins,
+                                     const std::string& key_path);
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,139 @@
+// First contact with machines that run, and their place among the clusters.
+#include "cluster/on_demand.h"
+#include "cluster/rented_host.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using cloud::Attempt;
+using cloud::Held;
+using cloud::Rental;
+using cloud::Verdict;
+
+std::string node_name(const Rental& rental, int node) {
+  return fmt::format("{}-{}", rental.cluster, node);
+}
+
+// The machines that are there, by node.
+std::vector<Held*> there_now(Rental& rental) {
+  std::vector<Held*> found;
+  for (Attempt& attempt : rental.attempts)
+    for (Held& held : attempt.machines)
+      if (attempt.state == Attempt::State::running && held.gone_ms == 0) found.push_back(&held);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Held* a, const Held* b) { return a->node < b->node; });
+  return found;
+}
+
+const Attempt* newest(const Rental& rental) {
+  for (auto attempt = rental.attempts.rbegin(); attempt != rental.attempts.rend(); ++attempt)
+    if (attempt->state == Attempt::State::running) return &*attempt;
+  return nullptr;
+}
+
+Verdict stopped(Error error) {
+  return {.kind = Verdict::Kind::stop, .error = std::move(error)};
+}
+
+}  // namespace
+
+std::vector<HostPlace> rented_places(const Rental& rental, const std::string& pins,
+                                     const std::string& key_path) {
+  Rental copy = rental;
+  std::vector<HostPlace> places;
+  for (const Held* held : there_now(copy)) {
+    const cloud::Machine& machine = held->machine;
+    HostPlace place{.name = node_name(rental, held->node),
+                    .target = {.host = machine.address, .key_path = key_path},
+                    .pins = pins};
+    place.target.host_keys = ssh::HostKeys::pinned;
+    if (!machine.user.empty()) place.target.user = machine.user;
+    if (machine.port != 22) place.target.port = machine.port;
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
+  const std::vector<Held*> machines = there_now(rental);
+  const Attempt* attempt = newest(rental);
+  if (attempt == nullptr) return stopped({Errc::internal, "no machine runs", {}, 0});
+  if (std::all_of(machines.begin(), machines.end(),
+                  [](const Held* held) { return !held->host_key.empty(); }))
+    return {};  // an earlier client has met them
+  const auto registry = Registry::open(ground_.state);
+  if (!registry) return stopped(registry.error());
+  const auto host_key = io::read_file(folder_of(rental.cluster) + "/host_key.pub");
+  if (!host_key) return stopped(host_key.error());
+  const cloud::Traits& traits = provider(attempt->offer.provider)->traits();
+  FirstContactRequest request{.hosts = {},
+                              .pins = registry->pins_file(rental.cluster),
+                              .wish = {.gpu = attempt->offer.gpu, .gpus = attempt->offer.gpus},
+                              .lease = {.ends_ms = rental.ends_ms,
+                                        .idle_s = rental.terms.autostop_s,
+                                        .ending = traits.machine_ending}};
+  if (attempt->offer.spot) request.lease.notice = traits.notice;
+  for (const Held* held : machines)
+    request.hosts.push_back({.name = node_name(rental, held->node),
+                             .address = held->machine.address,
+                             .port = held->machine.port,
+                             .user = held->machine.user,
+                             .key_path = folder_of(rental.cluster) + "/user_key",
+                             .host_public_key = *host_key});
+  request.on_step = [&](std::size_t host, std::string_view what) {
+    if (step) step(fmt::format("{}: {}", request.hosts[host].name, what));
+  };
+  const auto met = make_first_contact(request);
+  if (!met) return stopped(met.error());
+  for (std::size_t i = 0; i < met->size(); ++i) {
+    const FirstContact& one = (*met)[i];
+    if (one.outcome != FirstContact::Outcome::ready)
+      return {.kind = Verdict::Kind::bad, .error = {Errc::unavailable, one.error, {}, 0}};
+    machines[i]->host_key = one.host_public_key;
+  }
+  if (Status kept = journal_->keep(rental); !kept) return stopped(kept.error());
+  return {};
+}
+
+// Before anything is rented: from now on its pins are in use.
+Status OnDemand::take_name(const Rental& rental) const {
+  LOCKSTEP_TRY_ASSIGN(const Registry registry, Registry::open(ground_.state));
+  const auto known = registry.find(rental.cluster);
+  if (known && !known->is_rented())
+    return fail(Errc::already_exists,
+                fmt::format("'{}' is the name of a cluster of hosts already", rental.cluster),
+                "take another name, or lockstep cluster remove " + rental.cluster);
+  if (known) return {};
+  return registry.put(
+      {.name = rental.cluster, .source = "cloud", .created_ms = rental.created_ms, .nodes = {}});
+}
+
+Status OnDemand::enter_registry(const Rental& rental) const {
+  LOCKSTEP_TRY_ASSIGN(const Registry registry, Registry::open(ground_.state));
+  Cluster cluster{
+      .name = rental.cluster, .source = "cloud", .created_ms = rental.created_ms, .nodes = {}};
+  for (HostPlace& place : rented_places(rental, {}, folder_of(rental.cluster) + "/user_key"))
+    cluster.nodes.push_back({.target = std::move(place.target)});
+  return registry.put(cluster);
+}
+
+Status OnDemand::leave_registry(const std::string& name) const {
+  LOCKSTEP_TRY_ASSIGN(const Registry registry, Registry::open(ground_.state));
+  const auto known = registry.find(name);
+  if (!known) return {};
+  if (!known->is_rented()) return {};
+  LOCKSTEP_TRY_ASSIGN(const bool standing, journal_->has_standing(name));
+  if (!standing) return registry.remove(name);
+  // Rented again at its next use.
+  return registry.put(
+      {.name = name, .source = "cloud", .created_ms = known->created_ms, .nodes = {}});
+}
+
+}  // namespace lockstep::cluster
