@@ -94,7 +94,7 @@ std::string bash_case(std::string_view path, const Table& table) {
   std::string choices;
   for (const Option* option : options_of(table)) {
     names += fmt::format("{}{}", names.empty() ? "" : " ", spellings(*option, " "));
-    if (option->kind == Kind::flag) continue;
+    if (!option->takes_word()) continue;
     takes_value += fmt::format("{}{}", takes_value.empty() ? "" : "|", spellings(*option, "|"));
     if (const auto values = values_of(*option); !values.empty())
       choices +=
@@ -172,7 +172,7 @@ std::string zsh_rows(const Table& table) {
   std::string out;
   const auto row = [&out](const std::string& name, const Option& option) {
     std::string value;
-    if (option.kind != Kind::flag) {
+    if (option.takes_word()) {
       const std::string values = join(values_of(option), " ");
       const bool beginnings = values.ends_with('=');
       value = fmt::format(":{}:{}", zsh_text(option.metavar),
@@ -184,7 +184,7 @@ std::string zsh_rows(const Table& table) {
   };
   for (const Option* option : options_of(table)) {
     // "+": the value may stand in the same word or the next.
-    const bool flag = option->kind == Kind::flag;
+    const bool flag = !option->takes_word();
     row(fmt::format("--{}{}", option->name, flag ? "" : "="), *option);
     if (option->letter != 0) row(fmt::format("-{}{}", option->letter, flag ? "" : "+"), *option);
   }
@@ -248,9 +248,9 @@ std::string fish_rows(std::string_view start, const Table& table) {
   for (const Option* option : options_of(table)) {
     out += fmt::format("{} -l {}", start, option->name);
     if (option->letter != 0) out += fmt::format(" -s {}", option->letter);
-    if (const auto values = values_of(*option); !values.empty()) {
+    if (const auto values = values_of(*option); !values.empty() && option->takes_word()) {
       out += fmt::format(" -x -a '{}'", join(values, " "));
-    } else if (option->kind != Kind::flag) {
+    } else if (option->takes_word()) {
       out += " -r";
     }
     out += fmt::format(" -d {}\n", fish_quoted(option->help));

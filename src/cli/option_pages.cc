@@ -60,7 +60,8 @@ std::string man_option(const Option& option) {
   std::string out = ".TP\n";
   if (option.letter != 0) out += fmt::format("\\fB\\-{}\\fR, ", option.letter);
   out += fmt::format("\\fB{}\\fR", roff(fmt::format("--{}", option.name)));
-  if (option.kind != Kind::flag) out += fmt::format(" \\fI{}\\fR", roff(option.metavar));
+  if (option.kind != Kind::flag)
+    out += fmt::format("{}\\fI{}\\fR", option.takes_word() ? " " : "", roff(option.metavar));
   out += fmt::format("\n{}.\n", roff(option.help));
   if (!option.choices.empty()) out += fmt::format("One of {}.\n", roff(choices(option)));
   if (!option.shown_default.empty())
@@ -163,8 +164,8 @@ std::string code(std::string_view text) {
 
 std::string markdown_row(const Option& option) {
   std::string name = option.letter != 0 ? fmt::format("`-{}`, ", option.letter) : std::string();
-  name += code(option.kind == Kind::flag ? fmt::format("--{}", option.name)
-                                         : fmt::format("--{} {}", option.name, option.metavar));
+  name += code(fmt::format("--{}{}{}", option.name, option.takes_word() ? " " : "",
+                           option.kind == Kind::flag ? "" : option.metavar));
   std::string meaning(option.help);
   if (!option.choices.empty())
     meaning += fmt::format("{}one of {}", meaning.empty() ? "" : "; ", choices(option));

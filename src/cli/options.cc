@@ -156,6 +156,7 @@ tl::expected<Action, ParseFailure> Parser::resolve(Match& match, std::size_t& ne
     return Action{&option, "1"};
   }
   if (match.attached) return Action{&option, *match.attached};
+  if (!option.implied.empty()) return Action{&option, std::string(option.implied)};
   if (next >= args_.size() || args_[next] == "--" || !classify(args_[next]).empty())
     return reject("expected one argument");
   return Action{&option, args_[next++]};

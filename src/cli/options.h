@@ -42,6 +42,11 @@ struct Option {
   std::vector<std::string_view> choices = {};
   bool own = false;           // not torchrun's: gives way to torchrun's rows in abbreviations
   bool ends_parsing = false;  // what follows is not looked at (--help)
+  // What the option means without a value, which it takes only behind a "=" then: "--spot" and
+  // "--spot=prefer". The metavar is the whole tail: "[=prefer]".
+  std::string_view implied = {};
+
+  bool takes_word() const { return kind != Kind::flag && implied.empty(); }
 };
 
 struct Group {

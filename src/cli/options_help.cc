@@ -13,7 +13,8 @@ constexpr std::size_t kColumn = 29;  // where descriptions start
 std::string left_side(const Option& option) {
   std::string out = option.letter != 0 ? fmt::format("  -{}, ", option.letter) : std::string("  ");
   out += fmt::format("--{}", option.name);
-  if (option.kind != Kind::flag) out += fmt::format(" {}", option.metavar);
+  if (option.kind != Kind::flag)
+    out += fmt::format("{}{}", option.takes_word() ? " " : "", option.metavar);
   return out;
 }
 
