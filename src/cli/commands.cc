@@ -41,6 +41,12 @@ extern const Subcommand kHostAbility;
 extern const Subcommand kHostHealth;
 extern const Subcommand kHostLease;
 extern const Subcommand kSubmit;
+extern const Subcommand kOffers;
+extern const Subcommand kUp;
+extern const Subcommand kDown;
+extern const Subcommand kKeep;
+extern const Subcommand kCost;
+extern const Subcommand kCloud;
 extern const Subcommand kSlurmBatch;
 extern const Subcommand kSlurmNode;
 extern const Subcommand kSlurmLaunch;
@@ -88,6 +94,12 @@ constexpr const Subcommand* kRows[] = {
     &kInstall,
     &kCall,
     &kCluster,
+    &kOffers,
+    &kUp,
+    &kDown,
+    &kKeep,
+    &kCost,
+    &kCloud,
     &kDoctor,
     &kWheel,
     &kStore,

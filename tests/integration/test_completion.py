@@ -11,7 +11,7 @@ from harness import BINARY, BUILD
 CASES = [
     ("lockstep ", {"run", "launch", "jobs", "logs", "wait", "cancel", "resume", "exec", "sync", "install", "call",
                    "cluster", "ssh", "forward", "store", "version", "help", "submit", "check", "why", "doctor",
-                   "wheel"}),
+                   "wheel", "offers", "up", "down", "keep", "cost", "cloud"}),
     ("lockstep run --nproc", {"--nproc-per-node"}),
     ("lockstep run --start-method f", {"fork", "forkserver"}),
     ("lockstep store --p", {"--port", "--print-stats"}),

@@ -1,0 +1,127 @@
+// lockstep cloud check: keys, rights, quotas and images of each provider.
+#include "cli/on_demand.h"
+#include "cli/rent_tables.h"
+#include "cli/subcommand.h"
+#include "codec/json.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cloud::Finding;
+
+struct Checked {
+  cloud::Provider* provider = nullptr;
+  std::vector<Finding> findings = {};
+};
+
+const char* kind_word(Finding::Kind kind) {
+  switch (kind) {
+    case Finding::Kind::good:
+      return "good";
+    case Finding::Kind::note:
+      return "note";
+    case Finding::Kind::bad:
+      break;
+  }
+  return "bad";
+}
+
+Result<std::vector<Checked>> check_all(cluster::OnDemand& world,
+                                       const std::vector<std::string>& names) {
+  std::vector<Checked> checked;
+  if (!names.empty()) {
+    for (const std::string& name : names)
+      if (world.provider(name) == nullptr) return Failure(world.with_keys({name}).error());
+  }
+  for (const auto& provider : world.all()) {
+    const std::string name(provider->traits().name);
+    if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
+    checked.push_back({.provider = provider.get()});
+  }
+  std::vector<std::function<void(cloud::Web&)>> jobs;
+  for (Checked& one : checked) {
+    if (const Status keys = one.provider->keys(); !keys) {
+      one.findings.push_back(
+          {.kind = keys.error().code == Errc::not_found ? Finding::Kind::note : Finding::Kind::bad,
+           .what = keys.error().message,
+           .hint = keys.error().hint});
+      continue;
+    }
+    jobs.emplace_back([&one](cloud::Web& web) { one.findings = one.provider->check(web); });
+  }
+  world.web().at_once(jobs);
+  return checked;
+}
+
+void print_checked(const std::vector<Checked>& checked) {
+  for (const Checked& one : checked) {
+    std::puts(std::string(one.provider->traits().title).c_str());
+    for (const Finding& finding : one.findings) {
+      std::puts(fmt::format("  {:<4}  {}", kind_word(finding.kind), finding.what).c_str());
+      if (!finding.hint.empty()) std::puts(fmt::format("        {}", finding.hint).c_str());
+    }
+  }
+}
+
+nlohmann::ordered_json checked_json(const std::vector<Checked>& checked) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Checked& one : checked) {
+    nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+    for (const Finding& finding : one.findings)
+      findings.push_back(
+          {{"kind", kind_word(finding.kind)}, {"what", finding.what}, {"hint", finding.hint}});
+    rows.push_back({{"provider", one.provider->traits().name},
+                    {"keys", one.provider->keys().has_value()},
+                    {"findings", std::move(findings)}});
+  }
+  return rows;
+}
+
+Result<int> check_clouds(const Call& call) {
+  CloudCheckOptions options;
+  fill(cloud_check_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto checked, check_all(*world, call.parsed.names));
+  if (options.json)
+    std::puts(codec::print_json(checked_json(checked)).c_str());
+  else
+    print_checked(checked);
+  bool usable = false;
+  bool broken = false;
+  for (const Checked& one : checked) {
+    if (one.provider->keys()) usable = true;
+    for (const Finding& finding : one.findings)
+      broken = broken || finding.kind == Finding::Kind::bad;
+  }
+  return usable && !broken ? 0 : 1;
+}
+
+int cloud_check_command(const Call& call) {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const auto code = check_clouds(call);
+  if (code) return *code;
+  print_error(cloud_check_table().program, code.error());
+  return exit_code_of(code.error());
+}
+
+constexpr Subcommand kCloudCheck{.name = "check",
+                                 .summary = "keys, rights, quotas and images of each provider",
+                                 .table = cloud_check_table,
+                                 .run = cloud_check_command};
+constexpr const Subcommand* kCloudRows[] = {&kCloudCheck};
+
+}  // namespace
+
+extern constinit const Subcommand kCloud{
+    .name = "cloud", .summary = "providers of machines on demand", .rows = kCloudRows};
+
+}  // namespace lockstep::cli

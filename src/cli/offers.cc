@@ -1,0 +1,61 @@
+// lockstep offers: what machines with GPUs cost, over all providers.
+#include "base/text.h"
+#include "cli/on_demand.h"
+#include "cli/on_demand_words.h"
+#include "cli/rent_tables.h"
+#include "cli/subcommand.h"
+#include "codec/json.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+namespace lockstep::cli {
+namespace {
+
+Result<int> show_offers(const Call& call) {
+  OnDemandOptions options;
+  UpOptions own;
+  fill(offers_table_options(), call.parsed, options);
+  fill(offers_table_options(), call.parsed, own);
+  if (call.parsed.names.size() != 1)
+    return fail(Errc::invalid_input,
+                call.parsed.names.empty()
+                    ? std::string("no GPU is named")
+                    : fmt::format("'{}' is one word too many", printable(call.parsed.names[1])),
+                "write lockstep offers A100:8");
+  options.gpus = call.parsed.names.front();
+  LOCKSTEP_TRY_ASSIGN(cloud::Wish wish, wish_of(options, own.nodes));
+  // Shown, and marked as what needs a guard.
+  wish.guarded = true;
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto market, world->ask(wish, false, false));
+  const std::int64_t now = world->web().now_ms();
+  LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));
+  const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);
+  if (own.json) {
+    std::puts(codec::print_json(offers_json(market.catalog, choice, now)).c_str());
+    return choice.candidates.empty() ? 1 : 0;
+  }
+  std::fputs(offers_table(market.catalog, choice, wish, now).c_str(), stdout);
+  if (!choice.candidates.empty()) return 0;
+  return Failure(cloud::nothing_found(market.catalog, wish, choice));
+}
+
+int offers_command(const Call& call) {
+  proc::block(proc::handled_signals());
+  const auto code = show_offers(call);
+  if (code) return *code;
+  print_error(offers_table_options().program, code.error());
+  return exit_code_of(code.error());
+}
+
+}  // namespace
+
+extern constinit const Subcommand kOffers{.name = "offers",
+                                          .summary = "what rented machines with GPUs cost now",
+                                          .table = offers_table_options,
+                                          .run = offers_command};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,201 @@
+#include "cli/on_demand.h"
+
+#include "cli/date_text.h"
+#include "cli/on_demand_words.h"
+#include "codec/json.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::int64_t kLeastPaidMs = 10 * 60'000;
+
+bool at_terminal() {
+  return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+}
+
+// One line, "y" or "yes". Signals are blocked: Ctrl-C comes by stop_fd.
+bool says_yes(int stop_fd) {
+  std::string answer;
+  char letter = 0;
+  do {
+    if (letter != 0 && answer.size() < 8) answer += letter;
+    std::array<pollfd, 2> ready = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{stop_fd, POLLIN, 0}};
+    if (poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return false;
+    if (ready[1].revents != 0) return false;
+  } while (read(STDIN_FILENO, &letter, 1) == 1 && letter != '\n');
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Status consent(cluster::OnDemand& world, const RentRequest& request, const cloud::Terms& terms,
+               const cloud::Wish& wish) {
+  const OnDemandOptions& options = request.options;
+  if (options.yes) return {};
+  const bool capped = terms.budget || wish.max_price;
+  if (!at_terminal()) {
+    if (capped) return {};
+    return fail(Errc::invalid_input, "nobody can be asked here, and nothing caps the cost",
+                "give -y, --max-price or --budget");
+  }
+  std::fputs("rent it? [y/N] ", stderr);
+  if (says_yes(world.stop_fd())) return {};
+  return Failure(Error{Errc::canceled, "nothing was rented", {}, world.take_signal()});
+}
+
+// A budget that is spent before anything can be done helps nobody.
+Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
+  if (!terms.budget) return {};
+  const cloud::Micros least = cloud::cost_of(first.per_hour, kLeastPaidMs);
+  if (*terms.budget >= least) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("--budget {} does not pay for ten minutes: the cheapest, {}, costs {}",
+                          cloud::dollars_text(*terms.budget), offer_name(first.offer),
+                          cloud::dollars_text(least)));
+}
+
+cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s) {
+  cloud::RentRules rules;
+  if (wait_s)
+    rules.wait = std::chrono::seconds(*wait_s);
+  else
+    rules.wait.reset();
+  return rules;
+}
+
+// What is there of the cluster from an earlier command, if anything is.
+Result<std::optional<cloud::Rental>> known_rental(cluster::OnDemand& world,
+                                                  const std::string& cluster) {
+  auto known = world.journal().of_cluster(cluster);
+  if (known && known->wanted) return std::optional<cloud::Rental>(std::move(*known));
+  if (known)
+    return fail(Errc::unavailable, fmt::format("'{}' is being given back", cluster),
+                "lockstep down " + cluster + " goes on with it");
+  if (known.error().code == Errc::not_found) return std::optional<cloud::Rental>();
+  return Failure(known.error());
+}
+
+struct Chosen {
+  cluster::OnDemand::Market market;
+  cloud::Wish wish;
+  cloud::Terms terms;
+};
+
+Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
+                                              const RentRequest& request) {
+  Chosen chosen;
+  if (request.standing) {
+    chosen.wish = request.standing->wish;
+    chosen.terms = request.standing->terms;
+  } else {
+    LOCKSTEP_TRY_ASSIGN(chosen.wish, wish_of(request.options, request.nodes));
+    LOCKSTEP_TRY_ASSIGN(chosen.terms, terms_of(request.options));
+  }
+  LOCKSTEP_TRY_ASSIGN(chosen.market, world.ask(chosen.wish, true, !request.options.print));
+  const std::int64_t now = world.web().now_ms();
+  if (chosen.market.swept) tell_sweep(request.program, *chosen.market.swept, now);
+  LOCKSTEP_TRY_ASSIGN(const auto blocks, world.journal().blocks(now));
+  const cloud::Choice choice =
+      cloud::choose(chosen.market.catalog.offers, chosen.wish, blocks, now);
+  if (choice.candidates.empty())
+    return Failure(cloud::nothing_found(chosen.market.catalog, chosen.wish, choice));
+  LOCKSTEP_TRY(check_budget(chosen.terms, choice.candidates.front()));
+  const Plan plan = plan_of(choice, chosen.wish, chosen.terms, now);
+  if (request.options.print) {
+    std::fputs(request.json ? (codec::print_json(plan_json(plan)) + "\n").c_str()
+                            : plan_text(plan, now).c_str(),
+               stdout);
+    return std::optional<Chosen>();
+  }
+  std::fputs(plan_text(plan, now).c_str(), stderr);
+  LOCKSTEP_TRY(consent(world, request, chosen.terms, chosen.wish));
+  return std::optional<Chosen>(std::move(chosen));
+}
+
+// The user has stopped it, or it failed: what is there ends.
+Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rental& rental,
+               Error why) {
+  const int signal = world.take_signal();
+  if (why.code == Errc::canceled && why.sys == 0) why.sys = signal;
+  if (const Status back = world.give_back(
+          rental,
+          [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); });
+      !back) {
+    tell_line(request.program, back.error().message);
+    if (rental.ends_ms > 0)
+      why.hint = fmt::format("lockstep down {} ends what is left; by itself it ends at {}",
+                             rental.cluster, date_text(rental.ends_ms));
+  }
+  return Failure(std::move(why));
+}
+
+}  // namespace
+
+Result<std::optional<cloud::Rental>> standing_rental(cluster::OnDemand& world,
+                                                     const std::string& cluster) {
+  LOCKSTEP_TRY_ASSIGN(auto all, world.journal().standing());
+  for (cloud::Rental& one : all)
+    if (one.cluster == cluster) return std::optional<cloud::Rental>(std::move(one));
+  return std::optional<cloud::Rental>();
+}
+
+int exit_code_of(const Error& error) {
+  if (error.code == Errc::canceled && error.sys > 0) return 128 + error.sys;
+  return error.code == Errc::invalid_input ? 2 : 1;
+}
+
+void tell_line(std::string_view program, const std::string& text) {
+  std::fputs(fmt::format("{}: {}\n", program, text).c_str(), stderr);
+}
+
+void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms) {
+  for (const std::string& line : sweep_lines(swept, now_ms))
+    tell_line(program, line);
+}
+
+Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& request) {
+  LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(request.options));
+  LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
+  cluster::OnDemand::Market market;
+  if (rental) {
+    tell_line(request.program,
+              fmt::format("'{}' is rented already: taking it up", rental->cluster));
+  } else {
+    LOCKSTEP_TRY_ASSIGN(std::optional<Chosen> chosen, choose_machines(world, request));
+    if (!chosen) return Rented{};
+    LOCKSTEP_TRY_ASSIGN(rental, world.new_rental(request.cluster, chosen->wish, chosen->terms));
+    market = std::move(chosen->market);
+  }
+  LOCKSTEP_TRY(world.lock(request.cluster));
+  const Status rented = world.rent(
+      *rental, std::move(market), rules_of(wait_s),
+      [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); },
+      [&](const std::string& line) { tell_line(request.program, line); });
+  if (!rented) return undone(world, request, *rental, rented.error());
+  return Rented{.rental = std::move(rental)};
+}
+
+Status give_machines_back(cluster::OnDemand& world, std::string_view program,
+                          cloud::Rental& rental) {
+  const Status back = world.give_back(
+      rental, [&](const cloud::RentEvent& event) { tell_line(program, event_text(event)); });
+  const std::string cost = cloud::dollars_text(world.cost(rental));
+  if (back) {
+    tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
+    return {};
+  }
+  Error error = back.error();
+  if (rental.ends_ms > 0)
+    error.message += fmt::format("; by itself it ends at {}", date_text(rental.ends_ms));
+  return Failure(std::move(error));
+}
+
+}  // namespace lockstep::cli

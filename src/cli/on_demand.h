@@ -1,0 +1,49 @@
+// Renting for a command: the market, the plan, the question, the machines; and giving them back.
+#pragma once
+
+#include "base/error.h"
+#include "cli/on_demand_options.h"
+#include "cluster/on_demand.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep::cli {
+
+struct RentRequest {
+  std::string_view program;  // "lockstep up", for messages
+  std::string cluster;
+  OnDemandOptions options;
+  std::optional<std::string> nodes;
+  bool json = false;
+  // A cluster that is rented at its use: its wish and terms, in place of the options.
+  std::optional<cloud::Rental> standing = {};
+};
+
+// What `cluster add --on-demand` has noted under that name; nullopt: nothing.
+Result<std::optional<cloud::Rental>> standing_rental(cluster::OnDemand& world,
+                                                     const std::string& cluster);
+
+struct Rented {
+  std::optional<cloud::Rental> rental;  // nullopt: only the plan was shown
+};
+
+// Takes up what is rented for the cluster already, else rents. Errors: canceled where the user said
+// no, or by a signal (sys); whatever there was is given back then, or the error says what is left.
+Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& request);
+
+// Ends them and says what they cost. A failure says how they end all the same.
+Status give_machines_back(cluster::OnDemand& world, std::string_view program,
+                          cloud::Rental& rental);
+
+// Lines to stderr, as "lockstep up: TEXT".
+void tell_line(std::string_view program, const std::string& text);
+// What the sweep has found.
+void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms);
+
+// 128 + signal, 2 for bad input, 1.
+int exit_code_of(const Error& error);
+
+}  // namespace lockstep::cli

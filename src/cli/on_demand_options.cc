@@ -1,0 +1,258 @@
+#include "cli/on_demand_options.h"
+
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::int64_t kMostSeconds = 365LL * 24 * 3600;
+constexpr std::int64_t kLeastAutostop = 60;
+constexpr std::int64_t kDefaultWait = 15LL * 60;
+constexpr std::int64_t kDefaultLifetime = 24LL * 3600;  // somebody forgets every machine
+constexpr std::int64_t kMostNodes = 64;
+constexpr std::int64_t kMostDisk = 64'000;
+
+std::int64_t seconds_of_unit(char unit) {
+  switch (unit) {
+    case 's':
+      return 1;
+    case 'm':
+      return 60;
+    case 'h':
+      return 3600;
+    case 'd':
+      return 86'400;
+    default:
+      return 0;
+  }
+}
+
+std::vector<std::string> words_in(const std::optional<std::string>& list) {
+  std::vector<std::string> words;
+  if (!list) return words;
+  for (const std::string& word : split(*list, ','))
+    if (!word.empty()) words.push_back(word);
+  return words;
+}
+
+Result<std::optional<cloud::Micros>> money_of(std::string_view name,
+                                              const std::optional<std::string>& text) {
+  if (!text) return std::optional<cloud::Micros>();
+  auto amount = cloud::parse_dollars(*text);
+  if (!amount) return Failure(std::move(amount).error().within(fmt::format("--{}", name)));
+  if (*amount == 0) return fail(Errc::invalid_input, fmt::format("--{} 0 pays for nothing", name));
+  return std::optional<cloud::Micros>(*amount);
+}
+
+Result<std::int64_t> time_or(std::string_view name, const std::optional<std::string>& text,
+                             std::int64_t otherwise) {
+  if (!text) return otherwise;
+  return parse_time(name, *text);
+}
+
+}  // namespace
+
+std::vector<Option> machine_rows(std::string_view gpus) {
+  std::vector<Option> rows;
+  if (!gpus.empty())
+    rows.push_back({.name = gpus,
+                    .field = into<&OnDemandOptions::gpus>,
+                    .metavar = "GPU[:COUNT]",
+                    .help = "rent machines with these GPUs, A100:8; see docs/cloud.md"});
+  const std::vector<Option> more = {
+      {.name = "spot",
+       .field = into<&OnDemandOptions::spot>,
+       .metavar = "[=prefer]",
+       .help = "machines that may be taken away, at spot's price; =prefer: else on demand",
+       .choices = {"only", "prefer"},
+       .implied = "only"},
+      {.name = "provider",
+       .field = into<&OnDemandOptions::provider>,
+       .metavar = "NAME,...",
+       .help = "aws, gcp, lambda, runpod; cheapest: all whose keys are found",
+       .shown_default = "cheapest"},
+      {.name = "region",
+       .field = into<&OnDemandOptions::region>,
+       .metavar = "NAME,...",
+       .help = "only these regions of the providers"},
+      {.name = "max-price",
+       .field = into<&OnDemandOptions::max_price>,
+       .metavar = "USD",
+       .help = "most to pay an hour, for all nodes together, disks included"},
+      {.name = "at-least",
+       .field = into<&OnDemandOptions::at_least>,
+       .help = "more GPUs of that kind in a machine are welcome"},
+      {.name = "disk",
+       .field = into<&OnDemandOptions::disk>,
+       .metavar = "GB",
+       .help = "size of the disk",
+       .shown_default = "what the image needs"},
+  };
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+std::vector<Option> terms_rows() {
+  return {
+      {.name = "budget",
+       .field = into<&OnDemandOptions::budget>,
+       .metavar = "USD",
+       .help = "most to spend in all: the machines end themselves before"},
+      {.name = "lifetime",
+       .field = into<&OnDemandOptions::lifetime>,
+       .metavar = "TIME",
+       .help = "the machines end themselves after this: 90m, 6h, 2d",
+       .shown_default = "24h"},
+      {.name = "autostop",
+       .field = into<&OnDemandOptions::autostop>,
+       .metavar = "TIME",
+       .help = "idle for so long, the machines end themselves: no job, no session, GPUs at rest",
+       .shown_default = "10m"},
+      {.name = "hold",
+       .field = into<&OnDemandOptions::hold>,
+       .metavar = "TIME",
+       .help = "how long machines wait when a job has failed and its outputs are not here",
+       .shown_default = "30m"},
+      {.name = "wait",
+       .field = into<&OnDemandOptions::wait>,
+       .metavar = "TIME|forever",
+       .help = "how long to go on asking where nobody has machines now",
+       .shown_default = "15m"},
+      {.name = "image",
+       .field = into<&OnDemandOptions::image>,
+       .metavar = "IMAGE",
+       .help = "what the machines boot, as their provider names it",
+       .shown_default = "the provider's newest for GPUs"},
+      {.name = "guard",
+       .field = into<&OnDemandOptions::guard>,
+       .metavar = "here",
+       .help = "a process on this machine ends machines that cannot end their own bill"},
+      {.name = "i-will-watch",
+       .field = into<&OnDemandOptions::will_watch>,
+       .help = "rent such machines without a guard: you end them, whatever happens"},
+      {.name = "allow-from",
+       .field = into<&OnDemandOptions::allow_from>,
+       .metavar = "CIDR",
+       .help = "who may reach the machines' ssh port",
+       .shown_default = "this machine's public address"},
+  };
+}
+
+std::vector<Option> consent_rows() {
+  return {
+      {.name = "yes",
+       .field = into<&OnDemandOptions::yes>,
+       .help = "rent without a question",
+       .letter = 'y'},
+      {.name = "print",
+       .field = into<&OnDemandOptions::print>,
+       .help = "show the plan, rent nothing"},
+  };
+}
+
+Group on_demand_group() {
+  Group group{"Machines that are rented for it", machine_rows("on-demand")};
+  for (const auto& rows : {terms_rows(), consent_rows()})
+    group.options.insert(group.options.end(), rows.begin(), rows.end());
+  for (Option& option : group.options)
+    option.own = true;
+  return group;
+}
+
+Result<std::int64_t> parse_time(std::string_view what, std::string_view text) {
+  const auto bad = [&] {
+    return fail(Errc::invalid_input,
+                fmt::format("--{} '{}' is no length of time", what, printable(text, 40)),
+                "write 90s, 10m, 6h, 2d or 1h30m");
+  };
+  std::int64_t sum = 0;
+  std::int64_t number = -1;
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') {
+      number = std::max<std::int64_t>(number, 0) * 10 + (c - '0');
+      if (number > kMostSeconds) return bad();
+      continue;
+    }
+    const std::int64_t unit = seconds_of_unit(c);
+    if (unit == 0 || number < 0) return bad();
+    sum += number * unit;
+    number = -1;
+  }
+  if (number >= 0 || text.empty() || sum <= 0 || sum > kMostSeconds) return bad();
+  return sum;
+}
+
+std::string time_words(std::int64_t seconds) {
+  std::string words;
+  const auto add = [&](std::int64_t amount, const char* unit) {
+    if (amount > 0) words += fmt::format("{}{} {}", words.empty() ? "" : " ", amount, unit);
+  };
+  add(seconds / 86'400, "d");
+  add(seconds % 86'400 / 3600, "h");
+  add(seconds % 3600 / 60, "min");
+  if (seconds < 3600) add(seconds % 60, "s");
+  return words.empty() ? "0 s" : words;
+}
+
+Result<cloud::Wish> wish_of(const OnDemandOptions& options,
+                            const std::optional<std::string>& nodes) {
+  cloud::Wish wish;
+  if (options.gpus) {
+    LOCKSTEP_TRY_ASSIGN(wish.gpu, cloud::parse_gpu_wish(*options.gpus));
+  }
+  wish.gpu.at_least = options.at_least;
+  if (nodes) {
+    const auto count = parse_int(*nodes);
+    if (!count || *count < 1 || *count > kMostNodes)
+      return fail(Errc::invalid_input,
+                  fmt::format("--nodes {}: of rented machines it is how many, 1 to {}",
+                              printable(*nodes, 40), kMostNodes));
+    wish.nodes = static_cast<int>(*count);
+  }
+  if (options.spot)
+    wish.spot = *options.spot == "prefer" ? cloud::SpotWish::prefer : cloud::SpotWish::only;
+  wish.providers = words_in(options.provider);
+  std::erase(wish.providers, "cheapest");
+  wish.regions = words_in(options.region);
+  LOCKSTEP_TRY_ASSIGN(wish.max_price, money_of("max-price", options.max_price));
+  if (options.disk) {
+    if (*options.disk < 1 || *options.disk > kMostDisk)
+      return fail(Errc::invalid_input,
+                  fmt::format("--disk {} is no size of a disk in GB", *options.disk));
+    wish.disk_gb = static_cast<int>(*options.disk);
+  }
+  wish.guarded = options.guard.has_value() || options.will_watch;
+  return wish;
+}
+
+Result<cloud::Terms> terms_of(const OnDemandOptions& options) {
+  cloud::Terms terms;
+  LOCKSTEP_TRY_ASSIGN(terms.budget, money_of("budget", options.budget));
+  LOCKSTEP_TRY_ASSIGN(terms.lifetime_s, time_or("lifetime", options.lifetime, kDefaultLifetime));
+  LOCKSTEP_TRY_ASSIGN(terms.autostop_s, time_or("autostop", options.autostop, terms.autostop_s));
+  LOCKSTEP_TRY_ASSIGN(terms.hold_s, time_or("hold", options.hold, terms.hold_s));
+  if (terms.autostop_s < kLeastAutostop)
+    return fail(Errc::invalid_input, fmt::format("--autostop {} is too short: at least {} s",
+                                                 options.autostop.value_or(""), kLeastAutostop));
+  if (options.guard && *options.guard != "here")
+    return fail(Errc::invalid_input,
+                fmt::format("--guard {}: only a guard on this machine is there, --guard here",
+                            printable(*options.guard, 60)));
+  terms.guard = options.guard.value_or("");
+  terms.allow_from = options.allow_from.value_or("");
+  terms.image = options.image.value_or("");
+  return terms;
+}
+
+Result<std::optional<std::int64_t>> wait_seconds(const OnDemandOptions& options) {
+  if (options.wait == "forever") return std::optional<std::int64_t>();
+  if (options.wait == "0") return std::optional<std::int64_t>(0);
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, time_or("wait", options.wait, kDefaultWait));
+  return std::optional<std::int64_t>(seconds);
+}
+
+}  // namespace lockstep::cli

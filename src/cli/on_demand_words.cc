@@ -1,0 +1,205 @@
+#include "cli/on_demand_words.h"
+
+#include "base/columns.h"
+#include "base/text.h"
+#include "cli/date_text.h"
+#include "cli/on_demand_options.h"
+#include "cloud/offer_json.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+namespace lockstep::cli {
+namespace {
+
+using cloud::Candidate;
+using cloud::dollars_text;
+using cloud::Offer;
+
+constexpr std::size_t kColumns = 12;
+using Row = std::array<std::string, kColumns>;
+
+std::string place_words(const Offer& offer) {
+  return offer.zone.empty() ? offer.region : offer.zone;
+}
+
+std::string quota_words(const Offer& offer) {
+  if (!offer.quota) return "unknown";
+  return fmt::format("{} {}", offer.quota->limit, offer.quota->unit);
+}
+
+Row offer_row(const Offer& offer, cloud::Micros per_hour, const std::string& remark,
+              std::int64_t now_ms) {
+  return {offer.provider,
+          place_words(offer),
+          offer.type + (offer.spot ? " (spot)" : ""),
+          fmt::format("{}:{}", offer.gpu, offer.gpus),
+          fmt::format("{} GB", offer.gpu_memory_gb),
+          offer.vcpus > 0 ? std::to_string(offer.vcpus) : "-",
+          offer.memory_gb > 0 ? fmt::format("{} GB", offer.memory_gb) : "-",
+          dollars_text(per_hour),
+          price_words(offer.price, now_ms),
+          cloud::stock_name(offer.stock),
+          quota_words(offer),
+          fmt::format("{}{}{}", offer.ending == cloud::Ending::by_itself ? "yes" : "with a guard",
+                      remark.empty() ? "" : "; ", remark)};
+}
+
+std::string silence_line(const cloud::Silence& silence) {
+  return fmt::format("{}{}{}: {}", silence.provider, silence.region.empty() ? "" : " ",
+                     silence.region, silence.why);
+}
+
+std::string machine_words(const cloud::Leftover& one) {
+  return fmt::format("{} {} in {}", one.provider, one.machine.id,
+                     one.machine.zone.empty() ? one.machine.region : one.machine.zone);
+}
+
+}  // namespace
+
+std::string price_words(const cloud::Price& price, std::int64_t now_ms) {
+  switch (price.source) {
+    case cloud::Price::Source::live:
+      return "live";
+    case cloud::Price::Source::cached:
+      return time_words(std::max<std::int64_t>(now_ms - price.as_of_ms, 0) / 1000) + " old";
+    case cloud::Price::Source::built_in:
+      break;
+  }
+  return "of " + date_text(price.as_of_ms).substr(0, 10);
+}
+
+std::string offer_name(const Offer& offer) {
+  return fmt::format("{} {} in {}{}", offer.provider, offer.type, place_words(offer),
+                     offer.spot ? ", spot" : "");
+}
+
+std::string offers_table(const cloud::Catalog& catalog, const cloud::Choice& choice,
+                         const cloud::Wish& wish, std::int64_t now_ms) {
+  std::vector<Row> rows = {{"PROVIDER", "PLACE", "TYPE", "GPUS", "EACH", "VCPUS", "MEMORY",
+                            wish.nodes == 1 ? "USD/H" : fmt::format("USD/H OF {}", wish.nodes),
+                            "PRICE", "STOCK", "QUOTA", "ENDS BY ITSELF"}};
+  for (const Candidate& one : choice.candidates)
+    rows.push_back(offer_row(one.offer, one.per_hour, one.doubt, now_ms));
+  for (const cloud::LeftOut& one : choice.left_out)
+    rows.push_back(offer_row(one.offer, one.per_hour, "no: " + one.why, now_ms));
+  std::string text;
+  if (rows.size() > 1) text = columns_text(rows);
+  for (const cloud::Silence& silence : catalog.silent)
+    text += silence_line(silence) + "\n";
+  return text;
+}
+
+nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::Choice& choice,
+                                   std::int64_t now_ms) {
+  nlohmann::ordered_json offers = nlohmann::ordered_json::array();
+  const auto add = [&](const Offer& offer, cloud::Micros per_hour, const char* name,
+                       const std::string& why) {
+    nlohmann::ordered_json one = cloud::offer_json(offer);
+    one["usd_per_hour"] = static_cast<double>(per_hour) / static_cast<double>(cloud::kDollar);
+    one["price_age_s"] = std::max<std::int64_t>(now_ms - offer.price.as_of_ms, 0) / 1000;
+    if (!why.empty()) one[name] = why;
+    offers.push_back(std::move(one));
+  };
+  for (const Candidate& one : choice.candidates)
+    add(one.offer, one.per_hour, "doubt", one.doubt);
+  for (const cloud::LeftOut& one : choice.left_out)
+    add(one.offer, one.per_hour, "left_out", one.why);
+  nlohmann::ordered_json silent = nlohmann::ordered_json::array();
+  for (const cloud::Silence& one : catalog.silent)
+    silent.push_back({{"provider", one.provider}, {"region", one.region}, {"why", one.why}});
+  return {{"offers", std::move(offers)}, {"silent", std::move(silent)}};
+}
+
+Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::Terms& terms,
+             std::int64_t now_ms) {
+  Plan plan{.first = choice.candidates.front(), .next = {}, .nodes = wish.nodes};
+  for (std::size_t i = 1; i < choice.candidates.size() && plan.next.size() < 2; ++i)
+    plan.next.push_back(choice.candidates[i]);
+  plan.ends_ms = cloud::lease_end(terms, plan.first.per_hour, 0, now_ms).value_or(0);
+  plan.autostop_s = terms.autostop_s;
+  plan.most = cloud::cost_of(plan.first.per_hour, plan.ends_ms - now_ms);
+  if (terms.budget) plan.most = std::min(plan.most, *terms.budget);
+  return plan;
+}
+
+std::string plan_text(const Plan& plan, std::int64_t now_ms) {
+  const Offer& offer = plan.first.offer;
+  const std::string body =
+      offer.vcpus > 0 ? fmt::format(", {} vCPUs, {} GB of memory", offer.vcpus, offer.memory_gb)
+                      : std::string();
+  std::string text = fmt::format(
+      "plan: {} x {}\n      each {} x {} ({} GB){}\n"
+      "      {} USD an hour in all, plus traffic; the machines' price is {}\n",
+      plan.nodes, offer_name(offer), offer.gpus, offer.gpu, offer.gpu_memory_gb, body,
+      dollars_text(plan.first.per_hour), price_words(offer.price, now_ms));
+  for (const Candidate& next : plan.next)
+    text += fmt::format("else: {}, {} USD an hour\n", offer_name(next.offer),
+                        dollars_text(next.per_hour));
+  text += fmt::format("ends: {} at the latest, in {}; or idle for {}\n", date_text(plan.ends_ms),
+                      time_words((plan.ends_ms - now_ms) / 1000), time_words(plan.autostop_s));
+  text += fmt::format("cost: {} USD at most\n", dollars_text(plan.most));
+  return text;
+}
+
+nlohmann::ordered_json plan_json(const Plan& plan) {
+  nlohmann::ordered_json next = nlohmann::ordered_json::array();
+  for (const Candidate& one : plan.next)
+    next.push_back({{"offer", cloud::offer_json(one.offer)}, {"micros_per_hour", one.per_hour}});
+  return {{"offer", cloud::offer_json(plan.first.offer)},
+          {"nodes", plan.nodes},
+          {"micros_per_hour", plan.first.per_hour},
+          {"next", std::move(next)},
+          {"ends_ms", plan.ends_ms},
+          {"most_micros", plan.most}};
+}
+
+std::string event_text(const cloud::RentEvent& event) {
+  using What = cloud::RentEvent::Kind;
+  const std::string name = event.offer == nullptr ? "" : offer_name(*event.offer);
+  switch (event.kind) {
+    case What::asking:
+      return "asking for " + name;
+    case What::refused:
+      return "refused: " + event.text;
+    case What::no_answer:
+      return fmt::format("{}: no answer; looking whether the machine is there: {}", name,
+                         event.text);
+    case What::booting:
+      return "it is booting: " + name;
+    case What::running:
+      return "it runs: " + name;
+    case What::rejected:
+      return fmt::format("{} is of no use: {}", name, event.text);
+    case What::ending:
+      return "giving back " + name;
+    case What::pausing:
+      return "nobody has it now; " + event.text;
+  }
+  return {};
+}
+
+std::vector<std::string> sweep_lines(const cloud::Reconciled& swept, std::int64_t now_ms) {
+  std::vector<std::string> lines;
+  for (const cloud::Leftover& one : swept.ended)
+    lines.push_back(one.error.message.empty()
+                        ? machine_words(one) + " was ours and nobody wanted it: ended"
+                        : machine_words(one) + " is ours and nobody wants it, and was not ended: " +
+                              one.error.message);
+  for (const cloud::Rental& rental : swept.closed)
+    lines.push_back(fmt::format("{}: its machines are gone; it cost {} USD", rental.cluster,
+                                dollars_text(cloud::cost_so_far(rental, now_ms, 60))));
+  for (const cloud::Leftover& one : swept.foreign)
+    lines.push_back(fmt::format(
+        "{} belongs to another installation of lockstep ({}, cluster {}{}): left alone",
+        machine_words(one), printable(one.machine.owner, 20), printable(one.machine.cluster, 63),
+        one.machine.launched_ms > 0
+            ? ", " + time_words((now_ms - one.machine.launched_ms) / 1000) + " old"
+            : ""));
+  for (const cloud::Silence& silence : swept.unheard)
+    lines.push_back("machines there are not known: " + silence_line(silence));
+  return lines;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,41 @@
+// The option tables of what is about machines on demand: offers, up, down, keep, cost, cloud check.
+#pragma once
+
+#include "cli/on_demand_options.h"
+#include "cli/options.h"
+
+#include <optional>
+#include <string>
+
+namespace lockstep::cli {
+
+struct UpOptions {
+  std::optional<std::string> nodes;
+  bool json = false;
+};
+
+struct DownOptions {
+  bool all = false;
+  bool orphans = false;
+  bool force = false;
+  bool yes = false;
+  bool json = false;
+};
+
+struct CostOptions {
+  std::optional<std::string> since;
+  bool json = false;
+};
+
+struct CloudCheckOptions {
+  bool json = false;
+};
+
+const Table& offers_table_options();
+const Table& up_table();
+const Table& down_table();
+const Table& keep_table();
+const Table& cost_table();
+const Table& cloud_check_table();
+
+}  // namespace lockstep::cli

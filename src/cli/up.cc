@@ -1,0 +1,281 @@
+// lockstep up, down, keep and cost: rented machines as a cluster.
+#include "base/columns.h"
+#include "base/text.h"
+#include "cli/date_text.h"
+#include "cli/on_demand.h"
+#include "cli/on_demand_words.h"
+#include "cli/rent_tables.h"
+#include "cli/subcommand.h"
+#include "cluster/job_book.h"
+#include "cluster/place.h"
+#include "cluster/rented_host.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cloud::Rental;
+
+nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const Rental& rental) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  std::string place;
+  for (const cloud::Held* held : rental.live())
+    nodes.push_back(
+        {{"id", held->machine.id},
+         {"address", held->machine.address},
+         {"zone", held->machine.zone.empty() ? held->machine.region : held->machine.zone}});
+  return {{"name", rental.cluster},
+          {"nodes", std::move(nodes)},
+          {"micros_per_hour", cloud::rate_now(rental)},
+          {"cost_micros", world.cost(rental)},
+          {"created_ms", rental.created_ms},
+          {"ends_ms", rental.ends_ms},
+          {"closed_ms", rental.closed_ms}};
+}
+
+Result<std::string> the_name(const Parsed& parsed, const char* example) {
+  if (parsed.names.size() == 1) return parsed.names.front();
+  return fail(Errc::invalid_input,
+              parsed.names.empty()
+                  ? std::string("no cluster is named")
+                  : fmt::format("'{}' is one word too many", printable(parsed.names[1])),
+              fmt::format("write {}", example));
+}
+
+// --- up
+
+Result<int> bring_up(const Call& call) {
+  RentRequest request{.program = up_table().program, .cluster = {}, .options = {}, .nodes = {}};
+  UpOptions own;
+  fill(up_table(), call.parsed, request.options);
+  fill(up_table(), call.parsed, own);
+  request.nodes = own.nodes;
+  request.json = own.json;
+  LOCKSTEP_TRY_ASSIGN(request.cluster, the_name(call.parsed, "lockstep up NAME --gpus A100:8"));
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  if (!request.options.gpus && !world->journal().of_cluster(request.cluster)) {
+    LOCKSTEP_TRY_ASSIGN(request.standing, standing_rental(*world, request.cluster));
+    if (!request.standing)
+      return fail(
+          Errc::invalid_input,
+          fmt::format("'{}' is not known, and --gpus is not given", printable(request.cluster, 63)),
+          "write lockstep up NAME --gpus A100:8");
+  }
+  LOCKSTEP_TRY_ASSIGN(Rented rented, rent_machines(*world, request));
+  if (!rented.rental) return 0;
+  if (own.json)
+    std::puts(codec::print_json(rental_row(*world, *rented.rental)).c_str());
+  else
+    tell_line(request.program,
+              fmt::format("'{}' is up: {} USD an hour, ends {} at the latest", request.cluster,
+                          cloud::dollars_text(cloud::rate_now(*rented.rental)),
+                          date_text(rented.rental->ends_ms)));
+  return 0;
+}
+
+// --- down
+
+// Jobs that were running when they were last heard of.
+std::vector<std::string> jobs_there(const std::string& cluster) {
+  std::vector<std::string> names;
+  const auto book = cluster::JobBook::open(io::state_folder());
+  if (!book) return names;
+  const auto jobs = book->list(200);
+  if (!jobs) return names;
+  for (const cluster::KnownJob& job : *jobs)
+    if (job.place == cluster &&
+        (job.stage == job::Stage::running || job.stage == job::Stage::queued))
+      names.push_back(job.id);
+  return names;
+}
+
+Status agree_to_end(const std::string& cluster, const DownOptions& options) {
+  const std::vector<std::string> jobs = jobs_there(cluster);
+  if (jobs.empty() || options.force || options.yes) return {};
+  const std::string what = fmt::format("job {} may still run on '{}'", join(jobs, ", "), cluster);
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1)
+    return fail(Errc::invalid_input, what, "give --force, or cancel it first");
+  std::fputs(fmt::format("{}; end it? [y/N] ", what).c_str(), stderr);
+  char answer = 0;
+  if (read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y')) return {};
+  return fail(Errc::canceled, "nothing was ended");
+}
+
+Result<int> end_orphans(cluster::OnDemand& world, const DownOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const auto swept, world.sweep());
+  const std::int64_t now = world.web().now_ms();
+  if (options.json) {
+    nlohmann::ordered_json ended = nlohmann::ordered_json::array();
+    for (const cloud::Leftover& one : swept.ended)
+      ended.push_back({{"provider", one.provider},
+                       {"id", one.machine.id},
+                       {"region", one.machine.region},
+                       {"error", one.error.message}});
+    std::puts(codec::print_json(ended).c_str());
+  } else {
+    tell_sweep(down_table().program, swept, now);
+    if (swept.ended.empty()) std::puts("nothing of ours is there that nobody wants");
+  }
+  const bool bad = std::any_of(swept.ended.begin(), swept.ended.end(),
+                               [](const auto& one) { return !one.error.message.empty(); });
+  return bad || !swept.unheard.empty() ? 1 : 0;
+}
+
+Result<int> take_down(const Call& call) {
+  DownOptions options;
+  fill(down_table(), call.parsed, options);
+  std::vector<std::string> names = call.parsed.names;
+  if (names.empty() && !options.all && !options.orphans)
+    return fail(Errc::invalid_input, "nothing is named", "write lockstep down NAME, or --all");
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  if (options.all) {
+    LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
+    for (const Rental& rental : open)
+      names.push_back(rental.cluster);
+  }
+  int code = 0;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const std::string& name : names) {
+    auto rental = world->journal().of_cluster(name);
+    if (!rental && rental.error().code == Errc::not_found) {
+      // What is gone already is no error, what never was is one.
+      LOCKSTEP_TRY_ASSIGN(const auto all, world->journal().since(0));
+      const bool was = std::any_of(all.begin(), all.end(),
+                                   [&](const Rental& one) { return one.cluster == name; });
+      if (!was) return Failure(rental.error());
+      tell_line(down_table().program, fmt::format("'{}' is gone already", name));
+      continue;
+    }
+    if (!rental) return Failure(rental.error());
+    LOCKSTEP_TRY(agree_to_end(name, options));
+    Status done = world->lock(name);
+    if (done) done = give_machines_back(*world, down_table().program, *rental);
+    world->unlock(name);
+    rows.push_back(rental_row(*world, *rental));
+    if (done) continue;
+    const int signal = world->take_signal();
+    print_error(down_table().program, done.error());
+    code = signal == 0 ? 1 : 128 + signal;
+    if (signal != 0) break;
+  }
+  if (options.json && !options.orphans) std::puts(codec::print_json(rows).c_str());
+  if (!options.all && !options.orphans) return code;
+  LOCKSTEP_TRY_ASSIGN(const int swept, end_orphans(*world, options));
+  return code == 0 ? swept : code;
+}
+
+// --- keep
+
+Result<int> keep_up(const Call& call) {
+  const auto& names = call.parsed.names;
+  if (names.size() != 2)
+    return fail(Errc::invalid_input, "a cluster and a length of time are needed",
+                "write lockstep keep NAME 2h");
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("TIME", names[1]));
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
+  LOCKSTEP_TRY(world->lock(names[0]));
+  const std::int64_t now = world->web().now_ms();
+  cloud::Terms terms = rental.terms;
+  terms.lifetime_s = seconds;
+  const std::int64_t end =
+      cloud::lease_end(terms, cloud::rate_now(rental), world->cost(rental), now).value_or(now);
+  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
+                      cluster::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto places,
+                      cluster::find_places(registry, names[0], std::nullopt, {}));
+  LOCKSTEP_TRY_ASSIGN(const auto answers, cluster::keep_leases(places, end));
+  for (const cluster::LeaseAnswer& answer : answers)
+    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
+  rental.ends_ms = end;
+  LOCKSTEP_TRY(world->journal().keep(rental));
+  const bool less = end < now + seconds * 1000;
+  std::puts(fmt::format("'{}' ends {} at the latest, in {}{}", names[0], date_text(end),
+                        time_words((end - now) / 1000), less ? ": its budget pays for no more" : "")
+                .c_str());
+  return 0;
+}
+
+// --- cost
+
+Result<int> show_cost(const Call& call) {
+  CostOptions options;
+  fill(cost_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  std::vector<Rental> rentals;
+  if (options.since) {
+    LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("since", *options.since));
+    LOCKSTEP_TRY_ASSIGN(rentals, world->journal().since(world->web().now_ms() - seconds * 1000));
+  } else {
+    LOCKSTEP_TRY_ASSIGN(rentals, world->journal().open_rentals());
+  }
+  if (!call.parsed.names.empty())
+    std::erase_if(rentals, [&](const Rental& one) {
+      return std::find(call.parsed.names.begin(), call.parsed.names.end(), one.cluster) ==
+             call.parsed.names.end();
+    });
+  cloud::Micros sum = 0;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::vector<std::array<std::string, 5>> lines = {{"CLUSTER", "RENTED", "STATE", "USD/H", "USD"}};
+  for (const Rental& rental : rentals) {
+    sum += world->cost(rental);
+    rows.push_back(rental_row(*world, rental));
+    lines.push_back({rental.cluster, date_text(rental.created_ms),
+                     rental.closed_ms != 0 ? "given back"
+                     : rental.wanted       ? "rented"
+                                           : "ending",
+                     cloud::dollars_text(cloud::rate_now(rental)),
+                     cloud::dollars_text(world->cost(rental))});
+  }
+  if (options.json) {
+    std::puts(codec::print_json(
+                  nlohmann::ordered_json{{"rentals", std::move(rows)}, {"cost_micros", sum}})
+                  .c_str());
+    return 0;
+  }
+  lines.push_back({"in all", "", "", "", cloud::dollars_text(sum)});
+  std::fputs(columns_text(lines).c_str(), stdout);
+  return 0;
+}
+
+template <Result<int> (*act)(const Call&), const Table& (*table)()>
+int carry_out_rent(const Call& call) {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const auto code = act(call);
+  if (code) return *code;
+  print_error(table().program, code.error());
+  return exit_code_of(code.error());
+}
+
+}  // namespace
+
+extern constinit const Subcommand kUp{.name = "up",
+                                      .summary = "rent machines and keep them as a cluster",
+                                      .table = up_table,
+                                      .run = carry_out_rent<bring_up, up_table>};
+extern constinit const Subcommand kDown{.name = "down",
+                                        .summary = "give rented machines back",
+                                        .table = down_table,
+                                        .run = carry_out_rent<take_down, down_table>};
+extern constinit const Subcommand kKeep{.name = "keep",
+                                        .summary = "give rented machines more time",
+                                        .table = keep_table,
+                                        .run = carry_out_rent<keep_up, keep_table>};
+extern constinit const Subcommand kCost{.name = "cost",
+                                        .summary = "what rented machines have cost",
+                                        .table = cost_table,
+                                        .run = carry_out_rent<show_cost, cost_table>};
+
+}  // namespace lockstep::cli
