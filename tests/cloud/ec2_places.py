@@ -1,4 +1,5 @@
 """What EC2 lists: regions, zones, types, images, networks, security groups, spot prices."""
+import hashlib
 import ipaddress
 import time
 
@@ -357,4 +358,4 @@ def permission_row(rule):
 
 def hash_of(text):
     """The same in every process, unlike hash()."""
-    return int.from_bytes(text.encode().rjust(16, b"\0")[-8:], "big") * 2654435761 % (1 << 61)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
