@@ -212,10 +212,12 @@ Asked<std::string> Api::once(Web& web, const ApiCall& call) {
     }
     auto answer = signed_ask(web, call, keys);
     const bool good = answer.has_value();
-    if (!good && answer.error().code.starts_with("ExpiredToken") && tries == 0 &&
-        keys.expires_ms != 0) {
+    // EC2 says of keys that have expired that the request has.
+    const bool expired = !good && !answer.error().again &&
+                         (answer.error().code.starts_with("ExpiredToken") ||
+                          answer.error().code == "RequestExpired");
+    if (expired && tries == 0 && keys.expires_ms != 0)
       answer.error().again = renew(web, &keys).has_value();
-    }
     if (!good && answer.error().again && tries < 2) continue;
     if (good) {
       const std::lock_guard lock(mutex_);

@@ -49,11 +49,12 @@ constexpr OptionalRight kQuotas{"servicequotas:GetServiceQuota", "quotas are unk
 
 class Check {
  public:
-  Check(Web& web, Api& api) : web_(web), api_(api), region_(api.ring().region()) {}
+  Check(Web& web, Api& api) : web_(web), api_(api) {}
 
   std::vector<Finding> run() {
+    const bool known = check_account();
     check_keys();
-    if (!check_account()) return std::move(findings_);
+    if (!known) return std::move(findings_);
     check_rights();
     check_launch();
     check_prices();
@@ -79,6 +80,7 @@ class Check {
       note(Finding::Kind::bad, account.error().message, account.error().hint);
       return false;
     }
+    region_ = api_.ring().region();
     note(Finding::Kind::good, fmt::format("keys of {}: {}", api_.keys_from(), *account));
     const std::int64_t offset = api_.clock_offset_ms();
     if (offset != 0)
@@ -210,6 +212,7 @@ class Check {
 }  // namespace
 
 Asked<std::string> account_of(Web& web, Api& api) {
+  if (const auto ready = api.ready(web); !ready) return tl::make_unexpected(ready.error());
   const auto root = api.ask_xml(
       web, ApiCall::of(Query("GetCallerIdentity", kStsVersion), api.ring().region(), Service::sts));
   if (!root) return tl::make_unexpected(root.error());

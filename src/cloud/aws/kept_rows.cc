@@ -43,9 +43,9 @@ Asked<KeptRows> kept_rows(Web& web, Api& api, const KeptQuestion& question) {
   if (auto kept = rows_at_hand(web, api, question)) return std::move(*kept);
   auto rows = question.ask(web);
   if (!rows) return tl::make_unexpected(std::move(rows).error());
-  keep_answer(api.ring().ground().cache, kept_name(api, question), text_of_rows(*rows),
-              web.now_ms());
-  return KeptRows{.rows = std::move(*rows), .as_of_ms = web.now_ms()};
+  const std::int64_t now = web.now_ms();
+  keep_answer(api.ring().ground().cache, kept_name(api, question), text_of_rows(*rows), now);
+  return KeptRows{.rows = std::move(*rows), .as_of_ms = now};
 }
 
 }  // namespace lockstep::cloud::aws

@@ -14,7 +14,7 @@ inline constexpr std::size_t kMostUserData = 16384;  // bytes, before base64
 struct LaunchPlace {
   Image image;
   std::string subnet;
-  std::string group;
+  std::string group;  // "": in a trial, where there is none yet
 };
 
 // Of intent and attempt: the same token in another zone would launch again.
