@@ -1,0 +1,85 @@
+"""One provider's folder, driven line by line against the fakes: tests/support/cloud_tool.cc beside tests/cloud."""
+import json
+import os
+import subprocess
+import sys
+import threading
+
+from harness import BUILD, FOREIGN, REPOSITORY, until
+
+sys.path.insert(0, str(REPOSITORY / "tests/cloud"))
+
+import cloud_keys  # noqa: E402
+from fake_cloud import FakeCloud  # noqa: E402
+
+TOOL = BUILD / "tests/cloud_tool"
+CLOUD = ("AWS_", "GOOGLE_", "CLOUDSDK_", "LAMBDA_", "RUNPOD_", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "SSL_CERT")
+INTENT, OWNER = "abcdefghij0123456789", "owner00000000001"  # the owner is the tool's
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICN+lJwsONkwrdsSnQsu1ydUkIuIg5oOC+Eslvmtt60T lockstep"
+
+
+class Tool:
+    """A process of its own for one provider. Answers come in the order of the questions."""
+
+    def __init__(self, provider, cloud, folder, log=None, **env):
+        clean = {name: value for name, value in os.environ.items()
+                 if not FOREIGN.match(name) and not name.startswith(CLOUD)}
+        # Keys come from files in this home, unless the test gives them in variables.
+        home = cloud.folder / "home"
+        merged = {**clean, "HOME": str(home), "CLOUD_TOOL_FOLDER": str(folder),
+                  **{name: value for name, value in cloud.env.items() if not name.endswith("_API_KEY")}, **env}
+        self.process = subprocess.Popen([TOOL, provider], env={key: text for key, text in merged.items()
+                                                               if text is not None},
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def tell(self, what, **given):
+        self.process.stdin.write(json.dumps({"do": what, **given}) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self, deadline=60.0):
+        # A tool that hangs is killed, and its answer is then no JSON.
+        timer = threading.Timer(deadline, self.process.kill)
+        timer.start()
+        try:
+            return json.loads(self.process.stdout.readline())
+        finally:
+            timer.cancel()
+
+    def ask(self, what, **given):
+        self.tell(what, **given)
+        return self.answer()
+
+    def machines(self, **given):
+        return self.ask("list", **given)["machines"]
+
+    def running(self, count=1, deadline=30.0):
+        """Our machines, once so many of them run and have an address."""
+        def up():
+            there = [each for each in self.machines(intent=INTENT) if each["state"] == "running" and each["address"]]
+            return there if len(there) == count else None
+        return until(up, deadline, f"{count} running")
+
+
+def spec(offer, now_ms, **more):
+    return {"intent": INTENT, "owner": OWNER, "cluster": "mine", "offer": offer, "user_data": "#cloud-config\n",
+            "public_key": KEY, "allow_from": "198.51.100.7/32", "lifetime_s": 7200, "ends_ms": now_ms + 3600_000,
+            **more}
+
+
+__all__ = ["FakeCloud", "Tool", "cloud_keys", "spec", "INTENT", "OWNER", "KEY", "TOOL", "until"]
