@@ -29,6 +29,7 @@ ROUTES = [
     ("GET", "aggregated/instances", "instances.aggregatedList", AGGREGATED, None),
     ("GET", "aggregated/machineTypes", "machineTypes.aggregatedList", AGGREGATED, None),
     ("GET", "aggregated/acceleratorTypes", "acceleratorTypes.aggregatedList", AGGREGATED, None),
+    ("GET", "aggregated/operations", "globalOperations.aggregatedList", AGGREGATED, None),
     ("GET", "zones/{zone}/machineTypes", "machineTypes.list", LIST, None),
     ("GET", "zones/{zone}/machineTypes/{name}", "machineTypes.get", set(), None),
     ("GET", "zones/{zone}/acceleratorTypes", "acceleratorTypes.list", LIST, None),

@@ -21,6 +21,7 @@ class Machines:
             "instances.get": self.get, "instances.list": self.list_zone, "instances.aggregatedList": self.list_all,
             "instances.delete": self.delete, "instances.setLabels": self.set_labels,
             "instances.getGuestAttributes": self.guest_attributes, "zoneOperations.list": self.list_operations,
+            "globalOperations.aggregatedList": self.all_operations,
             **{f"{scope}Operations.{what}": getattr(self, f"{what}_operation")
                for scope in ("zone", "region", "global") for what in ("get", "wait")}}
 
@@ -80,6 +81,10 @@ class Machines:
     def list_operations(self, request):
         rows = [made for (scope, _), made in self.operations.items() if scope == f"zones/{request.zone}"]
         return self.lists.page(request, rows, "operationList")
+
+    def all_operations(self, request):
+        rows = [(scope[6:], made) for (scope, _), made in self.operations.items() if scope.startswith("zones/")]
+        return self.lists.scoped(request, rows, "operations", "operationAggregatedList")
 
     def once(self, request, do):
         """A requestId that was there before is not done again: its operation is the answer."""
