@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 3> kHosts = {"https://compute.googleapis.
                                                     "https://cloudresourcemanager.googleapis.com"};
 constexpr milliseconds kLongPoll{130'000};  // Google answers after two minutes at the latest
 constexpr milliseconds kShortWait{250};
-constexpr milliseconds kAbsence{6'000};
+constexpr milliseconds kAbsence{3'000};
 
 tl::unexpected<ApiError> no_answer(ApiError::Kind kind, std::string message) {
   return tl::make_unexpected(ApiError{.kind = kind, .message = std::move(message)});
@@ -75,7 +75,7 @@ ApiAnswer Api::ask_once(Web& web, const ApiCall& call, std::string& retry_after)
                              : canceled ? ApiError::Kind::canceled
                                         : ApiError::Kind::unsent,
                      .message = reply.answer.error().message,
-                     .late = reply.answer.error().code == Errc::timeout};
+                     .lasting = reply.answer.error().code != Errc::unavailable};
       return tl::make_unexpected(std::move(error));
     }
     const http::ResponseHead& head = reply.answer->head;
@@ -108,7 +108,7 @@ ApiAnswer Api::ask(Web& web, const ApiCall& call) {
     // waited for twice, and who is not there now is not waited for long.
     const bool reading = call.method == "GET" && error.kind == ApiError::Kind::unanswered;
     const bool absent = reading || error.kind == ApiError::Kind::unsent;
-    if (error.late || !(absent || is_passing(error))) return answer;
+    if (error.lasting || !(absent || is_passing(error))) return answer;
     if (absent && web.now_ms() - began > kAbsence.count()) return answer;
     const auto pause = backoff.next(web.now_ms(), retry_after);
     if (!pause) {

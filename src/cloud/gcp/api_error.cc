@@ -106,7 +106,7 @@ ApiError error_of_answer(int status, std::string_view body) {
     if (const nlohmann::json& all = at(said, "errors"); all.is_array())
       for (const nlohmann::json& one : all)
         offer_code(error.code, text_at(one, "reason"));
-    offer_code(error.code, text_at(said, "status"));
+    if (error.code.empty()) offer_code(error.code, text_at(said, "status"));
   }
   if (error.code.empty()) error.code = fmt::format("HTTP {}", status);
   if (error.message.empty()) error.message = fmt::format("answered with HTTP {}", status);
@@ -151,6 +151,8 @@ Refusal meaning_of(const ApiError& error) {
   // Quota of all regions together is none of a region.
   if (meaning == Refusal::next_region && has(said, "GPUS_ALL_REGIONS"))
     return Refusal::provider_out;
+  // A zone that an older list still has.
+  if (meaning == Refusal::stop && has(said, "field 'zone'")) return Refusal::next_zone;
   if (meaning == Refusal::stop && missing) {
     if (has(said, "machineType") || has(said, "acceleratorType") || has(said, "Machine type"))
       return Refusal::next_zone;
@@ -178,9 +180,9 @@ Failure failure_of(const ApiError& error, std::string_view doing) {
   if (error.kind == ApiError::Kind::keys || error.status == 401 || error.status == 403)
     code = Errc::denied;
   if (error.status == 404) code = Errc::not_found;
-  if (error.kind == ApiError::Kind::refused)
-    return fail(code, fmt::format("{}: {} ({})", doing, error.message, error.code));
-  return fail(code, fmt::format("{}: {}", doing, error.message));
+  // Without an answer the message says already what was asked.
+  if (error.kind != ApiError::Kind::refused) return fail(code, error.message);
+  return fail(code, fmt::format("Google Compute: {}: {} ({})", doing, error.message, error.code));
 }
 
 }  // namespace lockstep::cloud::gcp

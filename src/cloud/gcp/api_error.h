@@ -25,7 +25,7 @@ struct ApiError {
   std::string code = {};                // "ZONE_RESOURCE_POOL_EXHAUSTED"
   std::string message = {};             // one line, printable
   std::vector<std::string> zones = {};  // that have what was asked for
-  bool late = false;                    // unanswered: it had all its time
+  bool lasting = false;                 // unanswered, and would be again: a deadline, a bad address
 };
 
 // Of an answer that is not 2xx, also of a token endpoint.

@@ -34,6 +34,8 @@ TEST(ApiError, MeansWhatTheTableSays) {
       {refused_with("notFound", "The resource 'projects/p/global/images/x' was not found", 404),
        Refusal::stop},
       {refused_with("invalid", "Invalid value for field 'resource.name'"), Refusal::stop},
+      {refused_with("invalid", "Invalid value for field 'zone': 'x-y1-z'. Unknown."),
+       Refusal::next_zone},
       {refused_with("NEVER_SEEN"), Refusal::unknown},
       {refused_with("HTTP 503", "m", 503), Refusal::next_zone},
       {refused_with("whatever", "m", 401), Refusal::provider_out},
@@ -61,6 +63,11 @@ TEST(ApiError, OfAnAnswerIsTheCodeThatSaysMost) {
   EXPECT_EQ(error.message.find('\n'), std::string::npos);
   EXPECT_NE(error.message.find("https://x"), std::string::npos);
 
+  // A word that nobody knows is not hidden behind a word for everything.
+  EXPECT_EQ(
+      error_of_answer(400, R"({"error":{"status":"INVALID_ARGUMENT","errors":[{"reason":"odd"}]}})")
+          .code,
+      "odd");
   EXPECT_EQ(error_of_answer(502, "<html>bad gateway</html>").code, "HTTP 502");
   const ApiError token =
       error_of_answer(400, R"({"error":"invalid_grant","error_description":"Bad Request"})");

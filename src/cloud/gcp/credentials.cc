@@ -64,6 +64,13 @@ bool has_gcloud(const Ground& ground) {
   return proc::find_executable("gcloud", env_of(ground, "PATH")).has_value();
 }
 
+// Somebody has logged in with it, as far as can be told without starting it.
+bool uses_gcloud(const Ground& ground) {
+  struct stat about {};
+  return has_gcloud(ground) &&
+         stat((gcloud_folder(ground) + "/credentials.db").c_str(), &about) == 0;
+}
+
 Result<Credentials> read_key_file(const std::string& path) {
   const auto text = io::read_file(path, kFileLimit);
   if (!text) return Failure(text.error());
@@ -82,9 +89,9 @@ Result<Credentials> look_for_keys(const Ground& ground) {
   }
   auto found = read_key_file(own);
   if (found || found.error().code != Errc::not_found) return found;
-  if (!has_gcloud(ground))
+  if (!uses_gcloud(ground))
     return fail(Errc::not_found,
-                fmt::format("no keys: neither {} nor {} nor gcloud", kKeyFile, own));
+                fmt::format("no keys: neither {} nor {} nor a login of gcloud", kKeyFile, own));
   return Credentials{.where = "gcloud"};
 }
 

@@ -87,6 +87,18 @@ TEST_F(GcpCredentials, OfOtherKindsNeedGcloud) {
   EXPECT_EQ(found->kind, Credentials::Kind::gcloud);
 }
 
+TEST_F(GcpCredentials, AreGcloudsOnceSomebodyHasLoggedIn) {
+  std::filesystem::permissions(write("bin/gcloud", "#!/bin/sh\n"),
+                               std::filesystem::perms::owner_all);
+  env["PATH"] = folder + "/bin";
+  EXPECT_EQ(find_credentials(ground).error().code, Errc::not_found);
+  env["CLOUDSDK_CONFIG"] = folder + "/sdk";
+  write("sdk/credentials.db", "");
+  EXPECT_EQ(find_credentials(ground).error().code, Errc::invalid_input) << "no project";
+  env["CLOUDSDK_CORE_PROJECT"] = "p";
+  EXPECT_EQ(find_credentials(ground)->where, "gcloud");
+}
+
 TEST_F(GcpCredentials, AreRefusedWithoutBeingShown) {
   for (const char* text :
        {"", "not json: hunter2", R"({"private_key":"hunter2"})",

@@ -86,7 +86,7 @@ LaunchOutcome without_keys(const Error& error) {
 Result<std::string> Gce::account(Web& web) {
   LOCKSTEP_TRY_ASSIGN(Api * api, this->api());
   const auto project = api->ask(web, {.target = api->path(""), .shown = "the project"});
-  if (!project) return failure_of(project.error(), "Google Compute");
+  if (!project) return failure_of(project.error(), "the project");
   const Credentials& keys = api->credentials();
   return fmt::format("project {}, {}", keys.project,
                      keys.email.empty() ? "keys of " + keys.where : keys.email);
@@ -163,7 +163,7 @@ Status Gce::end(Web& web, const std::vector<Machine>& machines) {
 Status Gce::allow(Web& web, const std::string& /*region*/, const std::string& cidr) {
   LOCKSTEP_TRY_ASSIGN(Api * api, this->api());
   if (const auto opened = open_to(*api, web, ground_.owner, cidr); !opened)
-    return failure_of(opened.error(), "Google Compute: the firewall rule");
+    return failure_of(opened.error(), "the firewall rule");
   return {};
 }
 
@@ -176,7 +176,7 @@ std::vector<Finding> Gce::check(Web& web) {
 Status Gce::clean(Web& web) {
   LOCKSTEP_TRY_ASSIGN(Api * api, this->api());
   if (const auto removed = remove_rule(*api, web, ground_.owner); !removed)
-    return failure_of(removed.error(), "Google Compute: the firewall rule");
+    return failure_of(removed.error(), "the firewall rule");
   return {};
 }
 

@@ -182,7 +182,7 @@ Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
                 {.provider = "gcp", .region = zone, .why = "Google does not reach it"});
         return true;
       });
-  if (!done) return failure_of(done.error(), "Google Compute: the list of machines");
+  if (!done) return failure_of(done.error(), "the list of machines");
   if (!query.intent.empty() && (going || listing.machines.empty()))
     add_taken(api, web, query, listing);
   return listing;

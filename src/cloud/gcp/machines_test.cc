@@ -122,7 +122,7 @@ TEST_F(GcpList, EndsAllAndTakesGoneForDone) {
   EXPECT_TRUE(end_machines(api, google.web, {a, b}));
   const Status ended = end_machines(api, google.web, {c});
   ASSERT_FALSE(ended);
-  EXPECT_EQ(ended.error().message, "the end of c: no right (forbidden)");
+  EXPECT_EQ(ended.error().message, "Google Compute: the end of c: no right (forbidden)");
 }
 
 TEST_F(GcpList, FindsAnImageWithADriver) {
