@@ -61,11 +61,11 @@ Error JsonApi::failed_with(std::string_view doing, ServiceWords words, int statu
 
 JsonResult JsonApi::ask_once(Web& web, const JsonQuestion& question) const {
   Question whole{
-      .method = question.method,
+      .method = std::string(question.method),
       .base = settings_.base,
-      .target = question.target,
+      .target = std::string(question.target),
       .fields = {{"authorization", "Bearer " + settings_.secret}, {"accept", "application/json"}},
-      .body = question.body,
+      .body = std::string(question.body),
       .timeout = question.timeout,
       .body_limit = kJsonOfServices.bytes,
       .repeatable = question.repeatable,

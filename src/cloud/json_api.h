@@ -21,12 +21,13 @@ struct ServiceWords {
   std::string message;
 };
 
+// Views: what they show must live until the answer is there.
 struct JsonQuestion {
-  std::string method = "GET";
-  std::string target;  // path and query, coded
-  std::string body = {};
-  std::string shown = {};  // for messages: "terminate"
-  bool repeatable = true;  // twice does no harm
+  std::string_view method = "GET";
+  std::string_view target;  // path and query, coded
+  std::string_view body = {};
+  std::string_view shown = {};  // for messages: "terminate"
+  bool repeatable = true;       // twice does no harm
   std::chrono::milliseconds timeout{10'000};
   std::chrono::milliseconds patience{20'000};  // for asking again
 };

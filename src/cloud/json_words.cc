@@ -15,6 +15,10 @@ constexpr double kNoPrice = 700;
 
 }  // namespace
 
+std::string json_text(std::string_view text) {
+  return codec::print_json(nlohmann::json(text));
+}
+
 const nlohmann::json& json_member(const nlohmann::json& object, const char* name) {
   static const nlohmann::json kNone;
   const auto found = object.find(name);

@@ -7,8 +7,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace lockstep::cloud {
+
+// As it stands in JSON: in quotes. For bodies that are put together as text, which is much less
+// code than building a value.
+std::string json_text(std::string_view text);
 
 // null where it is missing.
 const nlohmann::json& json_member(const nlohmann::json& object, const char* name);

@@ -54,7 +54,7 @@ Status LambdaProvider::clean(Web& web) {
     if (machine.owner == ground_.owner && machine.state != Machine::State::gone) return {};
   prepared_.clear();
   for (const std::string_view place : {kKeys, kRulesets}) {
-    const auto all = ask(web, {.target = std::string(place), .shown = "list what is ours"});
+    const auto all = ask(web, {.target = place, .shown = "list what is ours"});
     if (!all) return Failure(all.error().error);
     for (const std::string& id : ids_named(*all, ruleset_name(ground_.owner))) {
       const auto gone = ask(web, {.method = "DELETE",

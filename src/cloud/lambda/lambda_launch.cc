@@ -26,12 +26,12 @@ LambdaProvider::Prepared<std::string> LambdaProvider::registered_key(Web& web,
   const std::string name = key_name(spec.owner, spec.public_key);
   // Twice: another process may register it between the two questions.
   for (int round = 0; round < 2; ++round) {
-    const auto keys = ask(web, {.target = std::string(kKeys), .shown = "list SSH keys"});
+    const auto keys = ask(web, {.target = kKeys, .shown = "list SSH keys"});
     if (!keys) return tl::make_unexpected(outcome(keys.error()));
     known = registered_name(*keys, spec.public_key);
     if (!known.empty()) return known;
     const auto made = ask(web, {.method = "POST",
-                                .target = std::string(kKeys),
+                                .target = kKeys,
                                 .body = key_body(name, spec.public_key),
                                 .shown = "register an SSH key"});
     if (made) return known = name;
@@ -68,16 +68,17 @@ LambdaProvider::Prepared<std::string> LambdaProvider::ruleset(Web& web, const st
   std::string& known = prepared_[fmt::format("ruleset {} {}", region, cidr)];
   if (!known.empty()) return known;
   const std::string name = ruleset_name(ground_.owner);
-  const auto sets = ask(web, {.target = std::string(kRulesets), .shown = "list firewall rules"});
+  const auto sets = ask(web, {.target = kRulesets, .shown = "list firewall rules"});
   if (!sets) return tl::make_unexpected(outcome(sets.error()));
   const auto there = ruleset_of(*sets, name, region, cidr);
   if (there && there->only_this) return known = there->id;
-  const auto made = ask(
-      web, {.method = there ? "PATCH" : "POST",
-            .target = there ? fmt::format("{}/{}", kRulesets, there->id) : std::string(kRulesets),
-            .body = ruleset_body(name, there ? "" : region, cidr),
-            .shown = "set firewall rules",
-            .repeatable = there.has_value()});
+  const std::string place =
+      there ? fmt::format("{}/{}", kRulesets, there->id) : std::string(kRulesets);
+  const auto made = ask(web, {.method = there ? "PATCH" : "POST",
+                              .target = place,
+                              .body = ruleset_body(name, there ? "" : region, cidr),
+                              .shown = "set firewall rules",
+                              .repeatable = there.has_value()});
   if (!made) return tl::make_unexpected(outcome(made.error()));
   known = there ? there->id : codec::text_member(data_of(*made), "id");
   return known;

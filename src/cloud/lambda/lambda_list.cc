@@ -74,7 +74,7 @@ JsonResult LambdaProvider::ask(Web& web, JsonQuestion question) {
 }
 
 Result<std::vector<Machine>> LambdaProvider::machines(Web& web) {
-  const auto answer = ask(web, {.target = std::string(kInstances), .shown = "list machines"});
+  const auto answer = ask(web, {.target = kInstances, .shown = "list machines"});
   if (!answer) return Failure(answer.error().error);
   if (!data_of(*answer).is_array())
     return fail(Errc::corrupt, "Lambda Cloud: list machines: the answer has no list");

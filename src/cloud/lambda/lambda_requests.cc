@@ -2,17 +2,13 @@
 
 #include "base/fnv.h"
 #include "base/text.h"
+#include "cloud/json_words.h"
 #include "cloud/time_text.h"
-#include "codec/json.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 namespace lockstep::cloud::lambda {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kMostOfTag = 128;
 
@@ -20,48 +16,54 @@ bool is_image_id(std::string_view image) {
   return image.size() >= 32 && image.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
-Json tags_of(const LaunchSpec& spec) {
-  Json tags = Json::array();
-  const auto add = [&](const char* key, const std::string& value) {
-    if (!value.empty()) tags.push_back({{"key", key}, {"value", value.substr(0, kMostOfTag)}});
+std::string tags_of(const LaunchSpec& spec) {
+  std::string tags;
+  const auto add = [&](std::string_view key, std::string_view value) {
+    if (!value.empty())
+      tags += fmt::format(R"({}{{"key":"lockstep:{}","value":{}}})", tags.empty() ? "" : ",", key,
+                          json_text(value.substr(0, kMostOfTag)));
   };
-  add("lockstep:intent", spec.intent);
-  add("lockstep:owner", spec.owner);
-  add("lockstep:cluster", spec.cluster);
-  if (spec.ends_ms > 0) add("lockstep:ends", iso_time(spec.ends_ms));
+  add("intent", spec.intent);
+  add("owner", spec.owner);
+  add("cluster", spec.cluster);
+  if (spec.ends_ms > 0) add("ends", iso_time(spec.ends_ms));
   return tags;
 }
 
 }  // namespace
 
 std::string launch_body(const LaunchSpec& spec, const LaunchParts& parts) {
-  Json body = {{"region_name", spec.offer.region},  {"instance_type_name", spec.offer.type},
-               {"ssh_key_names", {parts.key_name}}, {"name", parts.name},
-               {"user_data", spec.user_data},       {"tags", tags_of(spec)}};
+  std::string body = fmt::format(
+      R"({{"region_name":{},"instance_type_name":{},"ssh_key_names":[{}],"name":{},)"
+      R"("user_data":{},"tags":[{}])",
+      json_text(spec.offer.region), json_text(spec.offer.type), json_text(parts.key_name),
+      json_text(parts.name), json_text(spec.user_data), tags_of(spec));
   if (!parts.image.empty())
-    body["image"] = {{is_image_id(parts.image) ? "id" : "family", parts.image}};
-  if (!parts.ruleset.empty()) body["firewall_rulesets"] = {{{"id", parts.ruleset}}};
-  return codec::print_json(body);
+    body += fmt::format(R"(,"image":{{"{}":{}}})", is_image_id(parts.image) ? "id" : "family",
+                        json_text(parts.image));
+  if (!parts.ruleset.empty())
+    body += fmt::format(R"(,"firewall_rulesets":[{{"id":{}}}])", json_text(parts.ruleset));
+  return body + "}";
 }
 
 std::string key_body(std::string_view name, std::string_view public_key) {
-  return codec::print_json(Json{{"name", name}, {"public_key", public_key}});
+  return fmt::format(R"({{"name":{},"public_key":{}}})", json_text(name), json_text(public_key));
 }
 
 std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr) {
-  Json body = {{"name", name},
-               {"rules",
-                {{{"protocol", "tcp"},
-                  {"port_range", {22, 22}},
-                  {"source_network", cidr},
-                  {"description", "SSH for Lockstep"}}}}};
-  if (!region.empty()) body["region"] = region;
-  return codec::print_json(body);
+  return fmt::format(
+      R"({{"name":{},{}"rules":[{{"protocol":"tcp","port_range":[22,22],"source_network":{},)"
+      R"("description":"SSH for Lockstep"}}]}})",
+      json_text(name),
+      region.empty() ? std::string() : fmt::format(R"("region":{},)", json_text(region)),
+      json_text(cidr));
 }
 
 std::string terminate_body(std::span<const std::string> ids) {
-  return codec::print_json(
-      Json{{"instance_ids", std::vector<std::string>(ids.begin(), ids.end())}});
+  std::string list;
+  for (const std::string& id : ids)
+    list += (list.empty() ? "" : ",") + json_text(id);
+  return fmt::format(R"({{"instance_ids":[{}]}})", list);
 }
 
 std::string ruleset_name(std::string_view owner) {

@@ -69,7 +69,7 @@ JsonResult RunpodProvider::ask(Web& web, const JsonQuestion& question) {
 
 Result<nlohmann::json> RunpodProvider::ask_graphql(Web& web, std::string body, const char* shown) {
   auto answer = ask(web, {.method = "POST",
-                          .target = std::string(kGraphql),
+                          .target = kGraphql,
                           .body = std::move(body),
                           .shown = shown,
                           .patience = kOfferPatience});
@@ -90,7 +90,7 @@ Result<std::string> RunpodProvider::account(Web& web) {
 }
 
 Result<std::vector<Machine>> RunpodProvider::machines(Web& web) {
-  const auto answer = ask(web, {.target = std::string(kPods), .shown = "list pods"});
+  const auto answer = ask(web, {.target = kPods, .shown = "list pods"});
   if (!answer) return Failure(answer.error().error);
   if (const auto pods = answer->find("pods"); pods == answer->end() || !pods->is_array())
     return fail(Errc::corrupt, "RunPod: list pods: the answer has no list");
@@ -138,7 +138,7 @@ Catalog RunpodProvider::offers(Web& web, const OfferQuery& query) {
   const auto ask_bids = [&](Web& own) {
     bids = kept(own,
                 {.method = "POST",
-                 .target = std::string(kGraphql),
+                 .target = kGraphql,
                  .body = bids_body(count, ""),
                  .shown = "list spot prices",
                  .patience = kOfferPatience},

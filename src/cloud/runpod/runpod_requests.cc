@@ -1,9 +1,9 @@
 #include "cloud/runpod/runpod_requests.h"
 
+#include "cloud/json_words.h"
 #include "cloud/time_text.h"
 #include "cloud/user_data.h"
 #include "codec/base64.h"
-#include "codec/json.h"
 
 #include <fmt/core.h>
 
@@ -11,8 +11,6 @@
 
 namespace lockstep::cloud::runpod {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kImage = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
 // The last with kernels for GPUs older than Turing.
@@ -25,16 +23,18 @@ std::string own_image(const LaunchSpec& spec) {
 }
 
 // A host whose driver is older than the image's CUDA would never start it.
-Json cuda_versions(const LaunchSpec& spec) {
-  if (!spec.image.empty()) return Json::array();
-  if (own_image(spec) == kOldImage) return {"12.4", "12.5", "12.6", "12.7", "12.8", "12.9", "13.0"};
-  return {"12.8", "12.9", "13.0"};
+std::string_view cuda_versions(const LaunchSpec& spec) {
+  if (!spec.image.empty()) return "";
+  return own_image(spec) == kOldImage
+             ? R"("allowedCudaVersions":["12.4","12.5","12.6","12.7","12.8","12.9","13.0"],)"
+             : R"("allowedCudaVersions":["12.8","12.9","13.0"],)";
 }
 
-Json variables_of(const LaunchSpec& spec) {
-  Json list = Json::array();
-  const auto add = [&](std::string_view key, const std::string& value) {
-    list.push_back({{"key", key}, {"value", value}});
+std::string variables_of(const LaunchSpec& spec) {
+  std::string list;
+  const auto add = [&](std::string_view key, std::string_view value) {
+    list += fmt::format(R"({}{{"key":"{}","value":{}}})", list.empty() ? "" : ",", key,
+                        json_text(value));
   };
   // With it in the request the account's own keys are left out.
   add("PUBLIC_KEY", spec.public_key);
@@ -60,43 +60,34 @@ std::string launch_body(const LaunchSpec& spec, const PodTerms& terms) {
   const std::string_view field = terms.bid ? "podRentInterruptable" : "podFindAndDeployOnDemand";
   const std::string_view type =
       terms.bid ? "PodRentInterruptableInput" : "PodFindAndDeployOnDemandInput";
-  Json input = {{"cloudType", "SECURE"},
-                {"gpuTypeId", spec.offer.type},
-                {"gpuCount", spec.offer.gpus},
-                {"name", terms.name},
-                {"imageName", own_image(spec)},
-                {"dockerArgs", kStartCommand},
-                {"containerDiskInGb", std::max(spec.disk_gb, kLeastDisk)},
-                {"volumeInGb", 0},
-                {"ports", "22/tcp"},
-                {"supportPublicIp", true},
-                {"startSsh", true},
-                {"env", variables_of(spec)}};
-  if (const Json versions = cuda_versions(spec); !versions.empty())
-    input["allowedCudaVersions"] = versions;
-  if (!spec.offer.region.empty()) input["dataCenterId"] = spec.offer.region;
-  if (terms.ends_ms > 0) input["terminateAfter"] = iso_time(terms.ends_ms);
-  if (terms.bid) input["bidPerGpu"] = static_cast<double>(*terms.bid) / kDollar;
-  return codec::print_json(
-      Json{{"query", fmt::format("mutation($input: {}!) {{ {}(input: $input) {{ id costPerHr }} }}",
-                                 type, field)},
-           {"variables", {{"input", input}}}});
+  std::string more(cuda_versions(spec));
+  if (!spec.offer.region.empty())
+    more += fmt::format(R"("dataCenterId":{},)", json_text(spec.offer.region));
+  if (terms.ends_ms > 0) more += fmt::format(R"("terminateAfter":"{}",)", iso_time(terms.ends_ms));
+  if (terms.bid)
+    more += fmt::format(R"("bidPerGpu":{}.{:06},)", *terms.bid / kDollar, *terms.bid % kDollar);
+  return fmt::format(
+      R"({{"query":"mutation($input: {}!) {{ {}(input: $input) {{ id costPerHr }} }}",)"
+      R"("variables":{{"input":{{"cloudType":"SECURE","gpuTypeId":{},"gpuCount":{},"name":{},)"
+      R"("imageName":{},"dockerArgs":{},"containerDiskInGb":{},"volumeInGb":0,"ports":"22/tcp",)"
+      R"("supportPublicIp":true,"startSsh":true,{}"env":[{}]}}}}}})",
+      type, field, json_text(spec.offer.type), spec.offer.gpus, json_text(terms.name),
+      json_text(own_image(spec)), json_text(kStartCommand), std::max(spec.disk_gb, kLeastDisk),
+      more, variables_of(spec));
 }
 
 std::string bids_body(int gpus, std::string_view type) {
   // A text of GraphQL is written as one of JSON.
-  const std::string which =
-      type.empty() ? "" : fmt::format("(input: {{id: {}}})", codec::print_json(Json(type)));
-  return codec::print_json(
-      Json{{"query", fmt::format("query {{ gpuTypes{} {{ id lowestPrice(input: {{gpuCount: {}, "
-                                 "secureCloud: true}}) {{ minimumBidPrice uninterruptablePrice }} "
-                                 "}} }}",
-                                 which, gpus)}});
+  const std::string which = type.empty() ? "" : fmt::format("(input: {{id: {}}})", json_text(type));
+  const std::string query = fmt::format(
+      "query {{ gpuTypes{} {{ id lowestPrice(input: {{gpuCount: {}, secureCloud: true}}) "
+      "{{ minimumBidPrice uninterruptablePrice }} }} }}",
+      which, gpus);
+  return fmt::format(R"({{"query":{}}})", json_text(query));
 }
 
 std::string account_body() {
-  return codec::print_json(
-      Json{{"query", "query { myself { id email clientBalance currentSpendPerHr } }"}});
+  return R"({"query":"query { myself { id email clientBalance currentSpendPerHr } }"})";
 }
 
 }  // namespace lockstep::cloud::runpod
