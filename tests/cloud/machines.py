@@ -1,0 +1,343 @@
+"""Rented machines for tests: each is a host of hosts.py with a root of its own, in which Debian's real cloud-init has
+eaten the user data (NoCloud seed), with the sshd that Debian configures. `poweroff` on it tells who asked for it
+(on_poweroff), and it is dead. GPUs are stand-ins (give_gpus), the metadata service is metadata_service.py.
+
+cloud-init runs once for each distinct user data; where only keys differ, the files it made are used again with the
+other keys in them. On every boot it runs `bootcmd` again, as it does on a real machine.
+
+    world = Machines(hosts)                        # the fixture `hosts` of the integration tests
+    machine = world.launch(user_data)              # blocks until it runs, not until sshd answers
+    machine.addr, machine.user, machine.is_off(), machine.give_gpus(8), machine.path("/etc/passwd")
+    world.plug(fake)                               # a FakeCloud whose launches become such machines
+    world.close()                                  # all are off
+"""
+import atexit
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+
+from harness import until  # noqa: E402
+from hosts import Holder, Host  # noqa: E402
+
+SUPPORT = HERE.parent / "support"
+USER = "debian"  # the one that Debian's cloud-init makes
+SSHD = "/usr/sbin/sshd"
+CLOUD_INIT = "/usr/bin/cloud-init"
+METADATA = "169.254.169.254"
+
+# What real machines of a provider have by their image: where the data is, and that no disk is ours to resize.
+CONFIG = """
+datasource_list: [NoCloud]
+network: {config: disabled}
+growpart: {mode: "off"}
+resize_rootfs: false
+preserve_hostname: true
+apt: {preserve_sources_list: true}
+locale: false
+"""
+
+# A root over this machine's own, in a mount namespace of its own. What it needs is bounded: no disk of ours is in its
+# /dev, and /run is empty, so that nothing on it can reach this machine's services.
+ROOT = r"""
+mount -t tmpfs -o size=4g,mode=755 tmpfs /mnt
+mkdir /mnt/upper /mnt/work /mnt/root
+[ -z "$image" ] || tar --xattrs --xattrs-include='*' -xf "$image" -C /mnt/upper
+mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
+root=/mnt/root
+mount -t proc proc $root/proc
+mount -t sysfs -o ro sysfs $root/sys
+mount -t tmpfs -o mode=755 tmpfs $root/run
+mount -t tmpfs -o mode=1777 tmpfs $root/tmp
+mount -t tmpfs -o mode=755 tmpfs $root/dev
+for name in null zero full random urandom tty; do
+  cp -a /dev/$name $root/dev/$name
+done
+mkdir $root/dev/pts $root/dev/shm
+mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts $root/dev/pts
+mount -t tmpfs -o mode=1777 tmpfs $root/dev/shm
+ln -s pts/ptmx $root/dev/ptmx
+ln -s /proc/self/fd $root/dev/fd
+ln -s /proc/self/fd/0 $root/dev/stdin
+ln -s /proc/self/fd/1 $root/dev/stdout
+ln -s /proc/self/fd/2 $root/dev/stderr
+mkdir -p $root/run/lock $root/run/sshd
+"""
+
+BOOT = r"""
+rm -f $root/etc/cloud/cloud-init.disabled
+rm -rf $root/var/lib/cloud $root/home/debian
+mkdir -p $root/var/lib/cloud/seed/nocloud
+cp "$seed/user-data" "$seed/meta-data" $root/var/lib/cloud/seed/nocloud/
+cp "$seed/config" $root/etc/cloud/cloud.cfg.d/99-machine.cfg
+for stage in 'init --local' init 'modules --mode=config' 'modules --mode=final'; do
+  chroot $root /usr/bin/cloud-init $stage >>"$seed/log" 2>&1 </dev/null || :
+done
+cp $root/var/log/cloud-init.log "$seed/" 2>/dev/null || :
+cp $root/run/cloud-init/result.json "$seed/" 2>/dev/null || :
+rm -f $root/var/log/cloud-init*.log
+tar --xattrs --xattrs-include='*' -C /mnt/upper -cf "$seed/image.partial" .
+"""
+
+POWEROFF = """#!/bin/sh
+# This machine's power switch: see tests/cloud/machines.py.
+echo "$0 $*" >{fifo}
+exec sleep 60
+"""
+
+NVIDIA_SMI = """#!/bin/sh
+# What nvidia-smi prints, of GPUs that are not there.
+read -r count error name </etc/fake-gpus || { echo 'No devices were found'; exit 6; }
+case "$*" in
+  *utilization*) row=$(cat /run/fake-gpu-use 2>/dev/null || echo 0) ;;
+  *driver_version*) row="580.95.05, $name, 81920" ;;
+  *) echo "no such question: $*" >&2; exit 2 ;;
+esac
+while [ "$count" -gt 0 ]; do echo "$row"; count=$((count - 1)); done
+"""
+
+KEY_TEXTS = re.compile(r"(?:AAAA|b3Bl)[A-Za-z0-9+/=]+|^ *[A-Za-z0-9+/=]{20,70}$", re.M)
+
+
+def key_texts(user_data):
+    """The texts of keys in it, in their order: of two that differ in nothing else they stand in the same places."""
+    return [text.strip() for text in KEY_TEXTS.findall(user_data)]
+
+
+class Images:
+    """Tars of what cloud-init has made, by user data."""
+
+    def __init__(self):
+        self.folder = None
+        self.lock = threading.Lock()
+        self.made = {}  # digest of user data without its keys -> (its keys, image)
+
+    def place(self):
+        if self.folder is None:
+            self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-machines-"))
+            atexit.register(shutil.rmtree, self.folder, True)
+        return self.folder
+
+    def image(self, user_data):
+        """(image, {text in it: text to be put in its place})."""
+        keys = key_texts(user_data)
+        bare = KEY_TEXTS.sub("KEY", user_data)
+        digest = hashlib.sha256(bare.encode()).hexdigest()[:16]
+        with self.lock:
+            if digest not in self.made:
+                self.made[digest] = keys, self._make(user_data, digest)
+            old, image = self.made[digest]
+        if len(old) != len(keys) or any(len(one) != len(other) for one, other in zip(old, keys)):
+            raise AssertionError("keys of other lengths in user data")
+        return image, {one: other for one, other in zip(old, keys) if one != other}
+
+    def _make(self, user_data, digest):
+        seed = self.place() / digest
+        seed.mkdir()
+        (seed / "user-data").write_text(user_data)
+        (seed / "meta-data").write_text(f"instance-id: {digest}\nlocal-hostname: {digest}\n")
+        (seed / "config").write_text(CONFIG)
+        script = f"image=''\nseed='{seed}'\nip link set lo up\nhostname {digest}\n{ROOT}{BOOT}"
+        made = subprocess.run(["unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child",
+                               "--mount-proc", "--propagation", "private", "sh", "-ec", script], capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, timeout=300, cwd="/")
+        log = (seed / "log").read_text(errors="replace") if (seed / "log").exists() else ""
+        assert made.returncode == 0 and (seed / "result.json").exists(), f"{made.stderr}\n{log[-4000:]}"
+        result = json.loads((seed / "result.json").read_text())["v1"]
+        assert result["datasource"].startswith("DataSourceNoCloud"), (result, log[-4000:])
+        # Modules that want a network, or what Debian's package leaves out, may fail; those that matter are asked below.
+        (seed / "image.partial").rename(seed / "image.tar")
+        return seed / "image.tar"
+
+
+IMAGES = Images()
+
+
+def fake_libcuda():
+    """Compiled once."""
+    library = IMAGES.place() / "libcuda.so.1"
+    with IMAGES.lock:
+        if not library.exists():
+            subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, SUPPORT / "fake_libcuda.c"], check=True)
+    return library
+
+
+class Machine(Host):
+    """One rented machine. Everything of Host is there: start(), processes(), cut(), vanish()."""
+
+    def __init__(self, hosts, number, user_data, gpus=None):
+        super().__init__(hosts, number)
+        self.user = USER
+        self.image, self.other_keys = IMAGES.image(user_data)
+        self.user_data = user_data
+        self.on_poweroff = None
+        self.said_off = []  # the power switch's words
+        self._off = threading.Event()
+        self.fifo = self.folder / "power"
+        os.mkfifo(self.fifo)
+        self.gpus = gpus
+        self.sshd = self.metadata = None
+        self._switch = threading.Thread(target=self._watch_switch, daemon=True)
+        self._switch.start()
+
+    def _begin(self):
+        setup = [f"hostname {self.name}", "ip link set lo up", f"image='{self.image}'", ROOT,
+                 f"mount --bind {self.hosts.hosts_file} $root/etc/hosts",
+                 f"mount --bind {self.hosts.resolv_file} $root/etc/resolv.conf",
+                 f"mkdir -p $root{self.folder} && mount --bind {self.folder} $root{self.folder}",
+                 "cd $root", "pivot_root . mnt", "umount -l /mnt"]
+        self.holder = Holder("--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
+                             "--propagation", "private", setup="\n".join(setup))
+
+    def _finish(self):
+        super()._finish()
+        self._put_keys()
+        self.put("/usr/local/sbin/poweroff", POWEROFF.format(fifo=self.fifo), 0o755)
+        if self.gpus:
+            self.give_gpus(*self.gpus)
+
+    def _put_keys(self):
+        """The keys of this machine's user data in the files that cloud-init made of another one's."""
+        if not self.other_keys:
+            return
+        for place in ("/etc/ssh", f"/home/{USER}/.ssh", "/root/.ssh", "/var/lib/cloud/instance",
+                      "/var/lib/cloud/seed"):
+            for path in self.path(place).rglob("*"):
+                if not path.is_file() or path.is_symlink():
+                    continue
+                data = path.read_bytes()
+                for old, new in self.other_keys.items():
+                    data = data.replace(old.encode(), new.encode())
+                if data != path.read_bytes():
+                    path.write_bytes(data)
+
+    def path(self, inside):
+        """A file on it, as seen from here."""
+        return pathlib.Path(f"/proc/{self.holder.pid}/root{inside}")
+
+    def put(self, inside, text, mode=0o644):
+        self.path(inside).write_text(text)
+        self.path(inside).chmod(mode)
+
+    def power_on(self):
+        """Boots: cloud-init's bootcmd, then sshd, as systemd would order them."""
+        self.command(CLOUD_INIT, "single", "--name", "bootcmd", "--frequency", "always")
+        self.start_sshd()
+        return self
+
+    def command(self, *argv, timeout=60.0):
+        """As root, to its end; its children may stay."""
+        ended = self.start(*argv[1:], program=(argv[0],), env={"HOME": "/root", "TMPDIR": None}, cwd="/").wait(timeout)
+        assert ended.rc == 0, f"{argv}: {ended}"
+        return ended.out
+
+    def start_sshd(self):
+        self.sshd = self.start("-D", "-e", program=(SSHD,), cwd="/", env={"HOME": "/root", "TMPDIR": None})
+        until(lambda: "Server listening" in self.sshd.err() or self.sshd.process.poll() is not None, 20, "sshd listens")
+        assert self.sshd.process.poll() is None, self.sshd.err()
+
+    def give_gpus(self, count, error=0, name="NVIDIA A100-SXM4-80GB"):
+        """Stand-ins: `error` is what opening them gives, as CUDA numbers it."""
+        self.put("/usr/local/bin/nvidia-smi", NVIDIA_SMI, 0o755)
+        self.path("/usr/lib/libcuda.so.1").write_bytes(fake_libcuda().read_bytes())
+        self.put("/etc/fake-gpus", f"{count} {error} {name}\n")
+
+    def use_gpus(self, percent):
+        self.put("/run/fake-gpu-use", f"{percent}\n")
+
+    def start_metadata(self, kind):
+        """The metadata service, "ec2" or "gce"; what it says is written by metadata_service.tell(machine.says, ..)."""
+        self.says = self.folder / "metadata.json"
+        service = self.folder / "metadata_service.py"
+        service.write_text((HERE / "metadata_service.py").read_text())
+        self.metadata = self.start(service, "--kind", kind, "--state", self.says, "--own-address",
+                                   program=("/usr/bin/python3",), cwd="/")
+        until(lambda: METADATA in self.metadata.out() or self.metadata.process.poll() is not None, 20, "metadata")
+        assert self.metadata.process.poll() is None, self.metadata.err()
+
+    def _watch_switch(self):
+        """Whoever writes into the switch ends the machine."""
+        with open(self.fifo, encoding="utf-8") as fifo:  # opens when somebody writes
+            words = fifo.readline().strip()
+        if not words or not self.up:
+            return
+        self.said_off.append(words)
+        self.off()
+        self._off.set()
+        if self.on_poweroff:
+            self.on_poweroff(self)
+
+    def off(self):
+        super().off()
+        self._off.set()
+
+    def is_off(self):
+        return self._off.is_set()
+
+    def powered_off(self, deadline):
+        """Waits until it has ended itself."""
+        until(lambda: self.is_off() and self.said_off, deadline, f"{self.name} powers off")
+
+    def unplug(self):
+        """The end of the test: the thread at the switch ends too."""
+        self.off()
+        try:
+            os.close(os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:  # nobody reads any more
+            pass
+        self._switch.join(10)
+
+
+class Machines:
+    """All machines of a test."""
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+        self.all = []
+        self.lock = threading.Lock()
+        self.by_id = {}  # of a fake cloud's machines
+
+    def launch(self, user_data, gpus=None, boot=True):
+        IMAGES.image(user_data)  # outside of the lock: it takes its time
+        with self.lock:
+            if self.hosts.switch is None:
+                self.hosts(0)
+            machine = Machine(self.hosts, len(self.hosts.all), user_data, gpus)
+            self.hosts.all.append(machine)
+            self.all.append(machine)
+            lines = ["127.0.0.1 localhost", *(f"{host.addr} {host.name}" for host in self.hosts.all)]
+            self.hosts.hosts_file.write_text("\n".join(lines) + "\n")
+            machine._begin()
+            machine._finish()
+        return machine.power_on() if boot else machine
+
+    def plug(self, fake, gpus=None):
+        """Launches of a FakeCloud become machines; their power-off tells it, and its end of one is the power cord.
+        gpus: the stand-ins that each machine has, (8,) or (8, 802); None: none."""
+        world = fake.world
+
+        def launched(wanted):
+            machine = self.launch(wanted.user_data, gpus)
+            machine.on_poweroff = lambda _: world.power_off(wanted) if hasattr(world, "power_off") else None
+            self.by_id[wanted.id] = machine
+            return {"address": machine.addr, "private_address": machine.addr, "port": 22}
+
+        def ended(wanted):
+            machine = self.by_id.get(wanted.id)
+            if machine is not None and machine.up:
+                machine.vanish()
+        world.on_launch, world.on_end = launched, ended
+
+    def close(self):
+        """Switches all of them off: nothing of them stays."""
+        for machine in self.all:
+            machine.unplug()

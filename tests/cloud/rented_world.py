@@ -1,0 +1,110 @@
+"""A client and machines that were rented for it (machines.py), and what their tests ask of them."""
+import contextlib
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+
+import machines  # noqa: E402
+from harness import BUILD  # noqa: E402
+from ssh_hosts import Client  # noqa: E402
+
+TOOL = BUILD / "tests/contact_tool"
+NOTICE_EC2, NOTICE_GCE = 1, 2
+# Says that it is asked to end, and ends.
+PATIENT = """import os, signal, sys, time
+def end(*_):
+    print('saved', flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print('begun', flush=True)
+while not os.path.exists(os.path.expanduser('~/go')):
+    time.sleep(0.05)
+"""
+
+
+class RentedWorld:
+    """A client, and machines that were rented for it."""
+
+    def __init__(self, hosts, folder):
+        self.hosts, self.folder = hosts, folder
+        self.client = Client(hosts(1)[0])
+        self.client.binary = TOOL
+        self.machines = machines.Machines(hosts)
+        self.pins = folder / "pins"
+        self.key = folder / "keys/login"
+
+    def ask(self, request, timeout=120):
+        run = self.start(request)
+        ended = run.wait(timeout)
+        assert ended.rc == 0, ended
+        return json.loads(ended.out)
+
+    def start(self, request):
+        path = self.folder / f"request.{time.monotonic_ns()}"
+        path.write_text(json.dumps(request))
+        with open(path) as given:
+            return self.client.start("first-contact", stdin=given)
+
+    def user_data(self, **options):
+        made = self.ask({"user_data": str(self.folder / "keys"), **options})
+        self.host_key = made["host_public_key"]
+        return made["text"]
+
+    def launch(self, gpus=None, boot=True, **options):
+        return self.machines.launch(self.user_data(**options), gpus, boot)
+
+    def request(self, *rented, host_key=None, **more):
+        hosts = [{"name": f"gpus-{i}", "address": machine.addr, "user": machine.user, "key_path": str(self.key),
+                  "host_public_key": host_key or self.host_key} for i, machine in enumerate(rented)]
+        return {"hosts": hosts, "pins": str(self.pins), **more}
+
+    def contact(self, *rented, **more):
+        return self.ask(self.request(*rented, **more))
+
+    def lease(self, machine, ask="status", **more):
+        (state,) = self.ask(self.request(machine, ask=ask, **more))
+        return state
+
+    def job(self, machine, name="job.py"):
+        """A job in the background."""
+        where = f"{machine.user}@{machine.addr}"
+        ended = self.client.run("run", "--on", where, "--key-path", self.key, "--sync", "none", "--cwd", ".",
+                                "--detach", name)
+        assert ended.rc == 0, ended
+        return ended.out.strip()
+
+    def job_state(self, machine, job):
+        return json.loads(machine.path(f"/home/{machine.user}/.local/state/lockstep/jobs/{job}/state.json").read_text())
+
+    def close(self):
+        self.machines.close()
+        self.client.forget_masters()
+
+
+def daemon(machine):
+    """The pid of the lease's daemon, as we call it."""
+    for pid, name in machine.processes().items():
+        with contextlib.suppress(OSError):
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if name.startswith("lockstep") and words[1:3] == [b"host-lease", b"watch"]:
+                return pid
+    return None
+
+
+def sleepers(machine):
+    """The timers that are armed on it, by the markers they watch."""
+    return sorted(path.name for path in machine.path("/run").glob("lockstep-*"))
+
+
+def host_script(machine, text, name="job.py"):
+    path = machine.path(f"/home/{machine.user}/{name}")
+    path.write_text(text)
+    path.chmod(0o644)
+
+
+def output(machine, job):
+    path = machine.path(f"/home/{machine.user}/.local/state/lockstep/jobs/{job}/out")
+    return path.read_text() if path.exists() else ""

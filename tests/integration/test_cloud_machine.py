@@ -1,0 +1,134 @@
+"""The first contact with rented machines, which Debian's real cloud-init has set up (tests/cloud/machines.py), with
+real sshd and sudo; GPUs are stand-ins."""
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+import machines  # noqa: E402
+from harness import until  # noqa: E402
+from rented_world import RentedWorld, daemon, sleepers  # noqa: E402
+from ssh_hosts import make_key  # noqa: E402
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    made = RentedWorld(hosts, tmp_path)
+    yield made
+    made.close()
+
+
+def test_user_data_is_what_cloud_init_takes(world):
+    path = world.folder / "user-data"
+    path.write_text(world.user_data())
+    said = subprocess.run([machines.CLOUD_INIT, "schema", "--config-file", path], capture_output=True, text=True)
+    assert said.returncode == 0 and "Valid cloud-config" in said.stdout, said
+    assert path.stat().st_size < 4096
+    wrong = world.folder / "wrong"
+    wrong.write_text(path.read_text().replace("ssh_deletekeys: true", "ssh_deletekeys: [1]"))
+    said = subprocess.run([machines.CLOUD_INIT, "schema", "--config-file", wrong], capture_output=True, text=True)
+    assert said.returncode != 0, "the check can't fail"
+    public = subprocess.run(["ssh-keygen", "-y", "-f", world.key], capture_output=True, text=True, check=True).stdout
+    assert public == world.key.with_suffix(".pub").read_text()
+    assert world.key.stat().st_mode & 0o777 == 0o600
+
+
+def test_first_contact_is_held_to_the_key_that_was_injected_and_pins_a_fresh_one(world):
+    machine = world.launch(gpus=(8,))
+    assert [path.name for path in machine.path("/etc/ssh").glob("ssh_host_*_key")] == ["ssh_host_ed25519_key"]
+    assert sleepers(machine) == ["lockstep-guard"]
+    (found,) = world.contact(machine, gpu="A100-80GB", gpus=8, terms={"lives_s": 600, "idle_s": 300})
+    assert found["outcome"] == "ready" and found["fresh_key"], found
+    told = " ".join(finding["what"] for finding in found["findings"])
+    assert "8 GPUs were opened" in told and "MB/s" in told, found
+    fresh = found["host_public_key"].split()[:2]
+    assert fresh[1] != world.host_key.split()[1]
+    assert world.pins.read_text() == f"{machine.addr} {' '.join(fresh)}\n"
+    # The lease has taken the place of the first boot's timer.
+    assert sleepers(machine) == ["lockstep-lease-1"] and daemon(machine)
+    # A new connection is held to the fresh key, and to nothing else.
+    world.client.forget_masters()
+    state = world.lease(machine)
+    assert state["error"] == "" and state["phase"] == "running" and state["watched"], state
+    assert 550_000 < state["left_ms"] <= 600_000 and state["idle_limit_ms"] == 300_000, state
+    world.client.forget_masters()
+    world.pins.write_text(f"{machine.addr} {' '.join(world.host_key.split()[:2])}\n")
+    assert "its host key is not the one that was made for it" in world.lease(machine)["error"]
+    # The user's own files know nothing of it.
+    assert not (world.client.root_home / ".ssh/known_hosts").exists()
+
+
+def test_another_host_key_ends_it_at_once_and_nothing_is_brought_there(world):
+    machine = world.launch()
+    other = make_key(world.folder / "other").with_suffix(".pub").read_text()
+    began = time.monotonic()
+    (found,) = world.contact(machine, host_key=other)
+    assert found["outcome"] == "wrong_host" and time.monotonic() - began < 10, found
+    assert "gpus-0: its host key is not the one that was made for it" in found["error"], found
+    assert not machine.path(f"/home/{machine.user}/.cache").exists()
+    assert sleepers(machine) == ["lockstep-guard"]
+
+
+def test_a_machine_boots_while_it_is_waited_for(world):
+    machine, other = world.launch(boot=False), world.launch()
+    other.vanish()
+    run = world.start(world.request(machine, other, patience_s=12))
+    until(lambda: "gpus-0 waits for sshd" in run.err(), 20, "it waits")
+    machine.power_on()
+    ready, lost = json.loads(run.wait(60).out)
+    assert ready["outcome"] == "ready", ready
+    assert (lost["outcome"], lost["findings"]) == ("unreachable", []), lost
+    assert "gpus-1: not reached within 12 s: " in lost["error"], lost
+    run = world.start(world.request(other))
+    until(lambda: "waits for sshd" in run.err(), 20, "it waits")
+    run.signal(signal.SIGINT)
+    assert json.loads(run.wait(10).out) == {"error": "SIGINT while waiting for machines"}
+
+
+def test_gpus_that_do_not_open_are_found(world):
+    machine = world.launch(gpus=(8, 802))
+    (found,) = world.contact(machine, gpu="A100-80GB", gpus=8)
+    assert found["outcome"] == "sick", found
+    assert "its GPUs can't be opened: cuInit: 802 (system not yet initialized)" in found["error"], found
+    assert not daemon(machine) and sleepers(machine) == ["lockstep-guard"]
+    machine.give_gpus(7)
+    (found,) = world.contact(machine, gpu="A100-80GB", gpus=8)
+    assert "it has 7 GPUs, and 8 were bought" in found["error"], found
+    machine.give_gpus(8, name="NVIDIA H100 80GB HBM3")
+    (found,) = world.contact(machine, gpu="A100-80GB", gpus=8)
+    assert "and a A100-80GB was bought" in found["error"], found
+    machine.path("/usr/lib/libcuda.so.1").unlink()
+    (found,) = world.contact(machine, gpu="H100-SXM", gpus=8)
+    assert "there is no libcuda.so.1" in found["error"], found
+
+
+def test_sudo_that_asks_for_a_password_is_told(world):
+    machine = world.launch()
+    machine.path("/etc/sudoers.d/90-cloud-init-users").write_text(f"{machine.user} ALL=(ALL) ALL\n")
+    (found,) = world.contact(machine)
+    assert found["outcome"] == "no_lease", found
+    assert "sudo does not let this user be root without a password" in found["error"], found
+    assert sleepers(machine) == ["lockstep-guard"], "it still ends itself"
+
+
+def test_a_container_ends_itself_by_its_providers_program(world):
+    """The start script of containers, with a stand-in for the provider's program. It is not cloud-init's."""
+    machine = world.launch(boot=False)
+    machine.put("/usr/local/bin/runpodctl", machines.POWEROFF.format(fifo=machine.fifo).replace(
+        "echo", 'echo "$RUNPOD_POD_ID"'), 0o755)
+    script = world.user_data(container=True, guard_s=5)
+    machine.put("/start.sh", script, 0o755)
+    run = machine.start("/start.sh", program=("/bin/sh",), cwd="/", env={"HOME": "/root", "RUNPOD_POD_ID": "pod7"})
+    until(lambda: "Server listening" in run.err(), 20, "sshd listens")
+    keys = machine.path("/root/.ssh/authorized_keys").read_text()
+    assert world.key.with_suffix(".pub").read_text() in keys
+    assert world.host_key == machine.path("/etc/ssh/ssh_host_ed25519_key.pub").read_text().strip()
+    until(lambda: machine.is_off() and machine.said_off, 30, "it ends itself")
+    assert re.fullmatch(r"pod7 \S*runpodctl remove pod pod7", machine.said_off[0]), machine.said_off
