@@ -1,0 +1,94 @@
+"""What we send to AWS and Google is what their own clients send: each request of ours that the fakes have recorded is
+made once more by the vendor's client, and the two must be equal, name by name."""
+import time
+
+import pytest
+
+from cloud_tool import Tool, spec
+from fake_clouds import cloud, fake_cloud, running, server  # noqa: F401
+from harness import REPOSITORY
+
+import cloud_clients
+import request_record
+
+MODULES = REPOSITORY / ".cache/cloud-sdk/node_modules"
+
+
+@pytest.fixture(scope="module")
+def sdk(server):
+    assert MODULES.is_dir(), f"{MODULES} is not there: run ./dev cloud-sdk first"
+    made = request_record.Sdk(server.url, server.env, MODULES)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tool(cloud, tmp_path):
+    def start(provider):
+        tools.append(Tool(provider, cloud, tmp_path, LOCKSTEP_CLOUD_PACE="0.02"))
+        return tools[-1]
+    tools = []
+    yield start
+    for each in tools:
+        each.__exit__()
+
+
+def offer_of(tool, gpu, zone, **query):
+    catalog = tool.ask("offers", gpu=gpu, **query)
+    assert catalog["silent"] == []
+    return next(each for each in catalog["offers"] if each["zone"] == zone and each["gpus"] == int(gpu[-1]))
+
+
+def rented(cloud, tool, offer, **more):
+    """Launched, listed, and running."""
+    made = tool.ask("launch", spec={**spec(offer, int(time.time() * 1000)), "disk_gb": 100, **more})
+    assert made["outcome"]["kind"] == "answered", made
+    running(cloud, more.get("count", 1))
+    return tool.ask("list")["machines"]
+
+
+def whole_life(cloud, tool, gpu, zone):
+    """All that a provider's folder can do, on demand and on spot, alone and as a gang."""
+    assert "account" in tool.ask("account")
+    machines = rented(cloud, tool, offer_of(tool, gpu, zone))
+    tool.ask("list", intent="abcdefghij0123456789")
+    assert "error" not in tool.ask("allow", region=machines[0]["region"], cidr="203.0.113.9/32")
+    assert "error" not in tool.ask("end", machines=machines)
+    spot = offer_of(tool, gpu, zone, spot=True)
+    gang = rented(cloud, tool, spot, count=2, attempt=2, allow_from="203.0.113.9/32")
+    assert "error" not in tool.ask("end", machines=[each for each in gang if each["state"] != "gone"])
+    tool.ask("check")
+    tool.ask("clean")
+    assert cloud.world.live() == []
+
+
+def actions(cloud):
+    return {record["action"] for record in cloud.records}
+
+
+def test_aws(cloud, sdk, tool):
+    whole_life(cloud, tool("aws"), "L4:1", "us-east-1b")
+    assert actions(cloud) >= {
+        "GetCallerIdentity", "DescribeRegions", "DescribeAvailabilityZones", "DescribeInstanceTypeOfferings",
+        "DescribeSpotPriceHistory", "GetProducts", "GetServiceQuota", "GetParameter", "DescribeImages", "DescribeVpcs",
+        "DescribeSubnets", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress",
+        "RunInstances", "DescribeInstances", "TerminateInstances"}
+    assert request_record.compare_all(cloud, sdk) == {}
+
+
+def test_google(cloud, sdk, tool):
+    whole_life(cloud, tool("gcp"), "A100-40GB:1", "us-central1-a")
+    assert actions(cloud) >= {
+        "token", "skus.list", "machineTypes.aggregatedList", "instances.insert", "instances.bulkInsert",
+        "instances.aggregatedList", "instances.delete", "firewalls.insert", "firewalls.patch"}
+    assert request_record.compare_all(cloud, sdk) == {}
+
+
+def test_a_difference_is_seen(cloud, sdk):
+    """The comparison itself: what no client of the vendor would send does not pass."""
+    aws = cloud_clients.Aws(cloud)
+    aws.ec2("DescribeInstances", Filter__1__Name="tag-key", Filter__1__Value__1="a", Colour="red")
+    assert "Colour: ours 'red', theirs None" in str(request_record.compare_all(cloud, sdk))
+    gce = cloud_clients.Gce(cloud)
+    gce.post("zones/us-central1-a/instances", {**gce.instance(), "colour": "red"})
+    assert "body.colour: ours 'red', theirs None" in str(request_record.compare_all(cloud, sdk))
