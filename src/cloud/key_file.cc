@@ -40,7 +40,8 @@ Result<ApiKey> find_api_key(const Ground& ground, const KeyPlaces& places) {
     if (!text && text.error().code != Errc::not_found) return Failure(text.error());
     if (!text)
       return fail(Errc::not_found,
-                  fmt::format("no key: neither {} nor {}", places.variable, found.where));
+                  fmt::format("no key: neither {} nor {}", places.variable, found.where),
+                  std::string(places.advice));
     LOCKSTEP_TRY_ASSIGN(const auto ini, codec::parse_ini(*text, found.where));
     found.key = first_value(ini, places.names);
     struct stat about {};

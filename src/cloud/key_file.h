@@ -19,6 +19,7 @@ struct KeyPlaces {
   std::string_view variable;
   std::string_view file;                    // below the home folder: ".runpod/config.toml"
   std::span<const std::string_view> names;  // in the file, in small letters
+  std::string_view advice;                  // how to come by one
 };
 
 // not_found: it is in neither place. No error shows a key.

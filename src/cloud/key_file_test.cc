@@ -15,7 +15,8 @@ namespace lockstep::cloud {
 namespace {
 
 constexpr std::array<std::string_view, 2> kNames = {"api_key", "apikey"};
-constexpr KeyPlaces kPlaces{.variable = "X_KEY", .file = ".x/keys", .names = kNames};
+constexpr KeyPlaces kPlaces{
+    .variable = "X_KEY", .file = ".x/keys", .names = kNames, .advice = "ask"};
 
 class KeyFile : public ::testing::Test {
  protected:
@@ -57,6 +58,7 @@ TEST_F(KeyFile, AnOpenFileIsToldOf) {
 
 TEST_F(KeyFile, NoneAndBrokenOnesAreOneLineWithoutTheKey) {
   EXPECT_EQ(find_api_key(ground, kPlaces).error().code, Errc::not_found);
+  EXPECT_EQ(find_api_key(ground, kPlaces).error().hint, "ask");
   for (const char* text : {"api_key = two words\n", "other = x\n", ""}) {
     write(text, 0600);
     const auto found = find_api_key(ground, kPlaces);

@@ -12,8 +12,7 @@ std::vector<Finding> LambdaProvider::check(Web& web) {
   using Kind = Finding::Kind;
   std::vector<Finding> found;
   if (const Status there = keys(); !there) {
-    found.push_back({Kind::bad, there.error().message,
-                     "make one at https://cloud.lambda.ai/api-keys and set LAMBDA_API_KEY"});
+    found.push_back({Kind::bad, there.error().message, there.error().hint});
     return found;
   }
   found.push_back({Kind::good, "key in " + key_->where});

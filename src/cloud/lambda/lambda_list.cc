@@ -17,7 +17,10 @@ namespace {
 constexpr std::string_view kHost = "https://cloud.lambda.ai";
 constexpr std::array<std::string_view, 1> kKeyNames = {"api_key"};
 constexpr KeyPlaces kKeyPlaces{
-    .variable = "LAMBDA_API_KEY", .file = ".lambda_cloud/lambda_keys", .names = kKeyNames};
+    .variable = "LAMBDA_API_KEY",
+    .file = ".lambda_cloud/lambda_keys",
+    .names = kKeyNames,
+    .advice = "make one at https://cloud.lambda.ai/api-keys and set LAMBDA_API_KEY"};
 constexpr std::int64_t kStockAgeMs = 30'000;
 
 constexpr Traits kTraits{

@@ -17,7 +17,12 @@ namespace {
 constexpr std::string_view kHost = "https://api.runpod.io";
 constexpr std::array<std::string_view, 2> kKeyNames = {"apikey", "api_key"};
 constexpr KeyPlaces kKeyPlaces{
-    .variable = "RUNPOD_API_KEY", .file = ".runpod/config.toml", .names = kKeyNames};
+    .variable = "RUNPOD_API_KEY",
+    .file = ".runpod/config.toml",
+    .names = kKeyNames,
+    .advice =
+        "make one with the right to read and write at "
+        "https://console.runpod.io/user/settings and set RUNPOD_API_KEY"};
 constexpr std::int64_t kStockAgeMs = 30'000;
 constexpr std::chrono::milliseconds kOfferPatience{8000};
 
@@ -184,12 +189,9 @@ Status RunpodProvider::allow(Web& /*web*/, const std::string& /*region*/,
 
 std::vector<Finding> RunpodProvider::check(Web& web) {
   using Kind = Finding::Kind;
-  constexpr const char* kMakeKey =
-      "make one with the right to read and write at https://console.runpod.io/user/settings and "
-      "set RUNPOD_API_KEY";
   std::vector<Finding> found;
   if (const Status there = keys(); !there) {
-    found.push_back({Kind::bad, there.error().message, kMakeKey});
+    found.push_back({Kind::bad, there.error().message, there.error().hint});
     return found;
   }
   found.push_back({Kind::good, "key in " + key_->where});
@@ -198,7 +200,7 @@ std::vector<Finding> RunpodProvider::check(Web& web) {
   if (const auto machines = this->machines(web); machines)
     found.push_back({Kind::good, fmt::format("the key lists pods; {} of ours", machines->size())});
   else
-    found.push_back({Kind::bad, machines.error().message, kMakeKey});
+    found.push_back({Kind::bad, machines.error().message, std::string(kKeyPlaces.advice)});
   if (const auto account = myself(web); !account)
     found.push_back({Kind::bad, account.error().message,
                      "pods are made by GraphQL, for which the key needs its right as well"});
