@@ -125,7 +125,8 @@ class World:
         self.random = random.Random(1)
         self.machines = {}
         self.settings = {"boot_s": 0.3, "end_s": 0.2, "operation_s": 0.1, "limits": 1.0, "address": "127.0.0.1",
-                         "port": 22, "gce_capacity_s": 0.3, "listed_terminated_s": 3600, "max_run_late_s": 0.0}
+                         "port": 22, "gce_capacity_s": 0.3, "listed_terminated_s": 3600, "max_run_late_s": 0.0,
+                         "gce_denied": []}
         self.on_launch = self.on_end = self.on_notice = None
         self.errors = []       # of hooks
         self._events, self._order = [], itertools.count()
@@ -271,6 +272,16 @@ class World:
         with self.lock:
             if machine.state in ("booting", "running"):
                 machine.extra["powered_off"]()
+
+    def place_foreign(self, machine, rates):
+        """A machine that runs without a hook: many of them stand for what others have in the account."""
+        with self.lock:
+            machine.launched = machine.running_at = machine.address_from = machine.listed_from = self.now()
+            machine.bills = [Bill(what, rate, self.now()) for what, rate in rates]
+            machine.state, machine.address, machine.private_address = "running", "192.0.2.1", "10.0.0.1"
+            machine.hook_done, machine.extra = True, {**machine.extra, "foreign": True}
+            self.machines[machine.id] = machine
+            return machine.id
 
     def find(self, **wanted):
         return [machine for machine in self.machines.values()

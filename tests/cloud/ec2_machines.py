@@ -198,6 +198,16 @@ class Machines:
         world.launch(machine, rates, self.catalog["minimum_s"], said)
         return machine
 
+    def foreign(self, given):
+        zone, kind = given.get("zone", "us-east-1a"), given.get("type", "t3.micro")
+        region = self.places.region_of(zone)
+        machine = Machine("ec2", self.world.ident("i-"), kind, region, zone, False)
+        machine.tags, machine.image, machine.disk_gb = dict(given.get("tags", {})), "ami-0", 8
+        machine.extra = {"groups": [], "token": None, "number": 0, "shutdown": "stop", "public": False, "disks": {},
+                         "quota": "", "tokens": "optional", "preempted": lambda: None,
+                         "powered_off": lambda: self.powered_off(machine)}
+        return self.world.place_foreign(machine, [("machine", self.places.demand(kind, region))])
+
     def kept(self, machine):
         """Volumes that outlive their machine go on being billed."""
         return () if all(disk["delete"] for disk in machine.extra["disks"].values()) else ("disk",)

@@ -18,6 +18,7 @@ place of "https://HOST") and paths of key files that were written to DIR. Contro
     GET, DELETE /_fake/record       every request, canonicalised; ?since=N
     GET, POST /_fake/settings       boot_s, end_s, operation_s, limits (of Lambda: 0 off), delay_s, ...
     POST /_fake/price, /_fake/stock, /_fake/quota    {"face", ...}: see each face's change()
+    POST /_fake/foreign             {"face", "count", "zone" ..}: running machines of others; see the faces' foreign()
     POST /_fake/reset               no machines, faults, records
     GET  /_fake/errors              what went wrong in hooks and in the fakes themselves: must be empty
 """
@@ -230,6 +231,10 @@ class FakeCloud:
             return world.settings
         if what in ("price", "stock", "quota"):
             return self.face(given["face"]).change(what, given) or {}
+        if what == "foreign":
+            face = self.face(given.pop("face"))
+            count = int(given.pop("count", 1))
+            return {"ids": [face.foreign(given) for _ in range(count)]}
         if what == "reset":
             return self.reset()
         if what == "errors":

@@ -43,6 +43,10 @@ class Face:
     def change(self, what, given):
         return self.places.change(what, given)
 
+    def foreign(self, given):
+        """One running machine that somebody else has launched: {"zone", "tags", "type"}."""
+        return self.machines.foreign(given)
+
     # Reading.
 
     def read(self, request):

@@ -90,7 +90,7 @@ class Face:
         return self.lists.change(what, given)
 
     def takes(self, request):
-        return request.path == "/token" or request.path.startswith((TOP, "/v1/services/"))
+        return request.path == "/token" or request.path.startswith((TOP, "/v1/services/", "/v1/projects/"))
 
     # Reading.
 
@@ -99,6 +99,14 @@ class Face:
         if request.path == "/token":
             request.face, request.action = "token", "token"
             return self.read_token(request)
+        if request.path.startswith("/v1/projects/"):
+            request.face, request.action = "resourcemanager", "projects.testIamPermissions"
+            self.authenticate(request)
+            request.params = request.json("parseError")
+            if (request.method, request.path) != ("POST", f"/v1/projects/{self.project}:testIamPermissions") or (
+                    set(request.params) != {"permissions"}):
+                raise Refused("notFound", f"no {request.method} {request.path}", 404)
+            return None
         if request.path.startswith("/v1/services/"):
             request.face, request.action = "billing", "skus.list"
             self.authenticate(request, key=True)
@@ -226,6 +234,9 @@ class Face:
             lasts = self.world.settings.get("token_s", 3599)
             self.tokens[token] = self.world.now() + lasts
             return Reply({"access_token": token, "expires_in": int(lasts), "token_type": "Bearer"})
+        if request.face == "resourcemanager":
+            denied = self.world.settings["gce_denied"]
+            return Reply({"permissions": [each for each in request.params["permissions"] if each not in denied]})
         actions = {**self.lists.actions, **self.machines.actions}
         made = actions[request.action](request)
         if "fields" in request.query:
@@ -248,6 +259,10 @@ class Face:
         status = wrong.get("status", 400)
         code = wrong.get("code", {429: "rateLimitExceeded", 503: "backendError"}.get(status, "internalError"))
         return Refused(code, wrong.get("message", "scripted"), status, headers)
+
+    def foreign(self, given):
+        """One running machine that somebody else has launched: {"zone", "labels", "name"}."""
+        return self.machines.foreign(given)
 
     def link(self, rest):
         return f"{self.cloud.url}{TOP}{self.project}/{rest}"

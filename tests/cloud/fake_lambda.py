@@ -254,6 +254,16 @@ class Face:
         shown = machines[1:] if first(request.found, "omit_id") else machines
         return {"terminated_instances": [self.row(machine) for machine in shown]}
 
+    def foreign(self, given):
+        """One running machine that somebody else has launched: {"region", "name", "type"}."""
+        kind = given.get("type", "gpu_1x_a10")
+        machine = Machine("lambda", self.world.ident("", 32), kind, given.get("region", "us-east-1"), "", False)
+        machine.name, machine.gpus = given.get("name", "theirs"), self.catalog["types"][kind]["gpus"]
+        machine.tags = dict(given.get("tags", {}))
+        machine.extra = {"keys": ["theirs"], "hostname": "", "rulesets": [], "preempted": lambda: None,
+                         "powered_off": lambda: self.powered_off(machine)}
+        return self.world.place_foreign(machine, [("machine", micros(self.catalog["types"][kind]["cents"] / 100))])
+
     # Keys and firewall.
 
     def add_key(self, request):

@@ -265,6 +265,16 @@ class Face:
         self.world.launch(machine, rates, self.catalog["minimum_s"], traits(request.found))
         return machine
 
+    def foreign(self, given):
+        """One running pod that somebody else has made: {"name", "type", "env"}."""
+        kind = given.get("type", "NVIDIA L4")
+        machine = Machine("runpod", self.world.ident("", 14), kind, "", next(iter(self.levels(kind))), False)
+        machine.name, machine.image, machine.disk_gb = given.get("name", "theirs"), "runpod/base", 20
+        machine.gpu, machine.gpus, machine.env = self.catalog["gpus"][kind]["name"], 1, dict(given.get("env", {}))
+        machine.extra = {"cloud": "SECURE", "ports": [], "key": "", "preempted": lambda: None,
+                         "powered_off": lambda: machine.traits.update(guest_off=True)}
+        return self.world.place_foreign(machine, [("machine", self.price(kind))])
+
     def room(self, request, spec, entry):
         """(data center, price of a GPU), or refused; what is refused says no more than the real one does."""
         price = self.price(spec["gpu"], cloud=spec["cloud"])

@@ -8,16 +8,25 @@ from ec2_places import hash_of
 from gce_filter import Filter
 
 
+DEFAULT_RULES = [
+    ("default-allow-ssh", "0.0.0.0/0", [{"IPProtocol": "tcp", "ports": ["22"]}]),
+    ("default-allow-rdp", "0.0.0.0/0", [{"IPProtocol": "tcp", "ports": ["3389"]}]),
+    ("default-allow-icmp", "0.0.0.0/0", [{"IPProtocol": "icmp"}]),
+    ("default-allow-internal", "10.128.0.0/9", [{"IPProtocol": "tcp", "ports": ["0-65535"]}, {
+        "IPProtocol": "udp", "ports": ["0-65535"]}, {"IPProtocol": "icmp"}])]
+
+
 class Lists:
     def __init__(self, face):
         self.face, self.world, self.catalog = face, face.world, face.catalog
         self.factors, self.limits = {}, {}
         self.none = {(kind, zone) for kind, zones in self.catalog["stock"]["none"].items() for zone in zones}
-        self.firewalls = {"default-allow-ssh": {
-            "kind": "compute#firewall", "name": "default-allow-ssh", "id": "1000001", "direction": "INGRESS",
-            "network": face.link("global/networks/default"), "priority": 65534, "sourceRanges": ["0.0.0.0/0"],
-            "allowed": [{"IPProtocol": "tcp", "ports": ["22"]}],
-            "selfLink": face.link("global/firewalls/default-allow-ssh")}}
+        # What each new project has.
+        self.firewalls = {name: {
+            "kind": "compute#firewall", "name": name, "id": str(1000001 + number), "direction": "INGRESS",
+            "network": face.link("global/networks/default"), "priority": 65534, "sourceRanges": [where],
+            "allowed": allowed, "selfLink": face.link(f"global/firewalls/{name}")}
+            for number, (name, where, allowed) in enumerate(DEFAULT_RULES)}
         self.actions = {
             "projects.get": self.project, "regions.list": self.regions, "regions.get": self.region,
             "zones.list": self.zones, "zones.get": lambda request: self.zone_row(request.zone),

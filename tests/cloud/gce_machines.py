@@ -162,6 +162,21 @@ class Machines:
         self.operation(request, "compute.instances.preempted",
                        self.face.link(f"zones/{machine.zone}/instances/{machine.name}"), 0)
 
+    def foreign(self, given):
+        zone, kind = given.get("zone", "us-central1-a"), given.get("type", "e2-small")
+        image = self.lists.catalog["images"][0]
+        disk = {"boot": True, "autoDelete": True, "initializeParams": {
+            "sourceImage": f"projects/{image['project']}/global/images/{image['name']}"}}
+        spec = Spec(self.lists, {"machineType": kind, "labels": given.get("labels", {}), "networkInterfaces": [{}],
+                                 "disks": [disk]}, zone, bare=True)
+        self.count += 1
+        machine = Machine("gce", str(8000000000000000000 + self.count), kind, region_of(zone), zone, False)
+        machine.name, machine.tags = given.get("name", f"foreign-{self.count}"), dict(given.get("labels", {}))
+        machine.gpu, machine.gpus, machine.disk_gb = spec.gpu, spec.gpus, image["gb"]
+        machine.extra = {"metadata": {}, "spec": spec, "public": False, "created": self.stamp(), "action": "STOP",
+                         "fingerprint": "fp0", "preempted": lambda: None, "powered_off": lambda: self.stop(machine, "")}
+        return self.world.place_foreign(machine, spec.rates())
+
     # Gangs.
 
     def bulk(self, request):

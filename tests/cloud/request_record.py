@@ -12,7 +12,7 @@ import fake_gce
 
 SDK = pathlib.Path(__file__).parent / "sdk"
 # Faces that no client of the vendors asks in its own words; waiting for operations is a thing of their own.
-NOT_COMPARED = ("token", "checkip", "billing", "lambda", "runpod", "")
+NOT_COMPARED = ("token", "checkip", "billing", "resourcemanager", "lambda", "runpod", "")
 # What clients of Google add to every query, and does not change what is asked.
 IGNORED_QUERY = {"$alt", "alt", "prettyPrint", "fields"}
 

@@ -234,6 +234,31 @@ def test_what_runpod_refuses(cloud, query, given, code):
     assert machines(cloud) == []
 
 
+def test_machines_of_others_are_listed(cloud):
+    for given in ({"face": "gce", "zone": "us-west1-b", "labels": {"lockstep-owner": "them"}, "count": 3},
+                  {"face": "ec2", "zone": "us-east-1a", "tags": {"lockstep:owner": "them"}}, {"face": "lambda"},
+                  {"face": "runpod", "name": "theirs"}):
+        fake_cloud.control(cloud.url, "foreign", given)
+    gce, aws = Gce(cloud), cloud_clients.Aws(cloud)
+    found = gce.get("aggregated/instances?filter=labels.lockstep-owner%3Dthem").json["items"]["zones/us-west1-b"]
+    assert len(found["instances"]) == 3
+    assert len(aws.ec2("DescribeInstances", Filter__1__Name="tag:lockstep:owner",
+                       Filter__1__Value__1="them").all("instanceId")) == 1
+    assert len(lambda_ask(cloud, "instances").json["data"]) == len(runpod_ask(cloud, "v2/pods").json["pods"]) == 1
+    ident = aws.ec2("DescribeInstances").all("instanceId")[0]
+    assert aws.ec2("TerminateInstances", InstanceId__1=ident).status == 200
+    until(lambda: {each["id"]: each["state"] for each in machines(cloud)}[ident] == "gone")
+
+
+def test_rights_at_google(cloud):
+    cloud.world.settings["gce_denied"] = ["compute.instances.create"]
+    gce = Gce(cloud)
+    asked = {"permissions": ["compute.instances.create", "compute.instances.list"]}
+    said = cloud_clients.ask(f"{cloud.url}/v1/projects/{cloud.keys.project}:testIamPermissions",
+                             json.dumps(asked).encode(), gce.headers)
+    assert said.json == {"permissions": ["compute.instances.list"]}
+
+
 def test_the_server_by_itself(tmp_path):
     program = pathlib.Path(fake_cloud.__file__)
     with subprocess.Popen([PYTHON, program, "--folder", tmp_path], stdout=subprocess.PIPE, text=True) as process:
