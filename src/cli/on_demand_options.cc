@@ -54,6 +54,16 @@ Result<std::int64_t> time_or(std::string_view name, const std::optional<std::str
   return parse_time(name, *text);
 }
 
+// 0: being idle ends nothing; the lifetime and the budget do.
+Result<std::int64_t> autostop_of(const OnDemandOptions& options, std::int64_t otherwise) {
+  if (options.autostop == "never") return 0;
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, time_or("autostop", options.autostop, otherwise));
+  if (seconds < kLeastAutostop)
+    return fail(Errc::invalid_input, fmt::format("--autostop {} is too short: at least {} s",
+                                                 options.autostop.value_or(""), kLeastAutostop));
+  return seconds;
+}
+
 }  // namespace
 
 std::vector<Option> machine_rows(std::string_view gpus) {
@@ -109,7 +119,7 @@ std::vector<Option> terms_rows() {
        .shown_default = "24h"},
       {.name = "autostop",
        .field = into<&OnDemandOptions::autostop>,
-       .metavar = "TIME",
+       .metavar = "TIME|never",
        .help = "idle for so long, the machines end themselves: no job, no session, GPUs at rest",
        .shown_default = "10m"},
       {.name = "hold",
@@ -233,11 +243,8 @@ Result<cloud::Terms> terms_of(const OnDemandOptions& options) {
   cloud::Terms terms;
   LOCKSTEP_TRY_ASSIGN(terms.budget, money_of("budget", options.budget));
   LOCKSTEP_TRY_ASSIGN(terms.lifetime_s, time_or("lifetime", options.lifetime, kDefaultLifetime));
-  LOCKSTEP_TRY_ASSIGN(terms.autostop_s, time_or("autostop", options.autostop, terms.autostop_s));
+  LOCKSTEP_TRY_ASSIGN(terms.autostop_s, autostop_of(options, terms.autostop_s));
   LOCKSTEP_TRY_ASSIGN(terms.hold_s, time_or("hold", options.hold, terms.hold_s));
-  if (terms.autostop_s < kLeastAutostop)
-    return fail(Errc::invalid_input, fmt::format("--autostop {} is too short: at least {} s",
-                                                 options.autostop.value_or(""), kLeastAutostop));
   if (options.guard && *options.guard != "here")
     return fail(Errc::invalid_input,
                 fmt::format("--guard {}: only a guard on this machine is there, --guard here",

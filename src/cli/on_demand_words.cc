@@ -137,8 +137,10 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
   for (const Candidate& next : plan.next)
     text += fmt::format("else: {}, {} USD an hour\n", offer_name(next.offer),
                         dollars_text(next.per_hour));
-  text += fmt::format("ends: {} at the latest, in {}; or idle for {}\n", date_text(plan.ends_ms),
-                      time_words((plan.ends_ms - now_ms) / 1000), time_words(plan.autostop_s));
+  const std::string idle =
+      plan.autostop_s > 0 ? "; or idle for " + time_words(plan.autostop_s) : "";
+  text += fmt::format("ends: {} at the latest, in {}{}\n", date_text(plan.ends_ms),
+                      time_words((plan.ends_ms - now_ms) / 1000), idle);
   text += fmt::format("cost: {} USD at most\n", dollars_text(plan.most));
   return text;
 }

@@ -100,7 +100,7 @@ Table make_keep_table() {
   return {.program = "lockstep keep",
           .summary =
               "Gives rented machines more time: they end in TIME from now, but never past\n"
-              "what their budget pays for.\n\n"
+              "what their budget pays for. Till then being idle does not end them.\n\n"
               "  lockstep keep lab 2h",
           .epilog = "",
           .operands = Operands::names,

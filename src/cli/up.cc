@@ -27,6 +27,8 @@ namespace {
 
 using cloud::Rental;
 
+constexpr std::int64_t kMostHeld = 31LL * 86'400;  // seconds, as a machine takes them
+
 nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const Rental& rental) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   std::string place;
@@ -197,6 +199,11 @@ Result<int> keep_up(const Call& call) {
                       cluster::find_places(registry, names[0], std::nullopt, {}));
   LOCKSTEP_TRY_ASSIGN(const auto answers, cluster::keep_leases(places, end));
   for (const cluster::LeaseAnswer& answer : answers)
+    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
+  // Who wants them so long wants them idle, too.
+  LOCKSTEP_TRY_ASSIGN(const auto held,
+                      cluster::hold_leases(places, std::min((end - now) / 1000, kMostHeld)));
+  for (const cluster::LeaseAnswer& answer : held)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
   rental.ends_ms = end;
   LOCKSTEP_TRY(world->journal().keep(rental));
