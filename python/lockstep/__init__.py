@@ -1,4 +1,4 @@
-"""Lockstep from Python: functions and commands on hosts over SSH, and the error file of a training script.
+"""Lockstep from Python: functions and commands on hosts over SSH or on rented machines, and error files of training.
 
 The work is done by the `lockstep` binary; this package starts it. Nothing here needs another package.
 """
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lockstep._function import Call as Call
     from lockstep._function import RemoteFunction as RemoteFunction
     from lockstep._function import function as function
+    from lockstep._ondemand import OnDemandCluster as OnDemandCluster
+    from lockstep._ondemand import ondemand_cluster as ondemand_cluster
     from lockstep._record import record as record
 
 # A name is imported when it is first used: `import lockstep` in every worker costs nothing.
@@ -28,6 +30,7 @@ _HOMES = {
     "Cluster": "_cluster",
     "CommandResult": "_cluster",
     "LockstepError": "_errors",
+    "OnDemandCluster": "_ondemand",
     "RemoteError": "_errors",
     "RemoteFunction": "_function",
     "RemoteTraceback": "_errors",
@@ -35,6 +38,7 @@ _HOMES = {
     "cluster": "_cluster",
     "find_binary": "_binary",
     "function": "_function",
+    "ondemand_cluster": "_ondemand",
     "record": "_record",
 }
 
@@ -45,6 +49,7 @@ __all__ = [
     "Cluster",
     "CommandResult",
     "LockstepError",
+    "OnDemandCluster",
     "RemoteError",
     "RemoteFunction",
     "RemoteTraceback",
@@ -52,6 +57,7 @@ __all__ = [
     "cluster",
     "find_binary",
     "function",
+    "ondemand_cluster",
     "record",
 ]
 

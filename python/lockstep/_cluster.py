@@ -51,6 +51,7 @@ class Cluster:
 
     def sync(self, path: Optional[str] = None, to: Optional[str] = None) -> Dict[str, Any]:
         """Brings a folder (the project) to all nodes; returns what was sent."""
+        self.ready()
         source = os.path.realpath(path or self.project)
         with self._lock:
             report: Dict[str, Any] = _program.ask(
@@ -86,6 +87,7 @@ class Cluster:
         """
         if isinstance(commands, str):
             raise TypeError("commands is a list, as in run(['nvidia-smi'])")
+        self.ready()
         results: List[CommandResult] = []
         for command in commands:
             results.append(CommandResult(*_program.run(self._exec_arguments(command, nodes), stream=stream_logs)))
@@ -112,6 +114,15 @@ class Cluster:
         return status
 
     # What functions need.
+
+    def ready(self) -> None:
+        """Before hosts are used: machines on demand are rented here."""
+
+    def forget(self) -> None:
+        """These are other hosts now, where nothing of this program is."""
+        with self._lock:
+            self._placed.clear()
+            self._installed.clear()
 
     def bring(self, root: Optional[str], specs: Sequence[str], again: bool) -> None:
         """The project and its packages, before a call. again: also where this was done before, as files may change."""
@@ -171,17 +182,43 @@ def _same(nodes: List[Dict[str, Any]], hosts: List[str], user: Optional[str], ke
     return [text(node) for node in nodes] == hosts and all(node.get("key_path") == key for node in nodes)
 
 
+def _rented(name: Optional[str], project: Optional[str], own: Mapping[str, object],
+            rented: Mapping[str, object]) -> Cluster:
+    """What cluster() makes of options of machines on demand."""
+    from lockstep._ondemand import ondemand_cluster
+
+    ours = [key for key, value in own.items() if value]
+    theirs = [key for key, value in rented.items() if value is not None]
+    if ours:
+        raise LockstepError(f"{ours[0]} and {theirs[0]} exclude each other: {ours[0]} is of hosts of your own, "
+                            f"{theirs[0]} of machines that are rented; leave out {' and '.join(ours)}, or "
+                            f"{' and '.join(theirs)}")
+    if "instance_type" not in theirs:
+        raise LockstepError(f"{theirs[0]} is of machines that are rented; say which: instance_type='A100:1'")
+    if name is None:
+        raise LockstepError("machines that are rented need a name: name=")
+    more: Dict[str, Any] = {key: rented[key] for key in theirs}
+    return ondemand_cluster(name, project=project, **more)
+
+
 def cluster(name: Optional[str] = None, ips: Optional[Sequence[str]] = None,
             ssh_creds: Optional[Mapping[str, str]] = None, project: Optional[str] = None,
-            replace: bool = False) -> Cluster:
-    """Hosts of your own.
+            replace: bool = False, instance_type: Optional[str] = None,
+            provider: Union[str, Sequence[str], None] = None, use_spot: Union[bool, str, None] = None) -> Cluster:
+    """Hosts of your own, or machines that are rented when they are first used.
 
     name: a cluster that is known (`lockstep cluster add`), or with `ips` one that is to be kept under that name.
     ips: addresses, names or [USER@]HOST[:PORT]. Without a name there is one, and nothing is kept.
     ssh_creds: {"ssh_user": ..., "ssh_private_key": FILE}; what is not given is ssh's own choice.
     project: the local folder that is brought there; by default git's top folder, else the current one.
     replace: where other hosts are known under that name, these take their place.
+    instance_type, provider, use_spot: machines on demand, as ondemand_cluster() has them, which takes more than these.
+        Together with ips, ssh_creds or replace they raise LockstepError, whatever their values are.
     """
+    rented = {"instance_type": instance_type, "provider": provider, "use_spot": use_spot}
+    if any(value is not None for value in rented.values()):
+        return _rented(name, project, {"ips": ips is not None, "ssh_creds": ssh_creds is not None, "replace": replace},
+                       rented)
     user, key = _options_of(ssh_creds or {})
     hosts = [_host_text(address, user) for address in ([ips] if isinstance(ips, str) else ips or [])]
     if name is None:

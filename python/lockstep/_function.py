@@ -123,6 +123,7 @@ class RemoteFunction(Generic[_Value]):
             concurrent.futures.wait(running)
 
     def _bring(self, again: bool) -> None:
+        self.system.ready()
         root = None if self._source is None else self._source.root
         if self._sync or self._reqs:
             self.system.bring(root, self._reqs, again)

@@ -21,7 +21,7 @@ class Ended(NamedTuple):
     stderr: str
 
 
-def _error_text(stderr: str, fallback: str) -> str:
+def error_text(stderr: str, fallback: str) -> str:
     """The last of the lines `lockstep exec: error: TEXT`."""
     for line in reversed(stderr.splitlines()):
         before, found, text = line.partition(": error: ")
@@ -65,13 +65,14 @@ class Pump(threading.Thread):
 
 
 @contextlib.contextmanager
-def _started(arguments: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """Whatever ends the block, the child has ended afterwards."""
+def _started(arguments: Sequence[str], grace: float = _GRACE,
+             **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """Whatever ends the block, the child has ended afterwards. grace: seconds between one signal and the next."""
     process: "subprocess.Popen[bytes]" = subprocess.Popen([find_binary(), *arguments], **options)
     try:
         yield process
     except BaseException:
-        stop(process, asked_already=_terminal_asked())
+        stop(process, asked_already=_terminal_asked(), grace=grace)
         raise
     finally:
         with contextlib.suppress(OSError):
@@ -90,13 +91,13 @@ def _terminal_asked() -> bool:
         return False
 
 
-def stop(process: "subprocess.Popen[bytes]", asked_already: bool = False) -> None:
+def stop(process: "subprocess.Popen[bytes]", asked_already: bool = False, grace: float = _GRACE) -> None:
     """As Ctrl-C: what runs on the host may end by itself, then it has to."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if not asked_already or number != signal.SIGINT:
             process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)
+            process.wait(grace)
             return
 
 
@@ -110,16 +111,17 @@ def run(arguments: Sequence[str], stream: bool = False, keep: bool = True) -> En
         return Ended(code, output.text(), errors.text())
 
 
-def ask(arguments: Sequence[str], stream_errors: bool = False) -> Any:
+def ask(arguments: Sequence[str], stream_errors: bool = False, grace: float = _GRACE) -> Any:
     """The JSON that the binary answers; raises what it says on stderr."""
-    with _started(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with _started(arguments, grace, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         output = Pump(process.stdout, None, True)
         errors = Pump(process.stderr, sys.stderr if stream_errors else None, True)
         code = process.wait()
         if code != 0:
             what = f"lockstep {arguments[0]} ended with code {code}"
-            raise LockstepError(_error_text(errors.text(), what), code)
+            raise LockstepError(error_text(errors.text(), what), code)
         text = output.text()
         return json.loads(text) if text.strip() else None
 

@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 
 from lockstep._errors import CallError, RemoteError, RemoteTraceback, ValueRefused  # noqa: E402
-from lockstep._program import Answer, Interrupted, _error_text  # noqa: E402
+from lockstep._program import Answer, Interrupted, error_text  # noqa: E402
 from lockstep._project import find_root, find_source, inside, name_on_hosts  # noqa: E402
 from lockstep._values import Trust, made_exception, read_value  # noqa: E402
 
@@ -138,8 +138,8 @@ def test_an_answer_that_is_cut_off_or_nonsense_is_told():
 
 
 def test_the_error_line_of_the_binary_is_found():
-    assert _error_text("waiting\nlockstep sync: error: gpus-0: no; do this\n", "x") == "gpus-0: no; do this"
-    assert _error_text("", "ended with code 3") == "ended with code 3"
+    assert error_text("waiting\nlockstep sync: error: gpus-0: no; do this\n", "x") == "gpus-0: no; do this"
+    assert error_text("", "ended with code 3") == "ended with code 3"
 
 
 def test_the_project_of_a_folder(tmp_path):
