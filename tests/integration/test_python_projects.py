@@ -115,14 +115,27 @@ def test_an_example_runs_with_its_arguments_and_its_code(project):
     assert run(EXAMPLE, *options, "0").out.splitlines()[-1].endswith('"toy_need", 2]')
 
 
+OWN = (["--host", "localhost"], ["--user", "me"], ["--key_path", "k"])
+RENTED = (["--instance", "V100:1"], ["--provider", "cheapest"], ["--use_spot"], ["--use_spot", "False"],
+          ["--max_price", "2"], ["--budget", "9"])
+
+
+def both(own, rented):
+    """Defaults of Hugging Face's script among them: what counts is whether they are given."""
+    return [*own, *rented], [f"{own[0]} and {rented[0]} exclude each other", f"leave out {own[0]}, or {rented[0]}"]
+
+
 @pytest.mark.parametrize("given, words", [
-    (["--host", "h", "--instance", "V100:1"], ["--host", "--instance", "leave one of them out"]),
-    (["--host", "localhost", "--use_spot"], ["--host", "--use_spot", "leave one of them out"]),
-    (["--host", "h", "--use_spot", "false"], ["--host", "--use_spot"]),
+    *(both(own, rented) for own in OWN for rented in RENTED),
+    (["--host", "h", "--user", "u", "--instance", "A100:8", "--use_spot", "false"],
+     ["leave out --host and --user, or --instance and --use_spot"]),
+    (["--user", "me"], ["--user is of a machine of your own: give its --host"]),
+    (["--key_path", "k"], ["--key_path is of a machine of your own: give its --host"]),
     (["--use_spot", "maybe"], ["'maybe' is neither true nor false"]),
-    ([], ["on demand are not built yet", "--host"]),
-    (["--instance", "A100:8"], ["on demand are not built yet", "--host"]),
+    (["--max_price", "low"], ["--max_price", "'low'"]),
+    ([], ["on which machine?", "--host", "--instance"]),
     (["--host", "h", "--example", "no/such.py"], ["there is no examples/no/such.py"]),
+    (["--instance", "A100:8", "--example", "no/such.py"], ["there is no examples/no/such.py"]),
 ])
 def test_bad_input_of_the_example_is_one_line(tmp_path, given, words):
     ended = subprocess.run([sys.executable, EXAMPLE, *given], cwd=tmp_path, capture_output=True, text=True, timeout=60,
