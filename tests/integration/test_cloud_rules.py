@@ -2,6 +2,7 @@
 import json
 import pathlib
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -12,6 +13,7 @@ from harness import PYTHON, until
 
 import cloud_clients
 import cloud_keys
+import metadata_service
 from cloud_clients import Gce, lambda_ask, runpod_ask, runpod_graphql
 
 DEPLOY = """mutation Make($input: PodFindAndDeployOnDemandInput!) {
@@ -257,6 +259,91 @@ def test_rights_at_google(cloud):
     said = cloud_clients.ask(f"{cloud.url}/v1/projects/{cloud.keys.project}:testIamPermissions",
                              json.dumps(asked).encode(), gce.headers)
     assert said.json == {"permissions": ["compute.instances.list"]}
+
+
+@pytest.mark.parametrize("what, code, status", [
+    ({"kind": "capacity"}, "instance-operations/launch/insufficient-capacity", 400),
+    ({"kind": "quota"}, "global/quota-exceeded", 400), ({"kind": "token_expired"}, "global/invalid-api-key", 401),
+    ({"kind": "status", "status": 503, "retry_after": 3}, "global/internal-error", 503),
+    ({"kind": "error", "code": "global/account-inactive", "status": 403}, "global/account-inactive", 403)])
+def test_faults_of_lambda(cloud, what, code, status):
+    lambda_ask(cloud, "ssh-keys", {"name": "me", "public_key": "ssh-ed25519 AAAA me"})
+    cloud.faults.add({"face": "lambda", "action": "launch", "region": "us-east-1", "type": "gpu_1x_*", "do": what})
+    answer = lambda_ask(cloud, "instance-operations/launch", LAUNCH)
+    assert (answer.code, answer.status) == (code, status) and machines(cloud) == []
+    assert lambda_ask(cloud, "instance-operations/launch", LAUNCH).status == 200  # once, and no more
+
+
+@pytest.mark.parametrize("what, code, status", [
+    ({"kind": "capacity"}, "There are no instances currently available", 400),
+    ({"kind": "quota"}, "Your balance is too low to rent a pod", 402),
+    ({"kind": "token_expired"}, "Invalid or missing API key.", 401),
+    ({"kind": "status", "status": 429, "retry_after": 3}, "scripted", 429)])
+def test_faults_of_runpod(cloud, what, code, status):
+    cloud.faults.add({"face": "runpod", "action": "pods.create", "do": what})
+    pod = {"name": "ls-x-0", "image": "runpod/base", "gpu": {"id": "NVIDIA L4", "count": 1}}
+    answer = runpod_ask(cloud, "v2/pods", pod)
+    assert (answer.code, answer.status) == (code, status) and machines(cloud) == []
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.headers["Retry-After"] == ("3" if status == 429 else None)
+
+
+def test_machines_of_lambda_and_runpod_that_come_up_wrong(cloud):
+    lambda_ask(cloud, "ssh-keys", {"name": "me", "public_key": "ssh-ed25519 AAAA me"})
+    cloud.faults.add({"action": "launch", "do": {"kind": "trait", "unhealthy": True, "no_private_ip": True}})
+    lambda_ask(cloud, "instance-operations/launch", LAUNCH)
+    running(cloud)
+    seen = lambda_ask(cloud, "instances").json["data"][0]
+    assert seen["status"] == "unhealthy" and "private_ip" not in seen and "ip" in seen
+    cloud.faults.add({"action": "graphql.*", "do": {"kind": "trait", "status": "ERROR", "no_ssh": True}})
+    runpod_graphql(cloud, DEPLOY, POD)
+    running(cloud, 2)
+    pod = runpod_ask(cloud, "v2/pods").json["pods"][0]
+    assert pod["status"] == "ERROR" and pod["ssh"]["direct"] is None
+
+
+def metadata(service, path, method="GET", **headers):
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return cloud_clients.ask(f"http://127.0.0.1:{service.server_address[1]}{path}", None, named, method)
+
+
+@pytest.fixture
+def service(tmp_path):
+    def start(kind):
+        made.append(metadata_service.Service(kind, tmp_path / "said.json"))
+        threading.Thread(target=made[-1].serve_forever, args=(0.05,), daemon=True).start()
+        return made[-1]
+    made = []
+    yield start
+    for each in made:
+        each.close()
+
+
+def test_notice_at_ec2(service):
+    ec2 = service("ec2")
+    notice = "/latest/meta-data/spot/instance-action"
+    assert metadata(ec2, "/latest/api/token", "PUT").status == 400
+    lasts = {"X_aws_ec2_metadata_token_ttl_seconds": "60"}
+    assert metadata(ec2, "/latest/api/token", "PUT", X_Forwarded_For="1.2.3.4", **lasts).status == 403
+    token = {"X_aws_ec2_metadata_token": metadata(ec2, "/latest/api/token", "PUT", **lasts).text}
+    assert metadata(ec2, notice).status == 401 and metadata(ec2, notice, **token).status == 404
+    metadata_service.tell(ec2.state, instance_action={"action": "terminate", "time": "2026-11-23T08:00:00Z"})
+    assert metadata(ec2, notice, **token).json == {"action": "terminate", "time": "2026-11-23T08:00:00Z"}
+
+
+def test_notice_at_google(service):
+    gce = service("gce")
+    path, flavor = "/computeMetadata/v1/instance/preempted", {"Metadata_Flavor": "Google"}
+    assert metadata(gce, path).status == 403
+    said = metadata(gce, path, **flavor)
+    assert said.text == "FALSE" and said.headers["Metadata-Flavor"] == "Google"
+    late = metadata(gce, f"{path}?wait_for_change=true&timeout_sec=0.2&last_etag={said.headers['ETag']}", **flavor)
+    assert late.text == "FALSE"
+    waiting = f"{path}?wait_for_change=true&last_etag={said.headers['ETag']}"
+    teller = threading.Timer(0.2, metadata_service.tell, (gce.state,), {"preempted": True})
+    teller.start()
+    assert metadata(gce, waiting, **flavor).text == "TRUE"
+    teller.join(20)
 
 
 def test_the_server_by_itself(tmp_path):
