@@ -18,18 +18,21 @@ INTENT, OWNER = "abcdefghij0123456789", "owner00000000001"  # the owner is the t
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICN+lJwsONkwrdsSnQsu1ydUkIuIg5oOC+Eslvmtt60T lockstep"
 
 
+def environment(cloud, **env):
+    """Nothing of the caller's own clouds. Keys come from files in this home, unless the test gives variables."""
+    clean = {name: value for name, value in os.environ.items()
+             if not FOREIGN.match(name) and not name.startswith(CLOUD)}
+    merged = {**clean, "HOME": str(cloud.folder / "home"),
+              **{name: value for name, value in cloud.env.items() if not name.endswith("_API_KEY")}, **env}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
 class Tool:
     """A process of its own for one provider. Answers come in the order of the questions."""
 
     def __init__(self, provider, cloud, folder, log=None, **env):
-        clean = {name: value for name, value in os.environ.items()
-                 if not FOREIGN.match(name) and not name.startswith(CLOUD)}
-        # Keys come from files in this home, unless the test gives them in variables.
-        home = cloud.folder / "home"
-        merged = {**clean, "HOME": str(home), "CLOUD_TOOL_FOLDER": str(folder),
-                  **{name: value for name, value in cloud.env.items() if not name.endswith("_API_KEY")}, **env}
-        self.process = subprocess.Popen([TOOL, provider], env={key: text for key, text in merged.items()
-                                                               if text is not None},
+        merged = environment(cloud, **{"CLOUD_TOOL_FOLDER": str(folder), **env})
+        self.process = subprocess.Popen([TOOL, provider], env=merged,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def __enter__(self):
@@ -82,4 +85,4 @@ def spec(offer, now_ms, **more):
             **more}
 
 
-__all__ = ["FakeCloud", "Tool", "cloud_keys", "spec", "INTENT", "OWNER", "KEY", "TOOL", "until"]
+__all__ = ["FakeCloud", "Tool", "cloud_keys", "environment", "spec", "INTENT", "OWNER", "KEY", "TOOL", "until"]
