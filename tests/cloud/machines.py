@@ -8,7 +8,7 @@ other keys in them. On every boot it runs `bootcmd` again, as it does on a real 
     world = Machines(hosts)                        # the fixture `hosts` of the integration tests
     machine = world.launch(user_data)              # blocks until it runs, not until sshd answers
     machine.addr, machine.user, machine.is_off(), machine.give_gpus(8), machine.path("/etc/passwd")
-    world.plug(fake)                               # a FakeCloud whose launches become such machines
+    world.plug(fake)                               # a FakeCloud whose launches become such machines: see plug()
     world.close()                                  # all are off
 """
 import atexit
@@ -17,20 +17,23 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "integration"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 
+import metadata_service  # noqa: E402
 from harness import until  # noqa: E402
 from hosts import Holder, Host  # noqa: E402
 
 SUPPORT = HERE.parent / "support"
-USER = "debian"  # the one that Debian's cloud-init makes
+USER = "ubuntu"  # as the images are called that our providers take
 SSHD = "/usr/sbin/sshd"
 CLOUD_INIT = "/usr/bin/cloud-init"
 METADATA = "169.254.169.254"
@@ -44,6 +47,7 @@ resize_rootfs: false
 preserve_hostname: true
 apt: {preserve_sources_list: true}
 locale: false
+system_info: {default_user: {name: USER}}
 """
 
 # A root over this machine's own, in a mount namespace of its own. What it needs is bounded: no disk of ours is in its
@@ -75,7 +79,7 @@ mkdir -p $root/run/lock $root/run/sshd
 
 BOOT = r"""
 rm -f $root/etc/cloud/cloud-init.disabled
-rm -rf $root/var/lib/cloud $root/home/debian
+rm -rf $root/var/lib/cloud
 mkdir -p $root/var/lib/cloud/seed/nocloud
 cp "$seed/user-data" "$seed/meta-data" $root/var/lib/cloud/seed/nocloud/
 cp "$seed/config" $root/etc/cloud/cloud.cfg.d/99-machine.cfg
@@ -96,10 +100,10 @@ exec sleep 60
 
 NVIDIA_SMI = """#!/bin/sh
 # What nvidia-smi prints, of GPUs that are not there.
-read -r count error name </etc/fake-gpus || { echo 'No devices were found'; exit 6; }
+read -r count error memory name </etc/fake-gpus || { echo 'No devices were found'; exit 6; }
 case "$*" in
   *utilization*) row=$(cat /run/fake-gpu-use 2>/dev/null || echo 0) ;;
-  *driver_version*) row="580.95.05, $name, 81920" ;;
+  *driver_version*) row="580.95.05, $name, $memory" ;;
   *) echo "no such question: $*" >&2; exit 2 ;;
 esac
 while [ "$count" -gt 0 ]; do echo "$row"; count=$((count - 1)); done
@@ -145,7 +149,7 @@ class Images:
         seed.mkdir()
         (seed / "user-data").write_text(user_data)
         (seed / "meta-data").write_text(f"instance-id: {digest}\nlocal-hostname: {digest}\n")
-        (seed / "config").write_text(CONFIG)
+        (seed / "config").write_text(CONFIG.replace("USER", USER))
         script = f"image=''\nseed='{seed}'\nip link set lo up\nhostname {digest}\n{ROOT}{BOOT}"
         made = subprocess.run(["unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child",
                                "--mount-proc", "--propagation", "private", "sh", "-ec", script], capture_output=True,
@@ -171,13 +175,26 @@ def fake_libcuda():
     return library
 
 
+def nvidia_name(catalog, wanted):
+    """What nvidia-smi calls the GPUs that a fake cloud's machine was bought with, and their MiB; 0: not known."""
+    if wanted.face == "runpod":
+        return wanted.type, catalog["runpod"]["gpus"][wanted.type]["memory"] * 1024
+    if wanted.face == "lambda":
+        name, gigabytes = re.fullmatch(r"(.+) \((\d+) GB.*\)", wanted.gpu).groups()
+        return f"NVIDIA {name}", int(gigabytes) * 1024
+    if wanted.face == "gce":
+        return f"NVIDIA {wanted.gpu.removeprefix('nvidia-').removeprefix('tesla-').upper()}", 0
+    return f"NVIDIA {wanted.gpu}", catalog["aws"]["types"][wanted.type]["gpu_mib"]
+
+
 class Machine(Host):
     """One rented machine. Everything of Host is there: start(), processes(), cut(), vanish()."""
 
-    def __init__(self, hosts, number, user_data, gpus=None):
+    def __init__(self, hosts, number, user_data, gpus=None, container=None):
         super().__init__(hosts, number)
-        self.user = USER
-        self.image, self.other_keys = IMAGES.image(user_data)
+        self.container = container  # {"command", "env"}: it is one, and cloud-init plays no part
+        self.user = "root" if container else USER
+        self.image, self.other_keys = ("", {}) if container else IMAGES.image(user_data)
         self.user_data = user_data
         self.on_poweroff = None
         self.said_off = []  # the power switch's words
@@ -190,7 +207,9 @@ class Machine(Host):
         self._switch.start()
 
     def _begin(self):
-        setup = [f"hostname {self.name}", "ip link set lo up", f"image='{self.image}'", ROOT,
+        env = (self.container or {}).get("env", {})
+        exports = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
+        setup = [*exports, f"hostname {self.name}", "ip link set lo up", f"image='{self.image}'", ROOT,
                  f"mount --bind {self.hosts.hosts_file} $root/etc/hosts",
                  f"mount --bind {self.hosts.resolv_file} $root/etc/resolv.conf",
                  f"mkdir -p $root{self.folder} && mount --bind {self.folder} $root{self.folder}",
@@ -201,7 +220,8 @@ class Machine(Host):
     def _finish(self):
         super()._finish()
         self._put_keys()
-        self.put("/usr/local/sbin/poweroff", POWEROFF.format(fifo=self.fifo), 0o755)
+        switch = "/usr/local/bin/runpodctl" if self.container else "/usr/local/sbin/poweroff"
+        self.put(switch, POWEROFF.format(fifo=self.fifo), 0o755)
         if self.gpus:
             self.give_gpus(*self.gpus)
 
@@ -229,7 +249,13 @@ class Machine(Host):
         self.path(inside).chmod(mode)
 
     def power_on(self):
-        """Boots: cloud-init's bootcmd, then sshd, as systemd would order them."""
+        """Boots: cloud-init's bootcmd, then sshd, as systemd would order them; or what a container is to run."""
+        if self.container:
+            env = {"HOME": "/root", "TMPDIR": None, **self.container["env"]}
+            self.sshd = self.start("-c", self.container["command"], program=("/bin/sh",), cwd="/", env=env)
+            until(lambda: "Server listening" in self.sshd.err() or self.sshd.process.poll() is not None, 20, "sshd")
+            assert self.sshd.process.poll() is None, self.sshd.err()
+            return self
         self.command(CLOUD_INIT, "single", "--name", "bootcmd", "--frequency", "always")
         self.start_sshd()
         return self
@@ -245,11 +271,11 @@ class Machine(Host):
         until(lambda: "Server listening" in self.sshd.err() or self.sshd.process.poll() is not None, 20, "sshd listens")
         assert self.sshd.process.poll() is None, self.sshd.err()
 
-    def give_gpus(self, count, error=0, name="NVIDIA A100-SXM4-80GB"):
+    def give_gpus(self, count, error=0, name="NVIDIA A100-SXM4-80GB", memory_mib=81920):
         """Stand-ins: `error` is what opening them gives, as CUDA numbers it."""
         self.put("/usr/local/bin/nvidia-smi", NVIDIA_SMI, 0o755)
         self.path("/usr/lib/libcuda.so.1").write_bytes(fake_libcuda().read_bytes())
-        self.put("/etc/fake-gpus", f"{count} {error} {name}\n")
+        self.put("/etc/fake-gpus", f"{count} {error} {memory_mib} {name}\n")
 
     def use_gpus(self, percent):
         self.put("/run/fake-gpu-use", f"{percent}\n")
@@ -306,12 +332,13 @@ class Machines:
         self.lock = threading.Lock()
         self.by_id = {}  # of a fake cloud's machines
 
-    def launch(self, user_data, gpus=None, boot=True):
-        IMAGES.image(user_data)  # outside of the lock: it takes its time
+    def launch(self, user_data, gpus=None, boot=True, container=None):
+        if not container:
+            IMAGES.image(user_data)  # outside of the lock: it takes its time
         with self.lock:
             if self.hosts.switch is None:
                 self.hosts(0)
-            machine = Machine(self.hosts, len(self.hosts.all), user_data, gpus)
+            machine = Machine(self.hosts, len(self.hosts.all), user_data, gpus, container)
             self.hosts.all.append(machine)
             self.all.append(machine)
             lines = ["127.0.0.1 localhost", *(f"{host.addr} {host.name}" for host in self.hosts.all)]
@@ -320,22 +347,40 @@ class Machines:
             machine._finish()
         return machine.power_on() if boot else machine
 
-    def plug(self, fake, gpus=None):
-        """Launches of a FakeCloud become machines; their power-off tells it, and its end of one is the power cord.
-        gpus: the stand-ins that each machine has, (8,) or (8, 802); None: none."""
+    def plug(self, fake, cuda_error=lambda wanted: 0):
+        """Launches of a FakeCloud become machines with the GPUs that were bought; cuda_error(machine of the fake) says
+        what opening them gives. Their power-off tells the fake, its end of one is the power cord, and its notice stands
+        in the machine's metadata service. self.by_id has them by the provider's ids."""
         world = fake.world
 
         def launched(wanted):
-            machine = self.launch(wanted.user_data, gpus)
-            machine.on_poweroff = lambda _: world.power_off(wanted) if hasattr(world, "power_off") else None
+            container = None
+            if wanted.face == "runpod":
+                container = {"command": wanted.user_data, "env": {**wanted.env, "RUNPOD_POD_ID": wanted.id}}
+            gpus = (wanted.gpus, cuda_error(wanted), *nvidia_name(world.catalog, wanted)) if wanted.gpus else None
+            machine = self.launch(wanted.user_data, gpus, boot=False, container=container)
             self.by_id[wanted.id] = machine
+            if not container:
+                machine.start_metadata("gce" if wanted.face == "gce" else "ec2")
+            machine.on_poweroff = lambda _: (world.end(wanted, "removed by itself") if container
+                                             else world.power_off(wanted))
+            machine.power_on()
             return {"address": machine.addr, "private_address": machine.addr, "port": 22}
 
         def ended(wanted):
             machine = self.by_id.get(wanted.id)
             if machine is not None and machine.up:
                 machine.vanish()
-        world.on_launch, world.on_end = launched, ended
+
+        def noticed(wanted, seconds):
+            machine = self.by_id.get(wanted.id)
+            if machine is None or machine.metadata is None:
+                return
+            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(world.wall() + seconds))
+            news = {"preempted": True} if wanted.face == "gce" else {
+                "instance_action": {"action": "terminate", "time": at}}
+            metadata_service.tell(machine.says, **news)
+        world.on_launch, world.on_end, world.on_notice = launched, ended, noticed
 
     def close(self):
         """Switches all of them off: nothing of them stays."""

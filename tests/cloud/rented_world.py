@@ -5,8 +5,10 @@ import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 
+import fake_cloud  # noqa: E402
 import machines  # noqa: E402
 from harness import BUILD  # noqa: E402
 from ssh_hosts import Client  # noqa: E402
@@ -108,3 +110,37 @@ def host_script(machine, text, name="job.py"):
 def output(machine, job):
     path = machine.path(f"/home/{machine.user}/.local/state/lockstep/jobs/{job}/out")
     return path.read_text() if path.exists() else ""
+
+
+class CloudWorld:
+    """A client with the keys of a FakeCloud that it reaches at its own loopback, and whose machines are real ones:
+    `with CloudWorld(hosts, tmp_path) as world: world.lockstep("up", "gpus", "--gpus", "A100:8", "-y")`."""
+
+    def __init__(self, hosts, folder, binary=None, **plug):
+        self.client = Client(hosts(1)[0])
+        if binary:
+            self.client.binary = binary
+        with self.client.host.network():  # its socket is the client's
+            self.fake = fake_cloud.FakeCloud(folder / "fake")
+        self.machines = machines.Machines(hosts)
+        self.machines.plug(self.fake, **plug)
+
+    def start(self, *words, env=None, **options):
+        return self.client.start(*words, env={**self.fake.env, **(env or {})}, **options)
+
+    def lockstep(self, *words, timeout=120, **options):
+        return self.start(*words, **options).wait(timeout)
+
+    def live(self):
+        return self.fake.world.live()
+
+    def close(self):
+        self.fake.close()
+        self.machines.close()
+        self.client.forget_masters()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 import machines  # noqa: E402
 from harness import until  # noqa: E402
-from rented_world import RentedWorld, daemon, sleepers  # noqa: E402
+from rented_world import TOOL, CloudWorld, RentedWorld, daemon, sleepers  # noqa: E402
 from ssh_hosts import make_key  # noqa: E402
 
 
@@ -132,3 +132,24 @@ def test_a_container_ends_itself_by_its_providers_program(world):
     assert world.host_key == machine.path("/etc/ssh/ssh_host_ed25519_key.pub").read_text().strip()
     until(lambda: machine.is_off() and machine.said_off, 30, "it ends itself")
     assert re.fullmatch(r"pod7 \S*runpodctl remove pod pod7", machine.said_off[0]), machine.said_off
+
+
+@pytest.mark.parametrize("provider, gpus", [("aws", "A100:8"), ("gcp", "A100:8"), ("lambda", "A100:8"),
+                                            ("runpod", "A100-80GB:1")])
+def test_what_a_provider_launches_is_met_and_given_its_lease(hosts, tmp_path, provider, gpus):
+    """Each provider's own user data: cloud-init's, or a container's."""
+    with CloudWorld(hosts, tmp_path, binary=TOOL) as world:
+        world.fake.world.settings.update(limits=0)
+        ended = world.lockstep("up", "gpus", "--gpus", gpus, "--provider", provider, "-y", "--i-will-watch",
+                               "--allow-from", f"{world.client.addr}/32")
+        assert ended.rc == 0 and "gpus-0: gets its lease" in ended.err, ended
+        (machine,) = world.machines.all
+        assert [each.id for each in world.live()] == list(world.machines.by_id)
+        assert daemon(machine) and sleepers(machine) == ["lockstep-lease-1"]
+        assert world.lockstep("exec", "gpus", "--", "hostname").out == f"{machine.name}\n"
+        # What ends it from inside ends the bill, where the provider lets it.
+        switch = ("runpodctl", "remove", "pod", "x") if provider == "runpod" else ("poweroff",)
+        machine.start(*switch[1:], program=(f"/usr/local/{'bin' if switch[1:] else 'sbin'}/{switch[0]}",), cwd="/")
+        until(lambda: machine.is_off(), 30, "it is off")
+        until(lambda: provider == "lambda" or not world.live(), 30, "the provider has seen it")
+        assert world.fake.failures == [] and world.fake.world.errors == []
