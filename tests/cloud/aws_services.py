@@ -105,7 +105,7 @@ class Services:
         size = request.params.get("MaxResults", 100)
         if not 1 <= size <= 100:
             raise Refused("InvalidParameterException", "MaxResults is from 1 to 100")
-        page, token = pages(rows, size, request.params.get("NextToken", ""),
+        page, token = pages(rows, min(size, self.world.settings["page_most"]), request.params.get("NextToken", ""),
                             Refused("InvalidNextTokenException", "The pagination token is not valid."))
         made = {"FormatVersion": "aws_v1", "PriceList": [json.dumps(row) for row in page]}
         return {**made, "NextToken": token} if token else made

@@ -116,9 +116,8 @@ class Places:
         wrong = Refused("InvalidParameterValue", "MaxResults must be between 5 and 1000")
         if not 5 <= size <= 1000 and request.action != "DescribeSpotPriceHistory":
             raise wrong
-        page, token = pages(rows, max(size, 1), request.params.get("NextToken", ""),
-                            Refused("InvalidNextToken", "The token is not valid"))
-        return page, token
+        return pages(rows, min(max(size, 1), self.world.settings["page_most"]), request.params.get("NextToken", ""),
+                     Refused("InvalidNextToken", "The token is not valid"))
 
     def offerings(self, request):
         kind = request.params.get("LocationType", "region")

@@ -16,7 +16,7 @@ place of "https://HOST") and paths of key files that were written to DIR. Contro
     GET, POST /_fake/clock          {"scale", "advance", "skew"} -> {"now", "wall", "scale", "skew"}
     GET, POST, DELETE /_fake/faults POST: one rule or a list, -> {"ids"}; DELETE ?id= or all
     GET, DELETE /_fake/record       every request, canonicalised; ?since=N
-    GET, POST /_fake/settings       boot_s, end_s, operation_s, limits (of Lambda: 0 off), delay_s, ...
+    GET, POST /_fake/settings       boot_s, end_s, operation_s, limits (of Lambda: 0 off), delay_s, page_most, ...
     POST /_fake/price, /_fake/stock, /_fake/quota    {"face", ...}: see each face's change()
     POST /_fake/foreign             {"face", "count", "zone" ..}: running machines of others; see the faces' foreign()
     POST /_fake/reset               no machines, faults, records

@@ -94,7 +94,7 @@ class Lists:
             raise Refused("invalid", "Invalid value for field 'orderBy'")
         if "orderBy" in request.query and request.query["orderBy"] != "name":
             kept.sort(key=lambda row: row["creationTimestamp"], reverse=True)
-        page, token = pages(kept, size_of(request), request.query.get("pageToken", ""),
+        page, token = pages(kept, self.size_of(request), request.query.get("pageToken", ""),
                             Refused("invalid", "Invalid value for field 'pageToken'"))
         made = {"kind": f"compute#{kind}", "id": f"projects/{self.face.project}/{kind}", "items": page}
         return {**made, "nextPageToken": token} if token else made
@@ -107,7 +107,7 @@ class Lists:
             raise Refused("backendError", f"Backend error in {silent[0]}", 503)
         wanted = Filter(request.query.get("filter", ""))
         kept = [(zone, row) for zone, row in rows if zone not in silent and wanted.passes(row)]
-        page, token = pages(kept, size_of(request), request.query.get("pageToken", ""),
+        page, token = pages(kept, self.size_of(request), request.query.get("pageToken", ""),
                             Refused("invalid", "Invalid value for field 'pageToken'"))
         items = {}
         for zone in self.all_zones():
@@ -119,6 +119,12 @@ class Lists:
         if silent:
             made["unreachables"] = [f"projects/{self.face.project}/zones/{zone}" for zone in silent]
         return {**made, "nextPageToken": token} if token else made
+
+    def size_of(self, request):
+        size = request.query.get("maxResults", "500")
+        if not size.isdigit() or not 1 <= int(size) <= 500:
+            raise Refused("invalid", f"Invalid value for field 'maxResults': '{size}'. Must be from 1 to 500")
+        return min(int(size), self.world.settings["page_most"])
 
     def all_zones(self):
         return [zone for entry in self.catalog["regions"].values() for zone in entry["zones"]]
@@ -304,20 +310,14 @@ class Lists:
         size = int(request.query.get("pageSize", 5000))
         if not 1 <= size <= 5000:
             raise Refused("invalid", "page_size must be at most 5000")
-        page, token = pages(gce_skus.all_skus(self.catalog, self.factor), size, request.query.get("pageToken", ""),
+        page, token = pages(gce_skus.all_skus(self.catalog, self.factor),
+                            min(size, self.world.settings["page_most"]), request.query.get("pageToken", ""),
                             Refused("invalid", "page_token is invalid"))
         return {"skus": page, "nextPageToken": token}
 
 
 def region_of(zone):
     return zone.rpartition("-")[0]
-
-
-def size_of(request):
-    size = request.query.get("maxResults", "500")
-    if not size.isdigit() or not 1 <= int(size) <= 500:
-        raise Refused("invalid", f"Invalid value for field 'maxResults': '{size}'. Must be from 1 to 500")
-    return int(size)
 
 
 def not_found(face, what):

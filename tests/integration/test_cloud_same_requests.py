@@ -84,6 +84,28 @@ def test_google(cloud, sdk, tool):
     assert request_record.compare_all(cloud, sdk) == {}
 
 
+OTHERS = {"aws": {"face": "ec2", "tags": {"lockstep:owner": "them", "lockstep:intent": "i"}},
+          "gcp": {"face": "gce", "labels": {"lockstep-owner": "them", "lockstep-intent": "i"}}}
+
+
+@pytest.mark.parametrize("provider", ["aws", "gcp"])
+def test_small_pages_change_nothing(cloud, tmp_path, provider):
+    """A provider may cut any list into pages, and as short as it likes."""
+    fake_cloud.control(cloud.url, "foreign", {**OTHERS[provider], "count": 20})
+    seen = []
+    for most in (5000, 7):
+        cloud.world.settings["page_most"] = most
+        begun = len(cloud.records)
+        with Tool(provider, cloud, tmp_path / str(most), LOCKSTEP_CLOUD_PACE="0.02") as each:
+            offers = [offer for spot in (False, True) for offer in each.ask("offers", gpu="L4:1", spot=spot)["offers"]]
+            for offer in offers:
+                offer.pop("price_as_of_ms")
+            machines = [machine["id"] for machine in each.ask("list")["machines"]]
+        seen.append((sorted(map(str, offers)), sorted(machines), len(cloud.records) - begun))
+    assert seen[0][:2] == seen[1][:2] and len(seen[0][1]) == 20 and len(seen[0][0]) > 30
+    assert seen[1][2] > seen[0][2] + 5
+
+
 def test_a_difference_is_seen(cloud, sdk):
     """The comparison itself: what no client of the vendor would send does not pass."""
     aws = cloud_clients.Aws(cloud)
