@@ -21,6 +21,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -34,6 +35,7 @@ constexpr std::chrono::milliseconds kLongestPause{5000};
 // Once the other hosts have told the end, one that is away gets this long.
 constexpr std::chrono::seconds kLastPatience{10};
 constexpr std::chrono::seconds kLookAtLost{1};
+constexpr std::chrono::seconds kAskIfGone{3};
 constexpr std::size_t kFilesOfAHost = 12;
 constexpr int kStopsToLeave = 3;
 
@@ -43,7 +45,8 @@ class JobFollow {
       : request_(request),
         out_(loop_, std::move(out), line_text()),
         err_(loop_, std::move(err), line_text()),
-        patience_(loop_) {
+        patience_(loop_),
+        gone_timer_(loop_) {
     if (request.fold && !request.json && !request.rank) folded_.emplace(loop_, out_);
   }
 
@@ -80,6 +83,7 @@ class JobFollow {
   void cancel_on(std::size_t node);
   void leave(int signal);
   void finish();
+  void ask_if_gone();
 
   const FollowRequest& request_;
   io::Loop loop_;
@@ -92,6 +96,8 @@ class JobFollow {
   bool finishing_ = false;
   JobOutcome outcome_;
   io::Timer patience_;
+  io::Timer gone_timer_;
+  std::jthread asking_;  // before the loop goes, it has ended
 };
 
 Result<JobOutcome> JobFollow::run(const std::vector<std::pair<std::int64_t, std::int64_t>>& from) {
@@ -208,6 +214,8 @@ void JobFollow::on_failed(std::size_t node, const std::string& why) {
   Host& host = *hosts_[node];
   if (host.over || finishing_) return;
   if (!std::exchange(host.away, true)) log::warning("{}; the job goes on there, trying again", why);
+  if (request_.gone && !asking_.joinable() && !gone_timer_.active())
+    gone_timer_.start(kAskIfGone, [this] { ask_if_gone(); });
   // Not inside a callback of the link itself.
   host.retry.start(host.pause, [this, node] {
     hosts_[node]->link.reset();
@@ -251,6 +259,21 @@ void JobFollow::finish_if_over() {
   if (all([](const Host& each) { return each.over || each.lost; })) return finish();
   if (all([](const Host& each) { return each.over || each.lost || each.away; }))
     patience_.start(kLastPatience, [this] { finish(); });
+}
+
+void JobFollow::ask_if_gone() {
+  const bool any_away = std::any_of(hosts_.begin(), hosts_.end(),
+                                    [](const auto& host) { return host->away && !host->over; });
+  if (!any_away || finishing_) return;
+  asking_ = std::jthread([this] {
+    const bool gone = request_.gone();
+    loop_.post([this, gone] {
+      asking_.join();
+      if (!gone) return gone_timer_.start(kAskIfGone, [this] { ask_if_gone(); });
+      outcome_.gone = true;
+      finish();
+    });
+  });
 }
 
 void JobFollow::leave(int signal) {
@@ -309,7 +332,9 @@ Result<JobOutcome> follow_job(const FollowRequest& request) {
     JobFollow follow(request, std::move(out), std::move(err));
     LOCKSTEP_TRY_ASSIGN(outcome, follow.run(places));
   }
-  if (!outcome.left) {
+  if (outcome.gone) {
+    outcome.nodes.resize(request.job.nodes.size());
+  } else if (!outcome.left) {
     LOCKSTEP_TRY_ASSIGN(outcome.nodes, ask_status(request.job));
   }
   return outcome;

@@ -8,6 +8,7 @@
 #include "job/job_spec.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,11 +28,15 @@ struct FollowRequest {
   bool fold = false;                       // equal lines of several ranks as one, for people
   std::optional<std::int64_t> lines = {};  // only the last so many of each output
   std::optional<std::int64_t> rank = {};   // only lines of this rank
+  // Whether hosts that are away are gone for good: rented machines. Asked now and then, on a thread
+  // of its own; then nothing more is waited for.
+  std::function<bool()> gone = {};
 };
 
 struct JobOutcome {
   bool left = false;  // by a signal, before the end
   int signal = 0;     // which one
+  bool gone = false;  // a host will not come back
   // Of each node; nullopt: the host was not reached.
   std::vector<std::optional<job::JobRecord>> nodes;
 };
