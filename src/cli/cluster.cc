@@ -4,7 +4,10 @@
 #include "cli/cluster_options.h"
 #include "cli/cluster_slurm.h"
 #include "cli/date_text.h"
+#include "cli/on_demand_options.h"
+#include "cli/rented_places.h"
 #include "cli/subcommand.h"
+#include "cloud/journal.h"
 #include "cluster/hosts_file.h"
 #include "cluster/registry.h"
 #include "codec/json.h"
@@ -105,13 +108,44 @@ Status add_slurm(const std::string& name, const ClusterAddOptions& options, cons
   return {};
 }
 
+// Nothing is rented yet, but from now on it is without a question.
+Status add_rented(const std::string& name, const ClusterAddOptions& options,
+                  const OnDemandOptions& machines, const Registry& known) {
+  LOCKSTEP_TRY(cluster::check_cluster_name(name));
+  cloud::Rental standing{.id = name, .cluster = name, .owner = {}, .created_ms = unix_ms()};
+  LOCKSTEP_TRY_ASSIGN(standing.wish, wish_of(machines, options.nodes));
+  LOCKSTEP_TRY_ASSIGN(standing.terms, terms_of(machines));
+  if (!machines.yes && !standing.wish.max_price && !standing.terms.budget)
+    return fail(Errc::invalid_input,
+                "each use may rent machines without a question, and nothing caps the cost",
+                "give --max-price or --budget, or -y");
+  const Cluster made{
+      .name = name, .source = "cloud", .created_ms = standing.created_ms, .nodes = {}};
+  LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
+  LOCKSTEP_TRY(known.add(made));
+  LOCKSTEP_TRY(journal.keep_standing(standing));
+  std::puts(options.json ? codec::print_json(json_of(made)).c_str()
+                         : fmt::format("{}: {} x {}, rented at its use", name, standing.wish.nodes,
+                                       standing.wish.gpu.text())
+                               .c_str());
+  return {};
+}
+
 Status add(const Call& call) {
   ClusterAddOptions options;
   fill(cluster_add_table(), call.parsed, options);
+  OnDemandOptions machines;
+  fill(cluster_add_table(), call.parsed, machines);
   LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
   if (options.login && !options.slurm)
     return fail(Errc::invalid_input, "--login is for clusters of Slurm's", "give --slurm, too");
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  if (machines.gpus) {
+    if (options.slurm || !options.hosts.empty() || options.hosts_file)
+      return fail(Errc::invalid_input, "--on-demand and hosts, or --slurm, name other machines",
+                  "give one of them");
+    return add_rented(name, options, machines, known);
+  }
   if (options.slurm) return add_slurm(name, options, known);
   LOCKSTEP_TRY_ASSIGN(const Cluster made, cluster_of(name, options));
   LOCKSTEP_TRY(known.add(made));
@@ -131,10 +165,14 @@ Status list(const Call& call) {
                 fmt::format("'{}' is one word too many", printable(call.parsed.names[0])));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   LOCKSTEP_TRY_ASSIGN(const auto clusters, known.list());
+  LOCKSTEP_TRY_ASSIGN(const nlohmann::json rented, rented_facts(clusters));
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const Cluster& each : clusters)
+    for (const Cluster& each : clusters) {
       all.push_back(json_of(each));
+      if (const auto facts = rented.find(each.name); each.is_rented() && facts != rented.end())
+        all.back().update(*facts);
+    }
     std::puts(codec::print_json(all).c_str());
     return {};
   }
@@ -145,11 +183,13 @@ Status list(const Call& call) {
       fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", "NAME", width, "NODES", "ADDED", "SOURCE").c_str(),
       stdout);
   for (const Cluster& each : clusters)
-    std::fputs(fmt::format("{:<{}}  {:>5}  {:<19}  {}\n", each.name, width,
-                           each.is_slurm() ? "-" : std::to_string(each.nodes.size()),
-                           date_text(each.created_ms), each.source)
-                   .c_str(),
-               stdout);
+    std::fputs(
+        fmt::format(
+            "{:<{}}  {:>5}  {:<19}  {}\n", each.name, width,
+            each.is_slurm() ? "-" : std::to_string(each.nodes.size()), date_text(each.created_ms),
+            each.is_rented() ? each.source + ": " + rented_words(rented, each.name) : each.source)
+            .c_str(),
+        stdout);
   return {};
 }
 
@@ -162,10 +202,14 @@ Status show(const Call& call) {
   if (found.is_slurm()) return show_slurm(found, known, options, json_of(found));
   if (options.forget_node)
     return fail(Errc::invalid_input, fmt::format("{} is no cluster of Slurm's", name));
+  LOCKSTEP_TRY_ASSIGN(const nlohmann::json rented, rented_facts({found}));
   if (options.json) {
-    std::puts(codec::print_json(json_of(found)).c_str());
+    nlohmann::ordered_json shown = json_of(found);
+    if (const auto facts = rented.find(name); facts != rented.end()) shown.update(*facts);
+    std::puts(codec::print_json(shown).c_str());
     return {};
   }
+  if (found.is_rented()) std::printf("%s: %s\n", name.c_str(), rented_words(rented, name).c_str());
   std::printf("%s: %zu %s over %s, added %s\n", name.c_str(), found.nodes.size(),
               found.nodes.size() == 1 ? "node" : "nodes", found.source.c_str(),
               date_text(found.created_ms).c_str());
@@ -187,6 +231,7 @@ Status remove(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   LOCKSTEP_TRY_ASSIGN(const Cluster found, known.find(name));
+  if (found.is_rented()) LOCKSTEP_TRY(forget_rented(name));
   LOCKSTEP_TRY(known.remove(name));
   if (options.json) std::puts(codec::print_json(json_of(found)).c_str());
   return {};

@@ -1,10 +1,28 @@
 #include "cli/cluster_options.h"
 
+#include "cli/on_demand_options.h"
+
 namespace lockstep::cli {
 namespace {
 
 Option json(std::string_view help) {
   return {.name = "json", .field = into<&ClusterShowOptions::json>, .help = help};
+}
+
+// The machines of a cluster that is rented at its use.
+Group rented_rows() {
+  Group group{"A cluster that is rented at its use, given back when idle, and rented again",
+              machine_rows("on-demand")};
+  group.options.push_back({.name = "nodes",
+                           .field = into<&ClusterAddOptions::nodes>,
+                           .metavar = "N",
+                           .help = "how many machines, all or none",
+                           .shown_default = "1"});
+  for (const Option& row : terms_rows())
+    group.options.push_back(row);
+  for (const Option& row : consent_rows())
+    if (row.name == "yes") group.options.push_back(row);
+  return group;
 }
 
 Table make_add_table() {
@@ -13,7 +31,8 @@ Table make_add_table() {
               "Keeps hosts under a name; nothing is asked of them yet. Or a cluster of Slurm's,\n"
               "whose partitions and nodes Slurm itself knows.\n\n"
               "  lockstep cluster add gpus --host ubuntu@10.0.0.5 --host ubuntu@10.0.0.6\n"
-              "  lockstep cluster add hpc --slurm --login ann@login.example.org",
+              "  lockstep cluster add hpc --slurm --login ann@login.example.org\n"
+              "  lockstep cluster add big --on-demand A100:8 --max-price 20",
           .epilog = "",
           .operands = Operands::names,
           .groups = {{"Options",
@@ -53,7 +72,8 @@ Table make_add_table() {
                            .help = "for programs: the cluster, as show --json prints it"},
                           help_option(),
                           version_option(),
-                      }}},
+                      }},
+                     rented_rows()},
           .shown_names = "NAME"};
 }
 

@@ -18,6 +18,7 @@ struct ClusterAddOptions {
   std::optional<std::string> jump;
   bool slurm = false;
   std::optional<std::string> login;
+  std::optional<std::string> nodes;  // with --on-demand: how many
   bool json = false;
 };
 

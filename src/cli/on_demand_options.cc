@@ -164,13 +164,37 @@ std::vector<Option> consent_rows() {
   };
 }
 
-Group on_demand_group() {
-  Group group{"Machines that are rented for it", machine_rows("on-demand")};
-  for (const auto& rows : {terms_rows(), consent_rows()})
-    group.options.insert(group.options.end(), rows.begin(), rows.end());
-  for (Option& option : group.options)
-    option.own = true;
-  return group;
+std::vector<Group> on_demand_groups() {
+  Group machines{"Machines that are rented for it", machine_rows("on-demand")};
+  const std::vector<Option> consent = consent_rows();
+  machines.options.insert(machines.options.end(), consent.begin(), consent.end());
+  Group terms{"Their money and time", terms_rows()};
+  Group outputs{
+      "What comes back from them",
+      {
+          {.name = "back",
+           .field = into<&OnDemandOptions::back>,
+           .metavar = "PATH",
+           .help = "bring this file or folder of the project back from node 0 before the "
+                   "machines go; may be given again"},
+          {.name = "resume-arg",
+           .field = into<&OnDemandOptions::resume_arg>,
+           .metavar = "ARG",
+           .help = "added to the script's arguments when it goes on after spot machines were "
+                   "taken"},
+      }};
+  std::vector<Group> groups = {std::move(machines), std::move(terms), std::move(outputs)};
+  for (Group& group : groups)
+    for (Option& option : group.options)
+      option.own = true;
+  return groups;
+}
+
+std::vector<Option> on_demand_rows() {
+  std::vector<Option> rows;
+  for (const Group& group : on_demand_groups())
+    rows.insert(rows.end(), group.options.begin(), group.options.end());
+  return rows;
 }
 
 Result<std::int64_t> parse_time(std::string_view what, std::string_view text) {

@@ -28,6 +28,8 @@ struct OnDemandOptions {
   std::optional<std::string> image;
   std::optional<std::string> guard;
   std::optional<std::string> allow_from;
+  std::vector<std::string> back;  // of `run`: brought back at the end
+  std::optional<std::string> resume_arg;
   bool will_watch = false;
   bool at_least = false;
   bool yes = false;
@@ -42,8 +44,9 @@ std::vector<Option> terms_rows();
 // Plan and question.
 std::vector<Option> consent_rows();
 
-// All of machine_rows("on-demand"), terms_rows() and consent_rows(), for `lockstep run`.
-Group on_demand_group();
+// All of them and what goes with a job, for `lockstep run`.
+std::vector<Group> on_demand_groups();
+std::vector<Option> on_demand_rows();
 
 // nodes: how many; nullopt: one.
 Result<cloud::Wish> wish_of(const OnDemandOptions& options,

@@ -1,5 +1,6 @@
 #include "cli/places.h"
 
+#include "cli/rented_places.h"
 #include "cluster/registry.h"
 #include "io/own_folders.h"
 
@@ -11,6 +12,7 @@ Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
                                                   const PlaceOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
                       cluster::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY(ensure_rented(registry, where));
   return cluster::find_places(registry, where, options.nodes,
                               {options.user, options.key_path, options.jump});
 }

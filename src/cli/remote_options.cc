@@ -1,5 +1,7 @@
 #include "cli/remote_options.h"
 
+#include "cli/on_demand_options.h"
+
 #include <algorithm>
 
 namespace lockstep::cli {
@@ -98,6 +100,8 @@ std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without) {
   std::vector<std::string_view> left_out = without;
   for (const Option& option : remote_rows())
+    left_out.push_back(option.name);
+  for (const Option& option : on_demand_rows())
     left_out.push_back(option.name);
   std::vector<std::string> words;
   for (const Option* option : options_of(table)) {

@@ -6,6 +6,7 @@
 #include "cli/place_options.h"
 #include "cli/variable_options.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ struct RemoteOptions {
   bool json = false;
   bool queue = false;
   std::optional<std::string> name;
+
+  // Of a job that begins again on other rented machines; no options.
+  std::string run_id = {};  // that of its first attempt
+  int attempt = 0;
+  std::function<bool()> hosts_gone = {};  // cluster::FollowRequest::gone
 
   bool elsewhere() const { return on || hostfile; }
 };

@@ -63,7 +63,8 @@ bool meets_elsewhere(const Parsed& parsed) {
 // What each node's `lockstep run` is told beside what the user wrote.
 std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& request,
                                                      const Parsed& parsed,
-                                                     const std::vector<std::string>& slots) {
+                                                     const std::vector<std::string>& slots,
+                                                     const std::string& run_id) {
   const std::size_t count = request.hosts.size();
   const bool own_count = !parsed.has("nproc-per-node") && !parsed.has("slots");
   std::vector<std::vector<std::string>> words(count);
@@ -74,6 +75,7 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
       gave_any(parsed, {"tee", "redirects", "log-prefix", "log-line-prefix-template"});
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<std::string>& own = words[i];
+    if (!parsed.has("rdzv-id") && !run_id.empty()) own.push_back("--rdzv-id=" + run_id);
     if (!plain && !own_logs) {
       own.emplace_back("--tee=3");
       own.push_back(std::string("--log-line-prefix-template=") + cluster::kRankTemplate);
@@ -84,7 +86,7 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
       own.push_back(fmt::format("--nproc-per-node={}", *request.hosts[i].slots));
     if (count == 1) continue;
     if (!parsed.has("nnodes")) own.push_back(fmt::format("--nnodes={}", count));
-    if (!parsed.has("rdzv-id")) own.push_back("--rdzv-id=" + request.spec.id);
+    if (!parsed.has("rdzv-id") && run_id.empty()) own.push_back("--rdzv-id=" + request.spec.id);
     if (request.needs_endpoint) own.push_back(fmt::format("--node-rank={}", i));
     // All nodes know the same failure: it is told once.
     if (i > 0 && !parsed.has("report-tails")) own.emplace_back("--report-tails=none");
@@ -108,6 +110,7 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   spec.queue = options.queue;
   std::vector<std::string> variables = places.variables;
   variables.insert(variables.end(), options.variables.env.begin(), options.variables.env.end());
+  if (options.attempt > 0) variables.push_back(fmt::format("LOCKSTEP_ATTEMPT={}", options.attempt));
   LOCKSTEP_TRY_ASSIGN(spec.env, cluster::variables_of({.env = variables,
                                                        .files = options.variables.env_files,
                                                        .secrets = options.variables.secrets},
@@ -116,7 +119,7 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     spec.env.push_back(std::string(cluster::kTokenVariable) + "=" + random_uuid4() +
                        random_uuid4());
-  request.words = words_of_nodes(request, parsed, places.slots);
+  request.words = words_of_nodes(request, parsed, places.slots, options.run_id);
   return request;
 }
 
@@ -180,16 +183,24 @@ Status bring_report(const cluster::KnownJob& job, const std::string& path) {
   return fail(Errc::not_found, "no host has a report of the job");
 }
 
-int follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Parsed& parsed) {
+void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Parsed& parsed,
+            const RemoteOptions& options, RemoteOutcome& ended) {
   const std::optional<std::string> report = parsed.text("report");
   const auto outcome = cluster::follow_job({.job = job,
                                             .on_stop = cluster::FollowRequest::OnStop::cancel,
-                                            .fold = folds(parsed.text("fold").value_or("auto"))});
-  if (!outcome) return refuse(outcome.error());
+                                            .fold = folds(parsed.text("fold").value_or("auto")),
+                                            .gone = options.hosts_gone});
+  if (!outcome) {
+    ended.code = refuse(outcome.error());
+    return;
+  }
+  ended.gone = outcome->gone;
   if (outcome->left) {
+    ended.left = true;
+    ended.code = 128 + outcome->signal;
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", job.id,
                  job.id, job.id);
-    return 128 + outcome->signal;
+    return;
   }
   const cluster::JobEnding ending = cluster::ending_of(outcome->nodes);
   for (std::size_t i = 0; i < outcome->nodes.size(); ++i)
@@ -200,10 +211,10 @@ int follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Par
   if (report)
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
-  return ending.stage == job::Stage::lost ? kFailed : ending.code;
+  ended.code = ending.stage == job::Stage::lost ? kFailed : ending.code;
 }
 
-Result<int> run_there(const Call& call, const RemoteOptions& options) {
+Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) {
   if (call.parsed.has("explain"))
     return fail(Errc::invalid_input,
                 "--explain is of a run on this machine, and --on runs elsewhere",
@@ -230,23 +241,30 @@ Result<int> run_there(const Call& call, const RemoteOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request, request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, options, places.hosts, ground, environment));
-  if (unready != 0) return unready;
+  if (unready != 0) return RemoteOutcome{.code = unready, .job = {}};
   const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const cluster::StartedJob started, start(book, request, job));
   if (options.detach) {
     print_started(job, started, options.json);
-    return 0;
+    return RemoteOutcome{.job = job.id, .left = true};
   }
   log::info("job {} runs on {} hosts", job.id, job.nodes.size());
-  return follow(book, job, call.parsed);
+  RemoteOutcome ended{.job = job.id};
+  follow(book, job, call.parsed, options, ended);
+  return ended;
 }
 
 }  // namespace
 
+RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options) {
+  auto ended = run_there(call, options);
+  if (ended) return *ended;
+  return {.code = refuse(ended.error()), .job = {}};
+}
+
 int run_on_hosts(const Call& call, const RemoteOptions& options) {
-  const auto code = run_there(call, options);
-  return code ? *code : refuse(code.error());
+  return run_job_on_hosts(call, options).code;
 }
 
 std::string needs_on(const Parsed& parsed) {

@@ -6,6 +6,14 @@
 
 namespace lockstep::cli {
 
+struct RemoteOutcome {
+  int code = 0;       // the exit code
+  std::string job;    // its id; empty: it was not started
+  bool left = false;  // it goes on without us
+  bool gone = false;  // a host will not come back
+};
+RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options);
+
 // Returns the exit code. call: of `lockstep run`, with --on.
 int run_on_hosts(const Call& call, const RemoteOptions& options);
 

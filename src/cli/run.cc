@@ -7,6 +7,7 @@
 #include "cli/meant.h"
 #include "cli/other_launcher.h"
 #include "cli/remote_run.h"
+#include "cli/rented_run.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
 #include "host/identity.h"
@@ -120,6 +121,14 @@ int run_as(const Call& call, const Table& table, RunAs as) {
   if (request.print_completion)
     return print_completion(call.program, table, *request.print_completion);
   const RemoteOptions remote = remote_options(table, call.parsed);
+  OnDemandOptions rented;
+  fill(table, call.parsed, rented);
+  if (rented.gpus) return run_on_rented(call, remote, rented);
+  if (const std::string lone = needs_on_demand(call.parsed); !lone.empty()) {
+    print_error(table.program,
+                {Errc::invalid_input, lone + " is of use only together with --on-demand", {}, 0});
+    return kBadInput;
+  }
   if (remote.elsewhere() || !needs_on(call.parsed).empty()) return run_elsewhere(call, remote);
   return launch(table, call.parsed, request, as);
 }

@@ -1,7 +1,10 @@
 #include "cli/run_options.h"
 
+#include "cli/on_demand_options.h"
 #include "cli/remote_options.h"
 #include "cli/run_groups.h"
+
+#include <utility>
 
 namespace lockstep::cli {
 namespace {
@@ -97,7 +100,9 @@ Table make_launch_table() {
 const Table& run_table() {
   static const Table table = [] {
     Table made = make_run_table("lockstep run");
-    const std::vector<Group> remote = remote_groups();
+    std::vector<Group> remote = remote_groups();
+    for (Group& group : on_demand_groups())
+      remote.push_back(std::move(group));
     made.groups.insert(made.groups.end() - 1, remote.begin(), remote.end());
     return made;
   }();

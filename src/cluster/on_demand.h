@@ -68,8 +68,12 @@ class OnDemand {
   Status give_back(cloud::Rental& rental, const Tell& tell);
   // Ends its machines, which are taken or of no use, and keeps the rental wanted.
   Status drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell);
-  // How its machines are now.
+  // How its machines are now, as the journal is told.
   Status look(cloud::Rental& rental);
+  // The same, and nothing is noted.
+  Status look_only(cloud::Rental& rental);
+  // A new host key and user data, for machines that take the place of others.
+  Status new_keys(cloud::Rental& rental);
 
   // The cost so far, with each provider's least billing.
   cloud::Micros cost(const cloud::Rental& rental) const;
@@ -77,6 +81,10 @@ class OnDemand {
   // Another lockstep has it: unavailable.
   Status lock(const std::string& cluster);
   void unlock(const std::string& cluster);
+
+  // The file whose time says when the cluster's machines were last used from here.
+  static std::string used_file(const std::string& cluster);
+  static void note_use(const std::string& cluster);
 
   // Takes the signals that have come; the last of them, or 0.
   int take_signal();

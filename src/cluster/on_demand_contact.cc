@@ -121,6 +121,7 @@ Status OnDemand::enter_registry(const Rental& rental) const {
       .name = rental.cluster, .source = "cloud", .created_ms = rental.created_ms, .nodes = {}};
   for (HostPlace& place : rented_places(rental, {}, folder_of(rental.cluster) + "/user_key"))
     cluster.nodes.push_back({.target = std::move(place.target)});
+  note_use(rental.cluster);
   return registry.put(cluster);
 }
 

@@ -1,0 +1,107 @@
+#include "cli/rented_places.h"
+
+#include "base/clock_ms.h"
+#include "cli/date_text.h"
+#include "cli/on_demand.h"
+#include "codec/json_members.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::string_view kRenting = "lockstep";
+
+// Idle machines end themselves, but not so soon after their last use.
+bool used_lately(const cloud::Rental& rental) {
+  struct stat info {};
+  const std::string path = cluster::OnDemand::used_file(rental.cluster);
+  if (stat(path.c_str(), &info) != 0) return false;
+  const std::int64_t since_ms = unix_ms() - std::int64_t{info.st_mtim.tv_sec} * 1000;
+  return since_ms >= 0 && since_ms < rental.terms.autostop_s * 1000;
+}
+
+Status rent_standing(cluster::OnDemand& world, const std::string& name) {
+  LOCKSTEP_TRY_ASSIGN(auto standing, standing_rental(world, name));
+  if (!standing)
+    return fail(Errc::unavailable, fmt::format("nothing is rented for '{}' now", name),
+                "lockstep up " + name + " --gpus GPU:COUNT rents it again");
+  RentRequest request{.program = kRenting, .cluster = name, .options = {}, .nodes = {}};
+  // It was agreed to when the cluster was added.
+  request.options.yes = true;
+  request.standing = std::move(standing);
+  LOCKSTEP_TRY(rent_machines(world, request));
+  world.unlock(name);
+  return {};
+}
+
+}  // namespace
+
+Status ensure_rented(const cluster::Registry& registry, const std::string& name) {
+  const auto known = registry.find(name);
+  if (!known || !known->is_rented()) return {};
+  LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
+  auto rental = journal.of_cluster(name);
+  if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
+  if (rental && rental->wanted && !known->nodes.empty() && unix_ms() < rental->ends_ms &&
+      used_lately(*rental)) {
+    cluster::OnDemand::note_use(name);
+    return {};
+  }
+  proc::block(proc::handled_signals());
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  if (rental && rental->wanted) {
+    LOCKSTEP_TRY(world->look(*rental));
+    if (cloud::Renting::whole(*rental) && !known->nodes.empty()) {
+      cluster::OnDemand::note_use(name);
+      return {};
+    }
+    tell_line(kRenting, fmt::format("the machines of '{}' have ended", name));
+  }
+  if (rental) {
+    LOCKSTEP_TRY(world->lock(name));
+    LOCKSTEP_TRY(give_machines_back(*world, kRenting, *rental));
+    world->unlock(name);
+  }
+  return rent_standing(*world, name);
+}
+
+Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters) {
+  nlohmann::json facts = nlohmann::json::object();
+  if (std::none_of(clusters.begin(), clusters.end(),
+                   [](const cluster::Cluster& one) { return one.is_rented(); }))
+    return facts;
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto rentals, world->journal().open_rentals());
+  for (const cloud::Rental& rental : rentals)
+    facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},
+                             {"cost_micros", world->cost(rental)},
+                             {"ends_ms", rental.ends_ms}};
+  return facts;
+}
+
+std::string rented_words(const nlohmann::json& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  if (found == facts.end()) return "rented at its use";
+  return fmt::format("{} USD/h, {} spent, ends {}",
+                     cloud::dollars_text(codec::integer_member(*found, "micros_per_hour")),
+                     cloud::dollars_text(codec::integer_member(*found, "cost_micros")),
+                     date_text(codec::integer_member(*found, "ends_ms")));
+}
+
+Status forget_rented(const std::string& name) {
+  LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
+  if (journal.of_cluster(name))
+    return fail(Errc::invalid_input, fmt::format("machines are rented for '{}'", name),
+                "lockstep down " + name + " ends them");
+  return journal.drop_standing(name);
+}
+
+}  // namespace lockstep::cli
