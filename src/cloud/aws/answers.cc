@@ -1,6 +1,7 @@
 #include "cloud/aws/answers.h"
 
 #include "base/text.h"
+#include "cloud/json_words.h"
 #include "cloud/time_text.h"
 #include "codec/json_members.h"
 
@@ -47,32 +48,25 @@ void take_tags(const Xml& instance, Machine& machine) {
   }
 }
 
+// Of one price dimension; nullopt: it is of another unit, or none.
+std::optional<Micros> price_of_dimension(const nlohmann::json& dimension) {
+  if (word_member(dimension, "unit") != "Hrs") return std::nullopt;
+  return micros_of(word_member(json_member(dimension, "pricePerUnit"), "USD"));
+}
+
 // The price an hour of one product on demand; nullopt: it is another thing.
 std::optional<ProductPrice> price_of_product(std::string_view text) {
   const nlohmann::json parsed = codec::parse_json(text);
-  const auto attributes = nlohmann::json::json_pointer("/product/attributes");
-  const auto terms = nlohmann::json::json_pointer("/terms/OnDemand");
-  if (!parsed.is_object() || !parsed.contains(attributes) || !parsed.contains(terms))
-    return std::nullopt;
-  const nlohmann::json& facts = parsed[attributes];
-  if (!facts.is_object() || !parsed[terms].is_object()) return std::nullopt;
-  const std::string place = codec::text_member(facts, "locationType");
-  const std::string market = codec::text_member(facts, "marketoption");
+  const nlohmann::json& facts = json_member(json_member(parsed, "product"), "attributes");
+  const std::string place = word_member(facts, "locationType");
+  const std::string market = word_member(facts, "marketoption");
   // A local zone's price stands under the code of its region.
   if ((!place.empty() && place != "AWS Region") || (!market.empty() && market != "OnDemand"))
     return std::nullopt;
-  for (const auto& term : parsed[terms]) {
-    const auto dimensions = term.is_object() ? term.find("priceDimensions") : term.end();
-    if (dimensions == term.end() || !dimensions->is_object()) continue;
-    for (const auto& dimension : *dimensions) {
-      if (!dimension.is_object() || codec::text_member(dimension, "unit") != "Hrs") continue;
-      const auto per_unit = dimension.find("pricePerUnit");
-      if (per_unit == dimension.end() || !per_unit->is_object()) continue;
-      const auto price = micros_of(codec::text_member(*per_unit, "USD"));
-      if (price)
-        return ProductPrice{.region = codec::text_member(facts, "regionCode"), .per_hour = *price};
-    }
-  }
+  for (const auto& term : json_member(json_member(parsed, "terms"), "OnDemand"))
+    for (const auto& dimension : json_member(term, "priceDimensions"))
+      if (const auto price = price_of_dimension(dimension))
+        return ProductPrice{.region = word_member(facts, "regionCode"), .per_hour = *price};
   return std::nullopt;
 }
 

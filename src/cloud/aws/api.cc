@@ -67,35 +67,43 @@ std::string asked_text(const ApiCall& call) {
 }
 
 Trouble no_keys(const Error& error) {
-  return {.kind = Trouble::Kind::no_keys,
-          .meaning = Meaning::keys,
-          .message = error.message,
-          .hint = error.hint};
+  Trouble trouble;
+  trouble.kind = Trouble::Kind::no_keys;
+  trouble.meaning = Meaning::keys;
+  trouble.message = error.message;
+  trouble.hint = error.hint;
+  return trouble;
 }
 
 Trouble silent(const ApiCall& call, const Error& error, bool sent) {
-  return {.kind = error.code == Errc::canceled ? Trouble::Kind::canceled : Trouble::Kind::silent,
-          .message = error.message.starts_with(asked_text(call))
-                         ? error.message
-                         : fmt::format("{}: {}", asked_text(call), error.message),
-          .said = error.message,
-          .hint = error.hint,
-          .maybe_done = sent};
+  Trouble trouble;
+  const std::string asked = asked_text(call);
+  if (error.code == Errc::canceled) trouble.kind = Trouble::Kind::canceled;
+  trouble.message = error.message.starts_with(asked) ? error.message : asked + ": " + error.message;
+  trouble.said = error.message;
+  trouble.hint = error.hint;
+  trouble.maybe_done = sent;
+  return trouble;
+}
+
+Trouble silent(const ApiCall& call, const char* message) {
+  return silent(call, {.code = Errc::corrupt, .message = message, .hint = {}}, true);
 }
 
 Trouble refused(const ApiCall& call, const http::Answer& answer) {
   const int status = answer.head.status;
   ApiError error = parse_error(std::string_view(answer.body).substr(0, 64U << 10));
-  const Meaning meaning = meaning_of(status, error.code);
-  Trouble trouble{.kind = Trouble::Kind::refused,
-                  .meaning = meaning,
-                  .code = std::move(error.code),
-                  .said = std::move(error.message),
-                  .maybe_done = meaning == Meaning::again && status >= 500,
-                  .retry_after = std::string(answer.head.field("retry-after"))};
-  const std::string code = trouble.code.empty() ? fmt::format("HTTP {}", status) : trouble.code;
-  trouble.message = fmt::format("{}: {}{}{}", asked_text(call), code,
-                                trouble.said.empty() ? "" : ": ", trouble.said);
+  Trouble trouble;
+  trouble.kind = Trouble::Kind::refused;
+  trouble.meaning = meaning_of(status, error.code);
+  trouble.code = std::move(error.code);
+  trouble.said = std::move(error.message);
+  trouble.maybe_done = trouble.meaning == Meaning::again && status >= 500;
+  trouble.retry_after = answer.head.field("retry-after");
+  trouble.message =
+      fmt::format("{}: {}{}{}", asked_text(call),
+                  trouble.code.empty() ? fmt::format("HTTP {}", status) : trouble.code,
+                  trouble.said.empty() ? "" : ": ", trouble.said);
   return trouble;
 }
 
@@ -126,6 +134,15 @@ bool is_region(std::string_view name) {
          });
 }
 
+void for_all_at_once(Web& web, std::size_t count,
+                     const std::function<void(Web&, std::size_t)>& job) {
+  if (count == 1) return job(web, 0);
+  std::vector<std::function<void(Web&)>> jobs;
+  for (std::size_t i = 0; i < count; ++i)
+    jobs.emplace_back([&job, i](Web& own) { job(own, i); });
+  if (count > 0) web.at_once(jobs);
+}
+
 ApiCall ApiCall::of(const Query& query, std::string region, Service service) {
   return {.service = service,
           .region = std::move(region),
@@ -133,12 +150,28 @@ ApiCall ApiCall::of(const Query& query, std::string region, Service service) {
           .body = query.body()};
 }
 
-ApiCall ApiCall::of(Service service, std::string region, std::string action,
-                    const nlohmann::json& body) {
+ApiCall ApiCall::of(Service service, std::string region, std::string action, std::string body) {
   return {.service = service,
           .region = std::move(region),
           .action = std::move(action),
-          .body = codec::print_json(body)};
+          .body = std::move(body)};
+}
+
+Trouble::Trouble() = default;
+Trouble::Trouble(Trouble&& other) noexcept = default;
+Trouble::Trouble(const Trouble& other) = default;
+Trouble& Trouble::operator=(Trouble&& other) noexcept = default;
+Trouble& Trouble::operator=(const Trouble& other) = default;
+Trouble::~Trouble() = default;
+
+Trouble refused_here(std::string code, std::string message, std::string hint) {
+  Trouble trouble;
+  trouble.kind = Trouble::Kind::refused;
+  trouble.meaning = Meaning::ours;
+  trouble.code = std::move(code);
+  trouble.message = std::move(message);
+  trouble.hint = std::move(hint);
+  return trouble;
 }
 
 Error Trouble::error() const {
@@ -284,9 +317,7 @@ Asked<std::vector<codec::XmlNode>> Api::ask_pages(Web& web, const Query& query,
     token = root->text("nextToken");
     if (token.empty()) return items;
   }
-  return tl::make_unexpected(
-      silent(ApiCall::of(query, region),
-             {.code = Errc::exhausted, .message = "the answer has no end", .hint = {}}, true));
+  return tl::make_unexpected(silent(ApiCall::of(query, region), "the answer has no end"));
 }
 
 bool Api::mends_clock(Web& web, const Trouble& trouble, std::string_view date,

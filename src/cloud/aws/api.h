@@ -9,6 +9,7 @@
 #include "codec/xml.h"
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -30,8 +31,8 @@ struct ApiCall {
   bool soon = false;  // "not found" may only mean that it was made just now
 
   static ApiCall of(const Query& query, std::string region, Service service = Service::ec2);
-  static ApiCall of(Service service, std::string region, std::string action,
-                    const nlohmann::json& body);
+  // body: JSON.
+  static ApiCall of(Service service, std::string region, std::string action, std::string body);
 };
 
 // Why there is no good answer.
@@ -53,8 +54,19 @@ struct Trouble {
   bool again = false;            // for Api: the clock or the keys were wrong, and no longer are
   std::string retry_after = {};  // as the answer has it
 
+  // In one place: it is passed on in a hundred.
+  Trouble();
+  Trouble(Trouble&& other) noexcept;
+  Trouble(const Trouble& other);
+  Trouble& operator=(Trouble&& other) noexcept;
+  Trouble& operator=(const Trouble& other);
+  ~Trouble();
+
   Error error() const;
 };
+
+// As AWS would refuse what it isn't asked.
+Trouble refused_here(std::string code, std::string message, std::string hint);
 
 template <class T>
 using Asked = tl::expected<T, Trouble>;
@@ -93,6 +105,10 @@ class Api {
   std::int64_t offset_ms_ = 0;
   std::set<std::string> worked_in_;
 };
+
+// Runs `job` for each number below `count` at once; a single one just so.
+void for_all_at_once(Web& web, std::size_t count,
+                     const std::function<void(Web&, std::size_t)>& job);
 
 // Regions become parts of host names, so nothing else may be in them.
 bool is_region(std::string_view name);

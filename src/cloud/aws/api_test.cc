@@ -64,7 +64,8 @@ TEST(AwsApi, EndpointsCanBeGiven) {
   ScriptedWeb web([](const Question&) { return answered(200, "{}"); });
   ASSERT_TRUE(api.ask(web, harmless()));
   EXPECT_EQ(web.asked[0].base, "http://127.0.0.1:4000");
-  ASSERT_TRUE(api.ask_json(web, ApiCall::of(Service::quotas, "eu-west-1", "GetServiceQuota", {})));
+  ASSERT_TRUE(
+      api.ask_json(web, ApiCall::of(Service::quotas, "eu-west-1", "GetServiceQuota", "{}")));
   EXPECT_EQ(web.asked[1].base, "https://quotas.example");
   EXPECT_EQ(field_of(web.asked[1], "x-amz-target"), "ServiceQuotasV20190624.GetServiceQuota");
   EXPECT_EQ(field_of(web.asked[1], "content-type"), "application/x-amz-json-1.1");

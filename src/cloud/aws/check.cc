@@ -178,9 +178,8 @@ class Check {
   void check_prices() {
     const auto parameter = api_.ask_json(
         web_, ApiCall::of(Service::ssm, region_, "GetParameter",
-                          {{"Name",
-                            "/aws/service/deeplearning/ami/x86_64/"
-                            "base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"}}));
+                          R"({"Name":"/aws/service/deeplearning/ami/x86_64/)"
+                          R"(base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"})"));
     if (!parameter) optional(kImages, parameter.error());
     const auto prices = price_question(api_, "g4dn.xlarge").ask(web_);
     if (!prices) optional(kPrices, prices.error());

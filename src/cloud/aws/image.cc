@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "cloud/aws/places.h"
-#include "codec/json_members.h"
+#include "cloud/json_words.h"
 
 #include <fmt/core.h>
 
@@ -13,50 +13,48 @@ namespace {
 
 constexpr std::string_view kImageOwner = "898082745236";  // AWS's deep learning images
 
+// Of the images with NVIDIA's open kernel module, and of those with the older one.
 struct ImageKind {
   const char* parameter;
-  std::vector<std::string> names;  // in order: as far as the version's time
+  const char* names[2];  // in order, as far as the version's time; the second may be missing
 };
 
-const ImageKind& kind_of(bool open_module) {
-  static const ImageKind open{"base-oss-nvidia-driver-gpu-ubuntu-24.04",
-                              {"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ",
-                               "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
-  static const ImageKind proprietary{
-      "base-proprietary-nvidia-driver-gpu-ubuntu-22.04",
-      {"Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
-  return open_module ? open : proprietary;
-}
+constexpr ImageKind kOpenImages{"base-oss-nvidia-driver-gpu-ubuntu-24.04",
+                                {"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ",
+                                 "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
+constexpr ImageKind kOldImages{
+    "base-proprietary-nvidia-driver-gpu-ubuntu-22.04",
+    {"Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) ", nullptr}};
 
-Trouble unfit(std::string message, std::string hint) {
-  return {.kind = Trouble::Kind::refused,
-          .meaning = Meaning::ours,
-          .code = "Image",
-          .message = std::move(message),
-          .hint = std::move(hint)};
+Trouble unfit(std::string message, const char* hint) {
+  return refused_here("Image", std::move(message), hint);
 }
 
 // By AWS's own parameter, which may need a right that is missing; else the newest of its images.
 Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
-  const ImageKind& kind = kind_of(wish.open_module);
-  const std::string name =
-      fmt::format("/aws/service/deeplearning/ami/{}/{}/latest/ami-id", wish.arch, kind.parameter);
-  const auto parameter =
-      api.ask_json(web, ApiCall::of(Service::ssm, wish.region, "GetParameter", {{"Name", name}}));
+  const ImageKind& kind = wish.open_module ? kOpenImages : kOldImages;
+  const auto parameter = api.ask_json(
+      web,
+      ApiCall::of(Service::ssm, wish.region, "GetParameter",
+                  fmt::format(R"({{"Name":"/aws/service/deeplearning/ami/{}/{}/latest/ami-id"}})",
+                              wish.arch, kind.parameter)));
   if (parameter) {
-    const auto found = parameter->find("Parameter");
-    if (found != parameter->end() && found->is_object())
-      if (std::string id = codec::text_member(*found, "Value"); id.starts_with("ami-")) return id;
+    std::string id = word_member(json_member(*parameter, "Parameter"), "Value");
+    if (id.starts_with("ami-")) return id;
   }
+  std::vector<std::string> names;
   std::vector<std::string> patterns;
-  for (const std::string& each : kind.names)
-    patterns.push_back(each + "*");
+  for (const char* name : kind.names) {
+    if (name == nullptr) continue;
+    names.emplace_back(name);
+    patterns.push_back(names.back() + "*");
+  }
   Query query("DescribeImages");
   query.filter("name", patterns).filter("state", "available").filter("architecture", wish.arch);
   query.add("Owner.1", kImageOwner);
   auto items = api.ask_pages(web, query, wish.region, "imagesSet");
   if (!items) return tl::make_unexpected(std::move(items).error());
-  std::string id = newest_image(*items, kind.names);
+  std::string id = newest_image(*items, names);
   if (!id.empty()) return id;
   return tl::make_unexpected(unfit(
       fmt::format("AWS has no image with NVIDIA's driver for {} in {}", wish.arch, wish.region),

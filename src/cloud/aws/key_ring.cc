@@ -17,6 +17,13 @@ namespace {
 
 constexpr int kMostRoles = 4;  // that one profile may lead through
 
+KeySourcePtr new_source(KeySource::Kind kind, std::string from) {
+  auto source = std::make_shared<KeySource>();
+  source->kind = kind;
+  source->from = std::move(from);
+  return source;
+}
+
 bool on_ec2() {
   const auto vendor = io::read_file("/sys/class/dmi/id/sys_vendor", 64);
   return vendor && strip(*vendor) == "Amazon EC2";
@@ -65,10 +72,12 @@ Status KeyRing::look() {
                             id.empty() ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID",
                             id.empty() ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY"),
                 "set both, or none of them");
-  if (!id.empty())
-    sources_.push_back(
-        {.from = "AWS_ACCESS_KEY_ID",
-         .keys = {.key = {.id = id, .secret = secret, .session_token = env("AWS_SESSION_TOKEN")}}});
+  if (!id.empty()) {
+    codec::SigV4Key& key = add(KeySource::Kind::given, "AWS_ACCESS_KEY_ID").keys.key;
+    key.id = id;
+    key.secret = secret;
+    key.session_token = env("AWS_SESSION_TOKEN");
+  }
   LOCKSTEP_TRY(look_in_profiles());
   add_exported();
   add_metadata();
@@ -114,48 +123,56 @@ Status KeyRing::look_in_profiles() {
                             printable(name)),
                 "name another profile, or unset AWS_PROFILE");
   if (profile.key.id.empty() && profile.process.empty() && profile.role.empty()) return {};
-  LOCKSTEP_TRY_ASSIGN(KeySource source, source_of(*credentials, *config, name, 0));
-  if (!source.from.empty()) sources_.push_back(std::move(source));
+  LOCKSTEP_TRY_ASSIGN(KeySourcePtr source, source_of(*credentials, *config, name, 0));
+  if (source) sources_.push_back(std::move(source));
   return {};
 }
 
-// An empty `from`: only the aws program itself knows how.
-Result<KeySource> KeyRing::source_of(const codec::Ini& credentials, const codec::Ini& config,
-                                     const std::string& name, int depth) const {
-  const Profile profile = profile_of(credentials, config, name);
-  const std::string from = fmt::format("AWS profile {}", printable(name, 60));
-  if (!profile.role.empty()) return role_source(credentials, config, name, depth);
-  if (!profile.key.id.empty()) return KeySource{.from = from, .keys = {.key = profile.key}};
-  if (profile.process.empty()) return KeySource{};
+Result<KeySourcePtr> KeyRing::source_of(const codec::Ini& credentials, const codec::Ini& config,
+                                        const std::string& name, int depth) const {
+  Profile profile = profile_of(credentials, config, name);
+  if (!profile.role.empty()) return role_source(credentials, config, name, profile, depth);
+  auto source = new_source(KeySource::Kind::given, "AWS profile " + printable(name, 60));
+  if (!profile.key.id.empty()) {
+    source->keys.key = std::move(profile.key);
+    return source;
+  }
+  if (profile.process.empty()) return KeySourcePtr();
+  source->kind = KeySource::Kind::program;
+  source->from += ", credential_process";
   auto words = command_words(profile.process);
-  if (!words)
-    return tl::make_unexpected(std::move(words).error().within(from + ", credential_process"));
-  return KeySource{.kind = KeySource::Kind::program,
-                   .from = from + ", credential_process",
-                   .program = std::move(*words)};
+  if (!words) return tl::make_unexpected(std::move(words).error().within(source->from));
+  source->program = std::move(*words);
+  return source;
 }
 
-Result<KeySource> KeyRing::role_source(const codec::Ini& credentials, const codec::Ini& config,
-                                       const std::string& name, int depth) const {
-  const Profile profile = profile_of(credentials, config, name);
-  const std::string from = fmt::format("AWS profile {}", printable(name, 60));
+Result<KeySourcePtr> KeyRing::role_source(const codec::Ini& credentials, const codec::Ini& config,
+                                          const std::string& name, const Profile& profile,
+                                          int depth) const {
+  auto source = new_source(KeySource::Kind::role, "AWS profile " + printable(name, 60));
   if (depth == kMostRoles)
-    return fail(Errc::invalid_input, from + ": its source_profile leads round in a circle");
-  KeySource base;
+    return fail(Errc::invalid_input, source->from + ": its source_profile leads round in a circle");
+  source->from += ", role_arn";
+  source->profile = profile;
+  KeySourcePtr base;
   if (!profile.mfa.empty()) return base;
   if (profile.role_source == name) {
     // It names itself: its keys stand beside the role.
-    base = {.from = from, .keys = {.key = profile.key}};
+    base = new_source(KeySource::Kind::given, source->from);
+    base->keys.key = profile.key;
   } else if (!profile.role_source.empty()) {
     LOCKSTEP_TRY_ASSIGN(base, source_of(credentials, config, profile.role_source, depth + 1));
   } else if (profile.credential_source == "Ec2InstanceMetadata") {
-    base = {.kind = KeySource::Kind::metadata, .from = from};
+    base = new_source(KeySource::Kind::metadata, source->from);
   }
-  if (base.from.empty()) return base;
-  return KeySource{.kind = KeySource::Kind::role,
-                   .from = from + ", role_arn",
-                   .profile = profile,
-                   .base = std::make_shared<const KeySource>(std::move(base))};
+  if (!base) return base;
+  source->base = std::move(base);
+  return source;
+}
+
+KeySource& KeyRing::add(KeySource::Kind kind, std::string from) {
+  sources_.push_back(new_source(kind, std::move(from)));
+  return *sources_.back();
 }
 
 // SSO and whatever else AWS's own program can do.
@@ -167,24 +184,22 @@ void KeyRing::add_exported() {
   if (!profile_found_ && !others) return;
   const auto program = proc::find_executable("aws", env("PATH"));
   if (!program) return;
-  sources_.push_back(
-      {.kind = KeySource::Kind::program,
-       .from = "aws configure export-credentials",
-       .program = {*program, "configure", "export-credentials", "--format", "process"}});
+  add(KeySource::Kind::program, "aws configure export-credentials").program = {
+      *program, "configure", "export-credentials", "--format", "process"};
 }
 
 void KeyRing::add_metadata() {
   const bool refused = to_lower(env("AWS_EC2_METADATA_DISABLED")) == "true";
-  const bool given = sources_.size() == 1 && sources_[0].kind == KeySource::Kind::given;
+  const bool given = sources_.size() == 1 && sources_[0]->kind == KeySource::Kind::given;
   if (refused || given) return;
   if (env("AWS_EC2_METADATA_SERVICE_ENDPOINT").empty() && !on_ec2()) return;
-  sources_.push_back({.kind = KeySource::Kind::metadata, .from = "EC2 instance metadata"});
+  add(KeySource::Kind::metadata, "EC2 instance metadata");
 }
 
 Result<Keys> KeyRing::fetch(Web& web, const AssumeRole& assume) const {
   Result<Keys> keys = fail(Errc::not_found, "no keys for AWS");
-  for (const KeySource& source : sources_) {
-    keys = fetch_from(web, source, assume);
+  for (const KeySourcePtr& source : sources_) {
+    keys = fetch_from(web, *source, assume);
     if (keys) return keys;
   }
   return keys;

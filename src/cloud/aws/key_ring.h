@@ -22,6 +22,7 @@ struct KeySource {
   Profile profile = {};                        // role: whom to become
   std::shared_ptr<const KeySource> base = {};  // role: with whose keys
 };
+using KeySourcePtr = std::shared_ptr<KeySource>;  // nullptr: only the aws program knows how
 
 // Becomes a role with other keys.
 using AssumeRole = std::function<Result<Keys>(const Keys& base, const Profile& role)>;
@@ -43,11 +44,13 @@ class KeyRing {
  private:
   Status look();
   Status look_in_profiles();
-  Result<KeySource> source_of(const codec::Ini& credentials, const codec::Ini& config,
-                              const std::string& name, int depth) const;
-  Result<KeySource> role_source(const codec::Ini& credentials, const codec::Ini& config,
-                                const std::string& name, int depth) const;
+  Result<KeySourcePtr> source_of(const codec::Ini& credentials, const codec::Ini& config,
+                                 const std::string& name, int depth) const;
+  Result<KeySourcePtr> role_source(const codec::Ini& credentials, const codec::Ini& config,
+                                   const std::string& name, const Profile& profile,
+                                   int depth) const;
   Result<codec::Ini> read_settings(const char* variable, const char* path);
+  KeySource& add(KeySource::Kind kind, std::string from);
   void add_exported();
   void add_metadata();
   Result<Keys> fetch_from(Web& web, const KeySource& source, const AssumeRole& assume) const;
@@ -55,7 +58,7 @@ class KeyRing {
 
   Ground ground_;
   bool looked_ = false;
-  std::vector<KeySource> sources_;  // the first that gives keys
+  std::vector<KeySourcePtr> sources_;  // the first that gives keys
   bool profile_found_ = false;
   std::string region_;
   std::vector<std::string> loose_files_;

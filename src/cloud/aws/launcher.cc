@@ -179,9 +179,9 @@ LaunchOutcome Launcher::resolve(Web& web, const LaunchCall& call, std::int64_t a
       return {.message = outcome.message};
     return outcome;
   }
-  Trouble gone{.code = "IdempotentInstanceTerminated",
-               .message = "it is not listed, and would be by now"};
-  return launched_before(web, call, gone);
+  return launched_before(
+      web, call,
+      refused_here("IdempotentInstanceTerminated", "it is not listed, and would be by now", ""));
 }
 
 }  // namespace lockstep::cloud::aws

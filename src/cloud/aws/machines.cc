@@ -4,7 +4,6 @@
 #include "cloud/aws/places.h"
 
 #include <algorithm>
-#include <map>
 
 namespace lockstep::cloud::aws {
 namespace {
@@ -60,14 +59,9 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
   }
   const Query asked = listing_query(query);
   std::vector<Asked<std::vector<Xml>>> answers(places.size());
-  std::vector<std::function<void(Web&)>> jobs;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    jobs.emplace_back(
-        [&, i](Web& own) { answers[i] = api.ask_pages(own, asked, places[i], "reservationSet"); });
-  if (jobs.size() == 1)
-    jobs[0](web);
-  else
-    web.at_once(jobs);
+  for_all_at_once(web, places.size(), [&](Web& own, std::size_t i) {
+    answers[i] = api.ask_pages(own, asked, places[i], "reservationSet");
+  });
   Listing listing;
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (!answers[i]) {
@@ -84,25 +78,22 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
 Status end_machines(Web& web, Api& api, const std::vector<Machine>& machines) {
   if (machines.empty()) return {};
   if (const auto ready = api.ready(web); !ready) return tl::make_unexpected(ready.error().error());
-  std::map<std::string, std::vector<std::string>> by_region;
-  for (const Machine& machine : machines)
-    by_region[machine.region].push_back(machine.id);
-  std::vector<std::pair<std::string, std::vector<std::string>>> parts;
-  for (const auto& [region, ids] : by_region)
-    for (std::size_t at = 0; at < ids.size(); at += kMostAtOnce)
-      parts.emplace_back(region, std::vector(ids.begin() + static_cast<std::ptrdiff_t>(at),
-                                             ids.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                               ids.size(), at + kMostAtOnce))));
-  std::vector<Asked<void>> answers(parts.size());
-  std::vector<std::function<void(Web&)>> jobs;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    jobs.emplace_back([&, i](Web& own) {
-      answers[i] = terminate_each(own, api, parts[i].first, parts[i].second);
+  struct Part {
+    std::string region;
+    std::vector<std::string> ids;
+  };
+  std::vector<Part> parts;
+  for (const Machine& machine : machines) {
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& each) {
+      return each.region == machine.region && each.ids.size() < kMostAtOnce;
     });
-  if (jobs.size() == 1)
-    jobs[0](web);
-  else
-    web.at_once(jobs);
+    if (part == parts.end()) part = parts.insert(part, {machine.region, {}});
+    part->ids.push_back(machine.id);
+  }
+  std::vector<Asked<void>> answers(parts.size());
+  for_all_at_once(web, parts.size(), [&](Web& own, std::size_t i) {
+    answers[i] = terminate_each(own, api, parts[i].region, parts[i].ids);
+  });
   for (const Asked<void>& answer : answers)
     if (!answer) return tl::make_unexpected(answer.error().error());
   return {};

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cloud/aws/answers.h"
+#include "cloud/json_words.h"
 #include "cloud/machine_table.h"
 #include "cloud/time_text.h"
 
@@ -97,28 +98,27 @@ Asked<WordRows> ask_spot(Web& web, Api& api, const std::string& region) {
 }
 
 Asked<WordRows> ask_quota(Web& web, Api& api, const std::string& region, const std::string& code) {
-  auto answer = api.ask_json(web, ApiCall::of(Service::quotas, region, "GetServiceQuota",
-                                              {{"ServiceCode", "ec2"}, {"QuotaCode", code}}));
+  auto answer = api.ask_json(
+      web, ApiCall::of(Service::quotas, region, "GetServiceQuota",
+                       fmt::format(R"({{"ServiceCode":"ec2","QuotaCode":"{}"}})", code)));
   if (!answer) return tl::make_unexpected(std::move(answer).error());
-  const auto value = nlohmann::json::json_pointer("/Quota/Value");
-  const bool there = answer->contains(value) && (*answer)[value].is_number();
-  const double limit = there ? (*answer)[value].get<double>() : -1;
+  const nlohmann::json& value = json_member(json_member(*answer, "Quota"), "Value");
+  const double limit = value.is_number() ? value.get<double>() : -1;
   if (limit < 0 || limit > 1e9) return WordRows{};
   return WordRows{{std::to_string(static_cast<std::int64_t>(limit))}};
 }
 
-nlohmann::json product_question(const std::string& type, const std::string& token) {
-  nlohmann::json filters = nlohmann::json::array();
-  const std::pair<const char*, std::string> wanted[] = {
-      {"instanceType", type},   {"operatingSystem", "Linux"}, {"tenancy", "Shared"},
-      {"preInstalledSw", "NA"}, {"capacitystatus", "Used"},
-  };
-  for (const auto& [field, value] : wanted)
-    filters.push_back({{"Type", "TERM_MATCH"}, {"Field", field}, {"Value", value}});
-  nlohmann::json question{
-      {"ServiceCode", "AmazonEC2"}, {"Filters", std::move(filters)}, {"MaxResults", 100}};
-  if (!token.empty()) question["NextToken"] = token;
-  return question;
+// token: of the next page, as JSON has it.
+std::string product_question(const std::string& type, const std::string& token) {
+  constexpr std::string_view kMatch = R"({{"Type":"TERM_MATCH","Field":"{}","Value":"{}"}})";
+  std::string filters = fmt::format(kMatch, "instanceType", type);
+  for (const auto& [field, value] : {std::pair{"operatingSystem", "Linux"},
+                                     {"tenancy", "Shared"},
+                                     {"preInstalledSw", "NA"},
+                                     {"capacitystatus", "Used"}})
+    filters += "," + fmt::format(kMatch, field, value);
+  return fmt::format(R"({{"ServiceCode":"AmazonEC2","Filters":[{}],"MaxResults":100{}{}}})",
+                     filters, token.empty() ? "" : R"(,"NextToken":)", token);
 }
 
 // All regions in one answer: a call takes about a second.
@@ -131,8 +131,8 @@ Asked<WordRows> ask_prices(Web& web, Api& api, const std::string& type) {
     if (!answer) return tl::make_unexpected(std::move(answer).error());
     for (const ProductPrice& price : product_prices(*answer))
       if (is_region(price.region)) rows.push_back({price.region, std::to_string(price.per_hour)});
-    const auto next = answer->find("NextToken");
-    token = next != answer->end() && next->is_string() ? next->get<std::string>() : "";
+    const nlohmann::json& next = json_member(*answer, "NextToken");
+    token = next.is_string() ? codec::print_json(next) : "";
     if (token.empty()) break;
   }
   return rows;

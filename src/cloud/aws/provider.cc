@@ -93,16 +93,13 @@ Status AwsProvider::clean(Web& web) {
   if (!places) return tl::make_unexpected(places.error().error());
   const std::string& owner = api_.ring().ground().owner;
   std::vector<Asked<void>> answers(places->size());
-  std::vector<std::function<void(Web&)>> jobs;
-  for (std::size_t i = 0; i < places->size(); ++i)
-    jobs.emplace_back([&, i](Web& own) {
-      const auto network = find_network(own, api_, (*places)[i], owner);
-      if (!network)
-        answers[i] = tl::make_unexpected(network.error());
-      else if (network->group)
-        answers[i] = delete_group(own, api_, (*places)[i], *network->group);
-    });
-  web.at_once(jobs);
+  for_all_at_once(web, places->size(), [&](Web& own, std::size_t i) {
+    const auto network = find_network(own, api_, (*places)[i], owner);
+    if (!network)
+      answers[i] = tl::make_unexpected(network.error());
+    else if (network->group)
+      answers[i] = delete_group(own, api_, (*places)[i], *network->group);
+  });
   for (const Asked<void>& answer : answers) {
     if (answer) continue;
     Error error = answer.error().error();
