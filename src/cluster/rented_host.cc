@@ -31,6 +31,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kFilesOfAContact = 12;
 constexpr std::uint32_t kHealthChannel = 1;
 constexpr std::uint32_t kLeaseChannel = 2;
+constexpr std::uint32_t kKeyChannel = 3;
 constexpr milliseconds kSoon{250};
 constexpr milliseconds kLater{1000};
 constexpr milliseconds kSoonFor{60'000};
@@ -50,12 +51,13 @@ class Contact {
   void give_up(const std::string& why) { end(FirstContact::Outcome::unreachable, why); }
 
  private:
-  enum class Stage { probing, logging_in, health, lease, over };
+  enum class Stage { probing, logging_in, health, lease, key, over };
 
   const RentedHost& host() const { return request_.hosts[index_]; }
   milliseconds waited() const {
     return std::chrono::duration_cast<milliseconds>(io::Clock::now() - begun_);
   }
+  Status pin_first();
   void say(std::string step);
   void probe();
   void on_probed(Status greeted);
@@ -67,6 +69,9 @@ class Contact {
   void on_health(Result<HealthReport> report);
   void ask_lease();
   void on_lease(Result<std::string> answer);
+  void on_key(Result<std::string> answer);
+  void command(std::uint32_t channel, std::vector<std::string> words, std::string input,
+               void (Contact::*then)(Result<std::string>));
   void hold_to(std::chrono::seconds patience, const char* what);
   void end(FirstContact::Outcome outcome, std::string error);
 
@@ -78,6 +83,7 @@ class Contact {
   Stage stage_ = Stage::probing;
   io::TimePoint begun_ = io::Clock::now();
   std::optional<io::TimePoint> refused_since_;
+  ssh::Pins pins_;
   std::string step_;
   std::string why_ = "it does not answer";  // of the last try
   std::unique_ptr<SshdProbe> probe_;
@@ -99,13 +105,20 @@ Contact::Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t
       turn_(loop),
       patience_(loop) {
   turn_.start({}, [this] {
-    // Before the first byte goes there.
-    const RentedHost& me = host();
-    const Status pinned = ssh::pin_host(request_.pins, me.address, me.port, me.host_public_key);
-    if (!pinned) return end(FirstContact::Outcome::unreachable, pinned.error().message);
-    result_.host_public_key = me.host_public_key;
+    if (Status pinned = pin_first(); !pinned)
+      return end(FirstContact::Outcome::unreachable, pinned.error().message);
     probe();
   });
+}
+
+// Before the first byte goes there. A client that was lost on the way has perhaps pinned more for
+// this very machine.
+Status Contact::pin_first() {
+  const std::string origin = ssh::bare_key(host().host_public_key);
+  LOCKSTEP_TRY_ASSIGN(pins_, ssh::read_pins(request_.pins, host().address, host().port));
+  if (pins_.origin != origin || pins_.keys.empty()) pins_ = {.keys = {origin}, .origin = origin};
+  result_.host_public_key = pins_.keys.back();
+  return ssh::pin_host(request_.pins, host().address, host().port, pins_);
 }
 
 void Contact::say(std::string step) {
@@ -175,7 +188,7 @@ void Contact::on_failed(const Error& error) {
 
 void Contact::on_frame(const link::Frame& frame) {
   if (stage_ == Stage::health && health_) return health_->on_frame(frame);
-  if (stage_ == Stage::lease && lease_) lease_->on_frame(frame);
+  if ((stage_ == Stage::lease || stage_ == Stage::key) && lease_) lease_->on_frame(frame);
 }
 
 void Contact::hold_to(std::chrono::seconds patience, const char* what) {
@@ -209,22 +222,42 @@ void Contact::ask_lease() {
   stage_ = Stage::lease;
   say("gets its lease");
   hold_to(kLeasePatience, "lease");
-  lease_ = std::make_unique<SmallCommand>(
-      kLeaseChannel, [this](const link::Frame& frame) { link_->send(frame); },
-      [this](Result<std::string> answer) {
-        loop_.post(calls_([this, answer = std::move(answer)] { on_lease(answer); }));
-      });
   machine::LeaseTerms terms = request_.lease;
   terms.now_ms = unix_ms();
-  lease_->begin({"host-lease", "begin"}, codec::print_json(to_json(terms)));
+  command(kLeaseChannel, {"host-lease", "begin"}, codec::print_json(to_json(terms)),
+          &Contact::on_lease);
 }
 
+void Contact::command(std::uint32_t channel, std::vector<std::string> words, std::string input,
+                      void (Contact::*then)(Result<std::string>)) {
+  lease_ = std::make_unique<SmallCommand>(
+      channel, [this](const link::Frame& frame) { link_->send(frame); },
+      [this, then](Result<std::string> answer) {
+        loop_.post(calls_([this, then, answer = std::move(answer)] { (this->*then)(answer); }));
+      });
+  lease_->begin(std::move(words), std::move(input));
+}
+
+// The fresh key is pinned before sshd is told to show it.
 void Contact::on_lease(Result<std::string> answer) {
   if (stage_ != Stage::lease) return;
   if (!answer) return try_again(answer.error().message);
   const BegunLease lease = read_begun_lease(*answer);
   if (!lease.error.empty()) return end(FirstContact::Outcome::no_lease, lease.error);
-  const Status pinned = ssh::pin_host(request_.pins, host().address, host().port, lease.host_key);
+  pins_.keys.push_back(ssh::bare_key(lease.host_key));
+  const Status pinned = ssh::pin_host(request_.pins, host().address, host().port, pins_);
+  if (!pinned) return end(FirstContact::Outcome::no_lease, pinned.error().message);
+  stage_ = Stage::key;
+  command(kKeyChannel, {"host-lease", "show-key"}, {}, &Contact::on_key);
+}
+
+void Contact::on_key(Result<std::string> answer) {
+  if (stage_ != Stage::key) return;
+  if (!answer) return try_again(answer.error().message);
+  const BegunLease lease = read_begun_lease(*answer);
+  if (!lease.error.empty()) return end(FirstContact::Outcome::no_lease, lease.error);
+  pins_.keys = {ssh::bare_key(lease.host_key)};
+  const Status pinned = ssh::pin_host(request_.pins, host().address, host().port, pins_);
   if (!pinned) return end(FirstContact::Outcome::no_lease, pinned.error().message);
   result_.host_public_key = lease.host_key;
   result_.fresh_key = lease.fresh;

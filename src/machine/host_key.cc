@@ -16,6 +16,7 @@ namespace lockstep::machine {
 namespace {
 
 constexpr const char* kKeyPath = "/etc/ssh/ssh_host_ed25519_key";
+constexpr const char* kNextPath = "/etc/ssh/lockstep_next_host_key";
 constexpr std::size_t kMostKey = 16UL << 10;
 constexpr int kLooks = 20;
 constexpr int kLookEvery = 100;  // ms
@@ -54,15 +55,22 @@ bool is_shown(const std::string& address, const std::string& port, const std::st
 
 }  // namespace
 
-Result<HostKey> renew_host_key(const std::string& address, const std::string& port) {
+Result<std::string> make_host_key() {
+  LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair pair, cloud::keep_key_pair(kNextPath, "lockstep-host"));
+  return pair.public_line;
+}
+
+Result<HostKey> show_host_key(const std::string& address, const std::string& port) {
   const auto old_secret = io::read_file(kKeyPath, kMostKey);
   const auto old_line = io::read_file(std::string(kKeyPath) + ".pub", kMostKey);
-  LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair pair, cloud::new_key_pair("lockstep-host"));
+  LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair pair, cloud::keep_key_pair(kNextPath, "lockstep-host"));
   const bool can_look = !address.empty() && !shown_key(address, port).empty();
   LOCKSTEP_TRY(cloud::write_key_pair(kKeyPath, pair));
   reload_sshd();
-  if (!can_look || is_shown(address, port, pair.public_line))
+  if (!can_look || is_shown(address, port, pair.public_line)) {
+    cloud::remove_key_pair(kNextPath);
     return HostKey{.public_line = pair.public_line, .fresh = true};
+  }
   if (!old_secret || !old_line)
     return fail(Errc::unavailable, "sshd does not show the fresh host key that it was given");
   LOCKSTEP_TRY(cloud::write_key_pair(kKeyPath, {*old_secret, std::string(strip(*old_line))}));

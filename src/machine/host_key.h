@@ -14,8 +14,11 @@ struct HostKey {
   std::string note = {};  // why it is still the old one
 };
 
-// As root. address, port: where sshd is reached, for a look at what it really shows; empty: none is
-// taken.
-Result<HostKey> renew_host_key(const std::string& address, const std::string& port);
+// Both as root. The key is made first, so that the client can pin it before sshd shows it: a client
+// that is lost on the way never ends before a machine that it does not know. What was made and not
+// shown yet is made once.
+Result<std::string> make_host_key();
+// address, port: where sshd is reached, for a look at what it really shows; empty: none is taken.
+Result<HostKey> show_host_key(const std::string& address, const std::string& port);
 
 }  // namespace lockstep::machine

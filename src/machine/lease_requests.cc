@@ -88,8 +88,15 @@ Result<Json> begin_as_root(const nlohmann::json& request) {
   LOCKSTEP_TRY(arm(lease));
   LOCKSTEP_TRY(start_lease_watch());
   LOCKSTEP_TRY(run_script(cloud::disarm_script(cloud::kBootGuard)));
-  LOCKSTEP_TRY_ASSIGN(const HostKey key, renew_host_key(codec::text_member(request, "address"),
-                                                        codec::text_member(request, "port")));
+  LOCKSTEP_TRY_ASSIGN(const std::string key, make_host_key());
+  Json answer = state_answer();
+  answer["host_key"] = key;
+  return answer;
+}
+
+Result<Json> show_key_as_root(const nlohmann::json& request) {
+  LOCKSTEP_TRY_ASSIGN(const HostKey key, show_host_key(codec::text_member(request, "address"),
+                                                       codec::text_member(request, "port")));
   Json answer = state_answer();
   answer["host_key"] = key.public_line;
   answer["fresh"] = key.fresh;
@@ -135,6 +142,7 @@ Result<Json> serve_as_root(const std::string& verb, const nlohmann::json& reques
   if (verb == "begin") return begin_as_root(request);
   if (verb == "keep") return keep_as_root(request);
   if (verb == "hold") return hold_as_root(request);
+  if (verb == "show-key") return show_key_as_root(request);
   return fail(Errc::invalid_input, "a lease has no verb '" + printable(verb) + "'");
 }
 
@@ -165,11 +173,12 @@ Result<std::string> change_lease(const std::vector<std::string>& words) {
     const auto seconds = words.size() == 2 ? parse_int(words[1]) : std::nullopt;
     if (!seconds) return fail(Errc::invalid_input, "hold takes a number of seconds");
     request["hold_s"] = *seconds;
+  } else if (words[0] == "show-key") {
+    add_server(request);
   } else {
     LOCKSTEP_TRY_ASSIGN(const std::string text, read_request());
     LOCKSTEP_TRY_ASSIGN(const LeaseTerms terms, terms_from_json(codec::parse_json(text)));
     request["terms"] = to_json(terms);
-    add_server(request);
   }
   return ask_root(words[0], request);
 }
@@ -226,7 +235,7 @@ Result<int> serve_lease_request(const std::vector<std::string>& words) {
     LOCKSTEP_TRY(say(answer ? line_of(*answer) : error_line(answer.error())));
     return 0;
   }
-  if (verb != "begin" && verb != "keep" && verb != "hold")
+  if (verb != "begin" && verb != "show-key" && verb != "keep" && verb != "hold")
     return fail(Errc::invalid_input, "host-lease has no verb '" + printable(verb) + "'");
   const auto answer = change_lease(words);
   LOCKSTEP_TRY(say(answer ? *answer : error_line(answer.error())));

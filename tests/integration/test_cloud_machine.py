@@ -1,5 +1,6 @@
 """The first contact with rented machines, which Debian's real cloud-init has set up (tests/cloud/machines.py), with
 real sshd and sudo; GPUs are stand-ins."""
+import contextlib
 import json
 import pathlib
 import re
@@ -50,7 +51,8 @@ def test_first_contact_is_held_to_the_key_that_was_injected_and_pins_a_fresh_one
     assert "8 GPUs were opened" in told and "MB/s" in told, found
     fresh = found["host_public_key"].split()[:2]
     assert fresh[1] != world.host_key.split()[1]
-    assert world.pins.read_text() == f"{machine.addr} {' '.join(fresh)}\n"
+    injected = " ".join(world.host_key.split()[:2])
+    assert world.pins.read_text() == f"# {machine.addr} {injected}\n{machine.addr} {' '.join(fresh)}\n"
     # The lease has taken the place of the first boot's timer.
     assert sleepers(machine) == ["lockstep-lease-1"] and daemon(machine)
     # A new connection is held to the fresh key, and to nothing else.
@@ -59,10 +61,29 @@ def test_first_contact_is_held_to_the_key_that_was_injected_and_pins_a_fresh_one
     assert state["error"] == "" and state["phase"] == "running" and state["watched"], state
     assert 550_000 < state["left_ms"] <= 600_000 and state["idle_limit_ms"] == 300_000, state
     world.client.forget_masters()
-    world.pins.write_text(f"{machine.addr} {' '.join(world.host_key.split()[:2])}\n")
+    world.pins.write_text(f"{machine.addr} {injected}\n")
     assert "its host key is not the one that was made for it" in world.lease(machine)["error"]
     # The user's own files know nothing of it.
     assert not (world.client.root_home / ".ssh/known_hosts").exists()
+
+
+def test_a_client_that_is_lost_at_any_moment_does_not_lose_the_machine(world):
+    """Killed at each of many moments of the first contact; the next client always gets on with the same machine."""
+    machine = world.launch()
+    whole = time.monotonic()
+    assert world.contact(machine)[0]["outcome"] == "ready"
+    whole = time.monotonic() - whole
+    keys = {machine.path("/etc/ssh/ssh_host_ed25519_key.pub").read_text()}
+    for tenth in range(1, 10):
+        run = world.start(world.request(machine))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.process.wait(whole * tenth / 10)
+        run.kill()
+        world.client.forget_masters()
+        keys.add(machine.path("/etc/ssh/ssh_host_ed25519_key.pub").read_text())
+    (found,) = world.contact(machine)
+    assert found["outcome"] == "ready" and found["fresh_key"], found
+    assert len(keys) > 1, "no client came as far as a fresh key"
 
 
 def test_another_host_key_ends_it_at_once_and_nothing_is_brought_there(world):
