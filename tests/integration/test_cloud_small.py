@@ -171,6 +171,19 @@ def test_what_is_not_sent_was_not_launched(cloud, tool, provider, gpu):
     assert (refused["kind"], refused["refusal"], refused["code"]) == ("refused", "provider_out", "unreachable")
 
 
+@pytest.mark.parametrize("provider,gpu,spot", [("lambda", "A10:1", False), ("runpod", "L4:1", False),
+                                               ("runpod", "L4:1", True)])
+def test_a_price_raised_since_the_offer_is_not_taken(cloud, tool, provider, gpu, spot):
+    one = tool(provider)
+    offer = next(each for each in offers(one, gpu=gpu, spot=spot) if each["stock"] == "in stock")
+    more = offer["price_micros_per_hour"] / 1e6 + 0.01
+    cloud.face(provider).change("price", {"type": offer["type"], "usd": more, "spot": spot})
+    refused = one.ask("launch", spec=spec(offer, now_ms()))["outcome"]
+    assert (refused["kind"], refused["refusal"]) == ("refused", "next_zone"), refused
+    assert refused["code"] == ("bid-too-low" if spot else "price-raised")
+    assert not live(cloud)
+
+
 # Lambda.
 
 @pytest.mark.parametrize("provider", ["lambda", "runpod"])

@@ -1,7 +1,7 @@
 // From a wish to a machine: what must be there before, the launch, and what became of it.
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
-#include "cloud/look_by_name.h"
+#include "cloud/launch_checks.h"
 #include "cloud/machine_name.h"
 #include "codec/json_members.h"
 
@@ -97,6 +97,11 @@ tl::expected<LaunchCall, LaunchOutcome> LambdaProvider::prepare(Web& web, const 
   if (!taken_image) return tl::make_unexpected(taken_image.error());
   const auto rules = ruleset(web, spec.offer.region, spec.allow_from);
   if (!rules) return tl::make_unexpected(rules.error());
+  // Last, so that as little time as may be is left for another price.
+  Price price;
+  if (const auto now = types(web, true, price); now)
+    if (auto raised = price_raised(spec.offer, offers_of(*now, {}, price)))
+      return tl::make_unexpected(*std::move(raised));
   parts = {.name = name_of(spec, web.now_ms()).text(),
            .key_name = *key,
            .image = *taken_image,

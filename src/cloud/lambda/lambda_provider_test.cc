@@ -86,11 +86,11 @@ class LambdaProviderTest : public ::testing::Test {
 TEST_F(LambdaProviderTest, PreparesOnceAndSaysTheWholeCall) {
   const auto call = provider->prepare(web, spec);
   ASSERT_TRUE(call) << call.error().message;
-  EXPECT_EQ(call->token, "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c6068");
+  EXPECT_EQ(call->token, "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c6482");
   EXPECT_EQ(codec::parse_json(call->body), codec::parse_json(R"j({
     "region_name": "us-east-1", "instance_type_name": "gpu_1x_a10",
     "ssh_key_names": ["lockstep-0123456789abcdef-1e38a9a490bca94f"],
-    "name": "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c6068",
+    "name": "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c6482",
     "image": {"family": "lambda-stack-24-04"}, "user_data": "#cloud-config\n",
     "firewall_rulesets": [{"id": "f1"}],
     "tags": [{"key": "lockstep:intent", "value": "abcdefghij0123456789"},
@@ -98,15 +98,32 @@ TEST_F(LambdaProviderTest, PreparesOnceAndSaysTheWholeCall) {
              {"key": "lockstep:cluster", "value": "mine"},
              {"key": "lockstep:ends", "value": "2027-01-15T09:00:00Z"}]})j"))
       << call->body;
-  EXPECT_EQ(web.asked.size(), 5U);
+  EXPECT_EQ(web.asked.size(), 6U);
   EXPECT_EQ(body_of(4), codec::parse_json(R"j({"name": "lockstep-0123456789abcdef",
     "region": "us-east-1", "rules": [{"protocol": "tcp", "port_range": [22, 22],
     "source_network": "198.51.100.7/32", "description": "SSH for Lockstep"}]})j"));
   // One question a second.
-  EXPECT_EQ(web.now, 1'800'000'000'000 + 4 * 1050);
+  EXPECT_EQ(web.now, 1'800'000'000'000 + 5 * 1050);
   spec.node = 1;
   ASSERT_TRUE(provider->prepare(web, spec));
-  EXPECT_EQ(web.asked.size(), 5U);
+  EXPECT_EQ(web.asked.size(), 7U) << "only the price is looked at again";
+}
+
+TEST_F(LambdaProviderTest, ARaisedPriceIsNotTaken) {
+  answers["GET /api/v1/instance-types"] = answered(200, R"j({"data": {"gpu_1x_a10": {
+    "instance_type": {"name": "gpu_1x_a10", "gpu_description": "A10 (24 GB PCIe)",
+      "price_cents_per_hour": 75, "specs": {"vcpus": 30, "gpus": 1}},
+    "regions_with_capacity_available": []}}})j");
+  spec.offer.gpus = 1;
+  spec.offer.price.per_hour = 750'000;
+  EXPECT_TRUE(provider->prepare(web, spec));
+  spec.offer.price.per_hour = 740'000;
+  const auto raised = provider->prepare(web, spec);
+  ASSERT_FALSE(raised);
+  EXPECT_EQ(raised.error().code, "price-raised");
+  EXPECT_EQ(raised.error().refusal, Refusal::next_zone);
+  EXPECT_EQ(raised.error().message,
+            "gpu_1x_a10 costs 0.75 USD an hour now, 0.74 when it was offered");
 }
 
 TEST_F(LambdaProviderTest, AKeyThatIsThereIsTakenWhateverItsName) {

@@ -1,5 +1,5 @@
 // From a wish to a pod, and what became of it.
-#include "cloud/look_by_name.h"
+#include "cloud/launch_checks.h"
 #include "cloud/machine_name.h"
 #include "cloud/runpod/runpod_provider.h"
 #include "cloud/runpod/runpod_requests.h"
@@ -22,7 +22,7 @@ std::int64_t hard_end(const LaunchSpec& spec, std::int64_t now_ms) {
 }  // namespace
 
 // What is bid is what is paid. So it is the least that there is now, and never above what the same
-// costs on demand or above what the user pays at most.
+// costs on demand, what the user pays at most, or the price of the plan.
 tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSpec& spec) {
   const auto answer = ask_graphql(web, bids_body(spec.offer.gpus, spec.offer.type), "spot price");
   if (!answer)
@@ -34,7 +34,9 @@ tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSp
                                        "RunPod: no spot pods of " + spec.offer.type + " now"));
   const Bid& now = found->second;
   Micros most = now.on_demand > 0 ? now.on_demand : now.least;
-  if (spec.max_spot) most = std::min(most, *spec.max_spot / std::max(spec.offer.gpus, 1));
+  const int gpus = std::max(spec.offer.gpus, 1);
+  if (spec.max_spot) most = std::min(most, *spec.max_spot / gpus);
+  most = std::min(most, spec.offer.price.per_hour / gpus);  // the plan that was agreed to
   if (now.least > most)
     return tl::make_unexpected(
         refused(Refusal::next_zone, "bid-too-low",
@@ -42,6 +44,16 @@ tl::expected<Micros, LaunchOutcome> RunpodProvider::bid(Web& web, const LaunchSp
                             spec.offer.type, dollars_text(now.least * spec.offer.gpus),
                             dollars_text(most * spec.offer.gpus))));
   return now.least;
+}
+
+std::optional<LaunchOutcome> RunpodProvider::price_raised_now(Web& web, const LaunchSpec& spec) {
+  Price price;
+  const auto kinds = kinds_of(web, spec.offer.gpus, true, price);
+  if (!kinds) return std::nullopt;
+  OfferQuery query;
+  if (const Gpu* gpu = find_gpu(spec.offer.gpu)) query.gpu.kinds = {gpu};
+  query.gpu.count = spec.offer.gpus;
+  return price_raised(spec.offer, offers_of(*kinds, query, price, spec.offer.gpus, nullptr));
 }
 
 tl::expected<LaunchCall, LaunchOutcome> RunpodProvider::prepare(Web& web, const LaunchSpec& spec) {
@@ -59,6 +71,8 @@ tl::expected<LaunchCall, LaunchOutcome> RunpodProvider::prepare(Web& web, const 
     const auto least = bid(web, spec);
     if (!least) return tl::make_unexpected(least.error());
     terms.bid = *least;
+  } else if (auto raised = price_raised_now(web, spec)) {
+    return tl::make_unexpected(*std::move(raised));
   }
   return LaunchCall{.region = spec.offer.region,
                     .zone = spec.offer.zone,

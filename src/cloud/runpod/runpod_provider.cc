@@ -121,6 +121,12 @@ Result<nlohmann::json> RunpodProvider::kept(Web& web, const JsonQuestion& questi
   return std::move(*answer);
 }
 
+Result<nlohmann::json> RunpodProvider::kinds_of(Web& web, int gpus, bool fresh, Price& price) {
+  return kept(web,
+              {.target = catalog_target(gpus), .shown = "list GPUs", .patience = kOfferPatience},
+              fmt::format("gpus-{}", gpus), fresh, price);
+}
+
 Catalog RunpodProvider::offers(Web& web, const OfferQuery& query) {
   Catalog catalog;
   const auto silent = [&](const Error& error) {
@@ -135,11 +141,7 @@ Catalog RunpodProvider::offers(Web& web, const OfferQuery& query) {
   Price bid_price;
   Result<nlohmann::json> kinds;
   Result<nlohmann::json> bids;
-  const auto ask_kinds = [&](Web& own) {
-    kinds = kept(
-        own, {.target = catalog_target(count), .shown = "list GPUs", .patience = kOfferPatience},
-        fmt::format("gpus-{}", count), query.fresh, price);
-  };
+  const auto ask_kinds = [&](Web& own) { kinds = kinds_of(own, count, query.fresh, price); };
   const auto ask_bids = [&](Web& own) {
     bids = kept(own,
                 {.method = "POST",

@@ -44,6 +44,8 @@ class RunpodProvider : public Provider {
   // Kept for half a minute under this name.
   Result<nlohmann::json> kept(Web& web, const JsonQuestion& question, std::string_view name,
                               bool fresh, Price& price);
+  Result<nlohmann::json> kinds_of(Web& web, int gpus, bool fresh, Price& price);
+  std::optional<LaunchOutcome> price_raised_now(Web& web, const LaunchSpec& spec);
   tl::expected<Micros, LaunchOutcome> bid(Web& web, const LaunchSpec& spec);
 
   Ground ground_;

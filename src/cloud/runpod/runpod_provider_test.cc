@@ -78,7 +78,7 @@ class RunpodProviderTest : public ::testing::Test {
 TEST_F(RunpodProviderTest, TheCallHasAnEndThatRunpodKeeps) {
   const auto made = provider->prepare(web, spec);
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_TRUE(web.asked.empty()) << "on demand needs nothing";
+  EXPECT_EQ(web.asked.size(), 1U) << "the price, which nobody tells here";
   EXPECT_EQ(made->token, "ls-abcdefghij0123456789-0123456789abcdef-1-0-1a3185c5000");
   EXPECT_NE(made->body.find("podFindAndDeployOnDemand(input: $input)"), std::string::npos);
   const auto input = input_of(*made);
@@ -97,6 +97,16 @@ TEST_F(RunpodProviderTest, TheCallHasAnEndThatRunpodKeeps) {
   EXPECT_EQ(made->body.find(key), std::string::npos);
 }
 
+TEST_F(RunpodProviderTest, ARaisedPriceIsNotTaken) {
+  answers["GET /v2/catalog/gpus?include=AVAILABILITY&product=POD&count=2&cloud=SECURE"] =
+      answered(200, R"j({"gpus": [{"id": "NVIDIA L4", "memory": 24, "secure": true,
+        "price": {"secure": 0.43}, "maxCount": {"secure": 8}}]})j");
+  spec.offer.price.per_hour = 860'000;
+  EXPECT_TRUE(provider->prepare(web, spec));
+  spec.offer.price.per_hour = 850'000;
+  EXPECT_EQ(provider->prepare(web, spec).error().code, "price-raised");
+}
+
 TEST_F(RunpodProviderTest, OldGpusGetAnOldImage) {
   EXPECT_EQ(input_of(*provider->prepare(web, spec))["allowedCudaVersions"].at(0), "12.8");
   spec.offer.gpu = "V100-16GB";
@@ -109,6 +119,7 @@ TEST_F(RunpodProviderTest, OldGpusGetAnOldImage) {
 
 TEST_F(RunpodProviderTest, SpotBidsWhatItCostsNowAndNeverAboveTheCap) {
   spec.offer.spot = true;
+  spec.offer.price.per_hour = 860'000;
   bids("0.25", "0.43");
   const auto made = provider->prepare(web, spec);
   ASSERT_TRUE(made) << made.error().message;
@@ -122,6 +133,9 @@ TEST_F(RunpodProviderTest, SpotBidsWhatItCostsNowAndNeverAboveTheCap) {
   ASSERT_FALSE(above);
   EXPECT_EQ(above.error().code, "bid-too-low");
   spec.max_spot.reset();
+  spec.offer.price.per_hour = 499'998;
+  EXPECT_FALSE(provider->prepare(web, spec)) << "above the plan";
+  spec.offer.price.per_hour = 1'000'000;
   bids("0.44", "0.43");
   EXPECT_FALSE(provider->prepare(web, spec));
   bids("null", "0.43");

@@ -1,4 +1,4 @@
-#include "cloud/look_by_name.h"
+#include "cloud/launch_checks.h"
 
 #include "cloud/json_api.h"
 
@@ -29,6 +29,18 @@ LaunchOutcome look_by_name(Web& web, const NameLook& look,
     if (const Status paused = web.pause(paced(std::chrono::milliseconds(5000), look.pace)); !paused)
       return still_unknown(paused.error().message);
   }
+}
+
+std::optional<LaunchOutcome> price_raised(const Offer& offered, const std::vector<Offer>& now) {
+  for (const Offer& one : now) {
+    if (one.type != offered.type || one.gpus != offered.gpus || one.spot != offered.spot) continue;
+    if (one.price.per_hour <= offered.price.per_hour) return std::nullopt;
+    return refused(
+        Refusal::next_zone, "price-raised",
+        fmt::format("{} costs {} USD an hour now, {} when it was offered", offered.type,
+                    dollars_text(one.price.per_hour), dollars_text(offered.price.per_hour)));
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep::cloud
