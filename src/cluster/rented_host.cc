@@ -312,7 +312,10 @@ Result<std::vector<FirstContact>> make_first_contact(const FirstContactRequest& 
     }));
   if (left > 0) loop.run();
   if (stopped_by != 0)
-    return fail(Errc::canceled, proc::signal_name(stopped_by) + " while waiting for machines");
+    return Failure(Error{Errc::canceled,
+                         proc::signal_name(stopped_by) + " while waiting for machines",
+                         {},
+                         stopped_by});
   return results;
 }
 
