@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <utility>
@@ -17,10 +18,21 @@ namespace {
 // How long others may hold the lock.
 constexpr int kBusyMs = 10000;
 
+// A full disk shows as other errors, too: where a file that is mapped can't grow.
+bool has_no_room(const std::string& path) {
+  constexpr std::uint64_t kLeast = 64UL << 10;
+  struct statvfs disk {};
+  return statvfs(path.c_str(), &disk) == 0 && disk.f_bavail * disk.f_frsize < kLeast;
+}
+
 Failure failure(sqlite3* handle, const std::string& path) {
   const int code = handle == nullptr ? SQLITE_NOMEM : sqlite3_errcode(handle);
   const std::string what = handle == nullptr ? "out of memory" : sqlite3_errmsg(handle);
-  switch (code & 0xFF) {
+  const int kind = code & 0xFF;
+  if (kind == SQLITE_FULL || (kind == SQLITE_IOERR && has_no_room(path)))
+    return fail(Errc::exhausted, fmt::format("{}: the disk is full ({})", path, what),
+                "make room there");
+  switch (kind) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return fail(Errc::corrupt, fmt::format("{} is damaged: {}", path, what),
@@ -28,8 +40,6 @@ Failure failure(sqlite3* handle, const std::string& path) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return fail(Errc::timeout, fmt::format("{}: another lockstep uses it for too long", path));
-    case SQLITE_FULL:
-      return fail(Errc::exhausted, fmt::format("{}: {}", path, what));
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
