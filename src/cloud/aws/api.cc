@@ -264,10 +264,11 @@ Asked<std::string> Api::signed_ask(Web& web, const ApiCall& call, const Keys& ke
   const auto endpoint = endpoint_of(ring_, call);
   if (!endpoint) return tl::make_unexpected(silent(call, endpoint.error(), false));
   Question question = question_of(call, *endpoint);
+  const std::int64_t offset = clock_offset_ms();
   codec::SigV4Request request{
       .region = call.region,
       .service = row_of(call.service).sign_as,
-      .unix_time = (web.now_ms() + clock_offset_ms()) / 1000,
+      .unix_time = (web.now_ms() + offset) / 1000,
       .host = endpoint->host,
       .path = endpoint->path,
       .body = call.body,
@@ -280,7 +281,8 @@ Asked<std::string> Api::signed_ask(Web& web, const ApiCall& call, const Keys& ke
   if (!reply.answer) return tl::make_unexpected(silent(call, reply.answer.error(), reply.sent));
   if (reply.answer->head.status == 200) return reply.answer->body;
   Trouble trouble = refused(call, *reply.answer);
-  trouble.again = mends_clock(web, trouble, reply.answer->head.field("date"), call);
+  trouble.again = blames_clock(trouble.code) &&
+                  mends_clock(web, offset, reply.answer->head.field("date"), call);
   return tl::make_unexpected(std::move(trouble));
 }
 
@@ -320,14 +322,15 @@ Asked<std::vector<codec::XmlNode>> Api::ask_pages(Web& web, const Query& query,
   return tl::make_unexpected(silent(ApiCall::of(query, region), "the answer has no end"));
 }
 
-bool Api::mends_clock(Web& web, const Trouble& trouble, std::string_view date,
+bool Api::mends_clock(Web& web, std::int64_t signed_with, std::string_view date,
                       const ApiCall& call) {
-  if (!blames_clock(trouble.code)) return false;
   const auto theirs = http::parse_http_date(date);
   if (!theirs) return false;
   const std::int64_t offset = *theirs * 1000 - web.now_ms();
+  if (std::abs(offset - signed_with) < kMostSkewMs) return false;
   const std::lock_guard lock(mutex_);
-  if (std::abs(offset - offset_ms_) < kMostSkewMs) return false;
+  // Another thread may have found out since this was signed.
+  if (std::abs(offset - offset_ms_) < kMostSkewMs) return true;
   offset_ms_ = offset;
   log::warning(
       "this machine's clock is {} min {} that of AWS in {}: set it; until then requests "

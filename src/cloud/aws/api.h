@@ -96,7 +96,7 @@ class Api {
   Asked<std::string> once(Web& web, const ApiCall& call);
   Asked<std::string> signed_ask(Web& web, const ApiCall& call, const Keys& keys);
   Result<Keys> assume(Web& web, const Keys& base, const Profile& role);
-  bool mends_clock(Web& web, const Trouble& trouble, std::string_view date, const ApiCall& call);
+  bool mends_clock(Web& web, std::int64_t signed_with, std::string_view date, const ApiCall& call);
   Asked<void> renew(Web& web, const Keys* bad);
 
   KeyRing ring_;
