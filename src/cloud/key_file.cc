@@ -1,5 +1,7 @@
 #include "cloud/key_file.h"
 
+#include "base/log.h"
+#include "base/text.h"
 #include "codec/ini.h"
 #include "io/fd.h"
 
@@ -30,6 +32,14 @@ std::string first_value(const codec::Ini& ini, std::span<const std::string_view>
 
 }  // namespace
 
+bool is_exposed(const std::string& path) {
+  struct stat about {};
+  const bool exposed = stat(path.c_str(), &about) == 0 && (about.st_mode & 077U) != 0;
+  if (exposed)
+    log::warning("others may read the keys in {}: chmod 600 {}", printable(path), printable(path));
+  return exposed;
+}
+
 Result<ApiKey> find_api_key(const Ground& ground, const KeyPlaces& places) {
   ApiKey found{.key = ground.env(places.variable).value_or(""),
                .where = std::string(places.variable)};
@@ -44,8 +54,7 @@ Result<ApiKey> find_api_key(const Ground& ground, const KeyPlaces& places) {
                   std::string(places.advice));
     LOCKSTEP_TRY_ASSIGN(const auto ini, codec::parse_ini(*text, found.where));
     found.key = first_value(ini, places.names);
-    struct stat about {};
-    found.exposed = stat(path.c_str(), &about) == 0 && (about.st_mode & 077U) != 0;
+    found.exposed = is_exposed(path);
   }
   if (!is_key(found.key))
     return fail(Errc::invalid_input, fmt::format("what is in {} is no key", found.where),

@@ -22,6 +22,9 @@ struct KeyPlaces {
   std::string_view advice;                  // how to come by one
 };
 
+// Whether others may read a file with keys; they are warned of.
+bool is_exposed(const std::string& path);
+
 // not_found: it is in neither place. No error shows a key.
 Result<ApiKey> find_api_key(const Ground& ground, const KeyPlaces& places);
 

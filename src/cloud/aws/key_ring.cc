@@ -1,14 +1,13 @@
 #include "cloud/aws/key_ring.h"
 
 #include "base/text.h"
+#include "cloud/key_file.h"
 #include "codec/url.h"
 #include "io/fd.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
 
 #include <fmt/core.h>
-
-#include <sys/stat.h>
 
 #include <array>
 
@@ -95,9 +94,7 @@ Result<codec::Ini> KeyRing::read_settings(const char* variable, const char* path
   const auto text = io::read_file(file, kLimit + 1);
   if (!text && text.error().code == Errc::not_found) return codec::Ini{};
   LOCKSTEP_TRY(text);
-  struct stat status = {};
-  const bool open = stat(file.c_str(), &status) == 0 && (status.st_mode & 0077) != 0;
-  if (open && text->find("aws_secret_access_key") != std::string::npos)
+  if (text->find("aws_secret_access_key") != std::string::npos && is_exposed(file))
     loose_files_.push_back(file);
   return codec::parse_ini(*text, file, {.bytes = kLimit});
 }

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cloud/gcp/values.h"
+#include "cloud/key_file.h"
 #include "codec/ini.h"
 #include "codec/json.h"
 #include "io/fd.h"
@@ -75,8 +76,7 @@ Result<Credentials> read_key_file(const std::string& path) {
   const auto text = io::read_file(path, kFileLimit);
   if (!text) return Failure(text.error());
   LOCKSTEP_TRY_ASSIGN(Credentials found, parse_credentials(*text, path));
-  struct stat about {};
-  found.exposed = stat(path.c_str(), &about) == 0 && (about.st_mode & 077U) != 0;
+  found.exposed = is_exposed(path);
   return found;
 }
 
