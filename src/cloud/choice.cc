@@ -1,5 +1,7 @@
 #include "cloud/choice.h"
 
+#include "cloud/machine_table.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -64,6 +66,23 @@ int standing_of(const Offer& offer, const Wish& wish, const std::vector<Offer>& 
   }
   if (wish.spot == SpotWish::prefer && !(offer.spot && is_bargain(offer, offers))) return 1;
   return 0;
+}
+
+// What the built-in tables know, keys or not: who has such GPUs at all.
+std::vector<Offer> built_in_offers() {
+  std::vector<Offer> offers;
+  for (const MachineTable& table : machine_tables())
+    for (const MachineType& type : table.types) {
+      if (!type.on_demand || !type.why.empty()) continue;
+      Offer offer;
+      offer.provider = table.provider;
+      offer.type = type.type;
+      offer.gpu = type.gpu;
+      offer.gpus = type.gpus;
+      offer.price.per_hour = *type.on_demand;
+      offers.push_back(std::move(offer));
+    }
+  return offers;
 }
 
 bool wanted_at_all(const Offer& offer, const Wish& wish) {
@@ -150,11 +169,15 @@ Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choi
     return error;
   }
   error.message = fmt::format("nobody offers {}", what);
-  for (const Silence& silence : catalog.silent)
-    if (!silence.no_keys)
-      error.message += fmt::format("; {}{}{} said nothing: {}", silence.provider,
-                                   silence.region.empty() ? "" : " ", silence.region, silence.why);
+  for (const Silence& silence : catalog.silent) {
+    if (silence.no_keys) continue;
+    error.message += fmt::format("; {}{}{} said nothing: {}", silence.provider,
+                                 silence.region.empty() ? "" : " ", silence.region, silence.why);
+    error.hint = fmt::format("`lockstep cloud check {}` says more", silence.provider);
+  }
+  if (!error.hint.empty()) return error;
   std::vector<std::string> near = near_offers(catalog.offers, wish);
+  if (near.empty()) near = near_offers(built_in_offers(), wish);
   if (near.size() > 3) near.resize(3);
   for (const std::string& line : near)
     error.hint += (error.hint.empty() ? "near it: " : "; ") + line;

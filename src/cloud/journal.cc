@@ -92,7 +92,8 @@ Result<Rental> Journal::of_cluster(const std::string& cluster) {
   LOCKSTEP_TRY_ASSIGN(std::vector<Rental> rentals, open_rentals());
   for (Rental& rental : rentals)
     if (rental.cluster == cluster) return std::move(rental);
-  return fail(Errc::not_found, fmt::format("nothing is rented for '{}'", cluster));
+  return fail(Errc::not_found, fmt::format("nothing is rented for '{}'", printable(cluster, 63)),
+              "`lockstep cost` names what is rented");
 }
 
 Result<std::vector<Rental>> Journal::since(std::int64_t ms) {

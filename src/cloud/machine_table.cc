@@ -68,9 +68,13 @@ std::vector<Gpu> read_gpus() {
 
 }  // namespace
 
-const MachineTable* machine_table(std::string_view provider) {
+const std::vector<MachineTable>& machine_tables() {
   static const std::vector<MachineTable> tables = read_tables();
-  for (const MachineTable& table : tables)
+  return tables;
+}
+
+const MachineTable* machine_table(std::string_view provider) {
+  for (const MachineTable& table : machine_tables())
     if (table.provider == provider) return &table;
   return nullptr;
 }

@@ -35,6 +35,8 @@ struct MachineTable {
 // nullptr: nothing is built in for this provider.
 const MachineTable* machine_table(std::string_view provider);
 
+const std::vector<MachineTable>& machine_tables();
+
 // All of machines.json, as JSON.
 std::string_view machines_json();
 
