@@ -36,16 +36,16 @@ bool says_yes(int stop_fd) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-Status consent(cluster::OnDemand& world, const RentRequest& request, const cloud::Terms& terms,
-               const cloud::Wish& wish) {
-  const OnDemandOptions& options = request.options;
-  if (options.yes) return {};
-  const bool capped = terms.budget || wish.max_price;
-  if (!at_terminal()) {
-    if (capped) return {};
-    return fail(Errc::invalid_input, "nobody can be asked here, and nothing caps the cost",
-                "give -y, --max-price or --budget");
-  }
+// Before anybody is asked for prices.
+Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
+                     const cloud::Wish& wish) {
+  if (options.print || options.yes || terms.budget || wish.max_price || at_terminal()) return {};
+  return fail(Errc::invalid_input, "nobody can be asked here, and nothing caps the cost",
+              "give -y, --max-price or --budget, or see the plan with --print");
+}
+
+Status consent(cluster::OnDemand& world, const RentRequest& request) {
+  if (request.options.yes || !at_terminal()) return {};
   std::fputs("rent it? [y/N] ", stderr);
   if (says_yes(world.stop_fd())) return {};
   return Failure(Error{Errc::canceled, "nothing was rented", {}, world.take_signal()});
@@ -59,7 +59,8 @@ Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
   return fail(Errc::invalid_input,
               fmt::format("--budget {} does not pay for ten minutes: the cheapest, {}, costs {}",
                           cloud::dollars_text(*terms.budget), offer_name(first.offer),
-                          cloud::dollars_text(least)));
+                          cloud::dollars_text(least)),
+              "raise --budget to that at least");
 }
 
 cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s) {
@@ -99,12 +100,17 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
     LOCKSTEP_TRY_ASSIGN(chosen.wish, wish_of(request.options, request.nodes));
     LOCKSTEP_TRY_ASSIGN(chosen.terms, terms_of(request.options));
   }
+  LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   LOCKSTEP_TRY_ASSIGN(chosen.market, world.ask(chosen.wish, true, !request.options.print));
   const std::int64_t now = world.web().now_ms();
-  if (chosen.market.swept) tell_sweep(request.program, *chosen.market.swept, now);
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world.journal().blocks(now));
   const cloud::Choice choice =
       cloud::choose(chosen.market.catalog.offers, chosen.wish, blocks, now);
+  if (chosen.market.swept) {
+    // Who says nothing at all is named by the error.
+    if (choice.candidates.empty()) chosen.market.swept->unheard.clear();
+    tell_sweep(request.program, *chosen.market.swept, now);
+  }
   if (choice.candidates.empty())
     return Failure(cloud::nothing_found(chosen.market.catalog, chosen.wish, choice));
   LOCKSTEP_TRY(check_budget(chosen.terms, choice.candidates.front()));
@@ -116,7 +122,7 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
     return std::optional<Chosen>();
   }
   std::fputs(plan_text(plan, now).c_str(), stderr);
-  LOCKSTEP_TRY(consent(world, request, chosen.terms, chosen.wish));
+  LOCKSTEP_TRY(consent(world, request));
   return std::optional<Chosen>(std::move(chosen));
 }
 
@@ -128,7 +134,7 @@ Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rent
   if (const Status back = world.give_back(
           rental,
           [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); });
-      !back) {
+      !back && !rental.settled()) {
     tell_line(request.program, back.error().message);
     if (rental.ends_ms > 0)
       why.hint = fmt::format("lockstep down {} ends what is left; by itself it ends at {}",
@@ -163,9 +169,17 @@ void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::i
 
 Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(request.options));
+  LOCKSTEP_TRY(world.check_name(request.cluster));
+  // From here on nobody else rents for it, nor gives it back: the journal's word holds.
+  if (!request.options.print) LOCKSTEP_TRY(world.lock(request.cluster));
   LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
   cluster::OnDemand::Market market;
   if (rental) {
+    if (request.options.print) {
+      tell_line(request.program,
+                fmt::format("'{}' is rented already: nothing more would be", rental->cluster));
+      return Rented{};
+    }
     tell_line(request.program,
               fmt::format("'{}' is rented already: taking it up", rental->cluster));
   } else {
@@ -174,7 +188,6 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
     LOCKSTEP_TRY_ASSIGN(rental, world.new_rental(request.cluster, chosen->wish, chosen->terms));
     market = std::move(chosen->market);
   }
-  LOCKSTEP_TRY(world.lock(request.cluster));
   const Status rented = world.rent(
       *rental, std::move(market), rules_of(wait_s),
       [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); },

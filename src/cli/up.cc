@@ -134,6 +134,19 @@ Result<int> end_orphans(cluster::OnDemand& world, const DownOptions& options) {
   return bad || !swept.unheard.empty() ? 1 : 0;
 }
 
+// As the rental is once nobody else can change it.
+Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
+  LOCKSTEP_TRY(world.lock(rental.cluster));
+  auto now = world.journal().of_cluster(rental.cluster);
+  if (!now && now.error().code == Errc::not_found) {
+    tell_line(down_table().program, fmt::format("'{}' is gone already", rental.cluster));
+    return {};
+  }
+  if (!now) return Failure(now.error());
+  rental = std::move(*now);
+  return give_machines_back(world, down_table().program, rental);
+}
+
 Result<int> take_down(const Call& call) {
   DownOptions options;
   fill(down_table(), call.parsed, options);
@@ -161,8 +174,7 @@ Result<int> take_down(const Call& call) {
     }
     if (!rental) return Failure(rental.error());
     LOCKSTEP_TRY(agree_to_end(name, options));
-    Status done = world->lock(name);
-    if (done) done = give_machines_back(*world, down_table().program, *rental);
+    Status done = give_back_locked(*world, *rental);
     world->unlock(name);
     rows.push_back(rental_row(*world, *rental));
     if (done) continue;
@@ -186,8 +198,9 @@ Result<int> keep_up(const Call& call) {
                 "write lockstep keep NAME 2h");
   LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("TIME", names[1]));
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
-  LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
+  LOCKSTEP_TRY(cluster::check_cluster_name(names[0]));
   LOCKSTEP_TRY(world->lock(names[0]));
+  LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
   const std::int64_t now = world->web().now_ms();
   cloud::Terms terms = rental.terms;
   terms.lifetime_s = seconds;

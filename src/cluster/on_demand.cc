@@ -147,6 +147,7 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, bool
       }
     });
   Market market;
+  market.asked_ms = web_->now_ms();
   web_->at_once(jobs);
   if (sweep_too) {
     auto swept = sweep();
@@ -255,14 +256,13 @@ cloud::Renting OnDemand::renting(const cloud::RentRules& rules, const Tell& tell
 
 Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRules& rules,
                       const Tell& tell, const TellStep& step) {
-  std::int64_t asked_ms = web_->now_ms();
   bool first = true;
   const auto offers = [&]() -> cloud::Catalog {
-    const bool still_fresh = first && web_->now_ms() - asked_ms < kFreshMs;
+    // What the user has thought about for long is asked again, as is what nobody was asked.
+    const bool still_fresh = first && web_->now_ms() - market.asked_ms < kFreshMs;
     first = false;
     if (still_fresh) return std::move(market.catalog);
     auto again = ask(rental.wish, true, false);
-    asked_ms = web_->now_ms();
     if (again) return std::move(again->catalog);
     return {.offers = {}, .silent = {{.provider = "", .why = again.error().message}}};
   };

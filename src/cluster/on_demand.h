@@ -33,6 +33,7 @@ class OnDemand {
     cloud::Catalog catalog;
     std::optional<cloud::Reconciled> swept;  // what was found and ended on the way
     Error trouble = {};                      // of the sweep
+    std::int64_t asked_ms = 0;               // 0: nobody was asked yet
   };
 
   // The handled signals must be blocked: one that comes while something is asked ends that with
@@ -78,6 +79,8 @@ class OnDemand {
   // The cost so far, with each provider's least billing.
   cloud::Micros cost(const cloud::Rental& rental) const;
 
+  // Whether machines may be rented under that name.
+  Status check_name(const std::string& cluster) const;
   // Another lockstep has it: unavailable.
   Status lock(const std::string& cluster);
   void unlock(const std::string& cluster);

@@ -102,15 +102,21 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   return {};
 }
 
+Status OnDemand::check_name(const std::string& cluster) const {
+  LOCKSTEP_TRY(check_cluster_name(cluster));
+  LOCKSTEP_TRY_ASSIGN(const Registry registry, Registry::open(ground_.state));
+  const auto known = registry.find(cluster);
+  if (!known || known->is_rented()) return {};
+  return fail(Errc::already_exists,
+              fmt::format("'{}' is the name of a cluster of hosts already", cluster),
+              "take another name, or lockstep cluster remove " + cluster);
+}
+
 // Before anything is rented: from now on its pins are in use.
 Status OnDemand::take_name(const Rental& rental) const {
+  LOCKSTEP_TRY(check_name(rental.cluster));
   LOCKSTEP_TRY_ASSIGN(const Registry registry, Registry::open(ground_.state));
-  const auto known = registry.find(rental.cluster);
-  if (known && !known->is_rented())
-    return fail(Errc::already_exists,
-                fmt::format("'{}' is the name of a cluster of hosts already", rental.cluster),
-                "take another name, or lockstep cluster remove " + rental.cluster);
-  if (known) return {};
+  if (registry.find(rental.cluster)) return {};
   return registry.put(
       {.name = rental.cluster, .source = "cloud", .created_ms = rental.created_ms, .nodes = {}});
 }
