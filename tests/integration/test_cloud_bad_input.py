@@ -1,0 +1,265 @@
+"""Renting with bad input and in a broken world: one line that says who, where and what to do, the right exit code, and
+nothing rented that is not wanted. The providers are the fakes of tests/cloud; no sshd is behind their machines."""
+import contextlib
+import os
+import signal
+import subprocess
+
+import pytest
+
+from cloud_worlds import (cloud, fake_cloud, fault, laptop, laptops, machines, meter, nothing_rented,  # noqa: F401
+                          server, until, without_keys)
+from harness import one_line
+
+AWS = ("--gpus", "L4:1", "--provider", "aws", "-y")
+WRONG = {"aws": {"AWS_ACCESS_KEY_ID": "AKIAWRONG", "AWS_SECRET_ACCESS_KEY": "wrongsecretwrong"},
+         "lambda": {"LAMBDA_API_KEY": "wrongwrongwrong"}, "runpod": {"RUNPOD_API_KEY": "wrongwrongwrong"}}
+GUARDED = ("--i-will-watch",)
+
+
+def refused(laptop, rc, *words, args=AWS, name="gpus", **options):  # noqa: F811
+    """`lockstep up` ends with one line, and nothing was ever rented."""
+    ended = laptop.run("up", name, *args, **{"timeout": 60, **options})
+    one_line(ended, rc, *words)
+    assert nothing_rented(laptop.cloud)
+    return ended
+
+
+def renting(laptop, *args, name="gpus", **options):  # noqa: F811
+    """`lockstep up` that has its machine and waits for sshd, for ever."""
+    run = laptop.start("up", name, *(args or AWS), **options)
+    until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
+    assert "waits for sshd" in run.err(), run.err()
+    return run
+
+
+def left_behind(laptop, *args, **options):  # noqa: F811
+    """A rental whose client was killed."""
+    run = renting(laptop, *args, **options)
+    run.signal(signal.SIGKILL)
+    run.wait()
+
+
+def plan_line(ended):
+    return next(line for line in (ended.out + ended.err).splitlines() if line.startswith("plan:"))
+
+
+# Keys.
+
+def test_no_keys_at_all(laptop):  # noqa: F811
+    refused(laptop, 1, "no keys of any provider", "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS",
+            "LAMBDA_API_KEY", "RUNPOD_API_KEY", args=("--gpus", "L4:1", "-y"), env=without_keys())
+    one_line(laptop.run("offers", "L4:1", env=without_keys()), 1, "no keys of any provider")
+
+
+def test_the_provider_that_is_named_has_no_keys(laptop):  # noqa: F811
+    refused(laptop, 1, "RUNPOD_API_KEY", args=("--gpus", "L4:1", "--provider", "runpod", "-y"),
+            env=without_keys("runpod"))
+    refused(laptop, 2, "no provider is called 'azure'", "aws, gcp, lambda, runpod",
+            args=("--gpus", "L4:1", "--provider", "azure", "-y"))
+
+
+@pytest.mark.parametrize("provider, gpus, words", [
+    ("aws", "L4:1", ("us-east-1", "AuthFailure")), ("lambda", "A10:1", ("invalid-api-key",)),
+    ("runpod", "L4:1", ("Invalid or missing API key",))])
+def test_wrong_keys(laptop, provider, gpus, words):  # noqa: F811
+    env = {"AWS_SHARED_CREDENTIALS_FILE": None, **WRONG[provider]}
+    ended = refused(laptop, 1, provider, *words, f"lockstep cloud check {provider}",
+                    args=("--gpus", gpus, "--provider", provider, "-y", *GUARDED), env=env)
+    for secret in WRONG[provider].values():
+        assert secret not in ended.err or secret == "AKIAWRONG"
+
+
+def test_wrong_keys_of_one_leave_the_others(laptop):  # noqa: F811
+    ended = laptop.run("up", "gpus", "--gpus", "L4:1", "--print", env=WRONG["runpod"], timeout=60)
+    assert ended.rc == 0 and "gcp" in plan_line(ended), ended
+    offers = laptop.run("offers", "L4:1", env=WRONG["runpod"], timeout=60)
+    assert offers.rc == 0 and "runpod: RunPod: list GPUs: HTTP 401" in offers.out, offers
+
+
+def test_expired_keys(cloud, laptop):  # noqa: F811
+    fault(cloud, {"kind": "token_expired"}, face="ec2", times=-1)
+    refused(laptop, 1, "aws", "ExpiredToken", "lockstep cloud check aws")
+
+
+def test_keys_without_the_right_to_launch(cloud, laptop):  # noqa: F811
+    fault(cloud, {"kind": "error", "code": "UnauthorizedOperation", "status": 403,
+                  "message": "You are not authorized to perform this operation. Encoded: AAAABBBB"},
+          face="ec2", action="RunInstances", times=-1)
+    ended = laptop.run("up", "gpus", *AWS, "--wait", "0", timeout=60)
+    assert ended.rc == 1 and nothing_rented(cloud), ended
+    last = ended.error_lines[-1]
+    assert "us-east-1" in last and "UnauthorizedOperation" in last and "`lockstep cloud check aws`" in last, ended
+
+
+@pytest.mark.parametrize("variable, provider, gpus, folder, text", [
+    ("LAMBDA_API_KEY", "lambda", "A10:1", ".lambda_cloud/lambda_keys", "api_key = {LAMBDA_KEY}\n"),
+    ("RUNPOD_API_KEY", "runpod", "L4:1", ".runpod/config.toml", 'apikey = "{RUNPOD_KEY}"\n'),
+    ("AWS_SHARED_CREDENTIALS_FILE", "aws", "L4:1", ".aws/credentials",
+     "[default]\naws_access_key_id = {AWS_KEY}\naws_secret_access_key = {AWS_SECRET}\n")])
+def test_key_files_that_others_may_read(laptop, variable, provider, gpus, folder, text):  # noqa: F811
+    path = laptop.home / folder
+    path.parent.mkdir()
+    path.write_text(text.format(**vars(fake_cloud.cloud_keys)))
+    path.chmod(0o644)
+    args = ("offers", gpus, "--provider", provider)
+    loose = laptop.run(*args, env={variable: None})
+    assert loose.rc == 0 and loose.err.count("chmod 600") == 1 and str(path) in loose.err, loose
+    path.chmod(0o600)
+    assert "chmod" not in laptop.run(*args, env={variable: None}).err
+
+
+# What is wished for.
+
+@pytest.mark.parametrize("args, rc, words", [
+    (("--gpus", "H1000:1"), 2, ("'H1000'", "H100")),
+    (("--gpus", "L4:7", "--provider", "aws"), 1, ("nobody offers L4:7", "near it", "L4:4", "L4:1")),
+    (("--gpus", "V100:1", "--provider", "aws"), 1, ("nobody offers V100:1", "gcp has V100-16GB:1")),
+    (("--gpus", "A10:1", "--spot", "--provider", "lambda", *GUARDED), 1,
+     ("nobody offers A10:1 on spot", "lambda has A10:1", "0.75")),
+    (("--gpus", "L4:1", "--max-price", "0.05"), 1, ("the cheapest, runpod", "0.44", "--max-price 0.05")),
+    (("--gpus", "L4:1", "--budget", "0.01"), 2, ("ten minutes", "runpod", "0.07", "raise --budget")),
+    (("--gpus", "GH200:1", *GUARDED), 1, ("lambda gpu_1x_gh200", "us-east-1", "arm64", "binary")),
+    (("--gpus", "A10:1", "--provider", "lambda"), 1, ("cannot end its own bill", "--guard", "--i-will-watch")),
+    (("--gpus", "L4:1", "--nodes", "0"), 2, ("--nodes 0", "1 to 64")),
+    (("--gpus", "L4:1", "--lifetime", "soon"), 2, ("--lifetime 'soon'", "6h")),
+], ids=lambda value: None if not isinstance(value, tuple) else "-".join(value)[:40])
+def test_wishes_that_nobody_fulfils(laptop, args, rc, words):  # noqa: F811
+    refused(laptop, rc, *words, args=(*args, "-y"))
+
+
+def test_no_quota(cloud, laptop):  # noqa: F811
+    for region in cloud.world.catalog["aws"]["regions"]:
+        fake_cloud.control(cloud.url, "quota", {"face": "ec2", "region": region, "code": "L-DB2E81BA", "limit": 0})
+    refused(laptop, 1, "aws g6.xlarge in us-east-1a", "quota 0 vCPUs, ask for 4")
+
+
+def test_nobody_to_ask_and_no_cap(laptop):  # noqa: F811
+    refused(laptop, 2, "nothing caps the cost", "-y", "--max-price", "--budget",
+            args=("--gpus", "L4:1", "--provider", "aws"))
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", "-x y", "n" * 64])
+def test_names_that_are_none(laptop, name):  # noqa: F811
+    ended = laptop.run("up", "--gpus", "L4:1", "-y", "--", name)
+    one_line(ended, 2, "no name for a cluster")
+    one_line(laptop.run("keep", "--", name, "2h"), 2, "no name for a cluster")
+
+
+def test_a_name_in_use(laptop):  # noqa: F811
+    assert laptop.run("cluster", "add", "gpus", "--host", "10.0.0.1").rc == 0
+    refused(laptop, 1, "'gpus' is the name of a cluster of hosts", "lockstep cluster remove gpus")
+
+
+# The world.
+
+def test_a_clock_that_is_off_by_an_hour(cloud, laptop):  # noqa: F811
+    cloud.world.advance(0, skew=3600)
+    run = renting(laptop)
+    run.signal(signal.SIGINT)
+    ended = run.wait(60)
+    assert ended.rc == 130 and "this machine's clock is 60 min behind that of AWS" in ended.err, ended
+    assert meter(cloud)["live"] == [] and len(machines(cloud)) == 1
+
+
+def test_a_region_that_does_not_answer(cloud, laptop):  # noqa: F811
+    fault(cloud, {"kind": "stall", "seconds": 25}, face="ec2", region="eu-west-1", times=-1)
+    ended = laptop.run("offers", "L4:1", "--provider", "aws", timeout=60)
+    assert ended.rc == 0 and "us-east-1a" in ended.out and "eu-west-1a" not in ended.out, ended
+    assert "aws eu-west-1: DescribeAvailabilityZones in eu-west-1: no answer within 10000 ms" in ended.out, ended
+    assert 9 < ended.seconds < 18, ended
+
+
+def test_a_proxy_that_refuses(laptop):  # noqa: F811
+    refused(laptop, 1, "aws said nothing", "proxy http://127.0.0.1:1 (HTTPS_PROXY)", "Connection refused",
+            env={"HTTPS_PROXY": "http://127.0.0.1:1", "AWS_ENDPOINT_URL": None})
+
+
+@contextlib.contextmanager
+def small_disk(folder, kilobytes):
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("free_kb", [0, 8, 24, 48])
+def test_a_full_disk_under_the_journal(laptop, free_kb):  # noqa: F811
+    """However far it gets: what cannot be noted is not asked for."""
+    with small_disk(laptop.home / ".local/state", 1024) as folder:
+        assert laptop.run("cost").rc == 0
+        filler = folder / "filler"
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        os.truncate(filler, filler.stat().st_size - 1024 * free_kb)
+        ended = laptop.run("up", "gpus", *AWS, timeout=60)
+        assert ended.rc == 1 and nothing_rented(laptop.cloud), ended
+        assert "the disk is full" in ended.error_lines[-1] and "make room" in ended.error_lines[-1], ended
+        filler.unlink()
+        assert laptop.down().rc == 0
+
+
+# Several, and what has changed meanwhile.
+
+def test_two_clients_on_one_cluster(cloud, laptop):  # noqa: F811
+    first = renting(laptop)
+    for args in (("up", "gpus", *AWS), ("down", "gpus"), ("keep", "gpus", "2h")):
+        one_line(laptop.run(*args, timeout=60), 1, "another lockstep rents or gives back 'gpus'", "wait for it")
+    assert len(machines(cloud)) == 1
+    first.signal(signal.SIGTERM)
+    assert first.wait(60).rc == 143
+    assert meter(cloud)["live"] == []
+
+
+def test_one_client_answers_when_another_has_rented(cloud, laptop):  # noqa: F811
+    """Asked at a terminal, and meanwhile another has rented under that name: one gang, not two."""
+    main, side = os.openpty()
+    asked = laptop.start("up", "gpus", *AWS[:-1], stdin=side, stderr=side)
+    os.close(side)
+    seen = b""
+    while b"rent it?" not in seen:
+        seen += os.read(main, 4096)
+    one_line(laptop.run("up", "gpus", *AWS, timeout=60), 1, "another lockstep rents")
+    os.write(main, b"n\n")
+    ended = asked.wait(30)
+    os.close(main)
+    assert ended.rc == 1 and nothing_rented(cloud), ended
+
+
+def test_down_of_what_never_was_and_of_what_is_gone(cloud, laptop):  # noqa: F811
+    one_line(laptop.down("gpus"), 1, "nothing is rented for 'gpus'", "lockstep cost")
+    one_line(laptop.run("keep", "gpus", "2h"), 1, "nothing is rented for 'gpus'", "lockstep cost")
+    left_behind(laptop)
+    assert laptop.down("gpus").rc == 0
+    again = laptop.down("gpus")
+    assert again.rc == 0 and "'gpus' is gone already" in again.err, again
+    assert meter(cloud)["live"] == []
+
+
+def test_a_machine_that_was_ended_in_the_console(cloud, laptop):  # noqa: F811
+    left_behind(laptop)
+    (machine,) = machines(cloud)
+    fake_cloud.control(cloud.url, f"machines/{machine['id']}/end", {})
+    ended = laptop.down("gpus")
+    assert ended.rc == 0 and "'gpus' is given back" in ended.err, ended
+    assert laptop.cost()["cost_micros"] == meter(cloud)["micros"]
+
+
+def test_up_after_the_machine_was_ended_in_the_console_rents_again(cloud, laptop):  # noqa: F811
+    left_behind(laptop)
+    (first,) = machines(cloud)
+    fake_cloud.control(cloud.url, f"machines/{first['id']}/end", {})
+    again = renting(laptop)
+    assert [each["alive"] for each in machines(cloud)] == [False, True]
+    again.signal(signal.SIGINT)
+    assert again.wait(60).rc == 130 and meter(cloud)["live"] == []
+
+
+def test_up_prints_no_plan_for_what_is_there(cloud, laptop):  # noqa: F811
+    left_behind(laptop)
+    ended = laptop.run("up", "gpus", *AWS, "--print")
+    assert ended.rc == 0 and "rented already" in ended.err and ended.seconds < 5, ended
+    assert len(machines(cloud)) == 1 and laptop.down().rc == 0
