@@ -1,5 +1,6 @@
 """What we send to AWS and Google is what their own clients send: each request of ours that the fakes have recorded is
-made once more by the vendor's client, and the two must be equal, name by name."""
+made once more by the vendor's client, and the two must be equal, name by name. And what we read of all four is what the
+fakes' meters count."""
 import time
 
 import pytest
@@ -104,6 +105,36 @@ def test_small_pages_change_nothing(cloud, tmp_path, provider):
         seen.append((sorted(map(str, offers)), sorted(machines), len(cloud.records) - begun))
     assert seen[0][:2] == seen[1][:2] and len(seen[0][1]) == 20 and len(seen[0][0]) > 30
     assert seen[1][2] > seen[0][2] + 5
+
+
+def metered(cloud, offer):
+    """Micro-USD an hour, as the fake would bill a machine of this offer, without disk and address."""
+    kind, spot = offer["type"], offer["spot"]
+    if offer["provider"] == "aws":
+        places = cloud.face("ec2").places
+        return places.spot(kind, offer["zone"]) if spot else places.demand(kind, offer["region"])
+    if offer["provider"] == "gcp":
+        lists = cloud.face("gce").lists
+        name, _, gpu = kind.partition("+")
+        gpu = gpu or lists.catalog["machine_types"][name]["gpu"]
+        return lists.rate(name, gpu, offer["gpus"], offer["zone"], spot)
+    if offer["provider"] == "lambda":
+        return cloud.face("lambda").catalog["types"][kind]["cents"] * 10_000
+    return cloud.face("runpod").price(kind, spot) * offer["gpus"]
+
+
+@pytest.mark.parametrize("provider, least", [("aws", 500), ("gcp", 300), ("lambda", 15), ("runpod", 100)])
+def test_every_price_is_what_the_meter_counts(cloud, tool, provider, least):
+    asked, seen = tool(provider), {}
+    for gpu in ("V100", "P100", "T4", "L4", "A10G", "A10", "L40S", "RTXPRO6000", "RTXPRO4500", "A100", "H100", "H200",
+                "B200", "B300", "GH200"):
+        for spot in (False, True):
+            for offer in asked.ask("offers", gpu=f"{gpu}:1", spot=spot, at_least=True)["offers"]:
+                place = offer["type"], offer["gpus"], offer["zone"] or offer["region"], spot
+                seen[place] = offer["price_micros_per_hour"] + offer["extra_micros_per_hour"], offer
+    wrong = {place: (price, metered(cloud, offer)) for place, (price, offer) in seen.items()
+             if not offer["not_for_sale"] and price != pytest.approx(metered(cloud, offer), rel=1e-5, abs=3)}
+    assert wrong == {} and len(seen) > least
 
 
 def test_a_difference_is_seen(cloud, sdk):
