@@ -332,7 +332,18 @@ def test_the_check_costs_nothing(cloud, tool):
     assert any("image for V100-16GB: " in what for what in found)
     assert found["the rule default-allow-ssh opens port 22 of all machines to everybody"]["kind"] == "note"
     assert cloud.world.machines == {}
-    assert {each["method"] for each in cloud.records if each["face"] == "gce"} <= {"GET", "POST"}
+    assert {each["method"] for each in cloud.records if each["face"] == "gce"} == {"GET"}
+
+
+def test_rights_that_are_missing_are_named_with_the_role_that_has_them(cloud, tool):
+    cloud.world.settings["gce_denied"] = ["compute.instances.create"]
+    try:
+        bad, = [each for each in tool.ask("check")["findings"] if each["kind"] == "bad"]
+    finally:
+        cloud.world.settings["gce_denied"] = []
+    assert bad["what"] == "rights are missing: compute.instances.create"
+    assert bad["hint"].startswith("gcloud iam roles create lockstep --project lockstep-test --permissions compute.")
+    assert "serviceAccount:tester@" in bad["hint"]
 
 
 # Beside Google's own client.

@@ -53,7 +53,7 @@ ApiAnswer Api::ask_once(Web& web, const ApiCall& call, std::string& retry_after)
       return no_answer(
           token.error().code == Errc::canceled ? ApiError::Kind::canceled : ApiError::Kind::keys,
           token.error().message);
-    Question question{.method = call.method,
+    Question question{.method = std::string(call.method),
                       .base = endpoint_.empty()
                                   ? std::string(kHosts[static_cast<std::size_t>(call.host)])
                                   : endpoint_,

@@ -17,10 +17,10 @@ namespace lockstep::cloud::gcp {
 struct ApiCall {
   enum class Host { compute, billing, resource_manager };
 
-  std::string method = "GET";
+  std::string_view method = "GET";
   std::string target = {};  // path and query, coded
   std::string body = {};
-  std::string shown = {};  // "the list of machines"
+  std::string_view shown = {};  // "the list of machines"
   std::chrono::milliseconds timeout{10'000};
   std::chrono::milliseconds patience{20'000};  // of all tries together
   std::size_t values = 200'000;                // of JSON, in one answer

@@ -80,10 +80,9 @@ std::string message_of(const nlohmann::json& error, std::string_view path) {
 
 // In `details` of answers and `errorDetails` of operations.
 void read_details(const nlohmann::json& details, ApiError& error) {
-  if (!details.is_array()) return;
-  for (const nlohmann::json& detail : details) {
-    offer_code(error.code, text_at(detail, "reason"));
-    const nlohmann::json& info = at(detail, "errorInfo");
+  for (const nlohmann::json* detail : items_at(details, "")) {
+    offer_code(error.code, text_at(*detail, "reason"));
+    const nlohmann::json& info = at(*detail, "errorInfo");
     offer_code(error.code, text_at(info, "reason"));
     for (const std::string& zone : split(text_at(info, "metadatas/zonesAvailable"), ','))
       if (!zone.empty() && error.zones.size() < 20)
@@ -103,9 +102,8 @@ ApiError error_of_answer(int status, std::string_view body) {
   } else {
     error.message = message_of(said, "message");
     read_details(at(said, "details"), error);
-    if (const nlohmann::json& all = at(said, "errors"); all.is_array())
-      for (const nlohmann::json& one : all)
-        offer_code(error.code, text_at(one, "reason"));
+    for (const nlohmann::json* one : items_at(said, "errors"))
+      offer_code(error.code, text_at(*one, "reason"));
     if (error.code.empty()) offer_code(error.code, text_at(said, "status"));
   }
   if (error.code.empty()) error.code = fmt::format("HTTP {}", status);
@@ -114,14 +112,14 @@ ApiError error_of_answer(int status, std::string_view body) {
 }
 
 bool error_of_operation(const nlohmann::json& operation, ApiError& error) {
-  const nlohmann::json& all = at(operation, "error/errors");
-  if (!all.is_array() || all.empty()) return false;
+  const std::vector<const nlohmann::json*> all = items_at(operation, "error/errors");
+  if (all.empty()) return false;
   error = {};
-  for (const nlohmann::json& one : all) {
+  for (const nlohmann::json* one : all) {
     const std::string before = error.code;
-    offer_code(error.code, text_at(one, "code"));
-    if (error.code != before) error.message = message_of(one, "message");
-    read_details(at(one, "errorDetails"), error);
+    offer_code(error.code, text_at(*one, "code"));
+    if (error.code != before) error.message = message_of(*one, "message");
+    read_details(at(*one, "errorDetails"), error);
   }
   if (error.code.empty()) error.code = "UNKNOWN";
   if (error.message.empty()) error.message = message_of(operation, "httpErrorMessage");

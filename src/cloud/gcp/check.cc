@@ -38,6 +38,10 @@ std::string right_names(std::string_view separator, std::string_view quote) {
   return text;
 }
 
+void say(std::vector<Finding>& found, Kind kind, std::string what, std::string hint = {}) {
+  found.push_back({kind, std::move(what), std::move(hint)});
+}
+
 // A role with what is missing, to be made by whoever may.
 std::string role_hint(const Api& api) {
   const std::string member =
@@ -56,19 +60,19 @@ void check_rights(Api& api, Web& web, std::vector<Finding>& found) {
                     .shown = "rights",
                     .host = ApiCall::Host::resource_manager});
   if (!answer) {
-    found.push_back({Kind::note, "rights can't be listed: " + answer.error().message,
-                     "enable cloudresourcemanager.googleapis.com to have them checked"});
+    say(found, Kind::note, "rights can't be listed: " + answer.error().message,
+        "enable cloudresourcemanager.googleapis.com to have them checked");
     return;
   }
   std::string missing;
-  const nlohmann::json& held = at(*answer, "permissions");
+  const std::vector<std::string> held = texts_at(*answer, "permissions");
   for (const std::string_view right : kRights)
-    if (!held.is_array() || std::find(held.begin(), held.end(), right) == held.end())
+    if (std::find(held.begin(), held.end(), right) == held.end())
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", right);
   if (missing.empty())
-    found.push_back({Kind::good, "all rights that are needed"});
+    say(found, Kind::good, "all rights that are needed");
   else
-    found.push_back({Kind::bad, "rights are missing: " + missing, role_hint(api)});
+    say(found, Kind::bad, "rights are missing: " + missing, role_hint(api));
 }
 
 void check_quotas(const Places& places, const std::string& project, std::vector<Finding>& found) {
@@ -85,13 +89,13 @@ void check_quotas(const Places& places, const std::string& project, std::vector<
     if (most > 0) has += fmt::format("{}{} {} ({})", has.empty() ? "" : ", ", most, one.gpu, where);
   }
   if (!has.empty()) {
-    found.push_back({Kind::good, "quotas on demand, the largest of each: " + has});
+    say(found, Kind::good, "quotas on demand, the largest of each: " + has);
     return;
   }
-  found.push_back({Kind::bad, "the quotas for GPUs on demand are 0, or not told",
-                   fmt::format("ask for GPUS_ALL_REGIONS and one GPU's own, at "
-                               "https://console.cloud.google.com/iam-admin/quotas?project={}",
-                               project)});
+  say(found, Kind::bad, "the quotas for GPUs on demand are 0, or not told",
+      fmt::format("ask for GPUS_ALL_REGIONS and one GPU's own, at "
+                  "https://console.cloud.google.com/iam-admin/quotas?project={}",
+                  project));
 }
 
 void check_network(Api& api, Web& web, std::vector<Finding>& found) {
@@ -100,18 +104,17 @@ void check_network(Api& api, Web& web, std::vector<Finding>& found) {
                          .shown = "firewall rules"});
   };
   if (!api.ask(web, {.target = api.path("/global/networks/default"), .shown = "the network"}))
-    found.push_back({Kind::bad, "there is no network 'default'",
-                     "gcloud compute networks create default --subnet-mode auto"});
+    say(found, Kind::bad, "there is no network 'default'",
+        "gcloud compute networks create default --subnet-mode auto");
   if (rule("default-allow-ssh"))
-    found.push_back(
-        {Kind::note, "the rule default-allow-ssh opens port 22 of all machines to everybody",
-         "Lockstep's own rule opens it to your address alone: gcloud compute firewall-rules "
-         "delete default-allow-ssh"});
+    say(found, Kind::note, "the rule default-allow-ssh opens port 22 of all machines to everybody",
+        "Lockstep's own rule opens it to your address alone: gcloud compute firewall-rules "
+        "delete default-allow-ssh");
   if (!rule("default-allow-internal"))
-    found.push_back({Kind::note,
-                     "no rule default-allow-internal: machines of a gang may not reach each other",
-                     "gcloud compute firewall-rules create default-allow-internal --network "
-                     "default --source-ranges 10.128.0.0/9 --allow tcp,udp,icmp"});
+    say(found, Kind::note,
+        "no rule default-allow-internal: machines of a gang may not reach each other",
+        "gcloud compute firewall-rules create default-allow-internal --network "
+        "default --source-ranges 10.128.0.0/9 --allow tcp,udp,icmp");
 }
 
 }  // namespace
@@ -119,14 +122,14 @@ void check_network(Api& api, Web& web, std::vector<Finding>& found) {
 std::vector<Finding> check_account(Api& api, Web& web, const Ground& ground) {
   std::vector<Finding> found;
   const Credentials& keys = api.credentials();
-  found.push_back({Kind::good, fmt::format("keys in {}, project {}", keys.where, keys.project)});
+  say(found, Kind::good, fmt::format("keys in {}, project {}", keys.where, keys.project));
   if (keys.exposed)
-    found.push_back({Kind::note, fmt::format("{} can be read by others", keys.where),
-                     fmt::format("chmod 600 {}", shell_quote(keys.where))});
+    say(found, Kind::note, fmt::format("{} can be read by others", keys.where),
+        fmt::format("chmod 600 {}", shell_quote(keys.where)));
   const auto places = ask_places(api, web, ground, true);
   if (!places) {
-    found.push_back({Kind::bad, places.error().message,
-                     meaning_of(places.error()) == Refusal::provider_out ? role_hint(api) : ""});
+    say(found, Kind::bad, places.error().message,
+        meaning_of(places.error()) == Refusal::provider_out ? role_hint(api) : "");
     return found;
   }
   check_rights(api, web, found);
@@ -135,16 +138,16 @@ std::vector<Finding> check_account(Api& api, Web& web, const Ground& ground) {
   for (const char* gpu : {"L4", "V100-16GB"}) {
     const auto image = find_image(api, web, "", gpu, "x86_64");
     if (image)
-      found.push_back({Kind::good, fmt::format("image for {}: {}", gpu, image->path)});
+      say(found, Kind::good, fmt::format("image for {}: {}", gpu, image->path));
     else
-      found.push_back({Kind::bad, fmt::format("no image for {}: {}", gpu, image.error().message)});
+      say(found, Kind::bad, fmt::format("no image for {}: {}", gpu, image.error().message));
   }
   const PriceList prices = ask_prices(api, web, ground, false);
   if (prices.trouble.empty())
-    found.push_back({Kind::good, "the price list can be read"});
+    say(found, Kind::good, "the price list can be read");
   else
-    found.push_back({Kind::note, "built-in or old prices: " + prices.trouble,
-                     "enable cloudbilling.googleapis.com for today's"});
+    say(found, Kind::note, "built-in or old prices: " + prices.trouble,
+        "enable cloudbilling.googleapis.com for today's");
   return found;
 }
 

@@ -25,8 +25,7 @@ tl::expected<void, ApiError> open_to(Api& api, Web& web, const std::string& owne
   const std::string rule = fmt::format("{}/{}", rules, firewall_name(owner));
   const ApiAnswer there = api.ask(web, {.target = rule, .shown = "the firewall rule"});
   if (there) {
-    const nlohmann::json& ranges = at(*there, "sourceRanges");
-    if (ranges.is_array() && ranges.size() == 1 && text_at(ranges, "0") == cidr) return {};
+    if (texts_at(*there, "sourceRanges") == std::vector<std::string>{cidr}) return {};
     return ask_and_wait(api, web,
                         {.method = "PATCH", .target = rule, .body = firewall_patch(cidr)});
   }

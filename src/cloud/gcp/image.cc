@@ -34,9 +34,27 @@ Image read_image(const nlohmann::json& image) {
 }
 
 tl::expected<Image, ApiError> get_image(Api& api, Web& web, const std::string& path) {
-  const auto answer = api.ask(web, {.target = "/compute/v1/" + path, .shown = "the image " + path});
+  const auto answer = api.ask(web, {.target = "/compute/v1/" + path, .shown = "the image"});
   if (!answer) return tl::make_unexpected(answer.error());
   return read_image(*answer);
+}
+
+// Of a page of images: the newest that is not deprecated, if it is newer than what was there.
+void take_newest(const nlohmann::json& page, std::string& latest, Image& newest) {
+  for (const nlohmann::json* item : items_at(page, "items")) {
+    const std::string state = text_at(*item, "deprecated/state");
+    const std::string status = text_at(*item, "status");
+    const std::string architecture = text_at(*item, "architecture");
+    if ((!state.empty() && state != "ACTIVE") || (!status.empty() && status != "READY") ||
+        (!architecture.empty() && architecture != "X86_64"))
+      continue;
+    // Their times have the same offset, or one an hour off: good enough between releases.
+    std::string made = text_at(*item, "creationTimestamp");
+    Image image = read_image(*item);
+    if (made <= latest || image.path.empty()) continue;
+    latest = std::move(made);
+    newest = std::move(image);
+  }
 }
 
 tl::expected<Image, ApiError> newest_of(Api& api, Web& web, std::string_view project,
@@ -49,7 +67,7 @@ tl::expected<Image, ApiError> newest_of(Api& api, Web& web, std::string_view pro
                              project, codec::percent_code(fmt::format("family eq {}", families))),
        .shown = "images with a driver"},
       10, [&](const nlohmann::json& page) {
-        if (const Image image = newest_image(page); !image.path.empty()) newest = image;
+        take_newest(page, latest, newest);
         return true;
       });
   if (!done) return tl::make_unexpected(done.error());
@@ -73,29 +91,6 @@ std::string image_path(std::string_view given, std::string_view project) {
   if (slash != std::string::npos && path.rfind('/') != 6) return {};
   if (slash != std::string::npos && !path.starts_with("family/")) return {};
   return fmt::format("projects/{}/global/images/{}", project, path);
-}
-
-Image newest_image(const nlohmann::json& list) {
-  Image newest;
-  std::string latest;
-  const nlohmann::json& items = at(list, "items");
-  if (!items.is_array()) return newest;
-  for (const nlohmann::json& item : items) {
-    const std::string state = text_at(item, "deprecated/state");
-    if (!state.empty() && state != "ACTIVE") continue;
-    if (const std::string status = text_at(item, "status"); !status.empty() && status != "READY")
-      continue;
-    const std::string architecture = text_at(item, "architecture");
-    if (!architecture.empty() && architecture != "X86_64") continue;
-    // Their times have the same offset, or one an hour off: good enough between releases.
-    if (std::string made = text_at(item, "creationTimestamp"); made > latest) {
-      const Image image = read_image(item);
-      if (image.path.empty()) continue;
-      latest = std::move(made);
-      newest = image;
-    }
-  }
-  return newest;
 }
 
 tl::expected<Image, ApiError> find_image(Api& api, Web& web, std::string_view given,

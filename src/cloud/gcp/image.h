@@ -18,9 +18,6 @@ struct Image {
 // the own project. "": it is none of these.
 std::string image_path(std::string_view given, std::string_view project);
 
-// Of a list of images: the newest that is not deprecated.
-Image newest_image(const nlohmann::json& list);
-
 // The user's, or one with the driver that the GPU needs.
 tl::expected<Image, ApiError> find_image(Api& api, Web& web, std::string_view given,
                                          std::string_view gpu, std::string_view arch);

@@ -70,10 +70,11 @@ LaunchCall make_call(const Api& api, const LaunchSpec& spec, const std::string& 
 }
 
 LaunchOutcome launch(Api& api, Web& web, const LaunchSpec& spec, const LaunchCall& call) {
+  const std::string shown = fmt::format("launch in {}", call.zone);
   ApiAnswer operation = api.ask(web, {.method = "POST",
                                       .target = call.target,
                                       .body = call.body,
-                                      .shown = fmt::format("launch in {}", call.zone),
+                                      .shown = shown,
                                       .patience = kPatience});
   if (!operation) {
     if (operation.error().status == 409)

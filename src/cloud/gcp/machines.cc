@@ -2,7 +2,6 @@
 
 #include "base/id.h"
 #include "base/text.h"
-#include "cloud/gcp/places.h"
 #include "cloud/gcp/requests.h"
 #include "cloud/gcp/values.h"
 #include "cloud/time_text.h"
@@ -85,19 +84,18 @@ void add_taken(Api& api, Web& web, const ListQuery& query, Listing& listing) {
        .shown = "what Google has taken",
        .patience = std::chrono::seconds(2)},
       10, [&](const nlohmann::json& page) {
-        for_each_in_zones(
-            page, "operations", [&](const std::string& zone, const nlohmann::json& operation) {
-              const std::string id = name_at(operation, "targetLink");
-              if (text_at(operation, "operationType") != kTaken || !id.starts_with(start) ||
-                  !in_regions(query, zone))
-                return;
-              Machine& machine = listed(listing, id, zone);
-              machine.taken = true;
-              machine.why = "preempted";
-              machine.ended_ms = parse_iso_time(text_at(operation, "endTime")).value_or(0);
-              machine.intent = query.intent;
-              machine.owner = query.owner;
-            });
+        for (const auto& [zone, operation] : items_in_zones(page, "operations")) {
+          const std::string id = name_at(*operation, "targetLink");
+          if (text_at(*operation, "operationType") != kTaken || !id.starts_with(start) ||
+              !in_regions(query, zone))
+            continue;
+          Machine& machine = listed(listing, id, zone);
+          machine.taken = true;
+          machine.why = "preempted";
+          machine.ended_ms = parse_iso_time(text_at(*operation, "endTime")).value_or(0);
+          machine.intent = query.intent;
+          machine.owner = query.owner;
+        }
         return true;
       });
 }
@@ -105,21 +103,22 @@ void add_taken(Api& api, Web& web, const ListQuery& query, Listing& listing) {
 Status end_one(Api& api, Web& web, const Machine& machine) {
   const std::string path =
       api.path(fmt::format("/zones/{}/instances/{}", machine.zone, machine.id));
+  const std::string shown = "the end of " + machine.id;
   // A name may come again in the same zone; a requestId of its own belongs to this end alone.
   ApiAnswer operation =
       api.ask(web, {.method = "DELETE",
                     .target = fmt::format("{}?requestId={}", path, random_uuid4()),
-                    .shown = "the end of " + machine.id,
+                    .shown = shown,
                     .patience = kEndPatience});
   if (!operation) {
     if (operation.error().status == 404) return {};
-    return failure_of(operation.error(), "the end of " + machine.id);
+    return failure_of(operation.error(), shown);
   }
   const auto done = api.wait(web, std::move(*operation), kWaitForEnd);
   if (done || done.error().kind == ApiError::Kind::unanswered || done.error().status == 404 ||
       done.error().code == "RESOURCE_NOT_FOUND")
     return {};
-  return failure_of(done.error(), "the end of " + machine.id);
+  return failure_of(done.error(), shown);
 }
 
 }  // namespace
@@ -163,19 +162,17 @@ Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
        .shown = "the list of machines",
        .values = 2'000'000},
       kMostPages, [&](const nlohmann::json& page) {
-        for_each_in_zones(
-            page, "instances", [&](const std::string& zone, const nlohmann::json& instance) {
-              if (!in_regions(query, zone)) return;
-              Machine machine = read_machine(instance, zone);
-              if (machine.owner.empty() || (!query.owner.empty() && machine.owner != query.owner) ||
-                  (!query.intent.empty() && machine.intent != query.intent))
-                return;
-              if (text_at(instance, "scheduling/provisioningModel") == "SPOT" &&
-                  (machine.state == Machine::State::ending ||
-                   machine.state == Machine::State::stopped))
-                going = true;
-              listing.machines.push_back(std::move(machine));
-            });
+        for (const auto& [zone, instance] : items_in_zones(page, "instances")) {
+          if (!in_regions(query, zone)) continue;
+          Machine machine = read_machine(*instance, zone);
+          if (machine.owner.empty() || (!query.owner.empty() && machine.owner != query.owner) ||
+              (!query.intent.empty() && machine.intent != query.intent))
+            continue;
+          if (text_at(*instance, "scheduling/provisioningModel") == "SPOT" &&
+              (machine.state == Machine::State::ending || machine.state == Machine::State::stopped))
+            going = true;
+          listing.machines.push_back(std::move(machine));
+        }
         for (const std::string& zone : unheard_zones(page))
           if (in_regions(query, zone))
             listing.unheard.push_back(

@@ -28,12 +28,10 @@ bool is_sold(const nlohmann::json& type) {
 
 void add_quotas(const nlohmann::json& owner, std::string_view region,
                 std::map<std::string, std::int64_t>& quotas) {
-  const nlohmann::json& all = at(owner, "quotas");
-  if (!all.is_array()) return;
-  for (const nlohmann::json& quota : all) {
-    const std::string metric = text_at(quota, "metric");
+  for (const nlohmann::json* quota : items_at(owner, "quotas")) {
+    const std::string metric = text_at(*quota, "metric");
     if (is_word(metric) && metric.find("GPUS") != std::string::npos && quotas.size() < kMostRows)
-      quotas[fmt::format("{} {}", region, metric)] = number_at(quota, "limit");
+      quotas[fmt::format("{} {}", region, metric)] = number_at(*quota, "limit");
   }
 }
 
@@ -45,56 +43,38 @@ std::optional<std::int64_t> value_in(const std::map<std::string, std::int64_t>& 
 
 }  // namespace
 
-std::vector<std::string> unheard_zones(const nlohmann::json& page) {
-  std::vector<std::string> zones;
-  const auto note = [&](const std::string& place) {
-    const std::string zone = printable(last_part(place), 60);
-    if (std::find(zones.begin(), zones.end(), zone) == zones.end()) zones.push_back(zone);
-  };
-  if (const nlohmann::json& named = at(page, "unreachables"); named.is_array())
-    for (const nlohmann::json& place : named)
-      if (place.is_string()) note(place.get<std::string>());
-  if (const nlohmann::json& items = at(page, "items"); items.is_object())
-    for (auto scope = items.begin(); scope != items.end(); ++scope)
-      if (text_at(*scope, "warning/code") == "UNREACHABLE") note(scope.key());
-  return zones;
-}
-
 void Places::add_types(const nlohmann::json& page) {
-  for_each_in_zones(page, "machineTypes", [&](const std::string& zone, const nlohmann::json& type) {
+  for (const auto& [zone, type] : items_in_zones(page, "machineTypes")) {
     MachineParts parts{
-        .type = text_at(type, "name"),
-        .vcpus = static_cast<int>(number_at(type, "guestCpus")),
-        .memory_mb = number_at(type, "memoryMb"),
-        .accelerator = text_at(type, "accelerators/0/guestAcceleratorType"),
-        .gpus = static_cast<int>(number_at(type, "accelerators/0/guestAcceleratorCount"))};
-    if (is_word(zone) && is_word(parts.type) && is_sold(type) && series_of(parts.type) != nullptr &&
-        types.size() < kMostRows)
+        .type = text_at(*type, "name"),
+        .vcpus = static_cast<int>(number_at(*type, "guestCpus")),
+        .memory_mb = number_at(*type, "memoryMb"),
+        .accelerator = text_at(*type, "accelerators/0/guestAcceleratorType"),
+        .gpus = static_cast<int>(number_at(*type, "accelerators/0/guestAcceleratorCount"))};
+    if (is_word(zone) && is_word(parts.type) && is_sold(*type) &&
+        series_of(parts.type) != nullptr && types.size() < kMostRows)
       types.push_back({zone, std::move(parts)});
-  });
+  }
   for (const std::string& zone : unheard_zones(page))
     silent.push_back({.provider = "gcp", .region = zone, .why = "Google does not reach it"});
 }
 
 void Places::add_accelerators(const nlohmann::json& page) {
-  for_each_in_zones(
-      page, "acceleratorTypes", [&](const std::string& zone, const nlohmann::json& one) {
-        const Accelerator* known = find_accelerator(text_at(one, "name"));
-        if (known == nullptr || !known->added() || !is_word(zone) || added.size() >= kMostRows)
-          return;
-        const std::int64_t most = number_at(one, "maximumCardsPerInstance");
-        added.push_back({zone, std::string(known->name), most > 0 ? static_cast<int>(most) : 8});
-      });
+  for (const auto& [zone, one] : items_in_zones(page, "acceleratorTypes")) {
+    const Accelerator* known = find_accelerator(text_at(*one, "name"));
+    if (known == nullptr || !known->added() || !is_word(zone) || added.size() >= kMostRows)
+      continue;
+    const std::int64_t most = number_at(*one, "maximumCardsPerInstance");
+    added.push_back({zone, std::string(known->name), most > 0 ? static_cast<int>(most) : 8});
+  }
 }
 
 void Places::add_regions(const nlohmann::json& page) {
-  const nlohmann::json& items = at(page, "items");
-  if (!items.is_array()) return;
-  for (const nlohmann::json& region : items) {
-    const std::string name = text_at(region, "name");
+  for (const nlohmann::json* region : items_at(page, "items")) {
+    const std::string name = text_at(*region, "name");
     if (!is_word(name) || regions.size() >= 1000) continue;
     regions.push_back(name);
-    add_quotas(region, name, quotas);
+    add_quotas(*region, name, quotas);
   }
 }
 

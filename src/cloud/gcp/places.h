@@ -49,19 +49,4 @@ struct Places {
   static Places parse(std::string_view text);
 };
 
-// The zones of an aggregated list and what is in each; `member` is "machineTypes". Zones that were
-// not heard are named by unheard_zones.
-template <class Take>
-void for_each_in_zones(const nlohmann::json& page, const char* member, Take&& take) {
-  const auto items = page.find("items");
-  if (items == page.end() || !items->is_object()) return;
-  for (auto scope = items->begin(); scope != items->end(); ++scope) {
-    const auto list = scope->find(member);
-    if (!scope.key().starts_with("zones/") || list == scope->end() || !list->is_array()) continue;
-    for (const nlohmann::json& item : *list)
-      take(scope.key().substr(6), item);
-  }
-}
-std::vector<std::string> unheard_zones(const nlohmann::json& page);
-
 }  // namespace lockstep::cloud::gcp

@@ -53,23 +53,22 @@ std::string core_or_ram(std::string_view text) {
 
 // The dearest of its steps: the first of some is free.
 Nanos price_in(const nlohmann::json& sku, std::string_view& unit) {
-  const nlohmann::json& periods = at(sku, "pricingInfo");
-  if (!periods.is_array() || periods.empty()) return 0;
-  const nlohmann::json& now = at(periods[periods.size() - 1], "pricingExpression");
+  const std::vector<const nlohmann::json*> periods = items_at(sku, "pricingInfo");
+  if (periods.empty()) return 0;
+  const nlohmann::json& now = at(*periods.back(), "pricingExpression");
   static constexpr std::array<std::string_view, 3> kUnits = {"h", "GiBy.h", "GiBy.mo"};
   const std::string said = text_at(now, "usageUnit");
   const auto* known = std::find(kUnits.begin(), kUnits.end(), said);
   unit = known == kUnits.end() ? "" : *known;
   Nanos price = 0;
-  if (const nlohmann::json& steps = at(now, "tieredRates"); steps.is_array())
-    for (const nlohmann::json& step : steps) {
-      const std::string currency = text_at(step, "unitPrice/currencyCode");
-      const std::int64_t units = number_at(step, "unitPrice/units");
-      const std::int64_t nanos = number_at(step, "unitPrice/nanos");
-      if (!currency.empty() && currency != "USD") continue;
-      if (units < 0 || units > 1'000'000 || nanos < 0 || nanos > 999'999'999) continue;
-      price = std::max(price, units * 1'000'000'000 + nanos);
-    }
+  for (const nlohmann::json* step : items_at(now, "tieredRates")) {
+    const std::string currency = text_at(*step, "unitPrice/currencyCode");
+    const std::int64_t units = number_at(*step, "unitPrice/units");
+    const std::int64_t nanos = number_at(*step, "unitPrice/nanos");
+    if (!currency.empty() && currency != "USD") continue;
+    if (units < 0 || units > 1'000'000 || nanos < 0 || nanos > 999'999'999) continue;
+    price = std::max(price, units * 1'000'000'000 + nanos);
+  }
   return price;
 }
 
@@ -121,19 +120,17 @@ void UnitPrices::add_sku(const nlohmann::json& sku) {
   std::string_view unit;
   const Nanos price = price_in(sku, unit);
   if (price == 0 || unit != unit_of(part)) return;
-  if (const nlohmann::json& regions = at(sku, "serviceRegions"); regions.is_array())
-    for (const nlohmann::json& region : regions) {
-      if (!region.is_string() || prices_.size() >= kMostLines) continue;
-      // Of two for the same the dearer: what is shown is never less than what is billed.
-      Nanos& kept = prices_[key_of(part, region.get<std::string>().substr(0, 60), spot)];
-      kept = std::max(kept, price);
-    }
+  for (const std::string& region : texts_at(sku, "serviceRegions")) {
+    if (prices_.size() >= kMostLines) break;
+    // Of two for the same the dearer: what is shown is never less than what is billed.
+    Nanos& kept = prices_[key_of(part, region.substr(0, 60), spot)];
+    kept = std::max(kept, price);
+  }
 }
 
 void UnitPrices::add_page(const nlohmann::json& page) {
-  if (const nlohmann::json& skus = at(page, "skus"); skus.is_array())
-    for (const nlohmann::json& sku : skus)
-      add_sku(sku);
+  for (const nlohmann::json* sku : items_at(page, "skus"))
+    add_sku(*sku);
 }
 
 std::optional<Nanos> UnitPrices::find(std::string_view part, std::string_view region,

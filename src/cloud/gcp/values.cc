@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 
+#include <algorithm>
+
 namespace lockstep::cloud::gcp {
 
 const nlohmann::json& at(const nlohmann::json& value, std::string_view path) {
@@ -37,6 +39,47 @@ std::int64_t number_at(const nlohmann::json& value, std::string_view path) {
     return number > -1e15 && number < 1e15 ? static_cast<std::int64_t>(number) : 0;
   }
   return parse_int(text_at(value, path)).value_or(0);
+}
+
+std::vector<const nlohmann::json*> items_at(const nlohmann::json& value, std::string_view path) {
+  std::vector<const nlohmann::json*> items;
+  const nlohmann::json& list = at(value, path);
+  if (list.is_array())
+    for (const nlohmann::json& item : list)
+      items.push_back(&item);
+  return items;
+}
+
+std::vector<std::string> texts_at(const nlohmann::json& value, std::string_view path) {
+  std::vector<std::string> texts;
+  for (const nlohmann::json* item : items_at(value, path))
+    if (item->is_string()) texts.push_back(item->get<std::string>());
+  return texts;
+}
+
+std::vector<InZone> items_in_zones(const nlohmann::json& page, std::string_view member) {
+  std::vector<InZone> all;
+  const nlohmann::json& items = at(page, "items");
+  if (!items.is_object()) return all;
+  for (auto scope = items.begin(); scope != items.end(); ++scope)
+    if (scope.key().starts_with("zones/"))
+      for (const nlohmann::json* item : items_at(*scope, member))
+        all.push_back({scope.key().substr(6), item});
+  return all;
+}
+
+std::vector<std::string> unheard_zones(const nlohmann::json& page) {
+  std::vector<std::string> places = texts_at(page, "unreachables");
+  const nlohmann::json& items = at(page, "items");
+  if (items.is_object())
+    for (auto scope = items.begin(); scope != items.end(); ++scope)
+      if (text_at(*scope, "warning/code") == "UNREACHABLE") places.push_back(scope.key());
+  std::vector<std::string> zones;
+  for (const std::string& place : places)
+    if (std::string zone = printable(last_part(place), 60);
+        std::find(zones.begin(), zones.end(), zone) == zones.end())
+      zones.push_back(std::move(zone));
+  return zones;
 }
 
 std::string last_part(std::string_view url) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::cloud::gcp {
 
@@ -15,6 +16,20 @@ const nlohmann::json& at(const nlohmann::json& value, std::string_view path);
 std::string text_at(const nlohmann::json& value, std::string_view path);  // else ""
 // Of 64 bits they are texts, and limits have a fraction: "200", 16.0. Else 0.
 std::int64_t number_at(const nlohmann::json& value, std::string_view path);
+
+// What a list has; nothing where there is none.
+std::vector<const nlohmann::json*> items_at(const nlohmann::json& value, std::string_view path);
+// Those that are texts.
+std::vector<std::string> texts_at(const nlohmann::json& value, std::string_view path);
+
+// What an aggregated list has, zone by zone; `member` is "machineTypes".
+struct InZone {
+  std::string zone;
+  const nlohmann::json* item = nullptr;
+};
+std::vector<InZone> items_in_zones(const nlohmann::json& page, std::string_view member);
+// Zones of it that were not heard: what they have is unknown, not nothing.
+std::vector<std::string> unheard_zones(const nlohmann::json& page);
 
 // "us-central1-a" of ".../zones/us-central1-a".
 std::string last_part(std::string_view url);
