@@ -286,6 +286,7 @@ def test_a_launch_has_all_that_it_must_have(tool, cloud):
     group, = cloud.face("ec2").places.groups.values()
     assert group["name"] == f"lockstep-{OWNER}"
     assert sorted(rule[3:] for rule in group["rules"]) == [("cidr", "198.51.100.7/32"), ("group", group["id"])]
+    assert len(asked(cloud, "AuthorizeSecurityGroupIngress")) == 1
     # The next zone of the region needs nothing more.
     before = len(cloud.records)
     tool.launch(spec_for(offer_in(tool, "us-east-1c", spot=True), attempt=2))
@@ -476,6 +477,15 @@ def test_a_new_address_takes_the_place_of_the_old(tool, cloud):
     group, = cloud.face("ec2").places.groups.values()
     assert sorted(rule[3:] for rule in group["rules"]) == [("cidr", "203.0.113.9/32"), ("group", group["id"])]
     assert tool.ask("allow", region="us-east-1", cidr="203.0.113.9/32") == {"ok": True}
+
+
+def test_a_rule_that_is_there_already_is_no_obstacle(tool, cloud):
+    wanted = spec_for(offer_in(tool, "us-east-1b"))
+    # Both are made, and the answer is lost.
+    cloud.faults.add({"action": "AuthorizeSecurityGroupIngress", "do": {"kind": "cut", "when": "after"}})
+    assert tool.launch(wanted)["kind"] == "answered"
+    group, = cloud.face("ec2").places.groups.values()
+    assert sorted(rule[3] for rule in group["rules"]) == ["cidr", "group"]
 
 
 def test_the_group_is_removed_once_it_is_empty(tool, cloud):

@@ -6,8 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <tuple>
-
 namespace lockstep::cloud::aws {
 namespace {
 
@@ -82,9 +80,9 @@ Asked<WordRows> ask_image(Web& web, Api& api, const ImageWish& wish) {
 
 }  // namespace
 
-bool ImageWish::operator<(const ImageWish& other) const {
-  return std::tie(region, given, arch, open_module) <
-         std::tie(other.region, other.given, other.arch, other.open_module);
+std::string ImageWish::text() const {
+  if (!given.empty()) return fmt::format("{}-{}", region, given);
+  return fmt::format("{}-{}{}", region, arch, open_module ? "" : "-old");
 }
 
 Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh) {
@@ -93,11 +91,9 @@ Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh) {
     return tl::make_unexpected(
         unfit(fmt::format("'{}' is no image of AWS's", printable(wish.given, 60)),
               "an image is given by its id, such as --image ami-0123456789abcdef0"));
-  const KeptQuestion question{
-      .name = fmt::format("image-{}-{}{}", wish.region, wish.given.empty() ? wish.arch : wish.given,
-                          wish.given.empty() && !wish.open_module ? "-old" : ""),
-      .most_age_ms = fresh ? 0 : kDayMs,
-      .ask = [&](Web& own) { return ask_image(own, api, wish); }};
+  const KeptQuestion question{.name = "image-" + wish.text(),
+                              .most_age_ms = fresh ? 0 : kDayMs,
+                              .ask = [&](Web& own) { return ask_image(own, api, wish); }};
   auto kept = kept_rows(web, api, question);
   if (!kept) return tl::make_unexpected(std::move(kept).error());
   const auto& rows = kept->rows;

@@ -14,7 +14,7 @@ struct ImageWish {
   std::string arch;   // "x86_64", "arm64"
   bool open_module = true;
 
-  bool operator<(const ImageWish& other) const;
+  std::string text() const;  // the same for the same wish
 };
 
 // Kept a day, unless `fresh`. A refusal with Meaning::ours: the user's image won't do.

@@ -66,11 +66,12 @@ Query launch_query(const LaunchSpec& spec, const LaunchPlace& place, const std::
   if (token.empty()) query.add("DryRun", "true");
   query.add("InstanceInitiatedShutdownBehavior", "terminate");
   if (!token.empty()) query.add("ClientToken", token);
+  if (place.subnet.empty()) return query;
   query.add("NetworkInterface.1.AssociatePublicIpAddress", "true")
       .add("NetworkInterface.1.DeleteOnTermination", "true")
-      .add("NetworkInterface.1.DeviceIndex", 0);
-  if (!place.group.empty()) query.add("NetworkInterface.1.SecurityGroupId.1", place.group);
-  query.add("NetworkInterface.1.SubnetId", place.subnet);
+      .add("NetworkInterface.1.DeviceIndex", 0)
+      .add("NetworkInterface.1.SecurityGroupId.1", place.group)
+      .add("NetworkInterface.1.SubnetId", place.subnet);
   return query;
 }
 

@@ -13,8 +13,8 @@ inline constexpr std::size_t kMostUserData = 16384;  // bytes, before base64
 
 struct LaunchPlace {
   Image image;
-  std::string subnet;
-  std::string group;  // "": in a trial, where there is none yet
+  std::string subnet = {};  // "": in a trial, which is not about a place
+  std::string group = {};
 };
 
 // Of intent and attempt: the same token in another zone would launch again.

@@ -5,6 +5,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace lockstep::cloud::aws {
 namespace {
 
@@ -58,72 +61,71 @@ LaunchOutcome Launcher::outcome_of(const Trouble& trouble, const std::string& re
   return outcome;
 }
 
-Asked<void> Launcher::look_around(Web& web, const LaunchSpec& spec, const ImageWish& wish) {
+// With this installation's group, open to whom it should be.
+Asked<Network> Launcher::ready_network(Web& web, const LaunchSpec& spec) {
   const std::string& region = spec.offer.region;
   Asked<Network> network;
-  Asked<Image> image;
-  const bool new_network = !networks_.contains(region);
-  const bool new_image = !images_.contains(wish);
-  std::vector<std::function<void(Web&)>> jobs;
-  if (new_network)
-    jobs.emplace_back([&](Web& own) { network = find_network(own, api_, region, spec.owner); });
-  if (new_image) jobs.emplace_back([&](Web& own) { image = find_image(own, api_, wish, false); });
-  if (!jobs.empty()) web.at_once(jobs);
-  if (!network) return tl::make_unexpected(std::move(network).error());
-  if (!image) return tl::make_unexpected(std::move(image).error());
-  if (new_network) networks_[region] = std::move(*network);
-  if (new_image) images_[wish] = std::move(*image);
-  return {};
+  if (const auto known = networks_.find(region); known != networks_.end())
+    network = known->second;
+  else
+    network = find_network(web, api_, region, spec.owner);
+  if (!network || network->vpc.empty()) return network;
+  auto open = open_group(web, api_, region, spec.owner, spec.allow_from, *network);
+  if (!open) return tl::make_unexpected(std::move(open).error());
+  return network;
 }
 
-// Rights that are missing show at no cost; so does an image that has been taken back since.
-Asked<void> Launcher::try_dry(Web& web, const LaunchSpec& spec, const ImageWish& wish,
-                              LaunchPlace& place) {
-  const std::string& region = spec.offer.region;
-  if (tried_.contains(region)) return {};
+// Rights that are missing show in a trial, at no cost; so does an image that has been taken back
+// since we heard of it.
+Asked<Image> Launcher::ready_image(Web& web, const LaunchSpec& spec) {
+  const ImageWish wish = wish_of(spec);
+  if (const auto known = images_.find(wish.text()); known != images_.end()) return known->second;
   for (bool fresh = false;; fresh = true) {
-    ApiCall call = ApiCall::of(launch_query(spec, place, ""), region);
+    auto image = find_image(web, api_, wish, fresh);
+    if (!image) return image;
+    ApiCall call = ApiCall::of(launch_query(spec, {.image = *image}, ""), spec.offer.region);
     call.patience = std::chrono::minutes(1);
-    call.soon = true;  // the group may have been made just now
-    const auto answer = api_.ask(web, call);
-    if (answer || answer.error().code == "DryRunOperation") break;
+    auto answer = api_.ask(web, call);
+    if (answer || answer.error().code == "DryRunOperation") return image;
     if (!answer.error().code.starts_with("InvalidAMIID") || fresh)
-      return tl::make_unexpected(answer.error());
-    auto image = find_image(web, api_, wish, true);
-    if (!image) return tl::make_unexpected(std::move(image).error());
-    place.image = images_[wish] = std::move(*image);
+      return tl::make_unexpected(std::move(answer).error());
   }
-  tried_.insert(region);
-  return {};
 }
 
 tl::expected<LaunchCall, LaunchOutcome> Launcher::prepare(Web& web, const LaunchSpec& spec) {
   const std::string& region = spec.offer.region;
   const std::string& zone = spec.offer.zone;
-  const auto refused = [&](const Trouble& trouble) { return Refused(outcome_of(trouble, region)); };
   if (spec.user_data.size() > kMostUserData)
     return Refused(refusal(Refusal::stop, "UserData",
                            fmt::format("the first-boot text has {} bytes, and EC2 takes {} at most",
                                        spec.user_data.size(), kMostUserData)));
-  if (const auto ready = api_.ready(web); !ready) return refused(ready.error());
-  const ImageWish wish = wish_of(spec);
-  if (const auto seen = look_around(web, spec, wish); !seen) return refused(seen.error());
-  Network& network = networks_[region];
-  if (network.vpc.empty())
+  if (const auto ready = api_.ready(web); !ready) return Refused(outcome_of(ready.error(), region));
+  Asked<Network> network;
+  Asked<Image> image;
+  const std::function<void(Web&)> jobs[] = {
+      [&](Web& own) { network = ready_network(own, spec); },
+      [&](Web& own) { image = ready_image(own, spec); },
+  };
+  if (networks_.contains(region) && images_.contains(wish_of(spec).text()))
+    std::for_each(std::begin(jobs), std::end(jobs), [&](const auto& job) { job(web); });
+  else
+    web.at_once({std::begin(jobs), std::end(jobs)});
+  if (!network) return Refused(outcome_of(network.error(), region));
+  if (network->vpc.empty())
     return Refused(refusal(
         Refusal::next_region, "NoDefaultVpc",
         fmt::format("there is no default network in {}: `aws ec2 create-default-vpc --region {}` "
                     "makes one, which costs nothing",
                     region, region)));
-  const auto subnet = network.subnets.find(zone);
-  if (subnet == network.subnets.end())
+  if (!image) return Refused(outcome_of(image.error(), region));
+  networks_[region] = *network;
+  images_[wish_of(spec).text()] = *image;
+  const auto subnet = network->subnets.find(zone);
+  if (subnet == network->subnets.end())
     return Refused(refusal(
         Refusal::next_zone, "NoDefaultSubnet",
         fmt::format("the default network of {} has no part in {}", region, printable(zone, 40))));
-  if (const auto open = open_group(web, api_, region, spec.owner, spec.allow_from, network); !open)
-    return refused(open.error());
-  LaunchPlace place{.image = images_[wish], .subnet = subnet->second, .group = network.group->id};
-  if (const auto tried = try_dry(web, spec, wish, place); !tried) return refused(tried.error());
+  const LaunchPlace place{.image = *image, .subnet = subnet->second, .group = network->group->id};
   const std::string token = launch_token(spec);
   return LaunchCall{.region = region,
                     .zone = zone,

@@ -6,7 +6,6 @@
 #include "cloud/aws/network.h"
 
 #include <map>
-#include <set>
 #include <string>
 
 namespace lockstep::cloud::aws {
@@ -22,16 +21,15 @@ class Launcher {
  private:
   using Refused = tl::unexpected<LaunchOutcome>;
 
-  Asked<void> look_around(Web& web, const LaunchSpec& spec, const ImageWish& wish);
-  Asked<void> try_dry(Web& web, const LaunchSpec& spec, const ImageWish& wish, LaunchPlace& place);
+  Asked<Network> ready_network(Web& web, const LaunchSpec& spec);
+  Asked<Image> ready_image(Web& web, const LaunchSpec& spec);
   LaunchOutcome outcome_of(const Trouble& trouble, const std::string& region) const;
   LaunchOutcome launched_before(Web& web, const LaunchCall& call, const Trouble& trouble);
 
   Api& api_;
-  // So that the next zone of a region is asked at once.
+  // By region and what is wanted there, so that the next zone is asked at once.
   std::map<std::string, Network> networks_;
-  std::map<ImageWish, Image> images_;
-  std::set<std::string> tried_;  // regions in which a trial went well
+  std::map<std::string, Image> images_;  // with which a trial went well
 };
 
 }  // namespace lockstep::cloud::aws

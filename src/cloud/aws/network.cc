@@ -21,23 +21,27 @@ ApiCall patient(const Query& query, const std::string& region) {
   return call;
 }
 
-Query ssh_rule(const char* action, const Group& group, const std::string& cidr) {
-  const bool six = cidr.find(':') != std::string::npos;
+// cidr "": nothing about port 22. inside: all among the group's members.
+Query rules_query(const char* action, const Group& group, const std::string& cidr, bool inside) {
   Query query(action);
-  query.add("GroupId", group.id)
-      .add("IpPermissions.1.IpProtocol", "tcp")
-      .add("IpPermissions.1.FromPort", 22)
-      .add("IpPermissions.1.ToPort", 22)
-      .add(six ? "IpPermissions.1.Ipv6Ranges.1.CidrIpv6" : "IpPermissions.1.IpRanges.1.CidrIp",
-           cidr);
-  return query;
-}
-
-Query inside_rule(const Group& group) {
-  Query query("AuthorizeSecurityGroupIngress");
-  query.add("GroupId", group.id)
-      .add("IpPermissions.1.IpProtocol", "-1")
-      .add("IpPermissions.1.Groups.1.GroupId", group.id);
+  query.add("GroupId", group.id);
+  int number = 0;
+  const auto add = [&](const char* name, std::string_view value) {
+    query.add(fmt::format("IpPermissions.{}.{}", number, name), value);
+  };
+  if (!cidr.empty()) {
+    ++number;
+    add("IpProtocol", "tcp");
+    add("FromPort", "22");
+    add("ToPort", "22");
+    const bool six = cidr.find(':') != std::string::npos;
+    add(six ? "Ipv6Ranges.1.CidrIpv6" : "IpRanges.1.CidrIp", cidr);
+  }
+  if (inside) {
+    ++number;
+    add("IpProtocol", "-1");
+    add("Groups.1.GroupId", group.id);
+  }
   return query;
 }
 
@@ -109,16 +113,22 @@ Asked<void> open_group(Web& web, Api& api, const std::string& region, const std:
     network.group = std::move(*made);
   }
   Group& group = *network.group;
-  std::vector<Query> rules;
   const bool open =
       std::find(group.ssh_from.begin(), group.ssh_from.end(), cidr) != group.ssh_from.end();
-  if (!open) rules.push_back(ssh_rule("AuthorizeSecurityGroupIngress", group, cidr));
-  if (!group.inside) rules.push_back(inside_rule(group));
-  for (const Query& rule : rules) {
-    const auto done =
-        done_or_already(api.ask(web, patient(rule, region)), "InvalidPermission.Duplicate");
-    if (!done) return done;
+  if (open && group.inside) return {};
+  const auto authorize = [&](const std::string& from, bool inside) {
+    return api.ask(
+        web, patient(rules_query("AuthorizeSecurityGroupIngress", group, from, inside), region));
+  };
+  constexpr std::string_view kAlready = "InvalidPermission.Duplicate";
+  const auto all = authorize(open ? "" : cidr, !group.inside);
+  auto done = done_or_already(all, kAlready);
+  // One that is there made AWS refuse both.
+  if (!all && done && !open && !group.inside) {
+    done = done_or_already(authorize(cidr, false), kAlready);
+    if (done) done = done_or_already(authorize("", true), kAlready);
   }
+  if (!done) return done;
   if (!open) group.ssh_from.push_back(cidr);
   group.inside = true;
   return {};
@@ -129,7 +139,7 @@ Asked<void> close_others(Web& web, Api& api, const std::string& region, const Gr
   for (const std::string& old : group.ssh_from) {
     if (old == cidr) continue;
     const auto done = done_or_already(
-        api.ask(web, patient(ssh_rule("RevokeSecurityGroupIngress", group, old), region)),
+        api.ask(web, patient(rules_query("RevokeSecurityGroupIngress", group, old, false), region)),
         "InvalidPermission.NotFound");
     if (!done) return done;
   }
