@@ -92,6 +92,33 @@ rm -f $root/var/log/cloud-init*.log
 tar --xattrs --xattrs-include='*' -C /mnt/upper -cf "$seed/image.partial" .
 """
 
+# The same with systemd as process 1, which starts cloud-init and sshd where they belong in a boot. Units of this
+# machine that a rented one would not have stay away. Should the test die, the machine goes down with the pipe from it.
+SYSTEMD = r"""
+mount -t cgroup2 cgroup2 $root/sys/fs/cgroup
+rm -f $root/etc/cloud/cloud-init.disabled
+rm -rf $root/var/lib/cloud
+mkdir -p $root/var/lib/cloud/seed/nocloud
+cp "$seed/user-data" "$seed/meta-data" $root/var/lib/cloud/seed/nocloud/
+cp "$seed/config" $root/etc/cloud/cloud.cfg.d/99-machine.cfg
+: >$root/etc/fstab
+rm -f $root/etc/systemd/system/default.target $root/etc/ssh/ssh_host_*
+ln -s /lib/systemd/system/multi-user.target $root/etc/systemd/system/default.target
+for unit in $(cd $root/etc/systemd/system/multi-user.target.wants && ls); do
+  [ $unit = ssh.service ] || rm $root/etc/systemd/system/multi-user.target.wants/$unit
+done
+for unit in systemd-udevd systemd-udev-trigger networking; do
+  ln -sf /dev/null $root/etc/systemd/system/$unit.service
+done
+"""
+START_SYSTEMD = r"""
+exec 3<&0
+(cat <&3 >/dev/null; /bin/systemctl poweroff -ff) >/dev/null 2>&1 &
+echo ready
+export container=other
+exec /lib/systemd/systemd --system --log-target=console >"$folder/console" 2>&1 </dev/null
+"""
+
 POWEROFF = """#!/bin/sh
 # This machine's power switch: see tests/cloud/machines.py.
 echo "$0 $*" >{fifo}
@@ -323,6 +350,59 @@ class Machine(Host):
         self._switch.join(10)
 
 
+class SystemdMachine(Machine):
+    """One whose process 1 is systemd: cloud-init, timers, sshd and the end are its own. Takes some ten seconds."""
+
+    def __init__(self, hosts, number, user_data, gpus=None):
+        Host.__init__(self, hosts, number)
+        self.container, self.other_keys, self.user = None, {}, USER
+        self.user_data, self.gpus = user_data, gpus
+        self.on_poweroff, self.metadata, self.said_off = None, None, []
+        self._off = threading.Event()
+        self.seed = self.folder / "seed"
+        self.seed.mkdir()
+        (self.seed / "user-data").write_text(user_data)
+        (self.seed / "meta-data").write_text(f"instance-id: {self.name}\nlocal-hostname: {self.name}\n")
+        (self.seed / "config").write_text(CONFIG.replace("USER", USER))
+
+    def _begin(self):
+        setup = [f"hostname {self.name}", "image=''", f"seed='{self.seed}'", f"folder='{self.folder}'", ROOT,
+                 f"mount --bind {self.hosts.hosts_file} $root/etc/hosts",
+                 f"mkdir -p $root{self.folder} && mount --bind {self.folder} $root{self.folder}", SYSTEMD,
+                 "cd $root", "pivot_root . mnt", "umount -l /mnt", START_SYSTEMD]
+        self.holder = Holder("--net", "--uts", "--mount", "--ipc", "--pid", "--cgroup", "--fork", "--kill-child",
+                             "--mount-proc", "--propagation", "private", setup="\n".join(setup))
+
+    def _finish(self):
+        Host._finish(self)
+        self._switch = threading.Thread(target=self._watch_end, args=(self.holder,), daemon=True)
+        self._switch.start()
+        if self.gpus:
+            self.give_gpus(*self.gpus)
+
+    def _watch_end(self, holder):
+        holder.process.wait()
+        if not self.up:
+            return
+        self.said_off.append("systemd")
+        self.off()
+        if self.on_poweroff:
+            self.on_poweroff(self)
+
+    def power_on(self):
+        until(lambda: self.systemctl("is-active", "ssh.service") == "active", 60, "sshd runs")
+        return self
+
+    def systemctl(self, *words):
+        said = subprocess.run(["nsenter", "--target", str(self.holder.pid), "--all", "systemctl", *words],
+                              capture_output=True, text=True)
+        return said.stdout.strip()
+
+    def unplug(self):
+        self.off()
+        self._switch.join(10)
+
+
 class Machines:
     """All machines of a test."""
 
@@ -332,13 +412,15 @@ class Machines:
         self.lock = threading.Lock()
         self.by_id = {}  # of a fake cloud's machines
 
-    def launch(self, user_data, gpus=None, boot=True, container=None):
-        if not container:
+    def launch(self, user_data, gpus=None, boot=True, container=None, systemd=False):
+        if not container and not systemd:
             IMAGES.image(user_data)  # outside of the lock: it takes its time
         with self.lock:
             if self.hosts.switch is None:
                 self.hosts(0)
-            machine = Machine(self.hosts, len(self.hosts.all), user_data, gpus, container)
+            number = len(self.hosts.all)
+            machine = (SystemdMachine(self.hosts, number, user_data, gpus) if systemd else
+                       Machine(self.hosts, number, user_data, gpus, container))
             self.hosts.all.append(machine)
             self.all.append(machine)
             lines = ["127.0.0.1 localhost", *(f"{host.addr} {host.name}" for host in self.hosts.all)]

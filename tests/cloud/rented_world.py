@@ -55,8 +55,8 @@ class RentedWorld:
         self.host_key = made["host_public_key"]
         return made["text"]
 
-    def launch(self, gpus=None, boot=True, **options):
-        return self.machines.launch(self.user_data(**options), gpus, boot)
+    def launch(self, gpus=None, boot=True, systemd=False, **options):
+        return self.machines.launch(self.user_data(**options), gpus, boot, systemd=systemd)
 
     def request(self, *rented, host_key=None, **more):
         hosts = [{"name": f"gpus-{i}", "address": machine.addr, "user": machine.user, "key_path": str(self.key),
