@@ -19,8 +19,8 @@ constexpr const char* kOwner = "owner";
 constexpr std::size_t kOwnerSize = 16;
 
 std::string block_id(const Block& block) {
-  return fmt::format("{} {} {} {} {}", block.provider, block.region, block.zone, block.type,
-                     block.spot ? "spot" : "on-demand");
+  return fmt::format("{} {} {} {} {} {}", static_cast<int>(block.kind), block.provider,
+                     block.region, block.zone, block.type, block.spot ? "spot" : "on-demand");
 }
 
 // One line a block; the first word says what it is.
@@ -66,14 +66,16 @@ Result<Journal> Journal::open(const std::string& folder) {
 
 Result<std::string> Journal::owner() {
   LOCKSTEP_TRY_ASSIGN(const auto known, records_->open_ones(kOwner));
-  if (!known.empty()) return known.front().id;
+  if (!known.empty()) return known.front().json;
   std::string made = random_uuid4();
   std::erase(made, '-');
   made.resize(kOwnerSize);
-  LOCKSTEP_TRY(records_->put({.kind = kOwner, .id = made, .json = {}}));
-  // Another process may have made one as well: the first of both is everybody's.
-  LOCKSTEP_TRY_ASSIGN(const auto both, records_->open_ones(kOwner));
-  return both.front().id;
+  // Another process may do the same now: the first one's is everybody's.
+  LOCKSTEP_TRY(records_->add({.kind = kOwner, .id = kOwner, .json = made}));
+  LOCKSTEP_TRY_ASSIGN(const auto first, records_->open_ones(kOwner));
+  if (first.empty())
+    return fail(Errc::internal, "the journal does not keep this installation's name");
+  return first.front().json;
 }
 
 Status Journal::keep(const Rental& rental) {
@@ -138,7 +140,7 @@ Result<std::vector<Block>> Journal::blocks(std::int64_t now_ms) {
     if (block && block->until_ms > now_ms)
       known.push_back(std::move(*block));
     else
-      LOCKSTEP_TRY(records_->drop(kBlock, record.id));
+      (void)records_->drop(kBlock, record.id);  // else by another command
   }
   return known;
 }

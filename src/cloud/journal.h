@@ -26,6 +26,8 @@ class Records {
 
   virtual ~Records() = default;
   virtual Status put(const Record& record) = 0;  // new, or in place of the old one
+  // Nothing where there is one with this kind and id.
+  virtual Status add(const Record& record) = 0;
   virtual Status drop(const std::string& kind, const std::string& id) = 0;
   virtual Result<std::vector<Record>> open_ones(const std::string& kind) = 0;
   virtual Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) = 0;

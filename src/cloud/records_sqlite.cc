@@ -41,14 +41,11 @@ class SqliteRecords : public Records {
   explicit SqliteRecords(db::Database database) : database_(std::move(database)) {}
 
   Status put(const Record& record) override {
-    LOCKSTEP_TRY_ASSIGN(db::Statement put,
-                        database_.prepare("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)"));
-    put.bind(1, record.kind);
-    put.bind(2, record.id);
-    put.bind(3, std::int64_t{record.open ? 1 : 0});
-    put.bind(4, record.at_ms);
-    put.bind(5, record.json);
-    return put.run();
+    return write("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", record);
+  }
+
+  Status add(const Record& record) override {
+    return write("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)", record);
   }
 
   Status drop(const std::string& kind, const std::string& id) override {
@@ -77,6 +74,16 @@ class SqliteRecords : public Records {
   }
 
  private:
+  Status write(std::string_view sql, const Record& record) const {
+    LOCKSTEP_TRY_ASSIGN(db::Statement put, database_.prepare(sql));
+    put.bind(1, record.kind);
+    put.bind(2, record.id);
+    put.bind(3, std::int64_t{record.open ? 1 : 0});
+    put.bind(4, record.at_ms);
+    put.bind(5, record.json);
+    return put.run();
+  }
+
   db::Database database_;
 };
 
