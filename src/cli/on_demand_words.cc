@@ -117,7 +117,7 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
   Plan plan{.first = choice.candidates.front(), .next = {}, .nodes = wish.nodes};
   for (std::size_t i = 1; i < choice.candidates.size() && plan.next.size() < 2; ++i)
     plan.next.push_back(choice.candidates[i]);
-  plan.ends_ms = cloud::lease_end(terms, plan.first.per_hour, 0, now_ms).value_or(0);
+  plan.ends_ms = cloud::lease_end(terms, plan.first.per_hour, 0, now_ms, now_ms).value_or(0);
   plan.autostop_s = terms.autostop_s;
   plan.most = cloud::cost_of(plan.first.per_hour, plan.ends_ms - now_ms);
   if (terms.budget) plan.most = std::min(plan.most, *terms.budget);
@@ -191,7 +191,7 @@ std::vector<std::string> sweep_lines(const cloud::Reconciled& swept, std::int64_
                               one.error.message);
   for (const cloud::Rental& rental : swept.closed)
     lines.push_back(fmt::format("{}: its machines are gone; it cost {} USD", rental.cluster,
-                                dollars_text(cloud::cost_so_far(rental, now_ms, 60))));
+                                dollars_text(cloud::cost_so_far(rental, now_ms))));
   for (const cloud::Leftover& one : swept.foreign)
     lines.push_back(fmt::format(
         "{} belongs to another installation of lockstep ({}, cluster {}{}): left alone",

@@ -205,7 +205,7 @@ Result<int> keep_up(const Call& call) {
   cloud::Terms terms = rental.terms;
   terms.lifetime_s = seconds;
   const std::int64_t end =
-      cloud::lease_end(terms, cloud::rate_now(rental), world->cost(rental), now).value_or(now);
+      cloud::lease_end(terms, cloud::rate_now(rental), world->cost(rental), now, now).value_or(now);
   LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
                       cluster::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto places,
@@ -219,6 +219,8 @@ Result<int> keep_up(const Call& call) {
   for (const cluster::LeaseAnswer& answer : held)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
   rental.ends_ms = end;
+  // For machines that take the place of those that are lost.
+  rental.terms.lifetime_s = (end - cloud::began_ms(rental, now)) / 1000;
   LOCKSTEP_TRY(world->journal().keep(rental));
   const bool less = end < now + seconds * 1000;
   std::puts(fmt::format("'{}' ends {} at the latest, in {}{}", names[0], date_text(end),

@@ -115,8 +115,9 @@ struct Machine {
   std::string owner = {};
   std::string cluster = {};
   std::int64_t ends_ms = 0;
-  Micros per_hour = 0;  // what the provider bills, where it says so; else 0
-  int node = -1;        // where the name says it
+  std::string token = {};  // LaunchCall::token of its launch; "": the list does not say
+  Micros per_hour = 0;     // what the provider bills, where it says so; else 0
+  int node = -1;           // where the name says it
 };
 
 struct ListQuery {

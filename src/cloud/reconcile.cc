@@ -26,17 +26,30 @@ bool is_alive(const Machine& machine) {
   return machine.state != Machine::State::gone && machine.state != Machine::State::ending;
 }
 
-std::vector<Machine> none_wanted(const Listing& listing, const std::string& owner,
-                                 const std::vector<Rental>& open) {
-  std::vector<Machine> found;
-  for (const Machine& machine : listing.machines) {
-    if (machine.owner != owner || !is_alive(machine)) continue;
-    const bool known = std::any_of(open.begin(), open.end(), [&](const Rental& rental) {
-      return rental.id == machine.intent;
-    });
-    if (!known) found.push_back(machine);
+// Whether a machine with the tag of a rental is one that it knows, or may come to know.
+bool belongs(const Rental& rental, const Machine& machine) {
+  for (const Attempt& attempt : rental.attempts) {
+    const bool unanswered =
+        attempt.state == Attempt::State::asked || attempt.state == Attempt::State::unknown;
+    if (unanswered && (machine.token.empty() || machine.token == attempt.call.token)) return true;
+    for (const Held& held : attempt.machines)
+      if (attempt.open() && held.machine.id == machine.id && held.gone_ms == 0 &&
+          held.node != kSurplus)
+        return true;
   }
-  return found;
+  return false;
+}
+
+bool is_wanted(const Machine& machine, const std::vector<Rental>& open) {
+  return std::any_of(open.begin(), open.end(), [&](const Rental& rental) {
+    return rental.id == machine.intent && belongs(rental, machine);
+  });
+}
+
+// It had its time. A minute more, as machines have it.
+bool is_over(const Rental& rental, std::int64_t now) {
+  constexpr std::int64_t kGraceMs = 60'000;
+  return rental.ends_ms > 0 && now > rental.ends_ms + kGraceMs;
 }
 
 // Machines that were seen gone, and the rental, where they all are.
@@ -46,17 +59,21 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
       if (one->traits().name == name) return one;
     return nullptr;
   };
-  Renting renting({parts.journal, parts.web, parts.web, provider, {}});
-  if (!rental.wanted) {
-    if (const Status ended = renting.give_back(rental); !ended) return ended;
-    done.closed.push_back(rental);
+  RentRules rules;
+  rules.unknown_patience = parts.patience;
+  rules.end_patience = parts.patience;
+  Renting renting({parts.journal, parts.web, parts.web, provider, {}}, rules);
+  if (!rental.wanted || is_over(rental, parts.web.now_ms())) {
+    const Status ended = renting.give_back(rental);
+    if (!ended && ended.error().code == Errc::timeout)
+      done.ending.push_back(rental);
+    else
+      LOCKSTEP_TRY(ended);
+    if (ended) done.closed.push_back(rental);
     return {};
   }
   LOCKSTEP_TRY(renting.look(rental));
-  const bool had_machines =
-      std::any_of(rental.attempts.begin(), rental.attempts.end(),
-                  [](const Attempt& attempt) { return !attempt.machines.empty(); });
-  if (!had_machines || !rental.settled()) return {};
+  if (rental.attempts.empty() || !rental.settled()) return {};
   rental.closed_ms = parts.web.now_ms();
   rental.user_data.clear();
   rental.start_script.clear();
@@ -64,15 +81,39 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
   return parts.journal.keep(rental);
 }
 
+Silence silence_of(const Rental& rental, const Error& error) {
+  Silence silence{.provider = {}, .why = error.message};
+  for (const Attempt& attempt : rental.attempts)
+    if (attempt.open()) {
+      silence.provider = attempt.offer.provider;
+      silence.region = attempt.offer.region;
+    }
+  return silence;
+}
+
+// As it is now that nobody else can change it.
+void update(const ReconcileParts& parts, const std::string& id, Reconciled& done) {
+  auto now = parts.journal.open_rentals();
+  if (!now) {
+    done.unheard.push_back({.provider = {}, .why = now.error().message});
+    return;
+  }
+  for (Rental& rental : *now) {
+    if (rental.id != id) continue;
+    if (const Status updated = bring_up_to_date(parts, rental, done); !updated)
+      done.unheard.push_back(silence_of(rental, updated.error()));
+  }
+}
+
 }  // namespace
 
 Result<Reconciled> reconcile(const ReconcileParts& parts) {
   Reconciled done;
-  // The journal first: what is rented after this is not among what is compared.
-  LOCKSTEP_TRY_ASSIGN(std::vector<Rental> open, parts.journal.open_rentals());
+  // Machines that were listed are compared with the journal as it was before and as it is after:
+  // what is rented, or given back, meanwhile is nobody's leftover.
+  LOCKSTEP_TRY_ASSIGN(const std::vector<Rental> before, parts.journal.open_rentals());
   std::vector<Heard> heard = list_all(parts);
-  // And once more, for what others have rented meanwhile.
-  LOCKSTEP_TRY_ASSIGN(open, parts.journal.open_rentals());
+  LOCKSTEP_TRY_ASSIGN(const std::vector<Rental> open, parts.journal.open_rentals());
   for (Heard& one : heard) {
     const std::string name(one.provider->traits().name);
     if (!one.listing) {
@@ -81,20 +122,21 @@ Result<Reconciled> reconcile(const ReconcileParts& parts) {
     }
     done.unheard.insert(done.unheard.end(), one.listing->unheard.begin(),
                         one.listing->unheard.end());
-    for (const Machine& machine : one.listing->machines)
-      if (machine.owner != parts.owner && is_alive(machine))
+    for (const Machine& machine : one.listing->machines) {
+      if (!is_alive(machine)) continue;
+      if (machine.owner != parts.owner) {
         done.foreign.push_back({.provider = name, .machine = machine});
-    for (const Machine& machine : none_wanted(*one.listing, parts.owner, open)) {
-      const Status ended = one.provider->end(parts.web, {machine});
-      done.ended.push_back(
-          {.provider = name, .machine = machine, .error = ended ? Error{} : ended.error()});
+      } else if (!is_wanted(machine, before) && !is_wanted(machine, open)) {
+        const Status ended = one.provider->end(parts.web, {machine});
+        done.ended.push_back(
+            {.provider = name, .machine = machine, .error = ended ? Error{} : ended.error()});
+      }
     }
   }
-  for (Rental& rental : open) {
+  for (const Rental& rental : open) {
     if (!parts.try_lock(rental.cluster)) continue;
-    const Status updated = bring_up_to_date(parts, rental, done);
+    update(parts, rental.id, done);
     parts.unlock(rental.cluster);
-    if (!updated) done.unheard.push_back({.provider = "", .why = updated.error().message});
   }
   return done;
 }

@@ -7,6 +7,7 @@
 #include "cloud/provider.h"
 #include "cloud/renting.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,7 @@ struct Reconciled {
   std::vector<Leftover> ended;    // ours, and nobody wanted it
   std::vector<Leftover> foreign;  // of another installation: shown, left alone
   std::vector<Rental> closed;     // all of its machines are gone
+  std::vector<Rental> ending;     // asked to end, and not seen gone yet
   std::vector<Silence> unheard;   // machines there are unknown, not none
 };
 
@@ -34,9 +36,11 @@ struct ReconcileParts {
   std::vector<Provider*> providers;  // those with keys
   std::string owner;
   // Holds a cluster's lock while its rental is changed; false: another lockstep has it, and what
-  // is its is left alone.
+  // is its is left alone. Whoever changes a rental reads it once more when it has the lock.
   std::function<bool(const std::string& cluster)> try_lock;
   std::function<void(const std::string& cluster)> unlock;
+  // For what is not wanted to be seen gone; what is not is looked at by the next command.
+  std::chrono::milliseconds patience{0};
 };
 
 // Asks all providers and regions at once. A region that does not answer keeps nothing else.

@@ -1,5 +1,5 @@
-// A world for tests of renting: a provider with machines, money and a clock, in which answers are
-// lost, zones are empty, machines fail, and the client is killed at any step.
+// A world for tests of renting: machines with their money and a clock, a disk that may be full or
+// restored from an old copy, and a client that is killed, or stopped by its user, at any step.
 #pragma once
 
 #include "cloud/journal.h"
@@ -7,9 +7,11 @@
 #include "cloud/renting.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@ struct Killed {};  // thrown where the client's process ends
 
 struct SimMachine {
   std::string id;
+  std::string provider;
   std::string intent;
   std::string owner;
   std::string token;
@@ -29,33 +32,58 @@ struct SimMachine {
   std::int64_t launched_ms = 0;
   std::int64_t listed_ms = 0;   // not in lists before
   std::int64_t running_ms = 0;  // pending before
-  std::int64_t ends_ms = 0;     // its own lease, or when it fails; 0: never
+  std::int64_t lease_ms = 0;    // nothing may live much longer
+  std::int64_t ends_ms = 0;     // ends by itself then: its lease, or when it fails; 0: never
   std::int64_t ended_ms = 0;
+  std::int64_t minimum_s = 0;  // billed at least
+  bool taken = false;
   bool unhealthy = false;
 };
 
 struct SimRules {
-  bool tokens = true;  // a repeated token makes nothing new, within its zone
-  bool gang_in_one = true;
-  double lose_answer = 0.1;  // of calls: done, and no answer
+  double lose_answer = 0.1;  // of launches: done, and no answer
   double lose_question = 0.05;
+  double lose_end = 0.05;  // of ends: not heard, or heard and not answered
+  double lose_list = 0.05;
+  double silent_prepare = 0.02;
   double empty_zone = 0.3;
   double die_booting = 0.1;
-  double kill = 0.02;             // of steps
-  bool sync = true;               // false: the newest record is lost with the process
-  bool token_per_attempt = true;  // false: the bug that the check must find
+  double taken = 0.2;     // of machines, after they ran
+  double kill = 0.01;     // of steps
+  double stop = 0.003;    // of steps: Ctrl-C
+  double full = 0.01;     // of records: the disk is full for a while
+  double burst = 0.005;   // of calls: a provider gives 503 for a while
+  double others = 0.02;   // of calls: another process of ours reconciles meanwhile
+  double restore = 0;     // of processes: the journal was restored from an old copy before
+  bool sync = true;       // false: the newest record is lost with the process
+  bool lock = true;       // false: two processes change one rental
+  bool own_zone = true;   // false: the token of an unanswered launch is used in another zone
+  bool end_heard = true;  // false: what was asked to end counts as gone
 };
 
 class SimWorld {
  public:
   SimWorld(unsigned seed, const SimRules& with) : rules(with), random_(seed) {}
 
-  bool chance(double part) { return std::uniform_real_distribution<>(0, 1)(random_) < part; }
+  bool chance(double part) {
+    return part > 0 && std::uniform_real_distribution<>(0, 1)(random_) < part;
+  }
   std::int64_t between(std::int64_t from, std::int64_t to) {
     return std::uniform_int_distribution<std::int64_t>(from, to)(random_);
   }
   void step() {
-    if (kills && chance(rules.kill)) throw Killed{};
+    if (calm) return;
+    if (chance(rules.kill)) throw Killed{};
+    if (chance(rules.stop)) stopped = true;
+  }
+  // Between any two answers another process may be at work.
+  void meanwhile() {
+    if (calm || !others || busy_ || !chance(rules.others)) return;
+    busy_ = true;
+    const bool was_stopped = std::exchange(stopped, false);
+    others();
+    stopped = was_stopped;
+    busy_ = false;
   }
   void pass_time(std::int64_t ms) {
     now += ms;
@@ -63,6 +91,18 @@ class SimWorld {
       if (machine.ended_ms == 0 && machine.ends_ms != 0 && machine.ends_ms <= now)
         machine.ended_ms = machine.ends_ms;
   }
+  bool busy() const { return busy_; }  // with another process
+  // Whether a provider answers at all.
+  bool answers(const std::string& provider) {
+    std::int64_t& until = dead_until_[provider];
+    if (!calm && chance(rules.burst)) until = now + between(1'000, 200'000);
+    return now >= until;
+  }
+  bool disk_is_full() {
+    if (!calm && chance(rules.full)) full_until_ = now + between(0, 20'000);
+    return !calm && now < full_until_;
+  }
+
   std::size_t alive(const std::string& intent = {}) const {
     return static_cast<std::size_t>(
         std::count_if(machines.begin(), machines.end(), [&](const SimMachine& machine) {
@@ -71,44 +111,47 @@ class SimWorld {
   }
   Micros billed() const {
     Micros sum = 0;
-    for (const SimMachine& machine : machines)
-      sum += cost_of(machine.per_hour,
-                     (machine.ended_ms == 0 ? now : machine.ended_ms) - machine.launched_ms);
+    for (const SimMachine& machine : machines) {
+      const std::int64_t end = machine.ended_ms == 0 ? now : machine.ended_ms;
+      sum +=
+          cost_of(machine.per_hour, std::max(end - machine.launched_ms, machine.minimum_s * 1000));
+    }
     return sum;
   }
 
   SimRules rules;
-  bool kills = true;
+  bool calm = false;  // nobody is killed, nothing fails any more but answers
+  bool stopped = false;
+  bool restored = false;  // the journal, and not all have been heard of since
+  std::function<void()> others;
   std::int64_t now = 1'800'000'000'000;
   std::vector<SimMachine> machines;
-  std::size_t most_alive = 0;  // of one intent, ever
+  std::size_t most_alive = 0;  // ever
+  int intents = 0;
   std::map<std::string, Records::Record> disk;
+  std::map<std::string, Records::Record> old_disk;
+  std::set<std::string> locked;  // clusters
 
  private:
   std::mt19937 random_;
+  std::map<std::string, std::int64_t> dead_until_;
+  std::int64_t full_until_ = 0;
+  bool busy_ = false;
 };
 
 // On the world's disk. Without sync the last record of a killed process is as it was before.
 class SimRecords : public Records {
  public:
   explicit SimRecords(SimWorld& world) : world_(world) {}
-  ~SimRecords() override = default;
 
   Status put(const Record& record) override {
     world_.step();
-    Record& place = world_.disk[record.kind + " " + record.id];
-    const Record before = place;
-    place = record;
-    try {
-      world_.step();
-      // Where nothing is synced, the machine is asked before the record is on disk.
-      if (!world_.rules.sync && world_.kills && world_.chance(0.3)) unsynced_ = true;
-    } catch (const Killed&) {
-      if (!world_.rules.sync && unsynced_) world_.disk[record.kind + " " + record.id] = before;
-      throw;
-    }
-    before_ = before;
+    if (world_.disk_is_full()) return fail(Errc::exhausted, "database or disk is full");
     key_ = record.kind + " " + record.id;
+    Record& place = world_.disk[key_];
+    before_ = place;
+    place = record;
+    world_.step();
     return {};
   }
   // What a crash takes along that was not synced.
@@ -119,33 +162,40 @@ class SimRecords : public Records {
     else
       world_.disk[key_] = before_;
   }
+  Status add(const Record& record) override {
+    if (!world_.disk.contains(record.kind + " " + record.id)) return put(record);
+    return {};
+  }
   Status drop(const std::string& kind, const std::string& id) override {
     world_.disk.erase(kind + " " + id);
     return {};
   }
   Result<std::vector<Record>> open_ones(const std::string& kind) override {
-    std::vector<Record> found;
-    for (const auto& [key, record] : world_.disk)
-      if (record.kind == kind && record.open) found.push_back(record);
-    return found;
+    return those([&](const Record& record) { return record.kind == kind && record.open; });
   }
   Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) override {
-    std::vector<Record> found;
-    for (const auto& [key, record] : world_.disk)
-      if (record.kind == kind && record.at_ms >= ms) found.push_back(record);
-    return found;
+    return those([&](const Record& record) { return record.kind == kind && record.at_ms >= ms; });
   }
 
  private:
+  template <class Wanted>
+  std::vector<Record> those(Wanted wanted) const {
+    std::vector<Record> found;
+    for (const auto& [key, record] : world_.disk)
+      if (wanted(record)) found.push_back(record);
+    return found;
+  }
+
   SimWorld& world_;
   Record before_;
   std::string key_;
-  bool unsynced_ = false;
 };
 
+// stoppable: the user's Ctrl-C is heard.
 class SimWeb : public Web {
  public:
-  explicit SimWeb(SimWorld& world) : world_(world) {}
+  SimWeb(SimWorld& world, bool stoppable) : world_(world), stoppable_(stoppable) {}
+
   Reply ask(const Question& /*question*/) override {
     return {.answer = fail(Errc::internal, "nobody asks this one"), .sent = false};
   }
@@ -156,157 +206,16 @@ class SimWeb : public Web {
   std::int64_t now_ms() const override { return world_.now; }
   Status pause(std::chrono::milliseconds time) override {
     world_.step();
+    if (stopped()) return fail(Errc::canceled, "stopped");
     world_.pass_time(time.count());
+    if (time.count() > 0) world_.meanwhile();
     return {};
   }
+  bool stopped() const { return stoppable_ && world_.stopped; }
 
  private:
   SimWorld& world_;
-};
-
-class SimProvider : public Provider {
- public:
-  SimProvider(SimWorld& world, std::string name) : world_(world), name_(std::move(name)) {
-    traits_ = {.name = name_,
-               .title = name_,
-               .gang_in_one_call = world.rules.gang_in_one,
-               .has_spot = true,
-               .resends_token = world.rules.tokens,
-               .minimum_billing_s = 0};
-  }
-
-  const Traits& traits() const override { return traits_; }
-  Status keys() override { return {}; }
-  Result<std::string> account(Web& /*web*/) override { return "sim"; }
-  Catalog offers(Web& /*web*/, const OfferQuery& /*query*/) override { return {}; }
-  Status allow(Web& /*web*/, const std::string& /*region*/, const std::string& /*cidr*/) override {
-    return {};
-  }
-  std::vector<Finding> check(Web& /*web*/) override { return {}; }
-
-  tl::expected<LaunchCall, LaunchOutcome> prepare(Web& /*web*/, const LaunchSpec& spec) override {
-    world_.step();
-    const int number = world_.rules.token_per_attempt ? spec.attempt : 1;
-    return LaunchCall{.region = spec.offer.region,
-                      .zone = spec.offer.zone,
-                      .token = spec.intent + "-" + std::to_string(number),
-                      .target = "launch",
-                      .body = "b"};
-  }
-
-  LaunchOutcome launch(Web& /*web*/, const LaunchSpec& spec, const LaunchCall& call) override {
-    world_.step();
-    world_.pass_time(world_.between(50, 3'000));
-    if (world_.chance(world_.rules.lose_question)) return {.message = "no answer"};
-    const LaunchOutcome outcome = answer(spec, call);
-    world_.step();
-    if (world_.chance(world_.rules.lose_answer)) {
-      world_.pass_time(10'000);
-      return {.message = "no answer"};
-    }
-    return outcome;
-  }
-
-  LaunchOutcome resolve(Web& web, const LaunchSpec& spec, const LaunchCall& call,
-                        std::int64_t asked_ms) override {
-    if (world_.rules.tokens) return launch(web, spec, call);
-    world_.step();
-    LaunchOutcome found{.kind = LaunchOutcome::Kind::answered};
-    for (const SimMachine& machine : world_.machines)
-      if (machine.token == call.token && machine.listed_ms <= world_.now)
-        found.ids.push_back(machine.id), found.launched_ms = machine.launched_ms;
-    if (!found.ids.empty()) return found;
-    if (world_.now - asked_ms < 70'000) return {.message = "not listed yet"};
-    return {.kind = LaunchOutcome::Kind::refused, .refusal = Refusal::next_zone};
-  }
-
-  Result<Listing> list(Web& /*web*/, const ListQuery& query) override {
-    world_.step();
-    world_.pass_time(50);
-    if (world_.chance(0.05)) return fail(Errc::unavailable, "503");
-    Listing listing;
-    for (const SimMachine& machine : world_.machines) {
-      if (!query.intent.empty() && machine.intent != query.intent) continue;
-      if (machine.listed_ms > world_.now) continue;
-      if (machine.ended_ms != 0 && world_.now - machine.ended_ms > 3'600'000) continue;
-      listing.machines.push_back(seen(machine));
-    }
-    return listing;
-  }
-
-  Status end(Web& /*web*/, const std::vector<Machine>& ended) override {
-    world_.step();
-    if (world_.chance(0.05)) return fail(Errc::unavailable, "503");
-    for (const Machine& machine : ended)
-      for (SimMachine& one : world_.machines)
-        if (one.id == machine.id && one.ended_ms == 0) one.ended_ms = world_.now;
-    world_.step();
-    world_.pass_time(50);
-    return {};
-  }
-
- private:
-  LaunchOutcome answer(const LaunchSpec& spec, const LaunchCall& call) {
-    if (world_.rules.tokens)
-      if (LaunchOutcome before = same_token(call); !before.ids.empty()) return before;
-    if (world_.chance(world_.rules.empty_zone))
-      return {.kind = LaunchOutcome::Kind::refused,
-              .refusal = Refusal::next_zone,
-              .code = "InsufficientInstanceCapacity",
-              .message = "no room"};
-    LaunchOutcome made{.kind = LaunchOutcome::Kind::answered, .launched_ms = world_.now};
-    for (int i = 0; i < spec.count; ++i) {
-      SimMachine machine{.id = "i-" + std::to_string(world_.machines.size()),
-                         .intent = spec.intent,
-                         .owner = spec.owner,
-                         .token = call.token,
-                         .zone = call.zone,
-                         .node = spec.node + i,
-                         .per_hour = spec.offer.per_machine_hour(spec.disk_gb),
-                         .launched_ms = world_.now,
-                         .listed_ms = world_.now + world_.between(0, 20'000),
-                         .running_ms = world_.now + world_.between(1'000, 90'000),
-                         .ends_ms = spec.ends_ms};
-      if (world_.chance(world_.rules.die_booting)) machine.ends_ms = world_.now + 10'000;
-      machine.unhealthy = world_.chance(world_.rules.die_booting);
-      made.ids.push_back(machine.id);
-      world_.machines.push_back(std::move(machine));
-    }
-    world_.most_alive = std::max(world_.most_alive, world_.alive(spec.intent));
-    return made;
-  }
-
-  // Tokens are zonal: in another zone the same one makes another machine.
-  LaunchOutcome same_token(const LaunchCall& call) const {
-    LaunchOutcome before{.kind = LaunchOutcome::Kind::answered};
-    for (const SimMachine& machine : world_.machines)
-      if (machine.token == call.token && machine.zone == call.zone)
-        before.ids.push_back(machine.id), before.launched_ms = machine.launched_ms;
-    return before;
-  }
-
-  Machine seen(const SimMachine& machine) const {
-    Machine as{.id = machine.id,
-               .region = "r1",
-               .zone = machine.zone,
-               .launched_ms = machine.launched_ms,
-               .ended_ms = machine.ended_ms,
-               .intent = machine.intent,
-               .owner = machine.owner};
-    as.no_room = machine.ended_ms != 0 && machine.ended_ms < machine.running_ms;
-    if (machine.ended_ms != 0)
-      as.state = Machine::State::gone;
-    else if (machine.running_ms > world_.now)
-      as.state = Machine::State::pending;
-    else
-      as.state = machine.unhealthy ? Machine::State::unhealthy : Machine::State::running;
-    if (as.state == Machine::State::running) as.address = "192.0.2.1";
-    return as;
-  }
-
-  SimWorld& world_;
-  std::string name_;
-  Traits traits_;
+  bool stoppable_;
 };
 
 }  // namespace lockstep::cloud::testing

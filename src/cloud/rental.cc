@@ -28,11 +28,11 @@ bool Rental::settled() const {
                       [](const Attempt& attempt) { return attempt.open(); });
 }
 
-Micros cost_so_far(const Rental& rental, std::int64_t now_ms, std::int64_t minimum_s) {
+Micros cost_so_far(const Rental& rental, std::int64_t now_ms) {
   Micros sum = 0;
   each_held(rental, [&](const Attempt& attempt, const Held& held) {
     const std::int64_t until = held.gone_ms == 0 ? now_ms : held.gone_ms;
-    sum += cost_of(attempt.per_hour, std::max(until - held.since_ms, minimum_s * 1000));
+    sum += cost_of(attempt.per_hour, std::max(until - held.since_ms, attempt.minimum_s * 1000));
   });
   return sum;
 }
@@ -45,10 +45,17 @@ Micros rate_now(const Rental& rental) {
   return sum;
 }
 
+std::int64_t began_ms(const Rental& rental, std::int64_t now_ms) {
+  each_held(rental, [&](const Attempt& /*attempt*/, const Held& held) {
+    now_ms = std::min(now_ms, held.since_ms);
+  });
+  return now_ms;
+}
+
 std::optional<std::int64_t> lease_end(const Terms& terms, Micros per_hour, Micros spent,
-                                      std::int64_t now_ms) {
+                                      std::int64_t began_ms, std::int64_t now_ms) {
   std::optional<std::int64_t> end;
-  if (terms.lifetime_s > 0) end = now_ms + terms.lifetime_s * 1000;
+  if (terms.lifetime_s > 0) end = began_ms + terms.lifetime_s * 1000;
   if (terms.budget && per_hour > 0) {
     const Micros left = std::max<Micros>(*terms.budget - spent, 0);
     // In two steps, so that the product fits.

@@ -13,6 +13,9 @@
 
 namespace lockstep::cloud {
 
+// Held::node of a machine that no attempt has asked for: it is ended at once.
+inline constexpr int kSurplus = -1;
+
 // A machine of ours, as last seen.
 struct Held {
   Machine machine;
@@ -38,8 +41,9 @@ struct Attempt {
   int node = 0;  // the first node's number
   int count = 1;
   Offer offer;
-  Micros per_hour = 0;   // of one machine, all in, as it was at launch
-  LaunchCall call = {};  // emptied once it can't be needed again
+  Micros per_hour = 0;         // of one machine, all in, as it was at launch
+  std::int64_t minimum_s = 0;  // is billed at least for each machine
+  LaunchCall call = {};        // emptied once it can't be needed again
   State state = State::asked;
   std::int64_t asked_ms = 0;
   std::int64_t answered_ms = 0;
@@ -85,15 +89,16 @@ struct Rental {
   bool settled() const;  // no attempt is open
 };
 
-// What all its machines have cost until `now`, or until they were gone. minimum_s: what is billed
-// at least for each, by its provider.
-Micros cost_so_far(const Rental& rental, std::int64_t now_ms, std::int64_t minimum_s);
+// What all its machines have cost until `now`, or until they were gone.
+Micros cost_so_far(const Rental& rental, std::int64_t now_ms);
+// When its first machine began to be billed; now: it has had none.
+std::int64_t began_ms(const Rental& rental, std::int64_t now_ms);
 Micros rate_now(const Rental& rental);  // an hour, of what is alive
 
-// The lease: the lifetime, or what the budget pays for, whichever ends first. nullopt: neither is
-// set.
+// The lease: the lifetime, which counts from the first machine on (began_ms), or what the budget
+// still pays for, whichever ends first. nullopt: neither is set.
 std::optional<std::int64_t> lease_end(const Terms& terms, Micros per_hour, Micros spent,
-                                      std::int64_t now_ms);
+                                      std::int64_t began_ms, std::int64_t now_ms);
 
 std::string rental_json(const Rental& rental);
 Result<Rental> parse_rental(std::string_view json);

@@ -138,6 +138,7 @@ json attempt_json(const Attempt& attempt) {
           {"count", attempt.count},
           {"offer", offer_json(attempt.offer)},
           {"per_hour", attempt.per_hour},
+          {"minimum_s", attempt.minimum_s},
           {"call",
            {{"region", attempt.call.region},
             {"zone", attempt.call.zone},
@@ -161,6 +162,7 @@ Attempt attempt_of(const json& object, const std::string& intent) {
   if (const auto offer = object.find("offer"); offer != object.end())
     attempt.offer = offer_of(*offer);
   attempt.per_hour = integer_member(object, "per_hour");
+  attempt.minimum_s = integer_member(object, "minimum_s");
   if (const auto call = object.find("call"); call != object.end() && call->is_object())
     attempt.call = {.region = text_member(*call, "region"),
                     .zone = text_member(*call, "zone"),

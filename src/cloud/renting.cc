@@ -20,6 +20,23 @@ std::string tried_key(const Offer& offer) {
                      offer.spot);
 }
 
+bool says_nothing(const Catalog& catalog) {
+  return std::any_of(catalog.silent.begin(), catalog.silent.end(),
+                     [](const Silence& silence) { return !silence.no_keys; });
+}
+
+std::string what_is_left(const Rental& rental) {
+  std::string words;
+  for (const Attempt& attempt : rental.attempts) {
+    if (!attempt.open()) continue;
+    words += words.empty() ? "" : ", ";
+    words += offer_words(attempt.offer);
+    for (const Held& held : attempt.machines)
+      if (held.gone_ms == 0) words += " " + held.machine.id;
+  }
+  return words;
+}
+
 milliseconds wait_pause(int pass) {
   constexpr std::int64_t kMost = 300;
   return seconds(std::min<std::int64_t>(15LL << std::min(pass, 5), kMost));
@@ -53,7 +70,13 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
     const std::int64_t left = (rental.ends_ms - parts_.web.now_ms()) / 1000;
     spec.lifetime_s = std::max<std::int64_t>(left, 60);
   }
-  if (rental.wish.max_price) spec.max_spot = *rental.wish.max_price / rental.wish.nodes;
+  if (rental.wish.max_price) {
+    // The cap holds for all that is paid, the bid for the machine alone.
+    const Offer& offer = attempt.offer;
+    const Micros beside = offer.per_machine_hour(rental.wish.disk_gb) - offer.price.per_hour;
+    const Micros each = *rental.wish.max_price / std::max(rental.wish.nodes, 1);
+    spec.max_spot = std::max<Micros>(each - beside, 1);
+  }
   return spec;
 }
 
@@ -76,16 +99,48 @@ Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
         tried = {.what = Tried::What::stop, .error = kept.error()};
   }
   const std::string why = tried.error.message.empty() ? last_.message : tried.error.message;
-  if (Status ended = end_all(rental, why); !ended && tried.what == Tried::What::next)
-    return {.what = Tried::What::stop, .error = ended.error()};
+  if (const Status ended = end_all(rental, why); !ended) {
+    const bool first = tried.what == Tried::What::next || tried.error.message.empty();
+    tried.what = Tried::What::stop;
+    if (first)
+      tried.error = ended.error();
+    else
+      tried.error.message += "; then " + ended.error().message;
+  }
   return tried;
 }
 
-Renting::Tried Renting::try_offer(Rental& rental, const Candidate& candidate, const Judge& judge) {
+// Until when an offer may run. An error: for no time worth paying.
+Result<std::int64_t> Renting::lease_of(const Rental& rental, const Candidate& candidate) const {
   const std::int64_t now = parts_.web.now_ms();
-  if (const auto end =
-          lease_end(rental.terms, candidate.per_hour, cost_so_far(rental, now, 0), now))
-    rental.ends_ms = *end;
+  const Micros spent = cost_so_far(rental, now);
+  const auto end = lease_end(rental.terms, candidate.per_hour, spent, began_ms(rental, now), now);
+  if (!end) return 0;
+  constexpr std::int64_t kLeastMs = 60'000;
+  constexpr std::int64_t kLeastPaidMs = 10 * 60'000;
+  if (rental.terms.budget) {
+    const auto paid = lease_end({.budget = rental.terms.budget}, candidate.per_hour, spent, 0, now);
+    if (*paid - now < kLeastPaidMs)
+      return fail(
+          Errc::invalid_input,
+          fmt::format("{} costs {} an hour: what is left of --budget {} pays for {} s of it",
+                      offer_words(candidate.offer), dollars_text(candidate.per_hour),
+                      dollars_text(*rental.terms.budget), (*paid - now) / 1000),
+          "10 minutes must be paid for: raise --budget");
+  }
+  if (*end - now < kLeastMs)
+    return fail(Errc::timeout,
+                fmt::format("the lifetime of {} s is over", rental.terms.lifetime_s));
+  return *end;
+}
+
+Renting::Tried Renting::try_offer(Rental& rental, const Candidate& candidate, const Judge& judge) {
+  const auto end = lease_of(rental, candidate);
+  if (!end) {
+    last_ = end.error();
+    return {.what = Tried::What::next, .error = end.error()};
+  }
+  rental.ends_ms = *end;
   Tried tried = launch_gang(rental, candidate);
   if (tried.what == Tried::What::got) tried = bring_up(rental);
   return judged(rental, std::move(tried), candidate.offer, judge);
@@ -110,40 +165,6 @@ Status Renting::learn(const Offer& offer, Block::Kind kind, const std::string& w
   return parts_.journal.learn(block);
 }
 
-// --- giving back
-
-Status Renting::end_all(Rental& rental, const std::string& why) {
-  Status first;
-  for (std::size_t at = 0; at < rental.attempts.size(); ++at)
-    if (rental.attempts[at].open())
-      if (Status ended = end_attempt(rental, at, why); !ended && first) first = std::move(ended);
-  return first;
-}
-
-Status Renting::give_back(Rental& rental) {
-  rental.wanted = false;
-  (void)keep(rental);
-  LOCKSTEP_TRY(end_all(rental, "given back"));
-  rental.closed_ms = parts_.ending.now_ms();
-  rental.user_data.clear();
-  rental.start_script.clear();
-  return keep(rental);
-}
-
-Status Renting::look(Rental& rental, bool note) {
-  for (Attempt& attempt : rental.attempts) {
-    if (!attempt.open() || attempt.machines.empty()) continue;
-    Provider* provider = parts_.provider(attempt.offer.provider);
-    if (provider == nullptr) continue;
-    LOCKSTEP_TRY(see(rental, attempt, *provider, parts_.web));
-    if (!all_gone(attempt)) continue;
-    attempt.state = Attempt::State::gone;
-    attempt.ended_ms = parts_.web.now_ms();
-    attempt.call = {};
-  }
-  return note ? keep(rental) : Status();
-}
-
 // --- all offers
 
 // What an earlier client has left: launches whose answer it did not see, machines that run.
@@ -153,24 +174,25 @@ Status Renting::settle_old(Rental& rental) {
     if (attempt.state != Attempt::State::asked && attempt.state != Attempt::State::unknown)
       continue;
     Provider* provider = parts_.provider(attempt.offer.provider);
-    if (provider == nullptr)
-      return fail(Errc::unavailable,
-                  fmt::format("{}: a launch there has no answer yet, and its keys are not here",
-                              attempt.offer.provider));
-    LOCKSTEP_TRY(resolve(rental, at, *provider, parts_.web));
+    if (provider == nullptr) return without_keys(attempt.offer.provider, "looked for");
+    LaunchOutcome outcome;
+    LOCKSTEP_TRY(resolve(rental, at, *provider, parts_.web, outcome));
   }
   return look(rental);
 }
 
-// Goes on with a gang that was launched already; a part of one is ended.
+// Goes on with a gang that was launched already; a part of one is ended, and one whose time is
+// over.
 Status Renting::take_up(Rental& rental, const Judge& judge) {
+  if (rental.ends_ms > 0 && parts_.web.now_ms() >= rental.ends_ms)
+    return end_all(rental, "its time is over");
   std::set<int> nodes;
   const Offer* offer = nullptr;
   for (const Attempt& attempt : rental.attempts)
     if (attempt.state == Attempt::State::answered || attempt.state == Attempt::State::running) {
       offer = &attempt.offer;
       for (const Held& held : attempt.machines)
-        if (held.gone_ms == 0) nodes.insert(held.node);
+        if (held.gone_ms == 0 && held.node != kSurplus) nodes.insert(held.node);
     }
   if (offer == nullptr || static_cast<int>(nodes.size()) < rental.wish.nodes)
     return end_all(rental, "a part of a gang");
@@ -178,6 +200,17 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
   Tried tried = judged(rental, bring_up(rental), of_gang, judge);
   if (tried.what == Tried::What::stop) return Failure(std::move(tried.error));
   return {};
+}
+
+// What can't be paid for is not tried; if that is all of it there is nothing to wait for.
+void Renting::drop_unpaid(const Rental& rental, std::vector<Candidate>& candidates) {
+  if (candidates.empty()) return;
+  std::erase_if(candidates, [&](const Candidate& one) {
+    const auto end = lease_of(rental, one);
+    if (!end) last_ = end.error();
+    return !end;
+  });
+  hope_ = hope_ && !candidates.empty();
 }
 
 // One pass over all that is offered now. True: a gang runs.
@@ -188,8 +221,10 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
   Choice choice = choose(catalog.offers, rental.wish, known, parts_.web.now_ms());
   std::erase_if(choice.candidates,
                 [&](const Candidate& one) { return out_.contains(one.offer.provider); });
-  hope_ = !choice.candidates.empty();
+  // Who says nothing now may say something later, once somebody has said something.
+  hope_ = !choice.candidates.empty() || (!first && says_nothing(catalog));
   if (!hope_ && last_.message.empty()) last_ = nothing_found(catalog, rental.wish, choice);
+  drop_unpaid(rental, choice.candidates);
   std::set<std::string> tried;
   std::vector<Candidate>& left = choice.candidates;
   while (!left.empty()) {
@@ -198,12 +233,11 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
     const Offer& offer = candidate.offer;
     if (out_.contains(offer.provider) || !tried.insert(tried_key(offer)).second) continue;
     // What was known before the first pass is tried all the same, after everything else.
-    const auto& blocked = learned_;
     const std::int64_t now = parts_.web.now_ms();
     const auto stops = [&](const Block& block) { return blocks(block, offer, now); };
-    if (std::any_of(blocked.begin(), blocked.end(), stops)) continue;
+    if (std::any_of(learned_.begin(), learned_.end(), stops)) continue;
     if (!first && std::any_of(known.begin(), known.end(), stops)) continue;
-    if (static_cast<int>(rental.attempts.size()) >= rules_.most_attempts) break;
+    LOCKSTEP_TRY(parts_.web.pause(milliseconds(0)));  // unless the user has asked to stop
     Tried done = try_offer(rental, candidate, judge);
     if (done.what == Tried::What::got) return true;
     if (done.what == Tried::What::stop) return Failure(std::move(done.error));
@@ -218,6 +252,19 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
 }
 
 Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge) {
+  if (!rental.wanted)
+    return fail(Errc::unavailable,
+                fmt::format("what was rented for '{}' is being given back", rental.cluster),
+                fmt::format("`lockstep down {}` finishes that", rental.cluster));
+  Status done = course(rental, offers, judge);
+  if (done || rental.settled()) return done;
+  Error error = std::move(done).error();
+  error.message += fmt::format("; there may still be {}", what_is_left(rental));
+  error.hint = fmt::format("`lockstep down {}` ends it", rental.cluster);
+  return Failure(std::move(error));
+}
+
+Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& judge) {
   LOCKSTEP_TRY(keep(rental));
   LOCKSTEP_TRY(settle_old(rental));
   if (!rental.settled()) {

@@ -54,7 +54,7 @@ struct RentRules {
   ms unknown_patience = std::chrono::minutes(5);  // for an answer that did not come
   ms end_patience = std::chrono::minutes(10);
   ms unlisted = std::chrono::seconds(60);  // a new machine may be missing in lists so long
-  int most_attempts = 400;
+  std::size_t most_kept = 100;             // of attempts that came to nothing, in the journal
 };
 
 struct RentParts {
@@ -100,20 +100,32 @@ class Renting {
   void tell(RentEvent::Kind kind, const Offer* offer, std::string text = {}) const;
   LaunchSpec spec_of(const Rental& rental, const Attempt& attempt) const;
 
+  Status course(Rental& rental, const AskOffers& offers, const Judge& judge);
   Status settle_old(Rental& rental);
   Status take_up(Rental& rental, const Judge& judge);
   Result<bool> pass(Rental& rental, const AskOffers& offers, const Judge& judge, bool first);
+  Result<std::int64_t> lease_of(const Rental& rental, const Candidate& candidate) const;
+  void drop_unpaid(const Rental& rental, std::vector<Candidate>& candidates);
   Tried try_offer(Rental& rental, const Candidate& candidate, const Judge& judge);
   Tried launch_gang(Rental& rental, const Candidate& candidate);
   Tried launch_one(Rental& rental, Attempt attempt, Provider& provider);
   Tried bring_up(Rental& rental);
+  std::optional<Tried> lost_one(Rental& rental);
+  void end_surplus(Attempt& attempt, Provider& provider);
   Tried refused(const Offer& offer, const LaunchOutcome& outcome);
+  Tried silent(const Offer& offer, const std::string& message);
+  void forget_old(Rental& rental) const;
   Status settle(Rental& rental, std::size_t at, const LaunchOutcome& outcome);
-  Status resolve(Rental& rental, std::size_t at, Provider& provider, Web& web);
-  static void adopt(const Rental& rental, Attempt& attempt, const Listing& listing);
+  Status resolve(Rental& rental, std::size_t at, Provider& provider, Web& web,
+                 LaunchOutcome& outcome);
   Status see(Rental& rental, Attempt& attempt, Provider& provider, Web& web);
+  bool seen_gone(const Attempt& attempt, std::int64_t now) const;
+  static void close(Attempt& attempt, std::int64_t now);
   Tried judged(Rental& rental, Tried tried, const Offer& offer, const Judge& judge);
+  static Status ask_to_end(Attempt& attempt, Provider& provider, Web& web);
+  void start_ending(Attempt& attempt, const std::string& why) const;
   Status end_attempt(Rental& rental, std::size_t at, const std::string& why);
+  Failure not_gone(const Offer& offer, const Error& trouble) const;
   Status learn(const Offer& offer, Block::Kind kind, const std::string& why);
 
   RentParts parts_;

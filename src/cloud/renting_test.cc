@@ -1,196 +1,391 @@
+// Renting and reconciling, case by case.
 #include "cloud/renting.h"
 
 #include "cloud/reconcile.h"
-#include "cloud/rent_world_testing.h"
+#include "cloud/rent_provider_testing.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 namespace lockstep::cloud {
 namespace {
 
-using testing::Killed;
+using testing::SimKind;
 using testing::SimProvider;
 using testing::SimRecords;
 using testing::SimRules;
 using testing::SimWeb;
 using testing::SimWorld;
 
-Offer sim_offer(const std::string& zone, double usd) {
-  Offer offer{.provider = "sim", .region = "r1", .zone = zone, .type = "g1", .gpu = "L4"};
+// A world in which nothing fails but what a test lets fail.
+SimRules kind_rules() {
+  SimRules rules;
+  for (double* part : {&rules.lose_answer, &rules.lose_question, &rules.lose_end, &rules.lose_list,
+                       &rules.silent_prepare, &rules.empty_zone, &rules.die_booting, &rules.taken,
+                       &rules.kill, &rules.stop, &rules.full, &rules.burst, &rules.others})
+    *part = 0;
+  return rules;
+}
+
+class HookedProvider : public SimProvider {
+ public:
+  using SimProvider::SimProvider;
+
+  tl::expected<LaunchCall, LaunchOutcome> prepare(Web& web, const LaunchSpec& spec) override {
+    ++prepared;
+    if (on_prepare) on_prepare();
+    return silent ? tl::make_unexpected(LaunchOutcome{.message = "no answer"})
+                  : SimProvider::prepare(web, spec);
+  }
+  LaunchOutcome launch(Web& web, const LaunchSpec& spec, const LaunchCall& call) override {
+    specs.push_back(spec);
+    if (on_launch)
+      if (auto outcome = on_launch(spec)) return *outcome;
+    return SimProvider::launch(web, spec, call);
+  }
+  LaunchOutcome resolve(Web& web, const LaunchSpec& spec, const LaunchCall& call,
+                        std::int64_t asked_ms) override {
+    if (on_resolve) return on_resolve();
+    return SimProvider::resolve(web, spec, call, asked_ms);
+  }
+  Status end(Web& web, const std::vector<Machine>& machines) override {
+    if (deaf) return fail(Errc::unavailable, "503");
+    return SimProvider::end(web, machines);
+  }
+
+  int prepared = 0;
+  bool silent = false;
+  bool deaf = false;  // ends nothing
+  std::vector<LaunchSpec> specs;
+  std::function<void()> on_prepare;
+  std::function<std::optional<LaunchOutcome>(const LaunchSpec&)> on_launch;
+  std::function<LaunchOutcome()> on_resolve;
+};
+
+Offer place(const std::string& region, const std::string& zone, double usd) {
+  Offer offer{.provider = "sim", .region = region, .zone = zone, .type = "g1", .gpu = "L4"};
   offer.gpus = 1;
   offer.price = {.per_hour = static_cast<Micros>(usd * 1e6), .source = Price::Source::live};
   return offer;
 }
 
-Catalog sim_catalog() {
-  Catalog catalog;
-  for (const auto& [zone, usd] : std::vector<std::pair<std::string, double>>{
-           {"r1-a", 1.0}, {"r1-b", 1.1}, {"r1-c", 1.2}, {"r1-d", 1.3}, {"r1-e", 1.4}})
-    catalog.offers.push_back(sim_offer(zone, usd));
-  return catalog;
+LaunchOutcome refusal(Refusal what, const std::string& code) {
+  return {.kind = LaunchOutcome::Kind::refused, .refusal = what, .code = code, .message = "no"};
 }
 
-Rental sim_rental(const SimWorld& world, int nodes) {
-  Rental rental{.id = "intent0000000000000a", .cluster = "c", .owner = "owner00000000000"};
-  rental.wish.gpu = *parse_gpu_wish("L4:1");
-  rental.wish.nodes = nodes;
-  rental.terms.lifetime_s = 6 * 3600;
-  rental.created_ms = world.now;
-  return rental;
-}
-
-// What one process of a client has.
-struct Client {
-  explicit Client(SimWorld& in)
-      : world(in),
-        provider(in, "sim"),
-        web(in),
-        records(new SimRecords(in)),
-        journal(std::unique_ptr<Records>(records)),
-        renting({journal,
-                 web,
-                 web,
-                 [this](std::string_view name) { return name == "sim" ? &provider : nullptr; },
-                 {}}) {}
-
-  Status rent(Rental& rental) {
-    return renting.rent(rental, sim_catalog, [](Rental&) { return Verdict{}; });
-  }
-  Result<Reconciled> sweep() {
-    return reconcile({journal,
-                      web,
-                      {&provider},
-                      "owner00000000000",
-                      [](const std::string&) { return true; },
-                      [](const std::string&) {}});
+class RentingCase : public ::testing::Test {
+ protected:
+  RentingCase() : RentingCase(SimKind::token) {}
+  explicit RentingCase(SimKind kind) : provider(world, "sim", kind) {
+    rental = {.id = "intent", .cluster = "c", .owner = "me"};
+    rental.wish.gpu = *parse_gpu_wish("L4:1");
+    rental.terms.lifetime_s = 6 * 3600;
+    rental.created_ms = world.now;
   }
 
-  SimWorld& world;
-  SimProvider provider;
-  SimWeb web;
-  SimRecords* records;
-  Journal journal;
-  Renting renting;
+  Renting& renting(const RentRules& rules = {}) {
+    if (!with_rules)
+      with_rules.emplace(RentParts{journal,
+                                   web,
+                                   ending,
+                                   [this](std::string_view) { return keys ? &provider : nullptr; },
+                                   {}},
+                         rules);
+    return *with_rules;
+  }
+  Status rent(const Verdict& verdict = {}) {
+    return renting().rent(
+        rental,
+        [this] {
+          ++passes;
+          return catalog;
+        },
+        [verdict](Rental&) { return verdict; });
+  }
+  Reconciled swept(const std::function<bool(const std::string&)>& try_lock =
+                       [](const std::string&) { return true; }) {
+    auto done = reconcile({journal, ending, {&provider}, "me", try_lock, [](const auto&) {}});
+    EXPECT_TRUE(done);
+    return done ? *done : Reconciled{};
+  }
+  Rental kept() { return journal.since(0)->front(); }
+  void fill_disk(bool full) { world.rules.full = full ? 1 : 0, world.pass_time(30'000); }
+
+  SimWorld world{1, kind_rules()};
+  HookedProvider provider;
+  bool keys = true;
+  SimWeb web{world, true};
+  SimWeb ending{world, false};
+  Journal journal{std::make_unique<SimRecords>(world)};
+  std::optional<Renting> with_rules;
+  Catalog catalog{.offers = {place("r1", "r1-a", 1.0), place("r1", "r1-b", 1.1)}, .silent = {}};
+  Rental rental;
+  int passes = 0;
 };
 
-// The user types `run` until it works, each time a new process that may be killed at any step.
-bool rent_in_spite_of_kills(SimWorld& world, const Rental& wanted) {
-  for (int process = 0; process < 30; ++process) {
-    Client client(world);
-    try {
-      auto open = client.journal.of_cluster("c");
-      Rental rental = open ? *open : wanted;
-      if (client.rent(rental)) return true;
-    } catch (const Killed&) {
-      client.records->crash();
-    }
-    world.pass_time(world.between(0, 30'000));
+TEST_F(RentingCase, WhatCouldNotBeEndedIsSaid) {
+  provider.deaf = true;
+  const Status done = rent({Verdict::Kind::stop, fail(Errc::unavailable, "no driver").value()});
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("no driver"), std::string::npos) << done.error().message;
+  EXPECT_NE(done.error().message.find("not seen gone"), std::string::npos) << done.error().message;
+  EXPECT_NE(done.error().message.find("there may still be sim g1 in r1-a i-0"), std::string::npos)
+      << done.error().message;
+  EXPECT_EQ(done.error().hint, "`lockstep down c` ends it");
+}
+
+TEST_F(RentingCase, AStopTeachesNothing) {
+  provider.silent = true;
+  provider.on_prepare = [this] { world.stopped = true; };
+  const Status done = rent();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::canceled);
+  EXPECT_EQ(provider.prepared, 1);
+  EXPECT_TRUE(journal.blocks(world.now)->empty());
+}
+
+TEST_F(RentingCase, ASilentRegionIsLeftOutAndNotRemembered) {
+  provider.silent = true;
+  provider.on_prepare = [this] { provider.silent = provider.prepared == 1; };
+  catalog.offers.push_back(place("r2", "r2-a", 3.0));
+  ASSERT_TRUE(rent());
+  EXPECT_EQ(provider.prepared, 2);
+  EXPECT_EQ(rental.attempts.back().offer.region, "r2");
+  EXPECT_TRUE(journal.blocks(world.now)->empty());
+}
+
+TEST_F(RentingCase, WithoutTheKeysOfItsProviderNothingIsSaidToRun) {
+  ASSERT_TRUE(rent());
+  keys = false;
+  const Status done = rent();
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("sim: without its keys"), std::string::npos);
+  EXPECT_NE(done.error().message.find("there may still be"), std::string::npos);
+}
+
+TEST_F(RentingCase, AFullDiskKeepsAnUnansweredLaunchFromNothing) {
+  world.rules.lose_answer = 1;
+  RentRules rules;
+  rules.unknown_patience = std::chrono::seconds(0);
+  renting(rules);
+  ASSERT_FALSE(rent());
+  ASSERT_EQ(world.alive(), 1U);
+  Rental found = kept();
+  world.rules.lose_answer = 0;
+  fill_disk(true);
+  EXPECT_FALSE(renting().give_back(found));  // it could not be written down
+  EXPECT_EQ(world.alive(), 0U);
+  fill_disk(false);
+  found = kept();
+  EXPECT_TRUE(renting().give_back(found));
+  EXPECT_EQ(cost_so_far(kept(), world.now), world.billed());
+}
+
+TEST_F(RentingCase, NothingIsRentedWhenTheDiskIsFull) {
+  ASSERT_TRUE(journal.keep(rental));
+  provider.on_prepare = [this] { world.rules.full = 1; };
+  const Status done = rent();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message.find("nothing is rented, the journal is not kept"), 0U);
+  EXPECT_TRUE(world.machines.empty());
+}
+
+TEST_F(RentingCase, ABillEndsWithTheLeaseHoweverLateThatIsSeen) {
+  ASSERT_TRUE(rent());
+  world.pass_time(48 * kMsPerHour);
+  ASSERT_TRUE(renting().give_back(rental));
+  EXPECT_EQ(cost_so_far(rental, world.now), world.billed());
+}
+
+TEST_F(RentingCase, ARentalWhoseTimeIsOverIsNotTakenUp) {
+  ASSERT_TRUE(rent());
+  world.machines.front().ends_ms = 0;  // it did not end itself
+  world.pass_time(7 * kMsPerHour);
+  EXPECT_FALSE(rent());
+  EXPECT_EQ(world.alive(), 0U);
+}
+
+TEST_F(RentingCase, WhatIsGivenBackIsNotRentedAnew) {
+  rental.wanted = false;
+  const Status done = rent();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "what was rented for 'c' is being given back");
+  EXPECT_TRUE(world.disk.empty());
+}
+
+TEST_F(RentingCase, TheLifetimeCountsFromTheFirstMachine) {
+  ASSERT_TRUE(rent());
+  const std::int64_t end = rental.ends_ms;
+  world.pass_time(kMsPerHour);
+  ASSERT_TRUE(renting().end_all(rental, "taken"));
+  ASSERT_TRUE(rent());
+  EXPECT_NEAR(static_cast<double>(rental.ends_ms), static_cast<double>(end), 5'000);
+}
+
+TEST_F(RentingCase, WhatTheBudgetCannotPayIsNotRented) {
+  rental.terms.budget = kDollar / 10;  // 6 minutes
+  const Status done = rent();
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("what is left of --budget 0.10 pays for 3"),
+            std::string::npos)
+      << done.error().message;
+  EXPECT_EQ(passes, 1);
+  EXPECT_TRUE(world.machines.empty());
+}
+
+TEST_F(RentingCase, ALateRefusalMeansWhatItSays) {
+  provider.on_launch = [](const LaunchSpec& spec) -> std::optional<LaunchOutcome> {
+    if (spec.offer.region == "r1") return LaunchOutcome{.message = "no answer"};
+    return std::nullopt;
+  };
+  provider.on_resolve = [] { return refusal(Refusal::next_region, "VcpuLimitExceeded"); };
+  catalog.offers.push_back(place("r2", "r2-a", 3.0));
+  ASSERT_TRUE(rent());
+  EXPECT_EQ(provider.specs.size(), 2U);  // not the other zone of r1
+  ASSERT_EQ(journal.blocks(world.now)->size(), 1U);
+  EXPECT_EQ(journal.blocks(world.now)->front().kind, Block::Kind::quota);
+}
+
+TEST_F(RentingCase, AskingForEverStaysSmallAndUsesNoTokenTwice) {
+  RentRules rules;
+  rules.wait = std::nullopt;
+  rules.most_kept = 5;
+  renting(rules);
+  provider.on_launch = [this](const LaunchSpec& spec) -> std::optional<LaunchOutcome> {
+    if (spec.attempt >= 500) return std::nullopt;
+    EXPECT_LE(rental.attempts.size(), 7U);
+    return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
+  };
+  ASSERT_TRUE(rent());
+  ASSERT_EQ(provider.specs.size(), 500U);
+  for (std::size_t i = 0; i < provider.specs.size(); ++i)
+    EXPECT_EQ(provider.specs[i].attempt, static_cast<int>(i) + 1);
+}
+
+TEST_F(RentingCase, SilenceAfterTheFirstPassIsWaitedFor) {
+  provider.on_launch = [this](const LaunchSpec&) -> std::optional<LaunchOutcome> {
+    if (passes > 2) return std::nullopt;
+    return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
+  };
+  const auto offers = [this]() -> Catalog {
+    if (++passes != 2) return catalog;
+    return {.offers = {}, .silent = {{.provider = "sim", .why = "503"}}};
+  };
+  RentRules patient;
+  patient.wait = std::nullopt;
+  EXPECT_TRUE(renting(patient).rent(rental, offers, [](Rental&) { return Verdict{}; }));
+}
+
+TEST_F(RentingCase, ABidLeavesRoomForDiskAndAddress) {
+  for (Offer& offer : catalog.offers) {
+    offer.spot = true;
+    offer.address_per_hour = 5'000;
+    offer.disk_per_gb_month = 730'000;
   }
-  return false;
+  rental.wish.spot = SpotWish::only;
+  rental.wish.disk_gb = 100;
+  rental.wish.nodes = 2;
+  rental.wish.max_price = 4 * kDollar;
+  ASSERT_TRUE(rent());
+  EXPECT_EQ(provider.specs.front().max_spot, 2 * kDollar - 5'000 - 100'000);
 }
 
-// `down --all`, typed until it says that nothing is left.
-void give_all_back(SimWorld& world) {
-  world.kills = false;
-  for (int i = 0; i < 20; ++i) {
-    Client client(world);
-    auto open = client.journal.open_rentals();
-    ASSERT_TRUE(open);
-    bool done = true;
-    for (Rental& rental : *open)
-      done = client.renting.give_back(rental).has_value() && done;
-    const auto swept = client.sweep();
-    if (done && swept && swept->unheard.empty() && swept->ended.empty()) return;
-    world.pass_time(60'000);
-  }
-}
-
-Micros journal_cost(SimWorld& world) {
-  Client client(world);
-  Micros sum = 0;
-  const auto rentals = client.journal.since(0);
-  for (const Rental& rental : *rentals)
-    sum += cost_so_far(rental, world.now, 0);
-  return sum;
-}
-
-// Of each of the four parts. A build for debugging or with sanitizers is slow: it has fewer.
-int runs_wanted() {
-  const char* wish = std::getenv("LOCKSTEP_RANDOM_RUNS");
-  if (wish != nullptr) return std::atoi(wish);
-#ifdef NDEBUG
-  return 2'500;
-#else
-  return 100;
-#endif
-}
-
-struct Tally {
-  int rented = 0;
-  int twice = 0;  // runs with more machines alive than wanted
-  int left = 0;   // with machines alive at the end
-  int wrong_bill = 0;
-};
-
-Tally random_runs(int first, int runs, const std::function<void(SimRules&, unsigned)>& vary) {
-  Tally tally;
-  for (int seed = first; seed < first + runs; ++seed) {
-    SimRules rules;
-    rules.tokens = seed % 2 == 0;
-    rules.gang_in_one = seed % 4 == 0;  // as only those do that know tokens
-    vary(rules, static_cast<unsigned>(seed));
-    SimWorld world(static_cast<unsigned>(seed), rules);
-    const int nodes = 1 + seed % 3;
-    const Rental wanted = sim_rental(world, nodes);
-    tally.rented += rent_in_spite_of_kills(world, wanted) ? 1 : 0;
-    give_all_back(world);
-    if (world.most_alive > static_cast<std::size_t>(nodes)) ++tally.twice;
-    if (world.alive() != 0) ++tally.left;
-    if (journal_cost(world) != world.billed()) ++tally.wrong_bill;
-  }
-  return tally;
-}
-
-class RandomRuns : public ::testing::TestWithParam<int> {};
-
-TEST_P(RandomRuns, NoMachineTwiceNoneLeftAndTheBillIsRight) {
-  const int runs = runs_wanted();
-  const Tally tally = random_runs(GetParam() * runs, runs, [](SimRules&, unsigned) {});
-  EXPECT_GT(tally.rented, runs * 9 / 10);
-  EXPECT_EQ(tally.twice, 0);
-  EXPECT_EQ(tally.left, 0);
-  EXPECT_EQ(tally.wrong_bill, 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Parts, RandomRuns, ::testing::Values(0, 1, 2, 3));
-
-// The check itself: with the token of the first attempt in every zone, or with records that a crash
-// takes along, it must find what is wrong.
-TEST(RandomRunsCheck, ATokenThatIsUsedAgainIsFound) {
-  const Tally tally = random_runs(0, 200, [](SimRules& rules, unsigned) {
-    rules.token_per_attempt = false;
-    rules.tokens = true;
+TEST_F(RentingCase, WhatAnotherProcessWroteIsReadOnceTheLockIsHeld) {
+  ASSERT_TRUE(journal.keep(rental));
+  // Between reading the journal and the lock, another lockstep rents and goes.
+  (void)swept([this](const std::string&) {
+    EXPECT_TRUE(rent());
+    return true;
   });
-  EXPECT_GT(tally.twice + tally.left + tally.wrong_bill, 0);
+  ASSERT_EQ(kept().attempts.size(), 1U);
+  EXPECT_EQ(kept().live().size(), 1U);
 }
 
-TEST(RandomRunsCheck, ARecordThatIsNotSyncedIsFound) {
-  const Tally tally = random_runs(0, 200, [](SimRules& rules, unsigned) { rules.sync = false; });
-  EXPECT_GT(tally.twice + tally.left + tally.wrong_bill, 0);
+TEST_F(RentingCase, AMachineThatItsRentalDoesNotKnowIsEnded) {
+  ASSERT_TRUE(rent());
+  auto late = world.machines.front();
+  late.id = "i-late";
+  late.token = "intent-9";
+  world.machines.push_back(late);
+  world.pass_time(30'000);
+  const Reconciled done = swept();
+  ASSERT_EQ(done.ended.size(), 1U);
+  EXPECT_EQ(done.ended.front().machine.id, "i-late");
+  EXPECT_EQ(world.alive(), 1U);
+}
+
+TEST_F(RentingCase, AfterItsLeaseARentalIsGivenBackByAnyCommand) {
+  ASSERT_TRUE(rent());
+  world.machines.front().ends_ms = 0;  // as where only somebody with the keys can end it
+  world.pass_time(6 * kMsPerHour - 300'000);
+  EXPECT_TRUE(swept().closed.empty());
+  EXPECT_EQ(world.alive(), 1U);
+  world.pass_time(420'000);
+  EXPECT_EQ(swept().closed.size(), 1U);
+  EXPECT_EQ(world.alive(), 0U);
+}
+
+TEST_F(RentingCase, WithoutKeysReconcileSaysThatMachinesAreUnknown) {
+  ASSERT_TRUE(rent());
+  const auto done =
+      reconcile({journal, ending, {}, "me", [](const auto&) { return true; }, [](const auto&) {}});
+  ASSERT_TRUE(done);
+  ASSERT_EQ(done->unheard.size(), 1U);
+  EXPECT_EQ(done->unheard.front().provider, "sim");
+}
+
+TEST_F(RentingCase, ForeignMachinesAreLeftAlone) {
+  ASSERT_TRUE(rent());
+  world.machines.front().owner = "another";
+  world.pass_time(30'000);
+  const Reconciled done = swept();
+  EXPECT_EQ(done.foreign.size(), 1U);
+  EXPECT_EQ(world.alive(), 1U);
+}
+
+class RentingByName : public RentingCase {
+ protected:
+  RentingByName() : RentingCase(SimKind::by_name) {}
+};
+
+TEST_F(RentingByName, AMachineThatShowsUpLateIsEndedAtOnce) {
+  // The first launch is taken for one that made nothing, and was one all the same.
+  provider.on_launch = [this](const LaunchSpec& spec) -> std::optional<LaunchOutcome> {
+    if (spec.attempt != 1) return std::nullopt;
+    auto late = testing::SimMachine{.id = "i-late",
+                                    .provider = "sim",
+                                    .intent = "intent",
+                                    .owner = "me",
+                                    .token = "late",
+                                    .zone = "r1-a",
+                                    .launched_ms = world.now};
+    late.listed_ms = world.now + 1'000;
+    world.machines.push_back(late);
+    return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
+  };
+  ASSERT_TRUE(rent());
+  EXPECT_EQ(world.alive(), 1U);
+  EXPECT_NE(world.machines.front().ended_ms, 0);
+  EXPECT_TRUE(Renting::whole(rental));
 }
 
 TEST(Renting, TheClientNeverComesBackAndTheLeaseEndsAll) {
+  const Catalog catalog{.offers = {place("r1", "r1-a", 1), place("r1", "r1-b", 1)}, .silent = {}};
   for (unsigned seed = 0; seed < 300; ++seed) {
     SimRules rules;
     rules.kill = 0.1;
     SimWorld world(seed, rules);
-    Client client(world);
-    Rental rental = sim_rental(world, 2);
+    SimWeb web(world, false);
+    SimProvider provider(world, "sim", SimKind::token);
+    Journal journal(std::make_unique<SimRecords>(world));
+    Renting renting({journal, web, web, [&](std::string_view) { return &provider; }, {}});
+    Rental rental{.id = "intent", .cluster = "c", .owner = "me"};
+    rental.wish.gpu = *parse_gpu_wish("L4:1");
+    rental.wish.nodes = 2;
+    rental.terms.lifetime_s = 6 * 3600;
     try {
-      (void)client.rent(rental);
-    } catch (const Killed&) {
+      (void)renting.rent(
+          rental, [&] { return catalog; }, [](Rental&) { return Verdict{}; });
+    } catch (const testing::Killed&) {
     }
     world.pass_time((6 * 3600 + 60) * 1000);
     EXPECT_EQ(world.alive(), 0U) << seed;

@@ -1,11 +1,11 @@
 // Words and pauses that both halves of Renting use.
 #pragma once
 
+#include "base/error.h"
 #include "cloud/rental.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -17,9 +17,19 @@ inline std::string offer_words(const Offer& offer) {
                      offer.zone.empty() ? offer.region : offer.zone);
 }
 
-inline bool all_gone(const Attempt& attempt) {
-  return std::all_of(attempt.machines.begin(), attempt.machines.end(),
-                     [](const Held& held) { return held.gone_ms != 0; });
+// Where a provider's keys are missing nothing can be asked.
+inline Failure without_keys(const std::string& provider, const char* done) {
+  return fail(Errc::unavailable,
+              fmt::format("{}: without its keys the machines there cannot be {}", provider, done),
+              fmt::format("`lockstep cloud check {}` says where keys are looked for", provider));
+}
+
+// Whether an attempt has that machine.
+inline bool holds(const Rental& rental, const std::string& id) {
+  for (const Attempt& attempt : rental.attempts)
+    for (const Held& held : attempt.machines)
+      if (held.machine.id == id) return true;
+  return false;
 }
 
 // Machines are looked for often at first: most boot, and end, within a minute.

@@ -299,15 +299,7 @@ Status OnDemand::look_only(cloud::Rental& rental) {
 }
 
 cloud::Micros OnDemand::cost(const cloud::Rental& rental) const {
-  cloud::Micros sum = 0;
-  for (const cloud::Attempt& attempt : rental.attempts) {
-    const cloud::Provider* one = provider(attempt.offer.provider);
-    cloud::Rental part{.id = rental.id, .cluster = rental.cluster, .owner = rental.owner};
-    part.attempts = {attempt};
-    sum += cloud::cost_so_far(part, web_->now_ms(),
-                              one == nullptr ? 0 : one->traits().minimum_billing_s);
-  }
-  return sum;
+  return cloud::cost_so_far(rental, web_->now_ms());
 }
 
 Status OnDemand::lock(const std::string& cluster) {

@@ -1,0 +1,208 @@
+// How the machines of a rental are, and their end.
+#include "base/text.h"
+#include "cloud/renting.h"
+#include "cloud/renting_words.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::cloud {
+namespace {
+
+bool unanswered(const Attempt& attempt) {
+  return attempt.state == Attempt::State::asked || attempt.state == Attempt::State::unknown;
+}
+
+// When a machine that is gone has ended: as the provider says, else when it agreed to end it. A
+// machine that ends by itself was gone at its lease at the latest, however late that is seen.
+std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms,
+                      std::int64_t now) {
+  if (held.machine.ended_ms > 0) return held.machine.ended_ms;
+  std::int64_t end = held.end_ms > 0 ? held.end_ms : now;
+  if (offer.ending == Ending::by_itself && ends_ms > held.since_ms) end = std::min(end, ends_ms);
+  return end;
+}
+
+// Machines with the rental's tag that no attempt knows: a list was not whole when a launch without
+// an answer was looked for. They belong to the attempt under way, and end with it; those that it
+// did not ask for are nobody's node, and end at once.
+void adopt(const Rental& rental, Attempt& attempt, const Listing& listing) {
+  // They may be those of a launch whose answer is still to come.
+  if (std::any_of(rental.attempts.begin(), rental.attempts.end(), unanswered)) return;
+  for (const Machine& machine : listing.machines) {
+    if (machine.state == Machine::State::gone || machine.intent != rental.id) continue;
+    if (holds(rental, machine.id)) continue;
+    const int had = static_cast<int>(attempt.machines.size());
+    int node = machine.node >= 0 ? machine.node : attempt.node + had;
+    if (had >= attempt.count) node = kSurplus;
+    attempt.machines.push_back({.machine = machine, .node = node, .since_ms = attempt.asked_ms});
+  }
+}
+
+bool unheard_of(const Listing& listing, const Offer& offer) {
+  return std::any_of(listing.unheard.begin(), listing.unheard.end(), [&](const Silence& silence) {
+    return silence.region.empty() || silence.region == offer.region || silence.region == offer.zone;
+  });
+}
+
+}  // namespace
+
+// How the machines of an attempt are now, by the provider's list.
+Status Renting::see(Rental& rental, Attempt& attempt, Provider& provider, Web& web) {
+  LOCKSTEP_TRY_ASSIGN(const Listing listing, provider.list(web, {.regions = {attempt.offer.region},
+                                                                 .intent = rental.id,
+                                                                 .owner = rental.owner}));
+  const std::int64_t now = web.now_ms();
+  const bool late = now - attempt.answered_ms >= rules_.unlisted.count();
+  const bool unheard = unheard_of(listing, attempt.offer);
+  adopt(rental, attempt, listing);
+  for (Held& held : attempt.machines) {
+    const auto found =
+        std::find_if(listing.machines.begin(), listing.machines.end(),
+                     [&](const Machine& machine) { return machine.id == held.machine.id; });
+    if (found != listing.machines.end()) {
+      held.machine = *found;
+      if (found->launched_ms > 0) held.since_ms = found->launched_ms;
+      // It was taken for gone while a list was not whole.
+      if (found->state != Machine::State::gone) held.gone_ms = 0;
+    } else if (!unheard && late) {
+      held.machine.state = Machine::State::gone;
+    }
+    if (held.machine.state != Machine::State::gone || held.gone_ms != 0) continue;
+    held.gone_ms = ended_at(held, attempt.offer, rental.ends_ms, now);
+  }
+  return {};
+}
+
+// A part of what was asked for may not be listed yet.
+bool Renting::seen_gone(const Attempt& attempt, std::int64_t now) const {
+  const bool all_known = static_cast<int>(attempt.machines.size()) >= attempt.count ||
+                         now - attempt.answered_ms >= rules_.unlisted.count();
+  return all_known && std::all_of(attempt.machines.begin(), attempt.machines.end(),
+                                  [](const Held& held) { return held.gone_ms != 0; });
+}
+
+void Renting::close(Attempt& attempt, std::int64_t now) {
+  attempt.state = Attempt::State::gone;
+  attempt.ended_ms = now;
+  attempt.call = {};
+}
+
+Status Renting::look(Rental& rental, bool note) {
+  Status first;
+  for (Attempt& attempt : rental.attempts) {
+    if (!attempt.open() || unanswered(attempt)) continue;
+    Provider* provider = parts_.provider(attempt.offer.provider);
+    Status seen = provider == nullptr ? without_keys(attempt.offer.provider, "looked after")
+                                      : see(rental, attempt, *provider, parts_.web);
+    if (!seen && first) first = std::move(seen);
+    const std::int64_t now = parts_.web.now_ms();
+    if (seen && seen_gone(attempt, now)) close(attempt, now);
+  }
+  const Status kept = note ? keep(rental) : Status();
+  return first ? kept : first;
+}
+
+// --- giving back
+
+// The provider agrees to end what is alive of an attempt.
+Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
+  std::vector<Machine> machines;
+  for (const Held& held : attempt.machines)
+    if (held.gone_ms == 0) machines.push_back(held.machine);
+  const std::int64_t asked_ms = web.now_ms();
+  LOCKSTEP_TRY(provider.end(web, machines));
+  for (Held& held : attempt.machines)
+    if (held.end_ms == 0) held.end_ms = asked_ms;
+  return {};
+}
+
+// Until it was seen gone.
+Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& why) {
+  Web& web = parts_.ending;
+  Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
+  if (provider == nullptr) return without_keys(rental.attempts[at].offer.provider, "ended");
+  if (unanswered(rental.attempts[at])) {
+    LaunchOutcome outcome;
+    Status resolved = resolve(rental, at, *provider, web, outcome);
+    // What is known to exist is ended, whether that could be written down or not.
+    if (unanswered(rental.attempts[at]) || !rental.attempts[at].open()) return resolved;
+  }
+  Attempt& attempt = rental.attempts[at];
+  start_ending(attempt, why);
+  // A full disk keeps nothing from being ended.
+  (void)keep(rental);
+  constexpr std::int64_t kAskAgainMs = 30'000;
+  constexpr std::int64_t kAskSoonMs = 5'000;
+  const std::int64_t began = web.now_ms();
+  std::int64_t ask_at = began;
+  Error trouble;
+  while (true) {
+    if (web.now_ms() >= ask_at) {
+      const Status ended = ask_to_end(attempt, *provider, web);
+      if (!ended) trouble = ended.error();
+      if (!ended && trouble.code == Errc::canceled) return ended;
+      ask_at = web.now_ms() + (ended ? kAskAgainMs : kAskSoonMs);
+    }
+    const std::size_t had = attempt.machines.size();
+    if (const Status seen = see(rental, attempt, *provider, web); !seen) trouble = seen.error();
+    if (attempt.machines.size() > had) ask_at = 0;
+    const std::int64_t now = web.now_ms();
+    if (seen_gone(attempt, now)) break;
+    if (now - began >= rules_.end_patience.count()) return not_gone(attempt.offer, trouble);
+    LOCKSTEP_TRY(web.pause(look_pause(now - began)));
+  }
+  close(attempt, web.now_ms());
+  return keep(rental);
+}
+
+void Renting::start_ending(Attempt& attempt, const std::string& why) const {
+  if (attempt.state != Attempt::State::ending) tell(RentEvent::Kind::ending, &attempt.offer);
+  attempt.state = Attempt::State::ending;
+  if (attempt.code.empty()) attempt.code = printable(why, 200);
+}
+
+Failure Renting::not_gone(const Offer& offer, const Error& trouble) const {
+  return fail(Errc::timeout,
+              fmt::format("{}: not seen gone within {} s{}{}", offer_words(offer),
+                          rules_.end_patience.count() / 1000, trouble.message.empty() ? "" : ": ",
+                          trouble.message),
+              "`lockstep down` asks again");
+}
+
+Status Renting::end_all(Rental& rental, const std::string& why) {
+  // All are asked to end before one of them is waited for.
+  const auto each_open = [&](bool without_answer, const auto& visit) {
+    for (std::size_t at = 0; at < rental.attempts.size(); ++at)
+      if (rental.attempts[at].open() && unanswered(rental.attempts[at]) == without_answer)
+        visit(at);
+  };
+  each_open(false, [&](std::size_t at) { start_ending(rental.attempts[at], why); });
+  (void)keep(rental);
+  each_open(false, [&](std::size_t at) {
+    Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
+    if (provider != nullptr) (void)ask_to_end(rental.attempts[at], *provider, parts_.ending);
+  });
+  // Unanswered launches first: as long as there is one, a machine that no attempt knows may be its.
+  Status first;
+  const auto end_it = [&](std::size_t at) {
+    if (Status ended = end_attempt(rental, at, why); !ended && first) first = std::move(ended);
+  };
+  each_open(true, end_it);
+  each_open(false, end_it);
+  return first;
+}
+
+Status Renting::give_back(Rental& rental) {
+  rental.wanted = false;
+  (void)keep(rental);
+  LOCKSTEP_TRY(end_all(rental, "given back"));
+  rental.closed_ms = parts_.ending.now_ms();
+  rental.user_data.clear();
+  rental.start_script.clear();
+  return keep(rental);
+}
+
+}  // namespace lockstep::cloud
