@@ -71,9 +71,10 @@ ApiAnswer Api::ask_once(Web& web, const ApiCall& call, std::string& retry_after)
     const Reply reply = web.ask(question);
     if (!reply.answer) {
       const bool canceled = reply.answer.error().code == Errc::canceled;
-      ApiError error{.kind = reply.sent ? ApiError::Kind::unanswered
-                             : canceled ? ApiError::Kind::canceled
-                                        : ApiError::Kind::unsent,
+      const bool may_be_done = reply.sent && !(canceled && call.method == "GET");
+      ApiError error{.kind = may_be_done ? ApiError::Kind::unanswered
+                             : canceled  ? ApiError::Kind::canceled
+                                         : ApiError::Kind::unsent,
                      .message = reply.answer.error().message,
                      .lasting = reply.answer.error().code != Errc::unavailable};
       return tl::make_unexpected(std::move(error));

@@ -165,6 +165,10 @@ LaunchOutcome outcome_of(ApiError error) {
   if (error.kind == ApiError::Kind::unanswered)
     return {.kind = LaunchOutcome::Kind::unknown, .message = std::move(error.message)};
   const Refusal refusal = meaning_of(error);
+  if (error.kind != ApiError::Kind::refused)
+    error.code = error.kind == ApiError::Kind::keys     ? "keys"
+                 : error.kind == ApiError::Kind::unsent ? "unreachable"
+                                                        : "stopped";
   return {.kind = LaunchOutcome::Kind::refused,
           .refusal = refusal,
           .code = std::move(error.code),

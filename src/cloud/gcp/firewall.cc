@@ -8,13 +8,13 @@
 namespace lockstep::cloud::gcp {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{120'000};
+constexpr std::chrono::milliseconds kRulePatience{120'000};
 
 tl::expected<void, ApiError> ask_and_wait(Api& api, Web& web, ApiCall call) {
   call.shown = "the firewall rule";
   ApiAnswer operation = api.ask(web, call);
   if (!operation) return tl::make_unexpected(std::move(operation).error());
-  return api.wait(web, std::move(*operation), kPatience);
+  return api.wait(web, std::move(*operation), kRulePatience);
 }
 
 }  // namespace

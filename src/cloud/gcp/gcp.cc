@@ -116,7 +116,12 @@ tl::expected<LaunchCall, LaunchOutcome> Gce::prepare(Web& web, const LaunchSpec&
   Api& api = **found;
   const auto refused = [](const ApiError& error) {
     LaunchOutcome outcome = outcome_of(error);
-    // A missing image is missing in every zone.
+    // What is looked up here is the same for every zone.
+    if (outcome.kind == LaunchOutcome::Kind::unknown)
+      outcome = {.kind = LaunchOutcome::Kind::refused,
+                 .refusal = Refusal::provider_out,
+                 .code = "unreachable",
+                 .message = std::move(outcome.message)};
     if (outcome.refusal == Refusal::unknown) outcome.refusal = Refusal::stop;
     return tl::make_unexpected(std::move(outcome));
   };

@@ -10,8 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{120'000};  // of asking again while Google is busy
-constexpr milliseconds kDone{600'000};      // of the operation
+constexpr milliseconds kLaunchPatience{120'000};  // of asking again while Google is busy
+constexpr milliseconds kDone{600'000};            // of the operation
 // An insert that was understood is done by then, and its requestId may be forgotten later.
 constexpr std::int64_t kSettled = 15 * 60'000;
 
@@ -54,6 +54,33 @@ LaunchOutcome of_conflict(Api& api, Web& web, const LaunchSpec& spec, ApiError e
   return {.kind = LaunchOutcome::Kind::unknown, .message = std::move(error.message)};
 }
 
+LaunchOutcome insert(Api& api, Web& web, const LaunchSpec& spec, const LaunchCall& call,
+                     bool asked_before) {
+  const std::string shown = fmt::format("launch in {}", call.zone);
+  ApiAnswer operation = api.ask(web, {.method = "POST",
+                                      .target = call.target,
+                                      .body = call.body,
+                                      .shown = shown,
+                                      .patience = kLaunchPatience});
+  if (!operation) {
+    if (operation.error().status == 409)
+      return of_conflict(api, web, spec, std::move(operation).error());
+    // What does not reach Google says nothing of what reached it before.
+    if (asked_before && operation.error().kind != ApiError::Kind::refused)
+      operation.error().kind = ApiError::Kind::unanswered;
+    return outcome_of(std::move(operation).error());
+  }
+  // That it is taken says nothing yet: that there is no room comes as the operation's end.
+  const auto done = api.wait(web, std::move(*operation), kDone);
+  if (done) return answered(spec);
+  ApiError error = done.error();
+  if (error.code == "RESOURCE_ALREADY_EXISTS" || error.code == "alreadyExists")
+    return of_conflict(api, web, spec, std::move(error));
+  // It was asked for: whoever stops waiting does not know.
+  if (error.kind != ApiError::Kind::refused) error.kind = ApiError::Kind::unanswered;
+  return outcome_of(std::move(error));
+}
+
 }  // namespace
 
 LaunchCall make_call(const Api& api, const LaunchSpec& spec, const std::string& image,
@@ -70,26 +97,7 @@ LaunchCall make_call(const Api& api, const LaunchSpec& spec, const std::string& 
 }
 
 LaunchOutcome launch(Api& api, Web& web, const LaunchSpec& spec, const LaunchCall& call) {
-  const std::string shown = fmt::format("launch in {}", call.zone);
-  ApiAnswer operation = api.ask(web, {.method = "POST",
-                                      .target = call.target,
-                                      .body = call.body,
-                                      .shown = shown,
-                                      .patience = kPatience});
-  if (!operation) {
-    if (operation.error().status == 409)
-      return of_conflict(api, web, spec, std::move(operation).error());
-    return outcome_of(std::move(operation).error());
-  }
-  // That it is taken says nothing yet: that there is no room comes as the operation's end.
-  const auto done = api.wait(web, std::move(*operation), kDone);
-  if (done) return answered(spec);
-  ApiError error = done.error();
-  if (error.code == "RESOURCE_ALREADY_EXISTS" || error.code == "alreadyExists")
-    return of_conflict(api, web, spec, std::move(error));
-  // It was asked for: whoever stops waiting does not know.
-  if (error.kind != ApiError::Kind::refused) error.kind = ApiError::Kind::unanswered;
-  return outcome_of(std::move(error));
+  return insert(api, web, spec, call, false);
 }
 
 LaunchOutcome resolve(Api& api, Web& web, const LaunchSpec& spec, const LaunchCall& call,
@@ -105,7 +113,7 @@ LaunchOutcome resolve(Api& api, Web& web, const LaunchSpec& spec, const LaunchCa
             .message = "it was never made"};
   }
   // The same requestId makes nothing new, and tells how the first went.
-  return launch(api, web, spec, call);
+  return insert(api, web, spec, call, true);
 }
 
 }  // namespace lockstep::cloud::gcp

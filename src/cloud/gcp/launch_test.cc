@@ -107,6 +107,16 @@ TEST_F(GcpLaunch, OfLongAgoIsNotMadeByAskingForIt) {
   EXPECT_EQ(google.web.count("requestId"), 0U);
 }
 
+TEST_F(GcpLaunch, IsNotTakenForUnmadeWhereTheSecondRequestGoesAstray) {
+  for (int i = 0; i < 60; ++i)
+    google.loses(kInsert, false);
+  EXPECT_EQ(resolve_it().kind, Kind::unknown);
+  // Of a first one it is certain.
+  const LaunchOutcome first = launch_it();
+  EXPECT_EQ(first.kind, Kind::refused);
+  EXPECT_EQ(first.code, "unreachable");
+}
+
 TEST_F(GcpLaunch, StaysUnknownWhileNobodyAnswers) {
   for (int i = 0; i < 60; ++i)
     google.loses(kGet, false);

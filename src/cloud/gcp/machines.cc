@@ -15,7 +15,7 @@
 namespace lockstep::cloud::gcp {
 namespace {
 
-constexpr int kMostPages = 200;
+constexpr int kMostListPages = 200;
 constexpr std::size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kEndPatience{60'000};
 // Longer waits are for those who look at the list.
@@ -161,7 +161,7 @@ Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
                        codec::percent_code(filter))),
        .shown = "the list of machines",
        .values = 2'000'000},
-      kMostPages, [&](const nlohmann::json& page) {
+      kMostListPages, [&](const nlohmann::json& page) {
         for (const auto& [zone, instance] : items_in_zones(page, "instances")) {
           if (!in_regions(query, zone)) continue;
           Machine machine = read_machine(*instance, zone);
