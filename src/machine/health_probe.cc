@@ -35,16 +35,21 @@ constexpr std::size_t kMostXids = 20;
 constexpr std::size_t kTrial = 1UL << 20;  // bytes that are written to the disk
 constexpr std::int64_t kMostBytes = 64 << 20;
 
-// Our binary can't load the driver's library: it is static. The marker tells the line from what a
-// library may print.
+// Our binary can't load the driver's library: it is static. In containers a session by ssh does not
+// have the variable that says where it lies. The marker tells the line from what a library may
+// print.
 constexpr const char* kOpenGpus = R"(import ctypes, json, sys
 def say(**answer):
     print('lockstep:' + json.dumps(answer))
     sys.exit()
-try:
-    cuda = ctypes.CDLL('libcuda.so.1')
-except OSError as error:
-    say(cuda='no library', error=str(error), opened=0)
+cuda = None
+for folder in ('', '/usr/lib/x86_64-linux-gnu/', '/usr/lib64/', '/usr/local/nvidia/lib64/'):
+    try:
+        cuda = cuda or ctypes.CDLL(folder + 'libcuda.so.1')
+    except OSError as error:
+        trouble = str(error)
+if cuda is None:
+    say(cuda='no library', error=trouble, opened=0)
 opened = 0
 def must(name, *arguments):
     code = getattr(cuda, name)(*arguments)

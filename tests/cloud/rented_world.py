@@ -52,7 +52,7 @@ class RentedWorld:
 
     def user_data(self, **options):
         made = self.ask({"user_data": str(self.folder / "keys"), **options})
-        self.host_key = made["host_public_key"]
+        self.host_key, self.start_command = made["host_public_key"], made["start_command"]
         return made["text"]
 
     def launch(self, gpus=None, boot=True, systemd=False, **options):

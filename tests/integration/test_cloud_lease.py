@@ -3,6 +3,7 @@ set up by Debian's real cloud-init (tests/cloud/machines.py), with real sshd, su
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -132,6 +133,11 @@ def test_a_notice_ends_the_ranks_with_the_reason(world, kind, source):
     job = world.job(machine)
     until(lambda: "begun" in output(machine, job), 20, "the job runs")
     assert world.lease(machine)["notice"] == ""
+    follower = world.client.start("-i", world.key, "-o", "StrictHostKeyChecking=yes", "-o",
+                                  f"UserKnownHostsFile={world.pins}", f"{machine.user}@{machine.addr}",
+                                  "exec .cache/lockstep/bin/lockstep-* host-lease follow", program=("/usr/bin/ssh",),
+                                  stdin=subprocess.PIPE)
+    until(lambda: '"notice":""' in follower.out(), 60, "the first line")
     told = time.monotonic()
     if kind == "ec2":
         metadata_service.tell(machine.says, instance_action={"action": "terminate", "time": "2026-11-23T08:00:00Z"})
@@ -143,6 +149,9 @@ def test_a_notice_ends_the_ranks_with_the_reason(world, kind, source):
     state = world.job_state(machine, job)
     words = {"ec2": "terminate 2026-11-23T08:00:00Z", "gce": "preempted"}[kind]
     assert state["canceled"] and state["problem"] == f"the provider takes the machine away: {words}", state
+    until(lambda: f'"notice":"{words}"' in follower.out(), 30, "whoever follows is told")
+    follower.process.stdin.close()
+    assert follower.wait(30).rc == 0
     state = world.lease(machine)
     assert state["notice"] == words and state["notice_ms"] > 0 and not machine.is_off(), state
     # Another daemon in the place of a killed one still knows.

@@ -1,5 +1,6 @@
 """The first contact with rented machines, which Debian's real cloud-init has set up (tests/cloud/machines.py), with
 real sshd and sudo; GPUs are stand-ins."""
+import base64
 import contextlib
 import json
 import pathlib
@@ -140,19 +141,21 @@ def test_sudo_that_asks_for_a_password_is_told(world):
 
 
 def test_a_container_ends_itself_by_its_providers_program(world):
-    """The start script of containers, with a stand-in for the provider's program. It is not cloud-init's."""
-    machine = world.launch(boot=False)
-    machine.put("/usr/local/bin/runpodctl", machines.POWEROFF.format(fifo=machine.fifo).replace(
-        "echo", 'echo "$RUNPOD_POD_ID"'), 0o755)
-    script = world.user_data(container=True, guard_s=5)
-    machine.put("/start.sh", script, 0o755)
-    run = machine.start("/start.sh", program=("/bin/sh",), cwd="/", env={"HOME": "/root", "RUNPOD_POD_ID": "pod7"})
-    until(lambda: "Server listening" in run.err(), 20, "sshd listens")
-    keys = machine.path("/root/.ssh/authorized_keys").read_text()
-    assert world.key.with_suffix(".pub").read_text() in keys
+    """By the start script's timer, and by its lease. What the provider would do is a stand-in."""
+    def launch(**options):
+        start = base64.b64encode(world.user_data(container=True, **options).encode()).decode()
+        return world.machines.launch("", container={"command": world.start_command,
+                                                    "env": {"LOCKSTEP_START": start, "RUNPOD_POD_ID": "pod7"}})
+    forgotten, machine = launch(guard_s=6), launch()
+    assert world.key.with_suffix(".pub").read_text() in machine.path("/root/.ssh/authorized_keys").read_text()
     assert world.host_key == machine.path("/etc/ssh/ssh_host_ed25519_key.pub").read_text().strip()
-    until(lambda: machine.is_off() and machine.said_off, 30, "it ends itself")
-    assert re.fullmatch(r"pod7 \S*runpodctl remove pod pod7", machine.said_off[0]), machine.said_off
+    assert not machine.path("/tmp/lockstep-start").exists()
+    (found,) = world.contact(machine, terms={"lives_s": 8, "pod": True})
+    assert found["outcome"] == "ready" and found["fresh_key"], found
+    assert sleepers(machine) == ["lockstep-lease-1"]
+    for each in (forgotten, machine):
+        each.powered_off(60)
+        assert re.fullmatch(r"\S*/runpodctl remove pod pod7", each.said_off[0]), each.said_off
 
 
 @pytest.mark.parametrize("provider, gpus", [("aws", "A100:8"), ("gcp", "A100:8"), ("lambda", "A100:8"),

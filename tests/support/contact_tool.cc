@@ -31,10 +31,12 @@ cluster::RentedHost host_of(const Json& json) {
           .host_public_key = json.value("host_public_key", "")};
 }
 
-// "terms": {"lives_s", "idle_s", "notice": 0..2, "metadata"}
+// "terms": {"lives_s", "idle_s", "pod", "notice": 0..2, "metadata"}
 machine::LeaseTerms terms_of(const Json& json) {
   return {.ends_ms = unix_ms() + json.value("lives_s", std::int64_t{3600}) * 1000,
           .idle_s = json.value("idle_s", std::int64_t{600}),
+          .ending = json.value("pod", false) ? cloud::MachineEnding::runpod_pod
+                                             : cloud::MachineEnding::poweroff,
           .notice = static_cast<machine::NoticeSource>(json.value("notice", 0)),
           .metadata = json.value("metadata", "")};
 }
@@ -82,7 +84,9 @@ Json user_data(const Json& json) {
   const auto text = json.value("container", false)
                         ? cloud::container_start(boot, cloud::MachineEnding::runpod_pod)
                         : cloud::cloud_config(boot);
-  return {{"text", text.value_or("")}, {"host_public_key", host->public_line}};
+  return {{"text", text.value_or("")},
+          {"host_public_key", host->public_line},
+          {"start_command", std::string(cloud::kStartCommand)}};
 }
 
 Json ask(const Json& json) {
