@@ -30,7 +30,7 @@ struct RemoteOptions {
   std::optional<std::string> name;
 
   // Of a job that begins again on other rented machines; no options.
-  std::string run_id = {};  // that of its first attempt
+  std::string run_id = {};  // of all attempts
   int attempt = 0;
   std::function<bool()> hosts_gone = {};  // cluster::FollowRequest::gone
 

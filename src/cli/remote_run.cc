@@ -75,7 +75,11 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
       gave_any(parsed, {"tee", "redirects", "log-prefix", "log-line-prefix-template"});
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<std::string>& own = words[i];
-    if (!parsed.has("rdzv-id") && !run_id.empty()) own.push_back("--rdzv-id=" + run_id);
+    if (!parsed.has("rdzv-id") && !run_id.empty()) {
+      own.push_back("--rdzv-id=" + run_id);
+      // A single node that meets nobody would take an id of its own, as torchrun's does.
+      if (count == 1 && !meets_elsewhere(parsed)) own.emplace_back("--rdzv-endpoint=localhost:0");
+    }
     if (!plain && !own_logs) {
       own.emplace_back("--tee=3");
       own.push_back(std::string("--log-line-prefix-template=") + cluster::kRankTemplate);

@@ -33,6 +33,8 @@ class RentedRun {
       : call_(call), remote_(remote), options_(options), world_(world), rental_(std::move(rental)) {
     remote_.on = rental_.cluster;
     remote_.place.nodes.reset();
+    // The same for all attempts, whatever machines they run on.
+    if (rental_.wish.spot != cloud::SpotWish::no) remote_.run_id = random_uuid4();
     remote_.hosts_gone = [this] { return machines_gone(); };
   }
 
@@ -186,7 +188,6 @@ Result<int> RentedRun::run() {
     if (ended.left || ended.job.empty() || ended.code == 0 || !rental_.attempts.back().offer.spot ||
         !was_taken())
       return finish(ended);
-    if (remote_.run_id.empty()) remote_.run_id = ended.job;
     if (const Status brought = bring_back(); brought)
       brought_ = brought_ || !options_.back.empty();
     else

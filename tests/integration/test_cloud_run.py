@@ -1,0 +1,125 @@
+"""`lockstep run --on-demand` from the first question to the bill: fakes of the providers, and behind them real machines
+(network namespaces that Debian's cloud-init has set up, with real sshd); only GPUs are stand-ins."""
+import json
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+from harness import until  # noqa: E402
+from rented_world import CloudWorld  # noqa: E402
+
+TRAIN = """import os, sys
+os.makedirs("out", exist_ok=True)
+rank = os.environ["RANK"]
+with open("out/result", "w") as file:
+    file.write(f"{os.environ['WORLD_SIZE']} ranks, {sys.argv[1:]}\\n")
+print("rank", rank, "of", os.environ["WORLD_SIZE"], "attempt", os.environ.get("LOCKSTEP_ATTEMPT"), flush=True)
+sys.exit(int(os.environ.get("END_WITH", "0")))
+"""
+# Goes on from its checkpoint; ends when it is told to, or when it was taken before.
+LASTING = """import os, signal, sys, time
+os.makedirs("out", exist_ok=True)
+path = "out/checkpoint"
+step = int(open(path).read()) if os.path.exists(path) else 0
+def save(*_):
+    with open(path, "w") as file:
+        file.write(str(step + 1))
+    print("saved", step + 1, flush=True)
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+print("began at step", step, "args", sys.argv[1:], "attempt", os.environ.get("LOCKSTEP_ATTEMPT"), "run",
+      os.environ["TORCHELASTIC_RUN_ID"], flush=True)
+while step == 0:
+    time.sleep(0.05)
+print("done", flush=True)
+"""
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    with CloudWorld(hosts, tmp_path) as made:
+        yield made
+        assert made.fake.failures == [] and made.fake.world.errors == []
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "lasting.py").write_text(LASTING)
+    return folder
+
+
+def words(world, *more, provider="aws", gpus="L4:1"):
+    return ["run", "--on-demand", gpus, "--provider", provider, "-y", "--allow-from", f"{world.client.addr}/32", *more]
+
+
+def cost_is_the_meters(world):
+    told = json.loads(world.lockstep("cost", "--since", "1d", "--json").out)["cost_micros"]
+    assert told == pytest.approx(world.fake.world.micros(), rel=0.1), "the bill"
+
+
+def test_two_machines_for_one_job_and_its_output_comes_back(world, project):
+    ended = world.lockstep(*words(world, "--nodes", "2", "--back", "out", "train.py", "--lr", "1"), cwd=project,
+                           timeout=180)
+    assert ended.rc == 0, ended
+    assert "rank 0 of 2" in ended.out and "rank 1 of 2" in ended.out, ended
+    assert (project / "out/result").read_text() == "2 ranks, ['--lr', '1']\n"
+    assert "it cost" in ended.err, ended
+    assert len(world.machines.all) == 2 and world.live() == []
+    cost_is_the_meters(world)
+    assert world.lockstep("cluster", "list").out.count("\n") == 1
+
+
+def test_the_jobs_code_is_ours_and_its_machine_is_given_back(world, project):
+    ended = world.lockstep(*words(world, "--env", "END_WITH=7", "train.py"), cwd=project, timeout=180)
+    assert ended.rc == 1 and "exitcode  : 7" in ended.err and world.live() == [], ended
+
+
+def test_spot_is_taken_in_the_middle_and_the_job_goes_on_from_its_checkpoint(world, project):
+    run = world.start(*words(world, "--spot", "--back", "out", "--resume-arg=--resume", "lasting.py"), cwd=project)
+    until(lambda: "began at step 0" in run.out(), 120, f"it trains: {run.out()} {run.err()}")
+    (first,) = world.live()
+    world.fake.world.notify(first, 60)
+    ended = run.wait(180)
+    assert ended.rc == 0, ended
+    assert "saved 1" in ended.out and "began at step 1 args ['--resume'] attempt 2" in ended.out, ended
+    runs = {line.rsplit(" ", 1)[1] for line in ended.out.splitlines() if line.startswith("began")}
+    assert len(runs) == 1, "one run id over both attempts"
+    assert len(world.machines.all) == 2 and world.live() == [], ended
+    first, second = world.fake.world.machines.values()
+    assert first.zone != second.zone, "the zone that took it is not asked again"
+    cost_is_the_meters(world)
+
+
+def test_ctrl_c_ends_the_job_and_gives_back(world, project):
+    run = world.start(*words(world, "lasting.py"), cwd=project)
+    until(lambda: "began at step 0" in run.out(), 120, "it trains")
+    run.process.send_signal(2)
+    ended = run.wait(120)
+    assert ended.rc != 0 and "saved 1" in ended.out and world.live() == [], ended
+
+
+def test_a_cluster_is_rented_at_its_use_and_again_when_it_has_ended(world, project):
+    added = world.lockstep("cluster", "add", "big", "--on-demand", "L4:1", "--provider", "aws", "--max-price", "3",
+                           "--autostop", "60s", "--allow-from", f"{world.client.addr}/32")
+    assert added.rc == 0 and world.live() == [], added
+    first = world.lockstep("exec", "big", "--", "hostname")
+    assert first.rc == 0 and len(world.live()) == 1, first
+    assert "USD/h" in world.lockstep("cluster", "list").out
+    again = world.lockstep("exec", "big", "--", "hostname")
+    assert again.out == first.out and len(world.machines.all) == 1, again
+    world.fake.world.end(world.live()[0], "by hand")
+    used = world.client.root_home / ".local/state/lockstep/rentals/big/used"
+    used.unlink()  # as if it had been idle for long
+    other = world.lockstep("exec", "big", "--", "hostname")
+    assert other.rc == 0 and "have ended" in other.err and len(world.machines.all) == 2, other
+    refused = world.lockstep("cluster", "remove", "big")
+    assert refused.rc == 2 and "lockstep down big" in refused.err, refused
+    assert world.lockstep("down", "big").rc == 0 and world.live() == []
+    assert "rented at its use" in world.lockstep("cluster", "list").out
+    assert world.lockstep("cluster", "remove", "big").rc == 0
