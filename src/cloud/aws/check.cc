@@ -42,10 +42,11 @@ struct OptionalRight {
   const char* without;
 };
 
-constexpr OptionalRight kImages{"ssm:GetParameter", "images are found by their names instead"};
-constexpr OptionalRight kPrices{"pricing:GetProducts",
-                                "prices on demand are the built-in ones, in us-east-1 only"};
-constexpr OptionalRight kQuotas{"servicequotas:GetServiceQuota", "quotas are unknown"};
+constexpr OptionalRight kRightToImages{"ssm:GetParameter",
+                                       "images are found by their names instead"};
+constexpr OptionalRight kRightToPrices{"pricing:GetProducts",
+                                       "prices on demand are the built-in ones, in us-east-1 only"};
+constexpr OptionalRight kRightToQuotas{"servicequotas:GetServiceQuota", "quotas are unknown"};
 
 class Check {
  public:
@@ -177,9 +178,9 @@ class Check {
         web_, ApiCall::of(Service::ssm, region_, "GetParameter",
                           R"({"Name":"/aws/service/deeplearning/ami/x86_64/)"
                           R"(base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"})"));
-    if (!parameter) optional(kImages, parameter.error());
+    if (!parameter) optional(kRightToImages, parameter.error());
     const auto prices = price_question(api_, "g4dn.xlarge").ask(web_);
-    if (!prices) optional(kPrices, prices.error());
+    if (!prices) optional(kRightToPrices, prices.error());
   }
 
   void check_quotas() {
@@ -188,7 +189,7 @@ class Check {
     for (const auto& [type, spot] : examples) {
       const std::string code(quota_code(type, spot));
       const auto rows = quota_question(api_, region_, code).ask(web_);
-      if (!rows) return optional(kQuotas, rows.error());
+      if (!rows) return optional(kRightToQuotas, rows.error());
       if (rows->empty()) continue;
       const std::string& limit = (*rows)[0][0];
       note(limit == "0" ? Finding::Kind::note : Finding::Kind::good,

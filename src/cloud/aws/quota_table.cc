@@ -14,7 +14,7 @@ struct QuotaRow {
 };
 
 // The first that fits.
-constexpr std::array kQuotas{
+constexpr std::array kQuotaRows{
     QuotaRow{"p5", "L-417A185B", "L-C4BD4855"}, QuotaRow{"p6", "L-417A185B", ""},
     QuotaRow{"p", "L-417A185B", "L-7212CCBC"},  QuotaRow{"g", "L-DB2E81BA", "L-3819A6DF"},
     QuotaRow{"vt", "L-DB2E81BA", "L-3819A6DF"},
@@ -23,7 +23,7 @@ constexpr std::array kQuotas{
 }  // namespace
 
 std::string_view quota_code(std::string_view type, bool spot) {
-  for (const QuotaRow& row : kQuotas)
+  for (const QuotaRow& row : kQuotaRows)
     if (type.starts_with(row.family)) return spot ? row.spot : row.on_demand;
   return {};
 }
