@@ -103,6 +103,7 @@ def test_wrong_keys_are_named_and_not_shown(start, cloud):
     tool = start(AWS_ACCESS_KEY_ID=cloud_keys.AWS_KEY, AWS_SECRET_ACCESS_KEY="notTheSecret")
     why = tool.ask("offers", gpu="L4:1")["silent"][0]["why"]
     assert "AuthFailure" in why and "notTheSecret" not in why
+    assert why.endswith("the keys are those of AWS_ACCESS_KEY_ID")
     assert tool.ask("account")["error"].startswith("GetCallerIdentity in us-east-1: SignatureDoesNotMatch")
 
 
@@ -486,6 +487,27 @@ def test_a_rule_that_is_there_already_is_no_obstacle(tool, cloud):
     assert tool.launch(wanted)["kind"] == "answered"
     group, = cloud.face("ec2").places.groups.values()
     assert sorted(rule[3] for rule in group["rules"]) == ["cidr", "group"]
+
+
+@pytest.mark.parametrize("fault", [{"kind": "cut", "when": "after"}, {"kind": "half"}])
+def test_a_group_whose_making_was_not_heard_of_is_taken(tool, cloud, fault):
+    wanted = spec_for(offer_in(tool, "us-east-1b"))
+    cloud.faults.add({"action": "CreateSecurityGroup", "do": fault})
+    assert tool.launch(wanted)["kind"] == "answered"
+    assert len(cloud.face("ec2").places.groups) == 1
+
+
+def test_a_group_of_another_network_is_no_help(tool, cloud):
+    wanted = spec_for(offer_in(tool, "us-east-1b"))
+    groups = cloud.face("ec2").places.groups
+    groups["sg-old"] = {"id": "sg-old", "name": f"lockstep-{OWNER}", "region": "us-east-1", "vpc": "vpc-old",
+                        "rules": [], "tags": {}, "description": ""}
+    # The fake knows one network only, and refuses a second group of that name there.
+    cloud.faults.add({"action": "CreateSecurityGroup", "times": -1,
+                      "do": {"kind": "error", "code": "InvalidGroup.Duplicate", "message": "there"}})
+    outcome = tool.launch(wanted)
+    assert (outcome["kind"], outcome["code"]) == ("refused", "InvalidGroup.Duplicate")
+    assert groups["sg-old"]["rules"] == []
 
 
 def test_the_group_is_removed_once_it_is_empty(tool, cloud):

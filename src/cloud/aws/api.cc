@@ -281,6 +281,8 @@ Asked<std::string> Api::signed_ask(Web& web, const ApiCall& call, const Keys& ke
   if (!reply.answer) return tl::make_unexpected(silent(call, reply.answer.error(), reply.sent));
   if (reply.answer->head.status == 200) return reply.answer->body;
   Trouble trouble = refused(call, *reply.answer);
+  if (trouble.meaning == Meaning::keys || trouble.meaning == Meaning::keys_here)
+    trouble.hint = "the keys are those of " + keys.from;
   trouble.again = blames_clock(trouble.code) &&
                   mends_clock(web, offset, reply.answer->head.field("date"), call);
   return tl::make_unexpected(std::move(trouble));

@@ -31,11 +31,13 @@ Trouble unfit(std::string message, const char* hint) {
 // By AWS's own parameter, which may need a right that is missing; else the newest of its images.
 Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
   const ImageKind& kind = wish.open_module ? kOpenImages : kOldImages;
-  const auto parameter = api.ask_json(
-      web,
+  ApiCall call =
       ApiCall::of(Service::ssm, wish.region, "GetParameter",
                   fmt::format(R"({{"Name":"/aws/service/deeplearning/ami/{}/{}/latest/ami-id"}})",
-                              wish.arch, kind.parameter)));
+                              wish.arch, kind.parameter));
+  // There is another way.
+  call.timeout = call.patience = std::chrono::seconds(3);
+  const auto parameter = api.ask_json(web, call);
   if (parameter) {
     std::string id = word_member(json_member(*parameter, "Parameter"), "Value");
     if (id.starts_with("ami-")) return id;

@@ -45,22 +45,25 @@ Query rules_query(const char* action, const Group& group, const std::string& cid
   return query;
 }
 
-Asked<std::optional<Group>> find_group(Web& web, Api& api, const std::string& region,
-                                       const std::string& name) {
+// In whatever network: a name is there once in each.
+Asked<std::vector<Xml>> find_groups(Web& web, Api& api, const std::string& region,
+                                    const std::string& owner) {
   Query query("DescribeSecurityGroups");
-  query.filter("group-name", name);
-  auto items = api.ask_pages(web, query, region, "securityGroupInfo");
-  if (!items) return tl::make_unexpected(std::move(items).error());
-  if (items->empty()) return std::optional<Group>{};
-  return std::optional<Group>(group_of(items->front()));
+  query.filter("group-name", group_name(owner));
+  return api.ask_pages(web, query, region, "securityGroupInfo");
+}
+
+std::optional<Group> group_in(const std::vector<Xml>& items, const std::string& vpc) {
+  for (const Xml& item : items)
+    if (item.text("vpcId") == vpc) return group_of(item);
+  return std::nullopt;
 }
 
 Asked<Group> make_group(Web& web, Api& api, const std::string& region, const std::string& owner,
                         const std::string& vpc) {
-  const std::string name = group_name(owner);
   Query query("CreateSecurityGroup");
   query.add("GroupDescription", "Lockstep: ssh from its user, all among its machines")
-      .add("GroupName", name)
+      .add("GroupName", group_name(owner))
       .add("VpcId", vpc)
       .add("TagSpecification.1.ResourceType", "security-group")
       .add("TagSpecification.1.Tag.1.Key", "lockstep:owner")
@@ -70,8 +73,12 @@ Asked<Group> make_group(Web& web, Api& api, const std::string& region, const std
   if (root) return Group{.id = std::string(root->text("groupId")), .vpc = vpc, .ssh_from = {}};
   const bool there = root.error().code == "InvalidGroup.Duplicate" || root.error().maybe_done;
   if (!there) return tl::make_unexpected(std::move(root).error());
-  auto found = find_group(web, api, region, name);
-  if (found && *found) return std::move(**found);
+  // What was made just now may not be listed yet.
+  for (int tries = 0; tries < 5; ++tries) {
+    const auto items = find_groups(web, api, region, owner);
+    if (auto group = items ? group_in(*items, vpc) : std::nullopt) return std::move(*group);
+    if (!web.pause(std::chrono::milliseconds(500))) break;
+  }
   return tl::make_unexpected(std::move(root).error());
 }
 
@@ -89,17 +96,18 @@ Asked<Network> find_network(Web& web, Api& api, const std::string& region,
   subnets_query.filter("default-for-az", "true");
   Asked<std::vector<Xml>> vpcs;
   Asked<std::vector<Xml>> subnets;
-  Asked<std::optional<Group>> group;
+  Asked<std::vector<Xml>> groups;
   web.at_once({
       [&](Web& own) { vpcs = api.ask_pages(own, vpcs_query, region, "vpcSet"); },
       [&](Web& own) { subnets = api.ask_pages(own, subnets_query, region, "subnetSet"); },
-      [&](Web& own) { group = find_group(own, api, region, group_name(owner)); },
+      [&](Web& own) { groups = find_groups(own, api, region, owner); },
   });
   if (!vpcs) return tl::make_unexpected(std::move(vpcs).error());
   if (!subnets) return tl::make_unexpected(std::move(subnets).error());
-  if (!group) return tl::make_unexpected(std::move(group).error());
-  Network network{.vpc = {}, .subnets = {}, .group = std::move(*group)};
+  if (!groups) return tl::make_unexpected(std::move(groups).error());
+  Network network{.vpc = {}, .subnets = {}, .group = {}};
   if (!vpcs->empty()) network.vpc = vpcs->front().text("vpcId");
+  network.group = group_in(*groups, network.vpc);
   for (const Xml& subnet : *subnets)
     network.subnets.emplace(subnet.text("availabilityZone"), subnet.text("subnetId"));
   return network;
@@ -113,8 +121,8 @@ Asked<void> open_group(Web& web, Api& api, const std::string& region, const std:
     network.group = std::move(*made);
   }
   Group& group = *network.group;
-  const bool open =
-      std::find(group.ssh_from.begin(), group.ssh_from.end(), cidr) != group.ssh_from.end();
+  const bool open = cidr.empty() || std::find(group.ssh_from.begin(), group.ssh_from.end(), cidr) !=
+                                        group.ssh_from.end();
   if (open && group.inside) return {};
   const auto authorize = [&](const std::string& from, bool inside) {
     return api.ask(

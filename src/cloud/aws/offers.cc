@@ -87,8 +87,10 @@ void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) 
 }
 
 Silence whole_silence(const Trouble& trouble) {
-  return {
-      .provider = "aws", .why = trouble.message, .no_keys = trouble.kind == Trouble::Kind::no_keys};
+  Silence silence{.provider = "aws", .why = trouble.message};
+  silence.no_keys = trouble.kind == Trouble::Kind::no_keys;
+  if (!silence.no_keys && !trouble.hint.empty()) silence.why += "; " + trouble.hint;
+  return silence;
 }
 
 }  // namespace
