@@ -72,19 +72,15 @@ std::string labels_text(const LaunchSpec& spec) {
 // What one machine and those of a gang have in common, without braces.
 std::string properties_text(Naming naming, const LaunchSpec& spec, const LaunchWords& words) {
   const TypeName type = parse_type(spec.offer.type);
-  std::string text;
-  text += R"("disks":)" + disks_text(naming, spec, words, series_of(type.machine));
+  std::string added;
   if (!type.accelerator.empty())
-    text += fmt::format(R"(,"guestAccelerators":[{{"acceleratorCount":{},"acceleratorType":{}}}])",
+    added = fmt::format(R"("guestAccelerators":[{{"acceleratorCount":{},"acceleratorType":{}}}],)",
                         spec.offer.gpus, place(naming, spec, "acceleratorTypes", type.accelerator));
-  text += R"(,"labels":)" + labels_text(spec);
-  text += R"(,"machineType":)" + place(naming, spec, "machineTypes", type.machine);
-  text += R"(,"metadata":)" + metadata_text(spec);
-  text += fmt::format(
-      R"(,"networkInterfaces":[{{"accessConfigs":[{{"name":"External NAT","type":"ONE_TO_ONE_NAT"}}],"network":"{}"}}])",
-      kNetwork);
-  text += R"(,"scheduling":)" + scheduling_text(spec);
-  return text + fmt::format(R"(,"tags":{{"items":[{}]}})", json_text(machine_tag(spec.owner)));
+  return fmt::format(
+      R"("disks":{},{}"labels":{},"machineType":{},"metadata":{},"networkInterfaces":[{{"accessConfigs":[{{"name":"External NAT","type":"ONE_TO_ONE_NAT"}}],"network":"{}"}}],"scheduling":{},"tags":{{"items":[{}]}})",
+      disks_text(naming, spec, words, series_of(type.machine)), added, labels_text(spec),
+      place(naming, spec, "machineTypes", type.machine), metadata_text(spec), kNetwork,
+      scheduling_text(spec), json_text(machine_tag(spec.owner)));
 }
 
 }  // namespace
