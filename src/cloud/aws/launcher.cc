@@ -25,6 +25,12 @@ LaunchOutcome answered(std::vector<std::string> ids) {
   return {.kind = LaunchOutcome::Kind::answered, .ids = std::move(ids)};
 }
 
+// Under a token that had launched already there would be no such refusal.
+bool speaks_of_the_launch(Meaning meaning) {
+  return meaning == Meaning::next_zone || meaning == Meaning::next_region ||
+         meaning == Meaning::ours;
+}
+
 ImageWish wish_of(const LaunchSpec& spec) {
   const Gpu* gpu = find_gpu(spec.offer.gpu);
   return {.region = spec.offer.region,
@@ -50,8 +56,8 @@ LaunchOutcome Launcher::outcome_of(const Trouble& trouble, const std::string& re
     case Trouble::Kind::refused:
       break;
   }
-  // Neither done nor refused for good, as often as it was asked.
-  if (trouble.meaning == Meaning::again && trouble.maybe_done)
+  // An earlier try may have come through, and this refusal says nothing of it.
+  if (trouble.maybe_done && !speaks_of_the_launch(trouble.meaning))
     return {.message = std::move(message)};
   if (trouble.meaning == Meaning::not_allowed)
     message += " (`lockstep cloud check aws` prints the rights that are needed)";
@@ -174,10 +180,8 @@ LaunchOutcome Launcher::resolve(Web& web, const LaunchCall& call, std::int64_t a
   // then what is there is listed.
   if (web.now_ms() - asked_ms < kListedByMs) {
     LaunchOutcome outcome = launch(web, call);
-    const bool by_keys =
-        outcome.kind == LaunchOutcome::Kind::refused && outcome.refusal == Refusal::provider_out;
-    // Nothing was said of the launch itself.
-    if (by_keys || outcome.code == "NoAnswer" || outcome.code == "Canceled")
+    const bool refused = outcome.kind == LaunchOutcome::Kind::refused;
+    if (refused && !outcome.code.empty() && !speaks_of_the_launch(meaning_of(400, outcome.code)))
       return {.message = outcome.message};
     return outcome;
   }
