@@ -17,31 +17,20 @@ namespace {
 using Kind = Finding::Kind;
 
 // All that is asked for, and no more.
-constexpr std::array<std::string_view, 24> kRights = {
-    "compute.acceleratorTypes.list",
-    "compute.disks.create",
-    "compute.firewalls.create",
-    "compute.firewalls.delete",
-    "compute.firewalls.get",
-    "compute.firewalls.update",
-    "compute.globalOperations.get",
-    "compute.instances.create",
-    "compute.instances.delete",
-    "compute.instances.get",
-    "compute.instances.list",
-    "compute.instances.setLabels",
-    "compute.instances.setMetadata",
-    "compute.instances.setTags",
-    "compute.machineTypes.list",
-    "compute.networks.get",
-    "compute.networks.updatePolicy",
-    "compute.projects.get",
-    "compute.regions.list",
-    "compute.subnetworks.use",
-    "compute.subnetworks.useExternalIp",
-    "compute.zoneOperations.get",
-    "compute.zoneOperations.list",
-};
+constexpr auto kRights = std::to_array<std::string_view>({
+    "compute.acceleratorTypes.list", "compute.disks.create",
+    "compute.firewalls.create",      "compute.firewalls.delete",
+    "compute.firewalls.get",         "compute.firewalls.update",
+    "compute.globalOperations.get",  "compute.globalOperations.list",
+    "compute.instances.create",      "compute.instances.delete",
+    "compute.instances.get",         "compute.instances.list",
+    "compute.instances.setLabels",   "compute.instances.setMetadata",
+    "compute.instances.setTags",     "compute.machineTypes.list",
+    "compute.networks.get",          "compute.networks.updatePolicy",
+    "compute.projects.get",          "compute.regions.list",
+    "compute.subnetworks.use",       "compute.subnetworks.useExternalIp",
+    "compute.zoneOperations.get",    "compute.zoneOperations.list",
+});
 
 std::string right_names(std::string_view separator, std::string_view quote) {
   std::string text;
