@@ -3,10 +3,12 @@
 #include "base/text.h"
 #include "cloud/gpu.h"
 #include "codec/json_members.h"
+#include "machine/members.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -18,8 +20,9 @@ using Kind = HealthFinding::Kind;
 
 constexpr double kMostClockAhead = 5000;  // ms
 constexpr double kSlowLink = 10;          // MB/s: a checkpoint of 100 GB takes three hours
-constexpr std::size_t kMostGpusTold = 64;
+constexpr int kMostGpusTold = 64;
 constexpr std::size_t kMostXidsTold = 100;
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;  // MB
 constexpr std::int64_t kMiBPerGiB = 1024;
 
 constexpr std::pair<HealthFacts::Cuda, std::string_view> kCudaNames[] = {
@@ -28,6 +31,16 @@ constexpr std::pair<HealthFacts::Cuda, std::string_view> kCudaNames[] = {
     {HealthFacts::Cuda::no_library, "no library"},
     {HealthFacts::Cuda::not_opened, "not opened"},
 };
+
+std::array<Member, 6> members_of(HealthFacts& facts) {
+  return {Member{"driver", facts.driver},       Member{"driver_error", facts.driver_error},
+          Member{"cuda_gpus", facts.cuda_gpus}, Member{"cuda_error", facts.cuda_error},
+          Member{"disk_free", facts.disk_free}, Member{"disk_error", facts.disk_error}};
+}
+
+std::array<Member, 2> members_of(HealthFacts::Gpu& gpu) {
+  return {Member{"name", gpu.name}, Member{"memory_mb", gpu.memory_mb}};
+}
 
 class Judgement {
  public:
@@ -125,48 +138,42 @@ std::string sickness(const std::vector<HealthFinding>& findings) {
 }
 
 nlohmann::ordered_json to_json(const HealthFacts& facts) {
-  nlohmann::ordered_json gpus = nlohmann::ordered_json::array();
-  for (const HealthFacts::Gpu& gpu : facts.gpus)
-    gpus.push_back({{"name", gpu.name}, {"memory_mb", gpu.memory_mb}});
-  std::string_view cuda;
+  HealthFacts copy = facts;
+  nlohmann::ordered_json json;
+  print_members(members_of(copy), json);
+  auto& gpus = json["gpus"] = nlohmann::ordered_json::array();
+  for (HealthFacts::Gpu& gpu : copy.gpus) {
+    gpus.emplace_back();
+    print_members(members_of(gpu), gpus.back());
+  }
   for (const auto& [value, name] : kCudaNames)
-    if (value == facts.cuda) cuda = name;
-  return {{"driver", facts.driver},
-          {"driver_error", facts.driver_error},
-          {"gpus", std::move(gpus)},
-          {"cuda", cuda},
-          {"cuda_gpus", facts.cuda_gpus},
-          {"cuda_error", facts.cuda_error},
-          {"xids", facts.xids},
-          {"disk_free", facts.disk_free},
-          {"disk_error", facts.disk_error}};
+    if (value == facts.cuda) json["cuda"] = name;
+  json["xids"] = facts.xids;
+  return json;
 }
 
 // All texts may be shown: they come from a machine that is not trusted yet.
 Result<HealthFacts> health_from_json(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("gpus") || !json["gpus"].is_array() ||
-      json["gpus"].size() > kMostGpusTold)
+      json["gpus"].size() > static_cast<std::size_t>(kMostGpusTold))
     return fail(Errc::corrupt, "what the machine says of its health is not readable");
-  const auto text = [&json](const char* name) { return printable(codec::text_member(json, name)); };
   HealthFacts facts;
-  facts.driver = text("driver");
-  facts.driver_error = text("driver_error");
-  for (const nlohmann::json& gpu : json["gpus"]) {
-    if (!gpu.is_object()) return fail(Errc::corrupt, "the machine tells of a GPU that is none");
-    facts.gpus.push_back({printable(codec::text_member(gpu, "name")),
-                          std::clamp<std::int64_t>(codec::integer_member(gpu, "memory_mb"), 0,
-                                                   std::int64_t{1} << 30)});
+  read_members(json, members_of(facts));
+  for (std::string* text :
+       {&facts.driver, &facts.driver_error, &facts.cuda_error, &facts.disk_error})
+    *text = printable(*text);
+  facts.cuda_gpus = std::clamp(facts.cuda_gpus, 0, kMostGpusTold);
+  for (const nlohmann::json& each : json["gpus"]) {
+    if (!each.is_object()) return fail(Errc::corrupt, "the machine tells of a GPU that is none");
+    HealthFacts::Gpu& gpu = facts.gpus.emplace_back();
+    read_members(each, members_of(gpu));
+    gpu = {printable(gpu.name), std::clamp<std::int64_t>(gpu.memory_mb, 0, kMostMemory)};
   }
   const std::string cuda = codec::text_member(json, "cuda");
   for (const auto& [value, name] : kCudaNames)
     if (name == cuda) facts.cuda = value;
-  facts.cuda_gpus = static_cast<int>(
-      std::clamp<std::int64_t>(codec::integer_member(json, "cuda_gpus"), 0, kMostGpusTold));
-  facts.cuda_error = text("cuda_error");
   for (const std::string& line : codec::texts_member(json, "xids"))
     if (facts.xids.size() < kMostXidsTold) facts.xids.push_back(printable(line));
-  facts.disk_free = codec::integer_member(json, "disk_free");
-  facts.disk_error = text("disk_error");
   return facts;
 }
 

@@ -2,6 +2,7 @@
 
 #include "codec/json_members.h"
 #include "io/replace_file.h"
+#include "machine/members.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace lockstep::machine {
@@ -30,6 +32,16 @@ Result<nlohmann::json> read_lease_json(const char* name) {
 
 Status write_lease_json(const char* name, const nlohmann::ordered_json& json) {
   return io::replace_file(lease_path(name), codec::print_json(json) + "\n");
+}
+
+std::array<Member, 7> members_of(KeptLease& lease) {
+  return {Member{"begin", lease.begin},
+          Member{"end", lease.end},
+          Member{"hold_until", lease.hold_until},
+          Member{"touched", lease.touched},
+          Member{"timer", lease.timer},
+          Member{"home", lease.home},
+          Member{"state", lease.state}};
 }
 
 Result<io::Fd> locked(const char* name, int how) {
@@ -57,25 +69,16 @@ Result<KeptLease> read_kept_lease() {
   const auto terms = json.find("terms");
   if (terms == json.end()) return fail(Errc::corrupt, "the lease here has no terms");
   LOCKSTEP_TRY_ASSIGN(lease.terms, terms_from_json(*terms));
-  lease.begin = codec::integer_member(json, "begin");
-  lease.end = codec::integer_member(json, "end");
-  lease.hold_until = codec::integer_member(json, "hold_until");
-  lease.touched = codec::integer_member(json, "touched");
-  lease.timer = static_cast<int>(codec::integer_member(json, "timer"));
-  lease.home = codec::text_member(json, "home");
-  lease.state = codec::text_member(json, "state");
+  read_members(json, members_of(lease));
   return lease;
 }
 
 Status write_kept_lease(const KeptLease& lease) {
-  return write_lease_json("lease.json", {{"terms", to_json(lease.terms)},
-                                         {"begin", lease.begin},
-                                         {"end", lease.end},
-                                         {"hold_until", lease.hold_until},
-                                         {"touched", lease.touched},
-                                         {"timer", lease.timer},
-                                         {"home", lease.home},
-                                         {"state", lease.state}});
+  KeptLease copy = lease;
+  nlohmann::ordered_json json;
+  json["terms"] = to_json(lease.terms);
+  print_members(members_of(copy), json);
+  return write_lease_json("lease.json", json);
 }
 
 // The phase goes as the client's state has it.

@@ -1,6 +1,7 @@
 #include "machine/lease_terms.h"
 
 #include "codec/json_members.h"
+#include "machine/members.h"
 
 #include <array>
 #include <utility>
@@ -21,28 +22,42 @@ Result<std::size_t> number_of(const std::array<std::string_view, Size>& names,
   return fail(Errc::corrupt, std::string("a lease has no such ") + what);
 }
 
-bool flag(const nlohmann::json& json, const char* name, bool otherwise) {
-  const auto at = json.find(name);
-  return at != json.end() && at->is_boolean() ? at->get<bool>() : otherwise;
+// The rest of each is a name out of a list.
+std::array<Member, 4> members_of(LeaseTerms& terms) {
+  return {Member{"ends_ms", terms.ends_ms}, Member{"now_ms", terms.now_ms},
+          Member{"idle_s", terms.idle_s}, Member{"metadata", terms.metadata}};
+}
+
+std::array<Member, 12> members_of(LeaseState& state) {
+  return {Member{"left_ms", state.left_ms},
+          Member{"idle_ms", state.idle_ms},
+          Member{"idle_limit_ms", state.idle_limit_ms},
+          Member{"held_ms", state.held_ms},
+          Member{"jobs", state.jobs},
+          Member{"sessions", state.sessions},
+          Member{"gpu_percent", state.gpu_percent},
+          Member{"watched", state.watched},
+          Member{"sudo", state.sudo},
+          Member{"notice", state.notice},
+          Member{"notice_ms", state.notice_ms},
+          Member{"why", state.why}};
 }
 
 }  // namespace
 
 nlohmann::ordered_json to_json(const LeaseTerms& terms) {
-  return {{"ends_ms", terms.ends_ms},
-          {"now_ms", terms.now_ms},
-          {"idle_s", terms.idle_s},
-          {"ending", cloud::ending_name(terms.ending)},
-          {"notice", kNoticeNames[static_cast<std::size_t>(terms.notice)]},
-          {"metadata", terms.metadata}};
+  nlohmann::ordered_json json;
+  LeaseTerms copy = terms;
+  print_members(members_of(copy), json);
+  json["ending"] = cloud::ending_name(terms.ending);
+  json["notice"] = kNoticeNames[static_cast<std::size_t>(terms.notice)];
+  return json;
 }
 
 Result<LeaseTerms> terms_from_json(const nlohmann::json& json) {
   if (!json.is_object()) return fail(Errc::corrupt, "a lease's terms are not readable");
   LeaseTerms terms;
-  terms.ends_ms = codec::integer_member(json, "ends_ms");
-  terms.now_ms = codec::integer_member(json, "now_ms");
-  terms.idle_s = codec::integer_member(json, "idle_s");
+  read_members(json, members_of(terms));
   const std::int64_t left_ms = terms.ends_ms / 2 - terms.now_ms / 2;  // of any two numbers
   if (terms.ends_ms <= 0 || terms.now_ms <= 0 || left_ms > kMostSeconds * 500 ||
       terms.idle_s < -1 || terms.idle_s > kMostSeconds)
@@ -55,24 +70,15 @@ Result<LeaseTerms> terms_from_json(const nlohmann::json& json) {
   LOCKSTEP_TRY_ASSIGN(const std::size_t notice,
                       number_of(kNoticeNames, codec::text_member(json, "notice"), "notice"));
   terms.notice = static_cast<NoticeSource>(notice);
-  terms.metadata = codec::text_member(json, "metadata");
   return terms;
 }
 
 nlohmann::ordered_json to_json(const LeaseState& state) {
-  return {{"phase", kPhaseNames[static_cast<std::size_t>(state.phase)]},
-          {"left_ms", state.left_ms},
-          {"idle_ms", state.idle_ms},
-          {"idle_limit_ms", state.idle_limit_ms},
-          {"held_ms", state.held_ms},
-          {"jobs", state.jobs},
-          {"sessions", state.sessions},
-          {"gpu_percent", state.gpu_percent},
-          {"watched", state.watched},
-          {"sudo", state.sudo},
-          {"notice", state.notice},
-          {"notice_ms", state.notice_ms},
-          {"why", state.why}};
+  nlohmann::ordered_json json;
+  LeaseState copy = state;
+  json["phase"] = kPhaseNames[static_cast<std::size_t>(state.phase)];
+  print_members(members_of(copy), json);
+  return json;
 }
 
 Result<LeaseState> lease_state_from_json(const nlohmann::json& json) {
@@ -81,18 +87,7 @@ Result<LeaseState> lease_state_from_json(const nlohmann::json& json) {
   LOCKSTEP_TRY_ASSIGN(const std::size_t phase,
                       number_of(kPhaseNames, codec::text_member(json, "phase"), "phase"));
   state.phase = static_cast<LeaseState::Phase>(phase);
-  state.left_ms = codec::integer_member(json, "left_ms");
-  state.idle_ms = codec::integer_member(json, "idle_ms");
-  state.idle_limit_ms = codec::integer_member(json, "idle_limit_ms");
-  state.held_ms = codec::integer_member(json, "held_ms");
-  state.jobs = static_cast<int>(codec::integer_member(json, "jobs"));
-  state.sessions = static_cast<int>(codec::integer_member(json, "sessions"));
-  state.gpu_percent = static_cast<int>(codec::integer_member(json, "gpu_percent"));
-  state.watched = flag(json, "watched", false);
-  state.sudo = flag(json, "sudo", true);
-  state.notice = codec::text_member(json, "notice");
-  state.notice_ms = codec::integer_member(json, "notice_ms");
-  state.why = codec::text_member(json, "why");
+  read_members(json, members_of(state));
   return state;
 }
 
