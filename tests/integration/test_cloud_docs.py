@@ -57,7 +57,7 @@ def test_policy_of_aws_is_the_one_that_the_check_prints():
 
 
 def test_rights_of_google_are_the_ones_that_are_checked():
-    rights = re.search(r"kRights = \{(.*?)\};", read(REPOSITORY / "src/cloud/gcp/check.cc"), re.S).group(1)
+    rights = re.search(r"kRights = .*?\{(.*?)\}\);", read(REPOSITORY / "src/cloud/gcp/check.cc"), re.S).group(1)
     assert re.search(r"--permissions (\S+)", page("gcp")).group(1).split(",") == re.findall(r'"([^"]+)"', rights)
 
 
