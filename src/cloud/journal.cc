@@ -50,8 +50,10 @@ Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>
   if (!records) return Failure(records.error());
   std::vector<Rental> rentals;
   for (const Records::Record& record : *records) {
-    LOCKSTEP_TRY_ASSIGN(Rental rental, parse_rental(record.json));
-    rentals.push_back(std::move(rental));
+    auto rental = parse_rental(record.json);
+    if (!rental)
+      return Failure(std::move(rental).error().within("rental " + printable(record.id, 40)));
+    rentals.push_back(std::move(*rental));
   }
   return rentals;
 }

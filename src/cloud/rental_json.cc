@@ -18,6 +18,9 @@ using nlohmann::json;
 constexpr std::array<const char*, 7> kStates = {"asked",   "unknown", "refused", "answered",
                                                 "running", "ending",  "gone"};
 constexpr std::array<const char*, 3> kSpots = {"no", "only", "prefer"};
+constexpr std::int64_t kMostNodes = 1 << 20;
+constexpr Micros kMostMoney = 1'000'000 * kDollar;     // an hour
+constexpr std::int64_t kLatestMs = 4'102'444'800'000;  // the year 2100
 constexpr codec::JsonLimits kLimits{.bytes = 8U << 20};
 
 template <std::size_t size>
@@ -56,16 +59,33 @@ json wish_json(const Wish& wish) {
           {"archs", wish.archs}};
 }
 
-Result<Wish> wish_of(const json& object) {
+// Whatever another version has written, its machines must be ended: a GPU that this one does not
+// know is none that can be rented anew.
+GpuWish gpu_wish_of(const std::string& text) {
+  if (text.empty() || text.starts_with(':')) return {};
+  if (auto known = parse_gpu_wish(text)) return std::move(*known);
+  static const Gpu kUnknown{.name = "?", .family = "?", .aliases = {}};
+  return {.name = text.substr(0, text.rfind(':')), .kinds = {&kUnknown}};
+}
+
+std::int64_t time_member(const json& object, const char* name) {
+  return std::clamp<std::int64_t>(integer_member(object, name), 0, kLatestMs);
+}
+
+int bounded(const json& object, const char* name, std::int64_t least, std::int64_t most) {
+  return static_cast<int>(std::clamp(integer_member(object, name), least, most));
+}
+
+Wish wish_of(const json& object) {
   Wish wish;
-  LOCKSTEP_TRY_ASSIGN(wish.gpu, parse_gpu_wish(text_member(object, "gpu")));
+  wish.gpu = gpu_wish_of(text_member(object, "gpu"));
   wish.gpu.at_least = yes(object, "at_least");
-  wish.nodes = static_cast<int>(integer_member(object, "nodes"));
+  wish.nodes = bounded(object, "nodes", 1, kMostNodes);
   wish.spot = static_cast<SpotWish>(index_in(kSpots, text_member(object, "spot")));
   wish.providers = codec::texts_member(object, "providers");
   wish.regions = codec::texts_member(object, "regions");
   wish.max_price = maybe_member(object, "max_price");
-  wish.disk_gb = static_cast<int>(integer_member(object, "disk_gb"));
+  wish.disk_gb = bounded(object, "disk_gb", 0, 1 << 20);
   wish.guarded = yes(object, "guarded");
   wish.archs = codec::texts_member(object, "archs");
   return wish;
@@ -93,14 +113,31 @@ Terms terms_of(const json& object) {
 
 json held_json(const Held& held) {
   const Machine& machine = held.machine;
-  return {{"id", machine.id},           {"name", machine.name},
-          {"region", machine.region},   {"zone", machine.zone},
-          {"type", machine.type},       {"state", static_cast<int>(machine.state)},
-          {"address", machine.address}, {"port", machine.port},
-          {"user", machine.user},       {"private_address", machine.private_address},
-          {"why", machine.why},         {"taken", machine.taken},
-          {"node", held.node},          {"host_key", held.host_key},
-          {"since_ms", held.since_ms},  {"end_ms", held.end_ms},
+  return {{"id", machine.id},
+          {"name", machine.name},
+          {"region", machine.region},
+          {"zone", machine.zone},
+          {"type", machine.type},
+          {"state", static_cast<int>(machine.state)},
+          {"address", machine.address},
+          {"port", machine.port},
+          {"user", machine.user},
+          {"private_address", machine.private_address},
+          {"why", machine.why},
+          {"taken", machine.taken},
+          {"no_room", machine.no_room},
+          {"token", machine.token},
+          {"owner", machine.owner},
+          {"cluster", machine.cluster},
+          {"ends_ms", machine.ends_ms},
+          {"launched_ms", machine.launched_ms},
+          {"ended_ms", machine.ended_ms},
+          {"per_hour", machine.per_hour},
+          {"named_node", machine.node},
+          {"node", held.node},
+          {"host_key", held.host_key},
+          {"since_ms", held.since_ms},
+          {"end_ms", held.end_ms},
           {"gone_ms", held.gone_ms}};
 }
 
@@ -115,17 +152,26 @@ Held held_of(const json& object, const std::string& intent) {
   machine.state = static_cast<Machine::State>(std::clamp<std::int64_t>(
       integer_member(object, "state"), 0, static_cast<std::int64_t>(Machine::State::gone)));
   machine.address = text_member(object, "address");
-  machine.port = static_cast<int>(integer_member(object, "port"));
+  machine.port = bounded(object, "port", 0, 65'535);
   machine.user = text_member(object, "user");
   machine.private_address = text_member(object, "private_address");
   machine.why = text_member(object, "why");
   machine.taken = yes(object, "taken");
+  machine.no_room = yes(object, "no_room");
+  machine.token = text_member(object, "token");
+  machine.owner = text_member(object, "owner");
+  machine.cluster = text_member(object, "cluster");
+  machine.ends_ms = integer_member(object, "ends_ms");
+  machine.launched_ms = integer_member(object, "launched_ms");
+  machine.ended_ms = integer_member(object, "ended_ms");
+  machine.per_hour = integer_member(object, "per_hour");
+  machine.node = bounded(object, "named_node", -1, kMostNodes);
   machine.intent = intent;
-  held.node = static_cast<int>(integer_member(object, "node"));
+  held.node = bounded(object, "node", kSurplus, 2 * kMostNodes);
   held.host_key = text_member(object, "host_key");
-  held.since_ms = integer_member(object, "since_ms");
+  held.since_ms = time_member(object, "since_ms");
   held.end_ms = integer_member(object, "end_ms");
-  held.gone_ms = integer_member(object, "gone_ms");
+  held.gone_ms = time_member(object, "gone_ms");
   return held;
 }
 
@@ -156,13 +202,13 @@ json attempt_json(const Attempt& attempt) {
 
 Attempt attempt_of(const json& object, const std::string& intent) {
   Attempt attempt;
-  attempt.number = static_cast<int>(integer_member(object, "number"));
-  attempt.node = static_cast<int>(integer_member(object, "node"));
-  attempt.count = static_cast<int>(integer_member(object, "count"));
+  attempt.number = bounded(object, "number", 1, 1 << 30);
+  attempt.node = bounded(object, "node", 0, kMostNodes);
+  attempt.count = bounded(object, "count", 1, kMostNodes);
   if (const auto offer = object.find("offer"); offer != object.end())
     attempt.offer = offer_of(*offer);
-  attempt.per_hour = integer_member(object, "per_hour");
-  attempt.minimum_s = integer_member(object, "minimum_s");
+  attempt.per_hour = std::clamp<Micros>(integer_member(object, "per_hour"), 0, kMostMoney);
+  attempt.minimum_s = bounded(object, "minimum_s", 0, 1 << 24);
   if (const auto call = object.find("call"); call != object.end() && call->is_object())
     attempt.call = {.region = text_member(*call, "region"),
                     .zone = text_member(*call, "zone"),
@@ -210,14 +256,15 @@ std::string rental_json(const Rental& rental) {
 Result<Rental> parse_rental(std::string_view text) {
   const json object = codec::parse_json(text, kLimits);
   if (!object.is_object() || text_member(object, "id").empty())
-    return fail(Errc::corrupt, "a rental in the journal cannot be read");
+    return fail(Errc::corrupt, "a rental in the journal cannot be read",
+                "until it can, look for machines with the tag lockstep:intent in the provider's "
+                "console");
   Rental rental;
   rental.id = text_member(object, "id");
   rental.cluster = text_member(object, "cluster");
   rental.owner = text_member(object, "owner");
-  if (const auto wish = object.find("wish"); wish != object.end() && wish->is_object()) {
-    LOCKSTEP_TRY_ASSIGN(rental.wish, wish_of(*wish));
-  }
+  if (const auto wish = object.find("wish"); wish != object.end() && wish->is_object())
+    rental.wish = wish_of(*wish);
   if (const auto terms = object.find("terms"); terms != object.end() && terms->is_object())
     rental.terms = terms_of(*terms);
   rental.created_ms = integer_member(object, "created_ms");
