@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kKeyPath = "/etc/ssh/ssh_host_ed25519_key";
 constexpr const char* kNextPath = "/etc/ssh/lockstep_next_host_key";
 constexpr std::size_t kMostKey = 16UL << 10;
-constexpr int kLooks = 20;
-constexpr int kLookEvery = 100;  // ms
+constexpr int kLooks = 80;
+constexpr int kLookEvery = 20;  // ms
 constexpr std::chrono::seconds kScanPatience{5};
 
 std::string key_words(const std::string& line) {

@@ -39,8 +39,8 @@ constexpr std::int64_t kGpusEvery = 10'000;
 constexpr int kBusyPercent = 5;
 constexpr std::int64_t kEndEvery = 5'000;      // an end that did not work is tried again
 constexpr std::int64_t kEndPatience = 30'000;  // then services are not waited for any more
-constexpr int kStartLooks = 500;
-constexpr int kStartLook = 10;  // ms
+constexpr int kStartLooks = 2500;
+constexpr int kStartLook = 2;  // ms
 
 // Of the busiest; -1: nobody knows.
 int gpu_percent() {

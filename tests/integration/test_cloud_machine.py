@@ -129,6 +129,13 @@ def test_gpus_that_do_not_open_are_found(world):
     machine.path("/usr/lib/libcuda.so.1").unlink()
     (found,) = world.contact(machine, gpu="H100-SXM", gpus=8)
     assert "there is no libcuda.so.1" in found["error"], found
+    # Where nothing can open them they are only listed, and it is said.
+    machine.path("/usr/bin/python3").unlink()
+    machine.put("/usr/local/bin/dmesg", "#!/bin/sh\necho '[1.5] NVRM: Xid (PCI:0000:17:00): 79, GPU fell off'\n", 0o755)
+    (found,) = world.contact(machine, gpu="H100-SXM", gpus=8)
+    assert found["outcome"] == "sick" and "Xid (PCI:0000:17:00): 79" in found["error"], found
+    assert {"kind": "note", "what": "its GPUs were listed, but not opened: no python3 is there to open them"} in \
+        found["findings"], found
 
 
 def test_sudo_that_asks_for_a_password_is_told(world):
