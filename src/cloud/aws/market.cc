@@ -95,13 +95,17 @@ void judge_spot(Offer& offer, const Priced& demand) {
     offer.note = "no cheaper than on demand";
 }
 
-void price_on_demand(Offer& offer, const MachineType& type, const Priced& demand) {
+void price_on_demand(Offer& offer, const MachineType& type, const Priced& demand,
+                     const PriceNews& prices) {
   offer.price = demand.price;
   if (demand.known) return;
-  offer.not_for_sale =
-      !type.why.empty()
-          ? type.why
-          : "its price here is not known; the right pricing:GetProducts would tell it";
+  const auto heard = prices.find(type.type);
+  if (!type.why.empty())
+    offer.not_for_sale = type.why;
+  else if (heard != prices.end() && heard->second)
+    offer.not_for_sale = "not sold on demand in " + offer.region;
+  else
+    offer.not_for_sale = "its price here is not known; the right pricing:GetProducts would tell it";
 }
 
 }  // namespace
@@ -132,7 +136,7 @@ std::vector<Offer> region_offers(const RegionNews& news, const PriceNews& prices
         offer.price = spot.price;
         judge_spot(offer, demand);
       } else {
-        price_on_demand(offer, type, demand);
+        price_on_demand(offer, type, demand, prices);
       }
       offers.push_back(std::move(offer));
     }

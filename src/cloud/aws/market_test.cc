@@ -64,6 +64,11 @@ TEST(AwsMarket, WhatHasNoPriceOnDemandIsNotForSale) {
   const auto offers = region_offers(news_of("us-east-1"), prices, query_for("H200:8"));
   ASSERT_EQ(offers.size(), 1U);
   EXPECT_EQ(offers[0].not_for_sale, "only in capacity blocks");
+  // AWS has told its prices, and has none for this one.
+  const PriceNews none{{"g6.xlarge", heard({{"eu-west-1", "900000"}})}};
+  const auto others = region_offers(news_of("us-east-1"), none, query_for("L4:1"));
+  ASSERT_EQ(others.size(), 2U);
+  EXPECT_EQ(others[0].not_for_sale, "not sold on demand in us-east-1");
 }
 
 TEST(AwsMarket, SpotIsOfTheZone) {
