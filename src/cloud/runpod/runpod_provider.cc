@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 namespace lockstep::cloud::runpod {
@@ -24,6 +25,8 @@ constexpr KeyPlaces kKeyPlaces{
         "make one with the right to read and write at "
         "https://console.runpod.io/user/settings and set RUNPOD_API_KEY"};
 constexpr std::int64_t kStockAgeMs = 30'000;
+// An answer that it is deleted counts when a list this much later has it no more, either.
+constexpr std::int64_t kSureAfterMs = 1000;
 constexpr std::chrono::milliseconds kOfferPatience{8000};
 
 constexpr Traits kTraits{
@@ -166,8 +169,13 @@ Catalog RunpodProvider::offers(Web& web, const OfferQuery& query) {
 Result<Listing> RunpodProvider::list(Web& web, const ListQuery& query) {
   LOCKSTEP_TRY_ASSIGN(auto all, machines(web));
   Listing listing;
-  for (Machine& machine : all)
-    if (asked_for(query, machine)) listing.machines.push_back(std::move(machine));
+  for (const Machine& machine : all)
+    if (asked_for(query, machine)) listing.machines.push_back(machine);
+  for (const Machine& gone : ended_)
+    if (web.now_ms() - gone.ended_ms >= kSureAfterMs && asked_for(query, gone) &&
+        std::none_of(all.begin(), all.end(),
+                     [&](const Machine& machine) { return machine.id == gone.id; }))
+      listing.machines.push_back(gone);
   return listing;
 }
 
@@ -178,7 +186,15 @@ Status RunpodProvider::end(Web& web, const std::vector<Machine>& machines) {
                                 .target = pod_target(machine.id),
                                 .shown = "end " + machine.id,
                                 .patience = std::chrono::milliseconds(60'000)});
-    if (!gone && gone.error().status != 404 && all) all = Failure(gone.error().error);
+    if (!gone && gone.error().status != 404) {
+      if (all) all = Failure(gone.error().error);
+      continue;
+    }
+    ended_.push_back(machine);
+    ended_.back().state = Machine::State::gone;
+    ended_.back().ended_ms = web.now_ms();
+    // The caller's journal may not have kept all that a list says.
+    if (!read_name(ended_.back())) ended_.back().owner = ground_.owner;
   }
   return all;
 }

@@ -52,6 +52,8 @@ class RunpodProvider : public Provider {
   double pace_;
   std::optional<ApiKey> key_;
   std::optional<JsonApi> api_;
+  // Whose end RunPod has confirmed to us: when they are listed no more, they are gone.
+  std::vector<Machine> ended_;
 };
 
 }  // namespace lockstep::cloud::runpod

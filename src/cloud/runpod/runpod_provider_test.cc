@@ -198,6 +198,26 @@ TEST_F(RunpodProviderTest, EndsAllAndWhatIsGoneIsNoError) {
   EXPECT_EQ(web.count("/v2/pods/p1"), 2U);
 }
 
+TEST_F(RunpodProviderTest, WhatWasEndedIsGoneOnceItIsNotListed) {
+  const std::string pods = R"j({"pods": [{"id": "p1", "status": "RUNNING", "name": ")j" +
+                           name_of(spec, 1'800'000'000'000).text() + "\"}]}";
+  answers["GET /v2/pods"] = answered(200, pods);
+  answers["DELETE /v2/pods/p1"] = answered(204, "");
+  const auto before = provider->list(web, {})->machines;
+  ASSERT_EQ(before.size(), 1U);
+  const Machine& one = before[0];
+  ASSERT_TRUE(provider->end(web, {{.id = one.id, .name = one.name, .intent = one.intent}}));
+  EXPECT_EQ(provider->list(web, {})->machines.at(0).state, Machine::State::running);
+  answers["GET /v2/pods"] = answered(200, R"j({"pods": []})j");
+  EXPECT_TRUE(provider->list(web, {})->machines.empty()) << "too early to say";
+  web.now += 1000;
+  const auto after =
+      provider->list(web, {.regions = {}, .intent = spec.intent, .owner = spec.owner})->machines;
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0].state, Machine::State::gone);
+  EXPECT_TRUE(provider->list(web, {.regions = {}, .intent = "another"})->machines.empty());
+}
+
 TEST_F(RunpodProviderTest, OffersOfSpotAskForBothPrices) {
   bids("0.25", "0.43");
   answers["GET /v2/catalog/gpus?include=AVAILABILITY&product=POD&count=2&cloud=SECURE"] =
