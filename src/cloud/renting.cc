@@ -226,6 +226,9 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
   if (!hope_ && last_.message.empty()) last_ = nothing_found(catalog, rental.wish, choice);
   drop_unpaid(rental, choice.candidates);
   std::set<std::string> tried;
+  std::set<std::string> asked;
+  for (const Candidate& one : choice.candidates)
+    asked.insert(one.offer.provider);
   std::vector<Candidate>& left = choice.candidates;
   while (!left.empty()) {
     const Candidate candidate = left.front();
@@ -248,6 +251,9 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
                  done.zones_to_try.end();
     });
   }
+  // A provider that has turned out to be out has nothing later, either.
+  if (!asked.empty() && std::includes(out_.begin(), out_.end(), asked.begin(), asked.end()))
+    hope_ = says_nothing(catalog);
   return false;
 }
 
