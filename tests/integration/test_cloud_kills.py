@@ -1,0 +1,224 @@
+"""Clients that are killed at every step of renting, and answers that are lost or cut: whatever happened, `down --all`
+(or the time of the leases) leaves nothing that is billed, no wanted node ever had two machines, and `lockstep cost`
+says what the provider's meter says.
+
+Many more runs by hand: LOCKSTEP_KILLS=200 pytest test_cloud_kills.py -k random
+
+No sshd is behind these machines: a client that waits for it has rented all there is to rent. Money is compared to
+TOLERANCE_S of each machine's rate: what a provider does not say of a machine's times the client takes from its own
+clock, a round trip and a look in the list later.
+"""
+import contextlib
+import json
+import os
+import random
+import signal
+import sqlite3
+
+import pytest
+
+from cloud_worlds import (GUARD_S, cloud, fault, guard_timers, laptop, laptops, machines, meter,  # noqa: F401
+                          most_alive_at_once, server, until)
+
+RUNS = int(os.environ.get("LOCKSTEP_KILLS", "12"))
+TOLERANCE_S = 3
+AGE_S = 120
+LAUNCH = {"aws": "RunInstances", "gcp": "instances.insert", "lambda": "launch",
+          "runpod": "graphql.podFindAndDeployOnDemand"}
+END = {"aws": "TerminateInstances", "gcp": "instances.delete", "lambda": "terminate", "runpod": "pods.delete"}
+GPUS = {"aws": "L4:1", "gcp": "L4:1", "lambda": "A10:1", "runpod": "L4:1"}
+WHEN = ("before", "middle", "after")
+CUTS = {"nothing-done": {"kind": "cut", "when": "before"}, "all-done": {"kind": "cut", "when": "after"},
+        "half": {"kind": "half"}, "nine-bytes": {"kind": "cut_at", "bytes": 9}}
+
+
+def wish(provider, *more):
+    guard = ("--i-will-watch",) if provider == "lambda" else ()
+    return ("--gpus", GPUS[provider], "--provider", provider, "-y", *guard, *more)
+
+
+def kill(run):
+    with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+        run.signal(signal.SIGKILL)
+    run.wait()
+
+
+def rented_and_killed(laptop, provider):  # noqa: F811
+    run = laptop.start("up", "gpus", *wish(provider))
+    until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
+    kill(run)
+    assert "waits for sshd" in run.err(), run.err()
+
+
+def slack(cloud, seconds):  # noqa: F811
+    """What so much of each machine's life costs."""
+    rate = sum(bill["rate"] for machine in machines(cloud) for bill in machine["bills"])
+    return rate * seconds / 3600 + 2
+
+
+def check(cloud, *found, tolerance_s=TOLERANCE_S):  # noqa: F811
+    """Everything that these laptops have rented is given back, and paid as the meter says."""
+    until(lambda: not meter(cloud)["billed"] and not meter(cloud)["live"], 20, "nothing is billed")
+    assert most_alive_at_once(cloud) <= 1, machines(cloud)
+    costs, bill = [laptop.cost() for laptop in found], meter(cloud)  # noqa: F811
+    assert all(row["closed_ms"] for cost in costs for row in cost["rentals"]), costs
+    assert abs(sum(cost["cost_micros"] for cost in costs) - bill["micros"]) <= slack(cloud, tolerance_s), (costs, bill)
+
+
+def down(laptop, **options):  # noqa: F811
+    ended = laptop.down(timeout=100, **options)
+    assert ended.rc == 0, ended
+
+
+def age(laptop):  # noqa: F811
+    """The rental is two minutes older: nobody waits here for what a provider may list late."""
+    path = laptop.home / ".local/state/lockstep/rentals.db"
+    with contextlib.closing(sqlite3.connect(path, timeout=10)) as journal, journal:
+        for ident, text in journal.execute("SELECT id, json FROM records WHERE kind = 'rental'").fetchall():
+            rental = json.loads(text)
+            for attempt in rental["attempts"]:
+                for name in ("asked_ms", "answered_ms"):
+                    attempt[name] = max(0, attempt.get(name, 0) - AGE_S * 1000)
+            journal.execute("UPDATE records SET json = ? WHERE kind = 'rental' AND id = ?", (json.dumps(rental), ident))
+
+
+def killed_at(laptop, action, when, *args, skip=0):  # noqa: F811
+    """The client is killed at that request, before it is done, in the middle of its answer, or before the answer."""
+    with laptop.held(when, skip=skip, action=action) as hold:
+        run = laptop.start(*args)
+        until(lambda: hold.is_here() or "waits for sshd" in run.err() or run.process.poll() is not None, 60, action)
+        kill(run)
+        return hold.is_here()
+
+
+# Killed while it launches, or while it ends.
+
+@pytest.mark.parametrize("when", WHEN)
+def test_killed_at_the_launch(cloud, laptop, when):  # noqa: F811
+    assert killed_at(laptop, LAUNCH["aws"], when, "up", "gpus", *wish("aws"))
+    down(laptop)
+    check(cloud, laptop)
+
+
+def test_killed_at_the_launch_where_machines_are_listed_late(cloud, laptops):  # noqa: F811
+    """What is not listed counts as not there after a minute only: all at once, so that there is one minute. Machines
+    whose launch nobody has heard of are paid from when they were asked for, and that is made AGE_S earlier here."""
+    ending = []
+    for provider in ("gcp", "lambda", "runpod"):
+        for when in WHEN:
+            one = laptops(f"{provider}-{when}")
+            assert killed_at(one, LAUNCH[provider], when, "up", "gpus", *wish(provider))
+            age(one)
+            ending.append((one, one.start("down", "gpus")))
+    for _, run in ending:
+        ended = run.wait(150)
+        assert ended.rc == 0, ended
+    check(cloud, *[one for one, _ in ending], tolerance_s=AGE_S + TOLERANCE_S)
+
+
+@pytest.mark.parametrize("provider", ["aws", "gcp", "runpod"])
+@pytest.mark.parametrize("when", WHEN)
+def test_killed_while_it_gives_back(cloud, laptop, provider, when):  # noqa: F811
+    rented_and_killed(laptop, provider)
+    age(laptop)
+    assert killed_at(laptop, END[provider], when, "down", "gpus")
+    down(laptop)
+    check(cloud, laptop)
+    assert len(machines(cloud)) == 1
+
+
+# Answers that do not come whole, and a client that lives.
+
+@pytest.mark.parametrize("provider", ["aws", "gcp"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_launch_whose_answer_is_cut(cloud, laptop, provider, cut):  # noqa: F811
+    fault(cloud, CUTS[cut], action=LAUNCH[provider])
+    rented_and_killed(laptop, provider)
+    assert len([each for each in machines(cloud) if each["alive"]]) == 1
+    age(laptop)
+    down(laptop)
+    check(cloud, laptop)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_an_end_whose_answer_is_cut(cloud, laptop, cut):  # noqa: F811
+    rented_and_killed(laptop, "aws")
+    fault(cloud, CUTS[cut], action=END["aws"])
+    down(laptop)
+    check(cloud, laptop)
+
+
+# Anything, anywhere.
+
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_random_kills(cloud, laptop, seed):  # noqa: F811
+    rng = random.Random(seed)
+    if rng.random() < 0.4:
+        fault(cloud, CUTS[rng.choice(list(CUTS))], action=rng.choice([LAUNCH["aws"], END["aws"], "DescribeInstances"]),
+              skip=rng.randrange(2))
+    for number in range(rng.randint(1, 3)):
+        args = ("up", "gpus", *wish("aws")) if number == 0 or rng.random() < 0.6 else ("down", "gpus")
+        action = rng.choice(["*", "*", "Describe*", LAUNCH["aws"], END["aws"]])
+        killed_at(laptop, action, rng.choice(WHEN), *args, skip=rng.randrange(60 if action == "*" else 3))
+    down(laptop)
+    check(cloud, laptop)
+
+
+# Nobody comes back.
+
+@pytest.mark.parametrize("provider", ["aws", "gcp"])
+def test_machines_end_themselves_when_the_client_never_comes_back(cloud, laptop, provider):  # noqa: F811
+    """By the timer of the first boot. Of Google's the disk is billed on until somebody comes, and that is all."""
+    guard_timers(cloud)
+    rented_and_killed(laptop, provider)
+    cloud.world.advance(GUARD_S + 60)
+    until(lambda: not meter(cloud)["live"], 20, "nothing lives")
+    (machine,) = machines(cloud)
+    assert GUARD_S - 5 <= machine["lived_s"] <= GUARD_S + 65, machine
+    if provider == "aws":
+        assert not machine["billed"], machine
+    else:
+        assert [bill["what"] for bill in machine["bills"] if bill["end"] is None] == ["disk"], machine
+    age(laptop)
+    down(laptop)
+    until(lambda: not meter(cloud)["billed"], 20, "nothing is billed")
+
+
+# Two laptops with one account.
+
+def test_what_another_installation_has_rented_is_left_alone(cloud, laptops):  # noqa: F811
+    ann, bob = laptops("ann"), laptops("bob")
+    rented_and_killed(ann, "aws")
+    (of_ann,) = machines(cloud)
+    for args in (("down", "--all"), ("down", "--orphans"), ("up", "gpus", *wish("aws"))):
+        run = bob.start(*args)
+        until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, args)
+        if run.process.poll() is None:
+            run.signal(signal.SIGINT)
+        run.wait(100)
+        assert of_ann["id"] in run.err() and "belongs to another installation" in run.err(), run.err()
+    assert meter(cloud)["live"] == [of_ann["id"]]
+    assert "gpus" not in bob.run("cost").out
+    down(ann)
+    assert meter(cloud)["live"] == []
+
+
+def test_orphans_of_ours_are_ended_and_only_they(cloud, laptops):  # noqa: F811
+    ann, bob = laptops("ann"), laptops("bob")
+    for one in (ann, bob):
+        rented_and_killed(one, "aws")
+    of_ann, of_bob = machines(cloud)
+    forget(ann)
+    ended = ann.run("down", "--orphans", timeout=60)
+    assert ended.rc == 0 and f"{of_ann['id']} in" in ended.err and "nobody wanted it: ended" in ended.err, ended
+    assert f"{of_bob['id']} in" in ended.err and "belongs to another installation" in ended.err, ended
+    until(lambda: meter(cloud)["live"] == [of_bob["id"]], 20, "only the other's lives")
+    down(bob)
+    until(lambda: meter(cloud)["live"] == [], 20, "nothing lives")
+
+
+def forget(laptop):  # noqa: F811
+    """The journal is restored from a copy in which that was not rented yet."""
+    path = laptop.home / ".local/state/lockstep/rentals.db"
+    with contextlib.closing(sqlite3.connect(path, timeout=10)) as journal, journal:
+        journal.execute("DELETE FROM records WHERE kind = 'rental'")
