@@ -246,6 +246,7 @@ std::optional<Renting::Tried> Renting::lost_one(Rental& rental) {
 Renting::Tried Renting::bring_up(Rental& rental) {
   const std::int64_t began = parts_.web.now_ms();
   const Offer offer = rental.attempts.back().offer;
+  bool told = false;
   while (true) {
     if (auto lost = lost_one(rental)) return *lost;
     if (whole(rental)) break;
@@ -256,7 +257,7 @@ Renting::Tried Renting::bring_up(Rental& rental) {
                              .code = "not running in time",
                              .message = fmt::format("it did not run within {} minutes",
                                                     rules_.boot_patience.count() / 60'000)});
-    if (waited == 0) tell(RentEvent::Kind::booting, &offer);
+    if (!std::exchange(told, true)) tell(RentEvent::Kind::booting, &offer);
     if (Status paused = parts_.web.pause(look_pause(waited)); !paused)
       return {.what = Tried::What::stop, .error = paused.error()};
   }
