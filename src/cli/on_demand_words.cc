@@ -8,7 +8,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 namespace lockstep::cli {
 namespace {
@@ -18,6 +20,7 @@ using cloud::dollars_text;
 using cloud::Offer;
 
 constexpr std::size_t kColumns = 12;
+constexpr std::size_t kPlaceColumn = 1;
 using Row = std::array<std::string, kColumns>;
 
 std::string place_words(const Offer& offer) {
@@ -44,6 +47,48 @@ Row offer_row(const Offer& offer, cloud::Micros per_hour, const std::string& rem
           quota_words(offer),
           fmt::format("{}{}{}", offer.ending == cloud::Ending::by_itself ? "yes" : "with a guard",
                       remark.empty() ? "" : "; ", remark)};
+}
+
+// What differs only in the zone, as one line of the table.
+struct ZoneGroup {
+  Row cells;
+  const Offer* first;
+  std::vector<std::string> zones = {};
+};
+
+constexpr std::size_t kMostZonesNamed = 4;
+
+// "us-east-1a b c", "us-central1-a b"; "us-east-1, 6 zones" where they are many or of long names.
+std::string zones_words(const Offer& first, const std::vector<std::string>& zones) {
+  if (zones.size() < 2) return place_words(first);
+  const std::string many = fmt::format("{}, {} zones", first.region, zones.size());
+  if (zones.size() > kMostZonesNamed) return many;
+  std::string text = zones.front();
+  for (const std::string& zone : zones) {
+    const bool of_region = zone.starts_with(first.region);
+    std::string_view letter = std::string_view(zone).substr(of_region ? first.region.size() : 0);
+    if (letter.starts_with('-')) letter.remove_prefix(1);
+    if (!of_region || letter.size() != 1) return many;
+    if (&zone != &zones.front()) text.append(" ").append(letter);
+  }
+  return text;
+}
+
+// At the place of the first of its kind, so that the order stays.
+void add_grouped(std::vector<ZoneGroup>& groups, const Offer& offer, Row cells) {
+  const auto same = std::find_if(groups.begin(), groups.end(), [&](const ZoneGroup& one) {
+    if (one.first->region != offer.region || one.zones.empty() || offer.zone.empty()) return false;
+    for (std::size_t i = 0; i < kColumns; ++i)
+      if (i != kPlaceColumn && one.cells[i] != cells[i]) return false;
+    return true;
+  });
+  if (same == groups.end()) {
+    groups.push_back({.cells = std::move(cells), .first = &offer});
+    if (!offer.zone.empty()) groups.back().zones.push_back(offer.zone);
+    return;
+  }
+  if (std::find(same->zones.begin(), same->zones.end(), offer.zone) == same->zones.end())
+    same->zones.push_back(offer.zone);
 }
 
 std::string silence_line(const cloud::Silence& silence) {
@@ -80,10 +125,15 @@ std::string offers_table(const cloud::Catalog& catalog, const cloud::Choice& cho
   std::vector<Row> rows = {{"PROVIDER", "PLACE", "TYPE", "GPUS", "EACH", "VCPUS", "MEMORY",
                             wish.nodes == 1 ? "USD/H" : fmt::format("USD/H OF {}", wish.nodes),
                             "PRICE", "STOCK", "QUOTA", "ENDS BY ITSELF"}};
+  std::vector<ZoneGroup> groups;
   for (const Candidate& one : choice.candidates)
-    rows.push_back(offer_row(one.offer, one.per_hour, one.doubt, now_ms));
+    add_grouped(groups, one.offer, offer_row(one.offer, one.per_hour, one.doubt, now_ms));
   for (const cloud::LeftOut& one : choice.left_out)
-    rows.push_back(offer_row(one.offer, one.per_hour, "no: " + one.why, now_ms));
+    add_grouped(groups, one.offer, offer_row(one.offer, one.per_hour, "no: " + one.why, now_ms));
+  for (ZoneGroup& group : groups) {
+    group.cells[kPlaceColumn] = zones_words(*group.first, group.zones);
+    rows.push_back(std::move(group.cells));
+  }
   std::string text;
   if (rows.size() > 1) text = columns_text(rows);
   for (const cloud::Silence& silence : catalog.silent)
