@@ -1,5 +1,5 @@
-"""The commands in docs/cloud.md, against the fakes: those that cost nothing do what they say, and of all others every
-word is known."""
+"""Commands in docs/cloud.md and the README, against the fakes: those that cost nothing do what they say, and of all
+others every word is known."""
 import re
 import shlex
 import subprocess
@@ -9,22 +9,23 @@ import pytest
 from fake_clouds import cloud, machines, server  # noqa: F401
 from harness import BINARY, REPOSITORY
 
-PAGE = REPOSITORY / "docs/cloud.md"
+PAGE = (REPOSITORY / "docs/cloud.md").read_text()
+README = re.search(r"^## On rented machines\n(.*?)^## ", (REPOSITORY / "README.md").read_text(), re.M | re.S)[1]
 # What a command says of the cluster that the page has rented before.
 NOT_RENTED = re.compile(r"nothing is rented for 'lab'|there is no cluster|'lab' is not known|no host is called|lab: ")
 
 
-def commands(path):
+def commands(text):
     """(line, whether it is in a block that costs nothing)."""
     free = False
-    for line in path.read_text().splitlines():
+    for line in text.splitlines():
         if line.startswith("```"):
             free = line == "```sh"
         elif line.removeprefix("    ").startswith("lockstep ") and (free or line.startswith("    ")):
             yield line.strip(), free
 
 
-FOUND = list(commands(PAGE))
+FOUND = [*commands(PAGE), *commands(README)]
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_what_costs_nothing_does_what_it_says(run, cloud, line):  # noqa: F811
 @pytest.mark.parametrize("line", sorted({line for line, free in FOUND if not free}))
 def test_every_word_of_the_others_is_known(run, cloud, line):  # noqa: F811
     words = shlex.split(line, comments=True)[1:]
-    if words[0] == "up" or "--on-demand" in words:
+    if words[0] == "up" or (words[0] == "run" and "--on-demand" in words):
         words.insert(1, "--print")
     ended = run(words)
     assert ended.returncode == 0 or NOT_RENTED.search(ended.stderr), ended
