@@ -182,6 +182,8 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
     }
     tell_line(request.program,
               fmt::format("'{}' is rented already: taking it up", rental->cluster));
+    const auto step = [&](const std::string& line) { tell_line(request.program, line); };
+    if (const Status open = world.follow_address(*rental, step); !open) step(open.error().message);
   } else {
     LOCKSTEP_TRY_ASSIGN(std::optional<Chosen> chosen, choose_machines(world, request));
     if (!chosen) return Rented{};

@@ -65,7 +65,8 @@ struct Terms {
   std::optional<Micros> budget = {};
   std::string allow_from = {};  // CIDR
   std::string image = {};
-  std::string guard = {};  // "": none, "here", or a host
+  std::string guard = {};    // "": none, "here", or a host
+  bool own_address = false;  // allow_from is where we were: it follows us
 };
 
 struct Rental {

@@ -92,13 +92,10 @@ Wish wish_of(const json& object) {
 }
 
 json terms_json(const Terms& terms) {
-  return {{"lifetime_s", terms.lifetime_s},
-          {"autostop_s", terms.autostop_s},
-          {"hold_s", terms.hold_s},
-          {"budget", maybe(terms.budget)},
-          {"allow_from", terms.allow_from},
-          {"image", terms.image},
-          {"guard", terms.guard}};
+  return {{"lifetime_s", terms.lifetime_s}, {"autostop_s", terms.autostop_s},
+          {"hold_s", terms.hold_s},         {"budget", maybe(terms.budget)},
+          {"allow_from", terms.allow_from}, {"image", terms.image},
+          {"guard", terms.guard},           {"own_address", terms.own_address}};
 }
 
 Terms terms_of(const json& object) {
@@ -108,7 +105,8 @@ Terms terms_of(const json& object) {
           .budget = maybe_member(object, "budget"),
           .allow_from = text_member(object, "allow_from"),
           .image = text_member(object, "image"),
-          .guard = text_member(object, "guard")};
+          .guard = text_member(object, "guard"),
+          .own_address = yes(object, "own_address")};
 }
 
 json held_json(const Held& held) {

@@ -76,7 +76,8 @@ Rental a_rental() {
                   .budget = 44,
                   .allow_from = "192.0.2.7/32",
                   .image = "ami-1",
-                  .guard = "host"};
+                  .guard = "host",
+                  .own_address = true};
   rental.created_ms = 51;
   rental.ends_ms = 52;
   rental.wanted = true;
@@ -173,10 +174,10 @@ TEST(Rental, EveryMemberComesBack) {
                      b->wish.max_price, b->wish.disk_gb, b->wish.guarded, b->wish.archs));
   EXPECT_EQ(std::tie(gpu.name, gpu.kinds, gpu.count, gpu.at_least),
             std::tie(b->wish.gpu.name, b->wish.gpu.kinds, b->wish.gpu.count, b->wish.gpu.at_least));
-  const auto& [lifetime, autostop, hold, budget, allow_from, image, guard] = terms;
-  EXPECT_EQ(std::tie(lifetime, autostop, hold, budget, allow_from, image, guard),
+  const auto& [lifetime, autostop, hold, budget, allow_from, image, guard, own] = terms;
+  EXPECT_EQ(std::tie(lifetime, autostop, hold, budget, allow_from, image, guard, own),
             std::tie(b->terms.lifetime_s, b->terms.autostop_s, b->terms.hold_s, b->terms.budget,
-                     b->terms.allow_from, b->terms.image, b->terms.guard));
+                     b->terms.allow_from, b->terms.image, b->terms.guard, b->terms.own_address));
   ASSERT_EQ(attempts.size(), b->attempts.size());
   expect_same(attempts.front(), b->attempts.front());
 }

@@ -221,9 +221,25 @@ Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const clo
                        .created_ms = web_->now_ms()};
   if (rental.terms.allow_from.empty()) {
     LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, own_address());
+    rental.terms.own_address = true;
   }
   LOCKSTEP_TRY(new_keys(rental));
   return rental;
+}
+
+Status OnDemand::follow_address(cloud::Rental& rental, const TellStep& step) {
+  if (!rental.terms.own_address || rental.settled()) return {};
+  LOCKSTEP_TRY_ASSIGN(const std::string now, own_address());
+  if (now == rental.terms.allow_from) return {};
+  for (const cloud::Attempt& attempt : rental.attempts) {
+    cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
+    if (one == nullptr || !one->keys()) continue;
+    LOCKSTEP_TRY(one->allow(*web_, attempt.offer.region, now));
+  }
+  step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
+                   rental.terms.allow_from, now));
+  rental.terms.allow_from = now;
+  return journal_->keep(rental);
 }
 
 Status OnDemand::new_keys(cloud::Rental& rental) {

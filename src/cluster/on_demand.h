@@ -73,6 +73,8 @@ class OnDemand {
   Status look(cloud::Rental& rental);
   // The same, and nothing is noted.
   Status look_only(cloud::Rental& rental);
+  // Where this machine's address is another than when they were rented: opens their port to it.
+  Status follow_address(cloud::Rental& rental, const TellStep& step);
   // A new host key and user data, for machines that take the place of others.
   Status new_keys(cloud::Rental& rental);
 

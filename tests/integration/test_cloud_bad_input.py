@@ -1,9 +1,11 @@
 """Renting with bad input and in a broken world: one line that says who, where and what to do, the right exit code, and
 nothing rented that is not wanted. The providers are the fakes of tests/cloud; no sshd is behind their machines."""
 import contextlib
+import http.server
 import os
 import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -264,3 +266,27 @@ def test_up_prints_no_plan_for_what_is_there(cloud, laptop):  # noqa: F811
     ended = laptop.run("up", "gpus", *AWS, "--print")
     assert ended.rc == 0 and "rented already" in ended.err and ended.seconds < 5, ended
     assert len(machines(cloud)) == 1 and laptop.down().rc == 0
+
+
+class CheckIp(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"203.0.113.7\n")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_users_address_has_changed_since_up(cloud, laptop):  # noqa: F811
+    left_behind(laptop)
+    before = len(fake_cloud.control(cloud.url, "record"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), CheckIp) as elsewhere:
+        threading.Thread(target=elsewhere.serve_forever, args=(0.05,), daemon=True).start()
+        run = renting(laptop, env={"LOCKSTEP_CHECKIP_URL": f"http://127.0.0.1:{elsewhere.server_port}"})
+        elsewhere.shutdown()
+    asked = [each["action"] for each in fake_cloud.control(cloud.url, "record")[before:]]
+    assert "your address was 127.0.0.1/32 and is 203.0.113.7/32" in run.err(), run.err()
+    assert "AuthorizeSecurityGroupIngress" in asked and "RevokeSecurityGroupIngress" in asked, asked
+    run.signal(signal.SIGINT)
+    assert run.wait(60).rc == 130 and len(machines(cloud)) == 1 and meter(cloud)["live"] == []
