@@ -127,7 +127,8 @@ Result<int> end_orphans(cluster::OnDemand& world, const DownOptions& options) {
     std::puts(codec::print_json(ended).c_str());
   } else {
     tell_sweep(down_table().program, swept, now);
-    if (swept.ended.empty()) std::puts("nothing of ours is there that nobody wants");
+    if (swept.ended.empty() && swept.unheard.empty())
+      std::puts("nothing of ours is there that nobody wants");
   }
   const bool bad = std::any_of(swept.ended.begin(), swept.ended.end(),
                                [](const auto& one) { return !one.error.message.empty(); });
