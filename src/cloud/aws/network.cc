@@ -146,7 +146,7 @@ Asked<void> close_others(Web& web, Api& api, const std::string& region, const Gr
                          const std::string& cidr) {
   for (const std::string& old : group.ssh_from) {
     if (old == cidr) continue;
-    const auto done = done_or_already(
+    auto done = done_or_already(
         api.ask(web, patient(rules_query("RevokeSecurityGroupIngress", group, old, false), region)),
         "InvalidPermission.NotFound");
     if (!done) return done;

@@ -30,12 +30,13 @@ bool is_word(std::string_view text) {
 }
 
 Asked<WordRows> ask_rows(Web& web, Api& api, const Query& query, const std::string& region,
-                         std::string_view list, std::vector<std::string_view> members) {
+                         std::string_view list, const std::vector<std::string_view>& members) {
   auto items = api.ask_pages(web, query, region, list);
   if (!items) return tl::make_unexpected(std::move(items).error());
   WordRows rows;
   for (const Xml& item : *items) {
     std::vector<std::string> row;
+    row.reserve(members.size());
     for (const std::string_view member : members)
       row.emplace_back(item.text(member));
     if (std::all_of(row.begin(), row.end(), is_word)) rows.push_back(std::move(row));
