@@ -13,9 +13,9 @@
 namespace lockstep::cloud {
 
 struct FirstBoot {
-  KeyPair host_key;                // for the first contact only: what is on the machine reads it
-  std::string user_public_key;     // "ssh-ed25519 AAAA... lockstep"
-  std::int64_t guard_s = 20 * 60;  // it ends itself, unless a lease has taken the timer's place
+  KeyPair host_key;             // for the first contact only: what is on the machine reads it
+  std::string user_public_key;  // "ssh-ed25519 AAAA... lockstep"
+  std::int64_t guard_s = 1200;  // it ends itself, unless a lease has taken the timer's place
 };
 
 // Text for cloud-init (LaunchSpec::user_data of virtual machines), under 4 KiB.
