@@ -49,7 +49,6 @@ class Api {
   std::string path(std::string_view rest) const;
   const std::string& project() const { return tokens_.credentials().project; }
   const Credentials& credentials() const { return tokens_.credentials(); }
-  Tokens& tokens() { return tokens_; }
 
  private:
   ApiAnswer ask_once(Web& web, const ApiCall& call, std::string& retry_after);

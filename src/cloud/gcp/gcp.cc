@@ -100,8 +100,6 @@ Catalog Gce::offers(Web& web, const OfferQuery& query) {
   const auto found = api();
   if (!found) return silent(found.error().message, found.error().code == Errc::not_found);
   Api& api = **found;
-  // One token for all that is asked at once.
-  if (const auto token = api.tokens().get(web); !token) return silent(token.error().message, false);
   tl::expected<Places, ApiError> places;
   PriceList prices;
   web.at_once({[&](Web& own) { places = ask_places(api, own, ground_, query.fresh); },

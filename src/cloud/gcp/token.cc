@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kScope = "https://www.googleapis.com/auth/cloud-platform";
 constexpr std::string_view kJwtGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 constexpr std::int64_t kEarly = 5 * 60'000;
+constexpr std::int64_t kFailureStands = 1'000;
 constexpr std::int64_t kOfGcloud = 10 * 60'000;  // it does not say how long its tokens hold
 constexpr std::int64_t kSkewThatMatters = 60'000;
 constexpr std::size_t kTokenLimit = 8UL << 10;
@@ -110,7 +111,13 @@ Status Tokens::renew(Web& web) {
 
 Result<std::string> Tokens::get(Web& web) {
   const std::lock_guard lock(mutex_);
-  if (token_.empty() || web.now_ms() + kEarly >= until_ms_) LOCKSTEP_TRY(renew(web));
+  if (!token_.empty() && web.now_ms() + kEarly < until_ms_) return token_;
+  if (web.now_ms() < failed_until_ms_) return Failure(failure_);
+  if (const Status renewed = renew(web); !renewed) {
+    failure_ = renewed.error();
+    failed_until_ms_ = web.now_ms() + (failure_.code == Errc::canceled ? 0 : kFailureStands);
+    return Failure(failure_);
+  }
   return token_;
 }
 

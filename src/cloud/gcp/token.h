@@ -34,6 +34,8 @@ class Tokens {
   std::string token_;
   std::int64_t until_ms_ = 0;
   std::int64_t skew_ms_ = 0;  // Google's clock less ours
+  Error failure_;             // that stands until then: for those who wait for the same token
+  std::int64_t failed_until_ms_ = 0;
 };
 
 }  // namespace lockstep::cloud::gcp
