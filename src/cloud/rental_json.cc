@@ -19,7 +19,7 @@ constexpr std::array<const char*, 7> kStates = {"asked",   "unknown", "refused",
                                                 "running", "ending",  "gone"};
 constexpr std::array<const char*, 3> kSpots = {"no", "only", "prefer"};
 constexpr std::int64_t kMostNodes = 1 << 20;
-constexpr Micros kMostMoney = 1'000'000 * kDollar;     // an hour
+constexpr Micros kMostMoney = 10'000 * kDollar;        // an hour
 constexpr std::int64_t kLatestMs = 4'102'444'800'000;  // the year 2100
 constexpr codec::JsonLimits kLimits{.bytes = 8U << 20};
 
