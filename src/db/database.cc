@@ -10,6 +10,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace lockstep::db {
@@ -17,6 +19,7 @@ namespace {
 
 // How long others may hold the lock.
 constexpr int kBusyMs = 10000;
+constexpr int kBusyPauseMs = 20;
 
 // A full disk shows as other errors, too: where a file that is mapped can't grow.
 bool has_no_room(const std::string& path) {
@@ -131,11 +134,22 @@ Result<std::int64_t> Database::schema_version() const {
   return row ? statement.number(0) : 0;
 }
 
+// SQLite does not wait for others in all of this step, whatever its busy timeout says.
+Status Database::begin_log() const {
+  Status begun;
+  for (int waited = 0; waited < kBusyMs; waited += kBusyPauseMs) {
+    begun = execute("PRAGMA journal_mode = WAL");
+    if (begun || begun.error().code != Errc::timeout) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(kBusyPauseMs));
+  }
+  return begun;
+}
+
 Status Database::migrate(std::span<const std::string_view> migrations) const {
   const auto newest = static_cast<std::int64_t>(migrations.size());
   LOCKSTEP_TRY_ASSIGN(std::int64_t version, schema_version());
   if (version < newest) {
-    LOCKSTEP_TRY(execute("PRAGMA journal_mode = WAL"));
+    LOCKSTEP_TRY(begin_log());
     LOCKSTEP_TRY_ASSIGN(Transaction transaction, Transaction::begin(*this));
     // Another process may have done it in the meantime.
     LOCKSTEP_TRY_ASSIGN(version, schema_version());

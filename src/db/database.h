@@ -57,6 +57,7 @@ class Database {
     void operator()(sqlite3* handle) const;
   };
   explicit Database(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  Status begin_log() const;
   Status migrate(std::span<const std::string_view> migrations) const;
   Result<std::int64_t> schema_version() const;
 
