@@ -16,6 +16,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 
@@ -23,6 +24,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kRentedRun = "lockstep run --on-demand";
+constexpr int kLockTries = 60;
 constexpr int kLossesToOnDemand = 3;  // of spot, until --spot=prefer has had enough
 
 // One job on rented machines, over all of its attempts.
@@ -43,6 +45,7 @@ class RentedRun {
  private:
   bool machines_gone() const;
   bool was_taken();
+  Status take_lock();
   Status bring_back();
   Status take_along();
   Status rent_again();
@@ -69,9 +72,28 @@ bool RentedRun::machines_gone() const {
   return !cloud::Renting::whole(copy);
 }
 
+// While the job runs nobody has the cluster's lock, so that `keep` and `down` work from elsewhere:
+// what they have changed is read again.
+Status RentedRun::take_lock() {
+  Status locked = world_.lock(rental_.cluster);
+  for (int tries = 0; !locked && tries < kLockTries; ++tries) {
+    LOCKSTEP_TRY(world_.web().pause(std::chrono::seconds(1)));
+    locked = world_.lock(rental_.cluster);
+  }
+  LOCKSTEP_TRY(locked);
+  auto known = world_.journal().of_cluster(rental_.cluster);
+  if (known && known->id == rental_.id) {
+    rental_ = std::move(*known);
+  } else if (!known && known.error().code == Errc::not_found) {
+    rental_.closed_ms = world_.web().now_ms();
+  }
+  return {};
+}
+
 // Whether the machines were taken away, or are about to be.
 bool RentedRun::was_taken() {
-  if (world_.look(rental_) && !cloud::Renting::whole(rental_)) return true;
+  cloud::Rental now = rental_;
+  if (world_.look_only(now) && !cloud::Renting::whole(now)) return true;
   const auto places = places_of(rental_.cluster, {});
   if (!places) return false;
   const auto leases = cluster::ask_leases(*places);
@@ -175,6 +197,14 @@ Result<int> RentedRun::finish(const RemoteOutcome& ended) {
   if (!ended.job.empty() && !ended.gone)
     if (const Status brought = bring_back(); !brought)
       if (hold(brought.error().message)) return ended.code == 0 ? 1 : ended.code;
+  if (const Status locked = take_lock(); !locked) {
+    print_error(kRentedRun, locked.error());
+    return ended.code == 0 ? 1 : ended.code;
+  }
+  if (rental_.closed_ms != 0) {
+    tell(fmt::format("'{}' was given back by another lockstep", rental_.cluster));
+    return ended.code;
+  }
   if (const Status back = give_machines_back(world_, kRentedRun, rental_); !back) {
     print_error(kRentedRun, back.error());
     return ended.code == 0 ? 1 : ended.code;
@@ -192,7 +222,9 @@ Result<int> RentedRun::run() {
       brought_ = brought_ || !options_.back.empty();
     else
       tell("what --back names was not brought back: " + brought.error().message);
-    Status again = rent_again();
+    Status again = take_lock();
+    if (again) again = rent_again();
+    world_.unlock(rental_.cluster);
     if (again) again = take_along();
     if (!again) {
       if (again.error().code == Errc::canceled && again.error().sys == 0)
@@ -219,6 +251,7 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
   LOCKSTEP_TRY_ASSIGN(Rented rented, rent_machines(*world, request));
   if (!rented.rental) return 0;
+  world->unlock(request.cluster);
   return RentedRun(call, remote, options, *world, std::move(*rented.rental)).run();
 }
 
