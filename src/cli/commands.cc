@@ -40,6 +40,7 @@ extern const Subcommand kHostOverlay;
 extern const Subcommand kHostAbility;
 extern const Subcommand kHostHealth;
 extern const Subcommand kHostLease;
+extern const Subcommand kGuardRentals;
 extern const Subcommand kSubmit;
 extern const Subcommand kOffers;
 extern const Subcommand kUp;
@@ -119,6 +120,7 @@ constexpr const Subcommand* kRows[] = {
     &kHostAbility,
     &kHostHealth,
     &kHostLease,
+    &kGuardRentals,
     &kSlurmBatch,
     &kSlurmNode,
     &kSlurmLaunch,

@@ -1,5 +1,6 @@
 // lockstep offers: what machines with GPUs cost, over all providers.
 #include "base/text.h"
+#include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/rent_tables.h"
@@ -30,6 +31,7 @@ Result<int> show_offers(const Call& call) {
   // Shown, and marked as what needs a guard.
   wish.guarded = true;
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  keep_guarded(*world, offers_table_options().program);
   LOCKSTEP_TRY_ASSIGN(const auto market, world->ask(wish, false, false));
   const std::int64_t now = world->web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));

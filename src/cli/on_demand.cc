@@ -2,6 +2,7 @@
 
 #include "cli/date_text.h"
 #include "cli/on_demand_words.h"
+#include "cluster/guard.h"
 #include "codec/json.h"
 
 #include <fmt/core.h>
@@ -189,6 +190,11 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
     if (!chosen) return Rented{};
     LOCKSTEP_TRY_ASSIGN(rental, world.new_rental(request.cluster, chosen->wish, chosen->terms));
     market = std::move(chosen->market);
+  }
+  // Before a byte of it goes out: who can't be guarded is not rented.
+  io::Fd guard;
+  if (cluster::wants_guard(*rental)) {
+    LOCKSTEP_TRY_ASSIGN(guard, cluster::need_guard(world));
   }
   const Status rented = world.rent(
       *rental, std::move(market), rules_of(wait_s),

@@ -2,7 +2,9 @@
 
 #include "base/clock_ms.h"
 #include "cli/date_text.h"
+#include "cli/guarded.h"
 #include "cli/on_demand.h"
+#include "cluster/guard.h"
 #include "codec/json_members.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
@@ -51,12 +53,13 @@ Status ensure_rented(const cluster::Registry& registry, const std::string& name)
   auto rental = journal.of_cluster(name);
   if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
   if (rental && rental->wanted && !known->nodes.empty() && unix_ms() < rental->ends_ms &&
-      used_lately(*rental)) {
+      used_lately(*rental) && (!cluster::wants_guard(*rental) || cluster::guard_lives())) {
     cluster::OnDemand::note_use(name);
     return {};
   }
   proc::block(proc::handled_signals());
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  keep_guarded(*world, kRenting);
   if (rental && rental->wanted) {
     LOCKSTEP_TRY(world->look(*rental));
     if (cloud::Renting::whole(*rental) && !known->nodes.empty()) {
@@ -79,21 +82,24 @@ Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& cluster
                    [](const cluster::Cluster& one) { return one.is_rented(); }))
     return facts;
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  keep_guarded(*world, kRenting);
   LOCKSTEP_TRY_ASSIGN(const auto rentals, world->journal().open_rentals());
   for (const cloud::Rental& rental : rentals)
     facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},
                              {"cost_micros", world->cost(rental)},
-                             {"ends_ms", rental.ends_ms}};
+                             {"ends_ms", rental.ends_ms},
+                             {"ended_by", ended_by_name(ended_by(rental))}};
   return facts;
 }
 
 std::string rented_words(const nlohmann::json& facts, const std::string& name) {
   const auto found = facts.find(name);
   if (found == facts.end()) return "rented at its use";
-  return fmt::format("{} USD/h, {} spent, ends {}",
+  return fmt::format("{} USD/h, {} spent, ends {}{}",
                      cloud::dollars_text(codec::integer_member(*found, "micros_per_hour")),
                      cloud::dollars_text(codec::integer_member(*found, "cost_micros")),
-                     date_text(codec::integer_member(*found, "ends_ms")));
+                     date_text(codec::integer_member(*found, "ends_ms")),
+                     ended_by_words(codec::text_member(*found, "ended_by")));
 }
 
 Status forget_rented(const std::string& name) {

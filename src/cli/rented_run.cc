@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/date_text.h"
 #include "cli/ground.h"
+#include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/places.h"
@@ -249,6 +250,7 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
                       .nodes = remote.place.nodes,
                       .json = remote.json};
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  keep_guarded(*world, kRentedRun);
   LOCKSTEP_TRY_ASSIGN(Rented rented, rent_machines(*world, request));
   if (!rented.rental) return 0;
   world->unlock(request.cluster);

@@ -2,6 +2,7 @@
 #include "base/columns.h"
 #include "base/text.h"
 #include "cli/date_text.h"
+#include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/rent_tables.h"
@@ -43,6 +44,7 @@ nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const Rental& 
           {"cost_micros", world.cost(rental)},
           {"created_ms", rental.created_ms},
           {"ends_ms", rental.ends_ms},
+          {"ended_by", ended_by_name(ended_by(rental))},
           {"closed_ms", rental.closed_ms}};
 }
 
@@ -57,6 +59,18 @@ Result<std::string> the_name(const Parsed& parsed, const char* example) {
 
 // --- up
 
+std::string up_words(const Rental& rental) {
+  const EndedBy by = ended_by(rental);
+  const std::string rate = cloud::dollars_text(cloud::rate_now(rental));
+  if (by == EndedBy::nobody)
+    return fmt::format(
+        "'{0}' is up: {1} USD an hour until you end it: nobody ends it but you, "
+        "with lockstep down {0}",
+        rental.cluster, rate);
+  return fmt::format("'{}' is up: {} USD an hour, ends {} at the latest{}", rental.cluster, rate,
+                     date_text(rental.ends_ms), ended_by_words(ended_by_name(by)));
+}
+
 Result<int> bring_up(const Call& call) {
   RentRequest request{.program = up_table().program, .cluster = {}, .options = {}, .nodes = {}};
   UpOptions own;
@@ -66,6 +80,7 @@ Result<int> bring_up(const Call& call) {
   request.json = own.json;
   LOCKSTEP_TRY_ASSIGN(request.cluster, the_name(call.parsed, "lockstep up NAME --gpus A100:8"));
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  keep_guarded(*world, request.program);
   if (!request.options.gpus && !world->journal().of_cluster(request.cluster)) {
     LOCKSTEP_TRY_ASSIGN(request.standing, standing_rental(*world, request.cluster));
     if (!request.standing)
@@ -79,10 +94,7 @@ Result<int> bring_up(const Call& call) {
   if (own.json)
     std::puts(codec::print_json(rental_row(*world, *rented.rental)).c_str());
   else
-    tell_line(request.program,
-              fmt::format("'{}' is up: {} USD an hour, ends {} at the latest", request.cluster,
-                          cloud::dollars_text(cloud::rate_now(*rented.rental)),
-                          date_text(rented.rental->ends_ms)));
+    tell_line(request.program, up_words(*rented.rental));
   return 0;
 }
 
@@ -184,6 +196,7 @@ Result<int> take_down(const Call& call) {
     code = signal == 0 ? 1 : 128 + signal;
     if (signal != 0) break;
   }
+  keep_guarded(*world, down_table().program);
   if (options.json && !options.orphans) std::puts(codec::print_json(rows).c_str());
   if (!options.all && !options.orphans) return code;
   LOCKSTEP_TRY_ASSIGN(const int swept, end_orphans(*world, options));
@@ -199,6 +212,7 @@ Result<int> keep_up(const Call& call) {
                 "write lockstep keep NAME 2h");
   LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("TIME", names[1]));
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  keep_guarded(*world, keep_table().program);
   LOCKSTEP_TRY(cluster::check_cluster_name(names[0]));
   LOCKSTEP_TRY(world->lock(names[0]));
   LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
@@ -232,10 +246,16 @@ Result<int> keep_up(const Call& call) {
 
 // --- cost
 
+std::string state_words(const Rental& rental) {
+  if (rental.closed_ms != 0) return "given back";
+  return (rental.wanted ? "rented" : "ending") + ended_by_words(ended_by_name(ended_by(rental)));
+}
+
 Result<int> show_cost(const Call& call) {
   CostOptions options;
   fill(cost_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  keep_guarded(*world, cost_table().program);
   std::vector<Rental> rentals;
   if (options.since) {
     LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("since", *options.since));
@@ -254,10 +274,7 @@ Result<int> show_cost(const Call& call) {
   for (const Rental& rental : rentals) {
     sum += world->cost(rental);
     rows.push_back(rental_row(*world, rental));
-    lines.push_back({rental.cluster, date_text(rental.created_ms),
-                     rental.closed_ms != 0 ? "given back"
-                     : rental.wanted       ? "rented"
-                                           : "ending",
+    lines.push_back({rental.cluster, date_text(rental.created_ms), state_words(rental),
                      cloud::dollars_text(cloud::rate_now(rental)),
                      cloud::dollars_text(world->cost(rental))});
   }

@@ -1,0 +1,230 @@
+// The guard's own course: read the journal, ask the machines, end what is over, wait.
+#include "cloud/time_text.h"
+#include "cluster/guard.h"
+#include "cluster/guard_files.h"
+#include "cluster/guard_plan.h"
+#include "cluster/on_demand.h"
+#include "cluster/rented_host.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using cloud::Rental;
+
+// A question to a silent machine takes so long: none is asked when an end is nearer.
+constexpr std::int64_t kLongestAskMs = 70'000;
+constexpr std::int64_t kNearestLookMs = 200;
+
+// All times are divided by LOCKSTEP_GUARD_SPEED, which only tests set.
+GuardPace pace_here() {
+  GuardPace pace;
+  const char* text = std::getenv("LOCKSTEP_GUARD_SPEED");
+  const std::int64_t speed = text == nullptr ? 1 : std::clamp(std::atoi(text), 1, 1000);
+  for (std::int64_t* time : {&pace.poll_ms, &pace.asked_ms, &pace.silent_ms, &pace.nobody_ms,
+                             &pace.held_lock_ms, &pace.most_pause_ms})
+    *time /= speed;
+  return pace;
+}
+
+class Guard {
+ public:
+  explicit Guard(std::unique_ptr<OnDemand> world) : world_(std::move(world)), pace_(pace_here()) {}
+
+  Status run(io::Fd alive);
+
+ private:
+  struct Trouble {
+    int failures = 0;
+    std::int64_t again_ms = 0;
+  };
+
+  std::int64_t now() const { return world_->web().now_ms(); }
+  // A clock that was set back keeps nothing waiting.
+  bool is_later(std::int64_t when, std::int64_t most) const {
+    return when > now() && when - now() <= most;
+  }
+  void say(const std::string& text);
+  Result<std::vector<Rental>> guarded();
+  Status ask_machines(const std::vector<Rental>& rentals);
+  Status act(const Rental& rental);
+  Status act_locked(Rental& rental, const GuardPlan& plan);
+  Status end_now(const Rental& rental, const std::vector<std::size_t>& machines);
+  std::int64_t pause_until(const std::vector<Rental>& rentals) const;
+
+  std::unique_ptr<OnDemand> world_;
+  GuardPace pace_;
+  MachineWords words_;
+  std::map<std::string, Trouble> troubles_;  // by the rental's id
+  std::string said_;
+};
+
+// The same line is not said twice in a row.
+void Guard::say(const std::string& text) {
+  if (said_ == text) return;
+  said_ = text;
+  std::fputs(fmt::format("{} {}\n", cloud::iso_time(now()), text).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+Result<std::vector<Rental>> Guard::guarded() {
+  LOCKSTEP_TRY_ASSIGN(auto rentals, world_->journal().open_rentals());
+  std::erase_if(rentals, [](const Rental& one) { return !wants_guard(one); });
+  return rentals;
+}
+
+// All that are due at once: one that is silent holds up none.
+Status Guard::ask_machines(const std::vector<Rental>& rentals) {
+  const auto registry = Registry::open(io::state_folder());
+  if (!registry) return {};
+  std::vector<HostPlace> places;
+  std::vector<std::string> ids;
+  for (const Rental& rental : rentals) {
+    const std::int64_t ends = rental.ends_ms;
+    if (!rental.wanted || (ends > 0 && ends - now() < kLongestAskMs)) continue;
+    const auto machines = met_machines(rental);
+    const auto all = rented_places(rental, registry->pins_file(rental.cluster),
+                                   io::state_folder() + "/rentals/" + rental.cluster + "/user_key");
+    if (all.size() != machines.size()) continue;  // first contact is under way
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const std::string& id = machines[at]->machine.id;
+      if (is_later(words_[id].ask_ms, pace_.asked_ms) || is_off(words_[id], now(), pace_)) continue;
+      places.push_back(all[at]);
+      ids.push_back(id);
+    }
+  }
+  if (places.empty()) return {};
+  const auto answers = ask_leases(places);
+  if (!answers)
+    return answers.error().code == Errc::canceled ? Status(Failure(answers.error())) : Status();
+  for (std::size_t at = 0; at < answers->size(); ++at) {
+    const LeaseAnswer& answer = (*answers)[at];
+    MachineWord& word = words_[ids[at]];
+    if (!answer.error.empty() && word.silent_ms == 0) say(answer.error);
+    note_word(word, answer.error.empty() ? &answer.state : nullptr, now(), pace_);
+  }
+  return {};
+}
+
+// Without the journal, which a client has in its hands.
+Status Guard::end_now(const Rental& rental, const std::vector<std::size_t>& machines) {
+  const auto met = met_machines(rental);
+  for (const cloud::Attempt& attempt : rental.attempts) {
+    std::vector<cloud::Machine> ended;
+    for (const cloud::Held& held : attempt.machines) {
+      const bool named = std::any_of(machines.begin(), machines.end(), [&](std::size_t at) {
+        return met[at]->machine.id == held.machine.id;
+      });
+      if (held.gone_ms == 0 && (machines.empty() || named)) ended.push_back(held.machine);
+    }
+    cloud::Provider* provider = world_->provider(attempt.offer.provider);
+    if (ended.empty() || provider == nullptr || !attempt.open()) continue;
+    LOCKSTEP_TRY(provider->keys());
+    LOCKSTEP_TRY(provider->end(world_->web(), ended));
+  }
+  return {};
+}
+
+Status Guard::act_locked(Rental& rental, const GuardPlan& plan) {
+  say(fmt::format("'{}': {}; ending {}", rental.cluster, plan.why,
+                  plan.what == GuardPlan::What::give_back
+                      ? "it"
+                      : fmt::format("{} of its machines", plan.machines.size())));
+  if (plan.what == GuardPlan::What::end_some) {
+    LOCKSTEP_TRY(end_now(rental, plan.machines));
+    return world_->look(rental);
+  }
+  LOCKSTEP_TRY(world_->give_back(rental, {}));
+  say(fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
+                  cloud::dollars_text(world_->cost(rental))));
+  return {};
+}
+
+Status Guard::act(const Rental& known) {
+  GuardPlan plan = guard_plan(known, words_, now(), pace_);
+  if (plan.what == GuardPlan::What::wait) return {};
+  if (!world_->lock(known.cluster)) {
+    if (!plan.forced) return {};
+    say(fmt::format("'{}': {}, and the client that has it does not end it", known.cluster,
+                    plan.why));
+    return end_now(known, {});
+  }
+  Status done;
+  // As it is now that nobody else changes it: it may have been given more time.
+  auto rental = world_->journal().of_cluster(known.cluster);
+  if (rental && rental->id == known.id) {
+    plan = guard_plan(*rental, words_, now(), pace_);
+    if (plan.what != GuardPlan::What::wait) done = act_locked(*rental, plan);
+  } else if (!rental && rental.error().code != Errc::not_found) {
+    done = Failure(rental.error());
+  }
+  world_->unlock(known.cluster);
+  return done;
+}
+
+std::int64_t Guard::pause_until(const std::vector<Rental>& rentals) const {
+  std::int64_t pause = pace_.poll_ms;
+  for (const Rental& rental : rentals)
+    if (rental.ends_ms > now()) pause = std::min(pause, rental.ends_ms - now());
+  return std::max(pause, std::min(kNearestLookMs, pace_.poll_ms));
+}
+
+Status Guard::run(io::Fd alive) {
+  say("guards what is rented from here");
+  while (true) {
+    auto rentals = guarded();
+    if (!rentals) say(rentals.error().message);
+    if (rentals && rentals->empty()) {
+      // Nobody may need it between this look and its end.
+      if (const auto mine = lock_guard_use(LOCK_EX | LOCK_NB)) {
+        rentals = guarded();
+        if (rentals && rentals->empty()) {
+          say("nothing is left to guard");
+          alive.reset();
+          return {};
+        }
+      }
+    }
+    const std::vector<Rental> now_open = rentals ? std::move(*rentals) : std::vector<Rental>();
+    for (const Rental& rental : now_open) {
+      Trouble& trouble = troubles_[rental.id];
+      if (is_later(trouble.again_ms, pace_.most_pause_ms)) continue;
+      const Status done = act(rental);
+      if (!done && done.error().code == Errc::canceled) return done;
+      if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
+      trouble.failures = done ? 0 : trouble.failures + 1;
+      trouble.again_ms = now() + retry_pause(trouble.failures, pace_);
+    }
+    LOCKSTEP_TRY(ask_machines(now_open));
+    LOCKSTEP_TRY(world_->web().pause(std::chrono::milliseconds(pause_until(now_open))));
+  }
+}
+
+}  // namespace
+
+Result<int> guard_rentals() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  LOCKSTEP_TRY_ASSIGN(auto world, OnDemand::open());
+  auto alive = take_guard_lock(*world);
+  if (!alive && alive.error().code == Errc::already_exists) return 0;
+  if (!alive) return Failure(alive.error());
+  Guard guard(std::move(world));
+  const Status done = guard.run(std::move(*alive));
+  if (done || done.error().code == Errc::canceled) return 0;
+  return Failure(done.error());
+}
+
+}  // namespace lockstep::cluster
