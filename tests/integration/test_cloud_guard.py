@@ -1,0 +1,143 @@
+"""The guard on the user's machine, which ends what can't end its own bill: the fake of Lambda with real machines behind
+it, whose meter runs until somebody with the key ends them."""
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+import cloud_keys  # noqa: E402
+from harness import alive, read, status_of, until  # noqa: E402
+from rented_world import CloudWorld  # noqa: E402
+
+FAST = {"LOCKSTEP_GUARD_SPEED": "10"}  # looks each second
+
+
+class GuardWorld(CloudWorld):
+    def __init__(self, hosts, folder):
+        super().__init__(hosts, folder)
+        self.fake.world.settings.update(limits=0)
+        self.state = self.client.root_home / ".local/state/lockstep"
+
+    def start(self, *words, env=None, **options):
+        return super().start(*words, env={**FAST, **(env or {})}, **options)
+
+    def up(self, *options):
+        return self.start("up", "lab", "--gpus", "A10:1", "--provider", "lambda", "-y",
+                          "--allow-from", f"{self.client.addr}/32", *options)
+
+    def processes(self, *wanted):
+        """Of our program, with these words. By what the system says, not by what it says of itself."""
+        found = []
+        for pid in self.client.host.processes():
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
+                found.append(pid)
+        # A child that is about to become ssh still looks like it.
+        return [pid for pid in found if alive(pid) and int(status_of(pid)["PPid"]) not in found]
+
+    def guards(self):
+        return self.processes(b"guard-rentals")
+
+    def guard(self):
+        (pid,) = until(self.guards, 20, "a guard")
+        return pid
+
+    def log(self):
+        return read(self.state / "guard.log")
+
+    def rentals(self):
+        return json.loads(self.lockstep("cost", "--since", "1d", "--json").out)["rentals"]
+
+    def close(self):
+        for pid in self.guards():
+            os.kill(pid, signal.SIGKILL)
+        super().close()
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    with GuardWorld(hosts, tmp_path) as made:
+        yield made
+        assert made.fake.failures == [] and made.fake.world.errors == []
+
+
+def test_a_lease_ends_although_the_client_was_killed(world):
+    world.fake.faults.add({"face": "lambda", "action": "terminate", "do": {"kind": "status", "status": 503}})
+    run = world.up("--guard", "here", "--lifetime", "60s")
+    until(lambda: "gets its lease" in run.err() or run.process.poll() is not None, 100, "the first contact")
+    guard = world.guard()
+    assert os.getsid(guard) == guard, "it has a session of its own"
+    (client,) = world.processes(b"up", b"lab")
+    os.kill(client, signal.SIGKILL)
+    (machine,) = world.live()
+    until(lambda: not world.live(), 120, "the end of its lease")
+    assert machine.ended - machine.launched < 60 + 60, (machine.ended, machine.launched)
+    until(lambda: not alive(guard), 30, "nothing is left to guard")
+    log = world.log()
+    assert "'lab': its lease is over; ending it" in log and "'lab' is given back; it cost" in log, log
+    assert log.endswith("nothing is left to guard\n") and cloud_keys.LAMBDA_KEY not in log, log
+    (rental,) = world.rentals()
+    assert rental["closed_ms"] > 0 and rental["nodes"] == []
+    assert world.guards() == [], "what is given back needs none"
+
+
+def test_a_killed_guard_is_started_again_and_ends_an_idle_machine(world):
+    ended = world.up("--guard", "here", "--autostop", "60s").wait(120)
+    assert ended.rc == 0 and ended.err.rstrip().endswith("at the latest, guarded here"), ended
+    first = world.guard()
+    assert cloud_keys.LAMBDA_KEY.encode() not in pathlib.Path(f"/proc/{first}/cmdline").read_bytes()
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not alive(first), 10)
+    # Without the key it could end nothing, and that is said.
+    ended = world.lockstep("cluster", "list", env={"LAMBDA_API_KEY": None})
+    assert ended.rc == 0 and "no guard runs, so nobody ends 'lab'" in ended.err, ended
+    assert "nobody ends it but you" in ended.out and world.guards() == [], ended
+    ended = world.lockstep("cost")
+    assert "the guard of 'lab' did not run; it runs again" in ended.err and "rented, guarded here" in ended.out, ended
+    second = world.guard()
+    ended = world.lockstep("cluster", "list")
+    assert ended.err == "" and "guarded here" in ended.out and world.guard() == second, ended
+    for path in (world.state / "guard.log", world.state / "guard.lock"):
+        assert path.stat().st_mode & 0o777 == 0o600 and cloud_keys.LAMBDA_KEY not in read(path)
+    (machine,) = world.machines.all
+    assert world.live(), "it was not idle for so long yet"
+    until(lambda: not world.live(), 150, "it is ended when it is idle")
+    until(lambda: not alive(second), 30, "nothing is left to guard")
+    assert "idle" in world.log() and machine.is_off()
+    assert world.rentals()[0]["closed_ms"] > 0
+
+
+def test_nobody_else_ends_it(world):
+    """No guard and nobody who watches: refused. Who watches is told so, and no guard runs."""
+    ended = world.up().wait(60)
+    assert ended.rc == 1 and "cannot end its own bill: --guard here or --i-will-watch" in ended.err, ended
+    ended = world.up("--guard", "host.example.com").wait(60)
+    assert ended.rc == 2 and "only a guard on this machine is there, --guard here" in ended.err, ended
+    # A guard that does not come up: nothing is rented.
+    (world.state / "guard.log").mkdir(parents=True)
+    ended = world.up("--guard", "here").wait(60)
+    assert ended.rc == 1 and "guard.log" in ended.err, ended
+    assert world.fake.world.machines == {} and world.guards() == []
+    ended = world.up("--i-will-watch").wait(120)
+    assert ended.rc == 0 and "nobody ends it but you, with lockstep down lab" in ended.err, ended
+    ended = world.lockstep("cost")
+    assert "rented, nobody ends it but you" in ended.out and world.guards() == [], ended
+    ended = world.lockstep("down", "lab")
+    assert ended.rc == 0 and not world.live(), ended
+
+
+def test_down_leaves_the_guard_nothing_to_do(world):
+    ended = world.up("--guard", "here").wait(120)
+    assert ended.rc == 0, ended
+    guard = world.guard()
+    assert world.lockstep("down", "lab").rc == 0 and not world.live()
+    until(lambda: not alive(guard), 30, "it goes by itself")
+    assert "ending" not in world.log()
