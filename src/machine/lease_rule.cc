@@ -16,17 +16,17 @@ std::int64_t stop_ahead_ms(std::int64_t begin, std::int64_t end) {
 }
 
 LeaseStep next_step(const LeaseView& view) {
-  using Kind = LeaseStep::Kind;
-  if (view.now >= view.end) return {Kind::end, "its lease is over"};
+  using Step = LeaseStep::Kind;
+  if (view.now >= view.end) return {Step::end, "its lease is over"};
   const std::int64_t idle = view.now - view.idle_since;
   if (view.idle_limit > 0 && view.jobs == 0 && idle >= view.idle_limit &&
       view.now >= view.hold_until)
-    return {Kind::end, fmt::format("nothing has worked on it for {} s", idle / 1000)};
+    return {Step::end, fmt::format("nothing has worked on it for {} s", idle / 1000)};
   if (view.jobs == 0) return {};
   if (!view.notice.empty())
-    return {Kind::stop_jobs, "the provider takes the machine away: " + view.notice};
+    return {Step::stop_jobs, "the provider takes the machine away: " + view.notice};
   if (view.now >= view.end - stop_ahead_ms(view.begin, view.end))
-    return {Kind::stop_jobs, "the machine's lease is over"};
+    return {Step::stop_jobs, "the machine's lease is over"};
   return {};
 }
 
