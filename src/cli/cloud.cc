@@ -1,4 +1,5 @@
-// lockstep cloud check: keys, rights, quotas and images of each provider.
+// lockstep cloud: check, which is keys, rights, quotas and images of each provider.
+#include "cli/cloud_selftest.h"
 #include "cli/on_demand.h"
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
@@ -117,7 +118,11 @@ constexpr Subcommand kCloudCheck{.name = "check",
                                  .summary = "keys, rights, quotas and images of each provider",
                                  .table = cloud_check_table,
                                  .run = cloud_check_command};
-constexpr const Subcommand* kCloudRows[] = {&kCloudCheck};
+constexpr Subcommand kCloudSelftest{.name = "selftest",
+                                    .summary = "one machine from its offer to its bill, reported",
+                                    .table = cloud_selftest_table,
+                                    .run = cloud_selftest_command};
+constexpr const Subcommand* kCloudRows[] = {&kCloudCheck, &kCloudSelftest};
 
 }  // namespace
 

@@ -198,8 +198,14 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
   }
   const Status rented = world.rent(
       *rental, std::move(market), rules_of(wait_s),
-      [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); },
-      [&](const std::string& line) { tell_line(request.program, line); });
+      [&](const cloud::RentEvent& event) {
+        tell_line(request.program, event_text(event));
+        if (request.on_event) request.on_event(event);
+      },
+      [&](const std::string& line) {
+        tell_line(request.program, line);
+        if (request.on_step) request.on_step(line);
+      });
   if (!rented) return undone(world, request, *rental, rented.error());
   return Rented{.rental = std::move(rental)};
 }

@@ -20,6 +20,9 @@ struct RentRequest {
   bool json = false;
   // A cluster that is rented at its use: its wish and terms, in place of the options.
   std::optional<cloud::Rental> standing = {};
+  // Hear what goes on besides the user.
+  cluster::OnDemand::Tell on_event = {};
+  cluster::OnDemand::TellStep on_step = {};
 };
 
 // What `cluster add --on-demand` has noted under that name; nullopt: nothing.

@@ -149,6 +149,42 @@ Table make_check_table() {
           .shown_names = "[PROVIDER...]"};
 }
 
+Table make_selftest_table() {
+  return {
+      .program = "lockstep cloud selftest",
+      .summary =
+          "Rents the cheapest machine with a GPU that the provider has, for minutes and\n"
+          "after a question, and sees whether all goes as it should: the launch, the\n"
+          "first contact, the machine's own end, the bill. The report on stdout names no\n"
+          "account, key or address, and can be passed on. The machine is given back\n"
+          "whatever happens. Machines without a GPU are never offered.\n\n"
+          "  lockstep cloud selftest aws",
+      .epilog = "Exit code: 0 where all was as it should be, else 1.\n",
+      .operands = Operands::names,
+      .groups = {{"Options", with_end({
+                                 {.name = "type",
+                                  .field = into<&CloudSelftestOptions::type>,
+                                  .metavar = "TYPE",
+                                  .help = "only machines of this type, as the provider names it",
+                                  .shown_default = "the cheapest with a GPU"},
+                                 {.name = "patience",
+                                  .field = into<&CloudSelftestOptions::patience>,
+                                  .metavar = "TIME",
+                                  .help = "how long after its end the machine may still be listed",
+                                  .shown_default = "5m"},
+                                 {.name = "allow-from",
+                                  .field = into<&CloudSelftestOptions::allow_from>,
+                                  .metavar = "CIDR",
+                                  .help = "who may reach the machine's ssh port",
+                                  .shown_default = "this machine's public address"},
+                                 {.name = "yes",
+                                  .field = into<&CloudSelftestOptions::yes>,
+                                  .help = "rent without a question",
+                                  .letter = 'y'},
+                             })}},
+      .shown_names = "PROVIDER"};
+}
+
 }  // namespace
 
 const Table& offers_table_options() {
@@ -173,6 +209,11 @@ const Table& cost_table() {
 }
 const Table& cloud_check_table() {
   static const Table table = make_check_table();
+  return table;
+}
+
+const Table& cloud_selftest_table() {
+  static const Table table = make_selftest_table();
   return table;
 }
 

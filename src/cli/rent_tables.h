@@ -1,4 +1,4 @@
-// The option tables of what is about machines on demand: offers, up, down, keep, cost, cloud check.
+// The option tables of what is about machines on demand: offers, up, down, keep, cost, cloud.
 #pragma once
 
 #include "cli/on_demand_options.h"
@@ -31,11 +31,19 @@ struct CloudCheckOptions {
   bool json = false;
 };
 
+struct CloudSelftestOptions {
+  std::optional<std::string> type;
+  std::optional<std::string> allow_from;
+  std::optional<std::string> patience;
+  bool yes = false;
+};
+
 const Table& offers_table_options();
 const Table& up_table();
 const Table& down_table();
 const Table& keep_table();
 const Table& cost_table();
 const Table& cloud_check_table();
+const Table& cloud_selftest_table();
 
 }  // namespace lockstep::cli

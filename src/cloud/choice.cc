@@ -93,6 +93,7 @@ std::vector<Offer> built_in_offers() {
 bool wanted_at_all(const Offer& offer, const Wish& wish) {
   if (!wish.gpu.admits(offer.gpu, offer.gpus)) return false;
   if (!among(wish.providers, offer.provider) || !among(wish.regions, offer.region)) return false;
+  if (!among(wish.types, offer.type)) return false;
   if (wish.spot == SpotWish::no) return !offer.spot;
   return wish.spot == SpotWish::prefer || offer.spot;
 }
@@ -166,8 +167,9 @@ std::vector<std::string> near_offers(const std::vector<Offer>& offers, const Wis
 Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choice) {
   Error error;
   error.code = Errc::unavailable;
-  const std::string what =
-      fmt::format("{}{}", wish.gpu.text(), wish.spot == SpotWish::only ? " on spot" : "");
+  const std::string what = fmt::format(
+      "{}{}{}", wish.gpu.kinds.empty() ? "machines with GPUs" : wish.gpu.text(),
+      wish.types.empty() ? "" : " of that type", wish.spot == SpotWish::only ? " on spot" : "");
   if (!choice.left_out.empty()) {
     const LeftOut& best = choice.left_out.front();
     error.message = fmt::format(
@@ -185,6 +187,7 @@ Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choi
     error.hint = fmt::format("`lockstep cloud check {}` says more", silence.provider);
   }
   if (!error.hint.empty()) return error;
+  if (!wish.types.empty()) return error;  // what is like it is not that type
   std::vector<std::string> near = near_offers(catalog.offers, wish);
   if (near.empty()) near = near_offers(built_in_offers(), wish);
   if (near.size() > 3) near.resize(3);

@@ -24,6 +24,7 @@ struct Wish {
   int disk_gb = 0;                          // 0: what the image needs
   bool guarded = false;  // machines that can't end their own bill have somebody who does
   std::vector<std::string> archs = {"x86_64"};  // that we have a binary for
+  std::vector<std::string> types = {};          // as the provider names them; empty: all
 };
 
 // What a failure has taught, until it is old.

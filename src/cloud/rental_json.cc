@@ -56,7 +56,8 @@ json wish_json(const Wish& wish) {
           {"max_price", maybe(wish.max_price)},
           {"disk_gb", wish.disk_gb},
           {"guarded", wish.guarded},
-          {"archs", wish.archs}};
+          {"archs", wish.archs},
+          {"types", wish.types}};
 }
 
 // Whatever another version has written, its machines must be ended: a GPU that this one does not
@@ -88,6 +89,7 @@ Wish wish_of(const json& object) {
   wish.disk_gb = bounded(object, "disk_gb", 0, 1 << 20);
   wish.guarded = yes(object, "guarded");
   wish.archs = codec::texts_member(object, "archs");
+  wish.types = codec::texts_member(object, "types");
   return wish;
 }
 

@@ -68,7 +68,8 @@ Rental a_rental() {
                  .max_price = 31,
                  .disk_gb = 200,
                  .guarded = true,
-                 .archs = {"arm64"}};
+                 .archs = {"arm64"},
+                 .types = {"g6.xlarge"}};
   rental.wish.gpu.at_least = true;
   rental.terms = {.lifetime_s = 41,
                   .autostop_s = 42,
@@ -168,10 +169,11 @@ TEST(Rental, EveryMemberComesBack) {
             std::tie(b->id, b->cluster, b->owner, b->created_ms, b->ends_ms, b->wanted,
                      b->closed_ms, b->start_script, b->public_key));
   EXPECT_EQ(b->user_data, "#cloud-config\n\"\x01\xef\xbf\xbd");  // bytes that are no text: replaced
-  const auto& [gpu, nodes, spot, providers, regions, max_price, disk, guarded, archs] = wish;
-  EXPECT_EQ(std::tie(nodes, spot, providers, regions, max_price, disk, guarded, archs),
-            std::tie(b->wish.nodes, b->wish.spot, b->wish.providers, b->wish.regions,
-                     b->wish.max_price, b->wish.disk_gb, b->wish.guarded, b->wish.archs));
+  const auto& [gpu, nodes, spot, providers, regions, max_price, disk, guarded, archs, types] = wish;
+  EXPECT_EQ(
+      std::tie(nodes, spot, providers, regions, max_price, disk, guarded, archs, types),
+      std::tie(b->wish.nodes, b->wish.spot, b->wish.providers, b->wish.regions, b->wish.max_price,
+               b->wish.disk_gb, b->wish.guarded, b->wish.archs, b->wish.types));
   EXPECT_EQ(std::tie(gpu.name, gpu.kinds, gpu.count, gpu.at_least),
             std::tie(b->wish.gpu.name, b->wish.gpu.kinds, b->wish.gpu.count, b->wish.gpu.at_least));
   const auto& [lifetime, autostop, hold, budget, allow_from, image, guard, own] = terms;

@@ -89,6 +89,7 @@ def test_the_man_pages_are_good_roff(tree):
             "cancel",
             "check",
             "cloud-check",
+            "cloud-selftest",
             "cluster-add",
             "cluster-check",
             "cluster-list",

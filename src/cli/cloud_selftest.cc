@@ -1,0 +1,303 @@
+// lockstep cloud selftest: the cheapest machine of a provider from its offer to its bill, as a
+// report that can be passed on. What may name an account, a key or an address goes to stderr.
+#include "cli/cloud_selftest.h"
+
+#include "base/clock_ms.h"
+#include "base/id.h"
+#include "base/text.h"
+#include "cli/on_demand.h"
+#include "cli/on_demand_words.h"
+#include "cli/places.h"
+#include "cli/rent_tables.h"
+#include "cluster/rented_host.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cloud::RentEvent;
+
+constexpr std::int64_t kSelftestLifetime = 15LL * 60;  // seconds
+constexpr std::int64_t kSelftestPaidMs = 30LL * 60'000;
+constexpr std::int64_t kSelftestEndIn = 20;  // seconds
+constexpr std::int64_t kSelftestPatience = 5LL * 60;
+constexpr std::int64_t kMostSelftestPatience = 12LL * 60;
+constexpr std::chrono::milliseconds kSelftestLook{2000};
+
+struct SelftestWish {
+  cloud::Wish wish;
+  cloud::Terms terms;
+  std::int64_t patience_s = kSelftestPatience;
+  bool yes = false;
+};
+
+class SelfTest {
+ public:
+  SelfTest(cluster::OnDemand& world, const cloud::Traits& traits, SelftestWish wanted)
+      : world_(world), traits_(traits), wanted_(std::move(wanted)) {}
+
+  Result<int> run();
+
+ private:
+  enum class Mark { ok, failed, note };
+
+  void begin() { since_ms_ = unix_ms(); }
+  void report(Mark mark, const std::string& what);
+  void fail_with(const std::string& what, const Error& error);
+  void on_event(const RentEvent& event);
+  void on_step(const std::string& line);
+  Status find_cheapest();
+  Status rent();
+  void report_refusals();
+  Status end_by_itself();
+  Status watch_end();
+  void give_back();
+  void sweep();
+  int verdict(int signal);
+
+  static constexpr std::string_view kProgram = "lockstep cloud selftest";
+
+  cluster::OnDemand& world_;
+  const cloud::Traits& traits_;
+  SelftestWish wanted_;
+  cloud::Rental rental_;
+  std::int64_t since_ms_ = 0;  // when what goes on now began
+  bool failed_ = false;
+};
+
+void SelfTest::report(Mark mark, const std::string& what) {
+  const char* words[] = {"ok", "FAILED", "note"};
+  failed_ = failed_ || mark == Mark::failed;
+  const std::int64_t took = std::max<std::int64_t>(unix_ms() - since_ms_, 0) / 100;
+  const std::string seconds =
+      mark == Mark::note ? "" : fmt::format("{}.{} s", took / 10, took % 10);
+  std::puts(fmt::format("{:<6} {:>8}  {}", words[static_cast<int>(mark)], seconds, what).c_str());
+  std::fflush(stdout);
+  if (mark != Mark::note) begin();
+}
+
+// The report has what failed; why may name what is nobody else's business.
+void SelfTest::fail_with(const std::string& what, const Error& error) {
+  report(Mark::failed, what);
+  print_error(kProgram, error);
+}
+
+void SelfTest::on_event(const RentEvent& event) {
+  switch (event.kind) {
+    case RentEvent::Kind::asking:
+      return begin();
+    case RentEvent::Kind::booting:
+      return report(Mark::ok, "the launch was accepted");
+    case RentEvent::Kind::running:
+      return report(Mark::ok, "the provider says that it runs");
+    case RentEvent::Kind::no_answer:
+      return report(Mark::note, "no answer to a launch");
+    case RentEvent::Kind::rejected:
+      return report(Mark::failed, "a machine was of no use (stderr says why)");
+    case RentEvent::Kind::refused:
+    case RentEvent::Kind::ending:
+    case RentEvent::Kind::pausing:
+      return;
+  }
+}
+
+// The steps of first contact, as cluster/rented_host.cc names them.
+void SelfTest::on_step(const std::string& line) {
+  if (line.ends_with(": logs in")) report(Mark::ok, "sshd answers");
+  if (line.ends_with(": is looked over"))
+    report(Mark::ok, "its host key is the one it was given, and it lets us in");
+  if (line.ends_with(": gets its lease")) report(Mark::ok, "it is healthy: GPUs, driver, disk");
+}
+
+Status SelfTest::find_cheapest() {
+  begin();
+  LOCKSTEP_TRY_ASSIGN(const auto market, world_.ask(wanted_.wish, true, false));
+  const std::int64_t now = world_.web().now_ms();
+  LOCKSTEP_TRY_ASSIGN(const auto blocks, world_.journal().blocks(now));
+  const cloud::Choice choice = cloud::choose(market.catalog.offers, wanted_.wish, blocks, now);
+  if (choice.candidates.empty())
+    return Failure(cloud::nothing_found(market.catalog, wanted_.wish, choice));
+  const cloud::Candidate& first = choice.candidates.front();
+  wanted_.wish.max_price = first.per_hour * 2;  // of what comes next where the first is refused
+  wanted_.terms.budget = cloud::cost_of(first.per_hour, kSelftestPaidMs);
+  report(Mark::ok, fmt::format("cheapest of {} offers: {} with {} x {}, {} USD an hour, price {}",
+                               choice.candidates.size(), offer_name(first.offer), first.offer.gpus,
+                               first.offer.gpu, cloud::dollars_text(first.per_hour),
+                               price_words(first.offer.price, now)));
+  return {};
+}
+
+// Codes are the provider's words, without anything of the account's.
+void SelfTest::report_refusals() {
+  const auto all = world_.journal().since(0);
+  if (!all) return;
+  for (const cloud::Rental& one : *all)
+    if (one.cluster == rental_.cluster)
+      for (const cloud::Attempt& attempt : one.attempts)
+        if (attempt.state == cloud::Attempt::State::refused)
+          report(Mark::note, fmt::format("refused: {}: {}", offer_name(attempt.offer),
+                                         printable(attempt.code, 80)));
+}
+
+Status SelfTest::rent() {
+  RentRequest request{.program = kProgram,
+                      .cluster = rental_.cluster,
+                      .options = {},
+                      .nodes = {},
+                      .standing = cloud::Rental(),
+                      .on_event = [this](const RentEvent& event) { on_event(event); },
+                      .on_step = [this](const std::string& line) { on_step(line); }};
+  request.standing->wish = wanted_.wish;
+  request.standing->terms = wanted_.terms;
+  request.options.yes = wanted_.yes;
+  request.options.wait = "0";
+  auto rented = rent_machines(world_, request);
+  if (!rented) {
+    report_refusals();
+    return Failure(rented.error());
+  }
+  rental_ = std::move(*rented->rental);
+  report_refusals();
+  report(Mark::ok, "its lease runs");
+  return {};
+}
+
+// What the provider lists decides, not what the machine says.
+Status SelfTest::watch_end() {
+  const std::int64_t last = unix_ms() + (kSelftestEndIn + wanted_.patience_s) * 1000;
+  while (true) {
+    const Status looked = world_.look(rental_);
+    if (!looked && looked.error().code == Errc::canceled) return looked;
+    if (looked && rental_.live().empty()) return {};
+    if (unix_ms() >= last)
+      return fail(Errc::timeout, fmt::format("the provider lists it still, {} s after its end",
+                                             wanted_.patience_s));
+    LOCKSTEP_TRY(world_.web().pause(kSelftestLook));
+  }
+}
+
+Status SelfTest::end_by_itself() {
+  if (rental_.attempts.back().offer.ending == cloud::Ending::with_guard) {
+    report(Mark::note, "such machines cannot end their own bill: it is ended from here");
+    return {};
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  const std::int64_t end = unix_ms() + kSelftestEndIn * 1000;
+  LOCKSTEP_TRY_ASSIGN(const auto answers, cluster::keep_leases(places, end));
+  for (const cluster::LeaseAnswer& answer : answers)
+    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
+  report(Mark::ok, fmt::format("its lease ends in {} s now", kSelftestEndIn));
+  LOCKSTEP_TRY(watch_end());
+  report(Mark::ok, "it has ended itself, and the provider lists it as gone");
+  return {};
+}
+
+void SelfTest::give_back() {
+  begin();
+  const Status back = give_machines_back(world_, kProgram, rental_);
+  if (back)
+    report(Mark::ok, "given back: the provider lists nothing of it");
+  else
+    fail_with("it may still be there: lockstep down --orphans", back.error());
+  world_.unlock(rental_.cluster);
+}
+
+void SelfTest::sweep() {
+  begin();
+  const auto swept = world_.sweep();
+  if (!swept) return fail_with("the sweep found no answer", swept.error());
+  tell_sweep(kProgram, *swept, world_.web().now_ms());
+  const auto ours = [&](const auto& one) { return one.provider == traits_.name; };
+  const auto ended = std::count_if(swept->ended.begin(), swept->ended.end(), ours);
+  const auto unheard = std::count_if(swept->unheard.begin(), swept->unheard.end(), ours);
+  report(ended + unheard == 0 ? Mark::ok : Mark::failed,
+         fmt::format("the sweep found {} machines that nobody wants, and {} places without an "
+                     "answer",
+                     ended, unheard));
+}
+
+int SelfTest::verdict(int signal) {
+  begin();
+  report(Mark::note, fmt::format("the bill: {} USD", cloud::dollars_text(world_.cost(rental_))));
+  std::puts(signal != 0 ? "result: stopped by the user"
+                        : fmt::format("result: {}", failed_ ? "FAILED" : "ok").c_str());
+  if (signal != 0) return 128 + signal;
+  return failed_ ? 1 : 0;
+}
+
+Result<int> SelfTest::run() {
+  std::puts(fmt::format("selftest of {}", traits_.title).c_str());
+  LOCKSTEP_TRY(find_cheapest());
+  rental_.cluster = "selftest-" + to_lower(random_suffix(6));
+  if (const Status rented = rent(); !rented) {
+    // What there was is given back already, or the error says what is left.
+    if (rented.error().code != Errc::canceled) report(Mark::failed, "nothing was rented");
+    return Failure(rented.error());
+  }
+  const Status ended = end_by_itself();
+  const int signal = world_.take_signal();
+  const bool canceled = !ended && ended.error().code == Errc::canceled;
+  if (!ended && !canceled) fail_with("it has not ended itself", ended.error());
+  give_back();
+  if (signal == 0 && !canceled) sweep();
+  return verdict(canceled && signal == 0 ? SIGINT : signal);
+}
+
+Result<SelftestWish> selftest_wish(const Parsed& parsed) {
+  CloudSelftestOptions options;
+  fill(cloud_selftest_table(), parsed, options);
+  if (parsed.names.size() != 1)
+    return fail(Errc::invalid_input,
+                parsed.names.empty()
+                    ? std::string("no provider is named")
+                    : fmt::format("'{}' is one word too many", printable(parsed.names[1])),
+                "write lockstep cloud selftest aws");
+  // A machine is paid for: a budget alone is no consent here.
+  if (!options.yes && (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1))
+    return fail(Errc::invalid_input, "nobody can be asked here, and a machine would be rented",
+                "give -y");
+  SelftestWish wanted{.wish = {}, .terms = {}, .yes = options.yes};
+  wanted.wish.providers = {parsed.names.front()};
+  wanted.wish.guarded = true;  // it is ended from here
+  if (options.type) wanted.wish.types = {*options.type};
+  wanted.terms.lifetime_s = kSelftestLifetime;
+  wanted.terms.allow_from = options.allow_from.value_or("");
+  if (options.patience) {
+    LOCKSTEP_TRY_ASSIGN(wanted.patience_s, parse_time("patience", *options.patience));
+    if (wanted.patience_s > kMostSelftestPatience)
+      return fail(Errc::invalid_input,
+                  fmt::format("--patience {} is too long: at most {} min",
+                              printable(*options.patience, 40), kMostSelftestPatience / 60));
+  }
+  return wanted;
+}
+
+Result<int> test_provider(const Call& call) {
+  LOCKSTEP_TRY_ASSIGN(SelftestWish wanted, selftest_wish(call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto providers, world->with_keys(wanted.wish.providers));
+  return SelfTest(*world, providers.front()->traits(), std::move(wanted)).run();
+}
+
+}  // namespace
+
+int cloud_selftest_command(const Call& call) {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  const auto code = test_provider(call);
+  if (code) return *code;
+  print_error(cloud_selftest_table().program, code.error());
+  return exit_code_of(code.error());
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,10 @@
+// lockstep cloud selftest, for the row in cloud.cc.
+#pragma once
+
+#include "cli/subcommand.h"
+
+namespace lockstep::cli {
+
+int cloud_selftest_command(const Call& call);
+
+}  // namespace lockstep::cli

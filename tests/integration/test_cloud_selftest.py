@@ -1,0 +1,82 @@
+"""`lockstep cloud selftest`: a fake of the provider, and behind it a real machine that ends itself, or does not."""
+import pathlib
+import re
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+from harness import until  # noqa: E402
+from rented_world import CloudWorld  # noqa: E402
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    with CloudWorld(hosts, tmp_path) as made:
+        yield made
+        assert made.fake.failures == [] and made.fake.world.errors == []
+
+
+def selftest(world, *more, provider="aws"):
+    return world.start("cloud", "selftest", provider, "-y", "--allow-from", f"{world.client.addr}/32", *more)
+
+
+def lines(ended):
+    """What the report says, by its first word."""
+    return [tuple(re.split(r" +(?:[0-9.]+ s)? *", line, maxsplit=1)) for line in ended.out.splitlines()]
+
+
+def is_public(world, ended):
+    """Nothing in it is of the account: it is sent to others."""
+    for secret in (*(machine.addr for machine in world.machines.all), world.client.addr, "AKIA", "ssh-ed25519",
+                   "123456789012", str(world.client.root_home)):
+        assert secret not in ended.out, (secret, ended.out)
+
+
+def machine_of(world, face):
+    """The real machine behind the one that was rented there, once it is there."""
+    def found():
+        there = world.machines.by_id
+        return [there[one.id] for one in world.fake.world.find(face=face) if one.id in there]
+    until(found, 60, f"a machine of {face}")
+    return found()[0]
+
+
+def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
+    """All at once: each takes its time, and none may see another's machine as left over."""
+    runs = {provider: selftest(world, "--patience", patience, provider=provider)
+            for provider, patience in (("aws", "60s"), ("gcp", "3s"), ("lambda", "60s"))}
+    # Whoever asks for its end on the machine: nothing happens, without a word.
+    machine_of(world, "gce").put("/usr/local/sbin/poweroff", "#!/bin/sh\nexit 0\n", 0o755)
+    ended = {provider: run.wait(180) for provider, run in runs.items()}
+    assert world.live() == [], ended
+    for one in ended.values():
+        for words in ("cheapest of", "says that it runs", "sshd answers", "host key", "healthy", "its lease runs",
+                      "given back: the provider lists nothing", "found 0 machines", "the bill: 0."):
+            assert words in one.out, (words, one)
+        assert "cost: " in one.err, "the price was said first"
+        is_public(world, one)
+    good = ended["aws"]
+    assert good.rc == 0 and "FAILED" not in good.out and lines(good)[-1] == ("result:", "ok"), good
+    assert "has ended itself" in good.out and machine_of(world, "ec2").said_off, good
+    bad = ended["gcp"]
+    assert bad.rc == 1 and "lists it still" in bad.err, bad
+    assert ("FAILED", "it has not ended itself") in lines(bad) and lines(bad)[-1] == ("result:", "FAILED"), bad
+    other = ended["lambda"]
+    assert other.rc == 0 and "it is ended from here" in other.out and "FAILED" not in other.out, other
+
+
+def test_ctrl_c_gives_back(world):
+    run = selftest(world)
+    until(lambda: "its lease ends in" in run.out(), 120, f"it runs: {run.out()} {run.err()}")
+    run.process.send_signal(2)
+    ended = run.wait(120)
+    assert ended.rc == 130 and "stopped by the user" in ended.out and world.live() == [], ended
+
+
+def test_it_asks_and_takes_only_that_type(world):
+    refused = world.lockstep("cloud", "selftest", "aws")
+    assert refused.rc == 2 and "give -y" in refused.err and world.fake.world.machines == {}, refused
+    none = selftest(world, "--type", "t3.micro").wait(60)
+    assert none.rc == 1 and "nobody offers" in none.err and world.fake.world.machines == {}, none
