@@ -91,7 +91,7 @@ void PortForward::on_gone(Place place) {
 // itself can tell, by trying.
 void PortForward::tell_refusal(std::size_t spec) {
   if (dial_) return;  // one line for those that come together
-  constexpr std::uint32_t kChannel = 1;
+  constexpr std::uint32_t kDialChannel = 1;
   const std::string port = fmt::format("{}:{}", specs_[spec].host, specs_[spec].port);
   const auto tell = [this](Error why) {
     loop_.post(calls_([this] { dial_.reset(); }));
@@ -112,7 +112,7 @@ void PortForward::tell_refusal(std::size_t spec) {
           },
           [tell](const std::string& why) { tell(fail(Errc::unavailable, why).value()); }});
   dial_->send(
-      link::Start{.channel = kChannel,
+      link::Start{.channel = kDialChannel,
                   .argv = {"host-dial", specs_[spec].host, std::to_string(specs_[spec].port)},
                   .own = true});
 }
