@@ -176,7 +176,7 @@ Status SelfTest::rent() {
 Status SelfTest::watch_end() {
   const std::int64_t last = unix_ms() + (kSelftestEndIn + wanted_.patience_s) * 1000;
   while (true) {
-    const Status looked = world_.look(rental_);
+    Status looked = world_.look(rental_);
     if (!looked && looked.error().code == Errc::canceled) return looked;
     if (looked && rental_.live().empty()) return {};
     if (unix_ms() >= last)

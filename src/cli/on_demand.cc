@@ -18,7 +18,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::int64_t kLeastPaidMs = 10 * 60'000;
+constexpr std::int64_t kLeastPaidMs = 10LL * 60'000;
 
 bool at_terminal() {
   return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;

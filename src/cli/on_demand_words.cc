@@ -61,7 +61,7 @@ constexpr std::size_t kMostZonesNamed = 4;
 // "us-east-1a b c", "us-central1-a b"; "us-east-1, 6 zones" where they are many or of long names.
 std::string zones_words(const Offer& first, const std::vector<std::string>& zones) {
   if (zones.size() < 2) return place_words(first);
-  const std::string many = fmt::format("{}, {} zones", first.region, zones.size());
+  std::string many = fmt::format("{}, {} zones", first.region, zones.size());
   if (zones.size() > kMostZonesNamed) return many;
   std::string text = zones.front();
   for (const std::string& zone : zones) {
@@ -169,7 +169,10 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
     plan.next.push_back(choice.candidates[i]);
   plan.ends_ms = cloud::lease_end(terms, plan.first.per_hour, 0, now_ms, now_ms).value_or(0);
   plan.autostop_s = terms.autostop_s;
-  plan.most = cloud::cost_of(plan.first.per_hour, plan.ends_ms - now_ms);
+  // A refused offer is followed by dearer ones: only a cap bounds all of them.
+  const cloud::Micros rate = wish.max_price.value_or(plan.first.per_hour);
+  plan.most = cloud::cost_of(rate, plan.ends_ms - now_ms);
+  plan.capped = wish.max_price || terms.budget;
   if (terms.budget) plan.most = std::min(plan.most, *terms.budget);
   return plan;
 }
@@ -191,7 +194,9 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
       plan.autostop_s > 0 ? "; or idle for " + time_words(plan.autostop_s) : "";
   text += fmt::format("ends: {} at the latest, in {}{}\n", date_text(plan.ends_ms),
                       time_words((plan.ends_ms - now_ms) / 1000), idle);
-  text += fmt::format("cost: {} USD at most\n", dollars_text(plan.most));
+  text += fmt::format(
+      "cost: {} USD at most{}\n", dollars_text(plan.most),
+      plan.capped ? "" : ", if the first is had; --max-price or --budget caps the others");
   return text;
 }
 
@@ -204,7 +209,8 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
           {"micros_per_hour", plan.first.per_hour},
           {"next", std::move(next)},
           {"ends_ms", plan.ends_ms},
-          {"most_micros", plan.most}};
+          {"most_micros", plan.most},
+          {"capped", plan.capped}};
 }
 
 std::string event_text(const cloud::RentEvent& event) {

@@ -31,6 +31,7 @@ struct Plan {
   std::int64_t ends_ms = 0;
   std::int64_t autostop_s = 0;
   cloud::Micros most = 0;  // that it can cost
+  bool capped = true;      // whatever offer is had; false: if the first one is
 };
 Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::Terms& terms,
              std::int64_t now_ms);

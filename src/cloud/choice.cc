@@ -151,12 +151,14 @@ std::vector<std::string> near_offers(const std::vector<Offer>& offers, const Wis
     if (best == nullptr || offer.price.per_hour < best->price.per_hour) best = &offer;
   }
   std::vector<const Offer*> sorted;
+  sorted.reserve(cheapest.size());
   for (const auto& [name, offer] : cheapest)
     sorted.push_back(offer);
   std::stable_sort(sorted.begin(), sorted.end(), [](const Offer* a, const Offer* b) {
     return a->price.per_hour < b->price.per_hour;
   });
   std::vector<std::string> lines;
+  lines.reserve(sorted.size());
   for (const Offer* offer : sorted)
     lines.push_back(fmt::format("{} has {}:{} ({}{}) from {} an hour", offer->provider, offer->gpu,
                                 offer->gpus, offer->type, offer->spot ? ", spot" : "",

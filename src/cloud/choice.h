@@ -41,9 +41,9 @@ struct Block {
   std::string why = {};  // one line
 };
 
-inline constexpr std::int64_t kCapacityBlockMs = 10 * 60'000;
-inline constexpr std::int64_t kUnhealthyBlockMs = 60 * 60'000;
-inline constexpr std::int64_t kQuotaBlockMs = 24 * 60 * 60'000;
+inline constexpr std::int64_t kCapacityBlockMs = 10LL * 60'000;
+inline constexpr std::int64_t kUnhealthyBlockMs = 60LL * 60'000;
+inline constexpr std::int64_t kQuotaBlockMs = 24LL * 60 * 60'000;
 
 bool blocks(const Block& block, const Offer& offer, std::int64_t now_ms);
 

@@ -331,15 +331,15 @@ class Generator {
     made.spot = maybe(2);
     made.price.per_hour = maybe(10) ? (maybe(2) ? 0 : 700'000'000) : 950'000 + pick(6) * 10'000;
     made.price.source = static_cast<Price::Source>(pick(3));
-    made.disk_per_gb_month = pick(3) * 100'000;
+    made.disk_per_gb_month = pick(3) * 100'000LL;
     made.min_disk_gb = pick(2) * 75;
     made.disk_gb = pick(2) * 100;
-    made.address_per_hour = pick(2) * 5'000;
-    made.extra_per_hour = pick(2) * 10'000;
+    made.address_per_hour = pick(2) * 5'000LL;
+    made.extra_per_hour = pick(2) * 10'000LL;
     made.most_nodes = maybe(6) ? 1 : 100;
     made.stock = static_cast<Stock>(pick(3));
     if (maybe(3))
-      made.quota = Quota{.limit = pick(4) * 96, .needed = 96, .unit = "vCPUs", .link = {}};
+      made.quota = Quota{.limit = pick(4) * 96LL, .needed = 96, .unit = "vCPUs", .link = {}};
     made.ending = maybe(5) ? Ending::with_guard : Ending::by_itself;
     made.not_for_sale = maybe(12) ? "reserved" : "";
     made.floor_price = maybe(12);

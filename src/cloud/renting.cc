@@ -117,7 +117,7 @@ Result<std::int64_t> Renting::lease_of(const Rental& rental, const Candidate& ca
   const auto end = lease_end(rental.terms, candidate.per_hour, spent, began_ms(rental, now), now);
   if (!end) return 0;
   constexpr std::int64_t kLeastMs = 60'000;
-  constexpr std::int64_t kLeastPaidMs = 10 * 60'000;
+  constexpr std::int64_t kLeastPaidMs = 10LL * 60'000;
   if (rental.terms.budget) {
     const auto paid = lease_end({.budget = rental.terms.budget}, candidate.per_hour, spent, 0, now);
     if (*paid - now < kLeastPaidMs)

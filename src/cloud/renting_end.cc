@@ -97,9 +97,9 @@ Status Renting::look(Rental& rental, bool note) {
     Provider* provider = parts_.provider(attempt.offer.provider);
     Status seen = provider == nullptr ? without_keys(attempt.offer.provider, "looked after")
                                       : see(rental, attempt, *provider, parts_.web);
-    if (!seen && first) first = std::move(seen);
     const std::int64_t now = parts_.web.now_ms();
     if (seen && seen_gone(attempt, now)) close(attempt, now);
+    if (!seen && first) first = std::move(seen);
   }
   const Status kept = note ? keep(rental) : Status();
   return first ? kept : first;
@@ -141,7 +141,7 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   Error trouble;
   while (true) {
     if (web.now_ms() >= ask_at) {
-      const Status ended = ask_to_end(attempt, *provider, web);
+      Status ended = ask_to_end(attempt, *provider, web);
       if (!ended) trouble = ended.error();
       if (!ended && trouble.code == Errc::canceled) return ended;
       ask_at = web.now_ms() + (ended ? kAskAgainMs : kAskSoonMs);

@@ -32,7 +32,10 @@ std::string tags(const char* number, const char* kind) {
     const std::size_t mark = both.find('=');
     const std::string prefix =
         std::string("&TagSpecification.") + number + ".Tag." + std::to_string(++tag);
-    text += prefix + ".Key=" + both.substr(0, mark) + prefix + ".Value=" + both.substr(mark + 1);
+    text += prefix;
+    text += ".Key=" + both.substr(0, mark);
+    text += prefix;
+    text += ".Value=" + both.substr(mark + 1);
   }
   return text;
 }

@@ -69,7 +69,7 @@ bool is_known(std::string_view code) {
 }
 
 // The first code that says something; else the first.
-void offer_code(std::string& code, std::string next) {
+void offer_code(std::string& code, const std::string& next) {
   if (next.empty() || is_known(code)) return;
   if (code.empty() || is_known(next)) code = printable(next, 80);
 }

@@ -34,7 +34,7 @@ TEST_F(GcpApi, AsksForATokenOnceAndAgainFiveMinutesEarly) {
   ASSERT_TRUE(get());
   ASSERT_TRUE(get());
   EXPECT_EQ(google.tokens, 1);
-  google.web.now += (3599 - 301) * 1000;
+  google.web.now += (3599LL - 301) * 1000;
   ASSERT_TRUE(get());
   EXPECT_EQ(google.tokens, 1);
   google.web.now += 2'000;

@@ -5,6 +5,8 @@
 #include "cloud/gcp/api.h"
 #include "cloud/scripted_web_testing.h"
 
+#include <fmt/core.h>
+
 #include <map>
 #include <string>
 #include <utility>

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLaunchPatience{120'000};  // of asking again while Google is busy
 constexpr milliseconds kDone{600'000};            // of the operation
 // An insert that was understood is done by then, and its requestId may be forgotten later.
-constexpr std::int64_t kSettled = 15 * 60'000;
+constexpr std::int64_t kSettled = 15LL * 60'000;
 
 LaunchOutcome answered(const LaunchSpec& spec) {
   LaunchOutcome outcome{.kind = LaunchOutcome::Kind::answered};

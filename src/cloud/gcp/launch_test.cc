@@ -4,6 +4,7 @@
 #include "cloud/gcp/requests.h"
 #include "cloud/gcp/values.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace lockstep::cloud::gcp {
@@ -101,7 +102,7 @@ TEST_F(GcpLaunch, IsResolvedByTheSameRequestWhereItIsNotThereYet) {
 }
 
 TEST_F(GcpLaunch, OfLongAgoIsNotMadeByAskingForIt) {
-  const LaunchOutcome outcome = resolve_it(20 * 60'000);
+  const LaunchOutcome outcome = resolve_it(20LL * 60'000);
   EXPECT_EQ(outcome.kind, Kind::refused);
   EXPECT_EQ(outcome.code, "");
   EXPECT_EQ(google.web.count("requestId"), 0U);

@@ -3,6 +3,7 @@
 #include "cloud/gcp/gcp_testing.h"
 #include "cloud/gcp/image.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace lockstep::cloud::gcp {

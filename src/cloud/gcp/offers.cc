@@ -15,7 +15,7 @@ namespace lockstep::cloud::gcp {
 namespace {
 
 constexpr std::int64_t kMinute = 60'000;
-constexpr std::int64_t kDay = 24 * 60 * kMinute;
+constexpr std::int64_t kDay = 24LL * 60 * kMinute;
 constexpr Micros kAddress = 5'000;         // an hour
 constexpr Nanos kDiskMonth = 100'000'000;  // of a GB, where the price list is not to be had
 constexpr int kImageGb = 50;               // the largest of the images that are chosen here
@@ -140,6 +140,7 @@ tl::expected<Places, ApiError> ask_places(Api& api, Web& web, const Ground& grou
       {"", &Places::add_project, {}, {}},
   }};
   std::vector<std::function<void(Web&)>> jobs;
+  jobs.reserve(lists.size());
   for (List& list : lists)
     jobs.push_back([&list, &api](Web& own) {
       list.done = api.ask_pages(own,

@@ -2,6 +2,7 @@
 
 #include "cloud/gcp/gcp_testing.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace lockstep::cloud::gcp {

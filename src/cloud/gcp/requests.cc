@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLabelLimit = 63;
 constexpr std::int64_t kLeastRun = 30;  // seconds, as documented
-constexpr std::int64_t kMostRun = 120 * 86'400;
+constexpr std::int64_t kMostRun = 120LL * 86'400;
 
 // Where instances name other things by a path in their zone, bulk inserts want bare names.
 enum class Naming { by_path, bare };

@@ -73,7 +73,7 @@ TEST(Skus, AreSummedWithLocalDisks) {
   });
   const MachineParts parts{.type = "a3-highgpu-8g",
                            .vcpus = 208,
-                           .memory_mb = 1872 * 1024,
+                           .memory_mb = 1872LL * 1024,
                            .accelerator = "nvidia-h100-80gb",
                            .gpus = 8};
   EXPECT_EQ(local_ssd_gb(parts), 6000);

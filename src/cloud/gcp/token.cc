@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::string_view kScope = "https://www.googleapis.com/auth/cloud-platform";
 constexpr std::string_view kJwtGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-constexpr std::int64_t kEarly = 5 * 60'000;
+constexpr std::int64_t kEarly = 5LL * 60'000;
 constexpr std::int64_t kFailureStands = 1'000;
-constexpr std::int64_t kOfGcloud = 10 * 60'000;  // it does not say how long its tokens hold
+constexpr std::int64_t kOfGcloud = 10LL * 60'000;  // it does not say how long its tokens hold
 constexpr std::int64_t kSkewThatMatters = 60'000;
 constexpr std::size_t kTokenLimit = 8UL << 10;
 
@@ -92,7 +92,7 @@ Status Tokens::renew(Web& web) {
       const std::int64_t seconds = number_at(answer, "expires_in");
       if (!is_token_text(token_) || seconds <= 0)
         return fail(Errc::corrupt, "what Google's token endpoint answers has no token in it");
-      until_ms_ = web.now_ms() + std::min<std::int64_t>(seconds, 12 * 3600) * 1000;
+      until_ms_ = web.now_ms() + std::min<std::int64_t>(seconds, 12LL * 3600) * 1000;
       return {};
     }
     const ApiError error = error_of_answer(reply.answer->head.status, reply.answer->body);

@@ -137,6 +137,7 @@ Result<Listing> LambdaProvider::list(Web& web, const ListQuery& query) {
 
 Status LambdaProvider::end(Web& web, const std::vector<Machine>& machines) {
   std::vector<std::string> ids;
+  ids.reserve(machines.size());
   for (const Machine& machine : machines)
     ids.push_back(machine.id);
   // Its answer must name all; what it does not name is asked for again, unless it is gone.

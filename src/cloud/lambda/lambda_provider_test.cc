@@ -103,7 +103,7 @@ TEST_F(LambdaProviderTest, PreparesOnceAndSaysTheWholeCall) {
     "region": "us-east-1", "rules": [{"protocol": "tcp", "port_range": [22, 22],
     "source_network": "198.51.100.7/32", "description": "SSH for Lockstep"}]})j"));
   // One question a second.
-  EXPECT_EQ(web.now, 1'800'000'000'000 + 5 * 1050);
+  EXPECT_EQ(web.now, 1'800'000'000'000 + 5LL * 1050);
   spec.node = 1;
   ASSERT_TRUE(provider->prepare(web, spec));
   EXPECT_EQ(web.asked.size(), 7U) << "only the price is looked at again";
