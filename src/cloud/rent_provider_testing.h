@@ -48,7 +48,7 @@ class SimProvider : public Provider {
     if (!reached(web)) return {.message = "503"};
     world_.pass_time(world_.between(50, 3'000));
     if (world_.chance(world_.rules.lose_question)) return {.message = "no answer"};
-    const LaunchOutcome outcome = answer(spec, call);
+    LaunchOutcome outcome = answer(spec, call);
     world_.step();
     world_.meanwhile();
     if (!stopped(web) && !world_.chance(world_.rules.lose_answer)) return outcome;

@@ -33,7 +33,7 @@ std::int64_t take_fraction(std::string_view& rest) {
   if (!rest.starts_with('.')) return 0;
   rest.remove_prefix(1);
   std::int64_t ms = 0;
-  int unit = 100;
+  std::int64_t unit = 100;
   while (!rest.empty() && rest.front() >= '0' && rest.front() <= '9') {
     ms += (rest.front() - '0') * unit;
     unit /= 10;

@@ -200,7 +200,7 @@ Status Guard::run(io::Fd alive) {
     for (const Rental& rental : now_open) {
       Trouble& trouble = troubles_[rental.id];
       if (is_later(trouble.again_ms, pace_.most_pause_ms)) continue;
-      const Status done = act(rental);
+      Status done = act(rental);
       if (!done && done.error().code == Errc::canceled) return done;
       if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
       trouble.failures = done ? 0 : trouble.failures + 1;

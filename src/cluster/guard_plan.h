@@ -22,12 +22,12 @@ struct MachineWord {
 using MachineWords = std::map<std::string, MachineWord>;  // by the machine's id
 
 struct GuardPace {
-  std::int64_t poll_ms = 10'000;            // the journal is read so often
-  std::int64_t asked_ms = 60'000;           // machines are asked so often at least
-  std::int64_t silent_ms = 60'000;          // a machine that should be off is off after this
-  std::int64_t nobody_ms = 20 * 60'000;     // until a client must have met the machines
-  std::int64_t held_lock_ms = 30'000;       // past the lease no client's lock is waited for longer
-  std::int64_t most_pause_ms = 5 * 60'000;  // between tries that fail
+  std::int64_t poll_ms = 10'000;           // the journal is read so often
+  std::int64_t asked_ms = 60'000;          // machines are asked so often at least
+  std::int64_t silent_ms = 60'000;         // a machine that should be off is off after this
+  std::int64_t nobody_ms = 20LL * 60'000;  // until a client must have met the machines
+  std::int64_t held_lock_ms = 30'000;      // past the lease no client's lock is waited for longer
+  std::int64_t most_pause_ms = 5LL * 60'000;  // between tries that fail
 };
 
 struct GuardPlan {

@@ -284,7 +284,7 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
   };
   const auto judge = [&](cloud::Rental& at) { return first_contact(at, step); };
   LOCKSTEP_TRY(take_name(rental));
-  const Status rented = renting(rules, tell).rent(rental, offers, judge);
+  Status rented = renting(rules, tell).rent(rental, offers, judge);
   if (rented) return enter_registry(rental);
   // Its name goes with it, unless there may still be a machine.
   if (rental.settled()) (void)leave_registry(rental.cluster);

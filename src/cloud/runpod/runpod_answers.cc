@@ -16,7 +16,7 @@ namespace {
 using codec::text_member;
 using Json = nlohmann::json;
 
-constexpr std::int64_t kLongestStartMs = 15 * 60'000;
+constexpr std::int64_t kLongestStartMs = 15LL * 60'000;
 constexpr Micros kDiskPerGbMonth = kDollar / 10;
 
 // GraphQL has hardly any codes: what its refusals say, in small letters.

@@ -75,10 +75,11 @@ JsonResult RunpodProvider::ask(Web& web, const JsonQuestion& question) {
   return (*service)->ask(web, question);
 }
 
-Result<nlohmann::json> RunpodProvider::ask_graphql(Web& web, std::string body, const char* shown) {
+Result<nlohmann::json> RunpodProvider::ask_graphql(Web& web, const std::string& body,
+                                                   const char* shown) {
   auto answer = ask(web, {.method = "POST",
                           .target = kGraphql,
-                          .body = std::move(body),
+                          .body = body,
                           .shown = shown,
                           .patience = kOfferPatience});
   if (!answer) return Failure(answer.error().error);

@@ -38,7 +38,7 @@ class RunpodProvider : public Provider {
  private:
   Result<const JsonApi*> api();  // made at first use; fails without a key
   JsonResult ask(Web& web, const JsonQuestion& question);
-  Result<nlohmann::json> ask_graphql(Web& web, std::string body, const char* shown);
+  Result<nlohmann::json> ask_graphql(Web& web, const std::string& body, const char* shown);
   Result<Account> myself(Web& web);
   Result<std::vector<Machine>> machines(Web& web);
   // Kept for half a minute under this name.
