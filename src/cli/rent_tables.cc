@@ -99,7 +99,8 @@ Table make_down_table() {
 Table make_keep_table() {
   return {.program = "lockstep keep",
           .summary =
-              "Gives rented machines more time: they end in TIME from now, but never past\n"
+              "Gives rented machines more time: they end in TIME from now, or when they would\n"
+              "have ended anyway if that is later, but never past\n"
               "what their budget pays for. Till then being idle does not end them.\n\n"
               "  lockstep keep lab 2h",
           .epilog = "",

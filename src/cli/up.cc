@@ -140,7 +140,8 @@ Result<int> end_orphans(cluster::OnDemand& world, const DownOptions& options) {
   } else {
     tell_sweep(down_table().program, swept, now);
     if (swept.ended.empty() && swept.unheard.empty())
-      std::puts("nothing of ours is there that nobody wants");
+      std::puts(world.with_keys({}) ? "nothing of ours is there that nobody wants"
+                                    : "no provider was asked: no keys are found");
   }
   const bool bad = std::any_of(swept.ended.begin(), swept.ended.end(),
                                [](const auto& one) { return !one.error.message.empty(); });
@@ -219,8 +220,10 @@ Result<int> keep_up(const Call& call) {
   const std::int64_t now = world->web().now_ms();
   cloud::Terms terms = rental.terms;
   terms.lifetime_s = seconds;
-  const std::int64_t end =
-      cloud::lease_end(terms, cloud::rate_now(rental), world->cost(rental), now, now).value_or(now);
+  // More time, never less: what was agreed at first holds in any case.
+  const std::int64_t end = std::max(
+      cloud::lease_end(terms, cloud::rate_now(rental), world->cost(rental), now, now).value_or(now),
+      rental.ends_ms);
   LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
                       cluster::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto places,
