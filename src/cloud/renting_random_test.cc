@@ -60,7 +60,7 @@ Rental sim_rental(SimWorld& world, int nodes) {
   rental.wish.gpu = *parse_gpu_wish("L4:1");
   rental.wish.nodes = nodes;
   rental.wish.guarded = true;
-  rental.terms.lifetime_s = 6 * 3600;
+  rental.terms.lifetime_s = 6LL * 3600;
   rental.created_ms = world.now;
   return rental;
 }

@@ -78,7 +78,7 @@ class RentingCase : public ::testing::Test {
   explicit RentingCase(SimKind kind) : provider(world, "sim", kind) {
     rental = {.id = "intent", .cluster = "c", .owner = "me"};
     rental.wish.gpu = *parse_gpu_wish("L4:1");
-    rental.terms.lifetime_s = 6 * 3600;
+    rental.terms.lifetime_s = 6LL * 3600;
     rental.created_ms = world.now;
   }
 
@@ -369,7 +369,7 @@ TEST_F(RentingByName, AMachineThatShowsUpLateIsEndedAtOnce) {
 }
 
 TEST(Renting, TheClientNeverComesBackAndTheLeaseEndsAll) {
-  const Catalog catalog{.offers = {place("r1", "r1-a", 1), place("r1", "r1-b", 1)}, .silent = {}};
+  Catalog catalog{.offers = {place("r1", "r1-a", 1), place("r1", "r1-b", 1)}, .silent = {}};
   for (unsigned seed = 0; seed < 300; ++seed) {
     SimRules rules;
     rules.kill = 0.1;
@@ -381,13 +381,13 @@ TEST(Renting, TheClientNeverComesBackAndTheLeaseEndsAll) {
     Rental rental{.id = "intent", .cluster = "c", .owner = "me"};
     rental.wish.gpu = *parse_gpu_wish("L4:1");
     rental.wish.nodes = 2;
-    rental.terms.lifetime_s = 6 * 3600;
+    rental.terms.lifetime_s = 6LL * 3600;
     try {
       (void)renting.rent(
           rental, [&] { return catalog; }, [](Rental&) { return Verdict{}; });
     } catch (const testing::Killed&) {
     }
-    world.pass_time((6 * 3600 + 60) * 1000);
+    world.pass_time((6LL * 3600 + 60) * 1000);
     EXPECT_EQ(world.alive(), 0U) << seed;
   }
 }
