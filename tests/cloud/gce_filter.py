@@ -113,18 +113,8 @@ def mask(value, fields):
 def parse_mask(text):
     tree = {}
     while text and not text.startswith(")"):
-        found = re.match(r"([A-Za-z0-9_*]+)", text)
-        if found is None:
-            raise Refused("invalidParameter", f"Invalid field selection {text}")
-        name, text = found.group(1), text[found.end():]
-        if text.startswith("/"):
-            inner, text = parse_path(text[1:])
-        elif text.startswith("("):
-            inner, text = parse_mask(text[1:])
-            text = text[1:]
-        else:
-            inner = None
-        tree[name] = inner
+        one, text = parse_path(text)
+        tree.update(one)
         text = text[1:] if text.startswith(",") else text
         if text and not text.startswith(")") and not re.match(r"[A-Za-z0-9_*]", text):
             break
