@@ -190,9 +190,13 @@ Status RentedRun::hold(const std::string& why) {
 
 Result<int> RentedRun::finish(const RemoteOutcome& ended) {
   if (ended.left) {
-    tell(fmt::format("'{}' goes on: {} USD an hour; it ends when it is idle for {}, or {}",
-                     rental_.cluster, cloud::dollars_text(cloud::rate_now(rental_)),
-                     time_words(rental_.terms.autostop_s), date_text(rental_.ends_ms)));
+    const std::string idle =
+        rental_.terms.autostop_s > 0
+            ? fmt::format("when it is idle for {}, or ", time_words(rental_.terms.autostop_s))
+            : std::string();
+    tell(fmt::format("'{}' goes on: {} USD an hour; it ends {}{}", rental_.cluster,
+                     cloud::dollars_text(cloud::rate_now(rental_)), idle,
+                     date_text(rental_.ends_ms)));
     return ended.code;
   }
   if (!ended.job.empty() && !ended.gone)

@@ -58,6 +58,10 @@ def words(world, *more, provider="aws", gpus="L4:1"):
     return ["run", "--on-demand", gpus, "--provider", provider, "-y", "--allow-from", f"{world.client.addr}/32", *more]
 
 
+def ends_ms(world, name):
+    return json.loads(world.lockstep("cluster", "show", name, "--json").out)["ends_ms"]
+
+
 def cost_is_the_meters(world):
     told = json.loads(world.lockstep("cost", "--since", "1d", "--json").out)["cost_micros"]
     assert told == pytest.approx(world.fake.world.micros(), rel=0.1), "the bill"
@@ -104,6 +108,16 @@ def test_ctrl_c_ends_the_job_and_gives_back(world, project):
     assert ended.rc != 0 and "saved 1" in ended.out and world.live() == [], ended
 
 
+def test_a_job_that_is_left_keeps_its_machine_and_down_asks_first(world, project):
+    left = world.lockstep(*words(world, "--detach", "--name", "left", "--autostop", "never", "lasting.py"), cwd=project)
+    assert left.rc == 0 and len(world.live()) == 1, left
+    assert "'left' goes on: 0.82 USD an hour; it ends 2" in left.err, "never is no length of idle time"
+    refused = world.lockstep("down", "left")
+    assert refused.rc == 2 and "may still run on 'left'" in refused.err and len(world.live()) == 1, refused
+    assert left.out.strip() in refused.err, "the job is named"
+    assert world.lockstep("down", "left", "--force").rc == 0 and world.live() == []
+
+
 def test_a_cluster_is_rented_at_its_use_and_again_when_it_has_ended(world, project):
     added = world.lockstep("cluster", "add", "big", "--on-demand", "L4:1", "--provider", "aws", "--max-price", "3",
                            "--autostop", "60s", "--allow-from", f"{world.client.addr}/32")
@@ -111,6 +125,11 @@ def test_a_cluster_is_rented_at_its_use_and_again_when_it_has_ended(world, proje
     first = world.lockstep("exec", "big", "--", "hostname")
     assert first.rc == 0 and len(world.live()) == 1, first
     assert "USD/h" in world.lockstep("cluster", "list").out
+    ends = [ends_ms(world, "big")]
+    for time in ("2h", "40h"):  # a day was agreed on: keep gives more, never less
+        assert world.lockstep("keep", "big", time).rc == 0
+        ends.append(ends_ms(world, "big"))
+    assert ends[1] == ends[0] and ends[2] > ends[0] + 15 * 3_600_000, ends
     again = world.lockstep("exec", "big", "--", "hostname")
     assert again.out == first.out and len(world.machines.all) == 1, again
     world.fake.world.end(world.live()[0], "by hand")
