@@ -52,6 +52,7 @@ def test_no_keys_at_all(laptop):  # noqa: F811
     refused(laptop, 1, "no keys of any provider", "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS",
             "LAMBDA_API_KEY", "RUNPOD_API_KEY", args=("--gpus", "L4:1", "-y"), env=without_keys())
     one_line(laptop.run("offers", "L4:1", env=without_keys()), 1, "no keys of any provider")
+    assert laptop.run("down", "--all", env=without_keys()).out == "no provider was asked: no keys are found\n"
 
 
 def test_the_provider_that_is_named_has_no_keys(laptop):  # noqa: F811
