@@ -44,10 +44,12 @@ struct LaunchSpec {
   int count = 1;
   Offer offer;
   int disk_gb = 0;
-  std::string image = {};               // empty: the provider folder's own choice
-  std::string user_data;                // cloud-init text; RunPod: a start script
-  std::string public_key;               // the user's side, "ssh-ed25519 AAAA... lockstep"
-  std::string allow_from;               // CIDR that may reach port 22: "198.51.100.7/32"
+  std::string image = {};  // empty: the provider folder's own choice
+  std::string user_data;   // cloud-init text; RunPod: a start script
+  std::string public_key;  // the user's side, "ssh-ed25519 AAAA... lockstep"
+  // CIDR that may reach port 22: "198.51.100.7/32". With commas where there are several, which only
+  // providers get whose machines need a guard.
+  std::string allow_from;
   std::int64_t lifetime_s = 0;          // hard cap, for providers that have one
   std::optional<Micros> max_spot = {};  // per machine and hour; unset: up to on demand
   std::int64_t wanted_ms = 0;  // Unix time, for names where a provider keeps no creation time
@@ -181,8 +183,13 @@ class Provider {
   virtual Result<Listing> list(Web& web, const ListQuery& query) = 0;
   // Ends them; what is gone already is no error. They are gone when `list` says so.
   virtual Status end(Web& web, const std::vector<Machine>& machines) = 0;
-  // From another address than before: opens 22 to it and closes it to the old one.
+  // From another address than before: opens 22 to it and closes it to the old one. cidr: as in
+  // LaunchSpec.
   virtual Status allow(Web& web, const std::string& region, const std::string& cidr) = 0;
+
+  // Whether the account has this public key, as it has after a prepare() with it: for a guard
+  // elsewhere, whose key may be of another account. Asked where machines need a guard.
+  virtual Result<bool> has_key(Web& /*web*/, const std::string& /*public_key*/) { return true; }
 
   virtual std::vector<Finding> check(Web& web) = 0;
   // Once nothing of ours runs there: removes what prepare() made.

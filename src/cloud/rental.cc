@@ -52,6 +52,11 @@ std::int64_t began_ms(const Rental& rental, std::int64_t now_ms) {
   return now_ms;
 }
 
+std::string Terms::allowed(Ending ending) const {
+  const bool guarded = ending == Ending::with_guard && !guard_from.empty();
+  return guarded && guard_from != allow_from ? allow_from + "," + guard_from : allow_from;
+}
+
 std::optional<std::int64_t> lease_end(const Terms& terms, Micros per_hour, Micros spent,
                                       std::int64_t began_ms, std::int64_t now_ms) {
   std::optional<std::int64_t> end;

@@ -65,8 +65,13 @@ struct Terms {
   std::optional<Micros> budget = {};
   std::string allow_from = {};  // CIDR
   std::string image = {};
-  std::string guard = {};    // "": none, "here", or a host
+  std::string guard = {};  // "": none, "here", or a host
+  std::string guard_from =
+      {};                    // CIDR of that host, which may reach machines that it guards; "": none
   bool own_address = false;  // allow_from is where we were: it follows us
+
+  // Who may reach the machines' port 22: CIDRs, with commas where there are several.
+  std::string allowed(Ending ending) const;
 };
 
 struct Rental {
@@ -79,6 +84,8 @@ struct Rental {
   std::int64_t ends_ms = 0;    // the lease; 0: not known before there is a price
   bool wanted = true;          // false: all that there is must end
   std::int64_t closed_ms = 0;  // nothing is left; 0: open
+  // In the journal of a guard on another machine: when its client was last heard to work on it.
+  std::int64_t told_ms = 0;
   // Of this rental, on the user's machine: host and user keys, first contact.
   std::string user_data = {};
   std::string start_script = {};  // for containers, in its place

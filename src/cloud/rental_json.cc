@@ -94,10 +94,15 @@ Wish wish_of(const json& object) {
 }
 
 json terms_json(const Terms& terms) {
-  return {{"lifetime_s", terms.lifetime_s}, {"autostop_s", terms.autostop_s},
-          {"hold_s", terms.hold_s},         {"budget", maybe(terms.budget)},
-          {"allow_from", terms.allow_from}, {"image", terms.image},
-          {"guard", terms.guard},           {"own_address", terms.own_address}};
+  return {{"lifetime_s", terms.lifetime_s},
+          {"autostop_s", terms.autostop_s},
+          {"hold_s", terms.hold_s},
+          {"budget", maybe(terms.budget)},
+          {"allow_from", terms.allow_from},
+          {"image", terms.image},
+          {"guard", terms.guard},
+          {"guard_from", terms.guard_from},
+          {"own_address", terms.own_address}};
 }
 
 Terms terms_of(const json& object) {
@@ -108,6 +113,7 @@ Terms terms_of(const json& object) {
           .allow_from = text_member(object, "allow_from"),
           .image = text_member(object, "image"),
           .guard = text_member(object, "guard"),
+          .guard_from = text_member(object, "guard_from"),
           .own_address = yes(object, "own_address")};
 }
 
@@ -247,6 +253,7 @@ std::string rental_json(const Rental& rental) {
                                 {"ends_ms", rental.ends_ms},
                                 {"wanted", rental.wanted},
                                 {"closed_ms", rental.closed_ms},
+                                {"told_ms", rental.told_ms},
                                 {"user_data", rental.user_data},
                                 {"start_script", rental.start_script},
                                 {"public_key", rental.public_key},
@@ -271,6 +278,7 @@ Result<Rental> parse_rental(std::string_view text) {
   rental.ends_ms = integer_member(object, "ends_ms");
   rental.wanted = yes(object, "wanted");
   rental.closed_ms = integer_member(object, "closed_ms");
+  rental.told_ms = time_member(object, "told_ms");
   rental.user_data = text_member(object, "user_data");
   rental.start_script = text_member(object, "start_script");
   rental.public_key = text_member(object, "public_key");

@@ -78,11 +78,13 @@ Rental a_rental() {
                   .allow_from = "192.0.2.7/32",
                   .image = "ami-1",
                   .guard = "host",
+                  .guard_from = "203.0.113.9/32",
                   .own_address = true};
   rental.created_ms = 51;
   rental.ends_ms = 52;
   rental.wanted = true;
   rental.closed_ms = 53;
+  rental.told_ms = 54;
   rental.user_data = "#cloud-config\n\"\x01\xff";
   rental.start_script = "#!/bin/sh\n";
   rental.public_key = "ssh-ed25519 AAAA";
@@ -163,11 +165,11 @@ TEST(Rental, EveryMemberComesBack) {
   const Rental a = a_rental();
   const auto b = parse_rental(rental_json(a));
   ASSERT_TRUE(b);
-  const auto& [id, cluster, owner, wish, terms, created, ends, wanted, closed, user_data, script,
-               public_key, attempts] = a;
-  EXPECT_EQ(std::tie(id, cluster, owner, created, ends, wanted, closed, script, public_key),
+  const auto& [id, cluster, owner, wish, terms, created, ends, wanted, closed, told, user_data,
+               script, public_key, attempts] = a;
+  EXPECT_EQ(std::tie(id, cluster, owner, created, ends, wanted, closed, told, script, public_key),
             std::tie(b->id, b->cluster, b->owner, b->created_ms, b->ends_ms, b->wanted,
-                     b->closed_ms, b->start_script, b->public_key));
+                     b->closed_ms, b->told_ms, b->start_script, b->public_key));
   EXPECT_EQ(b->user_data, "#cloud-config\n\"\x01\xef\xbf\xbd");  // bytes that are no text: replaced
   const auto& [gpu, nodes, spot, providers, regions, max_price, disk, guarded, archs, types] = wish;
   EXPECT_EQ(
@@ -176,12 +178,23 @@ TEST(Rental, EveryMemberComesBack) {
                b->wish.disk_gb, b->wish.guarded, b->wish.archs, b->wish.types));
   EXPECT_EQ(std::tie(gpu.name, gpu.kinds, gpu.count, gpu.at_least),
             std::tie(b->wish.gpu.name, b->wish.gpu.kinds, b->wish.gpu.count, b->wish.gpu.at_least));
-  const auto& [lifetime, autostop, hold, budget, allow_from, image, guard, own] = terms;
-  EXPECT_EQ(std::tie(lifetime, autostop, hold, budget, allow_from, image, guard, own),
+  const auto& [lifetime, autostop, hold, budget, allow_from, image, guard, from, own] = terms;
+  EXPECT_EQ(std::tie(lifetime, autostop, hold, budget, allow_from, image, guard, from, own),
             std::tie(b->terms.lifetime_s, b->terms.autostop_s, b->terms.hold_s, b->terms.budget,
-                     b->terms.allow_from, b->terms.image, b->terms.guard, b->terms.own_address));
+                     b->terms.allow_from, b->terms.image, b->terms.guard, b->terms.guard_from,
+                     b->terms.own_address));
   ASSERT_EQ(attempts.size(), b->attempts.size());
   expect_same(attempts.front(), b->attempts.front());
+}
+
+TEST(Rental, OnlyMachinesThatNeedAGuardLetItIn) {
+  Terms terms{.allow_from = "192.0.2.7/32"};
+  EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32");
+  terms.guard_from = "203.0.113.9/32";
+  EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32,203.0.113.9/32");
+  EXPECT_EQ(terms.allowed(Ending::by_itself), "192.0.2.7/32");
+  terms.guard_from = terms.allow_from;
+  EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32");
 }
 
 TEST(Rental, EveryStateComesBack) {

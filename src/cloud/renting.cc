@@ -60,7 +60,7 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
                   .image = rental.terms.image,
                   .user_data = rental.user_data,
                   .public_key = rental.public_key,
-                  .allow_from = rental.terms.allow_from,
+                  .allow_from = rental.terms.allowed(attempt.offer.ending),
                   .lifetime_s = rental.terms.lifetime_s,
                   .wanted_ms = rental.created_ms,
                   .ends_ms = rental.ends_ms};

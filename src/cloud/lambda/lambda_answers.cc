@@ -189,14 +189,19 @@ std::string registered_name(const Json& answer, std::string_view public_key) {
 
 std::optional<Ruleset> ruleset_of(const Json& answer, std::string_view name,
                                   std::string_view region, std::string_view cidr) {
+  std::vector<std::string> wanted = split(cidr, ',');
+  std::sort(wanted.begin(), wanted.end());
   for (const Json& set : data_of(answer)) {
     if (text_member(set, "name") != name || region_of(set) != region) continue;
-    const Json& rules = json_member(set, "rules");
-    Ruleset found{.id = id_member(set, "id"), .only_this = rules.size() == 1};
-    for (const Json& rule : rules)
-      if (text_member(rule, "protocol") != "tcp" || text_member(rule, "source_network") != cidr ||
-          json_member(rule, "port_range") != Json{22, 22})
+    Ruleset found{.id = id_member(set, "id"), .only_this = true};
+    std::vector<std::string> sources;
+    for (const Json& rule : json_member(set, "rules")) {
+      sources.push_back(text_member(rule, "source_network"));
+      if (text_member(rule, "protocol") != "tcp" || json_member(rule, "port_range") != Json{22, 22})
         found.only_this = false;
+    }
+    std::sort(sources.begin(), sources.end());
+    found.only_this = found.only_this && sources == wanted;
     return found;
   }
   return std::nullopt;

@@ -32,8 +32,9 @@ std::string registered_name(const nlohmann::json& answer, std::string_view publi
 
 struct Ruleset {
   std::string id;
-  bool only_this = false;  // it lets in the one network that was asked for, and none else
+  bool only_this = false;  // it lets in the networks that were asked for, and none else
 };
+// cidr: with commas where there are several.
 std::optional<Ruleset> ruleset_of(const nlohmann::json& answer, std::string_view name,
                                   std::string_view region, std::string_view cidr);
 

@@ -148,7 +148,7 @@ TEST(LambdaAnswers, KeysAreComparedWithoutComments) {
   EXPECT_EQ(registered_name(keys, "ssh-ed25519 AAAA3 me@laptop"), "");
 }
 
-TEST(LambdaAnswers, ARulesetLetsInOneNetworkOnly) {
+TEST(LambdaAnswers, ARulesetLetsInWhatWasAskedForOnly) {
   const auto sets = [](const char* rules) {
     return codec::parse_json(std::string(R"j({"data": [{"id": "f1", "name": "lockstep-o",
       "region": {"name": "r"}, "rules": [)j") +
@@ -161,6 +161,11 @@ TEST(LambdaAnswers, ARulesetLetsInOneNetworkOnly) {
   EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "r", "192.0.2.2/32")->only_this);
   EXPECT_FALSE(ruleset_of(sets(two.c_str()), "lockstep-o", "r", "192.0.2.1/32")->only_this);
   EXPECT_FALSE(ruleset_of(sets(""), "lockstep-o", "r", "192.0.2.1/32")->only_this);
+  EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "r", "192.0.2.1/32,192.0.2.2/32")->only_this);
+  std::string both = std::string(own) + "," + own;
+  both.replace(both.find("192.0.2.1"), 9, "192.0.2.9");
+  EXPECT_TRUE(
+      ruleset_of(sets(both.c_str()), "lockstep-o", "r", "192.0.2.1/32,192.0.2.9/32")->only_this);
   EXPECT_FALSE(ruleset_of(sets(own), "lockstep-p", "r", "192.0.2.1/32"));
   EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "s", "192.0.2.1/32"));
 }

@@ -46,6 +46,12 @@ std::vector<Finding> LambdaProvider::check(Web& web) {
   return found;
 }
 
+Result<bool> LambdaProvider::has_key(Web& web, const std::string& public_key) {
+  const auto keys = ask(web, {.target = kKeys, .shown = "list SSH keys"});
+  if (!keys) return Failure(keys.error().error);
+  return !registered_name(*keys, public_key).empty();
+}
+
 // Keys and rules stay while a machine of this installation is there.
 Status LambdaProvider::clean(Web& web) {
   LOCKSTEP_TRY_ASSIGN(const auto there, machines(web));

@@ -67,7 +67,7 @@ LambdaProvider::Prepared<std::string> LambdaProvider::ruleset(Web& web, const st
                 fmt::format("Lambda Cloud's firewall takes IPv4 networks only, not {}", cidr)));
   std::string& known = prepared_[fmt::format("ruleset {} {}", region, cidr)];
   if (!known.empty()) return known;
-  const std::string name = ruleset_name(ground_.owner);
+  const std::string name = ruleset_name(ground_.owner, cidr);
   const auto sets = ask(web, {.target = kRulesets, .shown = "list firewall rules"});
   if (!sets) return tl::make_unexpected(outcome(sets.error()));
   const auto there = ruleset_of(*sets, name, region, cidr);

@@ -41,6 +41,7 @@ class LambdaProvider : public Provider {
   Result<Listing> list(Web& web, const ListQuery& query) override;
   Status end(Web& web, const std::vector<Machine>& machines) override;
   Status allow(Web& web, const std::string& region, const std::string& cidr) override;
+  Result<bool> has_key(Web& web, const std::string& public_key) override;
   std::vector<Finding> check(Web& web) override;
   Status clean(Web& web) override;
 

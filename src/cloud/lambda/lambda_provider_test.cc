@@ -158,6 +158,24 @@ TEST_F(LambdaProviderTest, RulesAreChangedWhereTheAddressHas) {
   EXPECT_FALSE(provider->allow(web, "us-east-1", "2001:db8::/64"));
 }
 
+TEST_F(LambdaProviderTest, AGuardElsewhereIsLetInByASetOfItsOwn) {
+  ASSERT_TRUE(provider->allow(web, "us-east-1", "203.0.113.9/32,198.51.100.1/32"));
+  EXPECT_EQ(body_of(1)["name"], "lockstep-0123456789abcdef-7962169c89cb4f55");
+  EXPECT_EQ(body_of(1)["rules"][0]["source_network"], "203.0.113.9/32");
+  EXPECT_EQ(body_of(1)["rules"][1]["source_network"], "198.51.100.1/32");
+  EXPECT_EQ(body_of(1)["rules"].size(), 2U);
+}
+
+TEST_F(LambdaProviderTest, AnAccountIsKnownByTheKeyThatWasRegisteredThere) {
+  answers["GET /api/v1/ssh-keys"] = answered(
+      200, R"j({"data": [{"name": "laptop", "public_key": "ssh-ed25519 AAAA me@laptop"}]})j");
+  EXPECT_TRUE(*provider->has_key(web, "ssh-ed25519 AAAA lockstep"));
+  EXPECT_FALSE(*provider->has_key(web, "ssh-ed25519 BBBB lockstep"));
+  answers["GET /api/v1/ssh-keys"] =
+      answered(403, R"j({"error": {"code": "global/invalid-api-key", "message": "no"}})j");
+  EXPECT_FALSE(provider->has_key(web, "ssh-ed25519 AAAA lockstep"));
+}
+
 TEST_F(LambdaProviderTest, TooMuchUserDataIsRefusedHere) {
   spec.user_data.assign(1'000'001, 'x');
   const auto call = provider->prepare(web, spec);

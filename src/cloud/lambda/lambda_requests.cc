@@ -51,12 +51,14 @@ std::string key_body(std::string_view name, std::string_view public_key) {
 }
 
 std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr) {
+  std::string rules;
+  for (const std::string& network : split(cidr, ','))
+    rules += fmt::format(R"({}{{"protocol":"tcp","port_range":[22,22],"source_network":{},)"
+                         R"("description":"SSH for Lockstep"}})",
+                         rules.empty() ? "" : ",", json_text(network));
   return fmt::format(
-      R"({{"name":{},{}"rules":[{{"protocol":"tcp","port_range":[22,22],"source_network":{},)"
-      R"("description":"SSH for Lockstep"}}]}})",
-      json_text(name),
-      region.empty() ? std::string() : fmt::format(R"("region":{},)", json_text(region)),
-      json_text(cidr));
+      R"({{"name":{},{}"rules":[{}]}})", json_text(name),
+      region.empty() ? std::string() : fmt::format(R"("region":{},)", json_text(region)), rules);
 }
 
 std::string terminate_body(std::span<const std::string> ids) {
@@ -66,8 +68,10 @@ std::string terminate_body(std::span<const std::string> ids) {
   return fmt::format(R"({{"instance_ids":[{}]}})", list);
 }
 
-std::string ruleset_name(std::string_view owner) {
-  return fmt::format("lockstep-{}", owner);
+std::string ruleset_name(std::string_view owner, std::string_view cidr) {
+  const std::size_t more = cidr.find(',');
+  if (more == std::string_view::npos) return fmt::format("lockstep-{}", owner);
+  return fmt::format("lockstep-{}-{:016x}", owner, fnv1a(cidr.substr(more + 1)));
 }
 
 std::string key_name(std::string_view owner, std::string_view public_key) {

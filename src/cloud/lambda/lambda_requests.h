@@ -21,12 +21,13 @@ struct LaunchParts {
 
 std::string launch_body(const LaunchSpec& spec, const LaunchParts& parts);
 std::string key_body(std::string_view name, std::string_view public_key);
-// region empty: of a set that is there already.
+// region empty: of a set that is there already. cidr: a rule for each, where there are commas.
 std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr);
 std::string terminate_body(std::span<const std::string> ids);
 
 // Names of what prepare() makes: for an installation and for a key of it.
-std::string ruleset_name(std::string_view owner);
+// Clusters whose guard is elsewhere let that in as well, by a set of their own.
+std::string ruleset_name(std::string_view owner, std::string_view cidr = {});
 std::string key_name(std::string_view owner, std::string_view public_key);
 
 // "ssh-ed25519 AAAA..." of a line with a comment behind it.
