@@ -63,6 +63,8 @@ struct RentParts {
   Web& ending;  // for giving back: goes on where the user has asked `web` to stop
   std::function<Provider*(std::string_view name)> provider;  // nullptr: not there
   std::function<void(const RentEvent&)> tell;
+  // Once a launch is on disk and before a byte of it goes out. An error: it does not.
+  std::function<Status(const Rental&)> before_call = {};
 };
 
 class Renting {

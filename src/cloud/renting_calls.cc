@@ -159,6 +159,11 @@ Renting::Tried Renting::launch_one(Rental& rental, Attempt attempt, Provider& pr
     return {.what = Tried::What::stop,
             .error = std::move(kept).error().within("nothing is rented, the journal is not kept")};
   }
+  if (Status going = parts_.before_call ? parts_.before_call(rental) : Status(); !going) {
+    rental.attempts.pop_back();
+    (void)keep(rental);
+    return {.what = Tried::What::stop, .error = std::move(going).error()};
+  }
   tell(RentEvent::Kind::asking, &offer);
   LaunchOutcome outcome =
       provider.launch(parts_.web, spec_of(rental, rental.attempts[at]), rental.attempts[at].call);

@@ -88,7 +88,10 @@ class RentingCase : public ::testing::Test {
                                    web,
                                    ending,
                                    [this](std::string_view) { return keys ? &provider : nullptr; },
-                                   {}},
+                                   {},
+                                   [this](const Rental& one) {
+                                     return before_call ? before_call(one) : Status();
+                                   }},
                          rules);
     return *with_rules;
   }
@@ -120,6 +123,7 @@ class RentingCase : public ::testing::Test {
   Catalog catalog{.offers = {place("r1", "r1-a", 1.0), place("r1", "r1-b", 1.1)}, .silent = {}};
   Rental rental;
   int passes = 0;
+  std::function<Status(const Rental&)> before_call;
 };
 
 TEST_F(RentingCase, WhatCouldNotBeEndedIsSaid) {
@@ -186,6 +190,23 @@ TEST_F(RentingCase, NothingIsRentedWhenTheDiskIsFull) {
   const Status done = rent();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message.find("nothing is rented, the journal is not kept"), 0U);
+  EXPECT_TRUE(world.machines.empty());
+}
+
+TEST_F(RentingCase, WhoeverMustKnowOfALaunchIsToldBeforeIt) {
+  std::size_t told = 0;
+  before_call = [&](const Rental& one) -> Status {
+    EXPECT_EQ(one.attempts.back().state, Attempt::State::asked);
+    EXPECT_EQ(kept().attempts.size(), one.attempts.size());
+    if (++told > 1) return fail(Errc::unavailable, "nobody guards it");
+    return {};
+  };
+  provider.on_launch = [](const auto&) { return refusal(Refusal::next_zone, "full"); };
+  const Status done = rent();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message, "nobody guards it");
+  EXPECT_EQ(provider.specs.size(), 1U);
+  EXPECT_EQ(kept().attempts.size(), 1U) << "the second was never made";
   EXPECT_TRUE(world.machines.empty());
 }
 
