@@ -89,14 +89,9 @@ Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
   if (tried.what == Tried::What::got) {
     const Verdict verdict = judge(rental);
     if (verdict.kind == Verdict::Kind::good) return tried;
-    if (verdict.kind == Verdict::Kind::bad)
-      tell(RentEvent::Kind::rejected, &offer, verdict.error.message);
     last_ = verdict.error;
-    const bool bad = verdict.kind == Verdict::Kind::bad;
-    tried = {.what = bad ? Tried::What::next : Tried::What::stop, .error = verdict.error};
-    if (bad)
-      if (Status kept = learn(offer, Block::Kind::unhealthy, verdict.error.message); !kept)
-        tried = {.what = Tried::What::stop, .error = kept.error()};
+    tried = {.what = Tried::What::stop, .error = verdict.error};
+    if (verdict.kind == Verdict::Kind::bad) tried = rejected(rental, offer, verdict.error);
   }
   const std::string why = tried.error.message.empty() ? last_.message : tried.error.message;
   if (const Status ended = end_all(rental, why); !ended) {
@@ -108,6 +103,15 @@ Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
       tried.error.message += "; then " + ended.error().message;
   }
   return tried;
+}
+
+// Machines that are gone already tell why; others are remembered as bad.
+Renting::Tried Renting::rejected(Rental& rental, const Offer& offer, const Error& why) {
+  if (auto lost = lost_one(rental)) return *lost;
+  tell(RentEvent::Kind::rejected, &offer, why.message);
+  if (Status kept = learn(offer, Block::Kind::unhealthy, why.message); !kept)
+    return {.what = Tried::What::stop, .error = kept.error()};
+  return {.what = Tried::What::next, .error = why};
 }
 
 // Until when an offer may run. An error: for no time worth paying.

@@ -40,7 +40,7 @@ struct RentEvent {
 struct Verdict {
   enum class Kind {
     good,
-    bad,   // these are ended, the next offer is tried
+    bad,   // these are ended, the next offer is tried; they may be gone already
     stop,  // all are ended
   };
   Kind kind = Kind::good;
@@ -89,6 +89,8 @@ class Renting {
   Status look(Rental& rental, bool note = true);
   // Whether the newest gang is whole and runs.
   static bool whole(const Rental& rental);
+  // Whether the newest gang will never be whole: a machine has ended, or is of no use any more.
+  static bool lost(const Rental& rental);
 
  private:
   struct Tried {
@@ -124,6 +126,7 @@ class Renting {
   bool seen_gone(const Attempt& attempt, std::int64_t now) const;
   static void close(Attempt& attempt, std::int64_t now);
   Tried judged(Rental& rental, Tried tried, const Offer& offer, const Judge& judge);
+  Tried rejected(Rental& rental, const Offer& offer, const Error& why);
   static Status ask_to_end(Attempt& attempt, Provider& provider, Web& web);
   void start_ending(Attempt& attempt, const std::string& why) const;
   Status end_attempt(Rental& rental, std::size_t at, const std::string& why);

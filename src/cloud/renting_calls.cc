@@ -21,13 +21,26 @@ bool is_lost(const Machine& machine) {
 }
 
 // As if the launch had been refused: for want of room, or for a reason that another zone shares.
-LaunchOutcome lost_while_booting(const Machine& machine, const std::string& why) {
-  const bool elsewhere =
-      machine.no_room || machine.taken || machine.state == Machine::State::unhealthy;
+// Spot that goes without a word was taken.
+LaunchOutcome lost_early(const Machine& machine, const Offer& offer, const std::string& why) {
+  const bool elsewhere = machine.no_room || machine.taken ||
+                         machine.state == Machine::State::unhealthy ||
+                         (offer.spot && machine.why.empty());
   return {.kind = LaunchOutcome::Kind::refused,
           .refusal = elsewhere ? Refusal::next_zone : Refusal::unknown,
           .code = why,
           .message = "the machine was lost"};
+}
+
+template <class Good>
+bool has_all_nodes(const Rental& rental, Good is_good) {
+  std::set<int> nodes;
+  for (const Attempt& attempt : rental.attempts)
+    for (const Held& held : attempt.machines)
+      if (attempt.open() && attempt.state != Attempt::State::ending && held.node != kSurplus &&
+          is_good(held.machine))
+        nodes.insert(held.node);
+  return static_cast<int>(nodes.size()) >= rental.wish.nodes;
 }
 
 }  // namespace
@@ -206,13 +219,13 @@ Renting::Tried Renting::launch_gang(Rental& rental, const Candidate& candidate) 
 // --- until it runs
 
 bool Renting::whole(const Rental& rental) {
-  std::set<int> nodes;
-  for (const Attempt& attempt : rental.attempts)
-    for (const Held& held : attempt.machines)
-      if (attempt.open() && attempt.state != Attempt::State::ending && held.node != kSurplus &&
-          held.machine.state == Machine::State::running && !held.machine.address.empty())
-        nodes.insert(held.node);
-  return static_cast<int>(nodes.size()) >= rental.wish.nodes;
+  return has_all_nodes(rental, [](const Machine& machine) {
+    return machine.state == Machine::State::running && !machine.address.empty();
+  });
+}
+
+bool Renting::lost(const Rental& rental) {
+  return !has_all_nodes(rental, [](const Machine& machine) { return !is_lost(machine); });
 }
 
 // Machines that nobody asked for are of no use to anybody.
@@ -242,7 +255,7 @@ std::optional<Renting::Tried> Renting::lost_one(Rental& rental) {
       if (held.machine.state == Machine::State::unhealthy)
         if (Status kept = learn(attempt.offer, Block::Kind::unhealthy, why); !kept)
           return Tried{.what = Tried::What::stop, .error = kept.error()};
-      return refused(attempt.offer, lost_while_booting(held.machine, why));
+      return refused(attempt.offer, lost_early(held.machine, attempt.offer, why));
     }
   }
   return std::nullopt;

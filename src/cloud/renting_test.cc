@@ -137,6 +137,30 @@ TEST_F(RentingCase, WhatCouldNotBeEndedIsSaid) {
   EXPECT_EQ(done.error().hint, "`lockstep down c` ends it");
 }
 
+// As by hand in the console, while its sshd was waited for.
+TEST_F(RentingCase, AMachineThatIsGoneWhenItIsJudgedIsLostAndNotBad) {
+  int judged = 0;
+  const Status done = renting().rent(
+      rental, [this] { return catalog; },
+      [&](Rental& at) -> Verdict {
+        EXPECT_FALSE(Renting::lost(at));
+        if (++judged > 1) return {};
+        world.machines.front().ends_ms = world.now;
+        world.pass_time(1);
+        Rental seen = at;
+        EXPECT_TRUE(renting().look(seen, false));
+        EXPECT_TRUE(Renting::lost(seen));
+        return {Verdict::Kind::bad, fail(Errc::unavailable, "no sshd").value()};
+      });
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(judged, 2);
+  EXPECT_NE(rental.attempts.front().code.find("it went away"), std::string::npos);
+  EXPECT_EQ(rental.attempts.back().offer.zone, "r1-b");
+  ASSERT_EQ(journal.blocks(world.now)->size(), 1U);
+  EXPECT_EQ(journal.blocks(world.now)->front().kind, Block::Kind::capacity);
+  EXPECT_EQ(world.alive(), 1U);
+}
+
 TEST_F(RentingCase, AStopTeachesNothing) {
   provider.silent = true;
   provider.on_prepare = [this] { world.stopped = true; };

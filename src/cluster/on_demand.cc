@@ -258,9 +258,14 @@ Status OnDemand::new_keys(cloud::Rental& rental) {
 }
 
 cloud::Renting OnDemand::renting(const cloud::RentRules& rules, const Tell& tell) {
+  return renting_by(*web_, *ending_, rules, tell);
+}
+
+cloud::Renting OnDemand::renting_by(cloud::Web& web, cloud::Web& ending,
+                                    const cloud::RentRules& rules, const Tell& tell) {
   return cloud::Renting({.journal = *journal_,
-                         .web = *web_,
-                         .ending = *ending_,
+                         .web = web,
+                         .ending = ending,
                          .provider =
                              [this](std::string_view name) {
                                cloud::Provider* one = provider(name);

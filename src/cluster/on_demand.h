@@ -23,6 +23,8 @@
 
 namespace lockstep::cluster {
 
+class BootWatch;
+
 class OnDemand {
  public:
   using Tell = std::function<void(const cloud::RentEvent&)>;
@@ -98,6 +100,9 @@ class OnDemand {
  private:
   explicit OnDemand(cloud::Ground ground);
   cloud::Renting renting(const cloud::RentRules& rules, const Tell& tell);
+  cloud::Renting renting_by(cloud::Web& web, cloud::Web& ending, const cloud::RentRules& rules,
+                            const Tell& tell);
+  Result<std::unique_ptr<BootWatch>> watch_boot(const cloud::Rental& rental);
   cloud::Verdict first_contact(cloud::Rental& rental, const TellStep& step);
   Status take_name(const cloud::Rental& rental) const;
   Status enter_registry(const cloud::Rental& rental) const;

@@ -1,4 +1,5 @@
 // First contact with machines that run, and their place among the clusters.
+#include "cluster/boot_watch.h"
 #include "cluster/on_demand.h"
 #include "cluster/rented_host.h"
 #include "io/fd.h"
@@ -61,6 +62,13 @@ std::vector<HostPlace> rented_places(const Rental& rental, const std::string& pi
   return places;
 }
 
+Result<std::unique_ptr<BootWatch>> OnDemand::watch_boot(const Rental& rental) {
+  return BootWatch::start([this, rental](cloud::Web& web) {
+    Rental copy = rental;
+    return renting_by(web, web, {}, {}).look(copy, false) && cloud::Renting::lost(copy);
+  });
+}
+
 Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   const std::vector<Held*> machines = there_now(rental);
   const Attempt* attempt = newest(rental);
@@ -90,6 +98,9 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   request.on_step = [&](std::size_t host, std::string_view what) {
     if (step) step(fmt::format("{}: {}", request.hosts[host].name, what));
   };
+  const auto watch = watch_boot(rental);
+  if (!watch) return stopped(watch.error());
+  request.lost_fd = (*watch)->fd();
   const auto met = make_first_contact(request);
   if (!met) return stopped(met.error());
   for (std::size_t i = 0; i < met->size(); ++i) {

@@ -310,6 +310,15 @@ Result<std::vector<FirstContact>> make_first_contact(const FirstContactRequest& 
     contacts.push_back(std::make_unique<Contact>(loop, request, i, results[i], [&] {
       if (--left == 0) loop.stop();
     }));
+  std::optional<io::Watch> lost;
+  if (request.lost_fd >= 0) {
+    lost.emplace(loop, request.lost_fd);
+    lost->start(io::kReadable, [&](int) {
+      lost->stop();
+      for (const auto& contact : contacts)
+        contact->give_up("one of the machines is gone");
+    });
+  }
   if (left > 0) loop.run();
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled,

@@ -33,6 +33,7 @@ struct FirstContactRequest {
   machine::HealthWish wish;
   machine::LeaseTerms lease;               // now_ms is filled in here
   std::chrono::seconds patience{15 * 60};  // until a machine has to answer
+  int lost_fd = -1;  // readable: one of them is gone, and nobody waits any longer
   // What happens with a machine, for people: "sshd does not answer yet". Not called twice in a row
   // with the same words for one machine.
   std::function<void(std::size_t host, std::string_view step)> on_step = {};

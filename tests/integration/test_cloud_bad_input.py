@@ -263,6 +263,18 @@ def test_up_after_the_machine_was_ended_in_the_console_rents_again(cloud, laptop
     assert again.wait(60).rc == 130 and meter(cloud)["live"] == []
 
 
+def test_a_machine_that_is_ended_in_the_console_while_up_waits_for_it(cloud, laptop):  # noqa: F811
+    run = renting(laptop)
+    (first,) = machines(cloud)
+    fake_cloud.control(cloud.url, f"machines/{first['id']}/end", {})
+    until(lambda: len(machines(cloud)) == 2 and run.err().count("waits for sshd") == 2, 30, "the next one is taken")
+    lines = [line for line in run.err().splitlines() if "the machine was lost" in line]
+    assert len(lines) == 1 and "aws " in lines[0] and "Client.UserInitiatedShutdown" in lines[0], run.err()
+    assert [each["alive"] for each in machines(cloud)] == [False, True]
+    run.signal(signal.SIGINT)
+    assert run.wait(60).rc == 130 and meter(cloud)["live"] == []
+
+
 def test_up_prints_no_plan_for_what_is_there(cloud, laptop):  # noqa: F811
     left_behind(laptop)
     ended = laptop.run("up", "gpus", *AWS, "--print")
