@@ -51,12 +51,12 @@ std::vector<HostPlace> rented_places(const Rental& rental, const std::string& pi
   std::vector<HostPlace> places;
   for (const Held* held : there_now(copy)) {
     const cloud::Machine& machine = held->machine;
+    // The port in any case, as at first contact: so it is that connection which is used.
     HostPlace place{.name = node_name(rental, held->node),
-                    .target = {.host = machine.address, .key_path = key_path},
+                    .target = {.host = machine.address, .port = machine.port, .key_path = key_path},
                     .pins = pins};
     place.target.host_keys = ssh::HostKeys::pinned;
     if (!machine.user.empty()) place.target.user = machine.user;
-    if (machine.port != 22) place.target.port = machine.port;
     places.push_back(std::move(place));
   }
   return places;

@@ -429,10 +429,11 @@ class Machines:
             machine._finish()
         return machine.power_on() if boot else machine
 
-    def plug(self, fake, cuda_error=lambda wanted: 0):
+    def plug(self, fake, cuda_error=lambda wanted: 0, boot=Machine.power_on):
         """Launches of a FakeCloud become machines with the GPUs that were bought; cuda_error(machine of the fake) says
         what opening them gives. Their power-off tells the fake, its end of one is the power cord, and its notice stands
-        in the machine's metadata service. self.by_id has them by the provider's ids."""
+        in the machine's metadata service. boot(machine) may return before sshd is there: then the provider says
+        earlier that it runs. self.by_id has them by the provider's ids."""
         world = fake.world
 
         def launched(wanted):
@@ -446,7 +447,7 @@ class Machines:
                 machine.start_metadata("gce" if wanted.face == "gce" else "ec2")
             machine.on_poweroff = lambda _: (world.end(wanted, "removed by itself") if container
                                              else world.power_off(wanted))
-            machine.power_on()
+            boot(machine)
             return {"address": machine.addr, "private_address": machine.addr, "port": 22}
 
         def ended(wanted):

@@ -75,6 +75,8 @@ def test_two_machines_for_one_job_and_its_output_comes_back(world, project):
     assert (project / "out/result").read_text() == "2 ranks, ['--lr', '1']\n"
     assert "it cost" in ended.err, ended
     assert len(world.machines.all) == 2 and world.live() == []
+    for machine in world.machines.all:
+        assert machine.sshd.err().count("Accepted publickey") == 1, "the first contact's connection serves the job"
     cost_is_the_meters(world)
     assert world.lockstep("cluster", "list").out.count("\n") == 1
 
