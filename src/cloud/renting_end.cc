@@ -152,7 +152,7 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
     const std::int64_t now = web.now_ms();
     if (seen_gone(attempt, now)) break;
     if (now - began >= rules_.end_patience.count()) return not_gone(attempt.offer, trouble);
-    LOCKSTEP_TRY(web.pause(look_pause(now - began)));
+    LOCKSTEP_TRY(web.pause(kLookPause));
   }
   close(attempt, web.now_ms());
   return keep(rental);
