@@ -52,7 +52,7 @@ void HealthTalk::on_frame(const link::Frame& frame) {
     return;
   }
   if (const auto* refused = std::get_if<link::Refused>(&frame))
-    return finish(fail(Errc::unavailable, refused->why));
+    return refused->channel == channel_ ? finish(fail(Errc::unavailable, refused->why)) : void();
   const auto* exit = std::get_if<link::Exit>(&frame);
   if (exit != nullptr && exit->channel == channel_) on_exit(*exit);
 }

@@ -34,18 +34,20 @@ Result<machine::LeaseState> read_lease_state(std::string_view line) {
   return read;
 }
 
-BegunLease read_begun_lease(std::string_view line) {
-  BegunLease begun;
-  auto state = read_lease_state(line);
+KeyAnswer read_key_answer(std::string_view line) {
+  const auto state = read_lease_state(line);
   if (!state) return {.error = state.error().message};
-  begun.state = std::move(*state);
   const nlohmann::json answer = codec::parse_json(strip(line));
-  begun.host_key = codec::text_member(answer, "host_key");
-  if (!is_host_key(begun.host_key)) return {.error = "it says no host key"};
-  const auto fresh = answer.find("fresh");
-  begun.fresh = fresh != answer.end() && *fresh == true;
-  begun.note = printable(codec::text_member(answer, "note"));
-  return begun;
+  const auto is_true = [&answer](const char* name) {
+    const auto found = answer.find(name);
+    return found != answer.end() && *found == true;
+  };
+  KeyAnswer key{.host_key = codec::text_member(answer, "host_key"),
+                .fresh = is_true("fresh"),
+                .seen = is_true("seen"),
+                .note = printable(codec::text_member(answer, "note"))};
+  if (!is_host_key(key.host_key)) return {.error = "it says no host key"};
+  return key;
 }
 
 }  // namespace lockstep::cluster

@@ -10,16 +10,16 @@
 
 namespace lockstep::cluster {
 
-struct BegunLease {
-  std::string error = {};  // why there is none; empty: it runs
+struct KeyAnswer {
+  std::string error = {};  // why there is none; empty: it was made, or is shown
   std::string host_key = {};
   bool fresh = false;
+  bool seen = false;  // it can be looked at what sshd shows
   std::string note = {};
-  machine::LeaseState state = {};
 };
-BegunLease read_begun_lease(std::string_view line);
+KeyAnswer read_key_answer(std::string_view line);
 
-// The state alone, as keep, hold and status answer.
+// As begin, keep, hold and status answer.
 Result<machine::LeaseState> read_lease_state(std::string_view line);
 
 }  // namespace lockstep::cluster

@@ -4,6 +4,7 @@
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "cluster/health_talk.h"
+#include "cluster/key_swap.h"
 #include "cluster/lease_answer.h"
 #include "cluster/small_command.h"
 #include "cluster/sshd_probe.h"
@@ -31,11 +32,11 @@ using std::chrono::milliseconds;
 constexpr std::size_t kFilesOfAContact = 12;
 constexpr std::uint32_t kHealthChannel = 1;
 constexpr std::uint32_t kLeaseChannel = 2;
-constexpr std::uint32_t kKeyChannel = 3;
-constexpr milliseconds kSoon{250};
+constexpr std::uint32_t kKeyChannel = 3;  // and the one behind it
+constexpr milliseconds kSoon{100};
 constexpr milliseconds kLater{1000};
 constexpr milliseconds kSoonFor{60'000};
-constexpr std::chrono::seconds kHealthPatience{150};
+constexpr std::chrono::seconds kHealthPatience{150};  // the host key comes meanwhile
 constexpr std::chrono::seconds kLeasePatience{90};
 // At its boot a machine may turn users away for a while; a key that is refused for so long stays
 // so.
@@ -51,7 +52,7 @@ class Contact {
   void give_up(const std::string& why) { end(FirstContact::Outcome::unreachable, why); }
 
  private:
-  enum class Stage { probing, logging_in, health, lease, key, over };
+  enum class Stage { probing, logging_in, health, lease, leased, over };
 
   const RentedHost& host() const { return request_.hosts[index_]; }
   milliseconds waited() const {
@@ -69,9 +70,9 @@ class Contact {
   void on_health(Result<HealthReport> report);
   void ask_lease();
   void on_lease(Result<std::string> answer);
-  void on_key(Result<std::string> answer);
-  void command(std::uint32_t channel, std::vector<std::string> words, std::string input,
-               void (Contact::*then)(Result<std::string>));
+  void swap_key();
+  void on_key(Result<KeyAnswer> key);
+  void end_if_ready();
   void hold_to(std::chrono::seconds patience, const char* what);
   void end(FirstContact::Outcome outcome, std::string error);
 
@@ -83,13 +84,14 @@ class Contact {
   Stage stage_ = Stage::probing;
   io::TimePoint begun_ = io::Clock::now();
   std::optional<io::TimePoint> refused_since_;
-  ssh::Pins pins_;
+  std::optional<KeyAnswer> key_;  // that is shown now
   std::string step_;
   std::string why_ = "it does not answer";  // of the last try
   std::unique_ptr<SshdProbe> probe_;
   std::unique_ptr<ssh::Connection> link_;
   std::unique_ptr<HealthTalk> health_;
   std::unique_ptr<SmallCommand> lease_;
+  std::unique_ptr<KeySwap> swap_;
   io::Timer turn_;
   io::Timer patience_;
   CallbackScope calls_;
@@ -115,10 +117,10 @@ Contact::Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t
 // this very machine.
 Status Contact::pin_first() {
   const std::string origin = ssh::bare_key(host().host_public_key);
-  LOCKSTEP_TRY_ASSIGN(pins_, ssh::read_pins(request_.pins, host().address, host().port));
-  if (pins_.origin != origin || pins_.keys.empty()) pins_ = {.keys = {origin}, .origin = origin};
-  result_.host_public_key = pins_.keys.back();
-  return ssh::pin_host(request_.pins, host().address, host().port, pins_);
+  LOCKSTEP_TRY_ASSIGN(ssh::Pins pins, ssh::read_pins(request_.pins, host().address, host().port));
+  if (pins.origin != origin || pins.keys.empty()) pins = {.keys = {origin}, .origin = origin};
+  result_.host_public_key = pins.keys.back();
+  return ssh::pin_host(request_.pins, host().address, host().port, pins);
 }
 
 void Contact::say(std::string step) {
@@ -132,6 +134,8 @@ void Contact::probe() {
   link_.reset();
   health_.reset();
   lease_.reset();
+  swap_.reset();
+  key_.reset();
   patience_.cancel();
   if (result_.answered_ms == 0) say("waits for sshd");
   probe_ = std::make_unique<SshdProbe>(loop_, host().address, host().port,
@@ -167,7 +171,11 @@ void Contact::log_in() {
                               .name = host().name,
                               .pins = request_.pins,
                               .commands = ssh::Commands::may_outlive_us},
-      ssh::Connection::Events{[] {}, [this](const link::Hello&) { ask_health(); },
+      ssh::Connection::Events{[] {},
+                              [this](const link::Hello&) {
+                                ask_health();
+                                swap_key();
+                              },
                               [this](const link::Frame& frame) { on_frame(frame); },
                               [this](const Error& error) { on_failed(error); }});
 }
@@ -187,8 +195,9 @@ void Contact::on_failed(const Error& error) {
 }
 
 void Contact::on_frame(const link::Frame& frame) {
-  if (stage_ == Stage::health && health_) return health_->on_frame(frame);
-  if ((stage_ == Stage::lease || stage_ == Stage::key) && lease_) lease_->on_frame(frame);
+  if (health_) health_->on_frame(frame);
+  if (lease_) lease_->on_frame(frame);
+  if (swap_) swap_->on_frame(frame);
 }
 
 void Contact::hold_to(std::chrono::seconds patience, const char* what) {
@@ -209,6 +218,19 @@ void Contact::ask_health() {
   health_->begin(request_.wish.gpus > 0);
 }
 
+void Contact::swap_key() {
+  swap_ = std::make_unique<KeySwap>(
+      KeySwap::Settings{.pins = request_.pins,
+                        .address = host().address,
+                        .port = host().port,
+                        .channel = kKeyChannel},
+      [this](const link::Frame& frame) { link_->send(frame); },
+      [this](Result<KeyAnswer> key) {
+        loop_.post(calls_([this, key = std::move(key)] { on_key(key); }));
+      });
+  swap_->begin();
+}
+
 void Contact::on_health(Result<HealthReport> report) {
   if (stage_ != Stage::health) return;
   if (!report) return try_again(report.error().message);
@@ -221,48 +243,40 @@ void Contact::on_health(Result<HealthReport> report) {
 void Contact::ask_lease() {
   stage_ = Stage::lease;
   say("gets its lease");
-  hold_to(kLeasePatience, "lease");
+  hold_to(kLeasePatience, "lease or host key");
   machine::LeaseTerms terms = request_.lease;
   terms.now_ms = unix_ms();
-  command(kLeaseChannel, {"host-lease", "begin"}, codec::print_json(to_json(terms)),
-          &Contact::on_lease);
-}
-
-void Contact::command(std::uint32_t channel, std::vector<std::string> words, std::string input,
-                      void (Contact::*then)(Result<std::string>)) {
   lease_ = std::make_unique<SmallCommand>(
-      channel, [this](const link::Frame& frame) { link_->send(frame); },
-      [this, then](Result<std::string> answer) {
-        loop_.post(calls_([this, then, answer = std::move(answer)] { (this->*then)(answer); }));
+      kLeaseChannel, [this](const link::Frame& frame) { link_->send(frame); },
+      [this](Result<std::string> answer) {
+        loop_.post(calls_([this, answer = std::move(answer)] { on_lease(answer); }));
       });
-  lease_->begin(std::move(words), std::move(input));
+  lease_->begin({"host-lease", "begin"}, codec::print_json(to_json(terms)));
 }
 
-// The fresh key is pinned before sshd is told to show it.
 void Contact::on_lease(Result<std::string> answer) {
   if (stage_ != Stage::lease) return;
   if (!answer) return try_again(answer.error().message);
-  const BegunLease lease = read_begun_lease(*answer);
-  if (!lease.error.empty()) return end(FirstContact::Outcome::no_lease, lease.error);
-  pins_.keys.push_back(ssh::bare_key(lease.host_key));
-  const Status pinned = ssh::pin_host(request_.pins, host().address, host().port, pins_);
-  if (!pinned) return end(FirstContact::Outcome::no_lease, pinned.error().message);
-  stage_ = Stage::key;
-  command(kKeyChannel, {"host-lease", "show-key"}, {}, &Contact::on_key);
+  if (const auto state = read_lease_state(*answer); !state)
+    return end(FirstContact::Outcome::no_lease, state.error().message);
+  stage_ = Stage::leased;
+  end_if_ready();
 }
 
-void Contact::on_key(Result<std::string> answer) {
-  if (stage_ != Stage::key) return;
-  if (!answer) return try_again(answer.error().message);
-  const BegunLease lease = read_begun_lease(*answer);
-  if (!lease.error.empty()) return end(FirstContact::Outcome::no_lease, lease.error);
-  pins_.keys = {ssh::bare_key(lease.host_key)};
-  const Status pinned = ssh::pin_host(request_.pins, host().address, host().port, pins_);
-  if (!pinned) return end(FirstContact::Outcome::no_lease, pinned.error().message);
-  result_.host_public_key = lease.host_key;
-  result_.fresh_key = lease.fresh;
-  if (!lease.note.empty())
-    result_.findings.push_back({machine::HealthFinding::Kind::note, lease.note});
+void Contact::on_key(Result<KeyAnswer> key) {
+  if (!swap_ || is_over()) return;
+  if (!key) return try_again(key.error().message);
+  if (!key->error.empty()) return end(FirstContact::Outcome::no_lease, key->error);
+  key_ = std::move(*key);
+  end_if_ready();
+}
+
+void Contact::end_if_ready() {
+  if (stage_ != Stage::leased || !key_) return;
+  result_.host_public_key = key_->host_key;
+  result_.fresh_key = key_->fresh;
+  if (!key_->note.empty())
+    result_.findings.push_back({machine::HealthFinding::Kind::note, key_->note});
   end(FirstContact::Outcome::ready, {});
 }
 

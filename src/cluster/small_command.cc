@@ -30,7 +30,7 @@ void SmallCommand::on_frame(const link::Frame& frame) {
     return;
   }
   if (const auto* refused = std::get_if<link::Refused>(&frame))
-    return finish(fail(Errc::unavailable, refused->why));
+    return refused->channel == channel_ ? finish(fail(Errc::unavailable, refused->why)) : void();
   const auto* exit = std::get_if<link::Exit>(&frame);
   if (exit == nullptr || exit->channel != channel_) return;
   if (exit->code == 0 && exit->signal == 0) return finish(std::move(out_));

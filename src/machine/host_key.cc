@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cloud/key_pair.h"
 #include "io/fd.h"
+#include "machine/lease_files.h"
 #include "machine/sessions.h"
 #include "proc/tool_output.h"
 
@@ -28,9 +29,9 @@ std::string key_words(const std::string& line) {
 }
 
 // What sshd shows; empty: it does not answer, or there is no ssh-keyscan.
-std::string shown_key(const std::string& address, const std::string& port) {
+std::string shown_key(const SshdPlace& sshd) {
   const auto said =
-      proc::tool_output({"ssh-keyscan", "-T", "2", "-t", "ed25519", "-p", port, address},
+      proc::tool_output({"ssh-keyscan", "-T", "2", "-t", "ed25519", "-p", sshd.port, sshd.address},
                         proc::own_environment(), {.patience = kScanPatience});
   if (!said) return {};
   for (const std::string& line : split(said->out, '\n')) {
@@ -45,9 +46,9 @@ void reload_sshd() {
     kill(pid, SIGHUP);
 }
 
-bool is_shown(const std::string& address, const std::string& port, const std::string& line) {
+bool is_shown(const SshdPlace& sshd, const std::string& line) {
   for (int look = 0; look < kLooks; ++look) {
-    if (key_words(shown_key(address, port)) == key_words(line)) return true;
+    if (key_words(shown_key(sshd)) == key_words(line)) return true;
     poll(nullptr, 0, kLookEvery);
   }
   return false;
@@ -56,18 +57,23 @@ bool is_shown(const std::string& address, const std::string& port, const std::st
 }  // namespace
 
 Result<std::string> make_host_key() {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd lock, key_lock());
   LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair pair, cloud::keep_key_pair(kNextPath, "lockstep-host"));
   return pair.public_line;
 }
 
-Result<HostKey> show_host_key(const std::string& address, const std::string& port) {
+bool can_see_host_key(const SshdPlace& sshd) {
+  return !sshd.address.empty() && !shown_key(sshd).empty();
+}
+
+Result<HostKey> show_host_key(const SshdPlace& sshd, bool sees) {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd lock, key_lock());
   const auto old_secret = io::read_file(kKeyPath, kMostKey);
   const auto old_line = io::read_file(std::string(kKeyPath) + ".pub", kMostKey);
   LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair pair, cloud::keep_key_pair(kNextPath, "lockstep-host"));
-  const bool can_look = !address.empty() && !shown_key(address, port).empty();
   LOCKSTEP_TRY(cloud::write_key_pair(kKeyPath, pair));
   reload_sshd();
-  if (!can_look || is_shown(address, port, pair.public_line)) {
+  if (!sees || is_shown(sshd, pair.public_line)) {
     cloud::remove_key_pair(kNextPath);
     return HostKey{.public_line = pair.public_line, .fresh = true};
   }

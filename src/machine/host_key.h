@@ -14,11 +14,18 @@ struct HostKey {
   std::string note = {};  // why it is still the old one
 };
 
-// Both as root. The key is made first, so that the client can pin it before sshd shows it: a client
+struct SshdPlace {
+  std::string address;  // where sshd is reached; empty: not known
+  std::string port;
+};
+
+// All as root. The key is made first, so that the client can pin it before sshd shows it: a client
 // that is lost on the way never ends before a machine that it does not know. What was made and not
 // shown yet is made once.
 Result<std::string> make_host_key();
-// address, port: where sshd is reached, for a look at what it really shows; empty: none is taken.
-Result<HostKey> show_host_key(const std::string& address, const std::string& port);
+// Whether it can be looked at what sshd really shows.
+bool can_see_host_key(const SshdPlace& sshd);
+// sees: it can be, so the key counts only once it was seen.
+Result<HostKey> show_host_key(const SshdPlace& sshd, bool sees);
 
 }  // namespace lockstep::machine

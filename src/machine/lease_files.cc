@@ -147,6 +147,10 @@ Result<io::Fd> lease_lock() {
   return locked("lock", LOCK_EX);
 }
 
+Result<io::Fd> key_lock() {
+  return locked("key.lock", LOCK_EX);
+}
+
 Result<io::Fd> daemon_lock() {
   return locked("daemon.lock", LOCK_EX | LOCK_NB);
 }

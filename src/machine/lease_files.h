@@ -54,6 +54,7 @@ LeaseState lease_state();
 Status make_lease_folder();
 // Held by who changes the lease; waits for it.
 Result<io::Fd> lease_lock();
+Result<io::Fd> key_lock();
 // Held by the daemon as long as it lives; already_exists where there is one.
 Result<io::Fd> daemon_lock();
 bool daemon_lives();

@@ -88,15 +88,27 @@ Result<Json> begin_as_root(const nlohmann::json& request) {
   LOCKSTEP_TRY(arm(lease));
   LOCKSTEP_TRY(start_lease_watch());
   LOCKSTEP_TRY(run_script(cloud::disarm_script(cloud::kBootGuard)));
+  return state_answer();
+}
+
+SshdPlace sshd_of(const nlohmann::json& request) {
+  return {codec::text_member(request, "address"), codec::text_member(request, "port")};
+}
+
+Result<Json> make_key_as_root(const nlohmann::json& request) {
+  LOCKSTEP_TRY(make_lease_folder());
   LOCKSTEP_TRY_ASSIGN(const std::string key, make_host_key());
   Json answer = state_answer();
   answer["host_key"] = key;
+  answer["seen"] = can_see_host_key(sshd_of(request));
   return answer;
 }
 
 Result<Json> show_key_as_root(const nlohmann::json& request) {
-  LOCKSTEP_TRY_ASSIGN(const HostKey key, show_host_key(codec::text_member(request, "address"),
-                                                       codec::text_member(request, "port")));
+  LOCKSTEP_TRY(make_lease_folder());
+  const auto sees = request.find("sees");
+  LOCKSTEP_TRY_ASSIGN(const HostKey key,
+                      show_host_key(sshd_of(request), sees != request.end() && *sees == true));
   Json answer = state_answer();
   answer["host_key"] = key.public_line;
   answer["fresh"] = key.fresh;
@@ -142,6 +154,7 @@ Result<Json> serve_as_root(const std::string& verb, const nlohmann::json& reques
   if (verb == "begin") return begin_as_root(request);
   if (verb == "keep") return keep_as_root(request);
   if (verb == "hold") return hold_as_root(request);
+  if (verb == "make-key") return make_key_as_root(request);
   if (verb == "show-key") return show_key_as_root(request);
   return fail(Errc::invalid_input, "a lease has no verb '" + printable(verb) + "'");
 }
@@ -173,8 +186,9 @@ Result<std::string> change_lease(const std::vector<std::string>& words) {
     const auto seconds = words.size() == 2 ? parse_int(words[1]) : std::nullopt;
     if (!seconds) return fail(Errc::invalid_input, "hold takes a number of seconds");
     request["hold_s"] = *seconds;
-  } else if (words[0] == "show-key") {
+  } else if (words[0] == "make-key" || words[0] == "show-key") {
     add_server(request);
+    request["sees"] = words.size() == 2 && words[1] == "sees";
   } else {
     LOCKSTEP_TRY_ASSIGN(const std::string text, read_request());
     LOCKSTEP_TRY_ASSIGN(const LeaseTerms terms, terms_from_json(codec::parse_json(text)));
@@ -235,7 +249,8 @@ Result<int> serve_lease_request(const std::vector<std::string>& words) {
     LOCKSTEP_TRY(say(answer ? line_of(*answer) : error_line(answer.error())));
     return 0;
   }
-  if (verb != "begin" && verb != "show-key" && verb != "keep" && verb != "hold")
+  static constexpr std::string_view kChanges[] = {"begin", "make-key", "show-key", "keep", "hold"};
+  if (std::find(std::begin(kChanges), std::end(kChanges), verb) == std::end(kChanges))
     return fail(Errc::invalid_input, "host-lease has no verb '" + printable(verb) + "'");
   const auto answer = change_lease(words);
   LOCKSTEP_TRY(say(answer ? *answer : error_line(answer.error())));
