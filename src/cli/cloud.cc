@@ -3,6 +3,7 @@
 #include "cli/on_demand.h"
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
+#include "cli/swept.h"
 #include "codec/json.h"
 #include "proc/signals.h"
 
@@ -86,10 +87,11 @@ nlohmann::ordered_json checked_json(const std::vector<Checked>& checked) {
   return rows;
 }
 
-Result<int> check_clouds(const Call& call) {
+Result<int> check_clouds(const Call& call, Swept& swept) {
   CloudCheckOptions options;
   fill(cloud_check_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto checked, check_all(*world, call.parsed.names));
   if (options.json)
     std::puts(codec::print_json(checked_json(checked)).c_str());
@@ -108,10 +110,10 @@ Result<int> check_clouds(const Call& call) {
 int cloud_check_command(const Call& call) {
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  const auto code = check_clouds(call);
-  if (code) return *code;
-  print_error(cloud_check_table().program, code.error());
-  return exit_code_of(code.error());
+  Swept swept(cloud_check_table().program);
+  const auto code = check_clouds(call, swept);
+  if (!code) print_error(cloud_check_table().program, code.error());
+  return swept.end(code ? *code : exit_code_of(code.error()));
 }
 
 constexpr Subcommand kCloudCheck{.name = "check",

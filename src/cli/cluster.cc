@@ -165,7 +165,8 @@ Status list(const Call& call) {
                 fmt::format("'{}' is one word too many", printable(call.parsed.names[0])));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   LOCKSTEP_TRY_ASSIGN(const auto clusters, known.list());
-  LOCKSTEP_TRY_ASSIGN(const nlohmann::json rented, rented_facts(clusters));
+  Swept swept(cluster_list_table().program);
+  LOCKSTEP_TRY_ASSIGN(const nlohmann::json rented, rented_facts(clusters, swept));
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Cluster& each : clusters) {
@@ -202,7 +203,11 @@ Status show(const Call& call) {
   if (found.is_slurm()) return show_slurm(found, known, options, json_of(found));
   if (options.forget_node)
     return fail(Errc::invalid_input, fmt::format("{} is no cluster of Slurm's", name));
-  LOCKSTEP_TRY_ASSIGN(const nlohmann::json rented, rented_facts({found}));
+  Swept swept(cluster_show_table().program);
+  nlohmann::json rented = nlohmann::json::object();
+  if (found.is_rented()) {
+    LOCKSTEP_TRY_ASSIGN(rented, rented_facts({found}, swept));
+  }
   if (options.json) {
     nlohmann::ordered_json shown = json_of(found);
     if (const auto facts = rented.find(name); facts != rented.end()) shown.update(*facts);

@@ -1,10 +1,10 @@
 // lockstep offers: what machines with GPUs cost, over all providers.
 #include "base/text.h"
-#include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
+#include "cli/swept.h"
 #include "codec/json.h"
 #include "proc/signals.h"
 
@@ -15,7 +15,7 @@
 namespace lockstep::cli {
 namespace {
 
-Result<int> show_offers(const Call& call) {
+Result<int> show_offers(const Call& call, Swept& swept) {
   OnDemandOptions options;
   UpOptions own;
   fill(offers_table_options(), call.parsed, options);
@@ -30,9 +30,9 @@ Result<int> show_offers(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(cloud::Wish wish, wish_of(options, own.nodes));
   // Shown, and marked as what needs a guard.
   wish.guarded = true;
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
-  keep_guarded(*world, offers_table_options().program);
-  LOCKSTEP_TRY_ASSIGN(const auto market, world->ask(wish, false, false));
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  swept.begin();
+  LOCKSTEP_TRY_ASSIGN(const auto market, world->ask(wish, false));
   const std::int64_t now = world->web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);
@@ -47,10 +47,10 @@ Result<int> show_offers(const Call& call) {
 
 int offers_command(const Call& call) {
   proc::block(proc::handled_signals());
-  const auto code = show_offers(call);
-  if (code) return *code;
-  print_error(offers_table_options().program, code.error());
-  return exit_code_of(code.error());
+  Swept swept(offers_table_options().program);
+  const auto code = show_offers(call, swept);
+  if (!code) print_error(offers_table_options().program, code.error());
+  return swept.end(code ? *code : exit_code_of(code.error()));
 }
 
 }  // namespace

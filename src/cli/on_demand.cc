@@ -3,6 +3,7 @@
 #include "cli/date_text.h"
 #include "cli/on_demand_words.h"
 #include "cluster/guard.h"
+#include "cluster/sweep.h"
 #include "codec/json.h"
 
 #include <fmt/core.h>
@@ -102,15 +103,17 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
     LOCKSTEP_TRY_ASSIGN(chosen.terms, terms_of(request.options));
   }
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
-  LOCKSTEP_TRY_ASSIGN(chosen.market, world.ask(chosen.wish, true, !request.options.print));
+  cluster::Sweep sweep(world, cluster::Sweep::When::always);
+  LOCKSTEP_TRY_ASSIGN(chosen.market, world.ask(chosen.wish, true, &sweep));
+  auto swept = sweep.finish();
   const std::int64_t now = world.web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world.journal().blocks(now));
   const cloud::Choice choice =
       cloud::choose(chosen.market.catalog.offers, chosen.wish, blocks, now);
-  if (chosen.market.swept) {
+  if (swept) {
     // Who says nothing at all is named by the error.
-    if (choice.candidates.empty()) chosen.market.swept->unheard.clear();
-    tell_sweep(request.program, *chosen.market.swept, now);
+    if (choice.candidates.empty()) swept->unheard.clear();
+    tell_sweep(request.program, *swept, now);
   }
   if (choice.candidates.empty())
     return Failure(cloud::nothing_found(chosen.market.catalog, chosen.wish, choice));
@@ -176,6 +179,10 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
   LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
   cluster::OnDemand::Market market;
   if (rental) {
+    // Before it is taken up: a journal that was restored from an old copy does not know of all.
+    cluster::Sweep sweep(world, cluster::Sweep::When::always);
+    if (const auto swept = sweep.finish())
+      tell_sweep(request.program, *swept, world.web().now_ms());
     if (request.options.print) {
       tell_line(request.program,
                 fmt::format("'{}' is rented already: nothing more would be", rental->cluster));

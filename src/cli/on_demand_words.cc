@@ -96,6 +96,15 @@ std::string silence_line(const cloud::Silence& silence) {
                      silence.region, silence.why);
 }
 
+// "; it ran for 3 h, about 2.41 USD": what is known of it.
+std::string cost_words(const cloud::Leftover& one, std::int64_t now_ms) {
+  if (one.machine.launched_ms <= 0) return {};
+  const std::string cost =
+      one.cost > 0 ? fmt::format(", about {} USD", dollars_text(one.cost)) : std::string();
+  return fmt::format("; it ran for {}{}", time_words((now_ms - one.machine.launched_ms) / 1000),
+                     cost);
+}
+
 std::string machine_words(const cloud::Leftover& one) {
   return fmt::format("{} {} in {}", one.provider, one.machine.id,
                      one.machine.zone.empty() ? one.machine.region : one.machine.zone);
@@ -241,10 +250,11 @@ std::string event_text(const cloud::RentEvent& event) {
 std::vector<std::string> sweep_lines(const cloud::Reconciled& swept, std::int64_t now_ms) {
   std::vector<std::string> lines;
   for (const cloud::Leftover& one : swept.ended)
-    lines.push_back(one.error.message.empty()
-                        ? machine_words(one) + " was ours and nobody wanted it: ended"
-                        : machine_words(one) + " is ours and nobody wants it, and was not ended: " +
-                              one.error.message);
+    lines.push_back(
+        one.error.message.empty()
+            ? machine_words(one) + " was ours and nobody wanted it: ended" + cost_words(one, now_ms)
+            : machine_words(one) +
+                  " is ours and nobody wants it, and was not ended: " + one.error.message);
   for (const cloud::Rental& rental : swept.closed)
     lines.push_back(fmt::format("{}: its machines are gone; it cost {} USD", rental.cluster,
                                 dollars_text(cloud::cost_so_far(rental, now_ms))));

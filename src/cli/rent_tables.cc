@@ -9,6 +9,10 @@ constexpr std::string_view kOnlyFakes =
     "No provider was reached by those who wrote this: what only stand-ins of the\n"
     "providers have confirmed stands in docs/cloud.md.\n";
 
+constexpr std::string_view kSweeps =
+    "Like every command on demand it also ends machines that are tagged as ours and that\n"
+    "nobody wants: docs/cloud.md, \"The sweep\".\n";
+
 Option json_row(std::string_view help) {
   return {.name = "json", .field = into<&UpOptions::json>, .help = help};
 }
@@ -34,7 +38,9 @@ Table make_offers_table() {
   return {.program = "lockstep offers",
           .summary =
               "Asks all providers whose keys are found, at once, what machines with such\n"
-              "GPUs cost: one table by the whole price an hour, disk and address included.\n\n"
+              "GPUs cost: one table by the whole price an hour, disk and address included.\n"
+              "Then, like every command on demand, it ends machines that are tagged as ours\n"
+              "and that nobody wants.\n\n"
               "  lockstep offers A100:8\n"
               "  lockstep offers H100:1 --spot --max-price 3",
           .epilog = kOnlyFakes,
@@ -103,7 +109,7 @@ Table make_keep_table() {
               "have ended anyway if that is later, but never past\n"
               "what their budget pays for. Till then being idle does not end them.\n\n"
               "  lockstep keep lab 2h",
-          .epilog = "",
+          .epilog = kSweeps,
           .operands = Operands::names,
           .groups = {{"Options", with_end({})}},
           .shown_names = "NAME TIME"};
@@ -117,7 +123,7 @@ Table make_cost_table() {
           "without traffic.\n\n"
           "  lockstep cost\n"
           "  lockstep cost --since 30d",
-      .epilog = "",
+      .epilog = kSweeps,
       .operands = Operands::names,
       .groups = {{"Options",
                   with_end({

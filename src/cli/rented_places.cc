@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -20,6 +21,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kRenting = "lockstep";
+constexpr std::int64_t kLatelyMs = 30LL * 86'400'000;
 
 // Idle machines end themselves, but not so soon after their last use.
 bool used_lately(const cloud::Rental& rental) {
@@ -76,13 +78,16 @@ Status ensure_rented(const cluster::Registry& registry, const std::string& name)
   return rent_standing(*world, name);
 }
 
-Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters) {
+Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters, Swept& swept) {
   nlohmann::json facts = nlohmann::json::object();
-  if (std::none_of(clusters.begin(), clusters.end(),
-                   [](const cluster::Cluster& one) { return one.is_rented(); }))
+  // Who has never rented anything has no journal, and keys that are there are for other things.
+  const bool rented = std::any_of(clusters.begin(), clusters.end(),
+                                  [](const cluster::Cluster& one) { return one.is_rented(); });
+  if (!rented && access(cloud::Journal::path_in(io::state_folder()).c_str(), F_OK) != 0)
     return facts;
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
-  keep_guarded(*world, kRenting);
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY_ASSIGN(const auto lately, world->journal().since(unix_ms() - kLatelyMs));
+  if (!lately.empty()) swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto rentals, world->journal().open_rentals());
   for (const cloud::Rental& rental : rentals)
     facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},

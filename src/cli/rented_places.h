@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/swept.h"
 #include "cluster/registry.h"
 #include "codec/json.h"
 
@@ -14,8 +15,8 @@ namespace lockstep::cli {
 Status ensure_rented(const cluster::Registry& registry, const std::string& name);
 
 // Rate, cost so far and end of the clusters that are rented now, as JSON by name: micros_per_hour,
-// cost_micros, ends_ms.
-Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters);
+// cost_micros, ends_ms. Where machines were rented in the last month, a sweep has begun.
+Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters, Swept& swept);
 // "0.82 USD/h, 0.14 spent, ends 2026-11-24 06:49:12", or "rented at its use".
 std::string rented_words(const nlohmann::json& facts, const std::string& name);
 

@@ -161,7 +161,7 @@ Status RentedRun::rent_again() {
   if (rental_.wish.spot == cloud::SpotWish::prefer && losses_ >= kLossesToOnDemand)
     rental_.wish.spot = cloud::SpotWish::no;
   LOCKSTEP_TRY(world_.new_keys(rental_));
-  LOCKSTEP_TRY_ASSIGN(auto market, world_.ask(rental_.wish, true, false));
+  LOCKSTEP_TRY_ASSIGN(auto market, world_.ask(rental_.wish, true));
   return world_.rent(rental_, std::move(market), {}, told,
                      [&](const std::string& line) { tell(line); });
 }

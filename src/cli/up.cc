@@ -7,6 +7,7 @@
 #include "cli/on_demand_words.h"
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
+#include "cli/swept.h"
 #include "cluster/job_book.h"
 #include "cluster/place.h"
 #include "cluster/rented_host.h"
@@ -71,7 +72,7 @@ std::string up_words(const Rental& rental) {
                      date_text(rental.ends_ms), ended_by_words(ended_by_name(by)));
 }
 
-Result<int> bring_up(const Call& call) {
+Result<int> bring_up(const Call& call, Swept& swept) {
   RentRequest request{.program = up_table().program, .cluster = {}, .options = {}, .nodes = {}};
   UpOptions own;
   fill(up_table(), call.parsed, request.options);
@@ -79,7 +80,7 @@ Result<int> bring_up(const Call& call) {
   request.nodes = own.nodes;
   request.json = own.json;
   LOCKSTEP_TRY_ASSIGN(request.cluster, the_name(call.parsed, "lockstep up NAME --gpus A100:8"));
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
   keep_guarded(*world, request.program);
   if (!request.options.gpus && !world->journal().of_cluster(request.cluster)) {
     LOCKSTEP_TRY_ASSIGN(request.standing, standing_rental(*world, request.cluster));
@@ -161,13 +162,13 @@ Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
   return give_machines_back(world, down_table().program, rental);
 }
 
-Result<int> take_down(const Call& call) {
+Result<int> take_down(const Call& call, Swept& swept) {
   DownOptions options;
   fill(down_table(), call.parsed, options);
   std::vector<std::string> names = call.parsed.names;
   if (names.empty() && !options.all && !options.orphans)
     return fail(Errc::invalid_input, "nothing is named", "write lockstep down NAME, or --all");
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
   if (options.all) {
     LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
     for (const Rental& rental : open)
@@ -197,23 +198,26 @@ Result<int> take_down(const Call& call) {
     code = signal == 0 ? 1 : 128 + signal;
     if (signal != 0) break;
   }
-  keep_guarded(*world, down_table().program);
   if (options.json && !options.orphans) std::puts(codec::print_json(rows).c_str());
-  if (!options.all && !options.orphans) return code;
-  LOCKSTEP_TRY_ASSIGN(const int swept, end_orphans(*world, options));
-  return code == 0 ? swept : code;
+  if (!options.all && !options.orphans) {
+    if (code < 128) swept.begin();
+    return code;
+  }
+  keep_guarded(*world, down_table().program);
+  LOCKSTEP_TRY_ASSIGN(const int orphans, end_orphans(*world, options));
+  return code == 0 ? orphans : code;
 }
 
 // --- keep
 
-Result<int> keep_up(const Call& call) {
+Result<int> keep_up(const Call& call, Swept& swept) {
   const auto& names = call.parsed.names;
   if (names.size() != 2)
     return fail(Errc::invalid_input, "a cluster and a length of time are needed",
                 "write lockstep keep NAME 2h");
   LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("TIME", names[1]));
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
-  keep_guarded(*world, keep_table().program);
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  swept.begin();
   LOCKSTEP_TRY(cluster::check_cluster_name(names[0]));
   LOCKSTEP_TRY(world->lock(names[0]));
   LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
@@ -254,12 +258,14 @@ std::string state_words(const Rental& rental) {
   return (rental.wanted ? "rented" : "ending") + ended_by_words(ended_by_name(ended_by(rental)));
 }
 
-Result<int> show_cost(const Call& call) {
+Result<int> show_cost(const Call& call, Swept& swept) {
   CostOptions options;
   fill(cost_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
-  keep_guarded(*world, cost_table().program);
-  std::vector<Rental> rentals;
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  swept.begin();
+  LOCKSTEP_TRY_ASSIGN(std::vector<Rental> rentals, world->journal().open_rentals());
+  // What may be gone is looked at first, as is what a program is to be told of.
+  if (!rentals.empty() || options.json) swept.tell();
   if (options.since) {
     LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("since", *options.since));
     LOCKSTEP_TRY_ASSIGN(rentals, world->journal().since(world->web().now_ms() - seconds * 1000));
@@ -282,8 +288,9 @@ Result<int> show_cost(const Call& call) {
                      cloud::dollars_text(world->cost(rental))});
   }
   if (options.json) {
-    std::puts(codec::print_json(
-                  nlohmann::ordered_json{{"rentals", std::move(rows)}, {"cost_micros", sum}})
+    std::puts(codec::print_json(nlohmann::ordered_json{{"rentals", std::move(rows)},
+                                                       {"cost_micros", sum},
+                                                       {"swept", swept_json(swept.found())}})
                   .c_str());
     return 0;
   }
@@ -292,14 +299,14 @@ Result<int> show_cost(const Call& call) {
   return 0;
 }
 
-template <Result<int> (*act)(const Call&), const Table& (*table)()>
+template <Result<int> (*act)(const Call&, Swept&), const Table& (*table)()>
 int carry_out_rent(const Call& call) {
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  const auto code = act(call);
-  if (code) return *code;
-  print_error(table().program, code.error());
-  return exit_code_of(code.error());
+  Swept swept(table().program);
+  const auto code = act(call, swept);
+  if (!code) print_error(table().program, code.error());
+  return swept.end(code ? *code : exit_code_of(code.error()));
 }
 
 }  // namespace

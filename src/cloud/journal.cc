@@ -62,7 +62,7 @@ Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>
 
 Result<Journal> Journal::open(const std::string& folder) {
   LOCKSTEP_TRY(io::make_folders(folder));
-  LOCKSTEP_TRY_ASSIGN(auto records, open_records(folder + "/rentals.db"));
+  LOCKSTEP_TRY_ASSIGN(auto records, open_records(path_in(folder)));
   return Journal(std::move(records));
 }
 

@@ -39,8 +39,9 @@ Result<std::unique_ptr<Records>> open_records(const std::string& path);
 class Journal {
  public:
   explicit Journal(std::unique_ptr<Records> records) : records_(std::move(records)) {}
-  // folder: the state folder; the file is rentals.db there.
+  // folder: the state folder.
   static Result<Journal> open(const std::string& folder);
+  static std::string path_in(const std::string& folder) { return folder + "/rentals.db"; }
 
   // This installation's name in tags: made at the first call.
   Result<std::string> owner();

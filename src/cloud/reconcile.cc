@@ -1,26 +1,12 @@
 #include "cloud/reconcile.h"
 
+#include "cloud/machine_table.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace lockstep::cloud {
 namespace {
-
-struct Heard {
-  Provider* provider = nullptr;
-  Result<Listing> listing = {};
-};
-
-std::vector<Heard> list_all(const ReconcileParts& parts) {
-  std::vector<Heard> heard(parts.providers.size());
-  std::vector<std::function<void(Web&)>> jobs;
-  for (std::size_t i = 0; i < heard.size(); ++i) {
-    heard[i].provider = parts.providers[i];
-    jobs.emplace_back([&one = heard[i]](Web& web) { one.listing = one.provider->list(web, {}); });
-  }
-  parts.web.at_once(jobs);
-  return heard;
-}
 
 bool is_alive(const Machine& machine) {
   return machine.state != Machine::State::gone && machine.state != Machine::State::ending;
@@ -44,6 +30,16 @@ bool is_wanted(const Machine& machine, const std::vector<Rental>& open) {
   return std::any_of(open.begin(), open.end(), [&](const Rental& rental) {
     return rental.id == machine.intent && belongs(rental, machine);
   });
+}
+
+// What it has cost, by what the provider says it costs, else by the built-in price on demand.
+Micros about_cost(std::string_view provider, const Machine& machine, std::int64_t now) {
+  Micros per_hour = machine.per_hour;
+  const MachineTable* table = per_hour == 0 ? machine_table(provider) : nullptr;
+  if (table != nullptr)
+    for (const MachineType& type : table->types)
+      if (type.type == machine.type) per_hour = type.on_demand.value_or(0);
+  return machine.launched_ms > 0 ? cost_of(per_hour, now - machine.launched_ms) : 0;
 }
 
 // It had its time. A minute more, as machines have it.
@@ -91,8 +87,39 @@ Silence silence_of(const Rental& rental, const Error& error) {
   return silence;
 }
 
+// Whether a look at its machines would tell nothing that the lists have not: each was seen alive,
+// or is where nobody has answered.
+bool is_as_listed(const Rental& rental, const std::vector<Heard>& heard) {
+  const auto seen = [&](const Attempt& attempt, const Held& held) {
+    for (const Heard& one : heard) {
+      if (one.provider->traits().name != attempt.offer.provider) continue;
+      if (!one.listing) return true;
+      const auto& silent = one.listing->unheard;
+      const auto& there = one.listing->machines;
+      return std::any_of(silent.begin(), silent.end(),
+                         [&](const Silence& place) {
+                           return place.region == attempt.offer.region ||
+                                  place.region == attempt.offer.zone;
+                         }) ||
+             std::any_of(there.begin(), there.end(), [&](const Machine& machine) {
+               return machine.id == held.machine.id && is_alive(machine);
+             });
+    }
+    return false;
+  };
+  for (const Attempt& attempt : rental.attempts) {
+    if (!attempt.open()) continue;
+    if (attempt.state != Attempt::State::answered && attempt.state != Attempt::State::running)
+      return false;
+    for (const Held& held : attempt.machines)
+      if (held.gone_ms == 0 && (held.node == kSurplus || !seen(attempt, held))) return false;
+  }
+  return true;
+}
+
 // As it is now that nobody else can change it.
-void update(const ReconcileParts& parts, const std::string& id, Reconciled& done) {
+void update(const ReconcileParts& parts, const std::string& id, const std::vector<Heard>& heard,
+            Reconciled& done) {
   auto now = parts.journal.open_rentals();
   if (!now) {
     done.unheard.push_back({.provider = {}, .why = now.error().message});
@@ -100,6 +127,8 @@ void update(const ReconcileParts& parts, const std::string& id, Reconciled& done
   }
   for (Rental& rental : *now) {
     if (rental.id != id) continue;
+    const bool due = !rental.wanted || is_over(rental, parts.web.now_ms());
+    if (!due && !rental.settled() && is_as_listed(rental, heard)) continue;
     if (const Status updated = bring_up_to_date(parts, rental, done); !updated)
       done.unheard.push_back(silence_of(rental, updated.error()));
   }
@@ -107,14 +136,23 @@ void update(const ReconcileParts& parts, const std::string& id, Reconciled& done
 
 }  // namespace
 
-Result<Reconciled> reconcile(const ReconcileParts& parts) {
+std::vector<Heard> list_ours(Web& web, const std::vector<Provider*>& providers) {
+  std::vector<Heard> heard(providers.size());
+  std::vector<std::function<void(Web&)>> jobs;
+  for (std::size_t i = 0; i < heard.size(); ++i) {
+    heard[i].provider = providers[i];
+    jobs.emplace_back([&one = heard[i]](Web& own) { one.listing = one.provider->list(own, {}); });
+  }
+  web.at_once(jobs);
+  return heard;
+}
+
+Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rental>& before,
+                             const std::vector<Heard>& heard) {
   Reconciled done;
-  // Machines that were listed are compared with the journal as it was before and as it is after:
-  // what is rented, or given back, meanwhile is nobody's leftover.
-  LOCKSTEP_TRY_ASSIGN(const std::vector<Rental> before, parts.journal.open_rentals());
-  std::vector<Heard> heard = list_all(parts);
   LOCKSTEP_TRY_ASSIGN(const std::vector<Rental> open, parts.journal.open_rentals());
-  for (Heard& one : heard) {
+  const std::int64_t now = parts.web.now_ms();
+  for (const Heard& one : heard) {
     const std::string name(one.provider->traits().name);
     if (!one.listing) {
       done.unheard.push_back({.provider = name, .why = one.listing.error().message});
@@ -128,17 +166,24 @@ Result<Reconciled> reconcile(const ReconcileParts& parts) {
         done.foreign.push_back({.provider = name, .machine = machine});
       } else if (!is_wanted(machine, before) && !is_wanted(machine, open)) {
         const Status ended = one.provider->end(parts.web, {machine});
-        done.ended.push_back(
-            {.provider = name, .machine = machine, .error = ended ? Error{} : ended.error()});
+        done.ended.push_back({.provider = name,
+                              .machine = machine,
+                              .cost = about_cost(name, machine, now),
+                              .error = ended ? Error{} : ended.error()});
       }
     }
   }
   for (const Rental& rental : open) {
     if (!parts.try_lock(rental.cluster)) continue;
-    update(parts, rental.id, done);
+    update(parts, rental.id, heard, done);
     parts.unlock(rental.cluster);
   }
   return done;
+}
+
+Result<Reconciled> reconcile(const ReconcileParts& parts) {
+  LOCKSTEP_TRY_ASSIGN(const std::vector<Rental> before, parts.journal.open_rentals());
+  return reconcile(parts, before, list_ours(parts.web, parts.providers));
 }
 
 }  // namespace lockstep::cloud

@@ -19,6 +19,7 @@ namespace lockstep::cloud {
 struct Leftover {
   std::string provider;
   Machine machine;
+  Micros cost = 0;   // about what it has cost, where there is a price for it; else 0
   Error error = {};  // it could not be ended; empty: it was
 };
 
@@ -43,7 +44,22 @@ struct ReconcileParts {
   std::chrono::milliseconds patience{0};
 };
 
-// Asks all providers and regions at once. A region that does not answer keeps nothing else.
+// What one provider lists as anybody's lockstep.
+struct Heard {
+  Provider* provider = nullptr;
+  Result<Listing> listing = {};
+};
+
+// Asks all providers and regions at once. Changes nothing, here or there: it may be done beside
+// other work, with a Web of its own.
+std::vector<Heard> list_ours(Web& web, const std::vector<Provider*>& providers);
+
+// before: what was open before they were asked. What is rented, or given back, between the two is
+// nobody's leftover.
+Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rental>& before,
+                             const std::vector<Heard>& heard);
+
+// Both. A region that does not answer keeps nothing else.
 Result<Reconciled> reconcile(const ReconcileParts& parts);
 
 }  // namespace lockstep::cloud

@@ -1,6 +1,7 @@
 #include "cluster/on_demand.h"
 
 #include "base/text.h"
+#include "cloud/kept_answer.h"
 #include "cloud/key_pair.h"
 #include "cloud/user_data.h"
 #include "cluster/cloud_providers.h"
@@ -118,8 +119,7 @@ Result<std::vector<cloud::Provider*>> OnDemand::with_keys(
     found.push_back(one);
   }
   if (!names.empty()) return found;
-  for (const auto& one : providers_)
-    if (one->keys()) found.push_back(one.get());
+  found = keyed();
   if (!found.empty()) return found;
   std::string hint;
   for (const auto& one : providers_)
@@ -128,7 +128,14 @@ Result<std::vector<cloud::Provider*>> OnDemand::with_keys(
   return fail(Errc::not_found, "no keys of any provider are found, so nothing can be rented", hint);
 }
 
-Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, bool sweep_too) {
+std::vector<cloud::Provider*> OnDemand::keyed() const {
+  std::vector<cloud::Provider*> found;
+  for (const auto& one : providers_)
+    if (one->keys()) found.push_back(one.get());
+  return found;
+}
+
+Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, const Sweep* beside) {
   LOCKSTEP_TRY_ASSIGN(const auto asked, with_keys(wish.providers));
   std::vector<cloud::OfferQuery> queries;
   for (const bool spot : {false, true}) {
@@ -149,13 +156,8 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, bool
   Market market;
   market.asked_ms = web_->now_ms();
   web_->at_once(jobs);
-  if (sweep_too) {
-    auto swept = sweep();
-    if (swept)
-      market.swept = std::move(*swept);
-    else
-      market.trouble = std::move(swept).error();
-  }
+  // As long as somebody asks, a signal is left for all to see.
+  if (beside != nullptr) beside->wait();
   if (const int stop = web_->pause(std::chrono::milliseconds(0)) ? 0 : take_signal(); stop != 0)
     return Failure(Error{Errc::canceled, "stopped by the user", {}, stop});
   for (cloud::Catalog& part : catalogs) {
@@ -171,18 +173,26 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, bool
   return market;
 }
 
-Result<cloud::Reconciled> OnDemand::sweep() {
+Result<cloud::Reconciled> OnDemand::settle(const std::vector<cloud::Rental>& before,
+                                           const std::vector<cloud::Heard>& heard,
+                                           cloud::Web& web) {
   std::vector<cloud::Provider*> asked;
-  for (const auto& one : providers_)
-    if (one->keys()) asked.push_back(one.get());
+  for (const cloud::Heard& one : heard)
+    asked.push_back(one.provider);
   LOCKSTEP_TRY_ASSIGN(
       auto swept,
-      cloud::reconcile({*journal_, *web_, asked, ground_.owner,
+      cloud::reconcile({*journal_, web, asked, ground_.owner,
                         [this](const std::string& name) { return lock(name).has_value(); },
-                        [this](const std::string& name) { unlock(name); }}));
+                        [this](const std::string& name) { unlock(name); }},
+                       before, heard));
   for (const cloud::Rental& rental : swept.closed)
     (void)leave_registry(rental.cluster);
   return swept;
+}
+
+Result<cloud::Reconciled> OnDemand::sweep() {
+  LOCKSTEP_TRY_ASSIGN(const auto before, journal_->open_rentals());
+  return settle(before, cloud::list_ours(*web_, keyed()), *web_);
 }
 
 Result<std::string> OnDemand::own_address() {
@@ -283,12 +293,13 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
     const bool still_fresh = first && web_->now_ms() - market.asked_ms < kFreshMs;
     first = false;
     if (still_fresh) return std::move(market.catalog);
-    auto again = ask(rental.wish, true, false);
+    auto again = ask(rental.wish, true);
     if (again) return std::move(again->catalog);
     return {.offers = {}, .silent = {{.provider = "", .why = again.error().message}}};
   };
   const auto judge = [&](cloud::Rental& at) { return first_contact(at, step); };
   LOCKSTEP_TRY(take_name(rental));
+  cloud::drop_answer(ground_.cache, kCleanSweep);
   Status rented = renting(rules, tell).rent(rental, offers, judge);
   if (rented) return enter_registry(rental);
   // Its name goes with it, unless there may still be a machine.

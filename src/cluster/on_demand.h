@@ -10,6 +10,7 @@
 #include "cloud/renting.h"
 #include "cluster/host_link.h"
 #include "cluster/registry.h"
+#include "cluster/sweep.h"
 #include "io/fd.h"
 
 #include <chrono>
@@ -33,10 +34,10 @@ class OnDemand {
 
   struct Market {
     cloud::Catalog catalog;
-    std::optional<cloud::Reconciled> swept;  // what was found and ended on the way
-    Error trouble = {};                      // of the sweep
-    std::int64_t asked_ms = 0;               // 0: nobody was asked yet
+    std::int64_t asked_ms = 0;  // 0: nobody was asked yet
   };
+  // The kept answer that nothing of ours was there that nobody wanted.
+  static constexpr const char* kCleanSweep = "clean-sweep";
 
   // The handled signals must be blocked: one that comes while something is asked ends that with
   // Errc::canceled.
@@ -47,17 +48,25 @@ class OnDemand {
 
   cloud::Journal& journal() { return *journal_; }
   cloud::Web& web() { return *web_; }
+  // For what is asked beside the first, and for giving back.
+  cloud::Web& other_web() { return *ending_; }
   const std::string& owner() const { return ground_.owner; }
+  const std::string& cache() const { return ground_.cache; }
 
   // By name, with keys or without; nullptr: there is none.
   cloud::Provider* provider(std::string_view name) const;
   // Those with keys. names: only these, which must be known and have keys; empty: all.
   Result<std::vector<cloud::Provider*>> with_keys(const std::vector<std::string>& names) const;
+  std::vector<cloud::Provider*> keyed() const;  // all that have, which may be none
   const std::vector<std::unique_ptr<cloud::Provider>>& all() const { return providers_; }
 
-  // Asks all providers at once for what the wish may take, and sweeps meanwhile.
-  Result<Market> ask(const cloud::Wish& wish, bool fresh, bool sweep);
+  // Asks all providers at once for what the wish may take. beside: a sweep, which is waited for.
+  Result<Market> ask(const cloud::Wish& wish, bool fresh, const Sweep* beside = nullptr);
+  // Looks at once, however long it takes.
   Result<cloud::Reconciled> sweep();
+  // The second half of a sweep that has listed what is there.
+  Result<cloud::Reconciled> settle(const std::vector<cloud::Rental>& before,
+                                   const std::vector<cloud::Heard>& heard, cloud::Web& web);
 
   // A rental for this cluster, not yet kept: keys and user data made.
   Result<cloud::Rental> new_rental(const std::string& cluster, const cloud::Wish& wish,

@@ -51,8 +51,8 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
   if (const auto ready = api.ready(web); !ready) return tl::make_unexpected(ready.error().error());
   std::vector<std::string> places = query.regions;
   if (places.empty()) {
-    auto all = regions(web, api, 0);
-    // Better those of yesterday than none.
+    // Whoever rents asks anew where that is possible. Better those of yesterday than none.
+    auto all = regions(web, api, kHourMs);
     if (!all) all = regions(web, api, kDayMs);
     if (!all) return tl::make_unexpected(all.error().error());
     places = std::move(*all);

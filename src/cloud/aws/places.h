@@ -9,6 +9,7 @@
 namespace lockstep::cloud::aws {
 
 inline constexpr std::int64_t kDayMs = 86'400'000;
+inline constexpr std::int64_t kHourMs = 3'600'000;
 inline constexpr std::int64_t kTenMinutesMs = 600'000;
 
 // Those that are switched on for this account.

@@ -42,14 +42,16 @@ const Traits& LambdaProvider::traits() const {
 }
 
 Status LambdaProvider::keys() {
+  const std::lock_guard lock(making_);
   if (key_) return {};
   LOCKSTEP_TRY_ASSIGN(key_, find_api_key(ground_, kKeyPlaces));
   return {};
 }
 
 Result<const JsonApi*> LambdaProvider::api() {
-  if (api_) return &*api_;
   LOCKSTEP_TRY(keys());
+  const std::lock_guard lock(making_);
+  if (api_) return &*api_;
   LambdaPacer::Limits limits;
   limits.question = paced(limits.question, pace_);
   limits.launch = paced(limits.launch, pace_);

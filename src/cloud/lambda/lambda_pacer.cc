@@ -33,6 +33,7 @@ io::Fd lock_turns(const std::string& path) {
 
 template <class Change>
 void LambdaPacer::change(std::int64_t now_ms, Change change) {
+  const std::lock_guard lock(mutex_);
   const io::Fd held = lock_turns(path_);
   Turns turns = own_;
   if (held) {

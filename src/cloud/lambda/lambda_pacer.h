@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace lockstep::cloud::lambda {
@@ -32,12 +33,13 @@ class LambdaPacer {
     std::int64_t question_ms = 0;  // Unix time, before which none may go out
     std::int64_t launch_ms = 0;
   };
-  // Runs with the file's turns, alone among all processes, and writes them back.
+  // Runs with the file's turns, alone among all threads and processes, and writes them back.
   template <class Change>
   void change(std::int64_t now_ms, Change change);
 
   std::string path_;
   Limits limits_;
+  std::mutex mutex_;
   Turns own_;  // where there can be no file
 };
 

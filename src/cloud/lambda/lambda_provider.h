@@ -8,6 +8,7 @@
 #include "cloud/provider.h"
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,7 @@ class LambdaProvider : public Provider {
 
   Ground ground_;
   double pace_;
+  std::mutex making_;  // of what follows: offers and machines may be asked for at once
   std::optional<ApiKey> key_;
   std::optional<LambdaPacer> pacer_;
   std::optional<JsonApi> api_;

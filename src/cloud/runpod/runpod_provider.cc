@@ -53,14 +53,16 @@ const Traits& RunpodProvider::traits() const {
 }
 
 Status RunpodProvider::keys() {
+  const std::lock_guard lock(making_);
   if (key_) return {};
   LOCKSTEP_TRY_ASSIGN(key_, find_api_key(ground_, kKeyPlaces));
   return {};
 }
 
 Result<const JsonApi*> RunpodProvider::api() {
-  if (api_) return &*api_;
   LOCKSTEP_TRY(keys());
+  const std::lock_guard lock(making_);
+  if (api_) return &*api_;
   api_.emplace(JsonApi::Settings{.title = std::string(kTraits.title),
                                  .base = base_of(ground_, "LOCKSTEP_RUNPOD_ENDPOINT", kHost),
                                  .secret = key_->key,

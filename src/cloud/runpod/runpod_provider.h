@@ -7,6 +7,7 @@
 #include "cloud/runpod/runpod_answers.h"
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ class RunpodProvider : public Provider {
 
   Ground ground_;
   double pace_;
+  std::mutex making_;  // of both: offers and machines may be asked for at once
   std::optional<ApiKey> key_;
   std::optional<JsonApi> api_;
   // Whose end RunPod has confirmed to us: when they are listed no more, they are gone.

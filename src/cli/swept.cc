@@ -1,0 +1,84 @@
+#include "cli/swept.h"
+
+#include "cli/guarded.h"
+#include "cli/on_demand.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+// A provider of whom nothing was ever rented from here is not worth a word when it is silent.
+void drop_unused(cluster::OnDemand& world, std::vector<cloud::Silence>& silences) {
+  if (silences.empty()) return;
+  const auto rentals = world.journal().since(0);
+  if (!rentals) return;
+  std::set<std::string> used;
+  for (const cloud::Rental& rental : *rentals)
+    for (const cloud::Attempt& attempt : rental.attempts)
+      used.insert(attempt.offer.provider);
+  std::erase_if(silences, [&](const auto& one) { return !used.contains(one.provider); });
+}
+
+}  // namespace
+
+Result<cluster::OnDemand*> Swept::open() {
+  LOCKSTEP_TRY_ASSIGN(world_, cluster::OnDemand::open());
+  return world_.get();
+}
+
+void Swept::begin() {
+  keep_guarded(*world_, program_);
+  sweep_.emplace(*world_, cluster::Sweep::When::due);
+}
+
+void Swept::tell() {
+  if (!sweep_) return;
+  std::fflush(stdout);
+  auto swept = sweep_->finish([this] {
+    tell_line(program_, "looking whether something of ours was left over; Ctrl-C ends that");
+  });
+  sweep_.reset();
+  // Who has stopped it knows that not all were heard.
+  if (!world_->web().pause(std::chrono::milliseconds(0))) return;
+  if (!swept) return tell_line(program_, "nothing was swept: " + swept.error().message);
+  found_ = std::move(*swept);
+  drop_unused(*world_, found_.unheard);
+  tell_sweep(program_, found_, world_->web().now_ms());
+}
+
+int Swept::end(int code) {
+  if (code > 128) sweep_.reset();  // the user has stopped it
+  tell();
+  const int signal = world_ ? world_->take_signal() : 0;
+  return signal == 0 ? code : 128 + signal;
+}
+
+nlohmann::ordered_json swept_json(const cloud::Reconciled& swept) {
+  const auto machines = [](const std::vector<cloud::Leftover>& found) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const cloud::Leftover& one : found)
+      rows.push_back({{"provider", one.provider},
+                      {"id", one.machine.id},
+                      {"region", one.machine.region},
+                      {"cluster", one.machine.cluster},
+                      {"cost_micros", one.cost},
+                      {"error", one.error.message}});
+    return rows;
+  };
+  auto closed = nlohmann::ordered_json::array();
+  for (const cloud::Rental& rental : swept.closed)
+    closed.push_back(rental.cluster);
+  auto unheard = nlohmann::ordered_json::array();
+  for (const cloud::Silence& one : swept.unheard)
+    unheard.push_back({{"provider", one.provider}, {"region", one.region}, {"why", one.why}});
+  return {{"ended", machines(swept.ended)},
+          {"foreign", machines(swept.foreign)},
+          {"closed", std::move(closed)},
+          {"unheard", std::move(unheard)}};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,41 @@
+// Commands on demand whose own answer comes first; then what the sweep beside them has found is
+// said. The sweep never changes their exit code.
+#pragma once
+
+#include "cluster/on_demand.h"
+#include "cluster/sweep.h"
+#include "codec/json.h"
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace lockstep::cli {
+
+class Swept {
+ public:
+  explicit Swept(std::string_view program) : program_(program) {}
+  Swept(const Swept&) = delete;
+  Swept& operator=(const Swept&) = delete;
+  ~Swept() { tell(); }
+
+  Result<cluster::OnDemand*> open();  // the world, which lives as long as this
+  // Guards that are needed run from here on, and the sweep has begun.
+  void begin();
+  // Waits for the sweep, and says what it found: once.
+  void tell();
+  const cloud::Reconciled& found() const { return found_; }
+  // Tells. code, or what the user's signal meanwhile asks for.
+  int end(int code);
+
+ private:
+  std::string_view program_;
+  std::unique_ptr<cluster::OnDemand> world_;
+  std::optional<cluster::Sweep> sweep_;
+  cloud::Reconciled found_;
+};
+
+// As `lockstep cost` has it for programs.
+nlohmann::ordered_json swept_json(const cloud::Reconciled& swept);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,202 @@
+"""Every command on demand compares what the providers list as ours with the journal: it ends what nobody wants, says
+what it cost, leaves what is another installation's, and its own answer neither waits for that nor changes by it."""
+import contextlib
+import json
+import signal
+import sqlite3
+import time
+
+import pytest
+
+from cloud_worlds import (cloud, fake_cloud, fault, laptop, laptops, machines, meter, server, until,  # noqa: F401
+                          without_keys)
+
+WISH = ("--gpus", "L4:1", "--provider", "aws", "-y")
+ENDED = "was ours and nobody wanted it: ended"
+# What is typed, and the exit code where nothing is rented.
+COMMANDS = [(("offers", "L4:1"), 0), (("offers", "L4:1", "--json"), 0), (("offers", "Z9:1"), 2), (("cost",), 0),
+            (("cost", "--json"), 0), (("cloud", "check"), None), (("cluster", "list"), 0),
+            (("cluster", "list", "--json"), 0), (("keep", "gpus", "1h"), 1), (("down", "gpus"), 0),
+            (("up", "other", *WISH, "--print"), 0), (("down", "--orphans"), 0)]
+
+
+def rented_and_killed(laptop, name="gpus", provider="aws"):  # noqa: F811
+    args = {"aws": WISH, "runpod": ("--gpus", "L4:1", "--provider", "runpod", "-y"),
+            "lambda": ("--gpus", "A10:1", "--provider", "lambda", "-y", "--i-will-watch")}[provider]
+    run = laptop.start("up", name, *args)
+    until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
+    assert "waits for sshd" in run.err(), run.err()
+    with contextlib.suppress(ProcessLookupError):
+        run.signal(signal.SIGKILL)
+    run.wait()
+
+
+def forget(laptop, cluster):  # noqa: F811
+    """The journal is restored from a copy in which that was not rented yet."""
+    with journal(laptop) as known, known:
+        known.execute("DELETE FROM records WHERE kind = 'rental' AND json LIKE ?", (f'%"cluster":"{cluster}"%',))
+
+
+def journal(laptop):  # noqa: F811
+    return contextlib.closing(sqlite3.connect(laptop.home / ".local/state/lockstep/rentals.db", timeout=10))
+
+
+def a_minute_later(laptop):  # noqa: F811
+    """What was found to be clean was found 61 s earlier."""
+    for path in laptop.home.glob(".cache/lockstep/clean-sweep.kept"):
+        at, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        path.write_text(f"{int(at) - 61_000}\n{rest}", encoding="utf-8")
+
+
+def leftover(laptop, rented_before=False):  # noqa: F811
+    """A machine of ours of which the journal knows nothing, two hours old. rented_before: "gpus", now given back."""
+    if rented_before:
+        rented_and_killed(laptop)
+        assert laptop.down("gpus").rc == 0
+        a_minute_later(laptop)
+    assert laptop.run("cost", env=without_keys()).rc == 0  # an installation has a name from its first command on
+    with journal(laptop) as known:
+        ((owner,),) = known.execute("SELECT json FROM records WHERE kind = 'owner'").fetchall()
+    world = laptop.cloud.world
+    tags = {"lockstep:intent": "lost0intent0of0ours0", "lockstep:owner": owner, "lockstep:cluster": "lost"}
+    (ident,) = fake_cloud.control(laptop.cloud.url, "foreign", {"face": "ec2", "zone": "us-east-1a",
+                                                                "type": "g6.xlarge", "tags": tags})["ids"]
+    with world.lock:
+        world.machines[ident].launched -= 7200
+    return world.machines[ident].view(world.now())
+
+
+def asked(cloud):  # noqa: F811
+    """How often machines of anybody were listed at AWS."""
+    return sum(each.get("action") == "DescribeInstances" for each in cloud.records)
+
+
+@pytest.mark.parametrize("words, code", COMMANDS, ids=lambda each: " ".join(each) if isinstance(each, tuple) else "")
+def test_every_command_ends_what_nobody_wants(cloud, laptop, words, code):  # noqa: F811
+    left = leftover(laptop, rented_before=words[0] in ("cluster", "down"))
+    first = laptop.run(*words, timeout=60)
+    if words == ("offers", "Z9:1"):  # bad input asks nobody
+        assert first.rc == code and meter(cloud)["live"] == [left["id"]], first
+        return
+    assert f"{left['id']} in {left['zone']} {ENDED}; it ran for 2 h" in first.err, first
+    assert ", about 1.6" in first.err, first  # 2 h of a g6.xlarge
+    until(lambda: meter(cloud)["live"] == [], 20, "it is ended")
+    again = laptop.run(*words, timeout=60)
+    assert ENDED not in again.err, again
+    assert again.rc == first.rc and code in (None, first.rc), (first, again)
+    if "--json" in words:
+        told = [json.loads(each.out) for each in (first, again)]
+        if "cost" in words:
+            assert [each["id"] for each in told[0].pop("swept")["ended"]] == [left["id"]]
+            assert told[1].pop("swept") == {"ended": [], "foreign": [], "closed": [], "unheard": []}
+            assert told[0] == told[1]
+    elif words[0] not in ("offers", "down", "up"):  # ages of prices are in those
+        assert first.out == again.out
+
+
+def test_the_answer_is_there_before_the_sweep(cloud, laptop):  # noqa: F811
+    left = leftover(laptop)
+    with laptop.held("before", action="DescribeInstances"):
+        run = laptop.start("offers", "L4:1")
+        until(lambda: "g6.xlarge" in run.out() and "left over" in run.err(), 20, "the answer, and why it goes on")
+        assert run.process.poll() is None
+        assert meter(cloud)["live"] == [left["id"]]
+    ended = run.wait(30)
+    assert ended.rc == 0 and f"{left['id']} in {left['zone']} {ENDED}" in ended.err, ended
+
+
+def test_ctrl_c_ends_the_sweep_and_the_answer_stays(cloud, laptop):  # noqa: F811
+    leftover(laptop)
+    with laptop.held("before", action="DescribeInstances"):
+        run = laptop.start("offers", "L4:1", "--json")
+        until(lambda: run.out().endswith("\n"), 20, "the answer")
+        run.signal(signal.SIGINT)
+        ended = run.wait(9)
+    assert ended.rc == 130 and json.loads(ended.out)["offers"], ended
+    assert "not known" not in ended.err and ENDED not in ended.err, ended
+
+
+def test_a_sweep_that_fails_changes_nothing_but_words(cloud, laptop):  # noqa: F811
+    left = leftover(laptop, rented_before=True)
+    for name in ("instances.list", "pods.list"):  # Lambda's, and RunPod's
+        fault(cloud, {"kind": "status", "status": 403}, action=name, times=-1)
+    fault(cloud, {"kind": "error", "code": "UnauthorizedOperation", "message": "no", "status": 403},
+          action="DescribeInstances", times=-1)
+    for words in (("offers", "L4:1"), ("cost",), ("cluster", "list")):
+        ended = laptop.run(*words, timeout=60)
+        assert ended.rc == 0 and "machines there are not known: aws" in ended.err, ended
+        assert "runpod" not in ended.err, "nothing was ever rented there"
+        assert "UnauthorizedOperation" not in ended.out, ended
+    assert meter(cloud)["live"] == [left["id"]]
+
+
+def test_a_silent_region_holds_up_ten_seconds_and_no_other(cloud, laptop):  # noqa: F811
+    left = leftover(laptop, rented_before=True)
+    fault(cloud, {"kind": "stall", "seconds": 40}, action="DescribeInstances", region="eu-west-1", times=-1)
+    began = time.monotonic()
+    ended = laptop.run("cost", timeout=60)
+    assert 9 < time.monotonic() - began < 16, ended
+    assert ended.rc == 0 and f"{left['id']} in {left['zone']} {ENDED}" in ended.err, ended
+    assert "machines there are not known: aws eu-west-1" in ended.err, ended
+    until(lambda: meter(cloud)["live"] == [], 20, "it is ended")
+
+
+def test_nothing_of_ours_is_believed_for_a_minute_and_not_after_a_launch(cloud, laptop):  # noqa: F811
+    def lists(*words):
+        before = asked(cloud)
+        assert laptop.run(*words, timeout=60).rc == 0
+        return asked(cloud) - before
+    once = lists("offers", "L4:1")
+    assert once > 10
+    assert lists("offers", "L4:1") == 0 and lists("cost") == 0
+    a_minute_later(laptop)
+    assert lists("cost") > 0 and lists("cost") == 0
+    rented_and_killed(laptop)
+    assert lists("cost") == once and lists("cost") == once, "as long as something is rented; and each region once"
+    forget(laptop, "gpus")
+    (left,) = [each for each in machines(cloud) if each["alive"]]
+    assert left["id"] in laptop.run("offers", "L4:1", timeout=60).err
+    assert lists("offers", "L4:1") > 0, "it was ended and not yet seen gone"
+
+
+def test_keys_without_a_rental_are_asked_by_no_list_of_clusters(cloud, laptop):  # noqa: F811
+    """Nor is anybody asked without keys, whatever is typed."""
+    assert laptop.run("cluster", "add", "mine", "--host", "192.0.2.1").rc == 0
+    for words in (("cluster", "list"), ("cluster", "show", "mine")):
+        assert laptop.run(*words).rc == 0
+    assert not (laptop.home / ".local/state/lockstep/rentals.db").exists()
+    for words in (("cost",), ("cloud", "check"), ("keep", "x", "1h"), ("down", "--orphans")):
+        ended = laptop.run(*words, env=without_keys())
+        assert "not known" not in ended.err, ended
+    assert cloud.records == []
+
+
+def test_what_another_installation_has_rented_is_shown_and_left_alone(cloud, laptops):  # noqa: F811
+    ann, bob = laptops("ann"), laptops("bob")
+    rented_and_killed(ann)
+    (of_ann,) = machines(cloud)
+    for words in (("offers", "L4:1"), ("cost", "--json"), ("cloud", "check", "aws")):
+        a_minute_later(bob)
+        ended = bob.run(*words, timeout=60)
+        assert f"{of_ann['id']} in {of_ann['zone']} belongs to another installation" in ended.err, ended
+    assert meter(cloud)["live"] == [of_ann["id"]]
+
+
+def test_up_lists_machines_while_it_asks_for_offers(cloud, laptop):  # noqa: F811
+    """One round: an answer about prices that is not there yet keeps nobody from being asked for machines."""
+    with laptop.held("before", face="lambda", action="instance-types.list"):
+        run = laptop.start("up", "gpus", "--gpus", "A10:1", "-y", "--print", "--i-will-watch")
+        until(lambda: asked(cloud) > 0, 20, "machines are listed")
+        assert run.process.poll() is None
+    assert run.wait(60).rc == 0
+
+
+def test_cost_says_what_is_true_now(cloud, laptop):  # noqa: F811
+    """A machine that was ended in the console is not shown as rented."""
+    rented_and_killed(laptop)
+    (machine,) = machines(cloud)
+    with cloud.world.lock:
+        cloud.world.end(cloud.world.machines[machine["id"]], "User.Shutdown")
+    ended = laptop.run("cost", timeout=60)
+    assert ended.rc == 0 and "gpus: its machines are gone; it cost" in ended.err, ended
+    assert "rented" not in ended.out.replace("RENTED", ""), ended
