@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cluster/moved_client.h"
+#include "ssh/master.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +42,7 @@ int with_output_written(int code) {
 int main(int argc, char** argv) {
   fill_standard_streams();
   lockstep::log::set_level_from_env();
+  lockstep::ssh::tell_slow_logins(lockstep::cluster::on_slow_login);
   const std::string_view path = argc > 0 ? argv[0] : "lockstep";
   lockstep::cli::Args words(argv + (argc > 0 ? 1 : 0), argv + argc);
   return with_output_written(lockstep::cli::dispatch(

@@ -2,6 +2,7 @@
 
 #include "cli/date_text.h"
 #include "cli/on_demand_words.h"
+#include "cli/subcommand.h"
 #include "cluster/guard.h"
 #include "cluster/sweep.h"
 #include "codec/json.h"
@@ -84,6 +85,21 @@ Result<std::optional<cloud::Rental>> known_rental(cluster::OnDemand& world,
                 "lockstep down " + cluster + " goes on with it");
   if (known.error().code == Errc::not_found) return std::optional<cloud::Rental>();
   return Failure(known.error());
+}
+
+// What is taken up is opened to --allow-from, else to where this machine is now.
+Status let_in(cluster::OnDemand& world, const RentRequest& request, cloud::Rental& rental) {
+  if (request.options.allow_from) {
+    LOCKSTEP_TRY_ASSIGN(const cloud::Terms terms, terms_of(request.options));
+    rental.terms.own_address = false;
+    return world.open_to(rental, terms.allow_from);
+  }
+  const auto address = cluster::OnDemand::own_address(world.web());
+  const auto step = [&](const std::string& line) { tell_line(request.program, line); };
+  const Status open =
+      address ? world.follow_address(rental, *address, step) : Status(Failure(address.error()));
+  if (!open) print_error(request.program, open.error());
+  return {};
 }
 
 struct Chosen {
@@ -190,8 +206,7 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
     }
     tell_line(request.program,
               fmt::format("'{}' is rented already: taking it up", rental->cluster));
-    const auto step = [&](const std::string& line) { tell_line(request.program, line); };
-    if (const Status open = world.follow_address(*rental, step); !open) step(open.error().message);
+    LOCKSTEP_TRY(let_in(world, request, *rental));
   } else {
     LOCKSTEP_TRY_ASSIGN(std::optional<Chosen> chosen, choose_machines(world, request));
     if (!chosen) return Rented{};

@@ -147,7 +147,8 @@ std::vector<Option> terms_rows() {
       {.name = "allow-from",
        .field = into<&OnDemandOptions::allow_from>,
        .metavar = "CIDR",
-       .help = "who may reach the machines' ssh port",
+       .help =
+           "who may reach the machines' ssh port; to `up` also of those that are rented already",
        .shown_default = "this machine's public address"},
   };
 }

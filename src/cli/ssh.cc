@@ -3,6 +3,7 @@
 #include "cli/forward_options.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
+#include "cluster/moved_client.h"
 #include "proc/spawn.h"
 #include "ssh/control_place.h"
 #include "ssh/master.h"
@@ -56,6 +57,7 @@ Status log_in(const cluster::HostPlace& place, const std::vector<std::string>& w
     loop.run();
     if (!there) return Failure(std::move(there).error().within(place.name));
   }
+  cluster::finish_slow_logins();
   return become(ssh::login_command(place.target, settings, words));
 }
 

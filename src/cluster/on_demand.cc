@@ -195,27 +195,6 @@ Result<cloud::Reconciled> OnDemand::sweep() {
   return settle(before, cloud::list_ours(*web_, keyed()), *web_);
 }
 
-Result<std::string> OnDemand::own_address() {
-  const auto other = env_of_process("LOCKSTEP_CHECKIP_URL");
-  const cloud::Reply reply = web_->ask({.method = "GET",
-                                        .base = other.value_or("https://checkip.amazonaws.com"),
-                                        .fields = {},
-                                        .body = {},
-                                        .body_limit = 4096,
-                                        .repeatable = true});
-  std::string address;
-  if (reply.answer && reply.answer->head.status == 200)
-    address = std::string(strip(reply.answer->body));
-  const bool digits =
-      !address.empty() && address.find_first_not_of("0123456789.") == std::string::npos;
-  if (!digits)
-    return fail(Errc::unavailable,
-                "this machine's public address was not found out, and only it may reach the "
-                "machines' ssh port",
-                "give it as --allow-from ADDRESS/32");
-  return address + "/32";
-}
-
 std::string OnDemand::folder_of(const std::string& cluster) const {
   return ground_.state + "/rentals/" + cluster;
 }
@@ -230,26 +209,11 @@ Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const clo
                        .terms = terms,
                        .created_ms = web_->now_ms()};
   if (rental.terms.allow_from.empty()) {
-    LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, own_address());
+    LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, own_address(*web_));
     rental.terms.own_address = true;
   }
   LOCKSTEP_TRY(new_keys(rental));
   return rental;
-}
-
-Status OnDemand::follow_address(cloud::Rental& rental, const TellStep& step) {
-  if (!rental.terms.own_address || rental.settled()) return {};
-  LOCKSTEP_TRY_ASSIGN(const std::string now, own_address());
-  if (now == rental.terms.allow_from) return {};
-  for (const cloud::Attempt& attempt : rental.attempts) {
-    cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
-    if (one == nullptr || !one->keys()) continue;
-    LOCKSTEP_TRY(one->allow(*web_, attempt.offer.region, now));
-  }
-  step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
-                   rental.terms.allow_from, now));
-  rental.terms.allow_from = now;
-  return journal_->keep(rental);
 }
 
 Status OnDemand::new_keys(cloud::Rental& rental) {
@@ -327,7 +291,11 @@ Status OnDemand::look(cloud::Rental& rental) {
 }
 
 Status OnDemand::look_only(cloud::Rental& rental) {
-  return renting({}, {}).look(rental, false);
+  return look_only(rental, *web_);
+}
+
+Status OnDemand::look_only(cloud::Rental& rental, cloud::Web& web) {
+  return renting_by(web, web, {}, {}).look(rental, false);
 }
 
 cloud::Micros OnDemand::cost(const cloud::Rental& rental) const {

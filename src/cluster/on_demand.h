@@ -84,8 +84,15 @@ class OnDemand {
   Status look(cloud::Rental& rental);
   // The same, and nothing is noted.
   Status look_only(cloud::Rental& rental);
-  // Where this machine's address is another than when they were rented: opens their port to it.
-  Status follow_address(cloud::Rental& rental, const TellStep& step);
+  Status look_only(cloud::Rental& rental, cloud::Web& web);
+  // This machine's public address, "198.51.100.7/32".
+  static Result<std::string> own_address(cloud::Web& web);
+  static bool lets_in(const cloud::Rental& rental, const std::string& address);
+  // Where they were rented from another address: opens their port to this one.
+  Status follow_address(cloud::Rental& rental, const std::string& address, const TellStep& step);
+  Status open_to(cloud::Rental& rental, const std::string& address);
+  // "AWS EC2 us-east-1": of what may be alive.
+  std::string rented_where(const cloud::Rental& rental) const;
   // A new host key and user data, for machines that take the place of others.
   Status new_keys(cloud::Rental& rental);
 
@@ -117,7 +124,6 @@ class OnDemand {
   Status enter_registry(const cloud::Rental& rental) const;
   Status leave_registry(const std::string& cluster) const;
   std::string folder_of(const std::string& cluster) const;
-  Result<std::string> own_address();
 
   cloud::Ground ground_;
   std::vector<std::unique_ptr<cloud::Provider>> providers_;

@@ -65,7 +65,7 @@ std::vector<HostPlace> rented_places(const Rental& rental, const std::string& pi
 Result<std::unique_ptr<BootWatch>> OnDemand::watch_boot(const Rental& rental) {
   return BootWatch::start([this, rental](cloud::Web& web) {
     Rental copy = rental;
-    return renting_by(web, web, {}, {}).look(copy, false) && cloud::Renting::lost(copy);
+    return look_only(copy, web) && cloud::Renting::lost(copy);
   });
 }
 

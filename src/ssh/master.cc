@@ -17,7 +17,14 @@ namespace lockstep::ssh {
 namespace {
 constexpr std::chrono::milliseconds kTurn{20};
 constexpr std::size_t kMostSaid = 64UL << 10;
+// The first packet was sent twice by then, and is sent again after 3 and 7 s.
+constexpr std::chrono::milliseconds kSlow{1500};
+SlowLogin slow_login_told = nullptr;
 }  // namespace
+
+void tell_slow_logins(SlowLogin told) {
+  slow_login_told = told;
+}
 
 bool listens(const std::string& socket) {
   return io::connect_unix(socket).has_value();
@@ -29,7 +36,8 @@ Master::Master(io::Loop& loop, Target target, MasterSettings settings,
       target_(std::move(target)),
       settings_(std::move(settings)),
       done_(std::move(done)),
-      retry_(loop) {
+      retry_(loop),
+      slow_(loop) {
   retry_.start({}, [this] { take_turn(); });
 }
 
@@ -75,6 +83,8 @@ Status Master::start(std::vector<std::string> argv) {
                                                           [] {}});
   end_watch_ = std::make_unique<io::Watch>(loop_, child_->pidfd());
   end_watch_->start(io::kReadable, [this](int) { on_end(); });
+  if (slow_login_told != nullptr)
+    slow_.start(kSlow, [this] { slow_login_told(target_, settings_.pins); });
   return {};
 }
 
@@ -82,6 +92,7 @@ Status Master::start(std::vector<std::string> argv) {
 void Master::on_end() {
   const auto exit = child_->reap();
   if (!exit) return;
+  slow_.cancel();
   end_watch_.reset();
   said_source_.reset();
   io::read_now(said_fd_, said_, kMostSaid);

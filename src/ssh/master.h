@@ -39,6 +39,7 @@ class Master {
   std::function<void(Status)> done_;
   io::Fd lock_;  // held while ssh logs in
   io::Timer retry_;
+  io::Timer slow_;
   io::Fd said_fd_;
   std::string said_;      // its standard error
   bool probing_ = false;  // the master failed behind a jump host; asks why
@@ -46,6 +47,10 @@ class Master {
   std::optional<proc::Child> child_;
   std::unique_ptr<io::Watch> end_watch_;
 };
+
+// told: called once for each login that takes long, on its loop, and returns soon. For the process.
+using SlowLogin = void (*)(const Target& target, const std::string& pins);
+void tell_slow_logins(SlowLogin told);
 
 // Whether a master listens at the socket.
 bool listens(const std::string& socket);

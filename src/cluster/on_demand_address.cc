@@ -1,0 +1,85 @@
+// The address that rented machines let in, and the one that this machine has.
+#include "base/text.h"
+#include "cluster/on_demand.h"
+#include "http/proxy.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr int kSshPort = 22;
+
+}  // namespace
+
+Result<std::string> OnDemand::own_address(cloud::Web& web) {
+  const char* other = std::getenv("LOCKSTEP_CHECKIP_URL");
+  const cloud::Reply reply =
+      web.ask({.method = "GET",
+               .base = other != nullptr && *other != '\0' ? other : "https://checkip.amazonaws.com",
+               .fields = {},
+               .body = {},
+               .body_limit = 4096,
+               .repeatable = true});
+  std::string address;
+  if (reply.answer && reply.answer->head.status == 200)
+    address = std::string(strip(reply.answer->body));
+  const bool digits =
+      !address.empty() && address.find_first_not_of("0123456789.") == std::string::npos;
+  if (!digits)
+    return fail(Errc::unavailable,
+                "this machine's public address was not found out, and only it may reach the "
+                "machines' ssh port",
+                "give it as --allow-from ADDRESS/32");
+  return address + "/32";
+}
+
+bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) {
+  return rental.settled() || http::is_in_no_proxy(rental.terms.allow_from,
+                                                  address.substr(0, address.find('/')), kSshPort);
+}
+
+Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
+  for (const cloud::Attempt& attempt : rental.attempts) {
+    cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
+    if (one == nullptr) continue;
+    Status open = one->keys();
+    if (open) open = one->allow(*web_, attempt.offer.region, address);
+    if (!open)
+      return Failure(std::move(open).error().within(
+          fmt::format("{} {}: the ssh port of '{}' is not open to {}, where this machine is now",
+                      one->traits().title, attempt.offer.region, rental.cluster, address)));
+  }
+  rental.terms.allow_from = address;
+  return journal_->keep(rental);
+}
+
+Status OnDemand::follow_address(cloud::Rental& rental, const std::string& address,
+                                const TellStep& step) {
+  if (lets_in(rental, address)) return {};
+  const std::string before = rental.terms.allow_from;
+  if (!rental.terms.own_address)
+    return fail(Errc::denied,
+                fmt::format("{}: the ssh port of '{}' is open to {} alone (--allow-from), and this "
+                            "machine is at {} now",
+                            rented_where(rental), rental.cluster, before, address),
+                fmt::format("lockstep up {} --allow-from {} opens it", rental.cluster, address));
+  LOCKSTEP_TRY(open_to(rental, address));
+  step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
+                   before, address));
+  return {};
+}
+
+// "AWS EC2 us-east-1": of what may be alive.
+std::string OnDemand::rented_where(const cloud::Rental& rental) const {
+  for (const cloud::Attempt& attempt : rental.attempts)
+    if (const cloud::Provider* one = provider(attempt.offer.provider);
+        attempt.open() && one != nullptr)
+      return fmt::format("{} {}", one->traits().title, attempt.offer.region);
+  return "nowhere";
+}
+
+}  // namespace lockstep::cluster
