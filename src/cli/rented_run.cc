@@ -11,6 +11,7 @@
 #include "cli/remote_run.h"
 #include "cluster/rented_host.h"
 #include "cluster/sync_tree.h"
+#include "proc/signal_watch.h"
 
 #include <fmt/core.h>
 
@@ -49,7 +50,10 @@ class RentedRun {
   Status take_lock();
   Status bring_back();
   Status take_along();
+  bool first_runs();
+  void save(const RemoteOutcome& ended);
   Status rent_again();
+  Result<bool> replace_machines();
   Result<int> finish(const RemoteOutcome& ended);
   Status hold(const std::string& why);
   RemoteOutcome attempt();
@@ -64,13 +68,12 @@ class RentedRun {
   bool brought_ = false;  // what --back names is here, from machines that were taken
 };
 
-// On a thread of its own, so with a world of its own.
+// Also on a thread of its own, so with a world of its own.
 bool RentedRun::machines_gone() const {
   const auto other = cluster::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental_;
-  if (!(*other)->look_only(copy)) return false;
-  return !cloud::Renting::whole(copy);
+  return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
 }
 
 // While the job runs nobody has the cluster's lock, so that `keep` and `down` work from elsewhere:
@@ -93,13 +96,20 @@ Status RentedRun::take_lock() {
 
 // Whether the machines were taken away, or are about to be.
 bool RentedRun::was_taken() {
-  cloud::Rental now = rental_;
-  if (world_.look_only(now) && !cloud::Renting::whole(now)) return true;
+  if (!rental_.attempts.back().offer.spot) return false;
+  if (rental_.ends_ms > 0 && world_.web().now_ms() >= rental_.ends_ms) return false;
+  if (machines_gone()) return true;
   const auto places = places_of(rental_.cluster, {});
   if (!places) return false;
   const auto leases = cluster::ask_leases(*places);
-  return leases && std::any_of(leases->begin(), leases->end(),
-                               [](const auto& answer) { return !answer.state.notice.empty(); });
+  if (!leases) return false;
+  bool silent = false;
+  for (const cluster::LeaseAnswer& answer : *leases) {
+    if (!answer.state.notice.empty()) return true;
+    silent = silent || !answer.error.empty();
+  }
+  // Until that was clear its provider may have noticed, too.
+  return silent && machines_gone();
 }
 
 Status RentedRun::bring_back() {
@@ -168,6 +178,10 @@ Status RentedRun::rent_again() {
 
 RemoteOutcome RentedRun::attempt() {
   if (losses_ == 0) return run_job_on_hosts(call_, remote_);
+  if (const Status along = take_along(); !along) {
+    print_error(kRentedRun, along.error());
+    return {.code = 1, .job = {}};
+  }
   Parsed parsed = call_.parsed;
   if (options_.resume_arg) parsed.script_args.push_back(*options_.resume_arg);
   remote_.attempt = losses_ + 1;
@@ -199,7 +213,7 @@ Result<int> RentedRun::finish(const RemoteOutcome& ended) {
                      date_text(rental_.ends_ms)));
     return ended.code;
   }
-  if (!ended.job.empty() && !ended.gone)
+  if (!ended.job.empty() && (!ended.gone || first_runs()))
     if (const Status brought = bring_back(); !brought)
       if (hold(brought.error().message)) return ended.code == 0 ? 1 : ended.code;
   if (const Status locked = take_lock(); !locked) {
@@ -217,27 +231,56 @@ Result<int> RentedRun::finish(const RemoteOutcome& ended) {
   return ended.code;
 }
 
+// Whether the machine is there whose files --back brings.
+bool RentedRun::first_runs() {
+  cloud::Rental now = rental_;
+  if (!world_.look_only(now)) return true;
+  const auto live = now.live();
+  return std::any_of(live.begin(), live.end(), [](const cloud::Held* held) {
+    return held->node == 0 && held->machine.state == cloud::Machine::State::running;
+  });
+}
+
+// What the job has saved when its machines are taken.
+void RentedRun::save(const RemoteOutcome& ended) {
+  Status brought;
+  if (ended.gone && !first_runs())
+    brought = fail(Errc::unavailable, "its machine is gone");
+  else
+    brought = bring_back();
+  if (brought)
+    brought_ = brought_ || !options_.back.empty();
+  else
+    tell("what --back names was not brought back: " + brought.error().message);
+}
+
+// False: they were given back meanwhile, so that nobody wants others.
+Result<bool> RentedRun::replace_machines() {
+  Result<bool> wanted = false;
+  if (const Status locked = take_lock(); !locked)
+    wanted = Failure(locked.error());
+  else if (rental_.closed_ms == 0)
+    wanted = rent_again().map([] { return true; });
+  world_.unlock(rental_.cluster);
+  return wanted;
+}
+
 Result<int> RentedRun::run() {
+  const int stops = proc::SignalWatch::stops();
   while (true) {
     const RemoteOutcome ended = attempt();
-    if (ended.left || ended.job.empty() || ended.code == 0 || !rental_.attempts.back().offer.spot ||
-        !was_taken())
-      return finish(ended);
-    if (const Status brought = bring_back(); brought)
-      brought_ = brought_ || !options_.back.empty();
-    else
-      tell("what --back names was not brought back: " + brought.error().message);
-    Status again = take_lock();
-    if (again) again = rent_again();
-    world_.unlock(rental_.cluster);
-    if (again) again = take_along();
-    if (!again) {
-      if (again.error().code == Errc::canceled && again.error().sys == 0)
-        again.error().sys = world_.take_signal();
-      print_error(kRentedRun, again.error());
-      (void)finish({.code = 1, .job = {}});
-      return exit_code_of(again.error());
-    }
+    const auto stopped = [stops] { return proc::SignalWatch::stops() != stops; };
+    if (ended.left || ended.code == 0 || stopped() || !was_taken()) return finish(ended);
+    if (!ended.job.empty()) save(ended);
+    if (stopped()) return finish({.code = ended.code, .job = {}});
+    auto wanted = replace_machines();
+    if (wanted && !*wanted) return finish({.code = ended.code, .job = {}});
+    if (wanted) continue;
+    if (wanted.error().code == Errc::canceled && wanted.error().sys == 0)
+      wanted.error().sys = world_.take_signal();
+    print_error(kRentedRun, wanted.error());
+    (void)finish({.code = 1, .job = {}});
+    return exit_code_of(wanted.error());
   }
 }
 

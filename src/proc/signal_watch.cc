@@ -3,12 +3,23 @@
 #include "proc/signals.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <utility>
 
 namespace lockstep::proc {
+namespace {
+
+std::atomic<int> stops_told = 0;
+
+}  // namespace
+
+int SignalWatch::stops() {
+  return stops_told;
+}
 
 Result<std::unique_ptr<SignalWatch>> SignalWatch::open(io::Loop& loop,
                                                        std::function<void(int)> on_signal) {
@@ -29,6 +40,7 @@ void SignalWatch::read_one() {
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return;
   const auto number = static_cast<int>(info.ssi_signo);
   if (number == SIGPIPE || (number == SIGHUP && is_ignored(SIGHUP))) return;
+  if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) ++stops_told;
   on_signal_(number);
 }
 

@@ -18,6 +18,10 @@ class SignalWatch {
   static Result<std::unique_ptr<SignalWatch>> open(io::Loop& loop,
                                                    std::function<void(int number)> on_signal);
 
+  // How many signals that ask to end (INT, TERM, HUP, QUIT) the watches of this process have told,
+  // for who acts after a watch has gone.
+  static int stops();
+
  private:
   SignalWatch(io::Loop& loop, io::Fd fd, std::function<void(int)> on_signal);
   void read_one();

@@ -1,0 +1,249 @@
+"""Spot machines that are taken away: before they answer, while the job is brought there, while it runs; and a client
+that sleeps or has no network meanwhile. `lockstep run --on-demand` against the fake of AWS, with real machines behind
+it (network namespaces that Debian's cloud-init has set up, with real sshd); only GPUs are stand-ins."""
+import json
+import pathlib
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+from harness import until  # noqa: E402
+from package_index import small_source_files  # noqa: E402
+from rented_world import CloudWorld  # noqa: E402
+
+# Goes on from its checkpoint until step LAST, which only being taken away brings nearer, or until the file `go` is in
+# its home.
+TRAIN = """import os, signal, sys, time
+rank, last = os.environ["RANK"], int(sys.argv[1])
+os.makedirs("out", exist_ok=True)
+path = "out/checkpoint"
+step = int(open(path).read()) if os.path.exists(path) else 0
+def save(*_):
+    if rank == "0":
+        with open(path, "w") as file:
+            file.write(str(step + 1))
+    print("rank", rank, "saved", step + 1, flush=True)
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+print("rank", rank, "of", os.environ["WORLD_SIZE"], "at step", step, "args", sys.argv[2:], "attempt",
+      os.environ.get("LOCKSTEP_ATTEMPT"), "run", os.environ["TORCHELASTIC_RUN_ID"], flush=True)
+go = os.path.expanduser("~/go")
+ticks = 0
+while step < last and not os.path.exists(go):
+    time.sleep(0.05)
+    ticks += 1
+    if rank == "0":
+        print("tick", ticks, flush=True)
+with open("out/result", "w") as file:
+    file.write(f"{step} {ticks}")
+print("rank", rank, "done", flush=True)
+"""
+# What builds the project's package: on the first machine it takes for ever.
+BACKEND = """import os, socket, time
+if socket.gethostname() == "node1":
+    open(os.path.expanduser("~/building"), "w").close()
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    """silent: numbers of machines, from 1 on, whose sshd does not come up."""
+    def boot(machine):
+        if machine.number not in made.silent:
+            machine.power_on()
+    with CloudWorld(hosts, tmp_path, boot=boot) as made:
+        made.silent = set()
+        yield made
+        assert made.fake.failures == [] and made.fake.world.errors == []
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    return folder
+
+
+class SpotRun:
+    """`lockstep run --on-demand L4:1 --spot` of that project."""
+
+    def __init__(self, world, project, *more, last=1, spot="--spot"):
+        self.world = world
+        self.run = world.start("run", "--on-demand", "L4:1", spot, "--provider", "aws", "-y", "--allow-from",
+                               f"{world.client.addr}/32", "--back", "out", "--resume-arg=--resume", *more, "train.py",
+                               str(last), cwd=project)
+
+    def said(self, text, deadline=150):
+        until(lambda: text in self.all() or self.run.process.poll() is not None, deadline, f"'{text}' in {self.all()}")
+        assert text in self.all(), f"it has ended with {self.run.process.poll()}: {self.all()}"
+
+    def all(self):
+        return self.run.out() + self.run.err()
+
+    def launched(self, number):
+        """The machine that was asked for as the number-th, from 1 on."""
+        return until(lambda: self.machines()[number - 1:number], 150, f"machine {number}; {self.all()}")[0]
+
+    def machines(self):
+        return list(self.world.fake.world.machines.values())
+
+    def ends_well(self, machines, timeout=180):
+        """Its output; nothing is left, and the bill is the meter's."""
+        ended = self.run.wait(timeout)
+        assert ended.rc == 0, ended
+        assert len(self.world.machines.all) == machines and self.world.live() == [], ended
+        assert ended.err.count("it cost") == 1, ended
+        told = json.loads(self.world.lockstep("cost", "--since", "1d", "--json").out)["cost_micros"]
+        assert told == pytest.approx(self.world.fake.world.micros(), rel=0.1), "the bill"
+        return ended
+
+
+def taken(world, machine):
+    """At once, without a notice."""
+    with world.fake.world.lock:
+        machine.extra["preempted"]()
+
+
+def test_taken_while_it_boots_and_while_its_sshd_does_not_answer(world, project):
+    """The next one is asked for at once; nobody waits for what is gone."""
+    settings = world.fake.world.settings
+    world.silent, settings["boot_s"] = {2}, 3600
+    run = SpotRun(world, project, last=0)
+    run.said("it is booting")
+    settings["boot_s"] = 0
+    taken(world, run.launched(1))
+    run.said("waits for sshd")
+    taken(world, run.launched(2))
+    ended = run.ends_well(machines=3)
+    zones = [machine.zone for machine in world.fake.world.machines.values()]
+    assert len(set(zones)) == 3, "what took a machine away is not asked again"
+    assert "attempt None" in ended.out and ended.seconds < 90, ended
+
+
+def test_taken_while_packages_are_installed_and_while_it_is_met(world, project):
+    """Before the job has begun nothing is brought back from there, and the rest is as in training."""
+    files = small_source_files("toy", "1.0", "")
+    files["backend.py"] = BACKEND + files["backend.py"]
+    for name, text in files.items():
+        (project / name).write_text(text)
+    run = SpotRun(world, project, "--install", "pip:.", last=0)
+    first = run.launched(1)
+    until(lambda: first.id in world.machines.by_id, 60)
+    building = world.machines.by_id[first.id].path("/home/ubuntu/building")
+    until(lambda: building.exists() or run.run.process.poll() is not None, 150)
+    assert building.exists(), run.all()
+    taken(world, first)
+    second = run.launched(2)
+    run.said("logs in\n" + "lockstep run --on-demand: ")
+    taken(world, second)
+    ended = run.ends_well(machines=3)
+    assert ended.err.count("was taken away by its provider") == 1 and "was not brought back" not in ended.err, ended
+    assert "args ['--resume'] attempt 2" in ended.out, ended
+
+
+def test_a_notice_before_the_job_has_begun(world, project):
+    world.silent = {1}
+    run = SpotRun(world, project)
+    run.said("waits for sshd")
+    first = run.launched(1)
+    world.fake.world.notify(first, 60)
+    world.machines.by_id[first.id].power_on()
+    ended = run.ends_well(machines=2)
+    assert "attempt 2" in ended.out, ended
+
+
+def test_twice_in_a_row_and_then_without_a_notice(world, project):
+    """One run id, attempts counted, --resume once; what came back goes along although the second said nothing."""
+    run = SpotRun(world, project, last=2)
+    run.said("at step 0")
+    world.fake.world.notify(run.launched(1), 60)
+    run.said("at step 1")
+    taken(world, run.launched(2))
+    run.said("['--resume'] attempt 3")
+    world.fake.world.notify(run.launched(3), 60)
+    ended = run.ends_well(machines=4)
+    began = [line for line in ended.out.splitlines() if "of 1 at step" in line]
+    assert [line.split(" at step ")[1].rsplit(" run ", 1)[0] for line in began] == [
+        "0 args [] attempt None", "1 args ['--resume'] attempt 2", "1 args ['--resume'] attempt 3",
+        "2 args ['--resume'] attempt 4"], ended
+    assert len({line.rsplit(" ", 1)[1] for line in began}) == 1, "one run id over all attempts"
+    assert (project / "out/result").read_text().startswith("2 ")
+
+
+def test_one_of_four_is_taken(world, project):
+    """All ranks are told, the old ones are seen gone, and there are four new ones: all or none."""
+    run = SpotRun(world, project, "--nodes", "4")
+    for rank in range(4):
+        run.said(f"rank {rank} of 4 at step 0")
+    old = list(world.fake.world.machines.values())
+    world.fake.world.notify(old[2], 60)
+    until(lambda: len(world.fake.world.machines) > 4, 60, f"new ones; {run.all()}")
+    assert not any(machine.alive() for machine in old), "the old ones are gone before new ones are asked for"
+    ended = run.ends_well(machines=8)
+    for rank in range(4):
+        assert f"rank {rank} saved 1" in ended.out and f"rank {rank} of 4 at step 1" in ended.out, ended
+    assert {machine.zone for machine in old}.isdisjoint(machine.zone for machine in run.machines()[4:])
+
+
+def test_prefer_takes_what_is_on_demand_where_spot_is_sold_out_or_is_lost_too_often(world, project):
+    run = SpotRun(world, project, last=3, spot="--spot=prefer")
+    for step in range(3):
+        run.said(f"at step {step}")
+        world.fake.world.notify(run.launched(step + 1), 60)
+    ended = run.ends_well(machines=4)
+    assert [machine.spot for machine in run.machines()] == [True, True, True, False], ended
+    assert "at step 3 args ['--resume'] attempt 4" in ended.out, ended
+
+
+def test_a_laptop_that_sleeps_and_one_without_a_network(world, project):
+    """The job goes on; what it said meanwhile is here afterwards, once, and so is what it has made."""
+    run = SpotRun(world, project)
+    run.said("tick 1\n")
+    machine = world.machines.by_id[run.launched(1).id]
+    said = machine.path("/home/ubuntu/.local/state/lockstep/jobs")
+
+    def ticks():
+        return max(path.read_text().count("tick") for path in said.glob("*/out"))
+    client = world.client.host
+    asleep = list(client.processes())
+    for pid in asleep:
+        client.freeze(pid)
+    began = ticks()
+    until(lambda: ticks() > began + 40, 60, "it trains on")
+    for pid in asleep:
+        client.thaw(pid)
+    run.said(f"tick {began + 30}\n")
+    client.holder.ip("link set eth0 down", "link set lo down")
+    run.said("trying again", 90)
+    began = ticks()
+    until(lambda: ticks() > began + 20, 60, "it trains on")
+    client.holder.ip("link set lo up", "link set eth0 up")
+    run.said("is back")
+    machine.path("/home/ubuntu/go").touch()
+    ended = run.ends_well(machines=1)
+    last = int((project / "out/result").read_text().split()[1])
+    heard = [int(line.split()[1]) for line in ended.out.splitlines() if line.startswith("tick")]
+    assert heard == list(range(1, last + 1)), "each word once"
+
+
+def test_whoever_gives_it_up_is_not_given_another(world, project):
+    """Ctrl-C while a machine is being taken, and `lockstep down` from elsewhere."""
+    run = SpotRun(world, project)
+    run.said("at step 0")
+    world.fake.world.notify(run.launched(1), 60)
+    run.said("saved 1")
+    run.run.signal(signal.SIGINT)
+    ended = run.run.wait(90)
+    assert ended.rc != 0 and world.live() == [] and len(world.machines.all) == 1, ended
+    run = SpotRun(world, project, "--name", "other", last=9)
+    run.said("of 1 at step 1")
+    down = world.lockstep("down", "other", "--force")
+    assert down.rc == 0, down
+    ended = run.run.wait(90)
+    assert ended.rc != 0 and "was given back by another lockstep" in ended.err, ended
+    assert world.live() == [] and len(world.machines.all) == 2, ended
