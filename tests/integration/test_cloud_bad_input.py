@@ -138,6 +138,56 @@ def test_no_quota(cloud, laptop):  # noqa: F811
     refused(laptop, 1, "aws g6.xlarge in us-east-1a", "quota 0 vCPUs, ask for 4")
 
 
+def test_nobody_has_any_now(cloud, laptop):  # noqa: F811
+    """It is waited for, so long as --wait says, and then one line says who was asked last."""
+    for action in ("RunInstances", "instances.insert", "graphql.podFindAndDeployOnDemand"):
+        fault(cloud, {"kind": "capacity"}, action=action, times=-1)
+    ended = laptop.run("up", "gpus", "--gpus", "L4:1", "--provider", "aws,gcp,runpod", "--region",
+                       "us-east-1,us-central1,EU-RO-1", "-y", "--wait", "6s", timeout=120)
+    assert ended.rc == 1 and nothing_rented(cloud), ended
+    assert "lockstep up: nobody has it now; asked again in" in ended.err, ended
+    asked = [line for line in ended.error_lines if line.startswith("lockstep up: asking for")]
+    assert len(asked) == len(set(asked)) and {line.split()[4] for line in asked} == {"aws", "gcp", "runpod"}, ended
+    assert [line for line in ended.error_lines if ": error: " in line] == ended.error_lines[-1:], ended
+    assert laptop.run("cluster", "list").out.count("\n") == 1, "its name is free again"
+
+
+def raise_prices(cloud, face):  # noqa: F811
+    """Of everything that has two prices or one."""
+    if face == "ec2":
+        zones = [zone for region in cloud.world.catalog["aws"]["regions"].values() for zone in region["zones"]]
+        changes = [{"type": "g6.xlarge", "zone": zone, "usd": 9, "spot": True} for zone in zones]
+    else:
+        kinds = cloud.world.catalog[face]["types" if face == "lambda" else "gpus"]
+        changes = [{"type": kind, "usd": 9} for kind in kinds]
+    for change in changes:
+        cloud.face(face).change("price", change)
+
+
+@pytest.mark.parametrize("provider,args,code", [
+    ("aws", ("L4:1", "--spot"), "SpotMaxPriceTooLow"), ("lambda", ("A10:1", *GUARDED), "price-raised"),
+    ("runpod", ("L4:1",), "price-raised")])
+def test_a_price_that_was_raised_since_the_plan(cloud, laptop, provider, args, code):  # noqa: F811
+    """Over the cap: not taken, wherever it is."""
+    main, side = os.openpty()
+    run = laptop.start("up", "gpus", "--provider", provider, "--max-price", "0.9", "--wait", "1s", "--gpus", *args,
+                       stdin=side, stderr=side)
+    os.close(side)
+    said = b""
+    while b"rent it?" not in said:
+        said += os.read(main, 4096)
+    raise_prices(cloud, "ec2" if provider == "aws" else provider)
+    os.write(main, b"y\n")
+    with contextlib.suppress(OSError):  # its end of the terminal is closed
+        while more := os.read(main, 4096):
+            said += more
+    ended = run.wait(30)
+    os.close(main)
+    last = said.decode().strip().splitlines()[-1]
+    assert ended.rc == 1 and nothing_rented(cloud), said
+    assert "lockstep up: error: " in last and code in last and provider in last, said
+
+
 def test_nobody_to_ask_and_no_cap(laptop):  # noqa: F811
     refused(laptop, 2, "nothing caps the cost", "-y", "--max-price", "--budget",
             args=("--gpus", "L4:1", "--provider", "aws"))
