@@ -1,5 +1,5 @@
-// lockstep cloud selftest: the cheapest machine of a provider from its offer to its bill, as a
-// report that can be passed on. What may name an account, a key or an address goes to stderr.
+// lockstep cloud selftest: a small machine of a provider from its offer to its bill, as a report
+// that can be passed on. What may name an account, a key or an address goes to stderr.
 #include "cli/cloud_selftest.h"
 
 #include "base/clock_ms.h"
@@ -9,6 +9,7 @@
 #include "cli/on_demand_words.h"
 #include "cli/places.h"
 #include "cli/rent_tables.h"
+#include "cloud/machine_table.h"
 #include "cluster/rented_host.h"
 #include "proc/signals.h"
 
@@ -116,7 +117,10 @@ void SelfTest::on_step(const std::string& line) {
   if (line.ends_with(": logs in")) report(Mark::ok, "sshd answers");
   if (line.ends_with(": is looked over"))
     report(Mark::ok, "its host key is the one it was given, and it lets us in");
-  if (line.ends_with(": gets its lease")) report(Mark::ok, "it is healthy: GPUs, driver, disk");
+  if (!line.ends_with(": gets its lease")) return;
+  const bool gpus = !wanted_.wish.gpu.none;
+  report(Mark::ok, fmt::format("it is healthy: {}disk, clock, line", gpus ? "GPUs, driver, " : ""));
+  if (!gpus) report(Mark::note, "it has no GPUs: driver and GPUs were not looked at");
 }
 
 Status SelfTest::find_cheapest() {
@@ -130,10 +134,10 @@ Status SelfTest::find_cheapest() {
   const cloud::Candidate& first = choice.candidates.front();
   wanted_.wish.max_price = first.per_hour * 2;  // of what comes next where the first is refused
   wanted_.terms.budget = cloud::cost_of(first.per_hour, kSelftestPaidMs);
-  report(Mark::ok, fmt::format("cheapest of {} offers: {} with {} x {}, {} USD an hour, price {}",
-                               choice.candidates.size(), offer_name(first.offer), first.offer.gpus,
-                               first.offer.gpu, cloud::dollars_text(first.per_hour),
-                               price_words(first.offer.price, now)));
+  report(Mark::ok,
+         fmt::format("cheapest of {} offers: {} with {}, {} USD an hour, price {}",
+                     choice.candidates.size(), offer_name(first.offer), gpus_words(first.offer),
+                     cloud::dollars_text(first.per_hour), price_words(first.offer.price, now)));
   return {};
 }
 
@@ -253,6 +257,15 @@ Result<int> SelfTest::run() {
   return verdict(canceled && signal == 0 ? SIGINT : signal);
 }
 
+// What is not about GPUs shows on a machine of a cent an hour.
+void take_type(const std::optional<std::string>& given, const std::string& provider,
+               cloud::Wish& wish) {
+  const cloud::MachineType* plain = cloud::plain_machine(provider);
+  if (given ? *given == "any" : plain == nullptr) return;
+  wish.types = {given.value_or(plain == nullptr ? "" : plain->type)};
+  wish.gpu.none = plain != nullptr && wish.types.front() == plain->type;
+}
+
 Result<SelftestWish> selftest_wish(const Parsed& parsed) {
   CloudSelftestOptions options;
   fill(cloud_selftest_table(), parsed, options);
@@ -269,7 +282,7 @@ Result<SelftestWish> selftest_wish(const Parsed& parsed) {
   SelftestWish wanted{.wish = {}, .terms = {}, .yes = options.yes};
   wanted.wish.providers = {parsed.names.front()};
   wanted.wish.guarded = true;  // it is ended from here
-  if (options.type) wanted.wish.types = {*options.type};
+  take_type(options.type, parsed.names.front(), wanted.wish);
   wanted.terms.lifetime_s = kSelftestLifetime;
   wanted.terms.allow_from = options.allow_from.value_or("");
   if (options.patience) {

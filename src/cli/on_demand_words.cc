@@ -112,6 +112,11 @@ std::string machine_words(const cloud::Leftover& one) {
 
 }  // namespace
 
+std::string gpus_words(const Offer& offer) {
+  if (offer.gpus == 0) return std::string(cloud::kNoGpus);
+  return fmt::format("{} x {} ({} GB)", offer.gpus, offer.gpu, offer.gpu_memory_gb);
+}
+
 std::string price_words(const cloud::Price& price, std::int64_t now_ms) {
   switch (price.source) {
     case cloud::Price::Source::live:
@@ -192,10 +197,10 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
       offer.vcpus > 0 ? fmt::format(", {} vCPUs, {} GB of memory", offer.vcpus, offer.memory_gb)
                       : std::string();
   std::string text = fmt::format(
-      "plan: {} x {}\n      each {} x {} ({} GB){}\n"
+      "plan: {} x {}\n      each {}{}\n"
       "      {} USD an hour in all, plus traffic; the machines' price is {}\n",
-      plan.nodes, offer_name(offer), offer.gpus, offer.gpu, offer.gpu_memory_gb, body,
-      dollars_text(plan.first.per_hour), price_words(offer.price, now_ms));
+      plan.nodes, offer_name(offer), gpus_words(offer), body, dollars_text(plan.first.per_hour),
+      price_words(offer.price, now_ms));
   for (const Candidate& next : plan.next)
     text += fmt::format("else: {}, {} USD an hour\n", offer_name(next.offer),
                         dollars_text(next.per_hour));

@@ -16,6 +16,7 @@ namespace lockstep::cli {
 
 // "live", "3 min old", "of 2026-07-20".
 std::string price_words(const cloud::Price& price, std::int64_t now_ms);
+std::string gpus_words(const cloud::Offer& offer);  // "8 x L4 (24 GB)", "no GPUs"
 std::string offer_name(const cloud::Offer& offer);  // "aws g6.xlarge in us-east-1a, spot"
 
 // All offers that the wish is about, those that can be taken first; then who said nothing.

@@ -157,39 +157,42 @@ Table make_check_table() {
 }
 
 Table make_selftest_table() {
-  return {
-      .program = "lockstep cloud selftest",
-      .summary =
-          "Rents the cheapest machine with a GPU that the provider has, for minutes and\n"
-          "after a question, and sees whether all goes as it should: the launch, the\n"
-          "first contact, the machine's own end, the bill. The report on stdout names no\n"
-          "account, key or address, and can be passed on. The machine is given back\n"
-          "whatever happens. Machines without a GPU are never offered.\n\n"
-          "  lockstep cloud selftest aws",
-      .epilog = "Exit code: 0 where all was as it should be, else 1.\n",
-      .operands = Operands::names,
-      .groups = {{"Options", with_end({
-                                 {.name = "type",
-                                  .field = into<&CloudSelftestOptions::type>,
-                                  .metavar = "TYPE",
-                                  .help = "only machines of this type, as the provider names it",
-                                  .shown_default = "the cheapest with a GPU"},
-                                 {.name = "patience",
-                                  .field = into<&CloudSelftestOptions::patience>,
-                                  .metavar = "TIME",
-                                  .help = "how long after its end the machine may still be listed",
-                                  .shown_default = "5m"},
-                                 {.name = "allow-from",
-                                  .field = into<&CloudSelftestOptions::allow_from>,
-                                  .metavar = "CIDR",
-                                  .help = "who may reach the machine's ssh port",
-                                  .shown_default = "this machine's public address"},
-                                 {.name = "yes",
-                                  .field = into<&CloudSelftestOptions::yes>,
-                                  .help = "rent without a question",
-                                  .letter = 'y'},
-                             })}},
-      .shown_names = "PROVIDER"};
+  return {.program = "lockstep cloud selftest",
+          .summary =
+              "Rents a small machine, for minutes and after a question, and sees whether all\n"
+              "goes as it should: the launch, the first contact, the machine's own end, the\n"
+              "bill. The report on stdout names no account, key or address, and can be passed\n"
+              "on. The machine is given back whatever happens. At AWS and Google it has no\n"
+              "GPU, and costs a cent or two an hour; of Lambda and RunPod it is the cheapest\n"
+              "with one.\n\n"
+              "  lockstep cloud selftest aws\n"
+              "  lockstep cloud selftest gcp --type any",
+          .epilog = "Exit code: 0 where all was as it should be, else 1.\n",
+          .operands = Operands::names,
+          .groups = {{"Options",
+                      with_end({
+                          {.name = "type",
+                           .field = into<&CloudSelftestOptions::type>,
+                           .metavar = "TYPE",
+                           .help = "only machines of this type, as the provider names it; any: "
+                                   "the cheapest with a GPU",
+                           .shown_default = "t3.micro, e2-small, any"},
+                          {.name = "patience",
+                           .field = into<&CloudSelftestOptions::patience>,
+                           .metavar = "TIME",
+                           .help = "how long after its end the machine may still be listed",
+                           .shown_default = "5m"},
+                          {.name = "allow-from",
+                           .field = into<&CloudSelftestOptions::allow_from>,
+                           .metavar = "CIDR",
+                           .help = "who may reach the machine's ssh port",
+                           .shown_default = "this machine's public address"},
+                          {.name = "yes",
+                           .field = into<&CloudSelftestOptions::yes>,
+                           .help = "rent without a question",
+                           .letter = 'y'},
+                      })}},
+          .shown_names = "PROVIDER"};
 }
 
 }  // namespace

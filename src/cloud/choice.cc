@@ -169,9 +169,12 @@ std::vector<std::string> near_offers(const std::vector<Offer>& offers, const Wis
 Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choice) {
   Error error;
   error.code = Errc::unavailable;
-  const std::string what = fmt::format(
-      "{}{}{}", wish.gpu.kinds.empty() ? "machines with GPUs" : wish.gpu.text(),
-      wish.types.empty() ? "" : " of that type", wish.spot == SpotWish::only ? " on spot" : "");
+  const std::string what = fmt::format("{}{}{}",
+                                       wish.gpu.none            ? "machines without GPUs"
+                                       : wish.gpu.kinds.empty() ? "machines with GPUs"
+                                                                : wish.gpu.text(),
+                                       wish.types.empty() ? "" : " of that type",
+                                       wish.spot == SpotWish::only ? " on spot" : "");
   if (!choice.left_out.empty()) {
     const LeftOut& best = choice.left_out.front();
     error.message = fmt::format(

@@ -76,6 +76,7 @@ const Gpu* gpu_described(std::string_view description, int memory_gb) {
 }
 
 bool GpuWish::admits(std::string_view gpu, int gpus) const {
+  if (none) return gpus == 0;
   if (kinds.empty()) return gpus > 0;
   if (at_least ? gpus < count : gpus != count) return false;
   return std::any_of(kinds.begin(), kinds.end(),
@@ -83,7 +84,7 @@ bool GpuWish::admits(std::string_view gpu, int gpus) const {
 }
 
 std::string GpuWish::text() const {
-  return fmt::format("{}:{}", name, count);
+  return none ? std::string(kNoGpus) : fmt::format("{}:{}", name, count);
 }
 
 Result<GpuWish> parse_gpu_wish(std::string_view text) {

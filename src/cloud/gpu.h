@@ -29,12 +29,15 @@ const Gpu* find_gpu(std::string_view name);
 // where the description must say it. nullptr: none, or several could be meant.
 const Gpu* gpu_described(std::string_view description, int memory_gb = 0);
 
-// What a user asks for.
+inline constexpr std::string_view kNoGpus = "no GPUs";  // GpuWish::text() of GpuWish::none
+
+// What a user asks for. Without kinds: any GPUs.
 struct GpuWish {
   std::string name;  // as the table has it: a kind's name or a family's
   std::vector<const Gpu*> kinds;
   int count = 1;  // of each machine
   bool at_least = false;
+  bool none = false;  // machines without GPUs, and no others
 
   bool admits(std::string_view gpu, int gpus) const;
   std::string text() const;  // "A100:8"

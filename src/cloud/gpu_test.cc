@@ -28,6 +28,7 @@ TEST(Gpu, EveryTypeOfMachineHasAKnownGpu) {
     ASSERT_NE(table, nullptr);
     EXPECT_GT(table->date_ms, 1'700'000'000'000);
     for (const MachineType& type : table->types) {
+      if (&type == plain_machine(provider)) continue;
       ASSERT_NE(find_gpu(type.gpu), nullptr) << type.type;
       EXPECT_EQ(find_gpu(type.gpu)->name, type.gpu);
       EXPECT_GT(type.gpus, 0);
@@ -35,6 +36,19 @@ TEST(Gpu, EveryTypeOfMachineHasAKnownGpu) {
     }
   }
   EXPECT_EQ(machine_table("nobody"), nullptr);
+}
+
+TEST(Gpu, MachinesWithoutAreTakenOnlyByName) {
+  const MachineType* plain = plain_machine("aws");
+  ASSERT_NE(plain, nullptr);
+  EXPECT_EQ(plain->type, "t3.micro");
+  EXPECT_EQ(plain_machine("lambda"), nullptr);
+  EXPECT_EQ(plain_machine("nobody"), nullptr);
+  EXPECT_FALSE(GpuWish().admits(plain->gpu, plain->gpus));
+  const GpuWish none{.name = {}, .kinds = {}, .none = true};
+  EXPECT_TRUE(none.admits(plain->gpu, plain->gpus));
+  EXPECT_FALSE(none.admits("L4", 1));
+  EXPECT_EQ(none.text(), "no GPUs");
 }
 
 TEST(Gpu, AFamilyMeansAllOfItsKinds) {

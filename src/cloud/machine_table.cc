@@ -79,6 +79,13 @@ const MachineTable* machine_table(std::string_view provider) {
   return nullptr;
 }
 
+const MachineType* plain_machine(std::string_view provider) {
+  if (const MachineTable* table = machine_table(provider))
+    for (const MachineType& type : table->types)
+      if (type.gpus == 0) return &type;
+  return nullptr;
+}
+
 const std::vector<Gpu>& gpu_table() {
   static const std::vector<Gpu> gpus = read_gpus();
   return gpus;

@@ -15,7 +15,7 @@ namespace lockstep::cloud {
 struct MachineType {
   std::string type;
   std::string accelerator = {};  // to be added to the machine, where the type has none of its own
-  std::string gpu;               // canonical (gpu.h)
+  std::string gpu;               // canonical (gpu.h); "": it has none
   int gpus = 0;
   int vcpus = 0;
   int memory_gb = 0;
@@ -34,6 +34,9 @@ struct MachineTable {
 
 // nullptr: nothing is built in for this provider.
 const MachineTable* machine_table(std::string_view provider);
+
+// The machine without GPUs that tests of a provider take; nullptr: it has none.
+const MachineType* plain_machine(std::string_view provider);
 
 const std::vector<MachineTable>& machine_tables();
 

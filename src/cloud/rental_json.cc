@@ -64,6 +64,7 @@ json wish_json(const Wish& wish) {
 // know is none that can be rented anew.
 GpuWish gpu_wish_of(const std::string& text) {
   if (text.empty() || text.starts_with(':')) return {};
+  if (text == kNoGpus) return {.name = {}, .kinds = {}, .none = true};
   if (auto known = parse_gpu_wish(text)) return std::move(*known);
   static const Gpu kUnknown{.name = "?", .family = "?", .aliases = {}};
   return {.name = text.substr(0, text.rfind(':')), .kinds = {&kUnknown}};

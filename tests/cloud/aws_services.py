@@ -69,7 +69,9 @@ class Services:
 
     def parameter(self, request):
         for image in self.face.places.images:
-            name = image["parameter"] and PARAMETER.format(arch=image["arch"], name=image["parameter"])
+            name = image["parameter"]
+            if name and not name.startswith("/"):
+                name = PARAMETER.format(arch=image["arch"], name=name)
             if image["region"] == request.region and name == request.params["Name"]:
                 return {"Parameter": {"ARN": f"arn:aws:ssm:{request.region}::parameter{name}", "DataType": "text",
                                       "LastModifiedDate": 1793520000.0, "Name": name, "Type": "String",

@@ -177,19 +177,21 @@ class Places:
         return found
 
     def list_images(self, request):
-        owner, wanted = self.catalog["image_owner"], request.tree.get("ImageId", [])
+        wanted = request.tree.get("ImageId", [])
         rows = [self.find_image(request.region, each) for each in wanted] or [
             each for each in self.images if each["region"] == request.region]
         owners = request.tree.get("Owner", [])
         made = []
         for each in rows:
+            owner = each.get("owner", self.catalog["image_owner"])
+            alias = None if "owner" in each else "amazon"
             seen = {"name": each["name"], "state": "available", "architecture": each["arch"], "owner-id": owner,
                     "image-id": each["id"], "virtualization-type": "hvm"}
-            if passes(seen, request.filters) and (not owners or owner in owners or "amazon" in owners):
+            if passes(seen, request.filters) and (not owners or owner in owners or alias in owners):
                 made.append({"imageId": each["id"], "imageState": "available", "imageOwnerId": owner, "isPublic": True,
                              "architecture": each["arch"], "imageType": "machine", "name": each["name"],
                              "creationDate": each["created"], "rootDeviceType": "ebs", "rootDeviceName": each["root"],
-                             "virtualizationType": "hvm", "hypervisor": "xen", "imageOwnerAlias": "amazon",
+                             "virtualizationType": "hvm", "hypervisor": "xen", "imageOwnerAlias": alias,
                              "blockDeviceMapping": [{"deviceName": each["root"], "ebs": {
                                  "snapshotId": f"snap-{each['id'][4:]}", "volumeSize": each["gb"],
                                  "deleteOnTermination": True, "volumeType": "gp3", "encrypted": False}}]})

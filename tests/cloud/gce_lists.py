@@ -61,7 +61,7 @@ class Lists:
     def rate(self, kind, gpu, gpus, zone, spot):
         """Micro-USD an hour of a machine: vCPUs, memory, GPUs and the local SSD that its type brings."""
         entry, spot = self.catalog["machine_types"][kind], int(spot)
-        usd = entry["vcpus"] * self.part("core", entry["family"], spot)
+        usd = entry.get("paid_vcpus", entry["vcpus"]) * self.part("core", entry["family"], spot)
         usd += entry["mb"] / 1024 * self.part("ram", entry["family"], spot)
         usd += gpus * self.part("gpu", gpu, spot) if gpus else 0
         ssd = self.catalog["parts"]["local_ssd_gb_month"][spot] * self.factor("local-ssd", bool(spot))
@@ -167,8 +167,9 @@ class Lists:
     def type_row(self, kind, zone):
         entry = self.catalog["machine_types"][kind]
         made = {"kind": "compute#machineType", "name": kind, "id": str(hash_of(kind)), "guestCpus": entry["vcpus"],
-                "memoryMb": entry["mb"], "zone": zone, "isSharedCpu": False, "maximumPersistentDisks": 128,
-                "description": kind, "selfLink": self.face.link(f"zones/{zone}/machineTypes/{kind}")}
+                "memoryMb": entry["mb"], "zone": zone, "isSharedCpu": "paid_vcpus" in entry,
+                "maximumPersistentDisks": 128, "description": kind,
+                "selfLink": self.face.link(f"zones/{zone}/machineTypes/{kind}")}
         if entry["gpus"]:
             made["accelerators"] = [{"guestAcceleratorType": entry["gpu"], "guestAcceleratorCount": entry["gpus"]}]
         return made

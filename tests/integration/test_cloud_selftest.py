@@ -57,6 +57,12 @@ def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
             assert words in one.out, (words, one)
         assert "cost: " in one.err, "the price was said first"
         is_public(world, one)
+    types = {one.face: (one.type, one.gpus) for one in world.fake.world.machines.values()}
+    assert types["ec2"] == ("t3.micro", 0) and types["gce"] == ("e2-small", 0) and types["lambda"][1] > 0, types
+    for provider in ("aws", "gcp"):
+        assert "no GPUs, 0.02 USD an hour" in ended[provider].out, ended
+        assert ("note", "it has no GPUs: driver and GPUs were not looked at") in lines(ended[provider]), ended
+    assert "GPUs, driver, disk" in ended["lambda"].out, ended
     good = ended["aws"]
     assert good.rc == 0 and "FAILED" not in good.out and lines(good)[-1] == ("result:", "ok"), good
     assert "has ended itself" in good.out and machine_of(world, "ec2").said_off, good
@@ -68,15 +74,20 @@ def test_one_ends_itself_one_cannot_and_one_does_not_although_it_should(world):
 
 
 def test_ctrl_c_gives_back(world):
-    run = selftest(world)
+    run = selftest(world, "--type", "any")
     until(lambda: "its lease ends in" in run.out(), 120, f"it runs: {run.out()} {run.err()}")
     run.process.send_signal(2)
     ended = run.wait(120)
     assert ended.rc == 130 and "stopped by the user" in ended.out and world.live() == [], ended
+    assert "GPUs, driver, disk" in ended.out and "it has no GPUs" not in ended.out, ended
+    assert [one.gpus for one in world.fake.world.machines.values()] == [1], ended
 
 
 def test_it_asks_and_takes_only_that_type(world):
     refused = world.lockstep("cloud", "selftest", "aws")
     assert refused.rc == 2 and "give -y" in refused.err and world.fake.world.machines == {}, refused
-    none = selftest(world, "--type", "t3.micro").wait(60)
+    none = selftest(world, "--type", "t3.nano").wait(60)
     assert none.rc == 1 and "nobody offers" in none.err and world.fake.world.machines == {}, none
+    # Nobody else is ever shown machines without GPUs.
+    offers = world.lockstep("offers", "L4:1", "--at-least", "--json")
+    assert "g6.xlarge" in offers.out and "t3.micro" not in offers.out, offers

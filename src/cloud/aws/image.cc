@@ -9,32 +9,53 @@
 namespace lockstep::cloud::aws {
 namespace {
 
-constexpr std::string_view kImageOwner = "898082745236";  // AWS's deep learning images
+constexpr const char* kDeepLearning = "898082745236";  // AWS's deep learning images
+constexpr const char* kCanonical = "099720109477";     // Ubuntu's
 
-// Of the images with NVIDIA's open kernel module, and of those with the older one.
+// With NVIDIA's open kernel module, with the older one, without a driver.
 struct ImageKind {
-  const char* parameter;
+  const char* what;
+  const char* parameter;  // before and behind the architecture
+  const char* parameter_end;
+  const char* owner;
   const char* names[2];  // in order, as far as the version's time; the second may be missing
 };
 
-constexpr ImageKind kOpenImages{"base-oss-nvidia-driver-gpu-ubuntu-24.04",
+constexpr ImageKind kOpenImages{"with NVIDIA's driver",
+                                "deeplearning/ami/",
+                                "/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id",
+                                kDeepLearning,
                                 {"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ",
                                  "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
 constexpr ImageKind kOldImages{
-    "base-proprietary-nvidia-driver-gpu-ubuntu-22.04",
+    "with NVIDIA's driver",
+    "deeplearning/ami/",
+    "/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
+    kDeepLearning,
     {"Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) ", nullptr}};
+constexpr ImageKind kPlainImages{
+    "of Ubuntu",
+    "canonical/ubuntu/server/24.04/stable/current/",
+    "/hvm/ebs-gp3/ami-id",
+    kCanonical,
+    {"ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-", nullptr}};
+
+const ImageKind& kind_of(const ImageWish& wish) {
+  if (!wish.gpus) return kPlainImages;
+  return wish.open_module ? kOpenImages : kOldImages;
+}
 
 Trouble unfit(std::string message, const char* hint) {
   return refused_here("Image", std::move(message), hint);
 }
 
-// By AWS's own parameter, which may need a right that is missing; else the newest of its images.
+// By a public parameter, which may need a right that is missing; else the newest of the images.
 Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
-  const ImageKind& kind = wish.open_module ? kOpenImages : kOldImages;
-  ApiCall call =
-      ApiCall::of(Service::ssm, wish.region, "GetParameter",
-                  fmt::format(R"({{"Name":"/aws/service/deeplearning/ami/{}/{}/latest/ami-id"}})",
-                              wish.arch, kind.parameter));
+  const ImageKind& kind = kind_of(wish);
+  const bool as_debian = !wish.gpus && wish.arch == "x86_64";
+  ApiCall call = ApiCall::of(Service::ssm, wish.region, "GetParameter",
+                             fmt::format(R"({{"Name":"/aws/service/{}{}{}"}})", kind.parameter,
+                                         as_debian ? "amd64" : wish.arch, kind.parameter_end));
   // There is another way.
   call.timeout = call.patience = std::chrono::seconds(3);
   const auto parameter = api.ask_json(web, call);
@@ -51,14 +72,14 @@ Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
   }
   Query query("DescribeImages");
   query.filter("name", patterns).filter("state", "available").filter("architecture", wish.arch);
-  query.add("Owner.1", kImageOwner);
+  query.add("Owner.1", kind.owner);
   auto items = api.ask_pages(web, query, wish.region, "imagesSet");
   if (!items) return tl::make_unexpected(std::move(items).error());
   std::string id = newest_image(*items, names);
   if (!id.empty()) return id;
-  return tl::make_unexpected(unfit(
-      fmt::format("AWS has no image with NVIDIA's driver for {} in {}", wish.arch, wish.region),
-      "give one with --image ami-..."));
+  return tl::make_unexpected(
+      unfit(fmt::format("AWS has no image {} for {} in {}", kind.what, wish.arch, wish.region),
+            "give one with --image ami-..."));
 }
 
 Asked<WordRows> ask_image(Web& web, Api& api, const ImageWish& wish) {
@@ -84,7 +105,7 @@ Asked<WordRows> ask_image(Web& web, Api& api, const ImageWish& wish) {
 
 std::string ImageWish::text() const {
   if (!given.empty()) return fmt::format("{}-{}", region, given);
-  return fmt::format("{}-{}{}", region, arch, open_module ? "" : "-old");
+  return fmt::format("{}-{}{}", region, arch, !gpus ? "-plain" : open_module ? "" : "-old");
 }
 
 Asked<Image> find_image(Web& web, Api& api, const ImageWish& wish, bool fresh) {

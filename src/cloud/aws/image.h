@@ -12,7 +12,8 @@ struct ImageWish {
   std::string region;
   std::string given;  // the user's own: "ami-..."; "": ours
   std::string arch;   // "x86_64", "arm64"
-  bool open_module = true;
+  bool gpus = true;
+  bool open_module = true;  // for those GPUs
 
   std::string text() const;  // the same for the same wish
 };

@@ -36,6 +36,7 @@ ImageWish wish_of(const LaunchSpec& spec) {
   return {.region = spec.offer.region,
           .given = spec.image,
           .arch = spec.offer.arch,
+          .gpus = spec.offer.gpus > 0,
           .open_module = gpu == nullptr || gpu->open_kernel_module};
 }
 

@@ -74,7 +74,7 @@ Offer bare_offer(const MachineType& type, const RegionNews& news, bool spot) {
           .gpu_memory_gb = gpu == nullptr ? 0 : gpu->memory_gb,
           .vcpus = type.vcpus,
           .memory_gb = type.memory_gb,
-          .min_disk_gb = kImageGb,
+          .min_disk_gb = type.gpus > 0 ? kImageGb : kPlainImageGb,
           .arch = gpu == nullptr ? "x86_64" : gpu->arch,
           .spot = spot,
           .price = {},
@@ -121,7 +121,7 @@ std::vector<Offer> region_offers(const RegionNews& news, const PriceNews& prices
   std::vector<Offer> offers;
   if (!missing_news(news).empty()) return offers;
   for (const MachineType& type : machine_table("aws")->types) {
-    if (!query.gpu.kinds.empty() && !query.gpu.admits(type.gpu, type.gpus)) continue;
+    if (!query.gpu.admits(type.gpu, type.gpus)) continue;
     const Priced demand = demand_price(type, news.region, prices);
     for (const auto& zone : news.zones->rows) {
       const auto& sold = news.types->rows;

@@ -10,7 +10,8 @@
 
 namespace lockstep::cloud::aws {
 
-inline constexpr int kImageGb = 75;  // the root disk of AWS's deep learning images
+inline constexpr int kImageGb = 75;      // the root disk of AWS's deep learning images
+inline constexpr int kPlainImageGb = 8;  // of Ubuntu's
 
 struct RegionNews {
   std::string region;

@@ -22,8 +22,7 @@ Asked<KeptRows> not_asked() {
 std::vector<std::string> wanted_types(const OfferQuery& query) {
   std::vector<std::string> types;
   for (const MachineType& type : machine_table("aws")->types)
-    if (query.gpu.kinds.empty() || query.gpu.admits(type.gpu, type.gpus))
-      types.push_back(type.type);
+    if (query.gpu.admits(type.gpu, type.gpus)) types.push_back(type.type);
   return types;
 }
 

@@ -17,7 +17,7 @@ struct QuotaRow {
 constexpr std::array kQuotaRows{
     QuotaRow{"p5", "L-417A185B", "L-C4BD4855"}, QuotaRow{"p6", "L-417A185B", ""},
     QuotaRow{"p", "L-417A185B", "L-7212CCBC"},  QuotaRow{"g", "L-DB2E81BA", "L-3819A6DF"},
-    QuotaRow{"vt", "L-DB2E81BA", "L-3819A6DF"},
+    QuotaRow{"vt", "L-DB2E81BA", "L-3819A6DF"}, QuotaRow{"t", "L-1216C47A", "L-34B43A08"},
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kUbuntu = "ubuntu-os-accelerator-images";
 constexpr std::string_view kDeepLearning = "deeplearning-platform-release";
+constexpr const char* kPlain =
+    "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64";
 
 bool is_image_text(std::string_view text) {
   return !text.empty() && text.size() <= 300 && std::all_of(text.begin(), text.end(), [](char c) {
@@ -106,6 +108,7 @@ tl::expected<Image, ApiError> find_image(Api& api, Web& web, std::string_view gi
                                  printable(given, 100))});
     return get_image(api, web, path);
   }
+  if (gpu.empty()) return get_image(api, web, kPlain);
   const Gpu* known = find_gpu(gpu);
   // GPUs before Turing need NVIDIA's own kernel module, which Ubuntu's images don't have.
   const bool open = known == nullptr || known->open_kernel_module;

@@ -18,7 +18,7 @@ struct Image {
 // the own project. "": it is none of these.
 std::string image_path(std::string_view given, std::string_view project);
 
-// The user's, or one with the driver that the GPU needs.
+// The user's, or one with the driver that the GPU needs. gpu "": one without.
 tl::expected<Image, ApiError> find_image(Api& api, Web& web, std::string_view given,
                                          std::string_view gpu, std::string_view arch);
 

@@ -19,6 +19,7 @@ constexpr std::int64_t kDay = 24LL * 60 * kMinute;
 constexpr Micros kAddress = 5'000;         // an hour
 constexpr Nanos kDiskMonth = 100'000'000;  // of a GB, where the price list is not to be had
 constexpr int kImageGb = 50;               // the largest of the images that are chosen here
+constexpr int kPlainImageGb = 10;
 constexpr int kMostPages = 100;
 constexpr std::int64_t kMostOfPrices = 90'000;           // ms, for some thirty pages
 constexpr std::string_view kCompute = "6F81-5844-456A";  // Google's number of Compute Engine
@@ -50,24 +51,25 @@ bool set_price(Offer& offer, const MachineParts& parts, const PriceList& prices)
   return true;
 }
 
-Offer bare_offer(const Places::Type& type, const Accelerator& accelerator, const Gpu& gpu,
+// gpu: nullptr of machines without.
+Offer bare_offer(const Places::Type& type, const Accelerator* accelerator, const Gpu* gpu,
                  bool spot) {
   const Series* series = series_of(type.parts.type);
   Offer offer{.provider = "gcp",
               .region = region_of(type.zone),
               .zone = type.zone,
               .type = type.parts.type,
-              .gpu = gpu.name,
+              .gpu = gpu == nullptr ? "" : gpu->name,
               .gpus = type.parts.gpus,
-              .gpu_memory_gb = gpu.memory_gb,
+              .gpu_memory_gb = gpu == nullptr ? 0 : gpu->memory_gb,
               .vcpus = type.parts.vcpus,
               .memory_gb = static_cast<int>(type.parts.memory_mb / 1024),
-              .min_disk_gb = kImageGb,
+              .min_disk_gb = gpu == nullptr ? kPlainImageGb : kImageGb,
               .arch = series->arm ? "arm64" : "x86_64",
               .spot = spot,
               .most_nodes = 1000,
               .address_per_hour = kAddress};
-  if (accelerator.added()) offer.type += fmt::format("+{}", accelerator.name);
+  if (gpu != nullptr && accelerator->added()) offer.type += fmt::format("+{}", accelerator->name);
   if (!spot) offer.not_for_sale = series->only;
   return offer;
 }
@@ -88,13 +90,13 @@ Catalog make_offers(const Places& places, const PriceList& prices, const OfferQu
            std::find(query.regions.begin(), query.regions.end(), region) != query.regions.end();
   };
   bool unpriced = false;
-  for (const Places::Type& type : places.with_gpus()) {
+  for (const Places::Type& type : query.gpu.none ? places.plain() : places.with_gpus()) {
     const Accelerator* accelerator = find_accelerator(type.parts.accelerator);
     const Gpu* gpu = accelerator == nullptr ? nullptr : find_gpu(accelerator->gpu);
-    if (gpu == nullptr || !asked(region_of(type.zone)) ||
-        !query.gpu.admits(gpu->name, type.parts.gpus))
+    if ((gpu == nullptr) != query.gpu.none || !asked(region_of(type.zone)) ||
+        !query.gpu.admits(gpu == nullptr ? "" : gpu->name, type.parts.gpus))
       continue;
-    Offer offer = bare_offer(type, *accelerator, *gpu, query.spot);
+    Offer offer = bare_offer(type, accelerator, gpu, query.spot);
     if (!set_price(offer, type.parts, prices)) {
       unpriced = true;
       continue;
@@ -122,7 +124,8 @@ tl::expected<Places, ApiError> ask_places(Api& api, Web& web, const Ground& grou
   if (!fresh)
     if (const auto kept = kept_answer(ground.cache, name, web.now_ms(), 10 * kMinute))
       return Places::parse(kept->text);
-  const std::string types = codec::percent_code("name eq \"(a2|a3|a4|a4x|g2|g4|n1-standard)-.*\"");
+  const std::string types =
+      codec::percent_code("name eq \"(a2|a3|a4|a4x|g2|g4|n1-standard)-.*|e2-small\"");
   struct List {
     std::string target;
     void (Places::*add)(const nlohmann::json&);

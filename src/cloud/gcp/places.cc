@@ -107,6 +107,13 @@ std::vector<Places::Type> Places::with_gpus() const {
   return all;
 }
 
+std::vector<Places::Type> Places::plain() const {
+  std::vector<Type> all;
+  std::copy_if(types.begin(), types.end(), std::back_inserter(all),
+               [](const Type& type) { return series_of(type.parts.type)->plain_percent > 0; });
+  return all;
+}
+
 std::optional<std::int64_t> Places::quota(const std::string& accelerator, const std::string& region,
                                           bool spot) const {
   const Accelerator* known = find_accelerator(accelerator);

@@ -41,6 +41,8 @@ struct Places {
 
   // Machine types with GPUs, those that are added to n1 machines among them.
   std::vector<Type> with_gpus() const;
+  // Those without.
+  std::vector<Type> plain() const;
   // How many of these GPUs may be had there. nullopt: not known.
   std::optional<std::int64_t> quota(const std::string& accelerator, const std::string& region,
                                     bool spot) const;

@@ -174,14 +174,19 @@ std::optional<MachinePrice> price_of(const UnitPrices& prices, const MachinePart
                                      std::string_view region, bool spot) {
   const Series* series = series_of(parts.type);
   if (series == nullptr) return std::nullopt;
-  const auto gpu = prices.find(fmt::format("gpu:{}", parts.accelerator), region, spot);
-  if (!gpu) return std::nullopt;
-  Nanos sum = *gpu * parts.gpus;
+  Nanos sum = 0;
+  if (parts.gpus > 0) {
+    const auto gpu = prices.find(fmt::format("gpu:{}", parts.accelerator), region, spot);
+    if (!gpu) return std::nullopt;
+    sum = *gpu * parts.gpus;
+  }
   if (!series->part.empty()) {
     const auto core = prices.find(fmt::format("core:{}", series->part), region, spot);
     const auto ram = prices.find(fmt::format("ram:{}", series->part), region, spot);
     if (!core || !ram) return std::nullopt;
-    sum += *core * parts.vcpus + (*ram * parts.memory_mb + kMbPerGb / 2) / kMbPerGb;
+    const int percent = series->plain_percent > 0 ? series->plain_percent : 100;
+    sum += *core * parts.vcpus * percent / 100;
+    sum += (*ram * parts.memory_mb + kMbPerGb / 2) / kMbPerGb;
   }
   MachinePrice price{.machine = (sum + kNanosPerMicro / 2) / kNanosPerMicro};
   if (const int gb = local_ssd_gb(parts); gb > 0) {

@@ -102,6 +102,16 @@ TEST(Skus, OfA4AreTheWhole) {
   EXPECT_EQ(price_of(prices, parts, "us-central1", true)->machine, 39'633'600);
 }
 
+TEST(Skus, OfASharedCoreAreAPartOfItsVcpus) {
+  const UnitPrices prices = prices_of({
+      {"E2 Instance Core running in Americas", "OnDemand", 21'811'590},
+      {"E2 Instance Ram running in Americas", "OnDemand", 2'923'530, "GiBy.h"},
+  });
+  const MachineParts parts{.type = "e2-small", .vcpus = 2, .memory_mb = 2048, .accelerator = {}};
+  // Half a vCPU of its two: 0.5 x 0.02181159 + 2 x 0.00292353.
+  EXPECT_EQ(price_of(prices, parts, "us-central1", false)->machine, 16'753);
+}
+
 TEST(Skus, OfStrangeUnitsAndNothingAreNoPrices) {
   EXPECT_TRUE(prices_of({{"Nvidia L4 GPU running in Iowa", "OnDemand", 5, "GiBy.mo"}}).empty());
   EXPECT_TRUE(prices_of({{"Nvidia L4 GPU running in Iowa", "OnDemand", 0}}).empty());

@@ -10,6 +10,7 @@ constexpr std::string_view kNotOnDemand = "spot, flex-start or reservation only"
 // The first that fits.
 constexpr std::array kSeries = {
     Series{.start = "n1-standard-", .part = "n1"},
+    Series{.start = "e2-small", .part = "e2", .plain_percent = 25},
     Series{.start = "g2-", .part = "g2"},
     Series{.start = "g4-", .part = "g4", .hyperdisk = true},
     Series{.start = "a2-ultragpu-", .part = "a2", .ssd_gb_per_gpu = 375},

@@ -17,6 +17,7 @@ struct Series {
   bool hyperdisk = false;  // takes no other disk
   bool arm = false;
   std::string_view only = {};  // why it is not for sale on demand, though it has a price
+  int plain_percent = 0;       // it has no GPUs, and so much of its vCPUs is paid; 0: it has some
 };
 
 struct Accelerator {

@@ -105,7 +105,7 @@ std::optional<Offer> offer_of_type(const Json& type, const Price& price) {
 }
 
 bool admits(const OfferQuery& query, const Offer& offer) {
-  return query.gpu.kinds.empty() || query.gpu.admits(offer.gpu, offer.gpus);
+  return query.gpu.admits(offer.gpu, offer.gpus);
 }
 
 }  // namespace
