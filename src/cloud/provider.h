@@ -149,7 +149,8 @@ struct Traits {
   bool has_spot = false;
   bool resends_token = false;  // a repeated call with the same token makes nothing new
   bool private_network = false;
-  bool has_sudo = true;  // the user is not root, and sudo asks for no password
+  bool knows_host_keys = false;  // machines tell it theirs: see Provider::host_key
+  bool has_sudo = true;          // the user is not root, and sudo asks for no password
   Ending ending = Ending::by_itself;
   bool container = false;  // told by a start script (user_data.h), not by cloud-init
   MachineEnding machine_ending = MachineEnding::poweroff;
@@ -186,6 +187,12 @@ class Provider {
   // From another address than before: opens 22 to it and closes it to the old one. cidr: as in
   // LaunchSpec.
   virtual Status allow(Web& web, const std::string& region, const std::string& cidr) = 0;
+
+  // The ed25519 host key that the machine itself has told its provider, "ssh-ed25519 AAAA...": what
+  // counts where an image replaces the key that it was given. "": none is known, or not yet.
+  virtual Result<std::string> host_key(Web& /*web*/, const Machine& /*machine*/) {
+    return std::string();
+  }
 
   // Whether the account has this public key, as it has after a prepare() with it: for a guard
   // elsewhere, whose key may be of another account. Asked where machines need a guard.

@@ -4,10 +4,12 @@
 #include "cluster/rented_host.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "ssh/pins.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -37,6 +39,43 @@ const Attempt* newest(const Rental& rental) {
   for (auto attempt = rental.attempts.rbegin(); attempt != rental.attempts.rend(); ++attempt)
     if (attempt->state == Attempt::State::running) return &*attempt;
   return nullptr;
+}
+
+constexpr std::int64_t kToldPatience = 30'000;  // a machine tells its keys some time after its boot
+constexpr std::chrono::seconds kToldPause{2};
+
+// What the machine has told its provider, which we ask over a line that is authenticated.
+Result<std::string> told_host_key(cloud::Web& web, cloud::Provider& provider,
+                                  const cloud::Machine& machine) {
+  const std::int64_t last = web.now_ms() + kToldPatience;
+  while (true) {
+    LOCKSTEP_TRY_ASSIGN(std::string told, provider.host_key(web, machine));
+    if (!told.empty() || web.now_ms() >= last) return told;
+    LOCKSTEP_TRY(web.pause(kToldPause));
+  }
+}
+
+// Its image has replaced the host key that it was given, or it is another machine: the key that its
+// provider knows decides, and nothing else than that one is accepted. An error: stopped.
+Status meet_by_told_key(cloud::Web& web, cloud::Provider& provider, const cloud::Machine& machine,
+                        const FirstContactRequest& request, std::size_t host, FirstContact& met) {
+  if (!provider.traits().knows_host_keys) return {};
+  const std::string given = ssh::bare_key(request.hosts[host].host_public_key);
+  auto told = told_host_key(web, provider, machine);
+  if (!told && told.error().code == Errc::canceled) return Failure(told.error());
+  if (!told || told->empty() || *told == given) {
+    met.error +=
+        fmt::format(", and {}", told ? "its provider knows no other" : told.error().message);
+    return {};
+  }
+  request.on_step(host, "its image has made a host key of its own: what its provider knows counts");
+  FirstContactRequest again = request;
+  again.hosts = {request.hosts[host]};
+  again.hosts[0].host_public_key = *told;
+  again.on_step = [&](std::size_t, std::string_view what) { request.on_step(host, what); };
+  LOCKSTEP_TRY_ASSIGN(auto answers, make_first_contact(again));
+  met = std::move(answers.front());
+  return {};
 }
 
 Verdict stopped(Error error) {
@@ -101,10 +140,15 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   const auto watch = watch_boot(rental);
   if (!watch) return stopped(watch.error());
   request.lost_fd = (*watch)->fd();
-  const auto met = make_first_contact(request);
+  auto met = make_first_contact(request);
   if (!met) return stopped(met.error());
   for (std::size_t i = 0; i < met->size(); ++i) {
-    const FirstContact& one = (*met)[i];
+    FirstContact& one = (*met)[i];
+    if (one.outcome == FirstContact::Outcome::wrong_host)
+      if (Status again = meet_by_told_key(*web_, *provider(attempt->offer.provider),
+                                          machines[i]->machine, request, i, one);
+          !again)
+        return stopped(again.error());
     if (one.outcome != FirstContact::Outcome::ready)
       return {.kind = Verdict::Kind::bad, .error = {Errc::unavailable, one.error, {}, 0}};
     machines[i]->host_key = one.host_public_key;

@@ -448,7 +448,8 @@ class Machines:
             machine.on_poweroff = lambda _: (world.end(wanted, "removed by itself") if container
                                              else world.power_off(wanted))
             boot(machine)
-            return {"address": machine.addr, "private_address": machine.addr, "port": 22}
+            keys = [] if container else [path.read_text() for path in machine.path("/etc/ssh").glob("ssh_host_*.pub")]
+            return {"address": machine.addr, "private_address": machine.addr, "port": 22, "host_keys": keys}
 
         def ended(wanted):
             machine = self.by_id.get(wanted.id)

@@ -24,6 +24,7 @@ constexpr Traits kTraits = {
     .has_spot = true,
     .resends_token = true,
     .private_network = true,
+    .knows_host_keys = true,
     .ending = Ending::by_itself,
     .minimum_billing_s = 60,
     .notice_s = 30,
@@ -53,6 +54,7 @@ class Gce : public Provider {
   Result<Listing> list(Web& web, const ListQuery& query) override;
   Status end(Web& web, const std::vector<Machine>& machines) override;
   Status allow(Web& web, const std::string& region, const std::string& cidr) override;
+  Result<std::string> host_key(Web& web, const Machine& machine) override;
   std::vector<Finding> check(Web& web) override;
   Status clean(Web& web) override;
 
@@ -168,6 +170,11 @@ Status Gce::allow(Web& web, const std::string& /*region*/, const std::string& ci
   if (const auto opened = open_to(*api, web, ground_.owner, cidr); !opened)
     return failure_of(opened.error(), "the firewall rule");
   return {};
+}
+
+Result<std::string> Gce::host_key(Web& web, const Machine& machine) {
+  LOCKSTEP_TRY_ASSIGN(Api * api, this->api());
+  return told_host_key(*api, web, machine);
 }
 
 std::vector<Finding> Gce::check(Web& web) {

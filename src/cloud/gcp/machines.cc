@@ -185,6 +185,27 @@ Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query) {
   return listing;
 }
 
+Result<std::string> told_host_key(Api& api, Web& web, const Machine& machine) {
+  constexpr std::string_view kType = "ssh-ed25519";
+  constexpr std::size_t kMostKey = 200;
+  const ApiAnswer answer = api.ask(
+      web,
+      {.target = api.path(fmt::format("/zones/{}/instances/{}/getGuestAttributes?queryPath={}",
+                                      machine.zone, machine.id, codec::percent_code("hostkeys/"))),
+       .shown = "the host keys of " + machine.id});
+  if (!answer && answer.error().status == 404) return std::string();
+  if (!answer) return failure_of(answer.error(), "the host keys of " + machine.id);
+  for (const nlohmann::json* item : items_at(*answer, "queryValue/items")) {
+    const std::string key = text_at(*item, "value");
+    const bool plain =
+        std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
+    if (text_at(*item, "namespace") == "hostkeys" && text_at(*item, "key") == kType &&
+        !key.empty() && key.size() <= kMostKey && plain)
+      return fmt::format("{} {}", kType, key);
+  }
+  return std::string();
+}
+
 Status end_machines(Api& api, Web& web, const std::vector<Machine>& machines) {
   if (machines.size() == 1) return end_one(api, web, machines[0]);
   std::vector<Status> ended(machines.size());

@@ -13,6 +13,8 @@ namespace lockstep::cloud::gcp {
 Machine read_machine(const nlohmann::json& instance, const std::string& zone);
 
 Result<Listing> list_machines(Api& api, Web& web, const ListQuery& query);
+// As Provider::host_key: its guest attributes.
+Result<std::string> told_host_key(Api& api, Web& web, const Machine& machine);
 // Asks for all ends at once, and waits a while for them.
 Status end_machines(Api& api, Web& web, const std::vector<Machine>& machines);
 

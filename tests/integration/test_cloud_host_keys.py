@@ -1,0 +1,55 @@
+"""Machines whose image has made a host key of its own in place of the one that was made for them: at Google the guest
+attributes say which, and nothing else is accepted. Real machines behind the fakes."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+from harness import read  # noqa: E402
+from rented_world import CloudWorld  # noqa: E402
+from ssh_hosts import make_key  # noqa: E402
+
+PLACE = "/etc/ssh/ssh_host_ed25519_key"
+
+
+def with_own_key(machine):
+    made = make_key(machine.folder / "own_key")
+    machine.put(PLACE, made.read_text(), 0o600)
+    machine.put(f"{PLACE}.pub", made.with_suffix(".pub").read_text())
+    machine.power_on()
+
+
+def up(world, provider):
+    return world.lockstep("up", "lab", "--gpus", "L4:1", "--provider", provider, "-y", "--wait", "1s",
+                          "--max-price", "2", "--region", {"aws": "us-east-2", "gcp": "us-west1"}[provider],
+                          "--allow-from", f"{world.client.addr}/32")
+
+
+def test_the_provider_knows_it(hosts, tmp_path):
+    with CloudWorld(hosts, tmp_path, boot=with_own_key) as world:
+        ended = up(world, "gcp")
+        assert ended.rc == 0 and "its image has made a host key of its own" in ended.err, ended
+        (machine,) = world.machines.all
+        own = (machine.folder / "own_key.pub").read_text().split()[1]
+        pins = read(world.client.root_home / ".local/state/lockstep/hosts-lab").splitlines()
+        assert machine.path(f"{PLACE}.pub").read_text().split()[1] != own, "and it is replaced as any other"
+        assert len(pins) == 2 and pins[0].endswith(own) and own not in pins[1], pins
+        world.client.forget_masters()
+        there = world.lockstep("exec", "lab", "--", "hostname")
+        assert there.rc == 0, there
+        assert world.lockstep("down", "lab").rc == 0 and world.live() == []
+
+
+def test_another_key_than_that_one_is_refused(hosts, tmp_path):
+    """What Google knows is not what answers there; and a provider that knows nothing."""
+    with CloudWorld(hosts, tmp_path, boot=with_own_key) as world:
+        launch = world.fake.world.on_launch
+        other = make_key(tmp_path / "other").with_suffix(".pub").read_text()
+        world.fake.world.on_launch = lambda wanted: {**launch(wanted), "host_keys": [other]}
+        for provider in ("gcp", "aws"):
+            ended = up(world, provider)
+            assert ended.rc == 1 and "host key is not the one that was made for it" in ended.err, ended
+            assert ("has made a host key of its own" in ended.err) == (provider == "gcp"), ended
+            assert world.live() == [], ended
+        for machine in world.machines.all:
+            assert not machine.up or not machine.path(f"/home/{machine.user}/.cache").exists()
