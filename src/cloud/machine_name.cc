@@ -57,6 +57,7 @@ bool read_name(Machine& machine) {
   machine.intent = name->intent;
   machine.owner = name->owner;
   machine.node = name->node;
+  machine.token = machine.name;  // no other launch was given it
   machine.launched_ms = name->created_ms;
   return true;
 }

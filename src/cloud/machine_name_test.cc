@@ -19,6 +19,7 @@ TEST(MachineName, ComesBackAsItWas) {
   EXPECT_EQ(machine.node, 127);
   EXPECT_EQ(machine.launched_ms, 1'800'000'000'123);
   EXPECT_EQ(parse_machine_name(machine.name)->attempt, 999);
+  EXPECT_EQ(machine.token, machine.name);
 }
 
 TEST(MachineName, OfOthersIsNotOurs) {

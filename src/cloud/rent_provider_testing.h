@@ -174,7 +174,7 @@ class SimProvider : public Provider {
                .taken = machine.taken && machine.ended_ms != 0,
                .intent = machine.intent,
                .owner = machine.owner,
-               .token = machine.token,
+               .token = world_.rules.tokens_told ? machine.token : std::string(),
                .node = kind_ == SimKind::by_name ? machine.node : -1};
     as.no_room = machine.ended_ms != 0 && machine.ended_ms < machine.running_ms;
     if (machine.ended_ms != 0)

@@ -48,17 +48,18 @@ struct SimRules {
   double silent_prepare = 0.02;
   double empty_zone = 0.3;
   double die_booting = 0.1;
-  double taken = 0.2;     // of machines, after they ran
-  double kill = 0.01;     // of steps
-  double stop = 0.003;    // of steps: Ctrl-C
-  double full = 0.01;     // of records: the disk is full for a while
-  double burst = 0.005;   // of calls: a provider gives 503 for a while
-  double others = 0.02;   // of calls: another process of ours reconciles meanwhile
-  double restore = 0;     // of processes: the journal was restored from an old copy before
-  bool sync = true;       // false: the newest record is lost with the process
-  bool lock = true;       // false: two processes change one rental
-  bool own_zone = true;   // false: the token of an unanswered launch is used in another zone
-  bool end_heard = true;  // false: what was asked to end counts as gone
+  double taken = 0.2;       // of machines, after they ran
+  double kill = 0.01;       // of steps
+  double stop = 0.003;      // of steps: Ctrl-C
+  double full = 0.01;       // of records: the disk is full for a while
+  double burst = 0.005;     // of calls: a provider gives 503 for a while
+  double others = 0.02;     // of calls: another process of ours reconciles meanwhile
+  double restore = 0;       // of processes: the journal was restored from an old copy before
+  bool sync = true;         // false: the newest record is lost with the process
+  bool lock = true;         // false: two processes change one rental
+  bool own_zone = true;     // false: the token of an unanswered launch is used in another zone
+  bool tokens_told = true;  // false: lists do not say by which launch a machine was made
+  bool end_heard = true;    // false: what was asked to end counts as gone
 };
 
 class SimWorld {

@@ -26,8 +26,9 @@ std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms
 }
 
 // Machines with the rental's tag that no attempt knows: a list was not whole when a launch without
-// an answer was looked for. They belong to the attempt under way, and end with it; those that it
-// did not ask for are nobody's node, and end at once.
+// an answer was looked for, or the journal was restored from an old copy. They belong to the
+// attempt under way, and end with it; those that it did not ask for, or that another launch has
+// made, are nobody's node, and end at once.
 void adopt(const Rental& rental, Attempt& attempt, const Listing& listing) {
   // They may be those of a launch whose answer is still to come.
   if (std::any_of(rental.attempts.begin(), rental.attempts.end(), unanswered)) return;
@@ -36,7 +37,8 @@ void adopt(const Rental& rental, Attempt& attempt, const Listing& listing) {
     if (holds(rental, machine.id)) continue;
     const int had = static_cast<int>(attempt.machines.size());
     int node = machine.node >= 0 ? machine.node : attempt.node + had;
-    if (had >= attempt.count) node = kSurplus;
+    const bool of_another = !machine.token.empty() && machine.token != attempt.call.token;
+    if (had >= attempt.count || of_another) node = kSurplus;
     attempt.machines.push_back({.machine = machine, .node = node, .since_ms = attempt.asked_ms});
   }
 }

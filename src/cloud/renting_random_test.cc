@@ -305,6 +305,19 @@ TEST(RandomRunsCheck, TwoProcessesThatChangeOneRentalAreFound) {
   EXPECT_GT(random_runs(0, check_runs(), [](SimRules& rules) { rules.lock = false; }).wrong(), 0);
 }
 
+// With old journals: whose launch a machine is cannot be guessed from its intent alone.
+TEST(RandomRunsCheck, ListsThatDoNotSayTheTokenAreFound) {
+  const auto old_journals = [](bool told) {
+    return [told](SimRules& rules) {
+      rules.tokens_told = told;
+      rules.restore = 0.2;
+    };
+  };
+  const int runs = std::min(check_runs(), 100);
+  EXPECT_GT(random_runs(0, runs, old_journals(false)).twice, 0);
+  EXPECT_EQ(random_runs(0, runs, old_journals(true)).wrong(), 0);
+}
+
 TEST(RandomRunsCheck, AnEndThatIsNotOneIsFound) {
   EXPECT_GT(random_runs(0, 10, [](SimRules& rules) { rules.end_heard = false; }).wrong(), 0);
 }

@@ -144,7 +144,8 @@ Machine machine_of(const Xml& instance, const std::string& region) {
                   .user = "ubuntu",
                   .private_address = word(instance.text("privateIpAddress")),
                   .launched_ms = parse_iso_time(instance.text("launchTime")).value_or(0),
-                  .why = word(instance.text("stateReason/code"))};
+                  .why = word(instance.text("stateReason/code")),
+                  .token = word(instance.text("clientToken"))};
   machine.taken = machine.why.starts_with("Server.Spot");
   machine.no_room = machine.why == "Server.InsufficientInstanceCapacity";
   take_tags(instance, machine);

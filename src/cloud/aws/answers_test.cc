@@ -37,7 +37,8 @@ TEST(AwsAnswers, LocalZonesAreLeftOut) {
 
 TEST(AwsAnswers, AMachineIsReadWithItsTags) {
   const Machine machine = machine_of(
-      xml("<item><instanceId>i-1</instanceId><instanceState><code>16</code><name>running</name>"
+      xml("<item><instanceId>i-1</instanceId><clientToken>lockstep-i-2-0</clientToken>"
+          "<instanceState><code>16</code><name>running</name>"
           "</instanceState><instanceType>g6.xlarge</instanceType><ipAddress>203.0.113.5</ipAddress>"
           "<privateIpAddress>10.0.0.5</privateIpAddress><launchTime>2026-11-23T06:00:00.000Z"
           "</launchTime><placement><availabilityZone>us-east-1b</availabilityZone></placement>"
@@ -50,6 +51,7 @@ TEST(AwsAnswers, AMachineIsReadWithItsTags) {
   EXPECT_EQ(machine.private_address, "10.0.0.5");
   EXPECT_EQ(machine.zone, "us-east-1b");
   EXPECT_EQ(machine.launched_ms, 1'795'413'600'000);
+  EXPECT_EQ(machine.token, "lockstep-i-2-0");
   EXPECT_EQ(machine.ends_ms, 1'795'417'200'000);
   EXPECT_EQ(machine.intent, "i");
   EXPECT_EQ(machine.user, "ubuntu");

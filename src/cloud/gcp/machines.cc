@@ -145,6 +145,7 @@ Machine read_machine(const nlohmann::json& instance, const std::string& zone) {
         parse_iso_time(text_at(instance, "resourceStatus/scheduling/terminationTimestamp"))
             .value_or(0);
   machine.node = node_of_name(machine.id);
+  machine.token = request_id_of_name(machine.id);
   return machine;
 }
 

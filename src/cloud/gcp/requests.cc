@@ -107,6 +107,17 @@ std::string request_id(const LaunchSpec& spec) {
   return text;
 }
 
+std::string request_id_of_name(std::string_view name) {
+  const std::vector<std::string> parts = split(name, '-');
+  const auto attempt = parts.size() == 4 ? parse_int(parts[2]) : std::nullopt;
+  if (!attempt || *attempt < 1 || *attempt > 100'000 || node_of_name(name) < 0) return {};
+  // A gang is one call, and its first node's number is 0.
+  LaunchSpec spec;
+  spec.intent = parts[1];
+  spec.attempt = static_cast<int>(*attempt);
+  return request_id(spec);
+}
+
 std::string insert_body(const LaunchSpec& spec, const LaunchWords& words) {
   return fmt::format(R"({{"name":{},{}}})", json_text(machine_name(spec, spec.node)),
                      properties_text(Naming::by_path, spec, words));

@@ -23,6 +23,8 @@ std::string machine_name(const LaunchSpec& spec, int node);
 int node_of_name(std::string_view name);  // -1: no name of ours
 // The requestId of an attempt: a UUID that is the same for the same attempt.
 std::string request_id(const LaunchSpec& spec);
+// That of the launch which has made the machine of this name; "": no name of ours.
+std::string request_id_of_name(std::string_view name);
 
 // Of one machine, for instances.insert.
 std::string insert_body(const LaunchSpec& spec, const LaunchWords& words);

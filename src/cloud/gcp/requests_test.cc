@@ -83,6 +83,9 @@ TEST(Requests, HaveTheSameIdForTheSameAttemptOnly) {
   EXPECT_NE(request_id(spec), id);
   EXPECT_EQ(node_of_name(machine_name(spec, 12)), 12);
   EXPECT_EQ(node_of_name("other-machine"), -1);
+  for (const int node : {0, 12})
+    EXPECT_EQ(request_id_of_name(machine_name(spec, node)), request_id(spec));
+  EXPECT_EQ(request_id_of_name("other-machine"), "");
 }
 
 TEST(Requests, KeepTimesInLabels) {
