@@ -160,6 +160,9 @@ Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rent
       why.hint = fmt::format("lockstep down {} ends what is left; by itself it ends at {}",
                              rental.cluster, date_text(rental.ends_ms));
   }
+  // Where the journal can't be told of it the user has to be.
+  if (why.code == Errc::exhausted && rental.settled())
+    why.message += "; nothing of it is left, whatever lockstep cost still says";
   return Failure(std::move(why));
 }
 
@@ -242,7 +245,9 @@ Status give_machines_back(cluster::OnDemand& world, std::string_view program,
     return {};
   }
   Error error = back.error();
-  if (rental.ends_ms > 0)
+  if (rental.settled())
+    error.message += fmt::format("; its machines are gone all the same, and cost {} USD", cost);
+  else if (rental.ends_ms > 0)
     error.message += fmt::format("; by itself it ends at {}", date_text(rental.ends_ms));
   return Failure(std::move(error));
 }

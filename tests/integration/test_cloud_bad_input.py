@@ -1,10 +1,8 @@
 """Renting with bad input and in a broken world: one line that says who, where and what to do, the right exit code, and
 nothing rented that is not wanted. The providers are the fakes of tests/cloud; no sshd is behind their machines."""
-import contextlib
 import http.server
 import os
 import signal
-import subprocess
 import threading
 
 import pytest
@@ -228,33 +226,6 @@ def test_a_region_that_does_not_answer(cloud, laptop):  # noqa: F811
 def test_a_proxy_that_refuses(laptop):  # noqa: F811
     refused(laptop, 1, "aws said nothing", "proxy http://127.0.0.1:1 (HTTPS_PROXY)", "Connection refused",
             env={"HTTPS_PROXY": "http://127.0.0.1:1", "AWS_ENDPOINT_URL": None})
-
-
-@contextlib.contextmanager
-def small_disk(folder, kilobytes):
-    folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
-@pytest.mark.parametrize("free_kb", [0, 8, 24, 48])
-def test_a_full_disk_under_the_journal(laptop, free_kb):  # noqa: F811
-    """However far it gets: what cannot be noted is not asked for."""
-    with small_disk(laptop.home / ".local/state", 1024) as folder:
-        assert laptop.run("cost").rc == 0
-        filler = folder / "filler"
-        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
-            while True:
-                file.write(b"x" * 4096)
-        os.truncate(filler, filler.stat().st_size - 1024 * free_kb)
-        ended = laptop.run("up", "gpus", *AWS, timeout=60)
-        assert ended.rc == 1 and nothing_rented(laptop.cloud), ended
-        assert "the disk is full" in ended.error_lines[-1] and "make room" in ended.error_lines[-1], ended
-        filler.unlink()
-        assert laptop.down().rc == 0
 
 
 # Several, and what has changed meanwhile.

@@ -1,0 +1,150 @@
+"""The disk of the journal is full, before a machine is rented or in the middle of it: what cannot be noted is not asked
+for, what was rented is given back, in one clear line, and once there is room `down --all` leaves nothing, and the bill
+is right."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from cloud_worlds import (cloud, laptop, laptops, machines, meter, nothing_rented, server, until)  # noqa: F401
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+from rented_world import CloudWorld  # noqa: E402
+
+AWS = ("--gpus", "L4:1", "--provider", "aws", "-y")
+
+
+@contextlib.contextmanager
+def small_disk(folder, holder=None):
+    """holder: the process that has a host's namespaces; the disk is that host's then."""
+    folder.mkdir(parents=True, exist_ok=True)
+    enter = ["nsenter", "--target", str(holder), "--mount", "--"] if holder else []
+    subprocess.run([*enter, "mount", "-t", "tmpfs", "-o", "size=1024k", "tmpfs", folder], check=True)
+    try:
+        yield pathlib.Path(f"/proc/{holder}/root{folder}" if holder else folder)
+    finally:
+        if not holder:  # else it goes with the host
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.fixture
+def disk(laptop):  # noqa: F811
+    with small_disk(laptop.home / ".local/state") as folder:
+        yield folder
+
+
+def fill(folder, free_kb=0):
+    filler = folder / "filler"
+    with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+    os.truncate(filler, filler.stat().st_size - 1024 * free_kb)
+    return filler
+
+
+def one_clear_line(ended, *words):
+    errors = [line for line in ended.error_lines if ": error: " in line]
+    assert ended.rc == 1 and len(errors) == 1 and errors[0] == ended.error_lines[-1], ended
+    for word in ("the disk is full", "make room", *words):
+        assert word in errors[0], (word, errors)
+
+
+def accounted(cloud, laptop):  # noqa: F811
+    """Once there is room nothing is left, and the bill is the meter's."""
+    ended = laptop.down()
+    assert ended.rc == 0 and meter(cloud)["live"] == [], ended
+    assert len(machines(cloud)) <= 1
+    cost, bill = laptop.cost(), meter(cloud)
+    assert all(row["closed_ms"] for row in cost["rentals"]), cost
+    rate = sum(bill["rate"] for machine in machines(cloud) for bill in machine["bills"])
+    assert abs(cost["cost_micros"] - bill["micros"]) <= rate * 4 / 3600 + 2, (cost, bill)
+
+
+@pytest.mark.parametrize("free_kb", [0, 8, 24, 48])
+def test_before_anything_is_rented(laptop, disk, free_kb):  # noqa: F811
+    """However far it gets: what cannot be noted is not asked for."""
+    assert laptop.run("cost").rc == 0
+    filler = fill(disk, free_kb)
+    ended = laptop.run("up", "gpus", *AWS, timeout=60)
+    assert nothing_rented(laptop.cloud), ended
+    assert "the disk is full" in ended.error_lines[-1] and "make room" in ended.error_lines[-1], ended
+    filler.unlink()
+    assert laptop.down().rc == 0
+
+
+def test_between_a_launch_and_its_answer(cloud, laptop, disk):  # noqa: F811
+    with laptop.held("after", action="RunInstances") as hold:
+        run = laptop.start("up", "gpus", *AWS)
+        hold.arrived()
+        filler = fill(disk)
+    ended = run.wait(60)
+    one_clear_line(ended, "nothing of it is left")
+    until(lambda: meter(cloud)["live"] == [], 20, "what could not be noted is given back")
+    filler.unlink()
+    accounted(cloud, laptop)
+
+
+def test_while_it_boots(cloud, laptop, disk):  # noqa: F811
+    cloud.world.settings["boot_s"] = 3.0
+    run = laptop.start("up", "gpus", *AWS)
+    until(lambda: "it is booting" in run.err() or run.process.poll() is not None, 60, "it boots")
+    filler = fill(disk)
+    ended = run.wait(60)
+    one_clear_line(ended, "nothing of it is left")
+    until(lambda: meter(cloud)["live"] == [], 20, "it is given back")
+    filler.unlink()
+    accounted(cloud, laptop)
+
+
+def test_at_first_contact(hosts, tmp_path):
+    """With a real machine, so that it comes that far."""
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    with CloudWorld(hosts, tmp_path) as world:
+        with small_disk(tmp_path / "state", world.client.host.holder.pid) as folder:
+            run = world.start("up", "lab", "--gpus", "L4:1", "--provider", "aws", "-y", "--allow-from",
+                              f"{world.client.addr}/32", env=state)
+            until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
+            filler = fill(folder)
+            one_clear_line(run.wait(120), "nothing of it is left")
+            until(lambda: not world.live(), 20, "it is given back")
+            filler.unlink()
+            ended = world.lockstep("down", "--all", env=state)
+            assert ended.rc == 0 and len(world.fake.world.machines) == 1, ended
+
+
+def test_while_it_is_given_back(cloud, laptop, disk):  # noqa: F811
+    run = laptop.start("up", "gpus", *AWS)
+    until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
+    run.signal(signal.SIGKILL)
+    run.wait()
+    with laptop.held("after", action="TerminateInstances") as hold:
+        run = laptop.start("down", "gpus")
+        hold.arrived()
+        filler = fill(disk)
+    ended = run.wait(60)
+    one_clear_line(ended, "its machines are gone")
+    assert meter(cloud)["live"] == [], "what cannot be noted is ended all the same"
+    filler.unlink()
+    accounted(cloud, laptop)
+
+
+def test_a_client_that_cannot_even_read_says_so(cloud, laptop, disk):  # noqa: F811
+    """With a machine that runs: it ends by itself, and commands say what keeps them from doing it."""
+    run = laptop.start("up", "gpus", *AWS)
+    until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
+    run.signal(signal.SIGKILL)
+    run.wait()
+    filler = fill(disk)
+    for words in (("down", "gpus"), ("down", "--all"), ("cost",), ("offers", "L4:1"), ("up", "gpus", *AWS)):
+        ended = laptop.run(*words, timeout=60)
+        if ended.rc != 0:
+            assert "the disk is full" in ended.error_lines[-1], ended
+        if meter(cloud)["live"] == []:
+            break
+    filler.unlink()
+    accounted(cloud, laptop)
