@@ -124,6 +124,10 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
     spec.env.push_back(std::string(cluster::kTokenVariable) + "=" + random_uuid4() +
                        random_uuid4());
   request.words = words_of_nodes(request, parsed, places.slots, options.run_id);
+  // Of machines that are rented for the job all are replaced, by the client, or none.
+  if (options.hosts_gone && request.hosts.size() > 1 && !parsed.has("no-replacement"))
+    for (std::vector<std::string>& own : request.words)
+      own.emplace_back("--no-replacement");
   return request;
 }
 

@@ -176,8 +176,9 @@ def test_twice_in_a_row_and_then_without_a_notice(world, project):
 
 
 def test_one_of_four_is_taken(world, project):
-    """All ranks are told, the old ones are seen gone, and there are four new ones: all or none."""
-    run = SpotRun(world, project, "--nodes", "4")
+    """All ranks are told, the old ones are seen gone, and there are four new ones: all or none. Restarts that are left
+    keep nobody waiting for a node that will not come."""
+    run = SpotRun(world, project, "--nodes", "4", "--max-restarts", "3")
     for rank in range(4):
         run.said(f"rank {rank} of 4 at step 0")
     old = list(world.fake.world.machines.values())
