@@ -19,6 +19,7 @@
 #include "host/identity.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "setup/spec.h"
 
 #include <fmt/core.h>
 
@@ -144,6 +145,27 @@ cluster::KnownJob known_job(const cluster::JobRequest& request, const RemoteOpti
           .stage = job::Stage::prepared};
 }
 
+// Words that don't go together.
+Status check_words(const Call& call, const RemoteOptions& options) {
+  if (call.parsed.has("explain"))
+    return fail(Errc::invalid_input,
+                "--explain is of a run on this machine, and --on runs elsewhere",
+                "leave one of them out");
+  if (options.json && !options.detach)
+    return fail(Errc::invalid_input, "--json tells how a job was started, and goes with --detach",
+                "--report writes how it has ended");
+  if (options.detach && call.parsed.has("report"))
+    return fail(Errc::invalid_input,
+                "--report is written at the job's end, and --detach does not wait for it",
+                "every host keeps it, as ~/.local/state/lockstep/jobs/ID/report.json");
+  if (options.install.empty())
+    if (const std::string lone = first_given(call.parsed, environment_rows()); !lone.empty())
+      return fail(Errc::invalid_input,
+                  lone + " says where --install puts packages, and none is given",
+                  "give --install SPEC; later jobs of the project run in that environment too");
+  return {};
+}
+
 int refuse(const Error& error) {
   print_error(kProgram, error);
   if (error.code == Errc::canceled && error.sys > 0) return 128 + error.sys;
@@ -223,22 +245,7 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
 }
 
 Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) {
-  if (call.parsed.has("explain"))
-    return fail(Errc::invalid_input,
-                "--explain is of a run on this machine, and --on runs elsewhere",
-                "leave one of them out");
-  if (options.json && !options.detach)
-    return fail(Errc::invalid_input, "--json tells how a job was started, and goes with --detach",
-                "--report writes how it has ended");
-  if (options.detach && call.parsed.has("report"))
-    return fail(Errc::invalid_input,
-                "--report is written at the job's end, and --detach does not wait for it",
-                "every host keeps it, as ~/.local/state/lockstep/jobs/ID/report.json");
-  if (options.install.empty())
-    if (const std::string lone = first_given(call.parsed, environment_rows()); !lone.empty())
-      return fail(Errc::invalid_input,
-                  lone + " says where --install puts packages, and none is given",
-                  "give --install SPEC; later jobs of the project run in that environment too");
+  LOCKSTEP_TRY(check_words(call, options));
   LOCKSTEP_TRY_ASSIGN(const ChosenEnvironment environment,
                       chosen_environment(options.environment, options.install));
   LOCKSTEP_TRY_ASSIGN(const ChosenPlaces places, chosen_places(options));
@@ -264,6 +271,33 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
 }
 
 }  // namespace
+
+Status check_job(const Call& call, const RemoteOptions& options,
+                 const std::vector<std::string>& outputs) {
+  LOCKSTEP_TRY(check_words(call, options));
+  LOCKSTEP_TRY(chosen_environment(options.environment, options.install));
+  LOCKSTEP_TRY(setup::parse_specs(options.install));
+  LOCKSTEP_TRY(cluster::variables_of({.env = options.variables.env,
+                                      .files = options.variables.env_files,
+                                      .secrets = options.variables.secrets},
+                                     cluster::own_variable));
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, false));
+  if (!ground.project && !options.install.empty())
+    return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
+                "leave --sync none out");
+  if (!ground.project && !outputs.empty())
+    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
+                "leave --sync none out");
+  for (const std::string& output : outputs)
+    LOCKSTEP_TRY(cluster::path_in_project(*ground.project, output));
+  const std::string script = call.parsed.script.value_or("");
+  std::error_code error;
+  if (ground.project && !options.folder && !gave_any(call.parsed, {"module", "no-python"}) &&
+      !std::filesystem::exists(script, error))
+    return fail(Errc::not_found, fmt::format("there is no {} to bring", printable(script, 200)),
+                "-m runs a module, --no-python a program of the machine");
+  return {};
+}
 
 RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options) {
   auto ended = run_there(call, options);

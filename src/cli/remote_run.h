@@ -4,6 +4,9 @@
 #include "cli/remote_options.h"
 #include "cli/subcommand.h"
 
+#include <string>
+#include <vector>
+
 namespace lockstep::cli {
 
 struct RemoteOutcome {
@@ -13,6 +16,11 @@ struct RemoteOutcome {
   bool gone = false;  // a host will not come back
 };
 RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options);
+
+// What is seen to be wrong with a job before there are hosts: nothing is rented for it. outputs:
+// places of the project that are to come back.
+Status check_job(const Call& call, const RemoteOptions& options,
+                 const std::vector<std::string>& outputs);
 
 // Returns the exit code. call: of `lockstep run`, with --on.
 int run_on_hosts(const Call& call, const RemoteOptions& options);

@@ -291,6 +291,7 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
         Errc::invalid_input,
         fmt::format("both {} and --on-demand say where it runs", remote.on ? "--on" : "--hostfile"),
         "give one of them");
+  if (!options.print) LOCKSTEP_TRY(check_job(call, remote, options.back));
   RentRequest request{.program = kRentedRun,
                       .cluster = remote.name ? *remote.name : "run-" + to_lower(random_suffix(6)),
                       .options = options,

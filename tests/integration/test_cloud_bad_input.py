@@ -150,6 +150,22 @@ def test_nobody_has_any_now(cloud, laptop):  # noqa: F811
     assert laptop.run("cluster", "list").out.count("\n") == 1, "its name is free again"
 
 
+@pytest.mark.parametrize("words,said", [
+    (("train.py", "--lr", "1"), ("there is no train.py",)),
+    (("--install", ".", "here.py"), ("'.' is a path", "pip:PATH")),
+    (("--back", "../other", "here.py"), ("../other",)),
+    (("--sync", "none", "--back", "out", "here.py"), ("--back", "leave --sync none out")),
+    (("--sync", "none", "--install", "numpy", "here.py"), ("--install", "leave --sync none out")),
+    (("--env-file", "none.env", "here.py"), ("none.env",)), (("--explain", "here.py"), ("--explain",)),
+    (("--detach", "--report", "r.json", "here.py"), ("--report", "--detach"))])
+def test_a_job_that_can_not_run_rents_nothing(cloud, laptop, tmp_path, words, said):  # noqa: F811
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/here.py").touch()
+    ended = laptop.run("run", "--on-demand", "L4:1", "--provider", "aws", "-y", *words, cwd=tmp_path / "here")
+    assert ended.rc in (1, 2) and len(ended.error_lines) == 1 and ": error: " in ended.err, ended
+    assert all(word in ended.err for word in said) and nothing_rented(cloud), ended
+
+
 def raise_prices(cloud, face):  # noqa: F811
     """Of everything that has two prices or one."""
     if face == "ec2":
