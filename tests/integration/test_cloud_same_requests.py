@@ -52,6 +52,10 @@ def whole_life(cloud, tool, gpu, zone):
     """All that a provider's folder can do, on demand and on spot, alone and as a gang."""
     assert "account" in tool.ask("account")
     machines = rented(cloud, tool, offer_of(tool, gpu, zone))
+    assert tool.ask("host_key", machine=machines[0]) == {"key": ""}, "the fake's machine has told nothing yet"
+    cloud.world.machines[next(iter(cloud.world.machines))].host_keys = ["ssh-rsa AAAA", "ssh-ed25519 BBBB"]
+    told = {"key": "ssh-ed25519 BBBB"} if machines[0]["region"] == "us-central1" else {"key": ""}
+    assert tool.ask("host_key", machine=machines[0]) == told
     tool.ask("list", intent="abcdefghij0123456789")
     assert "error" not in tool.ask("allow", region=machines[0]["region"], cidr="203.0.113.9/32")
     assert "error" not in tool.ask("end", machines=machines)
@@ -81,7 +85,8 @@ def test_google(cloud, sdk, tool):
     whole_life(cloud, tool("gcp"), "A100-40GB:1", "us-central1-a")
     assert actions(cloud) >= {
         "token", "skus.list", "machineTypes.aggregatedList", "instances.insert", "instances.bulkInsert",
-        "instances.aggregatedList", "instances.delete", "firewalls.insert", "firewalls.patch"}
+        "instances.aggregatedList", "instances.getGuestAttributes",
+        "instances.delete", "firewalls.insert", "firewalls.patch"}
     assert request_record.compare_all(cloud, sdk) == {}
 
 

@@ -193,14 +193,24 @@ Json do_list(Provider& provider, Web& web, const Json& given) {
   return made;
 }
 
+Machine machine_of(const Json& json) {
+  return {.id = text_member(json, "id"),
+          .name = text_member(json, "name"),
+          .region = text_member(json, "region"),
+          .zone = text_member(json, "zone")};
+}
+
 Json do_end(Provider& provider, Web& web, const Json& given) {
   std::vector<Machine> machines;
   for (const Json& each : given.value("machines", Json::array()))
-    machines.push_back({.id = text_member(each, "id"),
-                        .name = text_member(each, "name"),
-                        .region = text_member(each, "region"),
-                        .zone = text_member(each, "zone")});
+    machines.push_back(machine_of(each));
   return status_json(provider.end(web, machines));
+}
+
+Json do_host_key(Provider& provider, Web& web, const Json& given) {
+  const auto key = provider.host_key(web, machine_of(given.value("machine", Json::object())));
+  if (!key) return error_json(key.error());
+  return {{"key", *key}};
 }
 
 Json do_allow(Provider& provider, Web& web, const Json& given) {
@@ -229,13 +239,14 @@ struct DoRow {
 constexpr DoRow kDoers[] = {
     {"keys", do_keys},  // {}
     {"account", do_account},
-    {"offers", do_offers},    // {"gpu", "spot", "regions", "fresh", "at_least"}
-    {"prepare", do_prepare},  // {"spec"}
-    {"launch", do_launch},    // {"spec"}: prepared and launched; with {"call"}: that call
-    {"resolve", do_resolve},  // {"spec", "call", "age_ms"}
-    {"list", do_list},        // {"regions", "intent", "owner"}
-    {"end", do_end},          // {"machines": [{"id", "region"}]}
-    {"allow", do_allow},      // {"region", "cidr"}
+    {"offers", do_offers},      // {"gpu", "spot", "regions", "fresh", "at_least"}
+    {"prepare", do_prepare},    // {"spec"}
+    {"launch", do_launch},      // {"spec"}: prepared and launched; with {"call"}: that call
+    {"resolve", do_resolve},    // {"spec", "call", "age_ms"}
+    {"list", do_list},          // {"regions", "intent", "owner"}
+    {"end", do_end},            // {"machines": [{"id", "region"}]}
+    {"host_key", do_host_key},  // {"machine": {"id", "zone"}}
+    {"allow", do_allow},        // {"region", "cidr"}
     {"check", do_check},
     {"clean", do_clean},
 };
