@@ -7,6 +7,7 @@
 #include "cloud/gcp/launch.h"
 #include "cloud/gcp/machines.h"
 #include "cloud/gcp/offers.h"
+#include "cloud/machine_name.h"
 
 #include <fmt/core.h>
 
@@ -67,6 +68,7 @@ class Gce : public Provider {
   // What an earlier launch of this command has found or made: the next zone is asked at once.
   std::map<std::string, Image> images_;
   std::string open_to_;
+  std::vector<Machine> ended_;  // Google has agreed to end these, or has: lists may be late
 };
 
 Result<Api*> Gce::api() {
@@ -157,12 +159,38 @@ LaunchOutcome Gce::resolve(Web& web, const LaunchSpec& spec, const LaunchCall& c
 
 Result<Listing> Gce::list(Web& web, const ListQuery& query) {
   LOCKSTEP_TRY_ASSIGN(Api * api, this->api());
-  return list_machines(*api, web, query);
+  LOCKSTEP_TRY_ASSIGN(Listing listing, list_machines(*api, web, query));
+  const std::lock_guard lock(mutex_);
+  for (Machine& ended : ended_) {
+    const bool is_listed =
+        std::any_of(listing.machines.begin(), listing.machines.end(), [&](const Machine& machine) {
+          return machine.id == ended.id && machine.zone == ended.zone;
+        });
+    if (is_listed || !asked_for(query, ended)) continue;
+    if (ended.state != Machine::State::gone && is_deleted(*api, web, ended))
+      ended.state = Machine::State::gone;
+    if (ended.state == Machine::State::gone) listing.machines.push_back(ended);
+  }
+  return listing;
 }
 
 Status Gce::end(Web& web, const std::vector<Machine>& machines) {
   LOCKSTEP_TRY_ASSIGN(Api * api, this->api());
-  return end_machines(*api, web, machines);
+  const auto seen = end_machines(*api, web, machines);
+  const std::lock_guard lock(mutex_);
+  Status all;
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    if (!seen[i] && all) all = Failure(seen[i].error());
+    if (seen[i].value_or(EndSeen::not_found) == EndSeen::not_found) continue;
+    std::erase_if(ended_, [&](const Machine& one) {
+      return one.id == machines[i].id && one.zone == machines[i].zone;
+    });
+    Machine& ended = ended_.emplace_back(machines[i]);
+    ended.state = *seen[i] == EndSeen::gone ? Machine::State::gone : Machine::State::ending;
+    // The caller's journal may not have kept all that a list says.
+    if (ended.owner.empty()) ended.owner = ground_.owner;
+  }
+  return all;
 }
 
 Status Gce::allow(Web& web, const std::string& /*region*/, const std::string& cidr) {

@@ -100,9 +100,12 @@ void add_taken(Api& api, Web& web, const ListQuery& query, Listing& listing) {
       });
 }
 
-Status end_one(Api& api, Web& web, const Machine& machine) {
-  const std::string path =
-      api.path(fmt::format("/zones/{}/instances/{}", machine.zone, machine.id));
+std::string path_of(const Api& api, const Machine& machine) {
+  return api.path(fmt::format("/zones/{}/instances/{}", machine.zone, machine.id));
+}
+
+Result<EndSeen> end_one(Api& api, Web& web, const Machine& machine) {
+  const std::string path = path_of(api, machine);
   const std::string shown = "the end of " + machine.id;
   // A name may come again in the same zone; a requestId of its own belongs to this end alone.
   ApiAnswer operation =
@@ -111,13 +114,14 @@ Status end_one(Api& api, Web& web, const Machine& machine) {
                     .shown = shown,
                     .patience = kEndPatience});
   if (!operation) {
-    if (operation.error().status == 404) return {};
+    if (operation.error().status == 404) return EndSeen::not_found;
     return failure_of(operation.error(), shown);
   }
   const auto done = api.wait(web, std::move(*operation), kWaitForEnd);
-  if (done || done.error().kind == ApiError::Kind::unanswered || done.error().status == 404 ||
+  if (done) return EndSeen::gone;
+  if (done.error().kind == ApiError::Kind::unanswered || done.error().status == 404 ||
       done.error().code == "RESOURCE_NOT_FOUND")
-    return {};
+    return EndSeen::accepted;
   return failure_of(done.error(), shown);
 }
 
@@ -207,18 +211,24 @@ Result<std::string> told_host_key(Api& api, Web& web, const Machine& machine) {
   return std::string();
 }
 
-Status end_machines(Api& api, Web& web, const std::vector<Machine>& machines) {
-  if (machines.size() == 1) return end_one(api, web, machines[0]);
-  std::vector<Status> ended(machines.size());
-  for (std::size_t from = 0; from < machines.size(); from += kAtOnce) {
+std::vector<Result<EndSeen>> end_machines(Api& api, Web& web,
+                                          const std::vector<Machine>& machines) {
+  std::vector<Result<EndSeen>> ended(machines.size());
+  if (machines.size() == 1) ended[0] = end_one(api, web, machines[0]);
+  for (std::size_t from = 0; machines.size() > 1 && from < machines.size(); from += kAtOnce) {
     std::vector<std::function<void(Web&)>> jobs;
     for (std::size_t i = from; i < std::min(from + kAtOnce, machines.size()); ++i)
       jobs.push_back([&, i](Web& own) { ended[i] = end_one(api, own, machines[i]); });
     web.at_once(jobs);
   }
-  for (Status& one : ended)
-    if (!one) return std::move(one);
-  return {};
+  return ended;
+}
+
+bool is_deleted(Api& api, Web& web, const Machine& machine) {
+  const auto found = api.ask(web, {.target = path_of(api, machine),
+                                   .shown = "whether " + machine.id + " is gone",
+                                   .patience = std::chrono::seconds(2)});
+  return !found && found.error().status == 404;
 }
 
 }  // namespace lockstep::cloud::gcp

@@ -120,10 +120,12 @@ TEST_F(GcpList, EndsAllAndTakesGoneForDone) {
   const Machine a{.id = "a", .zone = "us-central1-a"};
   const Machine b{.id = "b", .zone = "us-central1-a"};
   const Machine c{.id = "c", .zone = "us-central1-a"};
-  EXPECT_TRUE(end_machines(api, google.web, {a, b}));
-  const Status ended = end_machines(api, google.web, {c});
-  ASSERT_FALSE(ended);
-  EXPECT_EQ(ended.error().message, "Google Compute: the end of c: no right (forbidden)");
+  const auto two = end_machines(api, google.web, {a, b});
+  EXPECT_EQ(two[0], EndSeen::gone);
+  EXPECT_EQ(two[1], EndSeen::not_found);
+  const auto one = end_machines(api, google.web, {c});
+  ASSERT_FALSE(one[0]);
+  EXPECT_EQ(one[0].error().message, "Google Compute: the end of c: no right (forbidden)");
 }
 
 TEST_F(GcpList, FindsAnImageWithADriver) {
