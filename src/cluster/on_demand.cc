@@ -142,17 +142,16 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, cons
     if (spot ? wish.spot == cloud::SpotWish::no : wish.spot == cloud::SpotWish::only) continue;
     queries.push_back({.gpu = wish.gpu, .spot = spot, .regions = wish.regions, .fresh = fresh});
   }
-  std::vector<cloud::Catalog> catalogs(asked.size());
+  std::vector<cloud::Catalog> catalogs(asked.size() * queries.size());
   std::vector<std::function<void(cloud::Web&)>> jobs;
-  for (std::size_t i = 0; i < asked.size(); ++i)
-    jobs.emplace_back([&catalog = catalogs[i], provider = asked[i], &queries](cloud::Web& web) {
-      for (const cloud::OfferQuery& query : queries) {
-        if (query.spot && !provider->traits().has_spot) continue;
-        cloud::Catalog part = provider->offers(web, query);
-        std::move(part.offers.begin(), part.offers.end(), std::back_inserter(catalog.offers));
-        std::move(part.silent.begin(), part.silent.end(), std::back_inserter(catalog.silent));
-      }
+  for (std::size_t i = 0; i < catalogs.size(); ++i) {
+    const cloud::OfferQuery& query = queries[i % queries.size()];
+    cloud::Provider* provider = asked[i / queries.size()];
+    if (query.spot && !provider->traits().has_spot) continue;
+    jobs.emplace_back([&catalog = catalogs[i], provider, &query](cloud::Web& web) {
+      catalog = provider->offers(web, query);
     });
+  }
   Market market;
   market.asked_ms = web_->now_ms();
   web_->at_once(jobs);

@@ -4,6 +4,7 @@
 #include "cloud/aws/market.h"
 #include "cloud/aws/places.h"
 #include "cloud/aws/quota_table.h"
+#include "cloud/bounded_web.h"
 #include "cloud/machine_table.h"
 
 #include <fmt/core.h>
@@ -14,6 +15,9 @@ namespace lockstep::cloud::aws {
 namespace {
 
 using Jobs = std::vector<std::function<void(Web&)>>;
+
+// All questions together: a region that is silent is silent in all of them.
+constexpr std::chrono::seconds kMostTime{10};
 
 Asked<KeptRows> not_asked() {
   return tl::make_unexpected(Trouble{});
@@ -79,6 +83,8 @@ struct Heard {
 void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) {
   heard.regions = query.regions.empty() ? regions(web, api, query.fresh ? 0 : kDayMs)
                                         : Asked<std::vector<std::string>>(query.regions);
+  // Better those of yesterday than none.
+  if (!heard.regions) heard.regions = regions(web, api, kDayMs);
   if (!heard.regions) return;
   for (const std::string& region : *heard.regions)
     heard.news.push_back({.region = region, .zones = not_asked(), .types = not_asked()});
@@ -94,8 +100,9 @@ Silence whole_silence(const Trouble& trouble) {
 
 }  // namespace
 
-Catalog find_offers(Web& web, Api& api, const OfferQuery& query) {
+Catalog find_offers(Web& patient, Api& api, const OfferQuery& query) {
   Catalog catalog;
+  BoundedWeb web(patient, io::Clock::now() + kMostTime);
   if (const auto ready = api.ready(web); !ready)
     return {.offers = {}, .silent = {whole_silence(ready.error())}};
   const std::vector<std::string> types = wanted_types(query);

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cloud/aws/answers.h"
+#include "cloud/bounded_web.h"
 #include "cloud/json_words.h"
 #include "cloud/machine_table.h"
 #include "cloud/time_text.h"
@@ -15,6 +16,7 @@ namespace lockstep::cloud::aws {
 namespace {
 
 constexpr int kMostPricePages = 5;
+constexpr std::chrono::milliseconds kListPatience{2500};
 
 std::vector<std::string> known_types() {
   std::vector<std::string> types;
@@ -44,7 +46,7 @@ Asked<WordRows> ask_rows(Web& web, Api& api, const Query& query, const std::stri
   return rows;
 }
 
-// Any region can list all; one that is silent is no reason to stop.
+// Any region can list all; one that is silent is no reason to stop, and leaves time for the others.
 Asked<WordRows> ask_regions(Web& web, Api& api) {
   std::vector<std::string> asked{api.ring().region()};
   if (asked[0].find("-gov-") == std::string::npos && !asked[0].starts_with("cn-"))
@@ -52,7 +54,8 @@ Asked<WordRows> ask_regions(Web& web, Api& api) {
       if (other != asked[0]) asked.emplace_back(other);
   Asked<WordRows> rows;
   for (const std::string& region : asked) {
-    rows = ask_rows(web, api, Query("DescribeRegions"), region, "regionInfo", {"regionName"});
+    BoundedWeb bounded(web, io::Clock::now() + kListPatience);
+    rows = ask_rows(bounded, api, Query("DescribeRegions"), region, "regionInfo", {"regionName"});
     if (rows || rows.error().kind != Trouble::Kind::silent) break;
   }
   if (rows) std::erase_if(*rows, [](const auto& row) { return !is_region(row[0]); });
