@@ -183,8 +183,12 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
     plan.next.push_back(choice.candidates[i]);
   plan.ends_ms = cloud::lease_end(terms, plan.first.per_hour, 0, now_ms, now_ms).value_or(0);
   plan.autostop_s = terms.autostop_s;
-  // A refused offer is followed by dearer ones: only a cap bounds all of them.
-  const cloud::Micros rate = wish.max_price.value_or(plan.first.per_hour);
+  // A refused offer is followed by dearer ones: those that are shown count, and only a cap bounds
+  // what comes behind them.
+  cloud::Micros rate = plan.first.per_hour;
+  for (const Candidate& next : plan.next)
+    rate = std::max(rate, next.per_hour);
+  rate = wish.max_price.value_or(rate);
   plan.most = cloud::cost_of(rate, plan.ends_ms - now_ms);
   plan.capped = wish.max_price || terms.budget;
   if (terms.budget) plan.most = std::min(plan.most, *terms.budget);
@@ -210,7 +214,9 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
                       time_words((plan.ends_ms - now_ms) / 1000), idle);
   text += fmt::format(
       "cost: {} USD at most{}\n", dollars_text(plan.most),
-      plan.capped ? "" : ", if the first is had; --max-price or --budget caps the others");
+      plan.capped
+          ? ""
+          : ", whichever of these is had; --max-price or --budget caps what is asked after them");
   return text;
 }
 

@@ -59,6 +59,20 @@ TEST(OffersTable, ManyZonesAndThoseOfLongNamesAreCounted) {
             (Places{"us-east-1, 2 zones 1.00"}));
 }
 
+TEST(Plan, CostsAtMostWhatTheDearestOfThoseThatAreShownDoes) {
+  cloud::Choice choice;
+  for (const double usd : {1.0, 3.0, 2.0, 9.0})
+    choice.candidates.push_back(in_zone("r", "r" + std::to_string(usd), usd));
+  cloud::Terms terms;
+  terms.lifetime_s = 2LL * 3600;
+  const Plan plan = plan_of(choice, {}, terms, kThen);
+  EXPECT_EQ(plan.most, 6 * cloud::kDollar);
+  EXPECT_NE(plan_text(plan, kThen).find("cost: 6.00 USD at most, whichever of these is had; "),
+            std::string::npos);
+  terms.budget = 5 * cloud::kDollar;
+  EXPECT_EQ(plan_of(choice, {}, terms, kThen).most, 5 * cloud::kDollar);
+}
+
 TEST(OffersTable, WhatDiffersInMoreThanTheZoneStaysApart) {
   cloud::Choice choice{.candidates = {in_zone("r", "ra", 1), in_zone("r", "rb", 1)},
                        .left_out = {}};

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace lockstep::cloud {
@@ -233,6 +234,7 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
   std::set<std::string> asked;
   for (const Candidate& one : choice.candidates)
     asked.insert(one.offer.provider);
+  const std::vector<Candidate> all = choice.candidates;
   std::vector<Candidate>& left = choice.candidates;
   while (!left.empty()) {
     const Candidate candidate = left.front();
@@ -258,7 +260,37 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
   // A provider that has turned out to be out has nothing later, either.
   if (!asked.empty() && std::includes(out_.begin(), out_.end(), asked.begin(), asked.end()))
     hope_ = says_nothing(catalog);
+  LOCKSTEP_TRY_ASSIGN(again_ms_, asked_again_ms(all));
   return false;
+}
+
+// When the first of these may be asked once more: those that have refused have time off.
+Result<std::int64_t> Renting::asked_again_ms(const std::vector<Candidate>& all) const {
+  const std::int64_t now = parts_.web.now_ms();
+  LOCKSTEP_TRY_ASSIGN(auto known, parts_.journal.blocks(now));
+  known.insert(known.end(), learned_.begin(), learned_.end());
+  std::int64_t soonest = all.empty() ? now : std::numeric_limits<std::int64_t>::max();
+  for (const Candidate& one : all) {
+    std::int64_t at = now;
+    for (const Block& block : known)
+      if (blocks(block, one.offer, now)) at = std::max(at, block.until_ms);
+    soonest = std::min(soonest, at);
+  }
+  return soonest;
+}
+
+// What is asked after the pause, and what only later.
+std::string Renting::pause_words(milliseconds pause, std::int64_t until_ms) const {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(pause).count();
+  const std::int64_t now = parts_.web.now_ms();
+  if (again_ms_ <= now + pause.count())
+    return fmt::format("asked again in {} s; the last answer: {}", seconds, last_.message);
+  const std::int64_t minutes = (again_ms_ - now + 59'999) / 60'000;
+  return fmt::format(
+      "prices and places are looked at again in {} s, who has refused is asked again {}; the last "
+      "answer: {}",
+      seconds, again_ms_ > until_ms ? "after --wait is over" : fmt::format("in {} min", minutes),
+      last_.message);
 }
 
 Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge) {
@@ -281,20 +313,19 @@ Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& jud
     LOCKSTEP_TRY(take_up(rental, judge));
     if (whole(rental)) return {};
   }
-  const std::int64_t began = parts_.web.now_ms();
+  const std::int64_t until_ms = rules_.wait ? parts_.web.now_ms() + rules_.wait->count()
+                                            : std::numeric_limits<std::int64_t>::max();
   for (int number = 0;; ++number) {
     LOCKSTEP_TRY_ASSIGN(const bool got, pass(rental, offers, judge, number == 0));
     if (got) return {};
     if (!hope_) return Failure(last_);
     milliseconds pause = wait_pause(number);
     if (rules_.wait) {
-      const milliseconds left = *rules_.wait - milliseconds(parts_.web.now_ms() - began);
+      const milliseconds left(until_ms - parts_.web.now_ms());
       if (left <= milliseconds(0)) return Failure(last_);
       pause = std::min(pause, left);
     }
-    tell(RentEvent::Kind::pausing, nullptr,
-         fmt::format("asked again in {} s; the last answer: {}", pause.count() / 1000,
-                     last_.message));
+    tell(RentEvent::Kind::pausing, nullptr, pause_words(pause, until_ms));
     LOCKSTEP_TRY(parts_.web.pause(pause));
   }
 }

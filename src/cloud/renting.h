@@ -29,7 +29,7 @@ struct RentEvent {
     running,
     rejected,  // it runs, and is of no use
     ending,
-    pausing,  // nobody has it now; asked again after `text`
+    pausing,  // nobody has it now; `text` says who is asked when
   };
   Kind kind = Kind::asking;
   const Offer* offer = nullptr;  // may be null
@@ -108,6 +108,8 @@ class Renting {
   Status settle_old(Rental& rental);
   Status take_up(Rental& rental, const Judge& judge);
   Result<bool> pass(Rental& rental, const AskOffers& offers, const Judge& judge, bool first);
+  Result<std::int64_t> asked_again_ms(const std::vector<Candidate>& all) const;
+  std::string pause_words(std::chrono::milliseconds pause, std::int64_t until_ms) const;
   Result<std::int64_t> lease_of(const Rental& rental, const Candidate& candidate) const;
   void drop_unpaid(const Rental& rental, std::vector<Candidate>& candidates);
   Tried try_offer(Rental& rental, const Candidate& candidate, const Judge& judge);
@@ -139,6 +141,7 @@ class Renting {
   int unknown_codes_ = 0;
   std::vector<Block> learned_;  // by this command
   bool hope_ = true;            // there are offers that may be had later
+  std::int64_t again_ms_ = 0;   // when somebody of the last pass may be asked again
   Error last_;                  // the last refusal
 };
 

@@ -1,0 +1,81 @@
+// What renting does while it waits: for machines that boot, for somebody to have some.
+#include "cloud/renting_case_testing.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cloud {
+namespace {
+
+using testing::place;
+using testing::refusal;
+using testing::RentingCase;
+
+// As by hand in the console, while its sshd was waited for.
+TEST_F(RentingCase, AMachineThatIsGoneWhenItIsJudgedIsLostAndNotBad) {
+  int judged = 0;
+  const Status done = renting().rent(
+      rental, [this] { return catalog; },
+      [&](Rental& at) -> Verdict {
+        EXPECT_FALSE(Renting::lost(at));
+        if (++judged > 1) return {};
+        world.machines.front().ends_ms = world.now;
+        world.pass_time(1);
+        Rental seen = at;
+        EXPECT_TRUE(renting().look(seen, false));
+        EXPECT_TRUE(Renting::lost(seen));
+        return {Verdict::Kind::bad, fail(Errc::unavailable, "no sshd").value()};
+      });
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(judged, 2);
+  EXPECT_NE(rental.attempts.front().code.find("it went away"), std::string::npos);
+  EXPECT_EQ(rental.attempts.back().offer.zone, "r1-b");
+  ASSERT_EQ(journal.blocks(world.now)->size(), 1U);
+  EXPECT_EQ(journal.blocks(world.now)->front().kind, Block::Kind::capacity);
+  EXPECT_EQ(world.alive(), 1U);
+}
+
+TEST_F(RentingCase, APauseSaysWhoIsAskedWhen) {
+  provider.on_launch = [](const LaunchSpec&) {
+    return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
+  };
+  std::vector<std::string> said;
+  const auto words = [&](std::chrono::minutes wait) {
+    RentRules rules;
+    rules.wait = wait;
+    with_rules.emplace(RentParts{journal, web, ending, [this](auto) { return &provider; },
+                                 [&](const RentEvent& event) {
+                                   if (event.kind == RentEvent::Kind::pausing)
+                                     said.push_back(event.text.substr(0, event.text.find(';')));
+                                 }},
+                       rules);
+    EXPECT_FALSE(rent());
+  };
+  const std::string again = "prices and places are looked at again in ";
+  words(std::chrono::minutes(12));
+  ASSERT_EQ(said.size(), 6U);
+  EXPECT_EQ(said[0], again + "15 s, who has refused is asked again in 10 min");
+  EXPECT_EQ(said[4], again + "240 s, who has refused is asked again in 7 min");
+  EXPECT_TRUE(said[5].starts_with("asked again in 2")) << said[5];
+  EXPECT_EQ(provider.specs.size(), 4U);
+  said.clear();
+  words(std::chrono::minutes(5));
+  EXPECT_EQ(said[0], again + "15 s, who has refused is asked again after --wait is over");
+}
+
+TEST_F(RentingCase, SilenceAfterTheFirstPassIsWaitedFor) {
+  provider.on_launch = [this](const LaunchSpec&) -> std::optional<LaunchOutcome> {
+    if (passes > 2) return std::nullopt;
+    return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
+  };
+  const auto offers = [this]() -> Catalog {
+    if (++passes != 2) return catalog;
+    return {.offers = {}, .silent = {{.provider = "sim", .why = "503"}}};
+  };
+  RentRules patient;
+  patient.wait = std::nullopt;
+  EXPECT_TRUE(renting(patient).rent(rental, offers, [](Rental&) { return Verdict{}; }));
+}
+
+}  // namespace
+}  // namespace lockstep::cloud
