@@ -1,11 +1,14 @@
 #include "machine/lease_requests.h"
 
+#include "base/clock_ms.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "codec/json_members.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "machine/elevated.h"
 #include "machine/host_key.h"
+#include "machine/lasting_lease.h"
 #include "machine/lease_files.h"
 #include "machine/lease_watch.h"
 #include "proc/spawn.h"
@@ -49,6 +52,13 @@ std::string timer_name(int number) {
   return fmt::format("lockstep-lease-{}", number);
 }
 
+// Where it can't be kept for reboots, one leaves the machine with the timer of its first boot.
+Status write_lease(const KeptLease& lease) {
+  LOCKSTEP_TRY(write_kept_lease(lease));
+  if (const Status kept = keep_for_reboots(lease); !kept) log::warning("{}", kept.error().message);
+  return {};
+}
+
 // The new one is there before the old one goes.
 Status arm(KeptLease& lease) {
   const std::int64_t left = (lease.end - boot_ms()) / 1000 + kTimerBehind;
@@ -58,7 +68,7 @@ Status arm(KeptLease& lease) {
   LOCKSTEP_TRY(run_script(cloud::arm_script(timer_name(lease.timer + 1), left, lease.terms.ending),
                           environment));
   ++lease.timer;
-  LOCKSTEP_TRY(write_kept_lease(lease));
+  LOCKSTEP_TRY(write_lease(lease));
   return run_script(cloud::disarm_script(timer_name(lease.timer - 1)));
 }
 
@@ -144,7 +154,7 @@ Result<Json> hold_as_root(const nlohmann::json& request) {
   LOCKSTEP_TRY_ASSIGN(KeptLease lease, lease_to_change());
   LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
   lease.hold_until = boot_ms() + seconds * 1000;
-  LOCKSTEP_TRY(write_kept_lease(lease));
+  LOCKSTEP_TRY(write_lease(lease));
   LOCKSTEP_TRY(start_lease_watch());
   return state_answer();
 }
@@ -157,6 +167,21 @@ Result<Json> serve_as_root(const std::string& verb, const nlohmann::json& reques
   if (verb == "make-key") return make_key_as_root(request);
   if (verb == "show-key") return show_key_as_root(request);
   return fail(Errc::invalid_input, "a lease has no verb '" + printable(verb) + "'");
+}
+
+// At boot, as root by systemd: the lease goes on where it was, and this process watches it.
+Result<int> resume_lease() {
+  LOCKSTEP_TRY(make_lease_folder());
+  {
+    LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
+    if (!read_kept_lease()) {
+      LOCKSTEP_TRY_ASSIGN(const LastingLease lasting, read_lasting_lease());
+      KeptLease lease = lease_after_boot(lasting, unix_ms(), boot_ms());
+      LOCKSTEP_TRY(arm(lease));
+    }
+    LOCKSTEP_TRY(run_script(cloud::disarm_script(cloud::kBootGuard)));
+  }
+  return watch_lease();
 }
 
 // --- as the user who logs in
@@ -239,6 +264,7 @@ Result<int> follow_lease() {
 Result<int> serve_lease_request(const std::vector<std::string>& words) {
   const std::string verb = words.empty() ? "" : words.front();
   if (verb == "watch") return watch_lease();
+  if (verb == "resume") return resume_lease();
   if (verb == "follow") return follow_lease();
   if (verb == "status") {
     LOCKSTEP_TRY(say(line_of(state_answer())));

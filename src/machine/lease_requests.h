@@ -17,6 +17,7 @@ namespace lockstep::machine {
 //   status         how it is
 //   follow         the same, a line each time that something has changed, until stdin ends
 //   watch          the daemon
+//   resume         the same after a reboot, by systemd: with the lease that there was before
 // Answers are one line of JSON: {"state": LeaseState}, with "host_key" after begin, and
 // "fresh" and "note" as well after show-key; or {"error": TEXT}. Returns the exit code.
 Result<int> serve_lease_request(const std::vector<std::string>& words);

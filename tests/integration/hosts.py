@@ -46,9 +46,11 @@ def _must(argv, text=None):
 class Holder:
     """A process that does nothing but keep its namespaces; it ends with the pipe, or with us."""
 
-    def __init__(self, *unshare, setup=""):
+    def __init__(self, *unshare, setup="", enter=()):
+        """enter: what nsenter is to enter first, of another one that is to live on."""
         fork = "--fork" in unshare
-        self.process = subprocess.Popen(["unshare", *unshare, "sh", "-ec", f"{setup}\necho ready\n{_HOLD}"],
+        first = ["nsenter", *enter] if enter else []
+        self.process = subprocess.Popen([*first, "unshare", *unshare, "sh", "-ec", f"{setup}\necho ready\n{_HOLD}"],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, process_group=0)
         self._fork = fork
         self.pid = self.process.pid

@@ -57,3 +57,17 @@ def test_an_idle_machine_powers_off(world):
     machine = world.launch(systemd=True)
     assert world.contact(machine, terms={"lives_s": 600, "idle_s": 4})[0]["outcome"] == "ready"
     machine.powered_off(60)
+
+
+def test_a_reboot_takes_the_lease_along(world):
+    machine = world.launch(systemd=True)
+    assert world.contact(machine, terms={"lives_s": 900, "idle_s": 600})[0]["outcome"] == "ready"
+    before = world.lease(machine)
+    world.client.forget_masters()
+    machine.reboot()
+    until(lambda: timers(machine) == ["lockstep-lease-1"], 60, f"the timer of the first boot is off: {timers(machine)}")
+    state = world.lease(machine)
+    assert state["watched"] and 700_000 < state["left_ms"] < before["left_ms"], (before, state)
+    assert state["idle_limit_ms"] == 600_000
+    assert world.lease(machine, "keep", lives_s=8)["watched"]
+    machine.powered_off(120)

@@ -1,0 +1,112 @@
+#include "machine/lasting_lease.h"
+
+#include "base/clock_ms.h"
+#include "codec/json_members.h"
+#include "io/fd.h"
+#include "io/replace_file.h"
+#include "machine/members.h"
+#include "proc/spawn.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::machine {
+namespace {
+
+constexpr const char* kLastingFolder = "/var/lib/lockstep";
+constexpr const char* kLastingFile = "/var/lib/lockstep/lease.json";
+constexpr const char* kUnitFile = "/etc/systemd/system/lockstep-lease.service";
+constexpr const char* kWantsFolder = "/etc/systemd/system/multi-user.target.wants";
+constexpr const char* kWants = "/etc/systemd/system/multi-user.target.wants/lockstep-lease.service";
+constexpr std::size_t kMostLasting = 64UL << 10;
+constexpr std::int64_t kClockBack = 60'000;           // less than that is only set right
+constexpr std::int64_t kUnknownTime = 20LL * 60'000;  // as the timer of the first boot has
+
+std::array<Member, 5> members_of(LastingLease& lasting) {
+  return {Member{"wall", lasting.wall_ms}, Member{"left", lasting.left_ms},
+          Member{"held", lasting.held_ms}, Member{"home", lasting.lease.home},
+          Member{"state", lasting.lease.state}};
+}
+
+bool has_systemd() {
+  return access("/run/systemd/system", F_OK) == 0;
+}
+
+Status make_folder(const char* path) {
+  if (mkdir(path, 0755) != 0 && errno != EEXIST)
+    return fail_sys(std::string("make ") + path, errno);
+  return {};
+}
+
+}  // namespace
+
+LastingLease lasting_lease(const KeptLease& lease, std::int64_t wall_ms, std::int64_t now) {
+  return {.lease = lease,
+          .wall_ms = wall_ms,
+          .left_ms = std::max<std::int64_t>(lease.end - now, 0),
+          .held_ms = std::max<std::int64_t>(lease.hold_until - now, 0)};
+}
+
+KeptLease lease_after_boot(const LastingLease& lasting, std::int64_t wall_ms, std::int64_t now) {
+  const std::int64_t passed = wall_ms - lasting.wall_ms;
+  std::int64_t left = lasting.left_ms - std::max<std::int64_t>(passed, 0);
+  if (passed < -kClockBack) left = std::min(left, kUnknownTime);
+  KeptLease lease = lasting.lease;
+  lease.begin = lease.touched = now;
+  lease.end = now + std::max<std::int64_t>(left, 0);
+  lease.hold_until =
+      now + std::max<std::int64_t>(lasting.held_ms - std::max<std::int64_t>(passed, 0), 0);
+  lease.timer = 0;
+  return lease;
+}
+
+// After cloud-init, under all of its names: it arms the timer of the first boot at each boot.
+std::string resume_unit(const std::string& own) {
+  return fmt::format(
+      "[Unit]\n"
+      "Description=The lease of this rented machine (lockstep)\n"
+      "After=local-fs.target cloud-init.service cloud-init-network.service "
+      "cloud-init-main.service\n"
+      "ConditionPathExists={}\n"
+      "[Service]\n"
+      "ExecStart=\"{}\" host-lease resume\n"
+      "[Install]\n"
+      "WantedBy=multi-user.target\n",
+      kLastingFile, own);
+}
+
+Status keep_for_reboots(const KeptLease& lease) {
+  if (!has_systemd()) return {};
+  LastingLease lasting = lasting_lease(lease, unix_ms(), boot_ms());
+  nlohmann::ordered_json json;
+  json["terms"] = to_json(lease.terms);
+  print_members(members_of(lasting), json);
+  LOCKSTEP_TRY(make_folder(kLastingFolder));
+  LOCKSTEP_TRY(io::replace_file(kLastingFile, codec::print_json(json) + "\n"));
+  LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
+  LOCKSTEP_TRY(io::replace_file(kUnitFile, resume_unit(own)));
+  LOCKSTEP_TRY(make_folder(kWantsFolder));
+  if (symlink(kUnitFile, kWants) != 0 && errno != EEXIST)
+    return fail_sys(std::string("make ") + kWants, errno);
+  return {};
+}
+
+Result<LastingLease> read_lasting_lease() {
+  LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(kLastingFile, kMostLasting));
+  const nlohmann::json json = codec::parse_json(text);
+  const auto terms = json.find("terms");
+  if (!json.is_object() || terms == json.end())
+    return fail(Errc::corrupt, std::string(kLastingFile) + " is not readable");
+  LastingLease lasting;
+  LOCKSTEP_TRY_ASSIGN(lasting.lease.terms, terms_from_json(*terms));
+  read_members(json, members_of(lasting));
+  return lasting;
+}
+
+}  // namespace lockstep::machine
