@@ -41,6 +41,7 @@ extern const Subcommand kHostAbility;
 extern const Subcommand kHostHealth;
 extern const Subcommand kHostLease;
 extern const Subcommand kGuardRentals;
+extern const Subcommand kHostGuard;
 extern const Subcommand kSubmit;
 extern const Subcommand kOffers;
 extern const Subcommand kUp;
@@ -121,6 +122,7 @@ constexpr const Subcommand* kRows[] = {
     &kHostHealth,
     &kHostLease,
     &kGuardRentals,
+    &kHostGuard,
     &kSlurmBatch,
     &kSlurmNode,
     &kSlurmLaunch,

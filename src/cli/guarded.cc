@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 namespace lockstep::cli {
 namespace {
@@ -23,38 +24,98 @@ Status keys_of(const cluster::OnDemand& world, const cloud::Rental& rental) {
   return {};
 }
 
-}  // namespace
-
-EndedBy ended_by(const cloud::Rental& rental) {
-  if (std::none_of(rental.attempts.begin(), rental.attempts.end(), needs_guard))
-    return EndedBy::itself;
-  return cluster::wants_guard(rental) && cluster::guard_lives() ? EndedBy::guard : EndedBy::nobody;
+bool ends_with_guard(const cloud::Rental& rental) {
+  return std::any_of(rental.attempts.begin(), rental.attempts.end(), needs_guard);
 }
 
-const char* ended_by_name(EndedBy by) {
-  if (by == EndedBy::itself) return "itself";
-  return by == EndedBy::guard ? "guard" : "nobody";
-}
-
-std::string ended_by_words(std::string_view name) {
-  if (name == "guard") return ", guarded here";
-  return name == "nobody" ? ", nobody ends it but you" : "";
-}
-
-void keep_guarded(cluster::OnDemand& world, std::string_view program) {
-  auto rentals = world.journal().open_rentals();
-  if (!rentals || cluster::guard_lives()) return;
-  std::erase_if(*rentals, [](const cloud::Rental& one) { return !cluster::wants_guard(one); });
-  if (rentals->empty()) return;
-  for (const cloud::Rental& rental : *rentals)
+void keep_guarded_here(cluster::OnDemand& world, std::string_view program,
+                       const std::vector<cloud::Rental>& rentals) {
+  if (rentals.empty() || cluster::guard_lives()) return;
+  for (const cloud::Rental& rental : rentals)
     if (const Status keys = keys_of(world, rental); !keys)
       return tell_line(program, fmt::format("no guard runs, so nobody ends '{}': {}",
                                             rental.cluster, keys.error().message));
-  const std::string name = rentals->front().cluster;
+  const std::string name = rentals.front().cluster;
   if (const auto up = cluster::need_guard(world); !up)
     return tell_line(program, fmt::format("nobody ends '{}': {}; {}", name, up.error().message,
                                           up.error().hint));
   tell_line(program, fmt::format("the guard of '{}' did not run; it runs again", name));
+}
+
+// What another command has in hands is told by that.
+void keep_guarded_there(cluster::OnDemand& world, std::string_view program,
+                        const std::string& cluster) {
+  if (!world.lock(cluster)) return;
+  if (const auto rental = world.journal().of_cluster(cluster)) {
+    using Word = cluster::GuardHosts::Word;
+    const cluster::GuardHosts& guards = world.guards();
+    (void)world.guards().tell(*rental, cluster::GuardNewsKind::noting);
+    const Word word = guards.word_of(*rental);
+    if (word == Word::started)
+      tell_line(program, fmt::format("the guard of '{}' on {} did not run; it runs again", cluster,
+                                     rental->terms.guard));
+    if (word == Word::over) tell_line(program, guards.trouble_of(*rental));
+    if (word == Word::refuses)
+      tell_line(program, fmt::format("nobody ends '{}': {}", cluster, guards.trouble_of(*rental)));
+    if (word == Word::silent)
+      tell_line(program, fmt::format("'{}' may be without a guard: {}", cluster,
+                                     guards.trouble_of(*rental)));
+  }
+  world.unlock(cluster);
+}
+
+}  // namespace
+
+EndedBy ended_by(const cluster::OnDemand& world, const cloud::Rental& rental) {
+  using Word = cluster::GuardHosts::Word;
+  if (!ends_with_guard(rental)) return EndedBy::itself;
+  if (cluster::guard_host_of(rental).empty())
+    return cluster::wants_guard(rental) && cluster::guard_lives() ? EndedBy::guard
+                                                                  : EndedBy::nobody;
+  const Word word = world.guards().word_of(rental);
+  if (word == Word::refuses) return EndedBy::nobody;
+  return word == Word::silent ? EndedBy::unheard : EndedBy::guard;
+}
+
+const char* ended_by_name(EndedBy by) {
+  constexpr std::array<const char*, 4> kNames = {"itself", "guard", "guard-unheard", "nobody"};
+  return kNames[static_cast<std::size_t>(by)];
+}
+
+std::string ended_by_words(std::string_view name, std::string_view where) {
+  if (name == "itself") return "";
+  if (name == "nobody") return ", nobody ends it but you";
+  if (where == "here") return ", guarded here";
+  return fmt::format(", guarded on {}{}", where,
+                     name == "guard" ? "" : ", which does not answer now");
+}
+
+void keep_guarded(cluster::OnDemand& world, std::string_view program) {
+  const auto rentals = world.journal().open_rentals();
+  if (!rentals) return;
+  std::vector<cloud::Rental> here;
+  for (const cloud::Rental& rental : *rentals) {
+    if (cluster::wants_guard(rental)) here.push_back(rental);
+    if (cluster::concerns_guard(rental) && ends_with_guard(rental))
+      keep_guarded_there(world, program, rental.cluster);
+  }
+  keep_guarded_here(world, program, here);
+}
+
+Status agree_with_guard(cluster::OnDemand& world, const cloud::Wish& wish, cloud::Terms& terms) {
+  const cloud::Rental would{.id = {}, .cluster = {}, .owner = {}, .terms = terms};
+  const std::string host = cluster::guard_host_of(would);
+  if (host.empty()) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto asked, world.with_keys(wish.providers));
+  std::vector<std::string> names;
+  for (const cloud::Provider* provider : asked)
+    if (provider->traits().ending == cloud::Ending::with_guard)
+      names.emplace_back(provider->traits().name);
+  if (names.empty()) return {};
+  // Who says whom the machines let in means that.
+  LOCKSTEP_TRY_ASSIGN(terms.guard_from,
+                      world.guards().agree(host, names, terms.allow_from.empty()));
+  return {};
 }
 
 }  // namespace lockstep::cli

@@ -9,14 +9,27 @@
 
 namespace lockstep::cli {
 
-enum class EndedBy { itself, guard, nobody };
+enum class EndedBy {
+  itself,
+  guard,
+  unheard,  // a guard on another machine, which was not reached
+  nobody,
+};
 
-EndedBy ended_by(const cloud::Rental& rental);
-const char* ended_by_name(EndedBy by);              // "itself", "guard", "nobody": for JSON
-std::string ended_by_words(std::string_view name);  // ", guarded here"; empty: by itself
+// As keep_guarded() has found it.
+EndedBy ended_by(const cluster::OnDemand& world, const cloud::Rental& rental);
+// "itself", "guard", "guard-unheard", "nobody": for JSON.
+const char* ended_by_name(EndedBy by);
+// name: the one above; where: the rental's --guard. ", guarded on me@host"; empty: by itself.
+std::string ended_by_words(std::string_view name, std::string_view where);
 
-// Where something is rented that the guard here is to end, one lives afterwards: one that was
-// killed is started again. Says so, or why it can't be.
+// Where something is rented that a guard is to end, one lives afterwards: one that was killed is
+// started again, here or on the host that was named, which is told how all of it is. Says so, or
+// why it can't be.
 void keep_guarded(cluster::OnDemand& world, std::string_view program);
+
+// --guard HOST, before anybody is asked for prices: that the host can end what may be rented. Notes
+// its address in the terms where the machines are to let it in.
+Status agree_with_guard(cluster::OnDemand& world, const cloud::Wish& wish, cloud::Terms& terms);
 
 }  // namespace lockstep::cli

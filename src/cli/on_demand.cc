@@ -1,6 +1,7 @@
 #include "cli/on_demand.h"
 
 #include "cli/date_text.h"
+#include "cli/guarded.h"
 #include "cli/on_demand_words.h"
 #include "cli/subcommand.h"
 #include "cluster/guard.h"
@@ -119,6 +120,7 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
     LOCKSTEP_TRY_ASSIGN(chosen.terms, terms_of(request.options));
   }
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
+  if (!request.options.print) LOCKSTEP_TRY(agree_with_guard(world, chosen.wish, chosen.terms));
   cluster::Sweep sweep(world, cluster::Sweep::When::always);
   LOCKSTEP_TRY_ASSIGN(chosen.market, world.ask(chosen.wish, true, &sweep));
   auto swept = sweep.finish();
@@ -242,6 +244,9 @@ Status give_machines_back(cluster::OnDemand& world, std::string_view program,
   const std::string cost = cloud::dollars_text(world.cost(rental));
   if (back) {
     tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
+    if (world.guards().word_of(rental) == cluster::GuardHosts::Word::silent)
+      tell_line(program, fmt::format("its guard finds that out by itself: {}",
+                                     world.guards().trouble_of(rental)));
     return {};
   }
   Error error = back.error();

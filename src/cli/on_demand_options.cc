@@ -139,8 +139,9 @@ std::vector<Option> terms_rows() {
        .shown_default = "the provider's newest for GPUs"},
       {.name = "guard",
        .field = into<&OnDemandOptions::guard>,
-       .metavar = "here",
-       .help = "a process on this machine ends machines that cannot end their own bill"},
+       .metavar = "here|HOST",
+       .help = "a process on this machine, or on a host that ssh reaches, ends machines that "
+               "cannot end their own bill"},
       {.name = "i-will-watch",
        .field = into<&OnDemandOptions::will_watch>,
        .help = "rent such machines without a guard: you end them, whatever happens"},
@@ -270,10 +271,9 @@ Result<cloud::Terms> terms_of(const OnDemandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(terms.lifetime_s, time_or("lifetime", options.lifetime, kDefaultLifetime));
   LOCKSTEP_TRY_ASSIGN(terms.autostop_s, autostop_of(options, terms.autostop_s));
   LOCKSTEP_TRY_ASSIGN(terms.hold_s, time_or("hold", options.hold, terms.hold_s));
-  if (options.guard && *options.guard != "here")
-    return fail(Errc::invalid_input,
-                fmt::format("--guard {}: only a guard on this machine is there, --guard here",
-                            printable(*options.guard, 60)));
+  if (options.guard && options.guard->empty())
+    return fail(Errc::invalid_input, "--guard names no machine",
+                "write --guard here, or --guard HOST as for ssh");
   terms.guard = options.guard.value_or("");
   terms.allow_from = options.allow_from.value_or("");
   terms.image = options.image.value_or("");

@@ -93,18 +93,20 @@ Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& cluster
     facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},
                              {"cost_micros", world->cost(rental)},
                              {"ends_ms", rental.ends_ms},
-                             {"ended_by", ended_by_name(ended_by(rental))}};
+                             {"ended_by", ended_by_name(ended_by(*world, rental))},
+                             {"guard", rental.terms.guard}};
   return facts;
 }
 
 std::string rented_words(const nlohmann::json& facts, const std::string& name) {
   const auto found = facts.find(name);
   if (found == facts.end()) return "rented at its use";
-  return fmt::format("{} USD/h, {} spent, ends {}{}",
-                     cloud::dollars_text(codec::integer_member(*found, "micros_per_hour")),
-                     cloud::dollars_text(codec::integer_member(*found, "cost_micros")),
-                     date_text(codec::integer_member(*found, "ends_ms")),
-                     ended_by_words(codec::text_member(*found, "ended_by")));
+  return fmt::format(
+      "{} USD/h, {} spent, ends {}{}",
+      cloud::dollars_text(codec::integer_member(*found, "micros_per_hour")),
+      cloud::dollars_text(codec::integer_member(*found, "cost_micros")),
+      date_text(codec::integer_member(*found, "ends_ms")),
+      ended_by_words(codec::text_member(*found, "ended_by"), codec::text_member(*found, "guard")));
 }
 
 Status forget_rented(const std::string& name) {

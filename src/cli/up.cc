@@ -45,7 +45,8 @@ nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const Rental& 
           {"cost_micros", world.cost(rental)},
           {"created_ms", rental.created_ms},
           {"ends_ms", rental.ends_ms},
-          {"ended_by", ended_by_name(ended_by(rental))},
+          {"ended_by", ended_by_name(ended_by(world, rental))},
+          {"guard", rental.terms.guard},
           {"closed_ms", rental.closed_ms}};
 }
 
@@ -60,8 +61,8 @@ Result<std::string> the_name(const Parsed& parsed, const char* example) {
 
 // --- up
 
-std::string up_words(const Rental& rental) {
-  const EndedBy by = ended_by(rental);
+std::string up_words(const cluster::OnDemand& world, const Rental& rental) {
+  const EndedBy by = ended_by(world, rental);
   const std::string rate = cloud::dollars_text(cloud::rate_now(rental));
   if (by == EndedBy::nobody)
     return fmt::format(
@@ -69,7 +70,8 @@ std::string up_words(const Rental& rental) {
         "with lockstep down {0}",
         rental.cluster, rate);
   return fmt::format("'{}' is up: {} USD an hour, ends {} at the latest{}", rental.cluster, rate,
-                     date_text(rental.ends_ms), ended_by_words(ended_by_name(by)));
+                     date_text(rental.ends_ms),
+                     ended_by_words(ended_by_name(by), rental.terms.guard));
 }
 
 Result<int> bring_up(const Call& call, Swept& swept) {
@@ -95,7 +97,7 @@ Result<int> bring_up(const Call& call, Swept& swept) {
   if (own.json)
     std::puts(codec::print_json(rental_row(*world, *rented.rental)).c_str());
   else
-    tell_line(request.program, up_words(*rented.rental));
+    tell_line(request.program, up_words(*world, *rented.rental));
   return 0;
 }
 
@@ -210,6 +212,16 @@ Result<int> take_down(const Call& call, Swept& swept) {
 
 // --- keep
 
+// A guard elsewhere that has not heard of it would end them at the old time.
+Status keep_with_guard(cluster::OnDemand& world, Rental rental, std::int64_t end) {
+  const std::string old = date_text(rental.ends_ms);
+  rental.ends_ms = end;
+  Status told = world.guards().tell(rental, cluster::GuardNewsKind::working);
+  if (told) return {};
+  told.error().message += fmt::format("; nothing is changed: it ends '{}' {}", rental.cluster, old);
+  return told;
+}
+
 Result<int> keep_up(const Call& call, Swept& swept) {
   const auto& names = call.parsed.names;
   if (names.size() != 2)
@@ -232,9 +244,13 @@ Result<int> keep_up(const Call& call, Swept& swept) {
                       cluster::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto places,
                       cluster::find_places(registry, names[0], std::nullopt, {}));
+  LOCKSTEP_TRY(keep_with_guard(*world, rental, end));
   LOCKSTEP_TRY_ASSIGN(const auto answers, cluster::keep_leases(places, end));
   for (const cluster::LeaseAnswer& answer : answers)
-    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
+    if (!answer.error.empty()) {
+      (void)world->guards().tell(rental, cluster::GuardNewsKind::noting);
+      return fail(Errc::unavailable, answer.error);
+    }
   // Who wants them so long wants them idle, too.
   LOCKSTEP_TRY_ASSIGN(const auto held,
                       cluster::hold_leases(places, std::min((end - now) / 1000, kMostHeld)));
@@ -253,9 +269,10 @@ Result<int> keep_up(const Call& call, Swept& swept) {
 
 // --- cost
 
-std::string state_words(const Rental& rental) {
+std::string state_words(const cluster::OnDemand& world, const Rental& rental) {
   if (rental.closed_ms != 0) return "given back";
-  return (rental.wanted ? "rented" : "ending") + ended_by_words(ended_by_name(ended_by(rental)));
+  return (rental.wanted ? "rented" : "ending") +
+         ended_by_words(ended_by_name(ended_by(world, rental)), rental.terms.guard);
 }
 
 Result<int> show_cost(const Call& call, Swept& swept) {
@@ -283,7 +300,7 @@ Result<int> show_cost(const Call& call, Swept& swept) {
   for (const Rental& rental : rentals) {
     sum += world->cost(rental);
     rows.push_back(rental_row(*world, rental));
-    lines.push_back({rental.cluster, date_text(rental.created_ms), state_words(rental),
+    lines.push_back({rental.cluster, date_text(rental.created_ms), state_words(*world, rental),
                      cloud::dollars_text(cloud::rate_now(rental)),
                      cloud::dollars_text(world->cost(rental))});
   }

@@ -35,7 +35,7 @@ std::string objection(const Offer& offer, const Wish& wish, Micros per_hour) {
   if (wish.max_price && per_hour > *wish.max_price)
     return fmt::format("over --max-price {}", dollars_text(*wish.max_price));
   if (offer.ending == Ending::with_guard && !wish.guarded)
-    return "cannot end its own bill: --guard here or --i-will-watch";
+    return "cannot end its own bill: --guard here, --guard HOST or --i-will-watch";
   return {};
 }
 

@@ -186,7 +186,7 @@ TEST(Choice, QuotaArchitectureNodesAndGuards) {
   Offer helpless = priced("helpless", 1);
   helpless.ending = Ending::with_guard;
   EXPECT_EQ(why_left_out(helpless, wish_for("L4")),
-            "cannot end its own bill: --guard here or --i-will-watch");
+            "cannot end its own bill: --guard here, --guard HOST or --i-will-watch");
   both.guarded = true;
   EXPECT_EQ(why_left_out(helpless, both), "");
 }

@@ -80,6 +80,13 @@ Result<std::string> Journal::owner() {
   return first.front().json;
 }
 
+Status Journal::take_owner(const std::string& name) {
+  LOCKSTEP_TRY(records_->add({.kind = kOwner, .id = kOwner, .json = name}));
+  LOCKSTEP_TRY_ASSIGN(const std::string first, owner());
+  if (first == name) return {};
+  return fail(Errc::corrupt, "the journal is another installation's");
+}
+
 Status Journal::keep(const Rental& rental) {
   return records_->put({.kind = kRental,
                         .id = rental.id,

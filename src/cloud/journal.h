@@ -45,6 +45,8 @@ class Journal {
 
   // This installation's name in tags: made at the first call.
   Result<std::string> owner();
+  // For a journal of another's machines: they bear its name. corrupt: it has one already.
+  Status take_owner(const std::string& name);
 
   // Exhausted or denied: nothing may be rented.
   Status keep(const Rental& rental);

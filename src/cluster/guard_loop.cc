@@ -48,6 +48,7 @@ class Guard {
   struct Trouble {
     int failures = 0;
     std::int64_t again_ms = 0;
+    std::int64_t look_ms = 0;  // when its machines are looked for next
   };
 
   std::int64_t now() const { return world_->web().now_ms(); }
@@ -58,6 +59,7 @@ class Guard {
   void say(const std::string& text);
   Result<std::vector<Rental>> guarded();
   Status ask_machines(const std::vector<Rental>& rentals);
+  Status look_after(const Rental& rental);
   Status act(const Rental& rental);
   Status act_locked(Rental& rental, const GuardPlan& plan);
   Status end_now(const Rental& rental, const std::vector<std::size_t>& machines);
@@ -95,11 +97,13 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
     if (!rental.wanted || (ends > 0 && ends - now() < kLongestAskMs)) continue;
     const auto machines = met_machines(rental);
     const auto all = rented_places(rental, registry->pins_file(rental.cluster),
-                                   io::state_folder() + "/rentals/" + rental.cluster + "/user_key");
+                                   OnDemand::user_key_file(rental.cluster));
     if (all.size() != machines.size()) continue;  // first contact is under way
     for (std::size_t at = 0; at < all.size(); ++at) {
       const std::string& id = machines[at]->machine.id;
-      if (is_later(words_[id].ask_ms, pace_.asked_ms) || is_off(words_[id], now(), pace_)) continue;
+      if (is_later(words_[id].ask_ms, pace_.asked_ms) ||
+          is_off(words_[id], now(), pace_, rental.told_ms != 0))
+        continue;
       places.push_back(all[at]);
       ids.push_back(id);
     }
@@ -115,6 +119,25 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
     note_word(word, answer.error.empty() ? &answer.state : nullptr, now(), pace_);
   }
   return {};
+}
+
+// A machine that is silent may be gone: ended in the console, or by a client that did not reach
+// this guard to say so.
+Status Guard::look_after(const Rental& known) {
+  const auto machines = met_machines(known);
+  Trouble& trouble = troubles_[known.id];
+  if (is_later(trouble.look_ms, pace_.asked_ms) ||
+      std::none_of(machines.begin(), machines.end(), [&](const cloud::Held* held) {
+        return words_[held->machine.id].silent_ms != 0;
+      }))
+    return {};
+  trouble.look_ms = now() + pace_.asked_ms;
+  if (!world_->lock(known.cluster)) return {};
+  auto rental = world_->journal().of_cluster(known.cluster);
+  const Status looked = rental && rental->id == known.id ? world_->look(*rental) : Status();
+  world_->unlock(known.cluster);
+  if (!looked) say(fmt::format("'{}': {}", known.cluster, looked.error().message));
+  return looked || looked.error().code != Errc::canceled ? Status() : looked;
 }
 
 // Without the journal, which a client has in its hands.
@@ -207,6 +230,8 @@ Status Guard::run(io::Fd alive) {
       trouble.again_ms = now() + retry_pause(trouble.failures, pace_);
     }
     LOCKSTEP_TRY(ask_machines(now_open));
+    for (const Rental& rental : now_open)
+      LOCKSTEP_TRY(look_after(rental));
     LOCKSTEP_TRY(world_->web().pause(std::chrono::milliseconds(pause_until(now_open))));
   }
 }

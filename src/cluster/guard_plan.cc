@@ -21,7 +21,7 @@ std::int64_t unmet_since(const Rental& rental) {
                                  [](const Held& held) { return !held.host_key.empty(); });
     if (!met) since = std::max(since, attempt.asked_ms);
   }
-  return since;
+  return since == 0 ? 0 : std::max(since, rental.told_ms);
 }
 
 GuardPlan all_of_it(std::string why, bool forced = false) {
@@ -41,7 +41,7 @@ std::vector<const Held*> met_machines(const Rental& rental) {
   return found;
 }
 
-bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace) {
+bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace, bool elsewhere) {
   if (word.said_ms == 0) return false;
   if (word.state.phase == Phase::ending) return true;
   if (word.state.phase == Phase::stopping_jobs)
@@ -50,13 +50,18 @@ bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace)
   if (word.state.idle_ms == 0 || word.state.idle_limit_ms == 0) return false;
   const std::int64_t left =
       std::max(word.state.idle_limit_ms - word.state.idle_ms, word.state.held_ms);
+  if (elsewhere && left > pace.asked_ms) return false;
   return now_ms - word.said_ms >= left + pace.silent_ms;
 }
 
 GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64_t now_ms,
                      const GuardPace& pace) {
   if (rental.closed_ms != 0) return {};
-  if (!rental.wanted) return all_of_it("nobody wants it any more");
+  if (!rental.wanted) {
+    const std::int64_t told = now_ms - rental.told_ms;
+    if (told >= 0 && told < pace.held_lock_ms) return {};  // whoever said so ends it just now
+    return all_of_it("nobody wants it any more");
+  }
   if (rental.ends_ms > 0 && now_ms >= rental.ends_ms)
     return all_of_it("its lease is over", now_ms >= rental.ends_ms + pace.held_lock_ms);
   if (rental.settled() && now_ms - rental.created_ms >= pace.silent_ms)
@@ -69,7 +74,7 @@ GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64
   GuardPlan plan;
   for (std::size_t at = 0; at < machines.size(); ++at) {
     const auto word = words.find(machines[at]->machine.id);
-    if (word == words.end() || !is_off(word->second, now_ms, pace)) continue;
+    if (word == words.end() || !is_off(word->second, now_ms, pace, rental.told_ms != 0)) continue;
     plan.machines.push_back(at);
     if (plan.why.empty())
       plan.why = word->second.state.why.empty() ? "idle, or powered off" : word->second.state.why;

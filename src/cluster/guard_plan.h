@@ -46,8 +46,10 @@ struct GuardPlan {
 std::vector<const cloud::Held*> met_machines(const cloud::Rental& rental);
 
 // Whether a machine with that last word is off by now, or is about to be. A busy one that falls
-// silent is not: this machine's own network may be the reason.
-bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace);
+// silent is not: this machine's own network may be the reason. elsewhere: the guard is not where
+// the user is, who may give it work meanwhile; so only what it said at last counts.
+bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace,
+            bool elsewhere = false);
 
 GuardPlan guard_plan(const cloud::Rental& rental, const MachineWords& words, std::int64_t now_ms,
                      const GuardPace& pace);

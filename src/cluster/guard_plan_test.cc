@@ -79,6 +79,32 @@ TEST(GuardPlan, EndsWhatNobodyWantsAndClosesWhatIsGone) {
   EXPECT_EQ(what(rental, kStart + 2 * kMinute), What::give_back);
 }
 
+TEST(GuardPlan, AClientElsewhereThatWasHeardOfLatelyIsWaitedFor) {
+  Rental rental = two_machines();
+  rental.told_ms = kStart + kMinute;
+  rental.wanted = false;
+  EXPECT_EQ(what(rental, rental.told_ms + 29'999), What::wait);
+  EXPECT_EQ(what(rental, rental.told_ms + 30'000), What::give_back);
+  EXPECT_EQ(what(rental, rental.told_ms - 1), What::give_back) << "the clock was set back";
+  rental.wanted = true;
+  rental.attempts[0].machines[0].host_key.clear();
+  EXPECT_EQ(what(rental, kStart + 21 * kMinute - 1), What::wait);
+  EXPECT_EQ(what(rental, kStart + 21 * kMinute), What::give_back);
+  rental.told_ms = rental.ends_ms;
+  EXPECT_EQ(what(rental, rental.ends_ms), What::give_back) << "the lease ends all the same";
+}
+
+TEST(GuardPlan, AGuardElsewhereTakesSilenceForIdleOnlyNearTheEnd) {
+  // The user, who is elsewhere, may have given it work since.
+  MachineWord early = idle_word(kStart, 4 * kMinute);
+  note_word(early, nullptr, kStart + kMinute, kPace);
+  EXPECT_TRUE(is_off(early, kStart + kHour, kPace));
+  EXPECT_FALSE(is_off(early, kStart + kHour, kPace, true));
+  const MachineWord late = idle_word(kStart, 9 * kMinute);
+  EXPECT_TRUE(is_off(late, kStart + kHour, kPace, true));
+  EXPECT_FALSE(is_off(late, kStart + kMinute, kPace, true));
+}
+
 TEST(GuardPlan, EndsMachinesThatNoClientEverMet) {
   Rental rental = two_machines();
   rental.attempts[0].machines[0].host_key.clear();

@@ -12,14 +12,13 @@ namespace {
 constexpr std::string_view kHostKeyType = "ssh-ed25519 ";
 constexpr std::size_t kMostKeyText = 200;
 
-// One line, and nothing in it that a known_hosts file would read as more.
+}  // namespace
+
 bool is_host_key(const std::string& line) {
   const auto harmless = [](char c) { return c >= ' ' && c <= '~'; };
   return line.starts_with(kHostKeyType) && line.size() > kHostKeyType.size() &&
          line.size() <= kMostKeyText && std::all_of(line.begin(), line.end(), harmless);
 }
-
-}  // namespace
 
 Result<machine::LeaseState> read_lease_state(std::string_view line) {
   const nlohmann::json answer = codec::parse_json(strip(line));

@@ -19,6 +19,9 @@ struct KeyAnswer {
 };
 KeyAnswer read_key_answer(std::string_view line);
 
+// One line, and nothing in it that a known_hosts file would read as more.
+bool is_host_key(const std::string& line);
+
 // As begin, keep, hold and status answer.
 Result<machine::LeaseState> read_lease_state(std::string_view line);
 

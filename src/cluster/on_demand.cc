@@ -73,6 +73,7 @@ Result<std::unique_ptr<OnDemand>> OnDemand::open() {
   LOCKSTEP_TRY_ASSIGN(made->ground_.owner, made->journal_->owner());
   made->providers_ = cloud_providers(made->ground_);
   LOCKSTEP_TRY_ASSIGN(made->signals_, stop_signals());
+  made->guards_ = std::make_unique<GuardHosts>(made->ground_.owner, made->signals_.get());
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->signals_.get()}));
   LOCKSTEP_TRY_ASSIGN(made->ending_, cloud::open_web({.stop_fd = made->signals_.get()}));
   return made;
@@ -80,6 +81,10 @@ Result<std::unique_ptr<OnDemand>> OnDemand::open() {
 
 std::string OnDemand::used_file(const std::string& cluster) {
   return io::state_folder() + "/rentals/" + cluster + "/used";
+}
+
+std::string OnDemand::user_key_file(const std::string& cluster) {
+  return io::state_folder() + "/rentals/" + cluster + "/user_key";
 }
 
 void OnDemand::note_use(const std::string& cluster) {
@@ -184,8 +189,10 @@ Result<cloud::Reconciled> OnDemand::settle(const std::vector<cloud::Rental>& bef
                         [this](const std::string& name) { return lock(name).has_value(); },
                         [this](const std::string& name) { unlock(name); }},
                        before, heard));
-  for (const cloud::Rental& rental : swept.closed)
+  for (const cloud::Rental& rental : swept.closed) {
     (void)leave_registry(rental.cluster);
+    (void)guards_->tell(rental, GuardNewsKind::noting);
+  }
   return swept;
 }
 
@@ -244,7 +251,11 @@ cloud::Renting OnDemand::renting_by(cloud::Web& web, cloud::Web& ending,
                                cloud::Provider* one = provider(name);
                                return one != nullptr && one->keys() ? one : nullptr;
                              },
-                         .tell = tell},
+                         .tell = tell,
+                         .before_call =
+                             [this](const cloud::Rental& rental) {
+                               return guards_->tell(rental, GuardNewsKind::launching);
+                             }},
                         rules);
 }
 
@@ -260,7 +271,16 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
     if (again) return std::move(again->catalog);
     return {.offers = {}, .silent = {{.provider = "", .why = again.error().message}}};
   };
-  const auto judge = [&](cloud::Rental& at) { return first_contact(at, step); };
+  const auto judge = [&](cloud::Rental& at) -> cloud::Verdict {
+    // It waits longer for a client that it hears of; and machines that it does not know were met it
+    // would end.
+    (void)guards_->tell(at, GuardNewsKind::working);
+    cloud::Verdict verdict = first_contact(at, step);
+    if (verdict.kind != cloud::Verdict::Kind::good) return verdict;
+    if (Status told = guards_->insist(at); !told)
+      return {.kind = cloud::Verdict::Kind::stop, .error = std::move(told).error()};
+    return verdict;
+  };
   LOCKSTEP_TRY(take_name(rental));
   cloud::drop_answer(ground_.cache, kCleanSweep);
   Status rented = renting(rules, tell).rent(rental, offers, judge);
@@ -271,17 +291,22 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
 }
 
 Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell) {
+  // A guard that is not reached keeps nothing from being ended: it sees for itself what is left.
+  rental.wanted = false;
+  (void)guards_->tell(rental, GuardNewsKind::working);
   LOCKSTEP_TRY(renting({}, tell).give_back(rental));
   LOCKSTEP_TRY(leave_registry(rental.cluster));
-  cloud::remove_key_pair(folder_of(rental.cluster) + "/user_key");
+  cloud::remove_key_pair(user_key_file(rental.cluster));
   cloud::remove_key_pair(folder_of(rental.cluster) + "/host_key");
   unlink(used_file(rental.cluster).c_str());
   rmdir(folder_of(rental.cluster).c_str());
+  (void)guards_->tell(rental, GuardNewsKind::noting);
   return {};
 }
 
 Status OnDemand::drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell) {
   LOCKSTEP_TRY(renting({}, tell).end_all(rental, why));
+  (void)guards_->tell(rental, GuardNewsKind::noting);
   return leave_registry(rental.cluster);
 }
 

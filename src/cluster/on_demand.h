@@ -8,6 +8,7 @@
 #include "cloud/provider.h"
 #include "cloud/reconcile.h"
 #include "cloud/renting.h"
+#include "cluster/guard_hosts.h"
 #include "cluster/host_link.h"
 #include "cluster/registry.h"
 #include "cluster/sweep.h"
@@ -52,6 +53,8 @@ class OnDemand {
   cloud::Web& other_web() { return *ending_; }
   const std::string& owner() const { return ground_.owner; }
   const std::string& cache() const { return ground_.cache; }
+  GuardHosts& guards() { return *guards_; }
+  const GuardHosts& guards() const { return *guards_; }
 
   // By name, with keys or without; nullptr: there is none.
   cloud::Provider* provider(std::string_view name) const;
@@ -105,6 +108,8 @@ class OnDemand {
   Status lock(const std::string& cluster);
   void unlock(const std::string& cluster);
 
+  // The private key that logs in to the cluster's machines.
+  static std::string user_key_file(const std::string& cluster);
   // The file whose time says when the cluster's machines were last used from here.
   static std::string used_file(const std::string& cluster);
   static void note_use(const std::string& cluster);
@@ -131,6 +136,7 @@ class OnDemand {
   io::Fd signals_;
   std::unique_ptr<cloud::Web> web_;
   std::unique_ptr<cloud::Web> ending_;  // heeds only a second signal
+  std::unique_ptr<GuardHosts> guards_;
   std::vector<std::pair<std::string, io::Fd>> locks_;
 };
 

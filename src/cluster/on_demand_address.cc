@@ -46,8 +46,10 @@ Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
   for (const cloud::Attempt& attempt : rental.attempts) {
     cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
     if (one == nullptr) continue;
+    cloud::Terms terms = rental.terms;
+    terms.allow_from = address;
     Status open = one->keys();
-    if (open) open = one->allow(*web_, attempt.offer.region, address);
+    if (open) open = one->allow(*web_, attempt.offer.region, terms.allowed(attempt.offer.ending));
     if (!open)
       return Failure(std::move(open).error().within(
           fmt::format("{} {}: the ssh port of '{}' is not open to {}, where this machine is now",

@@ -132,7 +132,7 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
                              .address = held->machine.address,
                              .port = held->machine.port,
                              .user = held->machine.user,
-                             .key_path = folder_of(rental.cluster) + "/user_key",
+                             .key_path = user_key_file(rental.cluster),
                              .host_public_key = *host_key});
   request.on_step = [&](std::size_t host, std::string_view what) {
     if (step) step(fmt::format("{}: {}", request.hosts[host].name, what));
@@ -180,7 +180,7 @@ Status OnDemand::enter_registry(const Rental& rental) const {
   LOCKSTEP_TRY_ASSIGN(const Registry registry, Registry::open(ground_.state));
   Cluster cluster{
       .name = rental.cluster, .source = "cloud", .created_ms = rental.created_ms, .nodes = {}};
-  for (HostPlace& place : rented_places(rental, {}, folder_of(rental.cluster) + "/user_key"))
+  for (HostPlace& place : rented_places(rental, {}, user_key_file(rental.cluster)))
     cluster.nodes.push_back({.target = std::move(place.target)});
   note_use(rental.cluster);
   return registry.put(cluster);

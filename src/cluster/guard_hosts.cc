@@ -1,0 +1,194 @@
+#include "cluster/guard_hosts.h"
+
+#include "base/callback_scope.h"
+#include "base/clock_ms.h"
+#include "base/text.h"
+#include "cluster/on_demand.h"
+#include "cluster/place.h"
+#include "cluster/small_command.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <poll.h>
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace lockstep::cluster {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr std::uint32_t kGuardChannel = 1;
+constexpr seconds kAgreePatience{600};  // the binary may have to be sent
+constexpr seconds kTellPatience{60};
+constexpr seconds kNotePatience{20};
+// One that was silent is left alone for so long, where nothing depends on it.
+constexpr seconds kSilentFor{30};
+constexpr int kInsistTries = 3;
+constexpr int kInsistPauseMs = 2'000;
+
+Result<HostPlace> guard_place(const std::string& host) {
+  const auto refuse = [&](std::string_view why) {
+    return fail(Errc::invalid_input, fmt::format("--guard {}: {}", printable(host, 60), why),
+                "name a machine that is on all the time, as you would for ssh, or --guard here");
+  };
+  LOCKSTEP_TRY_ASSIGN(const Registry registry, Registry::open(io::state_folder()));
+  if (const auto known = registry.find(host); known && known->is_rented())
+    return refuse("its machines are rented themselves");
+  auto places = find_places(registry, host, std::nullopt, {});
+  if (!places)
+    return Failure(std::move(places).error().within(fmt::format("--guard {}", printable(host))));
+  if (places->size() != 1) return refuse(fmt::format("it has {} nodes", places->size()));
+  if (places->front().here) return refuse("that is this machine");
+  return std::move(places->front());
+}
+
+// One question to one host, and its answer.
+class GuardCall {
+ public:
+  GuardCall(const HostPlace& place, seconds patience, int stop_fd)
+      : patience_(loop_), stop_(loop_, stop_fd) {
+    // What it starts there stays.
+    link_ = std::make_unique<HostLink>(
+        loop_, HostLink::Settings{.place = place, .commands = ssh::Commands::may_outlive_us},
+        HostLink::Events{[this](const link::Frame& frame) { command_->on_frame(frame); },
+                         [this, name = place.name + ": "](std::string why) {
+                           if (why.starts_with(name)) why.erase(0, name.size());
+                           end(fail(Errc::unavailable, std::move(why)));
+                         }});
+    command_ = std::make_unique<SmallCommand>(
+        kGuardChannel, [this](const link::Frame& frame) { link_->send(frame); },
+        [this](Result<std::string> said) { end(std::move(said)); });
+    stop_.start(io::kReadable, [this](int) { end(fail(Errc::canceled, "stopped by the user")); });
+    patience_.start(patience, [this, patience] {
+      end(fail(Errc::unavailable, fmt::format("no answer within {} s", patience.count())));
+    });
+  }
+
+  Result<std::string> ask(std::vector<std::string> words, std::string input) {
+    command_->begin(std::move(words), std::move(input));
+    loop_.run();
+    return std::move(*said_);
+  }
+
+ private:
+  void end(Result<std::string> said) {
+    if (!said_) said_ = std::move(said);
+    loop_.stop();
+  }
+
+  io::Loop loop_;
+  std::optional<Result<std::string>> said_;
+  io::Timer patience_;
+  io::Watch stop_;
+  std::unique_ptr<SmallCommand> command_;
+  std::unique_ptr<HostLink> link_;
+};
+
+GuardHosts::Word word_for(const Result<GuardAnswer>& answer) {
+  using Word = GuardHosts::Word;
+  if (!answer) return answer.error().code == Errc::denied ? Word::refuses : Word::silent;
+  if (answer->over) return Word::over;
+  return answer->started ? Word::started : Word::guards;
+}
+
+std::string line_of(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
+}
+
+}  // namespace
+
+Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::string> words,
+                                    std::string input, std::chrono::seconds patience) const {
+  LOCKSTEP_TRY_ASSIGN(const HostPlace place, guard_place(host));
+  signal(SIGPIPE, SIG_IGN);
+  proc::block(proc::handled_signals());
+  GuardCall call(place, patience, stop_fd_);
+  const std::int64_t left_ms = unix_ms();
+  auto said = call.ask(std::move(words), std::move(input));
+  const std::int64_t came_ms = unix_ms();
+  auto answer = said ? read_guard_answer(*said) : Failure(said.error());
+  if (answer)
+    if (const std::string trouble = clock_trouble(answer->now_ms, left_ms, came_ms);
+        !trouble.empty())
+      answer = fail(Errc::denied, trouble, "set one of the clocks");
+  if (answer) return answer;
+  Error error = std::move(answer).error();
+  if (error.code != Errc::canceled)
+    error.message = fmt::format("the guard on {}: {}", printable(host, 60), error.message);
+  return Failure(std::move(error));
+}
+
+Result<std::string> GuardHosts::agree(const std::string& host,
+                                      const std::vector<std::string>& providers,
+                                      bool with_address) {
+  LOCKSTEP_TRY_ASSIGN(
+      const GuardAnswer answer,
+      say(host,
+          {kHostGuardCommand, "ask", owner_, join(providers, ","), with_address ? "address" : "-"},
+          {}, kAgreePatience));
+  if (with_address && answer.cidr.empty())
+    return fail(Errc::corrupt, fmt::format("the guard on {} does not say its address", host));
+  return answer.cidr;
+}
+
+GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer) {
+  Heard heard{.word = word_for(answer), .trouble = {}, .at = steady_clock::now()};
+  if (!answer) heard.trouble = answer.error();
+  if (heard.word == Word::over)
+    heard.trouble = fail(Errc::denied, fmt::format("the guard on {} has ended '{}'",
+                                                   guard_host_of(rental), rental.cluster))
+                        .value();
+  return heard;
+}
+
+Status GuardHosts::tell(const cloud::Rental& rental, GuardNewsKind kind) {
+  if (!concerns_guard(rental)) return {};
+  std::string key;
+  if (auto text = io::read_file(OnDemand::user_key_file(rental.cluster), 4096))
+    key = std::move(*text);
+  const GuardNews news = guard_news(rental, kind, std::move(key));
+  Heard& heard = heard_[rental.id];
+  const bool just_silent =
+      heard.word == Word::silent && steady_clock::now() - heard.at < kSilentFor;
+  if (!just_silent || kind == GuardNewsKind::launching) {
+    heard = hear(rental, say(guard_host_of(rental), {kHostGuardCommand, "tell", owner_},
+                             guard_news_text(news),
+                             kind == GuardNewsKind::noting ? kNotePatience : kTellPatience));
+  }
+  // Where nothing is left for it to end, it need not know.
+  if (heard.word == Word::guards || heard.word == Word::started || !has_open_attempt(news.rental))
+    return {};
+  return Failure(heard.trouble);
+}
+
+Status GuardHosts::insist(const cloud::Rental& rental) {
+  Status told;
+  for (int tries = 0; tries < kInsistTries; ++tries) {
+    pollfd stop{stop_fd_, POLLIN, 0};
+    if (tries > 0 && poll(&stop, 1, kInsistPauseMs) != 0) break;
+    heard_.erase(rental.id);
+    told = tell(rental, GuardNewsKind::working);
+    if (told || told.error().code != Errc::unavailable) break;
+  }
+  return told;
+}
+
+GuardHosts::Word GuardHosts::word_of(const cloud::Rental& rental) const {
+  const auto found = heard_.find(rental.id);
+  return found == heard_.end() ? Word::nothing : found->second.word;
+}
+
+std::string GuardHosts::trouble_of(const cloud::Rental& rental) const {
+  const auto found = heard_.find(rental.id);
+  return found == heard_.end() ? std::string() : line_of(found->second.trouble);
+}
+
+}  // namespace lockstep::cluster
