@@ -155,7 +155,8 @@ class Machines:
             raise Refused("SpotMaxPriceTooLow", f"Your Spot request price of {price / 1e6} is lower than the minimum "
                           f"required Spot request fulfillment price of {self.places.spot(kind, zone) / 1e6}.")
         self.check_quota(request, spec)
-        if first(request.found, "capacity") or (kind, zone) in self.places.none:
+        none = {(kind, zone)} | ({(kind, zone, "spot")} if spec["spot"] else set())
+        if first(request.found, "capacity") or none & self.places.none:
             others = [each for each in sold if each != zone and (kind, each) not in self.places.none]
             raise Refused("InsufficientInstanceCapacity", CAPACITY.format(
                 kind=kind, zone=zone, others=", ".join(others) or "another region"), 500)

@@ -32,13 +32,14 @@ class Places:
         }
 
     def change(self, what, given):
-        """price: {"type", "region" | "zone", "spot", "usd"}; stock: {"type", "zone", "none": true};
+        """price: {"type", "region" | "zone", "spot", "usd"}; stock: {"type", "zone", "none": true, "spot"};
         quota: {"region", "code", "limit"}."""
         if what == "price":
             place = given["zone"] if given.get("spot") else given["region"]
             self.prices[given["type"], place, "spot" if given.get("spot") else "demand"] = micros(given["usd"])
         elif what == "stock":
-            (self.none.add if given["none"] else self.none.discard)((given["type"], given["zone"]))
+            place = (given["type"], given["zone"], *(["spot"] if given.get("spot") else []))
+            (self.none.add if given["none"] else self.none.discard)(place)
         else:
             self.limits[given["region"], given["code"]] = int(given["limit"])
 

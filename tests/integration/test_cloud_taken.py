@@ -191,7 +191,16 @@ def test_one_of_four_is_taken(world, project):
     assert {machine.zone for machine in old}.isdisjoint(machine.zone for machine in run.machines()[4:])
 
 
-def test_prefer_takes_what_is_on_demand_where_spot_is_sold_out_or_is_lost_too_often(world, project):
+def test_prefer_takes_what_is_on_demand_where_spot_is_sold_out(world, project):
+    zones = world.fake.world.catalog["aws"]["regions"]["us-east-1"]["zones"]
+    for zone in zones:
+        world.fake.face("ec2").change("stock", {"type": "g6.xlarge", "zone": zone, "none": True, "spot": True})
+    run = SpotRun(world, project, "--region", "us-east-1", last=0, spot="--spot=prefer")
+    ended = run.ends_well(machines=1)
+    assert not run.machines()[0].spot and ended.err.count("(InsufficientInstanceCapacity)") == len(zones), ended
+
+
+def test_prefer_takes_what_is_on_demand_where_spot_was_lost_three_times(world, project):
     run = SpotRun(world, project, last=3, spot="--spot=prefer")
     for step in range(3):
         run.said(f"at step {step}")
