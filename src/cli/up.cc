@@ -8,6 +8,7 @@
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
 #include "cli/swept.h"
+#include "cloud/kept_answer.h"
 #include "cluster/job_book.h"
 #include "cluster/place.h"
 #include "cluster/rented_host.h"
@@ -22,6 +23,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 namespace lockstep::cli {
@@ -164,6 +166,33 @@ Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
   return give_machines_back(world, down_table().program, rental);
 }
 
+// What renting has made besides machines, once none of them is there: for each provider once after
+// the last rental there. It costs nothing, so nothing about it is a failure.
+void clean_up(cluster::OnDemand& world) {
+  const auto rentals = world.journal().since(0);
+  if (!rentals) return;
+  std::map<std::string, std::int64_t> used;
+  for (const Rental& rental : *rentals) {
+    if (rental.closed_ms == 0) return;
+    for (const cloud::Attempt& attempt : rental.attempts)
+      used[attempt.offer.provider] = std::max(used[attempt.offer.provider], attempt.asked_ms);
+  }
+  const std::int64_t now = world.web().now_ms();
+  for (cloud::Provider* provider : world.keyed()) {
+    const std::string name(provider->traits().name);
+    const auto last = used.find(name);
+    const std::string kept = "cleaned-" + name;
+    if (last == used.end() || cloud::kept_answer(world.cache(), kept, now, now - last->second))
+      continue;
+    const Status cleaned = provider->clean(world.web());
+    if (cleaned) cloud::keep_answer(world.cache(), kept, world.owner(), now);
+    tell_line(down_table().program,
+              fmt::format(
+                  "{}: what was made there besides machines {}", name,
+                  cleaned ? "is removed" : "stays, and costs nothing: " + cleaned.error().message));
+  }
+}
+
 Result<int> take_down(const Call& call, Swept& swept) {
   DownOptions options;
   fill(down_table(), call.parsed, options);
@@ -207,6 +236,7 @@ Result<int> take_down(const Call& call, Swept& swept) {
   }
   keep_guarded(*world, down_table().program);
   LOCKSTEP_TRY_ASSIGN(const int orphans, end_orphans(*world, options));
+  if (options.all && code == 0 && orphans == 0) clean_up(*world);
   return code == 0 ? orphans : code;
 }
 

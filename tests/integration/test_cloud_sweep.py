@@ -22,6 +22,7 @@ COMMANDS = [(("offers", "L4:1"), 0), (("offers", "L4:1", "--json"), 0), (("offer
 
 def rented_and_killed(laptop, name="gpus", provider="aws"):  # noqa: F811
     args = {"aws": WISH, "runpod": ("--gpus", "L4:1", "--provider", "runpod", "-y"),
+            "gcp": ("--gpus", "L4:1", "--provider", "gcp", "-y"),
             "lambda": ("--gpus", "A10:1", "--provider", "lambda", "-y", "--i-will-watch")}[provider]
     run = laptop.start("up", name, *args)
     until(lambda: "waits for sshd" in run.err() or run.process.poll() is not None, 60, "it waits for sshd")
@@ -41,6 +42,12 @@ def journal(laptop):  # noqa: F811
     return contextlib.closing(sqlite3.connect(laptop.home / ".local/state/lockstep/rentals.db", timeout=10))
 
 
+def owner_of(laptop):  # noqa: F811
+    with journal(laptop) as known:
+        ((owner,),) = known.execute("SELECT json FROM records WHERE kind = 'owner'").fetchall()
+    return owner
+
+
 def a_minute_later(laptop):  # noqa: F811
     """What was found to be clean was found 61 s earlier."""
     for path in laptop.home.glob(".cache/lockstep/clean-sweep.kept"):
@@ -55,15 +62,24 @@ def leftover(laptop, rented_before=False):  # noqa: F811
         assert laptop.down("gpus").rc == 0
         a_minute_later(laptop)
     assert laptop.run("cost", env=without_keys()).rc == 0  # an installation has a name from its first command on
-    with journal(laptop) as known:
-        ((owner,),) = known.execute("SELECT json FROM records WHERE kind = 'owner'").fetchall()
     world = laptop.cloud.world
-    tags = {"lockstep:intent": "lost0intent0of0ours0", "lockstep:owner": owner, "lockstep:cluster": "lost"}
+    tags = {"lockstep:intent": "lost0intent0of0ours0", "lockstep:owner": owner_of(laptop), "lockstep:cluster": "lost"}
     (ident,) = fake_cloud.control(laptop.cloud.url, "foreign", {"face": "ec2", "zone": "us-east-1a",
                                                                 "type": "g6.xlarge", "tags": tags})["ids"]
     with world.lock:
         world.machines[ident].launched -= 7200
     return world.machines[ident].view(world.now())
+
+
+def age(laptop):  # noqa: F811
+    """The rental is two minutes older: nobody waits here for what a provider may list late."""
+    with journal(laptop) as known, known:
+        for ident, text in known.execute("SELECT id, json FROM records WHERE kind = 'rental'").fetchall():
+            rental = json.loads(text)
+            for attempt in rental["attempts"]:
+                for name in ("asked_ms", "answered_ms"):
+                    attempt[name] = max(0, attempt.get(name, 0) - 120_000)
+            known.execute("UPDATE records SET json = ? WHERE id = ?", (json.dumps(rental), ident))
 
 
 def asked(cloud):  # noqa: F811
@@ -200,3 +216,48 @@ def test_cost_says_what_is_true_now(cloud, laptop):  # noqa: F811
     ended = laptop.run("cost", timeout=60)
     assert ended.rc == 0 and "gpus: its machines are gone; it cost" in ended.err, ended
     assert "rented" not in ended.out.replace("RENTED", ""), ended
+
+
+# What renting makes in an account besides machines.
+
+def made_there(cloud, provider):  # noqa: F811
+    """The names of what is there with the name of an installation."""
+    if provider == "aws":
+        names = [group["name"] for group in cloud.face("ec2").places.groups.values()]
+    elif provider == "gcp":
+        names = list(cloud.face("gce").lists.firewalls)
+    else:
+        face = cloud.face("lambda")
+        names = [each["name"] for each in (*face.keys.values(), *face.rulesets.values())]
+    return [name for name in names if name.startswith("lockstep-")]
+
+
+@pytest.mark.parametrize("provider", ["aws", "gcp", "lambda"])
+def test_down_all_removes_what_renting_has_made_and_nobody_elses(cloud, laptops, provider):  # noqa: F811
+    ann, bob = laptops("ann"), laptops("bob")
+    for one in (ann, bob):
+        rented_and_killed(one, provider=provider)
+        age(one)
+    both = made_there(cloud, provider)
+    first = ann.down("gpus", timeout=100)
+    assert first.rc == 0 and made_there(cloud, provider) == both, first  # it is kept for the next rental
+    for words in (("down", "--orphans"), ("cost",)):
+        assert ann.run(*words, timeout=60).rc == 0 and made_there(cloud, provider) == both
+    ended = ann.down(timeout=60)
+    assert ended.rc == 0 and f"{provider}: what was made there besides machines" in ended.err, ended
+    of_bob = owner_of(bob)
+    assert made_there(cloud, provider) == [name for name in both if of_bob in name] != []
+    asked_before = len(cloud.records)
+    again = ann.down(timeout=60)
+    assert again.rc == 0 and "besides machines" not in again.err, "once, until something is rented again"
+    assert not any("DELETE" in str(each) or "ecurityGroup" in str(each) for each in cloud.records[asked_before:])
+    assert bob.down("--all", timeout=100).rc == 0 and made_there(cloud, provider) == []
+
+
+def test_what_can_not_be_removed_costs_nothing_and_is_no_failure(cloud, laptop):  # noqa: F811
+    rented_and_killed(laptop)
+    fault(cloud, {"kind": "error", "code": "DependencyViolation", "message": "in use", "status": 400},
+          action="DeleteSecurityGroup")
+    ended = laptop.down(timeout=60)
+    assert ended.rc == 0 and "stays, and costs nothing" in ended.err and "DependencyViolation" in ended.err, ended
+    assert "is removed" in laptop.down(timeout=60).err and made_there(cloud, "aws") == []
