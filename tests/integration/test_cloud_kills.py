@@ -2,7 +2,8 @@
 (or the time of the leases) leaves nothing that is billed, no wanted node ever had two machines, and `lockstep cost`
 says what the provider's meter says.
 
-Many more runs by hand: LOCKSTEP_KILLS=200 pytest test_cloud_kills.py -k random
+Many more runs by hand: LOCKSTEP_KILLS=200 pytest test_cloud_kills.py -k random_kills, and likewise with
+LOCKSTEP_KILLS_ELSEWHERE=100 and -k random_kills_elsewhere
 
 No sshd is behind these machines: a client that waits for it has rented all there is to rent. Money is compared to
 TOLERANCE_S of each machine's rate: what a provider does not say of a machine's times the client takes from its own
@@ -19,8 +20,10 @@ import pytest
 
 from cloud_worlds import (GUARD_S, cloud, fault, guard_timers, laptop, laptops, machines, meter,  # noqa: F401
                           most_alive_at_once, server, until)
+from harness import alive, read
 
 RUNS = int(os.environ.get("LOCKSTEP_KILLS", "12"))
+RUNS_ELSEWHERE = int(os.environ.get("LOCKSTEP_KILLS_ELSEWHERE", "2"))  # of each provider
 TOLERANCE_S = 3
 AGE_S = 120
 LAUNCH = {"aws": "RunInstances", "gcp": "instances.insert", "lambda": "launch",
@@ -32,8 +35,8 @@ CUTS = {"nothing-done": {"kind": "cut", "when": "before"}, "all-done": {"kind": 
         "half": {"kind": "half"}, "nine-bytes": {"kind": "cut_at", "bytes": 9}}
 
 
-def wish(provider, *more):
-    guard = ("--i-will-watch",) if provider == "lambda" else ()
+def wish(provider, *more, guard=("--i-will-watch",)):
+    guard = guard if provider == "lambda" else ()
     return ("--gpus", GPUS[provider], "--provider", provider, "-y", *guard, *more)
 
 
@@ -165,6 +168,42 @@ def test_random_kills(cloud, laptop, seed):  # noqa: F811
         killed_at(laptop, action, rng.choice(WHEN), *args, skip=rng.randrange(60 if action == "*" else 3))
     down(laptop)
     check(cloud, laptop)
+
+
+LISTS = {"gcp": "instances.aggregatedList", "lambda": "instances.list", "runpod": "pods.list"}
+
+
+def guards(laptop):  # noqa: F811
+    """The pid of the guard that lives, as its lock's file has it; or none."""
+    path = laptop.home / ".local/state/lockstep/guard.lock"
+    words = read(path).split() if path.exists() else []
+    return [int(words[0])] if words and alive(int(words[0])) else []
+
+
+@pytest.mark.parametrize("seed", range(RUNS_ELSEWHERE))
+@pytest.mark.parametrize("provider", ["gcp", "lambda", "runpod"])
+def test_random_kills_elsewhere(cloud, laptop, provider, seed):  # noqa: F811
+    """Where a launch may be listed late: each rental is made AGE_S older after a kill, as nobody waits here. Lambda's
+    machines have a guard, which is killed as well now and then."""
+    rng = random.Random(f"{provider} {seed}")
+    if rng.random() < 0.4:
+        action = rng.choice([LAUNCH[provider], END[provider], LISTS[provider]])
+        fault(cloud, CUTS[rng.choice(list(CUTS))], action=action, skip=rng.randrange(2))
+    kills = rng.randint(1, 3)
+    for number in range(kills):
+        args = (("up", "gpus", *wish(provider, guard=("--guard", "here"))) if number == 0 or rng.random() < 0.6
+                else ("down", "gpus"))
+        action = rng.choice(["*", "*", LISTS[provider], LAUNCH[provider], END[provider]])
+        killed_at(laptop, action, rng.choice(WHEN), *args, skip=rng.randrange(20 if action == "*" else 3))
+        if rng.random() < 0.5:
+            for pid in guards(laptop):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        age(laptop)
+    down(laptop)
+    check(cloud, laptop, tolerance_s=kills * AGE_S + TOLERANCE_S)
+    left = guards(laptop)
+    until(lambda: not any(alive(pid) for pid in left), 40, "the guard has nothing left to do")
 
 
 # Nobody comes back.
