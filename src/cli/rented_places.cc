@@ -86,8 +86,8 @@ Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& cluster
   if (!rented && access(cloud::Journal::path_in(io::state_folder()).c_str(), F_OK) != 0)
     return facts;
   LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
-  LOCKSTEP_TRY_ASSIGN(const auto lately, world->journal().since(unix_ms() - kLatelyMs));
-  if (!lately.empty()) swept.begin();
+  LOCKSTEP_TRY_ASSIGN(const bool lately, world->journal().any_since(unix_ms() - kLatelyMs));
+  if (lately) swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto rentals, world->journal().open_rentals());
   for (const cloud::Rental& rental : rentals)
     facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},

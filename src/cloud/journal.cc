@@ -115,6 +115,13 @@ Result<std::vector<Rental>> Journal::since(std::int64_t ms) {
   return rentals;
 }
 
+Result<bool> Journal::any_since(std::int64_t ms) {
+  LOCKSTEP_TRY_ASSIGN(const auto open, records_->open_ones(kRental));
+  if (!open.empty()) return true;
+  LOCKSTEP_TRY_ASSIGN(const auto closed, records_->since(kRental, ms));
+  return !closed.empty();
+}
+
 Status Journal::keep_standing(const Rental& rental) {
   return records_->put({.kind = kStanding,
                         .id = rental.cluster,

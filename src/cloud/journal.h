@@ -55,6 +55,8 @@ class Journal {
   Result<Rental> of_cluster(const std::string& cluster);
   // Open ones, and those closed since then.
   Result<std::vector<Rental>> since(std::int64_t ms);
+  // Whether there are any of those; quick, however many they are.
+  Result<bool> any_since(std::int64_t ms);
 
   // Clusters that are rented at their use: only name, wish and terms count.
   Status keep_standing(const Rental& rental);
