@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kRental = "rental";
 constexpr const char* kStanding = "standing";
 constexpr const char* kBlock = "block";
+constexpr const char* kJob = "job";
 constexpr const char* kOwner = "owner";
 constexpr std::size_t kOwnerSize = 16;
 
@@ -141,6 +142,29 @@ Result<bool> Journal::has_standing(const std::string& cluster) {
 
 Status Journal::drop_standing(const std::string& cluster) {
   return records_->drop(kStanding, cluster);
+}
+
+Status Journal::keep_job(const RentedJob& job) {
+  return records_->put(
+      {.kind = kJob, .id = job.rental, .at_ms = job.began_ms, .json = rented_job_json(job)});
+}
+
+// One that can't be read is nobody's: its machines end all the same.
+Result<std::vector<RentedJob>> Journal::jobs() {
+  LOCKSTEP_TRY_ASSIGN(const auto records, records_->open_ones(kJob));
+  std::vector<RentedJob> jobs;
+  for (const Records::Record& record : records) {
+    auto job = parse_rented_job(record.json);
+    if (job && job->rental == record.id)
+      jobs.push_back(std::move(*job));
+    else
+      (void)records_->drop(kJob, record.id);
+  }
+  return jobs;
+}
+
+Status Journal::drop_job(const std::string& rental) {
+  return records_->drop(kJob, rental);
 }
 
 Status Journal::learn(const Block& block) {

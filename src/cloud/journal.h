@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cloud/choice.h"
 #include "cloud/rental.h"
+#include "cloud/rented_job.h"
 
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,11 @@ class Journal {
   Result<std::vector<Rental>> standing();
   Result<bool> has_standing(const std::string& cluster);
   Status drop_standing(const std::string& cluster);
+
+  // The jobs that rentals are for, until their users know how they ended.
+  Status keep_job(const RentedJob& job);
+  Result<std::vector<RentedJob>> jobs();
+  Status drop_job(const std::string& rental);
 
   Status learn(const Block& block);
   Result<std::vector<Block>> blocks(std::int64_t now_ms);  // drops the old ones

@@ -149,6 +149,22 @@ TEST_F(JournalFile, BlocksEndAndOneKindDoesNotHideAnother) {
   EXPECT_TRUE(journal->blocks(0)->empty());  // dropped
 }
 
+TEST_F(JournalFile, JobsStayUntilTheyAreDropped) {
+  auto journal = open();
+  ASSERT_TRUE(journal);
+  RentedJob job{.rental = "first", .cluster = "a", .words = {"train.py"}, .folder = "/tmp"};
+  ASSERT_TRUE(journal->keep_job(job));
+  job.stage = RentedJob::Stage::ended;
+  ASSERT_TRUE(journal->keep_job(job));
+  ASSERT_EQ(open()->jobs()->size(), 1U);
+  EXPECT_EQ(open()->jobs()->front().stage, RentedJob::Stage::ended);
+  ASSERT_TRUE(journal->drop_job("first"));
+  EXPECT_TRUE(open()->jobs()->empty());
+  auto records = open_records(file());
+  ASSERT_TRUE((*records)->put({.kind = "job", .id = "other", .json = "{}"}));
+  EXPECT_TRUE(journal->jobs()->empty()) << "what can't be read is nobody's";
+}
+
 TEST_F(JournalFile, AFullDiskIsAnErrorAndLosesNothing) {
   auto journal = open();
   ASSERT_TRUE(journal);

@@ -48,6 +48,14 @@ bool is_over(const Rental& rental, std::int64_t now) {
   return rental.ends_ms > 0 && now > rental.ends_ms + kGraceMs;
 }
 
+// Whether a job is to go on with other machines, when those that it has are gone.
+bool goes_on(Journal& journal, const Rental& rental) {
+  const auto jobs = journal.jobs();
+  return jobs && std::any_of(jobs->begin(), jobs->end(), [&](const RentedJob& job) {
+           return job.rental == rental.id && job.stage != RentedJob::Stage::ended;
+         });
+}
+
 // Machines that were seen gone, and the rental, where they all are.
 Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled& done) {
   const auto provider = [&](std::string_view name) -> Provider* {
@@ -70,6 +78,7 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
   }
   LOCKSTEP_TRY(renting.look(rental));
   if (rental.attempts.empty() || !rental.settled()) return {};
+  if (goes_on(parts.journal, rental)) return {};
   rental.closed_ms = parts.web.now_ms();
   rental.user_data.clear();
   rental.start_script.clear();

@@ -225,6 +225,20 @@ TEST_F(RentingCase, AfterItsLeaseARentalIsGivenBackByAnyCommand) {
   EXPECT_EQ(world.alive(), 0U);
 }
 
+TEST_F(RentingCase, ARentalWhoseJobGoesOnElsewhereIsNotClosed) {
+  ASSERT_TRUE(rent());
+  RentedJob job{.rental = rental.id, .cluster = rental.cluster, .words = {}, .folder = "/"};
+  job.stage = RentedJob::Stage::working;
+  ASSERT_TRUE(journal.keep_job(job));
+  world.machines.front().ended_ms = world.now;  // taken, and nobody of ours has looked yet
+  world.pass_time(120'000);
+  EXPECT_TRUE(swept().closed.empty());
+  EXPECT_TRUE(kept().settled());
+  job.stage = RentedJob::Stage::ended;
+  ASSERT_TRUE(journal.keep_job(job));
+  EXPECT_EQ(swept().closed.size(), 1U);
+}
+
 TEST_F(RentingCase, WithoutKeysReconcileSaysThatMachinesAreUnknown) {
   ASSERT_TRUE(rent());
   const auto done =

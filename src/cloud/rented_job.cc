@@ -1,0 +1,62 @@
+#include "cloud/rented_job.h"
+
+#include "codec/json.h"
+#include "codec/json_members.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::cloud {
+namespace {
+
+constexpr std::array<const char*, 4> kJobStages = {"renting", "working", "lost", "ended"};
+constexpr codec::JsonLimits kJobLimits{.bytes = 4U << 20};
+constexpr std::int64_t kMostLosses = 1'000'000;
+
+}  // namespace
+
+std::string rented_job_json(const RentedJob& job) {
+  return codec::print_json(
+      nlohmann::json{{"rental", job.rental},
+                     {"cluster", job.cluster},
+                     {"words", job.words},
+                     {"folder", job.folder},
+                     {"run_id", job.run_id},
+                     {"stage", kJobStages[static_cast<std::size_t>(job.stage)]},
+                     {"losses", job.losses},
+                     {"brought", job.brought},
+                     {"job", job.job},
+                     {"code", job.code},
+                     {"note", job.note},
+                     {"began_ms", job.began_ms}});
+}
+
+Result<RentedJob> parse_rented_job(std::string_view json) {
+  const nlohmann::json object = codec::parse_json(json, kJobLimits);
+  const auto text = [&](const char* name) { return codec::text_member(object, name); };
+  const auto stage =
+      !object.is_object()
+          ? kJobStages.end()
+          : std::find_if(kJobStages.begin(), kJobStages.end(),
+                         [name = text("stage")](const char* one) { return name == one; });
+  if (stage == kJobStages.end() || text("rental").empty() || !text("folder").starts_with('/'))
+    return fail(Errc::corrupt, "what the journal has of a job makes no sense");
+  RentedJob job{.rental = text("rental"),
+                .cluster = text("cluster"),
+                .words = codec::texts_member(object, "words"),
+                .folder = text("folder"),
+                .run_id = text("run_id"),
+                .stage = static_cast<RentedJob::Stage>(stage - kJobStages.begin()),
+                .job = text("job"),
+                .note = text("note"),
+                .began_ms = codec::integer_member(object, "began_ms")};
+  job.losses = static_cast<int>(
+      std::clamp<std::int64_t>(codec::integer_member(object, "losses"), 0, kMostLosses));
+  job.code =
+      static_cast<int>(std::clamp<std::int64_t>(codec::integer_member(object, "code"), 0, 255));
+  const auto brought = object.find("brought");
+  job.brought = brought != object.end() && brought->is_boolean() && brought->get<bool>();
+  return job;
+}
+
+}  // namespace lockstep::cloud

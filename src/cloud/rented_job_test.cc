@@ -1,0 +1,48 @@
+#include "cloud/rented_job.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cloud {
+namespace {
+
+RentedJob some_job() {
+  return {.rental = "abc",
+          .cluster = "lab",
+          .words = {"--on-demand=L4:1", "--", "train.py", "--name=a \"b\"\n"},
+          .folder = "/home/me/project",
+          .run_id = "r-1",
+          .stage = RentedJob::Stage::lost,
+          .losses = 2,
+          .brought = true,
+          .job = "abcd1234",
+          .code = 143,
+          .note = "3.20 USD",
+          .began_ms = 1'800'000'000'000};
+}
+
+TEST(RentedJob, ComesBackAsItWas) {
+  const RentedJob job = some_job();
+  const auto read = parse_rented_job(rented_job_json(job));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(rented_job_json(*read), rented_job_json(job));
+  EXPECT_EQ(read->words, job.words);
+  EXPECT_EQ(read->stage, job.stage);
+  EXPECT_EQ(read->losses, 2);
+  EXPECT_TRUE(read->brought);
+}
+
+TEST(RentedJob, WhatMakesNoSenseIsRefused) {
+  for (const char* text : {"", "{}", "[]", "{\"rental\": \"a\", \"stage\": \"working\"}",
+                           "{\"rental\": \"a\", \"stage\": \"walking\", \"folder\": \"/\"}",
+                           "{\"rental\": \"a\", \"stage\": \"working\", \"folder\": \"here\"}"})
+    EXPECT_FALSE(parse_rented_job(text)) << text;
+  const auto odd = parse_rented_job(
+      R"({"rental": "a", "stage": "ended", "folder": "/", "losses": -4, "code": 4000, "words": [1, "x"]})");
+  ASSERT_TRUE(odd);
+  EXPECT_EQ(odd->losses, 0);
+  EXPECT_EQ(odd->code, 255);
+  EXPECT_EQ(odd->words, std::vector<std::string>{"x"});
+}
+
+}  // namespace
+}  // namespace lockstep::cloud
