@@ -52,11 +52,20 @@ std::vector<std::string> guard_words() {
   return text ? split(strip(*text), ' ') : std::vector<std::string>();
 }
 
+// Whether it is to stay. One without the keys of what nobody else can end does not; one that lacks
+// others gives way to who has all of its own.
 bool knows_keys(const std::vector<std::string>& words, const OnDemand& world) {
-  return std::all_of(world.all().begin(), world.all().end(), [&](const auto& provider) {
-    return provider->traits().ending != cloud::Ending::with_guard || !provider->keys() ||
-           std::find(words.begin(), words.end(), provider->traits().name) != words.end();
-  });
+  bool lacks = false;
+  bool has_more = false;
+  for (const auto& provider : world.all()) {
+    const bool knows =
+        std::find(words.begin(), words.end(), provider->traits().name) != words.end();
+    const bool ours = provider->keys().has_value();
+    if (ours && !knows && provider->traits().ending == cloud::Ending::with_guard) return false;
+    lacks = lacks || (ours && !knows);
+    has_more = has_more || (knows && !ours);
+  }
+  return !lacks || has_more;
 }
 
 void end_guard(const std::vector<std::string>& words) {

@@ -1,5 +1,6 @@
 // The guard: a process of ours on the user's machine that ends rented machines which can't end
-// their own bill. One for each state folder; it outlives the command that started it and the
+// their own bill, and sees to it that somebody goes on with jobs whose command is gone
+// (follow_plan.h). One for each state folder; it outlives the command that started it and the
 // terminal, reads the journal again and again, and goes when nothing is left to guard. Keys of
 // providers it has from the environment that started it, and from the usual files.
 #pragma once
@@ -16,7 +17,7 @@ class OnDemand;
 
 inline constexpr const char* kGuardCommand = "guard-rentals";
 
-// Whether it is agreed that the guard here ends this one.
+// Whether it is agreed that the guard here watches this one.
 bool wants_guard(const cloud::Rental& rental);
 
 bool guard_lives();

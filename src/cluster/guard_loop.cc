@@ -1,8 +1,11 @@
-// The guard's own course: read the journal, ask the machines, end what is over, wait.
+// The guard's own course: read the journal, see that jobs are gone on with, ask the machines, end
+// what is over, wait.
 #include "cloud/time_text.h"
+#include "cluster/follow_plan.h"
 #include "cluster/guard.h"
 #include "cluster/guard_files.h"
 #include "cluster/guard_plan.h"
+#include "cluster/job_claim.h"
 #include "cluster/on_demand.h"
 #include "cluster/rented_host.h"
 #include "io/own_folders.h"
@@ -58,6 +61,9 @@ class Guard {
   }
   void say(const std::string& text);
   Result<std::vector<Rental>> guarded();
+  bool is_followed(const Rental& rental) const { return unended_job(jobs_, rental) != nullptr; }
+  Status follow(const Rental& rental);
+  Status leave_job(cloud::RentedJob job);
   Status ask_machines(const std::vector<Rental>& rentals);
   Status look_after(const Rental& rental);
   Status act(const Rental& rental);
@@ -68,6 +74,9 @@ class Guard {
   std::unique_ptr<OnDemand> world_;
   GuardPace pace_;
   MachineWords words_;
+  std::vector<cloud::RentedJob> jobs_;
+  std::map<std::string, FollowTries> follows_;  // by the rental's id
+  std::vector<proc::Child> followers_;
   std::map<std::string, Trouble> troubles_;  // by the rental's id
   std::string said_;
 };
@@ -83,7 +92,40 @@ void Guard::say(const std::string& text) {
 Result<std::vector<Rental>> Guard::guarded() {
   LOCKSTEP_TRY_ASSIGN(auto rentals, world_->journal().open_rentals());
   std::erase_if(rentals, [](const Rental& one) { return !wants_guard(one); });
+  LOCKSTEP_TRY_ASSIGN(jobs_, world_->journal().jobs());
   return rentals;
+}
+
+// A job whose command is gone, and whose follower is.
+Status Guard::follow(const Rental& rental) {
+  const cloud::RentedJob* job = unended_job(jobs_, rental);
+  if (job == nullptr) return {};
+  switch (follow_step(*job, rental, job_is_claimed(rental.id), follows_[rental.id], now(), pace_)) {
+    case FollowStep::leave:
+      return {};
+    case FollowStep::give_up:
+      return leave_job(*job);
+    case FollowStep::start:
+      break;
+  }
+  say(fmt::format("'{}': nobody goes on with its job; starting a follower, which writes {}",
+                  rental.cluster, follow_log(rental.cluster)));
+  LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id));
+  followers_.push_back(std::move(follower));
+  return {};
+}
+
+// Its machines end as any others do.
+Status Guard::leave_job(cloud::RentedJob job) {
+  const auto claim = claim_job(job.rental);
+  if (!claim) return {};
+  job.stage = cloud::RentedJob::Stage::ended;
+  job.code = 1;
+  job.note = fmt::format("{} followers of it ended before it did", kMostFollowers);
+  say(fmt::format("'{}': {}; its machines are left to their lease", job.cluster, job.note));
+  LOCKSTEP_TRY(world_->journal().keep_job(job));
+  follows_.erase(job.rental);
+  return {};
 }
 
 // All that are due at once: one that is silent holds up none.
@@ -95,6 +137,7 @@ Status Guard::ask_machines(const std::vector<Rental>& rentals) {
   for (const Rental& rental : rentals) {
     const std::int64_t ends = rental.ends_ms;
     if (!rental.wanted || (ends > 0 && ends - now() < kLongestAskMs)) continue;
+    if (is_followed(rental) && ends_itself(rental)) continue;
     const auto machines = met_machines(rental);
     const auto all = rented_places(rental, registry->pins_file(rental.cluster),
                                    OnDemand::user_key_file(rental.cluster));
@@ -175,7 +218,7 @@ Status Guard::act_locked(Rental& rental, const GuardPlan& plan) {
 }
 
 Status Guard::act(const Rental& known) {
-  GuardPlan plan = guard_plan(known, words_, now(), pace_);
+  GuardPlan plan = guard_plan(known, words_, now(), pace_, is_followed(known));
   if (plan.what == GuardPlan::What::wait) return {};
   if (!world_->lock(known.cluster)) {
     if (!plan.forced) return {};
@@ -187,7 +230,9 @@ Status Guard::act(const Rental& known) {
   // As it is now that nobody else changes it: it may have been given more time.
   auto rental = world_->journal().of_cluster(known.cluster);
   if (rental && rental->id == known.id) {
-    plan = guard_plan(*rental, words_, now(), pace_);
+    // A job may have begun with it, too.
+    LOCKSTEP_TRY_ASSIGN(jobs_, world_->journal().jobs());
+    plan = guard_plan(*rental, words_, now(), pace_, is_followed(*rental));
     if (plan.what != GuardPlan::What::wait) done = act_locked(*rental, plan);
   } else if (!rental && rental.error().code != Errc::not_found) {
     done = Failure(rental.error());
@@ -223,12 +268,14 @@ Status Guard::run(io::Fd alive) {
     for (const Rental& rental : now_open) {
       Trouble& trouble = troubles_[rental.id];
       if (is_later(trouble.again_ms, pace_.most_pause_ms)) continue;
-      Status done = act(rental);
+      Status done = follow(rental);
+      if (done) done = act(rental);
       if (!done && done.error().code == Errc::canceled) return done;
       if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
       trouble.failures = done ? 0 : trouble.failures + 1;
       trouble.again_ms = now() + retry_pause(trouble.failures, pace_);
     }
+    std::erase_if(followers_, [](proc::Child& one) { return one.reap().has_value(); });
     LOCKSTEP_TRY(ask_machines(now_open));
     for (const Rental& rental : now_open)
       LOCKSTEP_TRY(look_after(rental));

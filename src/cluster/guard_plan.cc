@@ -54,8 +54,14 @@ bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace,
   return now_ms - word.said_ms >= left + pace.silent_ms;
 }
 
+bool ends_itself(const Rental& rental) {
+  return std::none_of(rental.attempts.begin(), rental.attempts.end(), [](const Attempt& attempt) {
+    return attempt.open() && attempt.offer.ending == cloud::Ending::with_guard;
+  });
+}
+
 GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64_t now_ms,
-                     const GuardPace& pace) {
+                     const GuardPace& pace, bool followed) {
   if (rental.closed_ms != 0) return {};
   if (!rental.wanted) {
     const std::int64_t told = now_ms - rental.told_ms;
@@ -64,12 +70,13 @@ GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64
   }
   if (rental.ends_ms > 0 && now_ms >= rental.ends_ms)
     return all_of_it("its lease is over", now_ms >= rental.ends_ms + pace.held_lock_ms);
-  if (rental.settled() && now_ms - rental.created_ms >= pace.silent_ms)
+  if (!followed && rental.settled() && now_ms - rental.created_ms >= pace.silent_ms)
     return all_of_it("nothing of it is left");
   if (const std::int64_t since = unmet_since(rental); since != 0) {
     if (now_ms - since >= pace.nobody_ms) return all_of_it("nobody came to its machines");
     return {};
   }
+  if (followed && ends_itself(rental)) return {};
   const auto machines = met_machines(rental);
   GuardPlan plan;
   for (std::size_t at = 0; at < machines.size(); ++at) {

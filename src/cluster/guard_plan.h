@@ -51,8 +51,13 @@ std::vector<const cloud::Held*> met_machines(const cloud::Rental& rental);
 bool is_off(const MachineWord& word, std::int64_t now_ms, const GuardPace& pace,
             bool elsewhere = false);
 
+// Whether all that may be alive of it ends its own bill.
+bool ends_itself(const cloud::Rental& rental);
+
+// followed: its job has not ended, and somebody goes on with it. Then machines that are about to
+// go, or are gone, are that one's affair: they may have been taken away, and the job begins again.
 GuardPlan guard_plan(const cloud::Rental& rental, const MachineWords& words, std::int64_t now_ms,
-                     const GuardPace& pace);
+                     const GuardPace& pace, bool followed = false);
 
 // What the machine has said now, or that it does not answer.
 void note_word(MachineWord& word, const machine::LeaseState* said, std::int64_t now_ms,

@@ -79,6 +79,22 @@ TEST(GuardPlan, EndsWhatNobodyWantsAndClosesWhatIsGone) {
   EXPECT_EQ(what(rental, kStart + 2 * kMinute), What::give_back);
 }
 
+TEST(GuardPlan, MachinesOfAJobThatIsFollowedAreItsFollowersAffair) {
+  Rental rental = two_machines();
+  MachineWords words = {{"a", idle_word(kStart, 0)}, {"b", idle_word(kStart, 0)}};
+  for (auto& word : words)
+    word.second.state.phase = Phase::ending;
+  EXPECT_EQ(guard_plan(rental, words, kStart, kPace, true).what, What::wait) << "spot may be taken";
+  // Nobody but the guard ends these.
+  rental.attempts[0].offer.ending = cloud::Ending::with_guard;
+  EXPECT_EQ(guard_plan(rental, words, kStart, kPace, true).what, What::give_back);
+  EXPECT_EQ(guard_plan(rental, {}, rental.ends_ms, kPace, true).what, What::give_back);
+  for (Attempt& attempt : rental.attempts)
+    attempt.state = Attempt::State::gone;
+  EXPECT_EQ(guard_plan(rental, {}, kStart + 2 * kMinute, kPace, true).what, What::wait);
+  EXPECT_EQ(guard_plan(rental, {}, kStart + 2 * kMinute, kPace).what, What::give_back);
+}
+
 TEST(GuardPlan, AClientElsewhereThatWasHeardOfLatelyIsWaitedFor) {
   Rental rental = two_machines();
   rental.told_ms = kStart + kMinute;

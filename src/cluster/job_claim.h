@@ -1,0 +1,28 @@
+// Who goes on with the job of a rental: the command that began it as long as it lives, then one
+// follower, which waits for that. By locks of the kernel, so nobody has to say that he is gone.
+#pragma once
+
+#include "base/error.h"
+#include "io/fd.h"
+#include "proc/spawn.h"
+
+#include <string>
+
+namespace lockstep::cluster {
+
+inline constexpr const char* kFollowCommand = "follow-rented";
+
+// The job is ours as long as what is returned is held. already_exists: it is somebody else's.
+Result<io::Fd> claim_job(const std::string& rental);
+// Waits until it is, or until a signal ends this process: the handled ones must not be blocked.
+Result<io::Fd> await_job(const std::string& rental);
+bool job_is_claimed(const std::string& rental);
+
+// A process of its own, which outlives this one: it claims the job once that is free, and goes on
+// with it where it has not ended by then.
+Result<proc::Child> start_follower(const std::string& rental);
+
+// What a follower says, and the job's output.
+std::string follow_log(const std::string& cluster);
+
+}  // namespace lockstep::cluster
