@@ -41,6 +41,7 @@ extern const Subcommand kHostAbility;
 extern const Subcommand kHostHealth;
 extern const Subcommand kHostLease;
 extern const Subcommand kGuardRentals;
+extern const Subcommand kFollowRented;
 extern const Subcommand kHostGuard;
 extern const Subcommand kSubmit;
 extern const Subcommand kOffers;
@@ -122,6 +123,7 @@ constexpr const Subcommand* kRows[] = {
     &kHostHealth,
     &kHostLease,
     &kGuardRentals,
+    &kFollowRented,
     &kHostGuard,
     &kSlurmBatch,
     &kSlurmNode,

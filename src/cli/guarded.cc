@@ -2,6 +2,8 @@
 
 #include "cli/on_demand.h"
 #include "cluster/guard.h"
+#include "cluster/guard_plan.h"
+#include "cluster/job_claim.h"
 
 #include <fmt/core.h>
 
@@ -15,7 +17,33 @@ bool needs_guard(const cloud::Attempt& attempt) {
   return attempt.open() && attempt.offer.ending == cloud::Ending::with_guard;
 }
 
-// Of a provider where something of it may live.
+// What a guard is for.
+std::string without_guard(const cloud::Rental& rental) {
+  return cluster::ends_itself(rental)
+             ? fmt::format("nobody goes on with '{}' when its command is gone", rental.cluster)
+             : fmt::format("nobody ends '{}'", rental.cluster);
+}
+
+void tell_jobs(cluster::OnDemand& world, std::string_view program,
+               const std::vector<cloud::Rental>& rentals) {
+  const auto jobs = world.journal().jobs();
+  if (!jobs) return;
+  for (const cloud::RentedJob& job : *jobs) {
+    const auto rental = std::find_if(rentals.begin(), rentals.end(),
+                                     [&](const auto& one) { return one.id == job.rental; });
+    if (job.stage == cloud::RentedJob::Stage::ended)
+      tell_line(program,
+                fmt::format("'{}' was followed after its command had gone: exit code {}, {}; {}",
+                            job.cluster, job.code, job.note, cluster::follow_log(job.cluster)));
+    else if (cluster::job_is_claimed(job.rental) ||
+             (rental != rentals.end() && cluster::wants_guard(*rental)))
+      continue;
+    (void)world.journal().drop_job(job.rental);
+  }
+}
+
+}  // namespace
+
 Status keys_of(const cluster::OnDemand& world, const cloud::Rental& rental) {
   for (const cloud::Attempt& attempt : rental.attempts)
     if (cloud::Provider* one = world.provider(attempt.offer.provider);
@@ -23,6 +51,8 @@ Status keys_of(const cluster::OnDemand& world, const cloud::Rental& rental) {
       LOCKSTEP_TRY(one->keys());
   return {};
 }
+
+namespace {
 
 bool ends_with_guard(const cloud::Rental& rental) {
   return std::any_of(rental.attempts.begin(), rental.attempts.end(), needs_guard);
@@ -33,12 +63,12 @@ void keep_guarded_here(cluster::OnDemand& world, std::string_view program,
   if (rentals.empty() || cluster::guard_lives()) return;
   for (const cloud::Rental& rental : rentals)
     if (const Status keys = keys_of(world, rental); !keys)
-      return tell_line(program, fmt::format("no guard runs, so nobody ends '{}': {}",
-                                            rental.cluster, keys.error().message));
+      return tell_line(program, fmt::format("no guard runs, so {}: {}", without_guard(rental),
+                                            keys.error().message));
   const std::string name = rentals.front().cluster;
   if (const auto up = cluster::need_guard(world); !up)
-    return tell_line(program, fmt::format("nobody ends '{}': {}; {}", name, up.error().message,
-                                          up.error().hint));
+    return tell_line(program, fmt::format("{}: {}; {}", without_guard(rentals.front()),
+                                          up.error().message, up.error().hint));
   tell_line(program, fmt::format("the guard of '{}' did not run; it runs again", name));
 }
 
@@ -93,6 +123,7 @@ std::string ended_by_words(std::string_view name, std::string_view where) {
 void keep_guarded(cluster::OnDemand& world, std::string_view program) {
   const auto rentals = world.journal().open_rentals();
   if (!rentals) return;
+  tell_jobs(world, program, *rentals);
   std::vector<cloud::Rental> here;
   for (const cloud::Rental& rental : *rentals) {
     if (cluster::wants_guard(rental)) here.push_back(rental);

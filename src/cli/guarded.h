@@ -1,6 +1,7 @@
 // Who ends rented machines that can't end their own bill, as commands see to it and say it.
 #pragma once
 
+#include "base/error.h"
 #include "cloud/rental.h"
 #include "cluster/on_demand.h"
 
@@ -23,9 +24,12 @@ const char* ended_by_name(EndedBy by);
 // name: the one above; where: the rental's --guard. ", guarded on me@host"; empty: by itself.
 std::string ended_by_words(std::string_view name, std::string_view where);
 
-// Where something is rented that a guard is to end, one lives afterwards: one that was killed is
-// started again, here or on the host that was named, which is told how all of it is. Says so, or
-// why it can't be.
+// Whether there are keys of all providers where something of it may live.
+Status keys_of(const cluster::OnDemand& world, const cloud::Rental& rental);
+
+// Says how jobs have ended that were followed after their command had gone. Where something is
+// rented that a guard is to watch, one lives afterwards: one that was killed is started again, here
+// or on the host that was named, which is told how all of it is. Says so, or why it can't be.
 void keep_guarded(cluster::OnDemand& world, std::string_view program);
 
 // --guard HOST, before anybody is asked for prices: that the host can end what may be rented. Notes

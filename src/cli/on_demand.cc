@@ -67,15 +67,6 @@ Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
               "raise --budget to that at least");
 }
 
-cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s) {
-  cloud::RentRules rules;
-  if (wait_s)
-    rules.wait = std::chrono::seconds(*wait_s);
-  else
-    rules.wait.reset();
-  return rules;
-}
-
 // What is there of the cluster from an earlier command, if anything is.
 Result<std::optional<cloud::Rental>> known_rental(cluster::OnDemand& world,
                                                   const std::string& cluster) {
@@ -118,6 +109,9 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
   } else {
     LOCKSTEP_TRY_ASSIGN(chosen.wish, wish_of(request.options, request.nodes));
     LOCKSTEP_TRY_ASSIGN(chosen.terms, terms_of(request.options));
+    if (request.before && chosen.wish.spot != cloud::SpotWish::no && chosen.terms.guard.empty() &&
+        !request.options.will_watch)
+      chosen.terms.guard = "here";
   }
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   if (!request.options.print) LOCKSTEP_TRY(agree_with_guard(world, chosen.wish, chosen.terms));
@@ -178,6 +172,15 @@ Result<std::optional<cloud::Rental>> standing_rental(cluster::OnDemand& world,
   return std::optional<cloud::Rental>();
 }
 
+cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s) {
+  cloud::RentRules rules;
+  if (wait_s)
+    rules.wait = std::chrono::seconds(*wait_s);
+  else
+    rules.wait.reset();
+  return rules;
+}
+
 int exit_code_of(const Error& error) {
   if (error.code == Errc::canceled && error.sys > 0) return 128 + error.sys;
   return error.code == Errc::invalid_input ? 2 : 1;
@@ -223,6 +226,7 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
   if (cluster::wants_guard(*rental)) {
     LOCKSTEP_TRY_ASSIGN(guard, cluster::need_guard(world));
   }
+  if (request.before) LOCKSTEP_TRY(request.before(*rental));
   const Status rented = world.rent(
       *rental, std::move(market), rules_of(wait_s),
       [&](const cloud::RentEvent& event) {

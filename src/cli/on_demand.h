@@ -5,6 +5,7 @@
 #include "cli/on_demand_options.h"
 #include "cluster/on_demand.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ struct RentRequest {
   bool json = false;
   // A cluster that is rented at its use: its wish and terms, in place of the options.
   std::optional<cloud::Rental> standing = {};
+  // Of a job: hears of the rental before anything of it is asked for; an error keeps it from that.
+  // Spot machines for a job are watched by the guard here, unless the user says otherwise.
+  std::function<Status(const cloud::Rental&)> before = {};
   // Hear what goes on besides the user.
   cluster::OnDemand::Tell on_event = {};
   cluster::OnDemand::TellStep on_step = {};
@@ -40,6 +44,9 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
 // Ends them and says what they cost. A failure says how they end all the same.
 Status give_machines_back(cluster::OnDemand& world, std::string_view program,
                           cloud::Rental& rental);
+
+// For --wait.
+cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s);
 
 // Lines to stderr, as "lockstep up: TEXT".
 void tell_line(std::string_view program, const std::string& text);

@@ -141,10 +141,11 @@ std::vector<Option> terms_rows() {
        .field = into<&OnDemandOptions::guard>,
        .metavar = "here|HOST",
        .help = "a process on this machine, or on a host that ssh reaches, ends machines that "
-               "cannot end their own bill"},
+               "cannot end their own bill; here, and with --spot: also goes on with a job whose "
+               "command is gone"},
       {.name = "i-will-watch",
        .field = into<&OnDemandOptions::will_watch>,
-       .help = "rent such machines without a guard: you end them, whatever happens"},
+       .help = "rent without a guard: you end the machines, whatever happens"},
       {.name = "allow-from",
        .field = into<&OnDemandOptions::allow_from>,
        .metavar = "CIDR",

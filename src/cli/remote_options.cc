@@ -65,6 +65,25 @@ Group brought_rows() {
           }};
 }
 
+std::vector<std::string> words_without(const Table& table, const Parsed& parsed,
+                                       const std::vector<std::string_view>& left_out) {
+  std::vector<std::string> words;
+  for (const Option* option : options_of(table)) {
+    if (std::find(left_out.begin(), left_out.end(), option->name) != left_out.end()) continue;
+    const std::string name = "--" + std::string(option->name);
+    const auto list = parsed.lists.find(option->name);
+    if (list != parsed.lists.end())
+      for (const std::string& value : list->second)
+        words.push_back(name + "=" + value);
+    else if (const auto value = parsed.text(option->name))
+      words.push_back(option->kind == Kind::flag ? name : name + "=" + *value);
+  }
+  words.emplace_back("--");
+  words.push_back(parsed.script.value_or(""));
+  words.insert(words.end(), parsed.script_args.begin(), parsed.script_args.end());
+  return words;
+}
+
 }  // namespace
 
 std::vector<Group> remote_groups() {
@@ -103,19 +122,11 @@ std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
     left_out.push_back(option.name);
   for (const Option& option : on_demand_rows())
     left_out.push_back(option.name);
-  std::vector<std::string> words;
-  for (const Option* option : options_of(table)) {
-    const auto value = parsed.text(option->name);
-    if (!value || std::find(left_out.begin(), left_out.end(), option->name) != left_out.end())
-      continue;
-    std::string word = "--" + std::string(option->name);
-    if (option->kind != Kind::flag) word += "=" + *value;
-    words.push_back(std::move(word));
-  }
-  words.emplace_back("--");
-  words.push_back(parsed.script.value_or(""));
-  words.insert(words.end(), parsed.script_args.begin(), parsed.script_args.end());
-  return words;
+  return words_without(table, parsed, left_out);
+}
+
+std::vector<std::string> all_words(const Table& table, const Parsed& parsed) {
+  return words_without(table, parsed, {});
 }
 
 }  // namespace lockstep::cli

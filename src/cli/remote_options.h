@@ -1,6 +1,7 @@
 // What `lockstep run --on` adds to a run: where, what is brought there, and how it is followed.
 #pragma once
 
+#include "base/error.h"
 #include "cli/environment_options.h"
 #include "cli/options.h"
 #include "cli/place_options.h"
@@ -33,6 +34,9 @@ struct RemoteOptions {
   std::string run_id = {};  // of all attempts
   int attempt = 0;
   std::function<bool()> hosts_gone = {};  // cluster::FollowRequest::gone
+  // Hears the job's id before a host does; an error keeps it from being started.
+  std::function<Status(const std::string& job)> on_job = {};
+  bool follows = false;  // for somebody who is gone: asked to end, it leaves the job alone
 
   bool elsewhere() const { return on || hostfile; }
 };
@@ -45,5 +49,7 @@ RemoteOptions remote_options(const Table& table, const Parsed& parsed);
 // but those of remote_rows() and the ones in `without`, and the script with its arguments.
 std::vector<std::string> run_words(const Table& table, const Parsed& parsed,
                                    const std::vector<std::string_view>& without);
+// All of them: what parse_options() makes `parsed` of once more, wherever that is.
+std::vector<std::string> all_words(const Table& table, const Parsed& parsed);
 
 }  // namespace lockstep::cli

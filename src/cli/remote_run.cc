@@ -174,8 +174,9 @@ int refuse(const Error& error) {
 
 // Written before the job begins: a client that is killed meanwhile leaves nothing that is unknown.
 Result<cluster::StartedJob> start(const cluster::JobBook& book, const cluster::JobRequest& request,
-                                  const cluster::KnownJob& job) {
+                                  const cluster::KnownJob& job, const RemoteOptions& options) {
   LOCKSTEP_TRY(book.add(job));
+  if (options.on_job) LOCKSTEP_TRY(options.on_job(job.id));
   auto started = cluster::start_job(request);
   if (!started) {
     LOCKSTEP_TRY(book.remove(job.id));
@@ -215,11 +216,13 @@ Status bring_report(const cluster::KnownJob& job, const std::string& path) {
 
 void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Parsed& parsed,
             const RemoteOptions& options, RemoteOutcome& ended) {
+  using OnStop = cluster::FollowRequest::OnStop;
   const std::optional<std::string> report = parsed.text("report");
-  const auto outcome = cluster::follow_job({.job = job,
-                                            .on_stop = cluster::FollowRequest::OnStop::cancel,
-                                            .fold = folds(parsed.text("fold").value_or("auto")),
-                                            .gone = options.hosts_gone});
+  const auto outcome =
+      cluster::follow_job({.job = job,
+                           .on_stop = options.follows ? OnStop::leave : OnStop::cancel,
+                           .fold = folds(parsed.text("fold").value_or("auto")),
+                           .gone = options.hosts_gone});
   if (!outcome) {
     ended.code = refuse(outcome.error());
     return;
@@ -241,7 +244,26 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
   if (report)
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
+  ended.canceled = ending.by_person;
   ended.code = ending.stage == job::Stage::lost ? kFailed : ending.code;
+}
+
+// Whether all of its hosts have let it go: whoever starts it may be killed in the middle of that.
+Result<bool> has_begun(const cluster::KnownJob& job) {
+  if (job.stage != job::Stage::prepared) return true;
+  LOCKSTEP_TRY_ASSIGN(const auto nodes, cluster::ask_status(job));
+  return std::all_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    return node && node->state.stage != job::Stage::prepared;
+  });
+}
+
+Status end_on_all(const cluster::KnownJob& job) {
+  LOCKSTEP_TRY(cluster::run_command({.hosts = job.nodes,
+                                     .argv = {"host-job", "cancel", job.id},
+                                     .own_binary = true,
+                                     .input = cluster::CommandRequest::Input::none,
+                                     .output = cluster::CommandRequest::Output::keep}));
+  return {};
 }
 
 Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) {
@@ -259,7 +281,7 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
   if (unready != 0) return RemoteOutcome{.code = unready, .job = {}};
   const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const cluster::StartedJob started, start(book, request, job));
+  LOCKSTEP_TRY_ASSIGN(const cluster::StartedJob started, start(book, request, job, options));
   if (options.detach) {
     print_started(job, started, options.json);
     return RemoteOutcome{.job = job.id, .left = true};
@@ -303,6 +325,24 @@ RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options) {
   auto ended = run_there(call, options);
   if (ended) return *ended;
   return {.code = refuse(ended.error()), .job = {}};
+}
+
+Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
+                                                        const RemoteOptions& options,
+                                                        const std::string& job) {
+  LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
+  const auto known = book.find(job);
+  if (!known && known.error().code == Errc::not_found) return std::optional<RemoteOutcome>();
+  if (!known) return Failure(known.error());
+  LOCKSTEP_TRY_ASSIGN(const bool begun, has_begun(*known));
+  if (!begun) {
+    LOCKSTEP_TRY(end_on_all(*known));
+    LOCKSTEP_TRY(book.remove(job));
+    return std::optional<RemoteOutcome>();
+  }
+  RemoteOutcome ended{.job = job};
+  follow(book, *known, call.parsed, options, ended);
+  return std::optional<RemoteOutcome>(std::move(ended));
 }
 
 int run_on_hosts(const Call& call, const RemoteOptions& options) {

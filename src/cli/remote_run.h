@@ -4,16 +4,18 @@
 #include "cli/remote_options.h"
 #include "cli/subcommand.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep::cli {
 
 struct RemoteOutcome {
-  int code = 0;       // the exit code
-  std::string job;    // its id; empty: it was not started
-  bool left = false;  // it goes on without us
-  bool gone = false;  // a host will not come back
+  int code = 0;           // the exit code
+  std::string job;        // its id; empty: it was not started
+  bool left = false;      // it goes on without us
+  bool gone = false;      // a host will not come back
+  bool canceled = false;  // by a person
 };
 RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options);
 
@@ -21,6 +23,12 @@ RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options);
 // places of the project that are to come back.
 Status check_job(const Call& call, const RemoteOptions& options,
                  const std::vector<std::string>& outputs);
+
+// Follows a job that another process of ours has started, from its first line on. nullopt: it had
+// not come that far, and nothing of it is left.
+Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
+                                                        const RemoteOptions& options,
+                                                        const std::string& job);
 
 // Returns the exit code. call: of `lockstep run`, with --on.
 int run_on_hosts(const Call& call, const RemoteOptions& options);

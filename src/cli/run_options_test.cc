@@ -2,6 +2,7 @@
 #include "cli/run_options.h"
 
 #include "base/text.h"
+#include "cli/remote_options.h"
 #include "cli/store_options.h"
 
 #include <gtest/gtest.h>
@@ -55,6 +56,27 @@ TEST(Tables, HelpFitsTheScreen) {
       << help;
   EXPECT_NE(help.find("--nproc-per-node N"), std::string::npos);
   EXPECT_NE(help.find("-r, --redirects WHAT"), std::string::npos);
+}
+
+TEST(AllWords, SayTheSameOnceMore) {
+  const Parsed first =
+      parsed(run_table(), {"--on-demand", "L4:1", "--spot", "-y", "--back=out", "--back", "a b",
+                           "--env", "A=\"1\n2\"", "--secret=S", "--nproc-per-node", "2", "train.py",
+                           "--back", "--", "-y"});
+  const Parsed again = parsed(run_table(), all_words(run_table(), first));
+  EXPECT_EQ(again.values, first.values);
+  EXPECT_EQ(again.lists, first.lists);
+  EXPECT_EQ(again.script, first.script);
+  EXPECT_EQ(again.script_args, first.script_args);
+  EXPECT_EQ(again.lists.at("back"), (std::vector<std::string>{"out", "a b"}));
+  // What came from the environment is as good as typed.
+  const auto by_variable = parse_options(run_table(), std::vector<std::string>{"train.py"},
+                                         [](std::string_view name) -> std::optional<std::string> {
+                                           if (name == "PET_NPROC_PER_NODE") return "3";
+                                           return std::nullopt;
+                                         });
+  ASSERT_TRUE(by_variable);
+  EXPECT_EQ(parsed(run_table(), all_words(run_table(), *by_variable)).text("nproc-per-node"), "3");
 }
 
 TEST(RawOptions, DefaultsAreTorchruns) {

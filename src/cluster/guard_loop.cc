@@ -231,7 +231,7 @@ Status Guard::act(const Rental& known) {
   auto rental = world_->journal().of_cluster(known.cluster);
   if (rental && rental->id == known.id) {
     // A job may have begun with it, too.
-    LOCKSTEP_TRY_ASSIGN(jobs_, world_->journal().jobs());
+    if (auto jobs = world_->journal().jobs()) jobs_ = std::move(*jobs);
     plan = guard_plan(*rental, words_, now(), pace_, is_followed(*rental));
     if (plan.what != GuardPlan::What::wait) done = act_locked(*rental, plan);
   } else if (!rental && rental.error().code != Errc::not_found) {

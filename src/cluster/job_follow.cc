@@ -364,6 +364,7 @@ JobEnding ending_of(const std::vector<std::optional<job::JobRecord>>& nodes) {
     if (!node) continue;
     const job::JobState& state = node->state;
     ending.canceled = ending.canceled || state.canceled;
+    ending.by_person = ending.by_person || (state.canceled && state.problem.empty());
     ending.ended_ms = std::max(ending.ended_ms, state.ended_ms);
     if (state.stage == job::Stage::lost) continue;
     // A node that still runs is the stage of the whole.

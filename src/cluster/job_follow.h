@@ -53,6 +53,7 @@ struct JobEnding {
   int code = 0;
   std::int64_t ended_ms = 0;
   bool canceled = false;
+  bool by_person = false;  // canceled, and by no notice, lease or the like
 };
 JobEnding ending_of(const std::vector<std::optional<job::JobRecord>>& nodes);
 

@@ -1,7 +1,9 @@
 """A client and machines that were rented for it (machines.py), and what their tests ask of them."""
 import contextlib
 import json
+import os
 import pathlib
+import signal
 import sys
 import time
 
@@ -10,7 +12,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 
 import fake_cloud  # noqa: E402
 import machines  # noqa: E402
-from harness import BUILD  # noqa: E402
+from harness import BUILD, alive, status_of  # noqa: E402
 from ssh_hosts import Client  # noqa: E402
 
 TOOL = BUILD / "tests/contact_tool"
@@ -134,7 +136,28 @@ class CloudWorld:
     def live(self):
         return self.fake.world.live()
 
+    @property
+    def state(self):
+        return self.client.root_home / ".local/state/lockstep"
+
+    def processes(self, *wanted):
+        """Of our program, with these words. By what the system says, not by what it says of itself."""
+        found = []
+        for pid in self.client.host.processes():
+            with contextlib.suppress(OSError):
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
+                    found.append(pid)
+        # A child that is about to become ssh still looks like it.
+        return [pid for pid in found if alive(pid) and int(status_of(pid)["PPid"]) not in found]
+
+    def guards(self):
+        return self.processes(b"guard-rentals")
+
     def close(self):
+        for pid in [*self.guards(), *self.processes(b"follow-rented")]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.fake.close()
         self.machines.close()
         self.client.forget_masters()

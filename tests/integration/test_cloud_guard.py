@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 import cloud_keys  # noqa: E402
-from harness import alive, read, status_of, until  # noqa: E402
+from harness import alive, read, until  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
 
 FAST = {"LOCKSTEP_GUARD_SPEED": "10"}  # looks each second
@@ -21,7 +21,6 @@ class GuardWorld(CloudWorld):
     def __init__(self, hosts, folder):
         super().__init__(hosts, folder)
         self.fake.world.settings.update(limits=0)
-        self.state = self.client.root_home / ".local/state/lockstep"
 
     def start(self, *words, env=None, **options):
         return super().start(*words, env={**FAST, **(env or {})}, **options)
@@ -29,22 +28,6 @@ class GuardWorld(CloudWorld):
     def up(self, *options):
         return self.start("up", "lab", "--gpus", "A10:1", "--provider", "lambda", "-y",
                           "--allow-from", f"{self.client.addr}/32", *options)
-
-    def processes(self, *wanted):
-        """Of our program, with these words. By what the system says, not by what it says of itself."""
-        found = []
-        for pid in self.client.host.processes():
-            try:
-                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[0].endswith(b"lockstep") and tuple(words[1:len(wanted) + 1]) == wanted:
-                found.append(pid)
-        # A child that is about to become ssh still looks like it.
-        return [pid for pid in found if alive(pid) and int(status_of(pid)["PPid"]) not in found]
-
-    def guards(self):
-        return self.processes(b"guard-rentals")
 
     def guard(self):
         (pid,) = until(self.guards, 20, "a guard")
@@ -55,11 +38,6 @@ class GuardWorld(CloudWorld):
 
     def rentals(self):
         return json.loads(self.lockstep("cost", "--since", "1d", "--json").out)["rentals"]
-
-    def close(self):
-        for pid in self.guards():
-            os.kill(pid, signal.SIGKILL)
-        super().close()
 
 
 @pytest.fixture

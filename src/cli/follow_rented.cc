@@ -1,0 +1,100 @@
+// lockstep follow-rented: goes on with a job on rented machines whose command is gone; lockstep
+// starts it, people do not call it.
+#include "cli/date_text.h"
+#include "cli/guarded.h"
+#include "cli/on_demand.h"
+#include "cli/rented_course.h"
+#include "cli/run_options.h"
+#include "cluster/job_claim.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cloud::RentedJob;
+
+Status write_log(const std::string& path) {
+  const io::Fd log(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!log || dup2(log.get(), STDOUT_FILENO) < 0 || dup2(log.get(), STDERR_FILENO) < 0)
+    return fail_sys("open " + path, errno);
+  return {};
+}
+
+// nullopt: nothing is left to go on with.
+Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::string& rental) {
+  LOCKSTEP_TRY_ASSIGN(auto jobs, journal.jobs());
+  for (RentedJob& job : jobs)
+    if (job.rental == rental && job.stage != RentedJob::Stage::ended)
+      return std::optional<RentedJob>(std::move(job));
+  return std::optional<RentedJob>();
+}
+
+Result<int> go_on_with(const Program& program, cluster::OnDemand& world, RentedJob job,
+                       cloud::Rental rental) {
+  LOCKSTEP_TRY(write_log(cluster::follow_log(job.cluster)));
+  tell_line(kRentedRun, fmt::format("{}: '{}' is followed, as its command is gone",
+                                    date_text(world.web().now_ms()), job.cluster));
+  LOCKSTEP_TRY(keys_of(world, rental));
+  std::error_code gone;
+  std::filesystem::current_path(job.folder, gone);
+  if (gone) return fail(Errc::not_found, "its folder is gone: " + job.folder);
+  const Args words = job.words;
+  auto parsed = parse_options(run_table(), words,
+                              [](std::string_view) { return std::optional<std::string>(); });
+  if (!parsed) return Failure(std::move(parsed).error().error);
+  RemoteOptions remote = remote_options(run_table(), *parsed);
+  OnDemandOptions options;
+  fill(run_table(), *parsed, options);
+  remote.follows = true;
+  remote.detach = remote.json = false;
+  const Call call{program, words, std::move(*parsed)};
+  return RentedCourse(call, remote, options, world, std::move(rental), std::move(job)).run();
+}
+
+Result<int> follow_rented(const Call& call) {
+  if (call.words.size() != 1) return fail(Errc::invalid_input, "it takes the id of a rental");
+  const std::string& id = call.words.front();
+  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, cluster::await_job(id));
+  proc::block(proc::handled_signals());
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(auto job, job_of(world->journal(), id));
+  if (!job) return 0;
+  LOCKSTEP_TRY_ASSIGN(auto rentals, world->journal().open_rentals());
+  for (cloud::Rental& rental : rentals)
+    if (rental.id == id)
+      return go_on_with(call.program, *world, std::move(*job), std::move(rental));
+  // Nothing was asked for yet, or another lockstep has given it back.
+  LOCKSTEP_TRY(world->journal().drop_job(id));
+  return 0;
+}
+
+int follow_command(const Call& call) {
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  const auto code = follow_rented(call);
+  if (code) return *code;
+  print_error(kRentedRun, code.error());
+  return 1;
+}
+
+}  // namespace
+
+extern constinit const Subcommand kFollowRented{.name = cluster::kFollowCommand,
+                                                .summary = "goes on with a job on rented machines",
+                                                .run = follow_command,
+                                                .listed = false};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,318 @@
+#include "cli/rented_course.h"
+
+#include "base/text.h"
+#include "cli/date_text.h"
+#include "cli/ground.h"
+#include "cli/on_demand.h"
+#include "cli/on_demand_words.h"
+#include "cli/places.h"
+#include "cluster/guard.h"
+#include "cluster/job_claim.h"
+#include "cluster/rented_host.h"
+#include "cluster/sync_tree.h"
+#include "proc/signal_watch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int kLockTries = 60;
+constexpr int kLossesToOnDemand = 3;  // of spot, until --spot=prefer has had enough
+
+}  // namespace
+
+using Stage = cloud::RentedJob::Stage;
+
+void RentedCourse::tell(const std::string& text) const {
+  tell_line(kRentedRun, text);
+}
+
+// What somebody needs to go on from here.
+Status RentedCourse::note(Stage stage) {
+  job_.stage = stage;
+  return world_.journal().keep_job(job_);
+}
+
+// Also on a thread of its own, so with a world of its own.
+bool RentedCourse::machines_gone() const {
+  const auto other = cluster::OnDemand::open();
+  if (!other) return false;
+  cloud::Rental copy = rental_;
+  return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
+}
+
+// While the job runs nobody has the cluster's lock, so that `keep` and `down` work from elsewhere:
+// what they have changed is read again.
+Status RentedCourse::take_lock() {
+  Status locked = world_.lock(rental_.cluster);
+  for (int tries = 0; !locked && tries < kLockTries; ++tries) {
+    LOCKSTEP_TRY(world_.web().pause(std::chrono::seconds(1)));
+    locked = world_.lock(rental_.cluster);
+  }
+  LOCKSTEP_TRY(locked);
+  auto known = world_.journal().of_cluster(rental_.cluster);
+  if (known && known->id == rental_.id) {
+    rental_ = std::move(*known);
+  } else if (!known && known.error().code == Errc::not_found) {
+    rental_.closed_ms = world_.web().now_ms();
+  }
+  return {};
+}
+
+// Whether the machines were taken away, or are about to be.
+bool RentedCourse::was_taken() {
+  if (!rental_.attempts.back().offer.spot) return false;
+  if (rental_.ends_ms > 0 && world_.web().now_ms() >= rental_.ends_ms) return false;
+  if (machines_gone()) return true;
+  const auto places = places_of(rental_.cluster, {});
+  if (!places) return false;
+  const auto leases = cluster::ask_leases(*places);
+  if (!leases) return false;
+  bool silent = false;
+  for (const cluster::LeaseAnswer& answer : *leases) {
+    if (!answer.state.notice.empty()) return true;
+    silent = silent || !answer.error.empty();
+  }
+  // Until that was clear its provider may have noticed, too.
+  return silent && machines_gone();
+}
+
+Status RentedCourse::bring_back() {
+  if (options_.back.empty()) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
+  if (!ground.project)
+    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
+                "leave --sync none out");
+  if (places.empty()) return fail(Errc::unavailable, "its machines are gone");
+  for (const std::string& path : options_.back) {
+    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
+    LOCKSTEP_TRY_ASSIGN(const auto host,
+                        cluster::sync_back(places.front(), *ground.project, below, {}));
+    if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
+    tell(fmt::format("{}: {} files, {} brought back", path, host.files,
+                     cluster::size_text(host.bytes)));
+  }
+  return {};
+}
+
+// To the next machines: what git ignores is not in the project's files.
+Status RentedCourse::take_along() {
+  if (!job_.brought) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
+  for (const std::string& path : options_.back) {
+    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
+    const std::string source = ground.project->root + "/" + below;
+    std::error_code error;
+    if (!std::filesystem::is_directory(source, error)) continue;
+    LOCKSTEP_TRY_ASSIGN(const cluster::Project outputs, cluster::find_project(".", source));
+    cluster::SyncOptions settings;
+    settings.destination = ground.project->name + "/" + below;
+    settings.force = true;
+    LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, outputs, settings));
+    for (const auto& host : report.hosts)
+      if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
+  }
+  return {};
+}
+
+// What is left of machines that were taken: seen gone before new ones are asked for.
+Status RentedCourse::end_lost() {
+  tell(fmt::format("'{}' was taken away by its provider; its job goes on elsewhere (attempt {})",
+                   rental_.cluster, job_.losses + 1));
+  const auto told = [&](const cloud::RentEvent& event) { tell(event_text(event)); };
+  const cloud::Offer lost = rental_.attempts.back().offer;
+  LOCKSTEP_TRY(world_.drop_machines(rental_, "taken by the provider", told));
+  return world_.journal().learn({.kind = cloud::Block::Kind::capacity,
+                                 .provider = lost.provider,
+                                 .region = lost.region,
+                                 .zone = lost.zone,
+                                 .type = lost.type,
+                                 .spot = lost.spot,
+                                 .until_ms = world_.web().now_ms() + cloud::kCapacityBlockMs,
+                                 .why = "took a machine away"});
+}
+
+// Takes up what was asked for already, else asks for others.
+Status RentedCourse::machines_again() {
+  LOCKSTEP_TRY(take_lock());
+  if (rental_.closed_ms != 0 || !rental_.wanted)
+    return fail(Errc::unavailable, fmt::format("'{}' is being given back", rental_.cluster));
+  if (job_.stage == Stage::lost) LOCKSTEP_TRY(end_lost());
+  LOCKSTEP_TRY(note(Stage::renting));
+  if (rental_.wish.spot == cloud::SpotWish::prefer && job_.losses >= kLossesToOnDemand)
+    rental_.wish.spot = cloud::SpotWish::no;
+  if (rental_.settled()) LOCKSTEP_TRY(world_.new_keys(rental_));
+  LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(options_));
+  LOCKSTEP_TRY_ASSIGN(auto market, world_.ask(rental_.wish, true));
+  LOCKSTEP_TRY(world_.rent(
+      rental_, std::move(market), rules_of(wait_s),
+      [&](const cloud::RentEvent& event) { tell(event_text(event)); },
+      [&](const std::string& line) { tell(line); }));
+  return note(Stage::working);
+}
+
+Result<RemoteOutcome> RentedCourse::attempt() {
+  if (!job_.job.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const auto followed, follow_started_job(call_, remote_, job_.job));
+    if (followed) return *followed;
+    job_.job.clear();
+  }
+  if (job_.losses == 0) return run_job_on_hosts(call_, remote_);
+  if (const Status along = take_along(); !along) {
+    print_error(kRentedRun, along.error());
+    return RemoteOutcome{.code = 1, .job = {}};
+  }
+  Parsed parsed = call_.parsed;
+  if (options_.resume_arg) parsed.script_args.push_back(*options_.resume_arg);
+  remote_.attempt = job_.losses + 1;
+  return run_job_on_hosts({call_.program, call_.words, std::move(parsed)}, remote_);
+}
+
+// What is not here yet is worth more than the machine's next half hour.
+Status RentedCourse::hold(const std::string& why) {
+  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  LOCKSTEP_TRY_ASSIGN(const auto held, cluster::hold_leases(places, rental_.terms.hold_s));
+  for (const auto& answer : held)
+    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
+  const cloud::Micros cost = cloud::cost_of(cloud::rate_now(rental_), rental_.terms.hold_s * 1000);
+  tell(fmt::format("outputs are not here: {}; '{}' is held for {}, which costs {} USD", why,
+                   rental_.cluster, time_words(rental_.terms.hold_s), cloud::dollars_text(cost)));
+  tell(fmt::format("lockstep sync {} --back PATH brings them, lockstep down {} ends it",
+                   rental_.cluster, rental_.cluster));
+  return {};
+}
+
+// The job goes on without us. Where a follower waits, it is not left alone.
+int RentedCourse::leave(const RemoteOutcome& ended) {
+  left_ = true;
+  if (remote_.follows) return ended.code;
+  const bool followed = cluster::wants_guard(rental_);
+  if (!followed) conclude(ended.code);
+  const std::string idle =
+      rental_.terms.autostop_s > 0
+          ? fmt::format("when it is idle for {}, or ", time_words(rental_.terms.autostop_s))
+          : std::string();
+  tell(fmt::format("'{}' goes on: {} USD an hour; it ends {}{}{}", rental_.cluster,
+                   cloud::dollars_text(cloud::rate_now(rental_)),
+                   followed ? "with its job, which is followed from here, or " : idle,
+                   date_text(rental_.ends_ms),
+                   followed ? "; " + cluster::follow_log(rental_.cluster) : ""));
+  return ended.code;
+}
+
+int RentedCourse::finish(const RemoteOutcome& ended) {
+  if (ended.left) return leave(ended);
+  const int failed = ended.code == 0 ? 1 : ended.code;
+  const auto fails = [&](const Error& error) {
+    job_.note = error.message;
+    print_error(kRentedRun, error);
+    return failed;
+  };
+  if (!ended.job.empty() && (!ended.gone || first_runs())) {
+    if (const Status brought = bring_back(); !brought) {
+      job_.note = "its outputs are not here: " + brought.error().message;
+      if (hold(brought.error().message)) return failed;
+    } else if (!options_.back.empty()) {
+      job_.note = "outputs in " + join(options_.back, ", ");
+    }
+  }
+  if (const Status locked = take_lock(); !locked) return fails(locked.error());
+  elsewhere_ = rental_.closed_ms != 0;
+  if (elsewhere_) {
+    tell(fmt::format("'{}' was given back by another lockstep", rental_.cluster));
+    return ended.code;
+  }
+  const Status back = give_machines_back(world_, kRentedRun, rental_);
+  return back ? ended.code : fails(back.error());
+}
+
+// Whether the machine is there whose files --back brings.
+bool RentedCourse::first_runs() {
+  cloud::Rental now = rental_;
+  if (!world_.look_only(now)) return true;
+  const auto live = now.live();
+  return std::any_of(live.begin(), live.end(), [](const cloud::Held* held) {
+    return held->node == 0 && held->machine.state == cloud::Machine::State::running;
+  });
+}
+
+// What the job has saved when its machines are taken.
+void RentedCourse::save(const RemoteOutcome& ended) {
+  Status brought;
+  if (ended.gone && !first_runs())
+    brought = fail(Errc::unavailable, "its machine is gone");
+  else
+    brought = bring_back();
+  if (brought)
+    job_.brought = job_.brought || !options_.back.empty();
+  else
+    tell("what --back names was not brought back: " + brought.error().message);
+}
+
+// A follower that is asked to end leaves all as it is: another one goes on.
+int RentedCourse::stop_with(const Error& error) {
+  Error why = error;
+  if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
+  print_error(kRentedRun, why);
+  left_ = remote_.follows && why.code == Errc::canceled;
+  if (!left_) (void)finish({.code = 1, .job = {}});
+  return exit_code_of(why);
+}
+
+int RentedCourse::course() {
+  const int stops = proc::SignalWatch::stops();
+  const auto stopped = [stops] { return proc::SignalWatch::stops() != stops; };
+  int code = 1;  // of the last attempt
+  while (true) {
+    if (job_.stage != Stage::working) {
+      const Status again = machines_again();
+      world_.unlock(rental_.cluster);
+      // Given back meanwhile: nobody wants others.
+      if (!again && (rental_.closed_ms != 0 || !rental_.wanted))
+        return finish({.code = code, .job = {}});
+      if (!again) return stop_with(again.error());
+    }
+    const auto ended = attempt();
+    if (!ended) return stop_with(ended.error());
+    code = ended->code;
+    if (remote_.follows && stopped()) return leave(*ended);
+    if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken())
+      return finish(*ended);
+    if (!ended->job.empty()) save(*ended);
+    if (remote_.follows && stopped()) return leave(*ended);
+    if (stopped()) return finish({.code = code, .job = {}});
+    ++job_.losses;
+    job_.job.clear();
+    if (const Status noted = note(Stage::lost); !noted) tell(noted.error().message);
+  }
+}
+
+// Who began it has seen how it ended; else the user is told by his next command.
+void RentedCourse::conclude(int code) {
+  Status noted;
+  if (remote_.follows && !elsewhere_) {
+    job_.code = code;
+    job_.note += fmt::format("{}{} USD", job_.note.empty() ? "" : ", ",
+                             cloud::dollars_text(world_.cost(rental_)));
+    noted = note(Stage::ended);
+  } else {
+    noted = world_.journal().drop_job(rental_.id);
+  }
+  if (!noted) tell(noted.error().message);
+}
+
+int RentedCourse::run() {
+  const int code = course();
+  if (!left_) conclude(code);
+  return code;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,171 @@
+"""A job on rented machines whose command is gone: a follower goes on with it, and the guard sees to it that there is
+one. Real machines behind the fake of AWS, which end their own bill."""
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+from harness import alive, read, until  # noqa: E402
+from rented_world import CloudWorld  # noqa: E402
+
+FAST = {"LOCKSTEP_GUARD_SPEED": "10"}  # looks each second
+# Goes on from its checkpoint; ends when it is told to by a file, or when it was taken before.
+LASTING = """import os, signal, sys, time
+os.makedirs("out", exist_ok=True)
+path = "out/checkpoint"
+step = int(open(path).read()) if os.path.exists(path) else 0
+def save(*_):
+    with open(path, "w") as file:
+        file.write(str(step + 1))
+    print("saved", step + 1, flush=True)
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+print("began at step", step, "args", sys.argv[1:], "attempt", os.environ.get("LOCKSTEP_ATTEMPT"), "run",
+      os.environ["TORCHELASTIC_RUN_ID"], "secret", os.environ.get("TOKEN"), flush=True)
+while step == 0 and not os.path.exists(os.path.expanduser("~/go")):
+    time.sleep(0.05)
+with open("out/result", "w") as file:
+    file.write("done")
+print("done", flush=True)
+sys.exit(int(os.environ.get("END_WITH", "0")))
+"""
+
+
+class FollowWorld(CloudWorld):
+    def start(self, *words, env=None, **options):
+        return super().start(*words, env={**FAST, **(env or {})}, **options)
+
+    def train(self, *options, **more):
+        return self.start("run", "--on-demand", "L4:1", "--provider", "aws", "-y", "--name", "lab", "--back", "out",
+                          "--allow-from", f"{self.client.addr}/32", *options, "train.py", cwd=self.project, **more)
+
+    def followers(self):
+        return self.processes(b"follow-rented")
+
+    def log(self):
+        path = self.state / "rentals/lab.log"
+        return read(path) if path.exists() else ""
+
+    def go(self):
+        """The script on the machine may end."""
+        for machine in self.live():
+            there = self.machines.by_id[machine.id]
+            there.path(f"/home/{there.user}/go").touch()
+
+    def told(self, word):
+        """What the next command says of a job that was followed: once."""
+        ended = self.lockstep("cost", "--since", "1d", "--json")
+        again = self.lockstep("cost")
+        assert ended.rc == 0 and again.err == "", (ended, again)
+        line = [line for line in ended.err.splitlines() if "was followed" in line]
+        assert len(line) == 1 and word in line[0], ended
+        cost = json.loads(ended.out)["cost_micros"]
+        assert cost == pytest.approx(self.fake.world.micros(), rel=0.1), "the bill"
+        return line[0]
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    with FollowWorld(hosts, tmp_path) as made:
+        made.project = tmp_path / "project"
+        made.project.mkdir()
+        (made.project / "train.py").write_text(LASTING)
+        yield made
+        assert made.fake.failures == [] and made.fake.world.errors == []
+
+
+def kill(world, *pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(alive(pid) for pid in pids), 10)
+
+
+def kill_client(world):
+    kill(world, *world.processes(b"run", b"--on-demand"))
+
+
+def begun(world, run):
+    until(lambda: "began at step 0" in run.out(), 120, f"it trains: {run.out()} {run.err()}")
+
+
+def test_a_spot_job_whose_command_is_gone_goes_on_elsewhere(world):
+    run = world.train("--spot", "--resume-arg=--resume", "--secret", "TOKEN", env={"TOKEN": "s3cret"})
+    begun(world, run)
+    kill_client(world)
+    until(lambda: "began at step 0" in world.log(), 60, "it is followed")
+    (first,) = world.live()
+    world.fake.world.notify(first, 60)
+    until(lambda: not world.live() and not world.followers(), 180, f"it goes on, and ends: {world.log()}")
+    log = world.log()
+    assert "saved 1" in log and "began at step 1 args ['--resume'] attempt 2" in log, log
+    began = [line.split() for line in log.splitlines() if line.startswith("began")]
+    assert len({words[words.index("run") + 1] for words in began}) == 1, "one run id over both attempts"
+    assert all(words[-1] == "s3cret" for words in began), "its secret is that of the command"
+    assert (world.project / "out/checkpoint").read_text() == "1" and (world.project / "out/result").exists()
+    first, second = world.fake.world.machines.values()
+    assert first.zone != second.zone and len(world.machines.all) == 2
+    line = world.told("exit code 0, outputs in out, ")
+    assert str(world.state / "rentals/lab.log") in line, line
+    assert (world.state / "rentals/lab.log").stat().st_mode & 0o777 == 0o600
+    assert b"s3cret" not in (world.state / "rentals.db").read_bytes()
+
+
+def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
+    run = world.train("--guard", "here", "--env", "END_WITH=7")
+    begun(world, run)
+    (waiting,) = world.followers()
+    kill(world, waiting)
+    kill_client(world)
+    (guard,) = world.guards()
+    until(lambda: "began" in world.log(), 30, "the guard has started another")
+    assert "nobody goes on with its job" in read(world.state / "guard.log")
+    kill(world, guard)
+    (follower,) = world.followers()
+    ended = world.lockstep("cost")
+    assert "the guard of 'lab' did not run; it runs again" in ended.err, ended
+    (guard,) = until(world.guards, 20, "a guard")
+    kill(world, follower)
+    until(lambda: world.followers() not in ([], [follower]), 30, "another goes on")
+    until(lambda: world.log().count("began") == 2, 30, "from the job's first line")
+    assert len(world.followers()) == 1
+    world.go()
+    until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
+    assert (world.project / "out/result").read_text() == "done", "outputs come back first"
+    world.told("exit code 1, outputs in out, ")
+    until(lambda: not alive(guard), 30, "nothing is left to guard")
+    assert len(world.machines.all) == 1
+
+
+def test_a_command_that_is_killed_while_it_rents_is_followed_too(world):
+    run = world.train("--spot")
+    until(lambda: "lab-0:" in run.err(), 60, f"a machine boots: {run.err()}")
+    kill_client(world)
+    until(lambda: "began at step 0" in world.log(), 120, f"it is set up and runs: {world.log()}")
+    world.go()
+    until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
+    world.told("exit code 0, outputs in out, ")
+    assert len(world.machines.all) == 1
+
+
+def test_who_lives_is_not_followed_and_down_ends_a_followed_job(world):
+    run = world.train("--spot")
+    begun(world, run)
+    (client,) = world.processes(b"run", b"--on-demand")
+    os.kill(client, signal.SIGSTOP)  # as a laptop that sleeps
+    second = world.train("--guard", "here").wait(60)
+    assert second.rc == 1 and "another lockstep has a job on 'lab' already" in second.err, second
+    assert not (world.state / "rentals/lab.log").exists() and world.live()
+    os.kill(client, signal.SIGCONT)
+    os.kill(client, signal.SIGHUP)  # its terminal is gone
+    ended = run.wait(30)
+    assert ended.rc == 129 and "'lab' goes on" in ended.err and "rentals/lab.log" in ended.err, ended
+    until(lambda: "began at step 0" in world.log(), 60, "it is followed")
+    ended = world.lockstep("down", "lab", "--force")
+    assert ended.rc == 0 and "was followed" not in ended.err and not world.live(), ended
+    until(lambda: not world.followers(), 60, f"nothing is left to follow: {world.log()}")
+    assert world.lockstep("cost").err == "" and len(world.machines.all) == 1, world.log()
