@@ -225,6 +225,7 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
                            .gone = options.hosts_gone});
   if (!outcome) {
     ended.code = refuse(outcome.error());
+    ended.left = options.follows;  // it runs on: the next follower may see more
     return;
   }
   ended.gone = outcome->gone;

@@ -39,6 +39,11 @@ Status RentedCourse::note(Stage stage) {
   return world_.journal().keep_job(job_);
 }
 
+// A follower that is asked to end leaves all as it is: another one goes on.
+bool RentedCourse::to_leave() const {
+  return remote_.follows && proc::SignalWatch::stops() != stops_;
+}
+
 // Also on a thread of its own, so with a world of its own.
 bool RentedCourse::machines_gone() const {
   const auto other = cluster::OnDemand::open();
@@ -57,12 +62,19 @@ Status RentedCourse::take_lock() {
   }
   LOCKSTEP_TRY(locked);
   auto known = world_.journal().of_cluster(rental_.cluster);
-  if (known && known->id == rental_.id) {
+  if (known && known->id == rental_.id)
     rental_ = std::move(*known);
-  } else if (!known && known.error().code == Errc::not_found) {
+  else if (known || known.error().code == Errc::not_found)
     rental_.closed_ms = world_.web().now_ms();
-  }
   return {};
+}
+
+// Its name may be another rental's by now, whose machines are none of ours.
+Result<std::vector<cluster::HostPlace>> RentedCourse::own_places() const {
+  const auto known = world_.journal().of_cluster(rental_.cluster);
+  if (known ? known->id != rental_.id : known.error().code == Errc::not_found)
+    return fail(Errc::unavailable, fmt::format("'{}' was given back", rental_.cluster));
+  return places_of(rental_.cluster, {});
 }
 
 // Whether the machines were taken away, or are about to be.
@@ -70,7 +82,7 @@ bool RentedCourse::was_taken() {
   if (!rental_.attempts.back().offer.spot) return false;
   if (rental_.ends_ms > 0 && world_.web().now_ms() >= rental_.ends_ms) return false;
   if (machines_gone()) return true;
-  const auto places = places_of(rental_.cluster, {});
+  const auto places = own_places();
   if (!places) return false;
   const auto leases = cluster::ask_leases(*places);
   if (!leases) return false;
@@ -85,7 +97,7 @@ bool RentedCourse::was_taken() {
 
 Status RentedCourse::bring_back() {
   if (options_.back.empty()) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
   if (!ground.project)
     return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
@@ -105,7 +117,7 @@ Status RentedCourse::bring_back() {
 // To the next machines: what git ignores is not in the project's files.
 Status RentedCourse::take_along() {
   if (!job_.brought) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
   for (const std::string& path : options_.back) {
     LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
@@ -178,7 +190,7 @@ Result<RemoteOutcome> RentedCourse::attempt() {
 
 // What is not here yet is worth more than the machine's next half hour.
 Status RentedCourse::hold(const std::string& why) {
-  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
+  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
   LOCKSTEP_TRY_ASSIGN(const auto held, cluster::hold_leases(places, rental_.terms.hold_s));
   for (const auto& answer : held)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
@@ -219,12 +231,17 @@ int RentedCourse::finish(const RemoteOutcome& ended) {
   if (!ended.job.empty() && (!ended.gone || first_runs())) {
     if (const Status brought = bring_back(); !brought) {
       job_.note = "its outputs are not here: " + brought.error().message;
+      if (to_leave()) return leave(ended);
       if (hold(brought.error().message)) return failed;
+      if (to_leave()) return leave(ended);
     } else if (!options_.back.empty()) {
       job_.note = "outputs in " + join(options_.back, ", ");
     }
   }
-  if (const Status locked = take_lock(); !locked) return fails(locked.error());
+  if (const Status locked = take_lock(); !locked) {
+    if (remote_.follows && locked.error().code == Errc::canceled) return leave(ended);
+    return fails(locked.error());
+  }
   elsewhere_ = rental_.closed_ms != 0;
   if (elsewhere_) {
     tell(fmt::format("'{}' was given back by another lockstep", rental_.cluster));
@@ -257,19 +274,20 @@ void RentedCourse::save(const RemoteOutcome& ended) {
     tell("what --back names was not brought back: " + brought.error().message);
 }
 
-// A follower that is asked to end leaves all as it is: another one goes on.
+// A follower that is asked to end leaves all as it is, as does one that can't see what has become
+// of a job that was started: another one goes on.
 int RentedCourse::stop_with(const Error& error) {
   Error why = error;
   if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
   print_error(kRentedRun, why);
-  left_ = remote_.follows && why.code == Errc::canceled;
-  if (!left_) (void)finish({.code = 1, .job = {}});
+  left_ = remote_.follows && (why.code == Errc::canceled || !job_.job.empty());
+  if (!left_) (void)finish({.code = 1, .job = job_.job});
   return exit_code_of(why);
 }
 
 int RentedCourse::course() {
-  const int stops = proc::SignalWatch::stops();
-  const auto stopped = [stops] { return proc::SignalWatch::stops() != stops; };
+  stops_ = proc::SignalWatch::stops();
+  const auto stopped = [this] { return proc::SignalWatch::stops() != stops_; };
   int code = 1;  // of the last attempt
   while (true) {
     if (job_.stage != Stage::working) {
@@ -283,11 +301,11 @@ int RentedCourse::course() {
     const auto ended = attempt();
     if (!ended) return stop_with(ended.error());
     code = ended->code;
-    if (remote_.follows && stopped()) return leave(*ended);
+    if (to_leave()) return leave(*ended);
     if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken())
       return finish(*ended);
     if (!ended->job.empty()) save(*ended);
-    if (remote_.follows && stopped()) return leave(*ended);
+    if (to_leave()) return leave(*ended);
     if (stopped()) return finish({.code = code, .job = {}});
     ++job_.losses;
     job_.job.clear();

@@ -9,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::cli {
 
@@ -40,9 +41,11 @@ class RentedCourse {
  private:
   int course();
   bool machines_gone() const;
+  bool to_leave() const;
   bool was_taken();
   Status note(cloud::RentedJob::Stage stage);
   Status take_lock();
+  Result<std::vector<cluster::HostPlace>> own_places() const;
   Status bring_back();
   Status take_along();
   Status end_lost();
@@ -63,6 +66,7 @@ class RentedCourse {
   cluster::OnDemand& world_;
   cloud::Rental rental_;
   cloud::RentedJob job_;
+  int stops_ = 0;           // signals to end that had come before it
   bool left_ = false;       // it has not ended
   bool elsewhere_ = false;  // somebody else has ended it
 };

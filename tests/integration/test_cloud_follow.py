@@ -169,3 +169,22 @@ def test_who_lives_is_not_followed_and_down_ends_a_followed_job(world):
     assert ended.rc == 0 and "was followed" not in ended.err and not world.live(), ended
     until(lambda: not world.followers(), 60, f"nothing is left to follow: {world.log()}")
     assert world.lockstep("cost").err == "" and len(world.machines.all) == 1, world.log()
+
+
+def test_a_follower_that_cannot_see_the_job_throws_nothing_away(world):
+    run = world.train("--guard", "here")
+    begun(world, run)
+    book = world.state / "state.db"
+    book.rename(world.state / "hidden")
+    book.mkdir()
+    kill_client(world)
+    until(lambda: world.log().count("is followed, as its command is gone") > 1, 60, f"others try: {world.log()}")
+    assert world.live() and "began" not in world.log()
+    book.rmdir()
+    (world.state / "hidden").rename(book)
+    until(lambda: "began at step 0" in world.log(), 60, f"one of them sees it: {world.log()}")
+    world.go()
+    until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
+    assert (world.project / "out/result").read_text() == "done"
+    world.told("exit code 0, outputs in out, ")
+    assert len(world.machines.all) == 1
