@@ -88,7 +88,9 @@ Result<ChosenPlaces> chosen_places(const RemoteOptions& options) {
                 "--include and --exclude are of use only together with --hostfile",
                 "with --on use --nodes");
   ChosenPlaces places;
-  LOCKSTEP_TRY_ASSIGN(places.hosts, places_of(*options.on, options.place));
+  // Whose job the machines were rented for sees to it himself that they are there.
+  LOCKSTEP_TRY_ASSIGN(places.hosts, options.hosts_gone ? places_as_rented(*options.on, {})
+                                                       : places_of(*options.on, options.place));
   if (places.hosts.front().login)
     places.notes.push_back(fmt::format(
         "{0} is a Slurm cluster, and this runs on its login host; lockstep submit --on {0} is for "

@@ -4,6 +4,8 @@
 #include "cluster/registry.h"
 #include "io/own_folders.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 namespace lockstep::cli {
@@ -15,6 +17,16 @@ Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
   LOCKSTEP_TRY(ensure_rented(registry, where));
   return cluster::find_places(registry, where, options.nodes,
                               {options.user, options.key_path, options.jump});
+}
+
+Result<std::vector<cluster::HostPlace>> places_as_rented(const std::string& name,
+                                                         const PlaceOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
+                      cluster::Registry::open(io::state_folder()));
+  const auto known = registry.find(name);
+  if (!known || !known->is_rented() || known->nodes.empty())
+    return fail(Errc::unavailable, fmt::format("the machines of '{}' are gone", name));
+  return cluster::find_places(registry, name, options.nodes, {});
 }
 
 Result<cluster::HostPlace> one_place(const Table& table, const Parsed& parsed,

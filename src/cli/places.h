@@ -15,6 +15,10 @@ namespace lockstep::cli {
 Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
                                                   const PlaceOptions& options);
 
+// Of a rented cluster, as its machines are: none is rented anew, and none given back.
+Result<std::vector<cluster::HostPlace>> places_as_rented(const std::string& name,
+                                                         const PlaceOptions& options);
+
 // The one node of --node, over SSH. Of a cluster without --node it is node 0.
 Result<cluster::HostPlace> one_place(const Table& table, const Parsed& parsed,
                                      const std::string& where);

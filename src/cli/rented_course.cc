@@ -74,7 +74,7 @@ Result<std::vector<cluster::HostPlace>> RentedCourse::own_places() const {
   const auto known = world_.journal().of_cluster(rental_.cluster);
   if (known ? known->id != rental_.id : known.error().code == Errc::not_found)
     return fail(Errc::unavailable, fmt::format("'{}' was given back", rental_.cluster));
-  return places_of(rental_.cluster, {});
+  return places_as_rented(rental_.cluster, {});
 }
 
 // Whether the machines were taken away, or are about to be.
@@ -102,7 +102,6 @@ Status RentedCourse::bring_back() {
   if (!ground.project)
     return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
                 "leave --sync none out");
-  if (places.empty()) return fail(Errc::unavailable, "its machines are gone");
   for (const std::string& path : options_.back) {
     LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
     LOCKSTEP_TRY_ASSIGN(const auto host,

@@ -32,6 +32,31 @@ bool used_lately(const cloud::Rental& rental) {
   return since_ms >= 0 && since_ms < rental.terms.autostop_s * 1000;
 }
 
+// Who runs it rents others in their place, and gives all of them back.
+Result<bool> has_job(cloud::Journal& journal, const cloud::Rental& rental) {
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, journal.jobs());
+  return std::any_of(jobs.begin(), jobs.end(), [&](const cloud::RentedJob& job) {
+    return job.rental == rental.id && job.stage != cloud::RentedJob::Stage::ended;
+  });
+}
+
+// Nothing is noted: the job's own command or follower sees to what was lost.
+Status check_machines_of_job(cluster::OnDemand& world, cloud::Rental rental,
+                             const cluster::Cluster& known) {
+  const std::string& name = rental.cluster;
+  if (rental.wanted) LOCKSTEP_TRY(world.look_only(rental));
+  if (rental.wanted && cloud::Renting::whole(rental) && !known.nodes.empty()) {
+    cluster::OnDemand::note_use(name);
+    return {};
+  }
+  return fail(
+      Errc::unavailable,
+      fmt::format("the machines of '{}' are not there now: its job gets others, or has just "
+                  "ended",
+                  name),
+      fmt::format("try again later; lockstep down {} ends both", name));
+}
+
 Status rent_standing(cluster::OnDemand& world, const std::string& name) {
   LOCKSTEP_TRY_ASSIGN(auto standing, standing_rental(world, name));
   if (!standing)
@@ -62,6 +87,10 @@ Status ensure_rented(const cluster::Registry& registry, const std::string& name)
   proc::block(proc::handled_signals());
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
   keep_guarded(*world, kRenting);
+  if (rental) {
+    LOCKSTEP_TRY_ASSIGN(const bool job, has_job(journal, *rental));
+    if (job) return check_machines_of_job(*world, std::move(*rental), *known);
+  }
   if (rental && rental->wanted) {
     LOCKSTEP_TRY(world->look(*rental));
     if (cloud::Renting::whole(*rental) && !known->nodes.empty()) {

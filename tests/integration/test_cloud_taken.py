@@ -2,6 +2,7 @@
 that sleeps or has no network meanwhile. `lockstep run --on-demand` against the fake of AWS, with real machines behind
 it (network namespaces that Debian's cloud-init has set up, with real sshd); only GPUs are stand-ins."""
 import json
+import os
 import pathlib
 import signal
 import sys
@@ -189,6 +190,25 @@ def test_one_of_four_is_taken(world, project):
     for rank in range(4):
         assert f"rank {rank} saved 1" in ended.out and f"rank {rank} of 4 at step 1" in ended.out, ended
     assert {machine.zone for machine in old}.isdisjoint(machine.zone for machine in run.machines()[4:])
+
+
+def test_taken_when_nobody_has_used_it_lately(world, project):
+    """Neither the job itself nor `lockstep exec` meanwhile gives back what its job is about to replace."""
+    run = SpotRun(world, project, "--autostop", "never", "--name", "gpus")
+    run.said("at step 0")
+    first = run.launched(1)
+    client = run.run.process.pid
+    os.kill(client, signal.SIGSTOP)
+    try:
+        taken(world, first)
+        other = world.lockstep("exec", "gpus", "--", "true")
+    finally:
+        os.kill(client, signal.SIGCONT)
+    assert other.rc != 0 and "the machines of 'gpus' are not there" in other.err, other
+    run.said("attempt 2 run")
+    world.fake.world.notify(run.launched(2), 60)
+    ended = run.ends_well(machines=3)
+    assert "at step 1 args ['--resume'] attempt 3" in ended.out, ended
 
 
 def test_prefer_takes_what_is_on_demand_where_spot_is_sold_out(world, project):
