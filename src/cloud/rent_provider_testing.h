@@ -37,9 +37,12 @@ class SimProvider : public Provider {
   tl::expected<LaunchCall, LaunchOutcome> prepare(Web& web, const LaunchSpec& spec) override {
     if (!reached(web) || (!world_.calm && world_.chance(world_.rules.silent_prepare)))
       return tl::make_unexpected(LaunchOutcome{.message = "503"});
+    // A name carries the time, so that no launch is given one again: not even by a journal that was
+    // restored from an old copy.
+    const std::string when = kind_ == SimKind::by_name ? "-" + std::to_string(world_.now) : "";
     return LaunchCall{.region = spec.offer.region,
                       .zone = spec.offer.zone,
-                      .token = spec.intent + "-" + std::to_string(spec.attempt),
+                      .token = spec.intent + "-" + std::to_string(spec.attempt) + when,
                       .target = "launch",
                       .body = "b"};
   }
