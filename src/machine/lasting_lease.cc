@@ -1,6 +1,7 @@
 #include "machine/lasting_lease.h"
 
 #include "base/clock_ms.h"
+#include "base/text.h"
 #include "codec/json_members.h"
 #include "io/fd.h"
 #include "io/replace_file.h"
@@ -25,13 +26,15 @@ constexpr const char* kUnitFile = "/etc/systemd/system/lockstep-lease.service";
 constexpr const char* kWantsFolder = "/etc/systemd/system/multi-user.target.wants";
 constexpr const char* kWants = "/etc/systemd/system/multi-user.target.wants/lockstep-lease.service";
 constexpr std::size_t kMostLasting = 64UL << 10;
+constexpr std::size_t kMostIdentity = 4096;
+constexpr std::string_view kNoDataSource = "iid-datasource-none";  // cloud-init's, of every machine
 constexpr std::int64_t kClockBack = 60'000;           // less than that is only set right
 constexpr std::int64_t kUnknownTime = 20LL * 60'000;  // as the timer of the first boot has
 
-std::array<Member, 5> members_of(LastingLease& lasting) {
-  return {Member{"wall", lasting.wall_ms}, Member{"left", lasting.left_ms},
-          Member{"held", lasting.held_ms}, Member{"home", lasting.lease.home},
-          Member{"state", lasting.lease.state}};
+std::array<Member, 6> members_of(LastingLease& lasting) {
+  return {Member{"wall", lasting.wall_ms},      Member{"left", lasting.left_ms},
+          Member{"held", lasting.held_ms},      Member{"home", lasting.lease.home},
+          Member{"state", lasting.lease.state}, Member{"machine", lasting.machine}};
 }
 
 bool has_systemd() {
@@ -44,7 +47,25 @@ Status make_folder(const char* path) {
   return {};
 }
 
+// So that nothing takes it up at the next boot.
+Status forget_lasting_lease() {
+  for (const char* path : {kWants, kUnitFile, kLastingFile})
+    if (unlink(path) != 0 && errno != ENOENT) return fail_sys(std::string("remove ") + path, errno);
+  return {};
+}
+
 }  // namespace
+
+// cloud-init looks at each boot whether it is on a new machine; systemd's id goes into images.
+std::string machine_identity(const std::string& root) {
+  for (const char* path :
+       {"/var/lib/cloud/data/instance-id", "/sys/class/dmi/id/product_uuid", "/etc/machine-id"}) {
+    const auto text = io::read_file(root + path, kMostIdentity);
+    const std::string id(strip(text.value_or("")));
+    if (!id.empty() && id != kNoDataSource) return id;
+  }
+  return {};
+}
 
 LastingLease lasting_lease(const KeptLease& lease, std::int64_t wall_ms, std::int64_t now) {
   return {.lease = lease,
@@ -84,6 +105,7 @@ std::string resume_unit(const std::string& own) {
 Status keep_for_reboots(const KeptLease& lease) {
   if (!has_systemd()) return {};
   LastingLease lasting = lasting_lease(lease, unix_ms(), boot_ms());
+  lasting.machine = machine_identity();
   nlohmann::ordered_json json;
   json["terms"] = to_json(lease.terms);
   print_members(members_of(lasting), json);
@@ -106,7 +128,9 @@ Result<LastingLease> read_lasting_lease() {
   LastingLease lasting;
   LOCKSTEP_TRY_ASSIGN(lasting.lease.terms, terms_from_json(*terms));
   read_members(json, members_of(lasting));
-  return lasting;
+  if (lasting.machine == machine_identity()) return lasting;
+  LOCKSTEP_TRY(forget_lasting_lease());
+  return fail(Errc::not_found, "the lease was that of another machine");
 }
 
 }  // namespace lockstep::machine

@@ -1,6 +1,11 @@
 #include "machine/lasting_lease.h"
 
+#include "io/fd.h"
+
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 namespace lockstep::machine {
 namespace {
@@ -45,6 +50,25 @@ TEST(LastingLease, IsTakenUpAfterCloudInitHasArmedItsTimer) {
   EXPECT_NE(unit.find("ExecStart=\"/home/ubuntu/.cache/lockstep\" host-lease resume\n"),
             std::string::npos);
   EXPECT_NE(unit.find("cloud-init.service"), std::string::npos);
+}
+
+TEST(MachineIdentity, IsCloudInitsElseThatOfTheHardware) {
+  const auto write = [](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    ASSERT_TRUE(io::write_file(path, text));
+  };
+  std::string root = ::testing::TempDir() + "machineXXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  EXPECT_EQ(machine_identity(root), "");
+  write(root + "/etc/machine-id", "0123456789abcdef\n");
+  EXPECT_EQ(machine_identity(root), "0123456789abcdef");
+  write(root + "/sys/class/dmi/id/product_uuid", "ec2abcde-1234\n");
+  EXPECT_EQ(machine_identity(root), "ec2abcde-1234") << "an image may have kept the other";
+  write(root + "/var/lib/cloud/data/instance-id", "iid-datasource-none\n");
+  EXPECT_EQ(machine_identity(root), "ec2abcde-1234") << "every machine without a source has it";
+  write(root + "/var/lib/cloud/data/instance-id", "i-0123456789abcdef0\n");
+  EXPECT_EQ(machine_identity(root), "i-0123456789abcdef0");
+  std::filesystem::remove_all(root);
 }
 
 }  // namespace

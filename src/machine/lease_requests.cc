@@ -175,8 +175,11 @@ Result<int> resume_lease() {
   {
     LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
     if (!read_kept_lease()) {
-      LOCKSTEP_TRY_ASSIGN(const LastingLease lasting, read_lasting_lease());
-      KeptLease lease = lease_after_boot(lasting, unix_ms(), boot_ms());
+      const auto lasting = read_lasting_lease();
+      // The timer of the first boot stays: whoever rents this machine from an image has not come.
+      if (!lasting && lasting.error().code == Errc::not_found) return 0;
+      LOCKSTEP_TRY(lasting);
+      KeptLease lease = lease_after_boot(*lasting, unix_ms(), boot_ms());
       LOCKSTEP_TRY(arm(lease));
     }
     LOCKSTEP_TRY(run_script(cloud::disarm_script(cloud::kBootGuard)));

@@ -71,3 +71,18 @@ def test_a_reboot_takes_the_lease_along(world):
     assert state["idle_limit_ms"] == 600_000
     assert world.lease(machine, "keep", lives_s=8)["watched"]
     machine.powered_off(120)
+
+
+def test_an_image_of_a_machine_has_no_lease(world):
+    """Its disk boots as another machine, whose provider gives it another identity."""
+    machine = world.launch(systemd=True)
+    assert world.contact(machine, terms={"lives_s": 900, "idle_s": 600})[0]["outcome"] == "ready"
+    kept = "/var/lib/lockstep/lease.json"
+    assert machine.path(kept).exists()
+    world.client.forget_masters()
+    machine.path("/var/lib/cloud/seed/nocloud/meta-data").write_text("instance-id: another\nlocal-hostname: another\n")
+    machine.reboot()
+    until(lambda: not machine.path(kept).exists(), 60, "the lease of another machine is removed")
+    until(lambda: machine.systemctl("is-active", "lockstep-lease.service") == "inactive", 30)
+    assert not list(machine.path("/etc/systemd/system").rglob("lockstep-lease.service"))
+    assert timers(machine) == ["lockstep-guard"], "it has the time of a first boot"
