@@ -44,6 +44,11 @@ bool RentedCourse::to_leave() const {
   return remote_.follows && proc::SignalWatch::stops() != stops_;
 }
 
+// `lockstep down` drops the job of what is just being rented.
+bool RentedCourse::is_wanted() {
+  return world_.journal().has_job(rental_.id).value_or(true);
+}
+
 // Also on a thread of its own, so with a world of its own.
 bool RentedCourse::machines_gone() const {
   const auto other = cluster::OnDemand::open();
@@ -163,10 +168,17 @@ Status RentedCourse::machines_again() {
   if (rental_.settled()) LOCKSTEP_TRY(world_.new_keys(rental_));
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(options_));
   LOCKSTEP_TRY_ASSIGN(auto market, world_.ask(rental_.wish, true));
+  cloud::RentRules rules = rules_of(wait_s);
+  rules.for_job = true;
+  // However many followers wait one after another.
+  if (rules.wait && job_.losses == 0 && job_.began_ms > 0)
+    *rules.wait -=
+        std::chrono::milliseconds(std::max<std::int64_t>(world_.web().now_ms() - job_.began_ms, 0));
   LOCKSTEP_TRY(world_.rent(
-      rental_, std::move(market), rules_of(wait_s),
+      rental_, std::move(market), rules,
       [&](const cloud::RentEvent& event) { tell(event_text(event)); },
       [&](const std::string& line) { tell(line); }));
+  if (!is_wanted()) return fail(Errc::unavailable, "its job is not wanted any more");
   return note(Stage::working);
 }
 
@@ -315,7 +327,7 @@ int RentedCourse::course() {
 // Who began it has seen how it ended; else the user is told by his next command.
 void RentedCourse::conclude(int code) {
   Status noted;
-  if (remote_.follows && !elsewhere_) {
+  if (remote_.follows && !elsewhere_ && is_wanted()) {
     job_.code = code;
     job_.note += fmt::format("{}{} USD", job_.note.empty() ? "" : ", ",
                              cloud::dollars_text(world_.cost(rental_)));

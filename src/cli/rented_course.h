@@ -42,6 +42,7 @@ class RentedCourse {
   int course();
   bool machines_gone() const;
   bool to_leave() const;
+  bool is_wanted();
   bool was_taken();
   Status note(cloud::RentedJob::Stage stage);
   Status take_lock();

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -31,6 +32,7 @@ namespace {
 
 using cloud::Rental;
 
+constexpr int kTriesToEnd = 180;                   // once a second: machines take so long to end
 constexpr std::int64_t kMostHeld = 31LL * 86'400;  // seconds, as a machine takes them
 
 nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const Rental& rental) {
@@ -153,9 +155,24 @@ Result<int> end_orphans(cluster::OnDemand& world, const DownOptions& options) {
   return bad || !swept.unheard.empty() ? 1 : 0;
 }
 
+// Whoever rents for a job ends that once the journal has the job no more, and nobody follows it.
+Status lock_to_end(cluster::OnDemand& world, const Rental& rental) {
+  Status locked = world.lock(rental.cluster);
+  if (locked || !world.journal().has_job(rental.id).value_or(false)) return locked;
+  tell_line(down_table().program,
+            fmt::format("'{}' is just being rented for its job: that ends first", rental.cluster));
+  for (int tries = 0; !locked && tries < kTriesToEnd; ++tries) {
+    // Each time: a word of it that was on its way may have come since.
+    LOCKSTEP_TRY(world.journal().drop_job(rental.id));
+    LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
+    locked = world.lock(rental.cluster);
+  }
+  return locked ? world.journal().drop_job(rental.id) : locked;
+}
+
 // As the rental is once nobody else can change it.
 Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
-  LOCKSTEP_TRY(world.lock(rental.cluster));
+  LOCKSTEP_TRY(lock_to_end(world, rental));
   auto now = world.journal().of_cluster(rental.cluster);
   if (!now && now.error().code == Errc::not_found) {
     tell_line(down_table().program, fmt::format("'{}' is gone already", rental.cluster));

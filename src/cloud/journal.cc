@@ -163,6 +163,12 @@ Result<std::vector<RentedJob>> Journal::jobs() {
   return jobs;
 }
 
+Result<bool> Journal::has_job(const std::string& rental) {
+  LOCKSTEP_TRY_ASSIGN(const auto records, records_->open_ones(kJob));
+  return std::any_of(records.begin(), records.end(),
+                     [&](const Records::Record& record) { return record.id == rental; });
+}
+
 Status Journal::drop_job(const std::string& rental) {
   return records_->drop(kJob, rental);
 }

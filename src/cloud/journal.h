@@ -68,6 +68,7 @@ class Journal {
   // The jobs that rentals are for, until their users know how they ended.
   Status keep_job(const RentedJob& job);
   Result<std::vector<RentedJob>> jobs();
+  Result<bool> has_job(const std::string& rental);
   Status drop_job(const std::string& rental);
 
   Status learn(const Block& block);

@@ -49,6 +49,20 @@ void Renting::tell(RentEvent::Kind kind, const Offer* offer, std::string text) c
   if (parts_.tell) parts_.tell({.kind = kind, .offer = offer, .text = std::move(text)});
 }
 
+// Heeds the user here, and one elsewhere who has dropped the job that this is for.
+Status Renting::rest(const Rental& rental, milliseconds time) {
+  constexpr milliseconds kLookForJob = seconds(2);
+  do {
+    if (rules_.for_job && !parts_.journal.has_job(rental.id).value_or(true))
+      return fail(Errc::unavailable,
+                  fmt::format("'{}' is given back by another lockstep", rental.cluster));
+    const milliseconds part = rules_.for_job ? std::min(time, kLookForJob) : time;
+    LOCKSTEP_TRY(parts_.web.pause(part));
+    time -= part;
+  } while (time > milliseconds(0));
+  return {};
+}
+
 LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const {
   LaunchSpec spec{.intent = rental.id,
                   .owner = rental.owner,
@@ -246,7 +260,7 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
     const auto stops = [&](const Block& block) { return blocks(block, offer, now); };
     if (std::any_of(learned_.begin(), learned_.end(), stops)) continue;
     if (!first && std::any_of(known.begin(), known.end(), stops)) continue;
-    LOCKSTEP_TRY(parts_.web.pause(milliseconds(0)));  // unless the user has asked to stop
+    LOCKSTEP_TRY(rest(rental, milliseconds(0)));  // unless the user has asked to stop
     Tried done = try_offer(rental, candidate, judge);
     if (done.what == Tried::What::got) return true;
     if (done.what == Tried::What::stop) return Failure(std::move(done.error));
@@ -313,6 +327,8 @@ Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& jud
     LOCKSTEP_TRY(take_up(rental, judge));
     if (whole(rental)) return {};
   }
+  if (rules_.wait && *rules_.wait < milliseconds(0))
+    return fail(Errc::timeout, "--wait is over, and nothing was to be had");
   const std::int64_t until_ms = rules_.wait ? parts_.web.now_ms() + rules_.wait->count()
                                             : std::numeric_limits<std::int64_t>::max();
   for (int number = 0;; ++number) {
@@ -326,7 +342,7 @@ Status Renting::course(Rental& rental, const AskOffers& offers, const Judge& jud
       pause = std::min(pause, left);
     }
     tell(RentEvent::Kind::pausing, nullptr, pause_words(pause, until_ms));
-    LOCKSTEP_TRY(parts_.web.pause(pause));
+    LOCKSTEP_TRY(rest(rental, pause));
   }
 }
 

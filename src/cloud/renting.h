@@ -49,12 +49,15 @@ struct Verdict {
 
 struct RentRules {
   using ms = std::chrono::milliseconds;
-  std::optional<ms> wait = std::chrono::minutes(15);  // for somebody to have it; nullopt: for ever
+  // For somebody to have it; nullopt: for ever; less than 0: only what was asked for is taken up.
+  std::optional<ms> wait = std::chrono::minutes(15);
   ms boot_patience = std::chrono::minutes(20);
   ms unknown_patience = std::chrono::minutes(5);  // for an answer that did not come
   ms end_patience = std::chrono::minutes(10);
   ms unlisted = std::chrono::seconds(60);  // a new machine may be missing in lists so long
   std::size_t most_kept = 100;             // of attempts that came to nothing, in the journal
+  // The journal has a job for it: who drops that from elsewhere ends the renting.
+  bool for_job = false;
 };
 
 struct RentParts {
@@ -100,6 +103,7 @@ class Renting {
     std::vector<std::string> zones_to_try = {};
   };
 
+  Status rest(const Rental& rental, RentRules::ms time);
   Status keep(const Rental& rental) { return parts_.journal.keep(rental); }
   void tell(RentEvent::Kind kind, const Offer* offer, std::string text = {}) const;
   LaunchSpec spec_of(const Rental& rental, const Attempt& attempt) const;

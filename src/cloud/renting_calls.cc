@@ -276,7 +276,7 @@ Renting::Tried Renting::bring_up(Rental& rental) {
                              .message = fmt::format("it did not run within {} minutes",
                                                     rules_.boot_patience.count() / 60'000)});
     if (!std::exchange(told, true)) tell(RentEvent::Kind::booting, &offer);
-    if (Status paused = parts_.web.pause(kLookPause); !paused)
+    if (Status paused = rest(rental, kLookPause); !paused)
       return {.what = Tried::What::stop, .error = paused.error()};
   }
   for (Attempt& attempt : rental.attempts)

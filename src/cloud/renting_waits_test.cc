@@ -77,5 +77,66 @@ TEST_F(RentingCase, SilenceAfterTheFirstPassIsWaitedFor) {
   EXPECT_TRUE(renting(patient).rent(rental, offers, [](Rental&) { return Verdict{}; }));
 }
 
+// As `lockstep down` does where somebody else has the lock.
+TEST_F(RentingCase, WhoDropsTheJobEndsItsRentingInSeconds) {
+  provider.on_launch = [](const LaunchSpec&) {
+    return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
+  };
+  ASSERT_TRUE(journal.keep_job(
+      {.rental = rental.id, .cluster = rental.cluster, .words = {}, .folder = "/"}));
+  RentRules rules;
+  rules.wait = std::nullopt;
+  rules.for_job = true;
+  std::int64_t dropped = 0;
+  with_rules.emplace(RentParts{journal, web, ending, [this](auto) { return &provider; },
+                               [&](const RentEvent& event) {
+                                 if (event.kind != RentEvent::Kind::pausing || ++passes < 4) return;
+                                 EXPECT_TRUE(journal.drop_job(rental.id));
+                                 dropped = world.now;
+                               }},
+                     rules);
+  const Status done = renting().rent(
+      rental, [this] { return catalog; }, [](Rental&) { return Verdict{}; });
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("given back"), std::string::npos) << done.error().message;
+  EXPECT_EQ(passes, 4);
+  EXPECT_LE(world.now - dropped, 5'000);
+}
+
+TEST_F(RentingCase, AJobThatIsDroppedWhileItsMachineBootsEndsThat) {
+  ASSERT_TRUE(journal.keep_job(
+      {.rental = rental.id, .cluster = rental.cluster, .words = {}, .folder = "/"}));
+  RentRules rules;
+  rules.for_job = true;
+  with_rules.emplace(RentParts{journal, web, ending, [this](auto) { return &provider; },
+                               [&](const RentEvent& event) {
+                                 if (event.kind != RentEvent::Kind::booting) return;
+                                 EXPECT_TRUE(journal.drop_job(rental.id));
+                               }},
+                     rules);
+  EXPECT_FALSE(renting(rules).rent(
+      rental, [this] { return catalog; }, [](Rental&) { return Verdict{}; }));
+  EXPECT_EQ(provider.specs.size(), 1U);
+  EXPECT_EQ(world.alive(), 0U);
+}
+
+// A follower that comes when --wait is over takes up what was asked for, and asks for nothing.
+TEST_F(RentingCase, AfterTheWaitNothingIsAskedFor) {
+  RentRules rules;
+  rules.wait = std::chrono::seconds(-1);
+  const auto again = [&] {
+    with_rules.reset();
+    return renting(rules).rent(
+        rental, [this] { return catalog; }, [](Rental&) { return Verdict{}; });
+  };
+  EXPECT_FALSE(again());
+  EXPECT_TRUE(provider.specs.empty());
+  with_rules.reset();
+  ASSERT_TRUE(rent());
+  EXPECT_TRUE(again()) << "it runs already";
+  EXPECT_EQ(provider.specs.size(), 1U);
+  EXPECT_EQ(world.alive(), 1U);
+}
+
 }  // namespace
 }  // namespace lockstep::cloud

@@ -188,3 +188,17 @@ def test_a_follower_that_cannot_see_the_job_throws_nothing_away(world):
     assert (world.project / "out/result").read_text() == "done"
     world.told("exit code 0, outputs in out, ")
     assert len(world.machines.all) == 1
+
+
+def test_down_ends_a_job_that_nobody_has_machines_for(world):
+    world.fake.faults.add({"action": "RunInstances", "times": -1, "do": {"kind": "capacity"}})
+    run = world.train("--spot", "--wait", "forever")
+    until(lambda: "asked again in" in run.err(), 60, f"nobody has any: {run.err()}")
+    kill_client(world)
+    until(lambda: "asked again in" in world.log(), 60, f"its follower asks on: {world.log()}")
+    ended = world.lockstep("down", "lab", timeout=60)
+    assert ended.rc == 0 and "is just being rented for its job" in ended.err, ended
+    until(lambda: not world.followers(), 20, f"nobody follows it: {world.log()}")
+    assert json.loads(world.lockstep("cost", "--json").out)["rentals"] == []
+    until(lambda: not world.guards(), 30, "nothing is left to guard")
+    assert not world.followers() and not world.machines.all and world.lockstep("cost").err == ""
