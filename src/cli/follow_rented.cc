@@ -1,11 +1,13 @@
 // lockstep follow-rented: goes on with a job on rented machines whose command is gone; lockstep
 // starts it, people do not call it.
+#include "base/clock_ms.h"
 #include "cli/date_text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
 #include "cluster/job_claim.h"
+#include "io/own_folders.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -41,15 +43,16 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
   return std::optional<RentedJob>();
 }
 
-Result<int> go_on_with(const Program& program, cluster::OnDemand& world, RentedJob job,
-                       cloud::Rental rental) {
+// In the job's folder before anybody reads the environment: it may name files by their place there.
+Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rental) {
   LOCKSTEP_TRY(write_log(cluster::follow_log(job.cluster)));
   tell_line(kRentedRun, fmt::format("{}: '{}' is followed, as its command is gone",
-                                    date_text(world.web().now_ms()), job.cluster));
-  LOCKSTEP_TRY(keys_of(world, rental));
+                                    date_text(unix_ms()), job.cluster));
   std::error_code gone;
   std::filesystem::current_path(job.folder, gone);
   if (gone) return fail(Errc::not_found, "its folder is gone: " + job.folder);
+  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY(keys_of(*world, rental));
   const Args words = job.words;
   auto parsed = parse_options(run_table(), words,
                               [](std::string_view) { return std::optional<std::string>(); });
@@ -60,7 +63,7 @@ Result<int> go_on_with(const Program& program, cluster::OnDemand& world, RentedJ
   remote.follows = true;
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
-  return RentedCourse(call, remote, options, world, std::move(rental), std::move(job)).run();
+  return RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run();
 }
 
 Result<int> follow_rented(const Call& call) {
@@ -68,15 +71,14 @@ Result<int> follow_rented(const Call& call) {
   const std::string& id = call.words.front();
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, cluster::await_job(id));
   proc::block(proc::handled_signals());
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
-  LOCKSTEP_TRY_ASSIGN(auto job, job_of(world->journal(), id));
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(auto job, job_of(journal, id));
   if (!job) return 0;
-  LOCKSTEP_TRY_ASSIGN(auto rentals, world->journal().open_rentals());
+  LOCKSTEP_TRY_ASSIGN(auto rentals, journal.open_rentals());
   for (cloud::Rental& rental : rentals)
-    if (rental.id == id)
-      return go_on_with(call.program, *world, std::move(*job), std::move(rental));
+    if (rental.id == id) return go_on_with(call.program, std::move(*job), std::move(rental));
   // Nothing was asked for yet, or another lockstep has given it back.
-  LOCKSTEP_TRY(world->journal().drop_job(id));
+  LOCKSTEP_TRY(journal.drop_job(id));
   return 0;
 }
 

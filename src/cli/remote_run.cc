@@ -249,22 +249,43 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
   ended.code = ending.stage == job::Stage::lost ? kFailed : ending.code;
 }
 
-// Whether all of its hosts have let it go: whoever starts it may be killed in the middle of that.
-Result<bool> has_begun(const cluster::KnownJob& job) {
-  if (job.stage != job::Stage::prepared) return true;
-  LOCKSTEP_TRY_ASSIGN(const auto nodes, cluster::ask_status(job));
-  return std::all_of(nodes.begin(), nodes.end(), [](const auto& node) {
-    return node && node->state.stage != job::Stage::prepared;
-  });
+// A host that is silent may run it: that is no answer.
+Result<std::vector<cluster::HostEnding>> ask_all(const cluster::KnownJob& job, const char* verb) {
+  LOCKSTEP_TRY_ASSIGN(auto endings,
+                      cluster::run_command({.hosts = job.nodes,
+                                            .argv = {"host-job", verb, job.id},
+                                            .own_binary = true,
+                                            .input = cluster::CommandRequest::Input::none,
+                                            .output = cluster::CommandRequest::Output::keep}));
+  for (const cluster::HostEnding& ending : endings)
+    if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
+  return endings;
 }
 
-Status end_on_all(const cluster::KnownJob& job) {
-  LOCKSTEP_TRY(cluster::run_command({.hosts = job.nodes,
-                                     .argv = {"host-job", "cancel", job.id},
-                                     .own_binary = true,
-                                     .input = cluster::CommandRequest::Input::none,
-                                     .output = cluster::CommandRequest::Output::keep}));
-  return {};
+// Whether all of its hosts have let it go: whoever starts it may be killed in the middle of that.
+// false: they have not, and it was ended where it was known.
+Result<bool> has_begun(const cluster::KnownJob& job) {
+  if (job.stage != job::Stage::prepared) return true;
+  LOCKSTEP_TRY_ASSIGN(const auto told, ask_all(job, "status"));
+  std::vector<bool> known;
+  bool begun = true;
+  for (const cluster::HostEnding& ending : told) {
+    const nlohmann::json answer = codec::parse_json(ending.out);
+    if (ending.code != 0 || !answer.is_array())
+      return fail(Errc::unavailable, "a host does not say what has become of job " + job.id);
+    known.push_back(!answer.empty());
+    if (known.back())
+      if (const auto record = job::record_from_json(answer[0]); record)
+        if (record->state.stage != job::Stage::prepared) continue;
+    begun = false;
+  }
+  if (begun) return true;
+  LOCKSTEP_TRY_ASSIGN(const auto ended, ask_all(job, "cancel"));
+  for (std::size_t i = 0; i < ended.size(); ++i)
+    if (known[i] && ended[i].code != 0)
+      return fail(Errc::unavailable,
+                  fmt::format("{}: job {} may still begin there", job.nodes[i].name, job.id));
+  return false;
 }
 
 Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) {
@@ -335,9 +356,11 @@ Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
   const auto known = book.find(job);
   if (!known && known.error().code == Errc::not_found) return std::optional<RemoteOutcome>();
   if (!known) return Failure(known.error());
-  LOCKSTEP_TRY_ASSIGN(const bool begun, has_begun(*known));
-  if (!begun) {
-    LOCKSTEP_TRY(end_on_all(*known));
+  const auto begun = has_begun(*known);
+  if (!begun && options.hosts_gone && options.hosts_gone())
+    return std::optional<RemoteOutcome>({.code = kFailed, .job = job, .gone = true});
+  if (!begun) return Failure(begun.error());
+  if (!*begun) {
     LOCKSTEP_TRY(book.remove(job));
     return std::optional<RemoteOutcome>();
   }

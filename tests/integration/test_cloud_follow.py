@@ -142,7 +142,8 @@ def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
 
 
 def test_a_command_that_is_killed_while_it_rents_is_followed_too(world):
-    run = world.train("--spot")
+    keys = os.path.relpath(world.fake.env["AWS_SHARED_CREDENTIALS_FILE"], world.project)
+    run = world.train("--spot", env={"AWS_SHARED_CREDENTIALS_FILE": keys})
     until(lambda: "lab-0:" in run.err(), 60, f"a machine boots: {run.err()}")
     kill_client(world)
     until(lambda: "began at step 0" in world.log(), 120, f"it is set up and runs: {world.log()}")
