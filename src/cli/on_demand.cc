@@ -94,6 +94,21 @@ Status let_in(cluster::OnDemand& world, const RentRequest& request, cloud::Renta
   return {};
 }
 
+// What it is was decided when it was rented; only the guard here can come to it later.
+void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
+  const auto& guard = request.options.guard;
+  if (guard == "here" && rental.terms.guard.empty()) rental.terms.guard = *guard;
+  if (guard && *guard != rental.terms.guard)
+    tell_line(
+        request.program,
+        fmt::format("--guard changes nothing of what is rented already: '{}' {}", rental.cluster,
+                    rental.terms.guard.empty() ? "has none" : "is guarded: " + rental.terms.guard));
+  if (request.options.spot && rental.wish.spot == cloud::SpotWish::no)
+    tell_line(request.program,
+              fmt::format("--spot changes nothing of what is rented already: '{}' is on demand",
+                          rental.cluster));
+}
+
 struct Chosen {
   cluster::OnDemand::Market market;
   cloud::Wish wish;
@@ -207,6 +222,7 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
     cluster::Sweep sweep(world, cluster::Sweep::When::always);
     if (const auto swept = sweep.finish())
       tell_sweep(request.program, *swept, world.web().now_ms());
+    tell_left_out(request, *rental);
     if (request.options.print) {
       tell_line(request.program,
                 fmt::format("'{}' is rented already: nothing more would be", rental->cluster));

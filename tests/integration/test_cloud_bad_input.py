@@ -335,6 +335,10 @@ def test_up_prints_no_plan_for_what_is_there(cloud, laptop):  # noqa: F811
     left_behind(laptop)
     ended = laptop.run("up", "gpus", *AWS, "--print")
     assert ended.rc == 0 and "rented already" in ended.err and ended.seconds < 5, ended
+    assert "changes nothing" not in ended.err
+    ended = laptop.run("up", "gpus", *AWS, "--print", "--spot", "--guard", "elsewhere")
+    assert "--guard changes nothing of what is rented already: 'gpus' has none" in ended.err, ended
+    assert "--spot changes nothing of what is rented already: 'gpus' is on demand" in ended.err, ended
     assert len(machines(cloud)) == 1 and laptop.down().rc == 0
 
 
