@@ -2,6 +2,8 @@
 
 #include "cli/on_demand_options.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace lockstep::cli {
@@ -70,13 +72,13 @@ std::vector<std::string> words_without(const Table& table, const Parsed& parsed,
   std::vector<std::string> words;
   for (const Option* option : options_of(table)) {
     if (std::find(left_out.begin(), left_out.end(), option->name) != left_out.end()) continue;
-    const std::string name = "--" + std::string(option->name);
+    const std::string name = fmt::format("--{}", option->name);
     const auto list = parsed.lists.find(option->name);
     if (list != parsed.lists.end())
       for (const std::string& value : list->second)
-        words.push_back(name + "=" + value);
+        words.push_back(fmt::format("{}={}", name, value));
     else if (const auto value = parsed.text(option->name))
-      words.push_back(option->kind == Kind::flag ? name : name + "=" + *value);
+      words.push_back(option->kind == Kind::flag ? name : fmt::format("{}={}", name, *value));
   }
   words.emplace_back("--");
   words.push_back(parsed.script.value_or(""));

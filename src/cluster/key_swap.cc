@@ -14,13 +14,13 @@ void KeySwap::ask(std::uint32_t channel, std::vector<std::string> words, Then th
         if (!answer) return finish(Failure(answer.error()));
         KeyAnswer key = read_key_answer(*answer);
         if (!key.error.empty()) return finish(std::move(key));
-        (this->*then)(std::move(key));
+        (this->*then)(key);
       });
   command_->begin(std::move(words), {});
 }
 
 // Pinned before sshd is told to show it: a client that is lost here knows the machine by either.
-void KeySwap::on_made(KeyAnswer key) {
+void KeySwap::on_made(const KeyAnswer& key) {
   auto known = ssh::read_pins(settings_.pins, settings_.address, settings_.port);
   if (!known) return finish(KeyAnswer{known.error().message});
   pins_ = std::move(*known);
@@ -32,12 +32,12 @@ void KeySwap::on_made(KeyAnswer key) {
       &KeySwap::on_shown);
 }
 
-void KeySwap::on_shown(KeyAnswer key) {
+void KeySwap::on_shown(const KeyAnswer& key) {
   pins_.keys = {ssh::bare_key(key.host_key)};
   if (const Status pinned = ssh::pin_host(settings_.pins, settings_.address, settings_.port, pins_);
       !pinned)
     return finish(KeyAnswer{pinned.error().message});
-  finish(std::move(key));
+  finish(key);
 }
 
 void KeySwap::finish(Result<KeyAnswer> key) {

@@ -33,10 +33,10 @@ class KeySwap {
   void on_frame(const link::Frame& frame) { command_->on_frame(frame); }
 
  private:
-  using Then = void (KeySwap::*)(KeyAnswer);
+  using Then = void (KeySwap::*)(const KeyAnswer&);
   void ask(std::uint32_t channel, std::vector<std::string> words, Then then);
-  void on_made(KeyAnswer key);
-  void on_shown(KeyAnswer key);
+  void on_made(const KeyAnswer& key);
+  void on_shown(const KeyAnswer& key);
   void finish(Result<KeyAnswer> key);
 
   Settings settings_;

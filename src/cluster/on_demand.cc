@@ -181,6 +181,7 @@ Result<cloud::Reconciled> OnDemand::settle(const std::vector<cloud::Rental>& bef
                                            const std::vector<cloud::Heard>& heard,
                                            cloud::Web& web) {
   std::vector<cloud::Provider*> asked;
+  asked.reserve(heard.size());
   for (const cloud::Heard& one : heard)
     asked.push_back(one.provider);
   LOCKSTEP_TRY_ASSIGN(

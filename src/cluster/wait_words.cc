@@ -22,6 +22,7 @@ std::vector<std::string> wait_lines(const std::vector<std::pair<std::string, std
     step->second.push_back(name);
   }
   std::vector<std::string> lines;
+  lines.reserve(steps.size());
   for (const auto& [doing, names] : steps)
     lines.push_back(
         fmt::format("waiting for {} for {} s: {}", names_text(names), waited.count(), doing));

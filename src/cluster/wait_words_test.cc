@@ -14,6 +14,7 @@ TEST(WaitWords, HostsAtOneStepShareALine) {
   EXPECT_EQ(wait_lines({{"a", "x"}, {"b", "y"}, {"c", "x"}}, seconds(10)),
             (Lines{"waiting for a, c for 10 s: x", "waiting for b for 10 s: y"}));
   std::vector<std::pair<std::string, std::string>> many;
+  many.reserve(32);
   for (int i = 0; i < 32; ++i)
     many.emplace_back("gpus-" + std::to_string(i), "x");
   EXPECT_EQ(wait_lines(many, seconds(5)), Lines{"waiting for gpus-0 to gpus-31 for 5 s: x"});
