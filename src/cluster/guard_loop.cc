@@ -268,8 +268,10 @@ Status Guard::run(io::Fd alive) {
     for (const Rental& rental : now_open) {
       Trouble& trouble = troubles_[rental.id];
       if (is_later(trouble.again_ms, pace_.most_pause_ms)) continue;
-      Status done = follow(rental);
-      if (done) done = act(rental);
+      // A job that nobody can go on with keeps no machine from its end, nor delays it.
+      if (const Status followed = follow(rental); !followed)
+        say(fmt::format("'{}': its job: {}", rental.cluster, followed.error().message));
+      const Status done = act(rental);
       if (!done && done.error().code == Errc::canceled) return done;
       if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
       trouble.failures = done ? 0 : trouble.failures + 1;

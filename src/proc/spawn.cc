@@ -156,6 +156,14 @@ Cloned clone_child(Launch& launch) {
   return {pid, pidfd, error};
 }
 
+// Where another version has taken its place, own_executable() says "... (deleted)": what runs is
+// what is started.
+const char* to_start(const std::string& executable) {
+  const bool replaced = executable.ends_with(" (deleted)") &&
+                        access(executable.c_str(), F_OK) != 0 && own_executable() == executable;
+  return replaced ? "/proc/self/exe" : executable.c_str();
+}
+
 }  // namespace
 
 std::optional<Exit> Child::reap() {
@@ -190,7 +198,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   const std::vector<char*> envp = pointers(spec.env);
   const std::vector<unsigned char> mask = cpu_mask(spec.cpus);
   Launch launch{};
-  launch.executable = spec.executable.c_str();
+  launch.executable = to_start(spec.executable);
   launch.argv = argv.data();
   launch.envp = envp.data();
   launch.fds[0] = spec.stdin_fd;

@@ -7,6 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
 namespace lockstep::proc {
 namespace {
 
@@ -88,6 +92,34 @@ TEST(Spawn, NamesTheStepThatFailed) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().message, "run /no/such/file: No such file or directory");
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was left behind";
+}
+
+// Runs itself from a copy, which is the process that loses its file.
+TEST(Spawn, AProgramThatWasReplacedStillStartsItself) {
+  const auto own = own_executable();
+  ASSERT_TRUE(own);
+  SpawnSpec spec;
+  if (getenv("REPLACED_PROGRAM") != nullptr) {
+    ASSERT_EQ(unlink(own->c_str()), 0);
+    spec.executable = *own_executable();
+    ASSERT_EQ(spec.executable, *own + " (deleted)");
+    spec.argv = {"test", "--gtest_list_tests"};
+    auto again = spawn(spec);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_TRUE(wait_for(*again).ok());
+    spec.executable = "/another (deleted)";
+    EXPECT_FALSE(spawn(spec));
+    return;
+  }
+  const std::string copy = testing::TempDir() + "replaced-" + std::to_string(getpid());
+  std::filesystem::copy_file(*own, copy);
+  spec.executable = copy;
+  spec.argv = {"test", "--gtest_filter=Spawn.AProgramThatWasReplacedStillStartsItself"};
+  spec.env = {"REPLACED_PROGRAM=1"};
+  auto child = spawn(spec);
+  ASSERT_TRUE(child) << child.error().message;
+  EXPECT_TRUE(wait_for(*child).ok());
+  unlink(copy.c_str());
 }
 
 TEST(Spawn, FindExecutableIsExecvpsSearch) {
