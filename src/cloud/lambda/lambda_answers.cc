@@ -189,7 +189,7 @@ std::string registered_name(const Json& answer, std::string_view public_key) {
 
 std::optional<Ruleset> ruleset_of(const Json& answer, std::string_view name,
                                   std::string_view region, std::string_view cidr) {
-  std::vector<std::string> wanted = split(cidr, ',');
+  std::vector<std::string> wanted = networks_of(cidr);
   std::sort(wanted.begin(), wanted.end());
   for (const Json& set : data_of(answer)) {
     if (text_member(set, "name") != name || region_of(set) != region) continue;

@@ -166,6 +166,7 @@ TEST(LambdaAnswers, ARulesetLetsInWhatWasAskedForOnly) {
   both.replace(both.find("192.0.2.1"), 9, "192.0.2.9");
   EXPECT_TRUE(
       ruleset_of(sets(both.c_str()), "lockstep-o", "r", "192.0.2.1/32,192.0.2.9/32")->only_this);
+  EXPECT_TRUE(ruleset_of(sets(own), "lockstep-o", "r", "192.0.2.1/32,192.0.2.1/32")->only_this);
   EXPECT_FALSE(ruleset_of(sets(own), "lockstep-p", "r", "192.0.2.1/32"));
   EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "s", "192.0.2.1/32"));
 }

@@ -164,6 +164,10 @@ TEST_F(LambdaProviderTest, AGuardElsewhereIsLetInByASetOfItsOwn) {
   EXPECT_EQ(body_of(1)["rules"][0]["source_network"], "203.0.113.9/32");
   EXPECT_EQ(body_of(1)["rules"][1]["source_network"], "198.51.100.1/32");
   EXPECT_EQ(body_of(1)["rules"].size(), 2U);
+  // Also where it has the address of this machine: that may change, and the set stays the same.
+  ASSERT_TRUE(provider->allow(web, "us-east-1", "198.51.100.1/32,198.51.100.1/32"));
+  EXPECT_EQ(body_of(3)["name"], body_of(1)["name"]);
+  EXPECT_EQ(body_of(3)["rules"].size(), 1U);
 }
 
 TEST_F(LambdaProviderTest, AnAccountIsKnownByTheKeyThatWasRegisteredThere) {

@@ -7,6 +7,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace lockstep::cloud::lambda {
 namespace {
 
@@ -50,9 +53,17 @@ std::string key_body(std::string_view name, std::string_view public_key) {
   return fmt::format(R"({{"name":{},"public_key":{}}})", json_text(name), json_text(public_key));
 }
 
+std::vector<std::string> networks_of(std::string_view cidr) {
+  std::vector<std::string> networks;
+  for (std::string& network : split(cidr, ','))
+    if (std::find(networks.begin(), networks.end(), network) == networks.end())
+      networks.push_back(std::move(network));
+  return networks;
+}
+
 std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr) {
   std::string rules;
-  for (const std::string& network : split(cidr, ','))
+  for (const std::string& network : networks_of(cidr))
     rules += fmt::format(R"({}{{"protocol":"tcp","port_range":[22,22],"source_network":{},)"
                          R"("description":"SSH for Lockstep"}})",
                          rules.empty() ? "" : ",", json_text(network));

@@ -21,6 +21,8 @@ struct LaunchParts {
 
 std::string launch_body(const LaunchSpec& spec, const LaunchParts& parts);
 std::string key_body(std::string_view name, std::string_view public_key);
+// Of a list with commas, each once: this machine and a guard elsewhere may have one address.
+std::vector<std::string> networks_of(std::string_view cidr);
 // region empty: of a set that is there already. cidr: a rule for each, where there are commas.
 std::string ruleset_body(std::string_view name, std::string_view region, std::string_view cidr);
 std::string terminate_body(std::span<const std::string> ids);
