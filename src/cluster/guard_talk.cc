@@ -150,8 +150,11 @@ Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner)
 
 std::string guard_answer_text(const Result<GuardAnswer>& answer) {
   if (!answer)
-    return codec::print_json(
-        nlohmann::ordered_json{{"error", answer.error().message}, {"hint", answer.error().hint}});
+    return codec::print_json(nlohmann::ordered_json{
+        {"error", answer.error().message},
+        {"hint", answer.error().hint},
+        {"again",
+         answer.error().code == Errc::unavailable || answer.error().code == Errc::timeout}});
   return codec::print_json(nlohmann::ordered_json{{"now_ms", answer->now_ms},
                                                   {"cidr", answer->cidr},
                                                   {"started", answer->started},
@@ -163,7 +166,8 @@ Result<GuardAnswer> read_guard_answer(std::string_view text) {
   const nlohmann::json object = codec::parse_json(strip(text));
   if (!object.is_object()) return fail(Errc::corrupt, "its answer is not readable");
   if (const std::string error = codec::text_member(object, "error"); !error.empty())
-    return fail(Errc::denied, printable(error, kMostWords),
+    return fail(yes(object, "again") ? Errc::unavailable : Errc::denied,
+                printable(error, kMostWords),
                 printable(codec::text_member(object, "hint"), kMostWords));
   GuardAnswer answer{.now_ms = codec::integer_member(object, "now_ms"),
                      .cidr = codec::text_member(object, "cidr"),

@@ -43,6 +43,7 @@ struct GuardAnswer {
 };
 
 std::string guard_answer_text(const Result<GuardAnswer>& answer);
+// unavailable: what ails it there may pass; denied: it does not guard.
 Result<GuardAnswer> read_guard_answer(std::string_view text);
 
 // What is the matter between two clocks, where a question left and its answer came at these times

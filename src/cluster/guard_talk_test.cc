@@ -109,6 +109,11 @@ TEST(GuardTalk, AnAnswerComesBackAndIsReadStrictly) {
   EXPECT_EQ(bad.error().code, Errc::denied);
   EXPECT_EQ(bad.error().message.find('\x1b'), std::string::npos);
   EXPECT_EQ(bad.error().hint, "put one");
+  for (const Errc code : {Errc::unavailable, Errc::timeout}) {
+    const auto busy = read_guard_answer(guard_answer_text(fail(code, "it is busy")));
+    ASSERT_FALSE(busy);
+    EXPECT_EQ(busy.error().code, Errc::unavailable);
+  }
   for (const char* text :
        {"", "{}", R"({"now_ms":-1})", R"({"now_ms":1,"cidr":"x/32"})",
         R"({"now_ms":1,"cidr":"1.2.3.4/8"})", R"({"now_ms":1,"cidr":"1.2.3.4"})"})
