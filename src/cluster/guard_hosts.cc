@@ -3,6 +3,7 @@
 #include "base/callback_scope.h"
 #include "base/clock_ms.h"
 #include "base/text.h"
+#include "cluster/guard_plan.h"
 #include "cluster/on_demand.h"
 #include "cluster/place.h"
 #include "cluster/small_command.h"
@@ -106,7 +107,7 @@ std::string line_of(const Error& error) {
 }  // namespace
 
 Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::string> words,
-                                    std::string input, std::chrono::seconds patience) const {
+                                    std::string input, std::chrono::seconds patience) {
   LOCKSTEP_TRY_ASSIGN(const HostPlace place, guard_place(host));
   signal(SIGPIPE, SIG_IGN);
   proc::block(proc::handled_signals());
@@ -114,6 +115,7 @@ Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::st
   const std::int64_t left_ms = unix_ms();
   auto said = call.ask(std::move(words), std::move(input));
   const std::int64_t came_ms = unix_ms();
+  if (said) silent_.erase(host);
   auto answer = said ? read_guard_answer(*said) : Failure(said.error());
   if (answer)
     if (const std::string trouble = clock_trouble(answer->now_ms, left_ms, came_ms);
@@ -123,6 +125,7 @@ Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::st
   Error error = std::move(answer).error();
   if (error.code != Errc::canceled)
     error.message = fmt::format("the guard on {}: {}", printable(host, 60), error.message);
+  if (!said && error.code == Errc::unavailable) silent_[host] = {error, steady_clock::now()};
   return Failure(std::move(error));
 }
 
@@ -140,7 +143,7 @@ Result<std::string> GuardHosts::agree(const std::string& host,
 }
 
 GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer) {
-  Heard heard{.word = word_for(answer), .trouble = {}, .at = steady_clock::now()};
+  Heard heard{.word = word_for(answer), .trouble = {}};
   if (!answer) heard.trouble = answer.error();
   if (heard.word == Word::over)
     heard.trouble = fail(Errc::denied, fmt::format("the guard on {} has ended '{}'",
@@ -151,17 +154,23 @@ GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<Gua
 
 Status GuardHosts::tell(const cloud::Rental& rental, GuardNewsKind kind) {
   if (!concerns_guard(rental)) return {};
+  // It has no use for the key before there is a machine that was met.
   std::string key;
-  if (auto text = io::read_file(OnDemand::user_key_file(rental.cluster), 4096))
-    key = std::move(*text);
+  if (!met_machines(rental).empty())
+    if (auto text = io::read_file(OnDemand::user_key_file(rental.cluster), 4096))
+      key = std::move(*text);
   const GuardNews news = guard_news(rental, kind, std::move(key));
+  const std::string host = guard_host_of(rental);
+  const auto silent = silent_.find(host);
   Heard& heard = heard_[rental.id];
-  const bool just_silent =
-      heard.word == Word::silent && steady_clock::now() - heard.at < kSilentFor;
-  if (!just_silent || kind == GuardNewsKind::launching) {
-    heard = hear(rental, say(guard_host_of(rental), {kHostGuardCommand, "tell", owner_},
-                             guard_news_text(news),
-                             kind == GuardNewsKind::noting ? kNotePatience : kTellPatience));
+  if (silent != silent_.end() && steady_clock::now() - silent->second.at < kSilentFor &&
+      kind != GuardNewsKind::launching) {
+    heard = {.word = Word::silent, .trouble = silent->second.why};
+  } else {
+    // What is to end is not kept waiting for it.
+    const bool brief = kind == GuardNewsKind::noting || !rental.wanted;
+    heard = hear(rental, say(host, {kHostGuardCommand, "tell", owner_}, guard_news_text(news),
+                             brief ? kNotePatience : kTellPatience));
   }
   // Where nothing is left for it to end, it need not know.
   if (heard.word == Word::guards || heard.word == Word::started || !has_open_attempt(news.rental))
@@ -174,7 +183,7 @@ Status GuardHosts::insist(const cloud::Rental& rental) {
   for (int tries = 0; tries < kInsistTries; ++tries) {
     pollfd stop{stop_fd_, POLLIN, 0};
     if (tries > 0 && poll(&stop, 1, kInsistPauseMs) != 0) break;
-    heard_.erase(rental.id);
+    silent_.erase(guard_host_of(rental));
     told = tell(rental, GuardNewsKind::working);
     if (told || told.error().code != Errc::unavailable) break;
   }

@@ -47,16 +47,20 @@ class GuardHosts {
   struct Heard {
     Word word = Word::nothing;
     Error trouble = {};
+  };
+  struct Silence {
+    Error why = {};
     std::chrono::steady_clock::time_point at = {};
   };
 
   static Heard hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer);
   Result<GuardAnswer> say(const std::string& host, std::vector<std::string> words,
-                          std::string input, std::chrono::seconds patience) const;
+                          std::string input, std::chrono::seconds patience);
 
   std::string owner_;
   int stop_fd_;
-  std::map<std::string, Heard> heard_;  // by the rental's id
+  std::map<std::string, Heard> heard_;     // by the rental's id
+  std::map<std::string, Silence> silent_;  // by host, whosever rentals it was asked about
 };
 
 }  // namespace lockstep::cluster
