@@ -153,6 +153,10 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
   }
   LOCKSTEP_TRY(world.journal().keep(told));
   if (!lives) drop_access(told);
+  // A key that was revoked since ends nothing; a provider that is silent may be back at the end.
+  if (lives && known != nullptr && news.kind == GuardNewsKind::noting)
+    if (const Status can = check_account(world, told); !can && can.error().code == Errc::denied)
+      return Failure(can.error());
   return answer;
 }
 
