@@ -4,14 +4,20 @@
 #include "cluster/guard.h"
 #include "cluster/guard_plan.h"
 #include "cluster/job_claim.h"
+#include "io/own_folders.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
 
 namespace lockstep::cli {
 namespace {
+
+constexpr std::chrono::hours kLogsKept{30 * 24};
 
 bool needs_guard(const cloud::Attempt& attempt) {
   return attempt.open() && attempt.offer.ending == cloud::Ending::with_guard;
@@ -39,6 +45,24 @@ void tell_jobs(cluster::OnDemand& world, std::string_view program,
              (rental != rentals.end() && cluster::wants_guard(*rental)))
       continue;
     (void)world.journal().drop_job(job.rental);
+  }
+}
+
+// What followers of jobs have said, of clusters that are long gone.
+void drop_old_logs(const std::vector<cloud::Rental>& open) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const auto old = fs::file_time_type::clock::now() - kLogsKept;
+  for (fs::directory_iterator at(io::state_folder() + "/rentals", failed), end;
+       !failed && at != end; at.increment(failed)) {
+    const fs::path& path = at->path();
+    std::error_code unreadable;
+    const bool is_open = std::any_of(open.begin(), open.end(), [&](const auto& rental) {
+      return rental.cluster == path.stem().string();
+    });
+    if (path.extension() == ".log" && !is_open && fs::last_write_time(path, unreadable) < old &&
+        !unreadable)
+      fs::remove(path, unreadable);
   }
 }
 
@@ -124,6 +148,7 @@ void keep_guarded(cluster::OnDemand& world, std::string_view program) {
   const auto rentals = world.journal().open_rentals();
   if (!rentals) return;
   tell_jobs(world, program, *rentals);
+  drop_old_logs(*rentals);
   std::vector<cloud::Rental> here;
   for (const cloud::Rental& rental : *rentals) {
     if (cluster::wants_guard(rental)) here.push_back(rental);

@@ -159,7 +159,12 @@ def test_a_killed_guard_there_is_started_again_and_ends_an_idle_machine(world):
     assert key.read_text() == read(world.state / "rentals/lab/user_key")
     os.kill(first, signal.SIGKILL)
     until(lambda: not alive(first), 10)
+    logs = [world.state / f"rentals/{name}.log" for name in ("gone", "gone-lately", "lab")]
+    for log in logs:
+        log.write_text("what a follower said\n")
+        os.utime(log, None if log.stem == "gone-lately" else (0, 0))
     ended = world.lockstep("cost")
+    assert [log.exists() for log in logs] == [False, True, True], "one is over for more than 30 days"
     assert f"the guard of 'lab' on {world.where} did not run; it runs again" in ended.err, ended
     assert f"rented, guarded on {world.where}" in ended.out and world.guards() == [], ended
     second = world.host_guard()
@@ -182,6 +187,15 @@ def test_keep_and_down_reach_it_or_say_that_they_do_not(world):
     assert ended.rc == 0, ended
     after = world.host_rental()
     assert after["ends_ms"] > before["ends_ms"] + 3600_000 and after["ends_ms"] == world.rentals()[0]["ends_ms"]
+    # A key that is good no more ends nothing.
+    key = world.key_file.read_text()
+    world.key_file.write_text("api_key = secret_of_nobody_0123456789abcdef.lambda\n")
+    ended = world.lockstep("cost")
+    assert "nobody ends 'lab': the guard on always-on: Lambda Cloud" in ended.err, ended
+    assert "nobody ends it but you" in ended.out, ended
+    world.key_file.write_text(key)
+    ended = world.lockstep("cost")
+    assert ended.err == "" and "guarded on always-on" in ended.out, ended
     # The host is off the network.
     world.server.stop_sshd()
     world.client.forget_masters()
