@@ -70,6 +70,7 @@ class Guard {
   Status act_locked(Rental& rental, const GuardPlan& plan);
   Status end_now(const Rental& rental, const std::vector<std::size_t>& machines);
   std::int64_t pause_until(const std::vector<Rental>& rentals) const;
+  void read_keys_again();
 
   std::unique_ptr<OnDemand> world_;
   GuardPace pace_;
@@ -248,6 +249,15 @@ std::int64_t Guard::pause_until(const std::vector<Rental>& rentals) const {
   return std::max(pause, std::min(kNearestLookMs, pace_.poll_ms));
 }
 
+// The user may have put another key there. None that is in memory alone is given up for it.
+void Guard::read_keys_again() {
+  auto again = OnDemand::open();
+  if (again && std::all_of(world_->all().begin(), world_->all().end(), [&](const auto& one) {
+        return !one->keys() || (*again)->provider(one->traits().name)->keys();
+      }))
+    world_ = std::move(*again);
+}
+
 Status Guard::run(io::Fd alive) {
   say("guards what is rented from here");
   while (true) {
@@ -274,6 +284,7 @@ Status Guard::run(io::Fd alive) {
       const Status done = act(rental);
       if (!done && done.error().code == Errc::canceled) return done;
       if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
+      if (!done && done.error().code == Errc::denied) read_keys_again();
       trouble.failures = done ? 0 : trouble.failures + 1;
       trouble.again_ms = now() + retry_pause(trouble.failures, pace_);
     }
