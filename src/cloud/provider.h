@@ -142,6 +142,9 @@ struct Finding {
 };
 
 // What a provider is like.
+// Whose machines one rule for port 22 is for.
+enum class PortRule { of_rental, of_region, of_account };
+
 struct Traits {
   std::string_view name;   // "aws"
   std::string_view title;  // "AWS EC2"
@@ -155,6 +158,7 @@ struct Traits {
   bool container = false;  // told by a start script (user_data.h), not by cloud-init
   MachineEnding machine_ending = MachineEnding::poweroff;
   NoticeSource notice = NoticeSource::none;
+  PortRule port_rule = PortRule::of_rental;
   std::int64_t minimum_billing_s = 60;
   int notice_s = 120;               // between spot's notice and the end
   std::string_view keys_hint = {};  // where keys are looked for, one line
@@ -184,9 +188,9 @@ class Provider {
   virtual Result<Listing> list(Web& web, const ListQuery& query) = 0;
   // Ends them; what is gone already is no error. They are gone when `list` says so.
   virtual Status end(Web& web, const std::vector<Machine>& machines) = 0;
-  // From another address than before: opens 22 to it and closes it to the old one. cidr: as in
-  // LaunchSpec.
-  virtual Status allow(Web& web, const std::string& region, const std::string& cidr) = 0;
+  // From another address than before: opens 22 to those networks and closes it to all others.
+  // cidrs: with commas; of all rentals that the rule is for (Traits::port_rule).
+  virtual Status allow(Web& web, const std::string& region, const std::string& cidrs) = 0;
 
   // The ed25519 host key that the machine itself has told its provider, "ssh-ed25519 AAAA...": what
   // counts where an image replaces the key that it was given. "": none is known, or not yet.

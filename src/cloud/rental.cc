@@ -1,6 +1,9 @@
 #include "cloud/rental.h"
 
+#include "base/text.h"
+
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::cloud {
 namespace {
@@ -56,6 +59,21 @@ std::string Terms::allowed(Ending ending) const {
   // Both also where they are the same for now: a provider knows by it whom the rules are for.
   const bool guarded = ending == Ending::with_guard && !guard_from.empty();
   return guarded ? allow_from + "," + guard_from : allow_from;
+}
+
+std::string allowed_by(const std::vector<Rental>& rentals, std::string_view provider,
+                       std::string_view region) {
+  std::vector<std::string> all;
+  for (const Rental& rental : rentals)
+    for (const Attempt& attempt : rental.attempts) {
+      const Offer& offer = attempt.offer;
+      if (!attempt.open() || offer.provider != provider ||
+          (!region.empty() && offer.region != region))
+        continue;
+      for (std::string& cidr : split(rental.terms.allowed(offer.ending), ','))
+        if (std::find(all.begin(), all.end(), cidr) == all.end()) all.push_back(std::move(cidr));
+    }
+  return join(all, ",");
 }
 
 std::optional<std::int64_t> lease_end(const Terms& terms, Micros per_hour, Micros spent,

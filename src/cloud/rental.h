@@ -74,6 +74,11 @@ struct Terms {
   std::string allowed(Ending ending) const;
 };
 
+struct Rental;
+// The same of one rule for all of these that have machines there. region: "" for all of them.
+std::string allowed_by(const std::vector<Rental>& rentals, std::string_view provider,
+                       std::string_view region);
+
 struct Rental {
   std::string id;       // the intent: 20 of a-z0-9
   std::string cluster;  // the user's name for it

@@ -257,5 +257,28 @@ TEST(Rental, CostIsOfTheTimeBilledAndAtLeastTheMinimum) {
   EXPECT_EQ(rate_now(rental), 0);
 }
 
+TEST(Rental, OneRuleLetsInWhatAllOpenRentalsOfItNeed) {
+  const auto rented = [](const char* from, const char* provider, const char* region,
+                         Attempt::State state = Attempt::State::running) {
+    Rental rental;
+    rental.terms.allow_from = from;
+    Attempt attempt;
+    attempt.state = state;
+    attempt.offer.provider = provider;
+    attempt.offer.region = region;
+    rental.attempts.push_back(attempt);
+    return rental;
+  };
+  const std::vector<Rental> all = {
+      rented("198.51.100.7/32", "aws", "us-east-1"),
+      rented("203.0.113.0/24", "aws", "us-east-1"),
+      rented("198.51.100.7/32", "aws", "us-east-1"),
+      rented("192.0.2.1/32", "aws", "us-west-2"),
+      rented("192.0.2.2/32", "gcp", "us-east-1"),
+      rented("192.0.2.3/32", "aws", "us-east-1", Attempt::State::gone)};
+  EXPECT_EQ(allowed_by(all, "aws", "us-east-1"), "198.51.100.7/32,203.0.113.0/24");
+  EXPECT_EQ(allowed_by(all, "aws", ""), "198.51.100.7/32,203.0.113.0/24,192.0.2.1/32");
+}
+
 }  // namespace
 }  // namespace lockstep::cloud

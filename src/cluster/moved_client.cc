@@ -63,7 +63,9 @@ void look_after(const std::string& pins, cloud::Web& web) {
   if (!rental || !rental->wanted || rental->settled()) return;
   const auto address = OnDemand::own_address(web);
   if (!web.pause({})) return;
-  if (address && !OnDemand::lets_in(*rental, *address)) return follow_to(**world, *name, *address);
+  const bool moved = address && !OnDemand::lets_in(*rental, *address);
+  if (address && (moved || rental->terms.own_address)) follow_to(**world, *name, *address);
+  if (moved) return;
   if (told_that_it_ended(**world, *rental, web) || address || !web.pause({})) return;
   say_moved(
       fmt::format("{0}: whether the ssh port of '{1}' is open to this machine is not known, as "

@@ -125,6 +125,7 @@ class OnDemand {
                             const Tell& tell);
   Result<std::unique_ptr<BootWatch>> watch_boot(const cloud::Rental& rental);
   cloud::Verdict first_contact(cloud::Rental& rental, const TellStep& step);
+  void note_address(const std::string& cluster, const std::string& address);
   Status take_name(const cloud::Rental& rental) const;
   Status enter_registry(const cloud::Rental& rental) const;
   Status leave_registry(const std::string& cluster) const;

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <tuple>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -42,34 +43,68 @@ bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) 
                                                   address.substr(0, address.find('/')), kSshPort);
 }
 
+// Where a rule is that of several rentals, it stays open to what the others need; those that follow
+// this machine, too, let it in as well.
 Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
+  LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, journal_->open_rentals());
+  std::erase_if(all, [&](const cloud::Rental& other) { return other.id == rental.id; });
+  if (rental.terms.own_address)
+    for (cloud::Rental& other : all)
+      if (other.terms.own_address) other.terms.allow_from = address;
+  all.push_back(rental);
+  all.back().terms.allow_from = address;
   for (const cloud::Attempt& attempt : rental.attempts) {
     cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
     if (one == nullptr) continue;
-    cloud::Terms terms = rental.terms;
-    terms.allow_from = address;
+    const auto& [name, region] = std::tie(attempt.offer.provider, attempt.offer.region);
     Status open = one->keys();
-    if (open) open = one->allow(*web_, attempt.offer.region, terms.allowed(attempt.offer.ending));
+    if (open) switch (one->traits().port_rule) {
+        case cloud::PortRule::of_rental:
+          open = one->allow(*web_, region, all.back().terms.allowed(attempt.offer.ending));
+          break;
+        case cloud::PortRule::of_region:
+          open = one->allow(*web_, region, cloud::allowed_by(all, name, region));
+          break;
+        case cloud::PortRule::of_account:
+          open = one->allow(*web_, region, cloud::allowed_by(all, name, {}));
+          break;
+      }
     if (!open)
       return Failure(std::move(open).error().within(
           fmt::format("{} {}: the ssh port of '{}' is not open to {}, where this machine is now",
                       one->traits().title, attempt.offer.region, rental.cluster, address)));
   }
   rental.terms.allow_from = address;
-  return journal_->keep(rental);
+  LOCKSTEP_TRY(journal_->keep(rental));
+  for (const cloud::Rental& other : all)
+    if (rental.terms.own_address && other.terms.own_address) note_address(other.cluster, address);
+  return {};
+}
+
+// Not of one that somebody rents or gives back just now: the rule is asked for again in any case.
+void OnDemand::note_address(const std::string& cluster, const std::string& address) {
+  if (!lock(cluster)) return;
+  if (auto rental = journal_->of_cluster(cluster); rental && rental->terms.allow_from != address) {
+    rental->terms.allow_from = address;
+    (void)journal_->keep(*rental);
+  }
+  unlock(cluster);
 }
 
 Status OnDemand::follow_address(cloud::Rental& rental, const std::string& address,
                                 const TellStep& step) {
-  if (lets_in(rental, address)) return {};
+  const bool known = lets_in(rental, address);
   const std::string before = rental.terms.allow_from;
+  if (rental.settled() || (known && !rental.terms.own_address)) return {};
   if (!rental.terms.own_address)
     return fail(Errc::denied,
                 fmt::format("{}: the ssh port of '{}' is open to {} alone (--allow-from), and this "
                             "machine is at {} now",
                             rented_where(rental), rental.cluster, before, address),
                 fmt::format("lockstep up {} --allow-from {} opens it", rental.cluster, address));
+  // Also what the journal has as open: the rule may be one for several rentals.
   LOCKSTEP_TRY(open_to(rental, address));
+  if (known) return {};
   step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
                    before, address));
   return {};

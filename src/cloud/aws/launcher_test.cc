@@ -135,5 +135,21 @@ TEST(AwsLauncher, WhoStopsItHasNothingWhereNothingWasSent) {
   EXPECT_EQ(launch_with({unanswered(true, Errc::canceled)}).kind, Kind::unknown);
 }
 
+TEST(AwsNetwork, NobodyElsesRuleIsClosed) {
+  Api api(keys_ground());
+  std::vector<std::string> bodies;
+  ScriptedWeb web([&](const Question& question) {
+    bodies.push_back(question.body);
+    return answered(200, "<RevokeSecurityGroupIngressResponse/>");
+  });
+  const Group group{.id = "sg-1",
+                    .vpc = "vpc-1",
+                    .ssh_from = {"198.51.100.7/32", "203.0.113.0/24", "192.0.2.9/32"},
+                    .inside = true};
+  ASSERT_TRUE(close_others(web, api, "us-east-1", group, {"192.0.2.9/32", "203.0.113.0/24"}));
+  ASSERT_EQ(bodies.size(), 1U);
+  EXPECT_NE(bodies[0].find("198.51.100.7"), std::string::npos) << bodies[0];
+}
+
 }  // namespace
 }  // namespace lockstep::cloud::aws

@@ -143,9 +143,9 @@ Asked<void> open_group(Web& web, Api& api, const std::string& region, const std:
 }
 
 Asked<void> close_others(Web& web, Api& api, const std::string& region, const Group& group,
-                         const std::string& cidr) {
+                         const std::vector<std::string>& wanted) {
   for (const std::string& old : group.ssh_from) {
-    if (old == cidr) continue;
+    if (std::find(wanted.begin(), wanted.end(), old) != wanted.end()) continue;
     auto done = done_or_already(
         api.ask(web, patient(rules_query("RevokeSecurityGroupIngress", group, old, false), region)),
         "InvalidPermission.NotFound");

@@ -25,9 +25,9 @@ Asked<Network> find_network(Web& web, Api& api, const std::string& region,
 // Makes the group if need be, and opens 22 to the CIDR. network.group is there afterwards.
 Asked<void> open_group(Web& web, Api& api, const std::string& region, const std::string& owner,
                        const std::string& cidr, Network& network);
-// Closes 22 to all but that CIDR.
+// Closes 22 to all but those CIDRs.
 Asked<void> close_others(Web& web, Api& api, const std::string& region, const Group& group,
-                         const std::string& cidr);
+                         const std::vector<std::string>& wanted);
 // not_found codes are good: it is gone.
 Asked<void> delete_group(Web& web, Api& api, const std::string& region, const Group& group);
 

@@ -1,5 +1,6 @@
 #include "cloud/aws/provider.h"
 
+#include "base/text.h"
 #include "cloud/aws/check.h"
 #include "cloud/aws/launcher.h"
 #include "cloud/aws/machines.h"
@@ -21,6 +22,7 @@ constexpr Traits kAwsTraits{
     .private_network = true,
     .ending = Ending::by_itself,
     .notice = NoticeSource::token_and_poll,
+    .port_rule = PortRule::of_region,
     .minimum_billing_s = 60,
     .notice_s = 120,
     .keys_hint =
@@ -63,7 +65,7 @@ class AwsProvider : public Provider {
   Status end(Web& web, const std::vector<Machine>& machines) override {
     return end_machines(web, api_, machines);
   }
-  Status allow(Web& web, const std::string& region, const std::string& cidr) override;
+  Status allow(Web& web, const std::string& region, const std::string& cidrs) override;
   std::vector<Finding> check(Web& web) override { return check_account(web, api_); }
   Status clean(Web& web) override;
 
@@ -72,7 +74,7 @@ class AwsProvider : public Provider {
   Launcher launcher_;
 };
 
-Status AwsProvider::allow(Web& web, const std::string& region, const std::string& cidr) {
+Status AwsProvider::allow(Web& web, const std::string& region, const std::string& cidrs) {
   const std::string& owner = api_.ring().ground().owner;
   auto network = find_network(web, api_, region, owner);
   if (!network) return tl::make_unexpected(network.error().error());
@@ -81,9 +83,11 @@ Status AwsProvider::allow(Web& web, const std::string& region, const std::string
                 fmt::format("there is no security group {} in {}", group_name(owner), region));
   // Before it is opened: what is there then is to be closed.
   const Group before = *network->group;
-  if (const auto open = open_group(web, api_, region, owner, cidr, *network); !open)
-    return tl::make_unexpected(open.error().error());
-  if (const auto closed = close_others(web, api_, region, before, cidr); !closed)
+  const std::vector<std::string> wanted = split(cidrs, ',');
+  for (const std::string& cidr : wanted)
+    if (const auto open = open_group(web, api_, region, owner, cidr, *network); !open)
+      return tl::make_unexpected(open.error().error());
+  if (const auto closed = close_others(web, api_, region, before, wanted); !closed)
     return tl::make_unexpected(closed.error().error());
   return {};
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace lockstep::cloud::gcp {
 namespace {
 
@@ -17,26 +19,39 @@ tl::expected<void, ApiError> ask_and_wait(Api& api, Web& web, ApiCall call) {
   return api.wait(web, std::move(*operation), kRulePatience);
 }
 
+tl::expected<void, ApiError> set_rule(Api& api, Web& web, const std::string& owner,
+                                      std::vector<std::string> cidrs, bool keep) {
+  const std::string rules = api.path("/global/firewalls");
+  const std::string rule = fmt::format("{}/{}", rules, firewall_name(owner));
+  for (bool again = false;; again = true) {
+    const ApiAnswer there = api.ask(web, {.target = rule, .shown = "the firewall rule"});
+    if (there) {
+      const std::vector<std::string> before = texts_at(*there, "sourceRanges");
+      if (keep) cidrs.insert(cidrs.end(), before.begin(), before.end());
+      std::sort(cidrs.begin(), cidrs.end());
+      cidrs.erase(std::unique(cidrs.begin(), cidrs.end()), cidrs.end());
+      if (std::is_permutation(before.begin(), before.end(), cidrs.begin(), cidrs.end())) return {};
+      return ask_and_wait(api, web,
+                          {.method = "PATCH", .target = rule, .body = firewall_patch(cidrs)});
+    }
+    if (there.error().status != 404) return tl::make_unexpected(there.error());
+    auto made = ask_and_wait(
+        api, web, {.method = "POST", .target = rules, .body = firewall_body(owner, cidrs)});
+    // Another of our commands was faster.
+    if (made || made.error().status != 409 || again) return made;
+  }
+}
+
 }  // namespace
 
 tl::expected<void, ApiError> open_to(Api& api, Web& web, const std::string& owner,
-                                     const std::string& cidr) {
-  const std::string rules = api.path("/global/firewalls");
-  const std::string rule = fmt::format("{}/{}", rules, firewall_name(owner));
-  const ApiAnswer there = api.ask(web, {.target = rule, .shown = "the firewall rule"});
-  if (there) {
-    if (texts_at(*there, "sourceRanges") == std::vector<std::string>{cidr}) return {};
-    return ask_and_wait(api, web,
-                        {.method = "PATCH", .target = rule, .body = firewall_patch(cidr)});
-  }
-  if (there.error().status != 404) return tl::make_unexpected(there.error());
-  auto made = ask_and_wait(api, web,
-                           {.method = "POST", .target = rules, .body = firewall_body(owner, cidr)});
-  // Another of our commands was faster.
-  if (!made && made.error().status == 409)
-    return ask_and_wait(api, web,
-                        {.method = "PATCH", .target = rule, .body = firewall_patch(cidr)});
-  return made;
+                                     const std::vector<std::string>& cidrs) {
+  return set_rule(api, web, owner, cidrs, false);
+}
+
+tl::expected<void, ApiError> open_also_to(Api& api, Web& web, const std::string& owner,
+                                          const std::string& cidr) {
+  return set_rule(api, web, owner, {cidr}, true);
 }
 
 tl::expected<void, ApiError> remove_rule(Api& api, Web& web, const std::string& owner) {

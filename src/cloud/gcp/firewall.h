@@ -4,12 +4,16 @@
 #include "cloud/gcp/api.h"
 
 #include <string>
+#include <vector>
 
 namespace lockstep::cloud::gcp {
 
-// From there and from nowhere else; makes the rule or changes it.
+// From those networks and from nowhere else; makes the rule or changes it.
 tl::expected<void, ApiError> open_to(Api& api, Web& web, const std::string& owner,
-                                     const std::string& cidr);
+                                     const std::vector<std::string>& cidrs);
+// From there, too: the rule is that of all rentals.
+tl::expected<void, ApiError> open_also_to(Api& api, Web& web, const std::string& owner,
+                                          const std::string& cidr);
 tl::expected<void, ApiError> remove_rule(Api& api, Web& web, const std::string& owner);
 
 }  // namespace lockstep::cloud::gcp

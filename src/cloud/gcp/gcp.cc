@@ -1,5 +1,6 @@
 #include "cloud/gcp/gcp.h"
 
+#include "base/text.h"
 #include "cloud/gcp/api.h"
 #include "cloud/gcp/check.h"
 #include "cloud/gcp/firewall.h"
@@ -27,6 +28,7 @@ constexpr Traits kTraits = {
     .private_network = true,
     .knows_host_keys = true,
     .ending = Ending::by_itself,
+    .port_rule = PortRule::of_account,
     .minimum_billing_s = 60,
     .notice_s = 30,
     .keys_hint =
@@ -54,7 +56,7 @@ class Gce : public Provider {
                         std::int64_t asked_ms) override;
   Result<Listing> list(Web& web, const ListQuery& query) override;
   Status end(Web& web, const std::vector<Machine>& machines) override;
-  Status allow(Web& web, const std::string& region, const std::string& cidr) override;
+  Status allow(Web& web, const std::string& region, const std::string& cidrs) override;
   Result<std::string> host_key(Web& web, const Machine& machine) override;
   std::vector<Finding> check(Web& web) override;
   Status clean(Web& web) override;
@@ -136,7 +138,7 @@ tl::expected<LaunchCall, LaunchOutcome> Gce::prepare(Web& web, const LaunchSpec&
     image = images_.emplace(key, std::move(*asked)).first;
   }
   if (open_to_ != spec.allow_from) {
-    if (const auto opened = open_to(api, web, spec.owner, spec.allow_from); !opened)
+    if (const auto opened = open_also_to(api, web, spec.owner, spec.allow_from); !opened)
       return refused(opened.error());
     open_to_ = spec.allow_from;
   }
@@ -193,9 +195,9 @@ Status Gce::end(Web& web, const std::vector<Machine>& machines) {
   return all;
 }
 
-Status Gce::allow(Web& web, const std::string& /*region*/, const std::string& cidr) {
+Status Gce::allow(Web& web, const std::string& /*region*/, const std::string& cidrs) {
   LOCKSTEP_TRY_ASSIGN(Api * api, this->api());
-  if (const auto opened = open_to(*api, web, ground_.owner, cidr); !opened)
+  if (const auto opened = open_to(*api, web, ground_.owner, split(cidrs, ',')); !opened)
     return failure_of(opened.error(), "the firewall rule");
   return {};
 }

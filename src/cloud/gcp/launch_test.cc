@@ -1,5 +1,6 @@
 #include "cloud/gcp/launch.h"
 
+#include "cloud/gcp/firewall.h"
 #include "cloud/gcp/gcp_testing.h"
 #include "cloud/gcp/requests.h"
 #include "cloud/gcp/values.h"
@@ -122,6 +123,22 @@ TEST_F(GcpLaunch, StaysUnknownWhileNobodyAnswers) {
   for (int i = 0; i < 60; ++i)
     google.loses(kGet, false);
   EXPECT_EQ(resolve_it().kind, Kind::unknown);
+}
+
+TEST_F(GcpLaunch, LeavesThePortOpenToOtherRentals) {
+  google.says("GET /compute/v1/projects/proj/global/firewalls/", 200,
+              R"({"sourceRanges":["203.0.113.0/24"]})");
+  google.says("PATCH /compute/v1/projects/proj/global/firewalls/", 200, operation("DONE"));
+  ASSERT_TRUE(open_also_to(api, google.web, spec.owner, "198.51.100.7/32"));
+  EXPECT_EQ(google.web.asked.back().body,
+            R"({"sourceRanges":["198.51.100.7/32","203.0.113.0/24"]})");
+  google.says("GET /compute/v1/projects/proj/global/firewalls/", 200,
+              R"({"sourceRanges":["198.51.100.7/32","203.0.113.0/24"]})");
+  ASSERT_TRUE(open_also_to(api, google.web, spec.owner, "198.51.100.7/32"));
+  google.says("GET /compute/v1/projects/proj/global/firewalls/", 200,
+              R"({"sourceRanges":["198.51.100.7/32","203.0.113.0/24"]})");
+  ASSERT_TRUE(open_to(api, google.web, spec.owner, {"203.0.113.0/24", "198.51.100.7/32"}));
+  EXPECT_EQ(google.web.count("PATCH"), 1U) << "nothing is changed";
 }
 
 }  // namespace

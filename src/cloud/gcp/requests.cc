@@ -140,14 +140,21 @@ std::string machine_tag(std::string_view owner) {
   return fmt::format("lockstep-{}", owner);
 }
 
-std::string firewall_patch(std::string_view cidr) {
-  return fmt::format(R"({{"sourceRanges":[{}]}})", json_text(cidr));
+static std::string json_texts(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts)
+    all += (all.empty() ? "" : ",") + json_text(text);
+  return "[" + all + "]";
 }
 
-std::string firewall_body(std::string_view owner, std::string_view cidr) {
+std::string firewall_patch(const std::vector<std::string>& cidrs) {
+  return fmt::format(R"({{"sourceRanges":{}}})", json_texts(cidrs));
+}
+
+std::string firewall_body(std::string_view owner, const std::vector<std::string>& cidrs) {
   return fmt::format(
-      R"({{"allowed":[{{"IPProtocol":"tcp","ports":["22"]}}],"description":"ssh to machines that Lockstep has rented","direction":"INGRESS","name":{},"network":"{}","sourceRanges":[{}],"targetTags":[{}]}})",
-      json_text(firewall_name(owner)), kNetwork, json_text(cidr), json_text(machine_tag(owner)));
+      R"({{"allowed":[{{"IPProtocol":"tcp","ports":["22"]}}],"description":"ssh to machines that Lockstep has rented","direction":"INGRESS","name":{},"network":"{}","sourceRanges":{},"targetTags":[{}]}})",
+      json_text(firewall_name(owner)), kNetwork, json_texts(cidrs), json_text(machine_tag(owner)));
 }
 
 std::string label_of(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::cloud::gcp {
 
@@ -34,8 +35,8 @@ std::string bulk_body(const LaunchSpec& spec, const LaunchWords& words);
 // Each installation has a rule and a tag of its own, and opens its own machines only.
 std::string firewall_name(std::string_view owner);
 std::string machine_tag(std::string_view owner);
-std::string firewall_body(std::string_view owner, std::string_view cidr);
-std::string firewall_patch(std::string_view cidr);
+std::string firewall_body(std::string_view owner, const std::vector<std::string>& cidrs);
+std::string firewall_patch(const std::vector<std::string>& cidrs);
 
 // A label takes small letters, digits, '-' and '_', at most 63 of them.
 std::string label_of(std::string_view text);
