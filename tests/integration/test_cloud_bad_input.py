@@ -1,5 +1,6 @@
 """Renting with bad input and in a broken world: one line that says who, where and what to do, the right exit code, and
 nothing rented that is not wanted. The providers are the fakes of tests/cloud; no sshd is behind their machines."""
+import contextlib
 import http.server
 import os
 import signal
@@ -143,7 +144,7 @@ def test_nobody_has_any_now(cloud, laptop):  # noqa: F811
     ended = laptop.run("up", "gpus", "--gpus", "L4:1", "--provider", "aws,gcp,runpod", "--region",
                        "us-east-1,us-central1,EU-RO-1", "-y", "--wait", "6s", timeout=120)
     assert ended.rc == 1 and nothing_rented(cloud), ended
-    assert "lockstep up: nobody has it now; asked again in" in ended.err, ended
+    assert "lockstep up: nobody has it now; prices and places are looked at again in" in ended.err, ended
     asked = [line for line in ended.error_lines if line.startswith("lockstep up: asking for")]
     assert len(asked) == len(set(asked)) and {line.split()[4] for line in asked} == {"aws", "gcp", "runpod"}, ended
     assert [line for line in ended.error_lines if ": error: " in line] == ended.error_lines[-1:], ended
