@@ -281,7 +281,7 @@ Status Guard::run(io::Fd alive) {
       // A job that nobody can go on with keeps no machine from its end, nor delays it.
       if (const Status followed = follow(rental); !followed)
         say(fmt::format("'{}': its job: {}", rental.cluster, followed.error().message));
-      const Status done = act(rental);
+      Status done = act(rental);
       if (!done && done.error().code == Errc::canceled) return done;
       if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
       if (!done && done.error().code == Errc::denied) read_keys_again();

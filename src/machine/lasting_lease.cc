@@ -61,7 +61,7 @@ std::string machine_identity(const std::string& root) {
   for (const char* path :
        {"/var/lib/cloud/data/instance-id", "/sys/class/dmi/id/product_uuid", "/etc/machine-id"}) {
     const auto text = io::read_file(root + path, kMostIdentity);
-    const std::string id(strip(text.value_or("")));
+    std::string id(strip(text.value_or("")));
     if (!id.empty() && id != kNoDataSource) return id;
   }
   return {};
