@@ -17,9 +17,10 @@ import pytest
 from harness import BINARY, until
 from ssh_hosts import SshWorld
 
+# One write a line: Python without a buffer writes each word by itself, and a machine that is full may stop in between.
 SAY = """
 import os, sys, time
-print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], 'on', os.uname().nodename, flush=True)
+sys.stdout.write(f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']} on {os.uname().nodename}\\n")
 print('to stderr', file=sys.stderr, flush=True)
 """
 # Runs until a file is there, and says so before.
