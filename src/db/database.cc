@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -51,6 +52,19 @@ Failure failure(sqlite3* handle, const std::string& path) {
     default:
       return fail(Errc::internal, fmt::format("{}: {}", path, what));
   }
+}
+
+// SQLite would make it with the user's umask. One that is there is not opened here: to close any
+// descriptor of a file gives up all locks that this process has on it, also those of another
+// Database, whose log another process would then remove as nobody's: what is written there is lost.
+Status make_file(const std::string& path) {
+  if (io::Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600))) return {};
+  if (errno != EEXIST) return fail_sys(path, errno);
+  if (faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0)
+    return fail_sys(path, errno);
+  struct stat info {};
+  if (lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return fail_sys(path, EISDIR);
+  return {};
 }
 
 }  // namespace
@@ -111,11 +125,7 @@ void Database::Close::operator()(sqlite3* handle) const {
 
 Result<Database> Database::open(const std::string& path,
                                 std::span<const std::string_view> migrations) {
-  // SQLite would make the file with the user's umask. It must be closed before SQLite opens it: to
-  // close any descriptor of a file gives up all locks that this process has on it.
-  io::Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!made) return fail_sys(path, errno);
-  made.reset();
+  LOCKSTEP_TRY(make_file(path));
   sqlite3* handle = nullptr;
   const int opened =
       sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, nullptr);
