@@ -2,7 +2,9 @@
 
 #include "base/id.h"
 #include "base/text.h"
+#include "io/fd.h"
 #include "io/own_folders.h"
+#include "io/replace_file.h"
 
 #include <fmt/core.h>
 
@@ -47,6 +49,27 @@ std::optional<Block> block_of(const std::string& text) {
                .why = parts[7]};
 }
 
+std::string new_owner() {
+  std::string made = random_uuid4();
+  std::erase(made, '-');
+  made.resize(kOwnerSize);
+  return made;
+}
+
+std::string owner_path(const std::string& folder) {
+  return folder + "/installation";
+}
+
+std::optional<std::string> kept_owner(const std::string& folder) {
+  if (folder.empty()) return std::nullopt;
+  const auto bytes = io::read_file(owner_path(folder), kOwnerSize + 2);
+  if (!bytes || bytes->size() != kOwnerSize + 1 || bytes->back() != '\n') return std::nullopt;
+  const std::string_view owner = std::string_view(*bytes).substr(0, kOwnerSize);
+  if (owner.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") != std::string_view::npos)
+    return std::nullopt;
+  return std::string(owner);
+}
+
 Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>>& records) {
   if (!records) return Failure(records.error());
   std::vector<Rental> rentals;
@@ -64,17 +87,23 @@ Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>
 Result<Journal> Journal::open(const std::string& folder) {
   LOCKSTEP_TRY(io::make_folders(folder));
   LOCKSTEP_TRY_ASSIGN(auto records, open_records(path_in(folder)));
-  return Journal(std::move(records));
+  return Journal(std::move(records), folder);
 }
 
 Result<std::string> Journal::owner() {
+  LOCKSTEP_TRY_ASSIGN(std::string owner, owner_record());
+  // A full disk is no reason to know nothing: the next call writes it.
+  if (!folder_.empty() && !kept_owner(folder_))
+    (void)io::replace_file(owner_path(folder_), owner + "\n");
+  return owner;
+}
+
+Result<std::string> Journal::owner_record() {
   LOCKSTEP_TRY_ASSIGN(const auto known, records_->open_ones(kOwner));
   if (!known.empty()) return known.front().json;
-  std::string made = random_uuid4();
-  std::erase(made, '-');
-  made.resize(kOwnerSize);
+  const auto kept = kept_owner(folder_);
   // Another process may do the same now: the first one's is everybody's.
-  LOCKSTEP_TRY(records_->add({.kind = kOwner, .id = kOwner, .json = made}));
+  LOCKSTEP_TRY(records_->add({.kind = kOwner, .id = kOwner, .json = kept ? *kept : new_owner()}));
   LOCKSTEP_TRY_ASSIGN(const auto first, records_->open_ones(kOwner));
   if (first.empty())
     return fail(Errc::internal, "the journal does not keep this installation's name");

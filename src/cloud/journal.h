@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::cloud {
@@ -39,12 +40,14 @@ Result<std::unique_ptr<Records>> open_records(const std::string& path);
 
 class Journal {
  public:
-  explicit Journal(std::unique_ptr<Records> records) : records_(std::move(records)) {}
+  explicit Journal(std::unique_ptr<Records> records, std::string folder = {})
+      : records_(std::move(records)), folder_(std::move(folder)) {}
   // folder: the state folder.
   static Result<Journal> open(const std::string& folder);
   static std::string path_in(const std::string& folder) { return folder + "/rentals.db"; }
 
-  // This installation's name in tags: made at the first call.
+  // This installation's name in tags: made at the first call. The file `installation` beside the
+  // journal has it, too: machines stay this user's when a damaged journal is moved away.
   Result<std::string> owner();
   // For a journal of another's machines: they bear its name. corrupt: it has one already.
   Status take_owner(const std::string& name);
@@ -75,7 +78,10 @@ class Journal {
   Result<std::vector<Block>> blocks(std::int64_t now_ms);  // drops the old ones
 
  private:
+  Result<std::string> owner_record();
+
   std::unique_ptr<Records> records_;
+  std::string folder_;  // "": there is nothing beside the records
 };
 
 }  // namespace lockstep::cloud

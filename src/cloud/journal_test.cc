@@ -1,6 +1,8 @@
 #include "cloud/journal.h"
 
 #include "db/database.h"
+#include "io/fd.h"
+#include "io/replace_file.h"
 
 #include <gtest/gtest.h>
 
@@ -79,6 +81,26 @@ TEST_F(JournalFile, ProcessesThatStartAtOnceHaveOneName) {
   EXPECT_EQ(told, kProcesses);
   ASSERT_EQ(names.size(), 1U);
   EXPECT_EQ(*open()->owner(), *names.begin());
+}
+
+TEST_F(JournalFile, ItsNameOutlivesIt) {
+  const std::string name = *open()->owner();
+  for (const char* ending : {"", "-wal", "-shm"})
+    unlink((file() + ending).c_str());
+  EXPECT_EQ(*open()->owner(), name);
+  // What is no name of ours is not taken for one, and a journal's own name is not changed by it.
+  for (const char* text : {"", "short\n", "0123456789ABCDEF\n", "0123456789abcdef", "a b\n\n"}) {
+    for (const char* ending : {"", "-wal", "-shm"})
+      unlink((file() + ending).c_str());
+    ASSERT_TRUE(io::replace_file(folder_ + "/state/installation", text));
+    const std::string other = *open()->owner();
+    EXPECT_EQ(other.size(), 16U);
+    EXPECT_NE(other, name);
+    EXPECT_EQ(other.find_first_not_of("0123456789abcdef"), std::string::npos) << other;
+    EXPECT_EQ(*io::read_file(folder_ + "/state/installation"), other + "\n");
+    ASSERT_TRUE(io::replace_file(folder_ + "/state/installation", name + "\n"));
+    EXPECT_EQ(*open()->owner(), other);
+  }
 }
 
 // Another process is at work before each write.

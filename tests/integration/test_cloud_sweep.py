@@ -261,3 +261,19 @@ def test_what_can_not_be_removed_costs_nothing_and_is_no_failure(cloud, laptop):
     ended = laptop.down(timeout=60)
     assert ended.rc == 0 and "stays, and costs nothing" in ended.err and "DependencyViolation" in ended.err, ended
     assert "is removed" in laptop.down(timeout=60).err and made_there(cloud, "aws") == []
+
+
+def test_a_journal_that_is_damaged_and_moved_away(cloud, laptop):  # noqa: F811
+    """What was rented is still this installation's: the next sweep ends it."""
+    rented_and_killed(laptop)
+    state = laptop.home / ".local/state/lockstep"
+    for ending in ("-wal", "-shm"):
+        (state / f"rentals.db{ending}").unlink(missing_ok=True)
+    (state / "rentals.db").write_bytes(b"no database\n" * 999)
+    ended = laptop.down()
+    assert ended.rc == 1 and "rentals.db is damaged" in ended.err and "move it away" in ended.err, ended
+    (state / "rentals.db").rename(state / "rentals.db.damaged")
+    a_minute_later(laptop)
+    ended = laptop.down()
+    assert ended.rc == 0 and ENDED in ended.err + ended.out, ended
+    assert [each for each in machines(cloud) if each["alive"]] == []
