@@ -96,7 +96,7 @@ def journal(client):
     with sqlite3.connect(client.folder / "state" / "lockstep" / "rentals.db") as db:
         rentals = [closed_rental(number, now_ms) for number in range(10_000)]
         db.executemany("INSERT INTO records VALUES ('rental', ?, 0, ?, ?)",
-                       [(one["id"], one["closed_ms"], json.dumps(one)) for one in rentals])
+                       [(one["id"], one["closed_ms"], json.dumps(one, separators=(",", ":"))) for one in rentals])
     db.close()
     for words, before in plain.items():
         after = client.median(*words)

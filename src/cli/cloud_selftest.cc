@@ -143,7 +143,8 @@ Status SelfTest::find_cheapest() {
 
 // Codes are the provider's words, without anything of the account's.
 void SelfTest::report_refusals() {
-  const auto all = world_.journal().since(0);
+  constexpr std::int64_t kDayMs = 86'400'000;  // it was given up just now
+  const auto all = world_.journal().since(world_.web().now_ms() - kDayMs);
   if (!all) return;
   for (const cloud::Rental& one : *all)
     if (one.cluster == rental_.cluster)

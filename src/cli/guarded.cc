@@ -56,12 +56,13 @@ void drop_old_logs(const std::vector<cloud::Rental>& open) {
   for (fs::directory_iterator at(io::state_folder() + "/rentals", failed), end;
        !failed && at != end; at.increment(failed)) {
     const fs::path& path = at->path();
+    // Of each cluster that ever was there is a lock.
+    if (!path.native().ends_with(".log")) continue;
     std::error_code unreadable;
     const bool is_open = std::any_of(open.begin(), open.end(), [&](const auto& rental) {
       return rental.cluster == path.stem().string();
     });
-    if (path.extension() == ".log" && !is_open && fs::last_write_time(path, unreadable) < old &&
-        !unreadable)
+    if (!is_open && fs::last_write_time(path, unreadable) < old && !unreadable)
       fs::remove(path, unreadable);
   }
 }

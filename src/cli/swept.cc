@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 #include <utility>
 
 namespace lockstep::cli {
@@ -13,14 +12,9 @@ namespace {
 
 // A provider of whom nothing was ever rented from here is not worth a word when it is silent.
 void drop_unused(cluster::OnDemand& world, std::vector<cloud::Silence>& silences) {
-  if (silences.empty()) return;
-  const auto rentals = world.journal().since(0);
-  if (!rentals) return;
-  std::set<std::string> used;
-  for (const cloud::Rental& rental : *rentals)
-    for (const cloud::Attempt& attempt : rental.attempts)
-      used.insert(attempt.offer.provider);
-  std::erase_if(silences, [&](const auto& one) { return !used.contains(one.provider); });
+  std::erase_if(silences, [&](const cloud::Silence& one) {
+    return !world.journal().ever_used(one.provider).value_or(true);
+  });
 }
 
 }  // namespace

@@ -24,7 +24,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <utility>
 
 namespace lockstep::cli {
@@ -183,24 +182,28 @@ Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
   return give_machines_back(world, down_table().program, rental);
 }
 
+// Whether a machine was asked for there since then.
+bool used_since(cluster::OnDemand& world, std::string_view provider, std::int64_t ms) {
+  if (ms == 0) return world.journal().ever_used(provider).value_or(false);
+  const auto rentals = world.journal().since(ms);
+  if (!rentals) return false;
+  for (const Rental& rental : *rentals)
+    for (const cloud::Attempt& attempt : rental.attempts)
+      if (attempt.offer.provider == provider && attempt.asked_ms > ms) return true;
+  return false;
+}
+
 // What renting has made besides machines, once none of them is there: for each provider once after
 // the last rental there. It costs nothing, so nothing about it is a failure.
 void clean_up(cluster::OnDemand& world) {
-  const auto rentals = world.journal().since(0);
-  if (!rentals) return;
-  std::map<std::string, std::int64_t> used;
-  for (const Rental& rental : *rentals) {
-    if (rental.closed_ms == 0) return;
-    for (const cloud::Attempt& attempt : rental.attempts)
-      used[attempt.offer.provider] = std::max(used[attempt.offer.provider], attempt.asked_ms);
-  }
+  const auto open = world.journal().open_rentals();
+  if (!open || !open->empty()) return;
   const std::int64_t now = world.web().now_ms();
   for (cloud::Provider* provider : world.keyed()) {
     const std::string name(provider->traits().name);
-    const auto last = used.find(name);
     const std::string kept = "cleaned-" + name;
-    if (last == used.end() || cloud::kept_answer(world.cache(), kept, now, now - last->second))
-      continue;
+    const auto before = cloud::kept_answer(world.cache(), kept, now, now);
+    if (!used_since(world, name, before ? before->as_of_ms : 0)) continue;
     const Status cleaned = provider->clean(world.web());
     if (cleaned) cloud::keep_answer(world.cache(), kept, world.owner(), now);
     tell_line(down_table().program,
@@ -228,9 +231,7 @@ Result<int> take_down(const Call& call, Swept& swept) {
     auto rental = world->journal().of_cluster(name);
     if (!rental && rental.error().code == Errc::not_found) {
       // What is gone already is no error, what never was is one.
-      LOCKSTEP_TRY_ASSIGN(const auto all, world->journal().since(0));
-      const bool was = std::any_of(all.begin(), all.end(),
-                                   [&](const Rental& one) { return one.cluster == name; });
+      LOCKSTEP_TRY_ASSIGN(const bool was, world->journal().ever_rented(name));
       if (!was) return Failure(rental.error());
       tell_line(down_table().program, fmt::format("'{}' is gone already", name));
       continue;

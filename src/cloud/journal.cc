@@ -2,6 +2,7 @@
 
 #include "base/id.h"
 #include "base/text.h"
+#include "cloud/json_words.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
@@ -148,8 +149,20 @@ Result<std::vector<Rental>> Journal::since(std::int64_t ms) {
 Result<bool> Journal::any_since(std::int64_t ms) {
   LOCKSTEP_TRY_ASSIGN(const auto open, records_->open_ones(kRental));
   if (!open.empty()) return true;
-  LOCKSTEP_TRY_ASSIGN(const auto closed, records_->since(kRental, ms));
-  return !closed.empty();
+  LOCKSTEP_TRY_ASSIGN(const auto newest, records_->newest(kRental, ""));
+  return newest && newest->at_ms >= ms;
+}
+
+Result<bool> Journal::ever_used(std::string_view provider) {
+  LOCKSTEP_TRY_ASSIGN(const auto found,
+                      records_->newest(kRental, "\"provider\":" + json_text(provider)));
+  return found.has_value();
+}
+
+Result<bool> Journal::ever_rented(std::string_view cluster) {
+  LOCKSTEP_TRY_ASSIGN(const auto found,
+                      records_->newest(kRental, "\"cluster\":" + json_text(cluster)));
+  return found.has_value();
 }
 
 Status Journal::keep_standing(const Rental& rental) {

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,9 @@ class Records {
   virtual Status drop(const std::string& kind, const std::string& id) = 0;
   virtual Result<std::vector<Record>> open_ones(const std::string& kind) = 0;
   virtual Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) = 0;
+  // The newest whose JSON has this in it; of them all only one is read out.
+  virtual Result<std::optional<Record>> newest(const std::string& kind,
+                                               const std::string& part) = 0;
 };
 
 // In a SQLite file, made for this user alone.
@@ -59,8 +64,11 @@ class Journal {
   Result<Rental> of_cluster(const std::string& cluster);
   // Open ones, and those closed since then.
   Result<std::vector<Rental>> since(std::int64_t ms);
-  // Whether there are any of those; quick, however many they are.
+  // These are quick, however many there are: whether there are any of those, and whether a machine
+  // of that provider, or for that cluster, was ever asked for.
   Result<bool> any_since(std::int64_t ms);
+  Result<bool> ever_used(std::string_view provider);
+  Result<bool> ever_rented(std::string_view cluster);
 
   // Clusters that are rented at their use: only name, wish and terms count.
   Status keep_standing(const Rental& rental);

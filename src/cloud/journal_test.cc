@@ -119,6 +119,9 @@ class Interrupted : public Records {
   Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) override {
     return records_->since(kind, ms);
   }
+  Result<std::optional<Record>> newest(const std::string& kind, const std::string& part) override {
+    return records_->newest(kind, part);
+  }
 
  private:
   std::unique_ptr<Records> records_;
@@ -152,6 +155,30 @@ TEST_F(JournalFile, OpenOnesAndThoseClosedSince) {
   EXPECT_EQ(journal->of_cluster("a").error().code, Errc::not_found);
   EXPECT_EQ(ids_of(journal->since(301)), std::vector<std::string>{"second"});
   EXPECT_EQ(ids_of(journal->since(250)), (std::vector<std::string>{"second", "first"}));
+}
+
+TEST_F(JournalFile, WhatWasEverRented) {
+  auto journal = open();
+  ASSERT_TRUE(journal);
+  EXPECT_FALSE(*journal->any_since(0));
+  Rental old = rental_of("old", "a", 100);
+  old.attempts.emplace_back().offer.provider = "aws";
+  old.closed_ms = 300;
+  ASSERT_TRUE(journal->keep(old));
+  Rental later = rental_of("later", R"("cluster":"b")", 200);
+  later.closed_ms = 400;
+  ASSERT_TRUE(journal->keep(later));
+  ASSERT_TRUE(journal->keep_standing(rental_of("standing", "c", 500)));
+  EXPECT_TRUE(*journal->any_since(400));
+  EXPECT_FALSE(*journal->any_since(401));
+  EXPECT_TRUE(*journal->ever_used("aws"));
+  EXPECT_FALSE(*journal->ever_used("gcp"));
+  EXPECT_TRUE(*journal->ever_rented("a"));
+  EXPECT_FALSE(*journal->ever_rented("b")) << "it stands in a name only";
+  EXPECT_FALSE(*journal->ever_rented("c")) << "it was declared only";
+  EXPECT_TRUE(*journal->ever_rented(R"("cluster":"b")"));
+  ASSERT_TRUE(journal->keep(rental_of("open", "d", 10)));
+  EXPECT_TRUE(*journal->any_since(401)) << "one is open";
 }
 
 TEST_F(JournalFile, BlocksEndAndOneKindDoesNotHideAnother) {

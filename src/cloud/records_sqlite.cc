@@ -56,9 +56,11 @@ class SqliteRecords : public Records {
     return drop.run();
   }
 
+  // Left to itself SQLite goes through all that were ever closed.
   Result<std::vector<Record>> open_ones(const std::string& kind) override {
     LOCKSTEP_TRY_ASSIGN(db::Statement rows,
                         database_.prepare("SELECT kind, id, open, at_ms, json FROM records "
+                                          "INDEXED BY open_records "
                                           "WHERE kind = ? AND open = 1 ORDER BY at_ms, id"));
     rows.bind(1, kind);
     return rows_of(rows);
@@ -71,6 +73,18 @@ class SqliteRecords : public Records {
     rows.bind(1, kind);
     rows.bind(2, ms);
     return rows_of(rows);
+  }
+
+  Result<std::optional<Record>> newest(const std::string& kind, const std::string& part) override {
+    LOCKSTEP_TRY_ASSIGN(
+        db::Statement rows,
+        database_.prepare("SELECT kind, id, open, at_ms, json FROM records WHERE kind = ? "
+                          "AND instr(json, ?) > 0 ORDER BY at_ms DESC LIMIT 1"));
+    rows.bind(1, kind);
+    rows.bind(2, part);
+    LOCKSTEP_TRY_ASSIGN(auto found, rows_of(rows));
+    if (found.empty()) return std::nullopt;
+    return std::move(found.front());
   }
 
  private:

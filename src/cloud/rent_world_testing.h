@@ -177,6 +177,14 @@ class SimRecords : public Records {
   Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) override {
     return those([&](const Record& record) { return record.kind == kind && record.at_ms >= ms; });
   }
+  Result<std::optional<Record>> newest(const std::string& kind, const std::string& part) override {
+    const auto found = those([&](const Record& record) {
+      return record.kind == kind && record.json.find(part) != std::string::npos;
+    });
+    const auto last = std::max_element(
+        found.begin(), found.end(), [](const auto& a, const auto& b) { return a.at_ms < b.at_ms; });
+    return last == found.end() ? std::nullopt : std::optional(*last);
+  }
 
  private:
   template <class Wanted>
