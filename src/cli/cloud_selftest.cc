@@ -125,7 +125,8 @@ void SelfTest::on_step(const std::string& line) {
 
 Status SelfTest::find_cheapest() {
   begin();
-  LOCKSTEP_TRY_ASSIGN(const auto market, world_.ask(wanted_.wish, true));
+  LOCKSTEP_TRY_ASSIGN(const auto market,
+                      world_.ask(wanted_.wish, true, waits_for_offers(kProgram)));
   const std::int64_t now = world_.web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world_.journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wanted_.wish, blocks, now);

@@ -32,7 +32,8 @@ Result<int> show_offers(const Call& call, Swept& swept) {
   wish.guarded = true;
   LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
   swept.begin();
-  LOCKSTEP_TRY_ASSIGN(const auto market, world->ask(wish, false));
+  LOCKSTEP_TRY_ASSIGN(const auto market,
+                      world->ask(wish, false, waits_for_offers(swept.program())));
   const std::int64_t now = world->web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);

@@ -109,6 +109,17 @@ void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
                           rental.cluster));
 }
 
+// An error: the user does not want to go on.
+Status tell_swept(cluster::OnDemand& world, std::string_view program,
+                  const Result<cloud::Reconciled>& swept) {
+  LOCKSTEP_TRY(world.check_stopped());
+  if (swept)
+    tell_sweep(program, *swept, world.web().now_ms());
+  else
+    tell_line(program, "nothing was swept: " + swept.error().message);
+  return {};
+}
+
 struct Chosen {
   cluster::OnDemand::Market market;
   cloud::Wish wish;
@@ -129,19 +140,19 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
       chosen.terms.guard = "here";
   }
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
+  LOCKSTEP_TRY(world.with_keys(chosen.wish.providers));
   if (!request.options.print) LOCKSTEP_TRY(agree_with_guard(world, chosen.wish, chosen.terms));
-  cluster::Sweep sweep(world, cluster::Sweep::When::always);
-  LOCKSTEP_TRY_ASSIGN(chosen.market, world.ask(chosen.wish, true, &sweep));
+  cluster::Sweep sweep(world, cluster::Sweep::When::always, waits_for_sweep(request.program));
+  LOCKSTEP_TRY_ASSIGN(chosen.market,
+                      world.ask(chosen.wish, true, waits_for_offers(request.program), &sweep));
   auto swept = sweep.finish();
   const std::int64_t now = world.web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world.journal().blocks(now));
   const cloud::Choice choice =
       cloud::choose(chosen.market.catalog.offers, chosen.wish, blocks, now);
-  if (swept) {
-    // Who says nothing at all is named by the error.
-    if (choice.candidates.empty()) swept->unheard.clear();
-    tell_sweep(request.program, *swept, now);
-  }
+  // Who says nothing at all is named by the error.
+  if (swept && choice.candidates.empty()) swept->unheard.clear();
+  LOCKSTEP_TRY(tell_swept(world, request.program, swept));
   if (choice.candidates.empty())
     return Failure(cloud::nothing_found(chosen.market.catalog, chosen.wish, choice));
   LOCKSTEP_TRY(check_budget(chosen.terms, choice.candidates.front()));
@@ -205,6 +216,20 @@ void tell_line(std::string_view program, const std::string& text) {
   std::fputs(fmt::format("{}: {}\n", program, text).c_str(), stderr);
 }
 
+cluster::Asking::Waiting waits_for_offers(std::string_view program) {
+  return [program](const std::string& whom) {
+    tell_line(program, fmt::format("waiting for what {} can offer; Ctrl-C ends this", whom));
+  };
+}
+
+cluster::Asking::Waiting waits_for_sweep(std::string_view program) {
+  return [program](const std::string& whom) {
+    tell_line(program, fmt::format("waiting for {}: was something of ours left over there? Ctrl-C "
+                                   "ends that",
+                                   whom));
+  };
+}
+
 void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms) {
   for (const std::string& line : sweep_lines(swept, now_ms))
     tell_line(program, line);
@@ -219,9 +244,8 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
   cluster::OnDemand::Market market;
   if (rental) {
     // Before it is taken up: a journal that was restored from an old copy does not know of all.
-    cluster::Sweep sweep(world, cluster::Sweep::When::always);
-    if (const auto swept = sweep.finish())
-      tell_sweep(request.program, *swept, world.web().now_ms());
+    cluster::Sweep sweep(world, cluster::Sweep::When::always, waits_for_sweep(request.program));
+    LOCKSTEP_TRY(tell_swept(world, request.program, sweep.finish()));
     tell_left_out(request, *rental);
     if (request.options.print) {
       tell_line(request.program,

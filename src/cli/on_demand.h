@@ -50,6 +50,9 @@ cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s);
 
 // Lines to stderr, as "lockstep up: TEXT".
 void tell_line(std::string_view program, const std::string& text);
+// Who has not answered yet: what they were asked for, and what has gone on for long.
+cluster::Asking::Waiting waits_for_offers(std::string_view program);
+cluster::Asking::Waiting waits_for_sweep(std::string_view program);
 // What the sweep has found.
 void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms);
 

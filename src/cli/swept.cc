@@ -26,15 +26,13 @@ Result<cluster::OnDemand*> Swept::open() {
 
 void Swept::begin() {
   keep_guarded(*world_, program_);
-  sweep_.emplace(*world_, cluster::Sweep::When::due);
+  sweep_.emplace(*world_, cluster::Sweep::When::due, waits_for_sweep(program_));
 }
 
 void Swept::tell() {
   if (!sweep_) return;
   std::fflush(stdout);
-  auto swept = sweep_->finish([this] {
-    tell_line(program_, "looking whether something of ours was left over; Ctrl-C ends that");
-  });
+  auto swept = sweep_->finish();
   sweep_.reset();
   // Who has stopped it knows that not all were heard.
   if (!world_->web().pause(std::chrono::milliseconds(0))) return;

@@ -25,6 +25,7 @@ class Swept {
   // Waits for the sweep, and says what it found: once.
   void tell();
   const cloud::Reconciled& found() const { return found_; }
+  std::string_view program() const { return program_; }
   // Tells. code, or what the user's signal meanwhile asks for.
   int end(int code);
 

@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -50,6 +52,17 @@ Result<io::Fd> stop_signals() {
   return fd;
 }
 
+// Readable when one of them is.
+Result<io::Fd> either_of(const io::Fd& one, const io::Fd& other) {
+  io::Fd both(epoll_create1(EPOLL_CLOEXEC));
+  for (const io::Fd* each : {&one, &other}) {
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    if (!both || epoll_ctl(both.get(), EPOLL_CTL_ADD, each->get(), &event) != 0)
+      return fail_sys("epoll", errno);
+  }
+  return both;
+}
+
 std::string new_intent() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::size_t kSize = 20;
@@ -75,7 +88,10 @@ Result<std::unique_ptr<OnDemand>> OnDemand::open() {
   LOCKSTEP_TRY_ASSIGN(made->signals_, stop_signals());
   made->guards_ = std::make_unique<GuardHosts>(made->ground_.owner, made->signals_.get());
   LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->signals_.get()}));
-  LOCKSTEP_TRY_ASSIGN(made->ending_, cloud::open_web({.stop_fd = made->signals_.get()}));
+  made->quit_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->quit_) return fail_sys("eventfd", errno);
+  LOCKSTEP_TRY_ASSIGN(made->ending_stops_, either_of(made->signals_, made->quit_));
+  LOCKSTEP_TRY_ASSIGN(made->ending_, cloud::open_web({.stop_fd = made->ending_stops_.get()}));
   return made;
 }
 
@@ -93,12 +109,23 @@ void OnDemand::note_use(const std::string& cluster) {
   if (file) (void)futimens(file.get(), nullptr);
 }
 
+Status OnDemand::check_stopped() {
+  if (const int stop = take_signal(); stop != 0)
+    return Failure(Error{Errc::canceled, "stopped by the user", {}, stop});
+  return {};
+}
+
 int OnDemand::take_signal() {
   int last = 0;
   signalfd_siginfo info{};
   while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
     last = static_cast<int>(info.ssi_signo);
   return last;
+}
+
+void OnDemand::stop_other(bool stop) {
+  eventfd_t many = 0;
+  (void)(stop ? eventfd_write(quit_.get(), 1) : eventfd_read(quit_.get(), &many));
 }
 
 cloud::Provider* OnDemand::provider(std::string_view name) const {
@@ -140,7 +167,8 @@ std::vector<cloud::Provider*> OnDemand::keyed() const {
   return found;
 }
 
-Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, const Sweep* beside) {
+Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh,
+                                       const Asking::Waiting& waiting, Sweep* beside) {
   LOCKSTEP_TRY_ASSIGN(const auto asked, with_keys(wish.providers));
   std::vector<cloud::OfferQuery> queries;
   for (const bool spot : {false, true}) {
@@ -148,22 +176,22 @@ Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh, cons
     queries.push_back({.gpu = wish.gpu, .spot = spot, .regions = wish.regions, .fresh = fresh});
   }
   std::vector<cloud::Catalog> catalogs(asked.size() * queries.size());
-  std::vector<std::function<void(cloud::Web&)>> jobs;
+  std::vector<Asking::Job> jobs;
   for (std::size_t i = 0; i < catalogs.size(); ++i) {
     const cloud::OfferQuery& query = queries[i % queries.size()];
     cloud::Provider* provider = asked[i / queries.size()];
     if (query.spot && !provider->traits().has_spot) continue;
-    jobs.emplace_back([&catalog = catalogs[i], provider, &query](cloud::Web& web) {
-      catalog = provider->offers(web, query);
-    });
+    jobs.push_back(
+        {provider->traits().name, [&catalog = catalogs[i], provider, &query](cloud::Web& web) {
+           catalog = provider->offers(web, query);
+         }});
   }
   Market market;
   market.asked_ms = web_->now_ms();
-  web_->at_once(jobs);
+  Asking(*web_, std::move(jobs)).wait(waiting);
   // As long as somebody asks, a signal is left for all to see.
   if (beside != nullptr) beside->wait();
-  if (const int stop = web_->pause(std::chrono::milliseconds(0)) ? 0 : take_signal(); stop != 0)
-    return Failure(Error{Errc::canceled, "stopped by the user", {}, stop});
+  LOCKSTEP_TRY(check_stopped());
   for (cloud::Catalog& part : catalogs) {
     std::move(part.offers.begin(), part.offers.end(), std::back_inserter(market.catalog.offers));
     std::move(part.silent.begin(), part.silent.end(), std::back_inserter(market.catalog.silent));

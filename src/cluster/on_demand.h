@@ -51,6 +51,8 @@ class OnDemand {
   cloud::Web& web() { return *web_; }
   // For what is asked beside the first, and for giving back.
   cloud::Web& other_web() { return *ending_; }
+  // What is asked through it ends at once, as long as this is so.
+  void stop_other(bool stop);
   const std::string& owner() const { return ground_.owner; }
   const std::string& cache() const { return ground_.cache; }
   GuardHosts& guards() { return *guards_; }
@@ -64,7 +66,8 @@ class OnDemand {
   const std::vector<std::unique_ptr<cloud::Provider>>& all() const { return providers_; }
 
   // Asks all providers at once for what the wish may take. beside: a sweep, which is waited for.
-  Result<Market> ask(const cloud::Wish& wish, bool fresh, const Sweep* beside = nullptr);
+  Result<Market> ask(const cloud::Wish& wish, bool fresh, const Asking::Waiting& waiting = {},
+                     Sweep* beside = nullptr);
   // Looks at once, however long it takes.
   Result<cloud::Reconciled> sweep();
   // The second half of a sweep that has listed what is there.
@@ -114,6 +117,8 @@ class OnDemand {
   static std::string used_file(const std::string& cluster);
   static void note_use(const std::string& cluster);
 
+  // canceled, with the signal as sys: the user has asked to stop, which is heeded hereby.
+  Status check_stopped();
   // Takes the signals that have come; the last of them, or 0.
   int take_signal();
   int stop_fd() const { return signals_.get(); }  // readable when there is one
@@ -135,6 +140,8 @@ class OnDemand {
   std::vector<std::unique_ptr<cloud::Provider>> providers_;
   std::unique_ptr<cloud::Journal> journal_;
   io::Fd signals_;
+  io::Fd quit_;          // an eventfd: what is asked beside has become of no use
+  io::Fd ending_stops_;  // of both
   std::unique_ptr<cloud::Web> web_;
   std::unique_ptr<cloud::Web> ending_;  // heeds only a second signal
   std::unique_ptr<GuardHosts> guards_;

@@ -1,10 +1,7 @@
 #include "cluster/sweep.h"
 
-#include "cloud/bounded_web.h"
 #include "cloud/kept_answer.h"
 #include "cluster/on_demand.h"
-
-#include <signal.h>
 
 #include <chrono>
 #include <utility>
@@ -13,7 +10,6 @@ namespace lockstep::cluster {
 namespace {
 
 constexpr std::int64_t kCleanMs = 60'000;
-constexpr std::chrono::seconds kWonder{3};
 
 bool found_nothing(const cloud::Reconciled& swept) {
   return swept.ended.empty() && swept.closed.empty() && swept.ending.empty() &&
@@ -22,7 +18,8 @@ bool found_nothing(const cloud::Reconciled& swept) {
 
 }  // namespace
 
-Sweep::Sweep(OnDemand& world, When when) : world_(world) {
+Sweep::Sweep(OnDemand& world, When when, Asking::Waiting waiting)
+    : world_(world), waiting_(std::move(waiting)) {
   const std::vector<cloud::Provider*> asked = world.keyed();
   for (const cloud::Provider* one : asked)
     asked_.append(one->traits().name).append(" ");
@@ -35,28 +32,33 @@ Sweep::Sweep(OnDemand& world, When when) : world_(world) {
         cloud::kept_answer(world.cache(), OnDemand::kCleanSweep, world.web().now_ms(), kCleanMs);
     if (clean && clean->text == asked_ + world.owner()) return;
   }
-  // Signals are for the thread that was there first.
-  sigset_t all;
-  sigset_t own;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &own);
-  heard_ = std::async(std::launch::async, [&web = world.other_web(), asked] {
-    cloud::BoundedWeb bounded(web, io::Clock::now() + kMostListing);
-    return cloud::list_ours(bounded, asked);
-  });
-  pthread_sigmask(SIG_SETMASK, &own, nullptr);
+  for (cloud::Provider* one : asked)
+    heard_.push_back({.provider = one});
+  std::vector<Asking::Job> jobs;
+  for (cloud::Heard& one : heard_)
+    jobs.push_back({one.provider->traits().name,
+                    [&one](cloud::Web& web) { one.listing = one.provider->list(web, {}); }});
+  web_.emplace(world.other_web(), io::Clock::now() + kMostListing);
+  asking_.emplace(*web_, std::move(jobs));
 }
 
-void Sweep::wait() const {
-  if (heard_.valid()) heard_.wait();
+Sweep::~Sweep() {
+  if (!asking_) return;
+  world_.stop_other(true);
+  asking_.reset();
+  world_.stop_other(false);
 }
 
-Result<cloud::Reconciled> Sweep::finish(const std::function<void()>& waiting) {
-  if (!heard_.valid()) return cloud::Reconciled{};
-  if (waiting && heard_.wait_for(kWonder) != std::future_status::ready) waiting();
-  const std::vector<cloud::Heard> heard = heard_.get();
+void Sweep::wait() {
+  if (asking_) asking_->wait(waiting_);
+}
+
+Result<cloud::Reconciled> Sweep::finish() {
+  if (!asking_) return cloud::Reconciled{};
+  wait();
+  asking_.reset();
   cloud::BoundedWeb web(world_.other_web(), io::Clock::now() + kMostEnding);
-  LOCKSTEP_TRY_ASSIGN(auto swept, world_.settle(before_, heard, web));
+  LOCKSTEP_TRY_ASSIGN(auto swept, world_.settle(before_, heard_, web));
   const auto open = world_.journal().open_rentals();
   if (open && open->empty() && found_nothing(swept))
     cloud::keep_answer(world_.cache(), OnDemand::kCleanSweep, asked_ + world_.owner(),

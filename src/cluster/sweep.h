@@ -3,11 +3,12 @@
 #pragma once
 
 #include "base/error.h"
+#include "cloud/bounded_web.h"
 #include "cloud/reconcile.h"
 #include "cloud/rental.h"
+#include "cluster/asking.h"
 
-#include <functional>
-#include <future>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,25 +26,28 @@ class Sweep {
   };
 
   // Asks from now on, where there are keys. While it lasts nobody else may use what is to end
-  // machines (OnDemand::give_back and rent).
-  Sweep(OnDemand& world, When when);
+  // machines (OnDemand::give_back and rent). waiting: of wait() and finish().
+  Sweep(OnDemand& world, When when, Asking::Waiting waiting = {});
+  Sweep(const Sweep&) = delete;
+  Sweep& operator=(const Sweep&) = delete;
+  ~Sweep();  // what is not finished ends at once
 
-  bool under_way() const { return heard_.valid(); }
-  void wait() const;
-  // Ends what nobody wants, and closes what is gone. Lists are waited for no longer than
-  // kMostListing in all, ends kMostEnding. waiting: is called once, where it takes so long that
-  // somebody may wonder.
-  Result<cloud::Reconciled> finish(const std::function<void()>& waiting = {});
+  // Until all have said what they have, or kMostListing is over.
+  void wait();
+  // Ends what nobody wants, and closes what is gone, which takes no longer than kMostEnding.
+  Result<cloud::Reconciled> finish();
 
   static constexpr std::chrono::seconds kMostListing{10};
   static constexpr std::chrono::seconds kMostEnding{20};
 
  private:
   OnDemand& world_;
+  Asking::Waiting waiting_;
   std::string asked_;  // the names of the providers
   std::vector<cloud::Rental> before_;
-  // Its destructor waits.
-  std::future<std::vector<cloud::Heard>> heard_;
+  std::optional<cloud::BoundedWeb> web_;
+  std::vector<cloud::Heard> heard_;
+  std::optional<Asking> asking_;
 };
 
 }  // namespace lockstep::cluster
