@@ -17,6 +17,7 @@ from ssh_hosts import Client  # noqa: E402
 
 TOOL = BUILD / "tests/contact_tool"
 NOTICE_EC2, NOTICE_GCE = 1, 2
+FAST_GUARD = {"LOCKSTEP_GUARD_SPEED": "10"}  # looks each second
 # Says that it is asked to end, and ends.
 PATIENT = """import os, signal, sys, time
 def end(*_):
@@ -153,6 +154,14 @@ class CloudWorld:
 
     def guards(self):
         return self.processes(b"guard-rentals")
+
+    def bill_is_the_meters(self):
+        """What `lockstep cost` has said."""
+        ended = self.lockstep("cost", "--since", "1d", "--json")
+        assert ended.rc == 0, ended
+        told, meter = json.loads(ended.out)["cost_micros"], self.fake.world.micros()
+        assert abs(told - meter) <= 0.1 * meter, ("the bill", told, meter)
+        return ended
 
     def close(self):
         for pid in [*self.guards(), *self.processes(b"follow-rented")]:

@@ -11,34 +11,13 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from harness import alive, read, until  # noqa: E402
-from rented_world import CloudWorld  # noqa: E402
-
-FAST = {"LOCKSTEP_GUARD_SPEED": "10"}  # looks each second
-# Goes on from its checkpoint; ends when it is told to by a file, or when it was taken before.
-LASTING = """import os, signal, sys, time
-os.makedirs("out", exist_ok=True)
-path = "out/checkpoint"
-step = int(open(path).read()) if os.path.exists(path) else 0
-def save(*_):
-    with open(path, "w") as file:
-        file.write(str(step + 1))
-    print("saved", step + 1, flush=True)
-    sys.exit(143)
-signal.signal(signal.SIGTERM, save)
-print("began at step", step, "args", sys.argv[1:], "attempt", os.environ.get("LOCKSTEP_ATTEMPT"), "run",
-      os.environ["TORCHELASTIC_RUN_ID"], "secret", os.environ.get("TOKEN"), flush=True)
-while step == 0 and not os.path.exists(os.path.expanduser("~/go")):
-    time.sleep(0.05)
-with open("out/result", "w") as file:
-    file.write("done")
-print("done", flush=True)
-sys.exit(int(os.environ.get("END_WITH", "0")))
-"""
+from rented_jobs import project_in, run_ids  # noqa: E402
+from rented_world import FAST_GUARD, CloudWorld  # noqa: E402
 
 
 class FollowWorld(CloudWorld):
     def start(self, *words, env=None, **options):
-        return super().start(*words, env={**FAST, **(env or {})}, **options)
+        return super().start(*words, env={**FAST_GUARD, **(env or {})}, **options)
 
     def train(self, *options, **more):
         return self.start("run", "--on-demand", "L4:1", "--provider", "aws", "-y", "--name", "lab", "--back", "out",
@@ -59,22 +38,17 @@ class FollowWorld(CloudWorld):
 
     def told(self, word):
         """What the next command says of a job that was followed: once."""
-        ended = self.lockstep("cost", "--since", "1d", "--json")
-        again = self.lockstep("cost")
-        assert ended.rc == 0 and again.err == "", (ended, again)
+        ended = self.bill_is_the_meters()
+        assert self.lockstep("cost").err == "", ended
         line = [line for line in ended.err.splitlines() if "was followed" in line]
         assert len(line) == 1 and word in line[0], ended
-        cost = json.loads(ended.out)["cost_micros"]
-        assert cost == pytest.approx(self.fake.world.micros(), rel=0.1), "the bill"
         return line[0]
 
 
 @pytest.fixture
 def world(hosts, tmp_path):
     with FollowWorld(hosts, tmp_path) as made:
-        made.project = tmp_path / "project"
-        made.project.mkdir()
-        (made.project / "train.py").write_text(LASTING)
+        made.project = project_in(tmp_path)
         yield made
         assert made.fake.failures == [] and made.fake.world.errors == []
 
@@ -103,9 +77,8 @@ def test_a_spot_job_whose_command_is_gone_goes_on_elsewhere(world):
     until(lambda: not world.live() and not world.followers(), 180, f"it goes on, and ends: {world.log()}")
     log = world.log()
     assert "saved 1" in log and "began at step 1 args ['--resume'] attempt 2" in log, log
-    began = [line.split() for line in log.splitlines() if line.startswith("began")]
-    assert len({words[words.index("run") + 1] for words in began}) == 1, "one run id over both attempts"
-    assert all(words[-1] == "s3cret" for words in began), "its secret is that of the command"
+    assert len(run_ids(log)) == 1, "one run id over both attempts"
+    assert log.count("began") == log.count(" secret s3cret\n"), "its secret is that of the command"
     assert (world.project / "out/checkpoint").read_text() == "1" and (world.project / "out/result").exists()
     first, second = world.fake.world.machines.values()
     assert first.zone != second.zone and len(world.machines.all) == 2

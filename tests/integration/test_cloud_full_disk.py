@@ -54,6 +54,14 @@ def one_clear_line(ended, *words):
         assert word in errors[0], (word, errors)
 
 
+def given_back_and_accounted(cloud, laptop, run, filler):  # noqa: F811
+    """What could not be noted is given back by the command itself."""
+    one_clear_line(run.wait(60), "nothing of it is left")
+    until(lambda: meter(cloud)["live"] == [], 20, "it is given back")
+    filler.unlink()
+    accounted(cloud, laptop)
+
+
 def accounted(cloud, laptop):  # noqa: F811
     """Once there is room nothing is left, and the bill is the meter's."""
     ended = laptop.down()
@@ -82,23 +90,14 @@ def test_between_a_launch_and_its_answer(cloud, laptop, disk):  # noqa: F811
         run = laptop.start("up", "gpus", *AWS)
         hold.arrived()
         filler = fill(disk)
-    ended = run.wait(60)
-    one_clear_line(ended, "nothing of it is left")
-    until(lambda: meter(cloud)["live"] == [], 20, "what could not be noted is given back")
-    filler.unlink()
-    accounted(cloud, laptop)
+    given_back_and_accounted(cloud, laptop, run, filler)
 
 
 def test_while_it_boots(cloud, laptop, disk):  # noqa: F811
     cloud.world.settings["boot_s"] = 3.0
     run = laptop.start("up", "gpus", *AWS)
     until(lambda: "it is booting" in run.err() or run.process.poll() is not None, 60, "it boots")
-    filler = fill(disk)
-    ended = run.wait(60)
-    one_clear_line(ended, "nothing of it is left")
-    until(lambda: meter(cloud)["live"] == [], 20, "it is given back")
-    filler.unlink()
-    accounted(cloud, laptop)
+    given_back_and_accounted(cloud, laptop, run, fill(disk))
 
 
 def test_at_first_contact(hosts, tmp_path):

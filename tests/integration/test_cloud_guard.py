@@ -1,6 +1,5 @@
 """The guard on the user's machine, which ends what can't end its own bill: the fake of Lambda with real machines behind
 it, whose meter runs until somebody with the key ends them."""
-import json
 import os
 import pathlib
 import signal
@@ -11,33 +10,8 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 import cloud_keys  # noqa: E402
+from guard_world import GuardWorld  # noqa: E402
 from harness import alive, read, until  # noqa: E402
-from rented_world import CloudWorld  # noqa: E402
-
-FAST = {"LOCKSTEP_GUARD_SPEED": "10"}  # looks each second
-
-
-class GuardWorld(CloudWorld):
-    def __init__(self, hosts, folder):
-        super().__init__(hosts, folder)
-        self.fake.world.settings.update(limits=0)
-
-    def start(self, *words, env=None, **options):
-        return super().start(*words, env={**FAST, **(env or {})}, **options)
-
-    def up(self, *options):
-        return self.start("up", "lab", "--gpus", "A10:1", "--provider", "lambda", "-y",
-                          "--allow-from", f"{self.client.addr}/32", *options)
-
-    def guard(self):
-        (pid,) = until(self.guards, 20, "a guard")
-        return pid
-
-    def log(self):
-        return read(self.state / "guard.log")
-
-    def rentals(self):
-        return json.loads(self.lockstep("cost", "--since", "1d", "--json").out)["rentals"]
 
 
 @pytest.fixture

@@ -8,15 +8,20 @@ import pathlib
 import signal
 import socket
 import sqlite3
+import sys
 import threading
 
 import pytest
 
-from harness import alive, read, until
-from ssh_hosts import SshHost
-from test_cloud_guard import FAST, GuardWorld, cloud_keys  # first: it says where the fakes are
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
-import fake_cloud  # noqa: I100
+import cloud_keys  # noqa: E402
+import fake_cloud  # noqa: E402
+from guard_world import GuardWorld  # noqa: E402
+from harness import alive, read, until  # noqa: E402
+from relay import pass_both  # noqa: E402
+from rented_world import FAST_GUARD  # noqa: E402
+from ssh_hosts import SshHost  # noqa: E402
 
 
 class Relay:
@@ -33,21 +38,11 @@ class Relay:
         with contextlib.suppress(OSError):
             while True:
                 peer, _ = self.listener.accept()
-                threading.Thread(target=self.pass_both, args=(peer,), daemon=True).start()
+                threading.Thread(target=self.serve_one, args=(peer,), daemon=True).start()
 
-    def pass_both(self, peer):
+    def serve_one(self, peer):
         with contextlib.suppress(OSError), self.target() as server, peer:
-            back = threading.Thread(target=self.pass_on, args=(server, peer), daemon=True)
-            back.start()
-            self.pass_on(peer, server)
-            back.join()
-
-    @staticmethod
-    def pass_on(one, other):
-        with contextlib.suppress(OSError):
-            while piece := one.recv(65536):
-                other.sendall(piece)
-            other.shutdown(socket.SHUT_WR)
+            pass_both(peer, server)
 
     def close(self):
         self.listener.close()
@@ -80,7 +75,7 @@ class HostWorld(GuardWorld):
             return socket.create_connection(self.fake.server.server_address[:2])
 
     def restart_sshd(self, url, **more):
-        env = {"LOCKSTEP_LAMBDA_ENDPOINT": url, "XDG_RUNTIME_DIR": "/home/me/run", **FAST, **more}
+        env = {"LOCKSTEP_LAMBDA_ENDPOINT": url, "XDG_RUNTIME_DIR": "/home/me/run", **FAST_GUARD, **more}
         self.server.stop_sshd()
         self.server.start_sshd("SetEnv " + " ".join(f"{name}={value}" for name, value in env.items()))
 
@@ -277,7 +272,7 @@ class AddressServer(Relay):
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.serve, daemon=True).start()
 
-    def pass_both(self, peer):
+    def serve_one(self, peer):
         with contextlib.suppress(OSError), peer:
             peer.recv(65536)
             peer.sendall(self.answer)

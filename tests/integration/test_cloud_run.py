@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from harness import until  # noqa: E402
+from rented_jobs import LASTING, project_in, run_ids  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
 
 TRAIN = """import os, sys
@@ -18,23 +19,6 @@ with open("out/result", "w") as file:
     file.write(f"{os.environ['WORLD_SIZE']} ranks, {sys.argv[1:]}\\n")
 print("rank", rank, "of", os.environ["WORLD_SIZE"], "attempt", os.environ.get("LOCKSTEP_ATTEMPT"), flush=True)
 sys.exit(int(os.environ.get("END_WITH", "0")))
-"""
-# Goes on from its checkpoint; ends when it is told to, or when it was taken before.
-LASTING = """import os, signal, sys, time
-os.makedirs("out", exist_ok=True)
-path = "out/checkpoint"
-step = int(open(path).read()) if os.path.exists(path) else 0
-def save(*_):
-    with open(path, "w") as file:
-        file.write(str(step + 1))
-    print("saved", step + 1, flush=True)
-    sys.exit(143)
-signal.signal(signal.SIGTERM, save)
-print("began at step", step, "args", sys.argv[1:], "attempt", os.environ.get("LOCKSTEP_ATTEMPT"), "run",
-      os.environ["TORCHELASTIC_RUN_ID"], flush=True)
-while step == 0:
-    time.sleep(0.05)
-print("done", flush=True)
 """
 
 
@@ -47,11 +31,7 @@ def world(hosts, tmp_path):
 
 @pytest.fixture
 def project(tmp_path):
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(TRAIN)
-    (folder / "lasting.py").write_text(LASTING)
-    return folder
+    return project_in(tmp_path, train=TRAIN, lasting=LASTING)
 
 
 def words(world, *more, provider="aws", gpus="L4:1"):
@@ -60,11 +40,6 @@ def words(world, *more, provider="aws", gpus="L4:1"):
 
 def ends_ms(world, name):
     return json.loads(world.lockstep("cluster", "show", name, "--json").out)["ends_ms"]
-
-
-def cost_is_the_meters(world):
-    told = json.loads(world.lockstep("cost", "--since", "1d", "--json").out)["cost_micros"]
-    assert told == pytest.approx(world.fake.world.micros(), rel=0.1), "the bill"
 
 
 def test_two_machines_for_one_job_and_its_output_comes_back(world, project):
@@ -77,7 +52,7 @@ def test_two_machines_for_one_job_and_its_output_comes_back(world, project):
     assert len(world.machines.all) == 2 and world.live() == []
     for machine in world.machines.all:
         assert machine.sshd.err().count("Accepted publickey") == 1, "the first contact's connection serves the job"
-    cost_is_the_meters(world)
+    world.bill_is_the_meters()
     assert world.lockstep("cluster", "list").out.count("\n") == 1
 
 
@@ -94,12 +69,11 @@ def test_spot_is_taken_in_the_middle_and_the_job_goes_on_from_its_checkpoint(wor
     ended = run.wait(180)
     assert ended.rc == 0, ended
     assert "saved 1" in ended.out and "began at step 1 args ['--resume'] attempt 2" in ended.out, ended
-    runs = {line.rsplit(" ", 1)[1] for line in ended.out.splitlines() if line.startswith("began")}
-    assert len(runs) == 1, "one run id over both attempts"
+    assert len(run_ids(ended.out)) == 1, "one run id over both attempts"
     assert len(world.machines.all) == 2 and world.live() == [], ended
     first, second = world.fake.world.machines.values()
     assert first.zone != second.zone, "the zone that took it is not asked again"
-    cost_is_the_meters(world)
+    world.bill_is_the_meters()
 
 
 def test_ctrl_c_ends_the_job_and_gives_back(world, project):

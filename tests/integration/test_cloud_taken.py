@@ -1,7 +1,6 @@
 """Spot machines that are taken away: before they answer, while the job is brought there, while it runs; and a client
 that sleeps or has no network meanwhile. `lockstep run --on-demand` against the fake of AWS, with real machines behind
 it (network namespaces that Debian's cloud-init has set up, with real sshd); only GPUs are stand-ins."""
-import json
 import os
 import pathlib
 import signal
@@ -13,35 +12,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from harness import until  # noqa: E402
 from package_index import small_source_files  # noqa: E402
+from rented_jobs import SpotRun, project_in, run_ids, taken  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
 
-# Goes on from its checkpoint until step LAST, which only being taken away brings nearer, or until the file `go` is in
-# its home.
-TRAIN = """import os, signal, sys, time
-rank, last = os.environ["RANK"], int(sys.argv[1])
-os.makedirs("out", exist_ok=True)
-path = "out/checkpoint"
-step = int(open(path).read()) if os.path.exists(path) else 0
-def save(*_):
-    if rank == "0":
-        with open(path, "w") as file:
-            file.write(str(step + 1))
-    print("rank", rank, "saved", step + 1, flush=True)
-    sys.exit(143)
-signal.signal(signal.SIGTERM, save)
-print("rank", rank, "of", os.environ["WORLD_SIZE"], "at step", step, "args", sys.argv[2:], "attempt",
-      os.environ.get("LOCKSTEP_ATTEMPT"), "run", os.environ["TORCHELASTIC_RUN_ID"], flush=True)
-go = os.path.expanduser("~/go")
-ticks = 0
-while step < last and not os.path.exists(go):
-    time.sleep(0.05)
-    ticks += 1
-    if rank == "0":
-        print("tick", ticks, flush=True)
-with open("out/result", "w") as file:
-    file.write(f"{step} {ticks}")
-print("rank", rank, "done", flush=True)
-"""
 # What builds the project's package: on the first machine it takes for ever.
 BACKEND = """import os, socket, time
 if socket.gethostname() == "node1":
@@ -64,50 +37,7 @@ def world(hosts, tmp_path):
 
 @pytest.fixture
 def project(tmp_path):
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(TRAIN)
-    return folder
-
-
-class SpotRun:
-    """`lockstep run --on-demand L4:1 --spot` of that project."""
-
-    def __init__(self, world, project, *more, last=1, spot="--spot"):
-        self.world = world
-        self.run = world.start("run", "--on-demand", "L4:1", spot, "--provider", "aws", "-y", "--allow-from",
-                               f"{world.client.addr}/32", "--back", "out", "--resume-arg=--resume", *more, "train.py",
-                               str(last), cwd=project)
-
-    def said(self, text, deadline=150):
-        until(lambda: text in self.all() or self.run.process.poll() is not None, deadline, f"'{text}' in {self.all()}")
-        assert text in self.all(), f"it has ended with {self.run.process.poll()}: {self.all()}"
-
-    def all(self):
-        return self.run.out() + self.run.err()
-
-    def launched(self, number):
-        """The machine that was asked for as the number-th, from 1 on."""
-        return until(lambda: self.machines()[number - 1:number], 150, f"machine {number}; {self.all()}")[0]
-
-    def machines(self):
-        return list(self.world.fake.world.machines.values())
-
-    def ends_well(self, machines, timeout=180):
-        """Its output; nothing is left, and the bill is the meter's."""
-        ended = self.run.wait(timeout)
-        assert ended.rc == 0, ended
-        assert len(self.world.machines.all) == machines and self.world.live() == [], ended
-        assert ended.err.count("it cost") == 1, ended
-        told = json.loads(self.world.lockstep("cost", "--since", "1d", "--json").out)["cost_micros"]
-        assert told == pytest.approx(self.world.fake.world.micros(), rel=0.1), "the bill"
-        return ended
-
-
-def taken(world, machine):
-    """At once, without a notice."""
-    with world.fake.world.lock:
-        machine.extra["preempted"]()
+    return project_in(tmp_path)
 
 
 def test_taken_while_it_boots_and_while_its_sshd_does_not_answer(world, project):
@@ -168,12 +98,12 @@ def test_twice_in_a_row_and_then_without_a_notice(world, project):
     run.said("['--resume'] attempt 3")
     world.fake.world.notify(run.launched(3), 60)
     ended = run.ends_well(machines=4)
-    began = [line for line in ended.out.splitlines() if "of 1 at step" in line]
-    assert [line.split(" at step ")[1].rsplit(" run ", 1)[0] for line in began] == [
+    began = [line.split("began at step ")[1] for line in ended.out.splitlines() if "began at step" in line]
+    assert [line.split(" rank ")[0] for line in began] == [
         "0 args [] attempt None", "1 args ['--resume'] attempt 2", "1 args ['--resume'] attempt 3",
         "2 args ['--resume'] attempt 4"], ended
-    assert len({line.rsplit(" ", 1)[1] for line in began}) == 1, "one run id over all attempts"
-    assert (project / "out/result").read_text().startswith("2 ")
+    assert len(run_ids(ended.out)) == 1, "one run id over all attempts"
+    assert (project / "out/checkpoint").read_text() == "2" and (project / "out/result").read_text() == "done"
 
 
 def test_one_of_four_is_taken(world, project):
@@ -181,14 +111,15 @@ def test_one_of_four_is_taken(world, project):
     keep nobody waiting for a node that will not come."""
     run = SpotRun(world, project, "--nodes", "4", "--max-restarts", "3")
     for rank in range(4):
-        run.said(f"rank {rank} of 4 at step 0")
+        run.said(f"rank {rank} of 4")
     old = list(world.fake.world.machines.values())
     world.fake.world.notify(old[2], 60)
     until(lambda: len(world.fake.world.machines) > 4, 60, f"new ones; {run.all()}")
     assert not any(machine.alive() for machine in old), "the old ones are gone before new ones are asked for"
     ended = run.ends_well(machines=8)
     for rank in range(4):
-        assert f"rank {rank} saved 1" in ended.out and f"rank {rank} of 4 at step 1" in ended.out, ended
+        assert f"rank {rank} saved 1" in ended.out, ended
+        assert f"began at step 1 args ['--resume'] attempt 2 rank {rank} of 4" in ended.out, ended
     assert {machine.zone for machine in old}.isdisjoint(machine.zone for machine in run.machines()[4:])
 
 
@@ -205,7 +136,7 @@ def test_taken_when_nobody_has_used_it_lately(world, project):
     finally:
         os.kill(client, signal.SIGCONT)
     assert other.rc != 0 and "the machines of 'gpus' are not there" in other.err, other
-    run.said("attempt 2 run")
+    run.said("attempt 2 rank")
     world.fake.world.notify(run.launched(2), 60)
     ended = run.ends_well(machines=3)
     assert "at step 1 args ['--resume'] attempt 3" in ended.out, ended
@@ -232,7 +163,7 @@ def test_prefer_takes_what_is_on_demand_where_spot_was_lost_three_times(world, p
 
 def test_a_laptop_that_sleeps_and_one_without_a_network(world, project):
     """The job goes on; what it said meanwhile is here afterwards, once, and so is what it has made."""
-    run = SpotRun(world, project)
+    run = SpotRun(world, project, "--env", "TICKS=1")
     run.said("tick 1\n")
     machine = world.machines.by_id[run.launched(1).id]
     said = machine.path("/home/ubuntu/.local/state/lockstep/jobs")
@@ -256,9 +187,8 @@ def test_a_laptop_that_sleeps_and_one_without_a_network(world, project):
     run.said("is back")
     machine.path("/home/ubuntu/go").touch()
     ended = run.ends_well(machines=1)
-    last = int((project / "out/result").read_text().split()[1])
     heard = [int(line.split()[1]) for line in ended.out.splitlines() if line.startswith("tick")]
-    assert heard == list(range(1, last + 1)), "each word once"
+    assert heard == list(range(1, len(heard) + 1)) and ended.out.endswith("done\n"), "each word once, to the last"
 
 
 def test_whoever_gives_it_up_is_not_given_another(world, project):
@@ -271,7 +201,7 @@ def test_whoever_gives_it_up_is_not_given_another(world, project):
     ended = run.run.wait(90)
     assert ended.rc != 0 and world.live() == [] and len(world.machines.all) == 1, ended
     run = SpotRun(world, project, "--name", "other", last=9)
-    run.said("of 1 at step 1")
+    run.said("began at step 1")
     down = world.lockstep("down", "other", "--force")
     assert down.rc == 0, down
     ended = run.run.wait(90)

@@ -15,6 +15,7 @@ import pytest
 
 from certificates import Certificates
 from harness import BUILD, free_port, until
+from relay import pass_both
 
 NAME = "ec2.us-east-1.cloud.example"  # of no real server
 CLEAN = {name: value for name, value in os.environ.items()
@@ -176,19 +177,7 @@ class Proxy(Listener):
                 peer.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 server.sendall(head.encode() + b"\r\n\r\n" + rest)
-            back = threading.Thread(target=self.pass_on, args=(server, peer), daemon=True)
-            back.start()
-            self.pass_on(peer, server)
-            back.join()
-
-    @staticmethod
-    def pass_on(one, other):
-        try:
-            while piece := one.recv(65536):
-                other.sendall(piece)
-            other.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
+            pass_both(peer, server)
 
 
 @pytest.fixture
