@@ -267,10 +267,8 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
     LOCKSTEP_TRY_ASSIGN(guard, cluster::need_guard(world));
   }
   if (request.before) LOCKSTEP_TRY(request.before(*rental));
-  cloud::RentRules rules = rules_of(wait_s);
-  rules.for_job = static_cast<bool>(request.before);
   const Status rented = world.rent(
-      *rental, std::move(market), rules,
+      *rental, std::move(market), rules_of(wait_s),
       [&](const cloud::RentEvent& event) {
         tell_line(request.program, event_text(event));
         if (request.on_event) request.on_event(event);

@@ -169,7 +169,6 @@ Status RentedCourse::machines_again() {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(options_));
   LOCKSTEP_TRY_ASSIGN(auto market, world_.ask(rental_.wish, true));
   cloud::RentRules rules = rules_of(wait_s);
-  rules.for_job = true;
   // However many followers wait one after another.
   if (rules.wait && job_.losses == 0 && job_.began_ms > 0)
     *rules.wait -=

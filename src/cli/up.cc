@@ -154,27 +154,44 @@ Result<int> end_orphans(cluster::OnDemand& world, const DownOptions& options) {
   return bad || !swept.unheard.empty() ? 1 : 0;
 }
 
-// Whoever rents for a job ends that once the journal has the job no more, and nobody follows it.
+// Whoever rents it ends that once nobody wants it, and nobody follows a job that the journal has no
+// more.
 Status lock_to_end(cluster::OnDemand& world, const Rental& rental) {
   Status locked = world.lock(rental.cluster);
-  if (locked || !world.journal().has_job(rental.id).value_or(false)) return locked;
+  if (locked) return locked;
+  LOCKSTEP_TRY(world.journal().ask_to_end(rental.id));
   tell_line(down_table().program,
-            fmt::format("'{}' is just being rented for its job: that ends first", rental.cluster));
+            fmt::format("another lockstep has '{}' in hands: that ends first", rental.cluster));
   for (int tries = 0; !locked && tries < kTriesToEnd; ++tries) {
     // Each time: a word of it that was on its way may have come since.
     LOCKSTEP_TRY(world.journal().drop_job(rental.id));
     LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
     locked = world.lock(rental.cluster);
   }
-  return locked ? world.journal().drop_job(rental.id) : locked;
+  if (locked) return world.journal().drop_job(rental.id);
+  locked.error().hint = "it is noted that nobody wants it: it ends once that one is gone";
+  return locked;
+}
+
+// By whoever had it in hands.
+void tell_gone(cluster::OnDemand& world, Rental& rental) {
+  const auto known = world.journal().since(rental.created_ms);
+  if (known)
+    for (const Rental& one : *known)
+      if (one.id == rental.id) rental = one;
+  tell_line(down_table().program,
+            rental.closed_ms != 0
+                ? fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
+                              cloud::dollars_text(world.cost(rental)))
+                : fmt::format("'{}' is gone already", rental.cluster));
 }
 
 // As the rental is once nobody else can change it.
 Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
   LOCKSTEP_TRY(lock_to_end(world, rental));
   auto now = world.journal().of_cluster(rental.cluster);
-  if (!now && now.error().code == Errc::not_found) {
-    tell_line(down_table().program, fmt::format("'{}' is gone already", rental.cluster));
+  if (now ? now->id != rental.id : now.error().code == Errc::not_found) {
+    tell_gone(world, rental);
     return {};
   }
   if (!now) return Failure(now.error());

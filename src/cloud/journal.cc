@@ -16,6 +16,7 @@ namespace lockstep::cloud {
 namespace {
 
 constexpr const char* kRental = "rental";
+constexpr const char* kUnwanted = "unwanted";  // besides the rental, which another may write
 constexpr const char* kStanding = "standing";
 constexpr const char* kBlock = "block";
 constexpr const char* kJob = "job";
@@ -119,15 +120,33 @@ Status Journal::take_owner(const std::string& name) {
 }
 
 Status Journal::keep(const Rental& rental) {
-  return records_->put({.kind = kRental,
-                        .id = rental.id,
-                        .open = rental.closed_ms == 0,
-                        .at_ms = rental.closed_ms == 0 ? rental.created_ms : rental.closed_ms,
-                        .json = rental_json(rental)});
+  const bool closed = rental.closed_ms != 0;
+  LOCKSTEP_TRY(records_->put({.kind = kRental,
+                              .id = rental.id,
+                              .open = !closed,
+                              .at_ms = closed ? rental.closed_ms : rental.created_ms,
+                              .json = rental_json(rental)}));
+  if (closed && end_is_asked(rental.id).value_or(false)) (void)records_->drop(kUnwanted, rental.id);
+  return {};
 }
 
 Result<std::vector<Rental>> Journal::open_rentals() {
-  return rentals_of(records_->open_ones(kRental));
+  LOCKSTEP_TRY_ASSIGN(auto rentals, rentals_of(records_->open_ones(kRental)));
+  LOCKSTEP_TRY_ASSIGN(const auto unwanted, records_->open_ones(kUnwanted));
+  for (const Records::Record& record : unwanted)
+    for (Rental& rental : rentals)
+      if (rental.id == record.id) rental.wanted = false;
+  return rentals;
+}
+
+Status Journal::ask_to_end(const std::string& rental) {
+  return records_->put({.kind = kUnwanted, .id = rental, .json = "{}"});
+}
+
+Result<bool> Journal::end_is_asked(const std::string& rental) {
+  LOCKSTEP_TRY_ASSIGN(const auto unwanted, records_->open_ones(kUnwanted));
+  return std::any_of(unwanted.begin(), unwanted.end(),
+                     [&](const Records::Record& record) { return record.id == rental; });
 }
 
 Result<Rental> Journal::of_cluster(const std::string& cluster) {

@@ -64,6 +64,10 @@ class Journal {
   Result<Rental> of_cluster(const std::string& cluster);
   // Open ones, and those closed since then.
   Result<std::vector<Rental>> since(std::int64_t ms);
+  // Nobody wants it any more: whoever has its cluster's lock ends it within seconds, and all read
+  // it as not wanted from now on.
+  Status ask_to_end(const std::string& rental);
+  Result<bool> end_is_asked(const std::string& rental);
   // These are quick, however many there are: whether there are any of those, and whether a machine
   // of that provider, or for that cluster, was ever asked for.
   Result<bool> any_since(std::int64_t ms);

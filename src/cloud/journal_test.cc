@@ -181,6 +181,24 @@ TEST_F(JournalFile, WhatWasEverRented) {
   EXPECT_TRUE(*journal->any_since(401)) << "one is open";
 }
 
+// Whoever has the rental in hands writes it as it was, and takes nothing back.
+TEST_F(JournalFile, AnEndThatIsAskedForIsHeededWhateverItsOwnerWrites) {
+  auto journal = open();
+  ASSERT_TRUE(journal);
+  Rental first = rental_of("first", "a", 100);
+  ASSERT_TRUE(journal->keep(first));
+  ASSERT_TRUE(journal->keep(rental_of("second", "b", 200)));
+  ASSERT_TRUE(open()->ask_to_end("first"));
+  ASSERT_TRUE(journal->keep(first));
+  EXPECT_TRUE(*journal->end_is_asked("first"));
+  EXPECT_FALSE(*journal->end_is_asked("second"));
+  EXPECT_FALSE(journal->of_cluster("a")->wanted);
+  EXPECT_TRUE(journal->of_cluster("b")->wanted);
+  first.closed_ms = 300;
+  ASSERT_TRUE(journal->keep(first));
+  EXPECT_FALSE(*journal->end_is_asked("first"));
+}
+
 TEST_F(JournalFile, BlocksEndAndOneKindDoesNotHideAnother) {
   auto journal = open();
   ASSERT_TRUE(journal);

@@ -49,14 +49,14 @@ void Renting::tell(RentEvent::Kind kind, const Offer* offer, std::string text) c
   if (parts_.tell) parts_.tell({.kind = kind, .offer = offer, .text = std::move(text)});
 }
 
-// Heeds the user here, and one elsewhere who has dropped the job that this is for.
+// Heeds the user here, and one elsewhere who wants it no more.
 Status Renting::rest(const Rental& rental, milliseconds time) {
-  constexpr milliseconds kLookForJob = seconds(2);
+  constexpr milliseconds kLook = seconds(2);
   do {
-    if (rules_.for_job && !parts_.journal.has_job(rental.id).value_or(true))
+    if (parts_.journal.end_is_asked(rental.id).value_or(false))
       return fail(Errc::unavailable,
                   fmt::format("'{}' is given back by another lockstep", rental.cluster));
-    const milliseconds part = rules_.for_job ? std::min(time, kLookForJob) : time;
+    const milliseconds part = std::min(time, kLook);
     LOCKSTEP_TRY(parts_.web.pause(part));
     time -= part;
   } while (time > milliseconds(0));
@@ -102,7 +102,9 @@ LaunchSpec Renting::spec_of(const Rental& rental, const Attempt& attempt) const 
 Renting::Tried Renting::judged(Rental& rental, Tried tried, const Offer& offer,
                                const Judge& judge) {
   if (tried.what == Tried::What::got) {
-    const Verdict verdict = judge(rental);
+    Verdict verdict = judge(rental);
+    if (Status going = rest(rental, milliseconds(0)); !going)
+      verdict = {.kind = Verdict::Kind::stop, .error = std::move(going).error()};
     if (verdict.kind == Verdict::Kind::good) return tried;
     last_ = verdict.error;
     tried = {.what = Tried::What::stop, .error = verdict.error};

@@ -56,8 +56,6 @@ struct RentRules {
   ms end_patience = std::chrono::minutes(10);
   ms unlisted = std::chrono::seconds(60);  // a new machine may be missing in lists so long
   std::size_t most_kept = 100;             // of attempts that came to nothing, in the journal
-  // The journal has a job for it: who drops that from elsewhere ends the renting.
-  bool for_job = false;
 };
 
 struct RentParts {
@@ -128,6 +126,7 @@ class Renting {
   Status settle(Rental& rental, std::size_t at, const LaunchOutcome& outcome);
   Status resolve(Rental& rental, std::size_t at, Provider& provider, Web& web,
                  LaunchOutcome& outcome);
+  void end_listed(const Rental& rental, const Offer& offer, Provider& provider);
   Status see(Rental& rental, Attempt& attempt, Provider& provider, Web& web);
   bool seen_gone(const Attempt& attempt, std::int64_t now) const;
   static void close(Attempt& attempt, std::int64_t now);

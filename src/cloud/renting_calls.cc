@@ -79,13 +79,27 @@ Status Renting::settle(Rental& rental, std::size_t at, const LaunchOutcome& outc
   return keep(rental);
 }
 
+// Whatever a launch has made whose answer is still missing: nobody waits for that to end it.
+void Renting::end_listed(const Rental& rental, const Offer& offer, Provider& provider) {
+  auto listing = provider.list(
+      parts_.ending, {.regions = {offer.region}, .intent = rental.id, .owner = rental.owner});
+  if (!listing) return;
+  std::erase_if(listing->machines, [&](const Machine& machine) {
+    return machine.intent != rental.id || machine.state == Machine::State::gone ||
+           machine.state == Machine::State::ending;
+  });
+  if (!listing->machines.empty()) (void)provider.end(parts_.ending, listing->machines);
+}
+
 // Asks until it is known whether an unanswered launch has made something; then `outcome` says what.
 Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web& web,
                         LaunchOutcome& outcome) {
   const std::int64_t until = web.now_ms() + rules_.unknown_patience.count();
+  const bool ends = &web == &parts_.ending;
   milliseconds pause = seconds(2);
   while (true) {
     Attempt& attempt = rental.attempts[at];
+    if (ends) end_listed(rental, attempt.offer, provider);
     outcome = provider.resolve(web, spec_of(rental, attempt), attempt.call, attempt.asked_ms);
     if (outcome.kind != LaunchOutcome::Kind::unknown) return settle(rental, at, outcome);
     tell(RentEvent::Kind::no_answer, &attempt.offer, outcome.message);
@@ -95,7 +109,7 @@ Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web&
                               offer_words(attempt.offer), outcome.message),
                   "nothing else is tried meanwhile; `lockstep down` ends it once the provider "
                   "answers");
-    LOCKSTEP_TRY(web.pause(pause));
+    LOCKSTEP_TRY(ends ? web.pause(pause) : rest(rental, pause));
     pause = std::min(pause * 2, milliseconds(seconds(10)));
   }
 }

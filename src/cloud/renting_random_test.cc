@@ -184,6 +184,12 @@ void another_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome
   if (world.chance(0.3)) return one_process(world, seed, nodes, outcome);
   Client client(world);
   try {
+    auto open = client.journal.open_rentals();
+    if (world.chance(0.1) && open && !open->empty()) {  // `down`
+      if (!client.try_lock()) (void)client.journal.ask_to_end(open->front().id);
+      if (client.has_lock) (void)client.renting.give_back(open->front());
+      return;
+    }
     (void)client.sweep();
   } catch (const Killed&) {
     client.records->crash();

@@ -65,9 +65,11 @@ TEST_F(RentingCase, AFullDiskKeepsAnUnansweredLaunchFromNothing) {
   RentRules rules;
   rules.unknown_patience = std::chrono::seconds(0);
   renting(rules);
+  provider.deaf = true;
   ASSERT_FALSE(rent());
   ASSERT_EQ(world.alive(), 1U);
   Rental found = kept();
+  provider.deaf = false;
   world.rules.lose_answer = 0;
   fill_disk(true);
   EXPECT_FALSE(renting().give_back(found));  // it could not be written down

@@ -78,20 +78,17 @@ TEST_F(RentingCase, SilenceAfterTheFirstPassIsWaitedFor) {
 }
 
 // As `lockstep down` does where somebody else has the lock.
-TEST_F(RentingCase, WhoDropsTheJobEndsItsRentingInSeconds) {
+TEST_F(RentingCase, WhoWantsItNoMoreEndsItsRentingInSeconds) {
   provider.on_launch = [](const LaunchSpec&) {
     return refusal(Refusal::next_zone, "InsufficientInstanceCapacity");
   };
-  ASSERT_TRUE(journal.keep_job(
-      {.rental = rental.id, .cluster = rental.cluster, .words = {}, .folder = "/"}));
   RentRules rules;
   rules.wait = std::nullopt;
-  rules.for_job = true;
   std::int64_t dropped = 0;
   with_rules.emplace(RentParts{journal, web, ending, [this](auto) { return &provider; },
                                [&](const RentEvent& event) {
                                  if (event.kind != RentEvent::Kind::pausing || ++passes < 4) return;
-                                 EXPECT_TRUE(journal.drop_job(rental.id));
+                                 EXPECT_TRUE(journal.ask_to_end(rental.id));
                                  dropped = world.now;
                                }},
                      rules);
@@ -103,21 +100,55 @@ TEST_F(RentingCase, WhoDropsTheJobEndsItsRentingInSeconds) {
   EXPECT_LE(world.now - dropped, 5'000);
 }
 
-TEST_F(RentingCase, AJobThatIsDroppedWhileItsMachineBootsEndsThat) {
-  ASSERT_TRUE(journal.keep_job(
-      {.rental = rental.id, .cluster = rental.cluster, .words = {}, .folder = "/"}));
-  RentRules rules;
-  rules.for_job = true;
+TEST_F(RentingCase, AMachineThatNobodyWantsAnyMoreEndsWhileItBoots) {
   with_rules.emplace(RentParts{journal, web, ending, [this](auto) { return &provider; },
                                [&](const RentEvent& event) {
                                  if (event.kind != RentEvent::Kind::booting) return;
-                                 EXPECT_TRUE(journal.drop_job(rental.id));
-                               }},
-                     rules);
-  EXPECT_FALSE(renting(rules).rent(
+                                 EXPECT_TRUE(journal.ask_to_end(rental.id));
+                               }});
+  EXPECT_FALSE(renting().rent(
       rental, [this] { return catalog; }, [](Rental&) { return Verdict{}; }));
   EXPECT_EQ(provider.specs.size(), 1U);
   EXPECT_EQ(world.alive(), 0U);
+}
+
+// Whatever first contact makes of it: it is neither bad nor taken.
+TEST_F(RentingCase, AMachineThatNobodyWantsAnyMoreEndsWhileItIsJudged) {
+  for (const auto kind : {Verdict::Kind::good, Verdict::Kind::bad}) {
+    rental.id += "i";
+    rental.attempts.clear();
+    const Status done = renting().rent(
+        rental, [this] { return catalog; },
+        [&](Rental&) -> Verdict {
+          EXPECT_TRUE(journal.ask_to_end(rental.id));
+          return {kind, fail(Errc::unavailable, "no sshd").value()};
+        });
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().message.find("given back"), std::string::npos) << done.error().message;
+    EXPECT_TRUE(journal.blocks(world.now)->empty());
+    EXPECT_EQ(world.alive(), 0U);
+  }
+  EXPECT_EQ(provider.specs.size(), 2U);
+}
+
+TEST_F(RentingCase, ALaunchWithoutAnAnswerThatNobodyWantsIsFirstSettledThenEnded) {
+  provider.on_launch = [this](const LaunchSpec&) -> std::optional<LaunchOutcome> {
+    EXPECT_TRUE(journal.ask_to_end(rental.id));
+    world.rules.lose_answer = 1;
+    return std::nullopt;
+  };
+  int asked = 0;
+  provider.on_resolve = [&]() -> LaunchOutcome {
+    if (++asked < 9) return {.message = "no answer"};
+    return {.kind = LaunchOutcome::Kind::answered, .ids = {world.machines.front().id}};
+  };
+  const std::int64_t began = world.now;
+  EXPECT_FALSE(rent());
+  EXPECT_EQ(asked, 9);
+  ASSERT_EQ(world.machines.size(), 1U);
+  EXPECT_LE(world.machines.front().ended_ms - began, 40'000);  // it is listed late
+  EXPECT_GT(world.now - began, 60'000);
+  EXPECT_TRUE(rental.settled());
 }
 
 // A follower that comes when --wait is over takes up what was asked for, and asks for nothing.

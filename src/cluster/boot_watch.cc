@@ -10,7 +10,7 @@
 namespace lockstep::cluster {
 namespace {
 
-constexpr std::chrono::seconds kLookEvery{5};
+constexpr std::chrono::seconds kAskEvery{1};
 
 void raise_flag(const io::Fd& flag) {
   (void)eventfd_write(flag.get(), 1);
@@ -40,7 +40,7 @@ BootWatch::~BootWatch() {
 }
 
 void BootWatch::watch() {
-  while (web_->pause(kLookEvery))
+  while (web_->pause(kAskEvery))
     if (is_lost_(*web_)) return raise_flag(lost_);
 }
 

@@ -41,6 +41,7 @@ const Attempt* newest(const Rental& rental) {
   return nullptr;
 }
 
+constexpr std::int64_t kLookEveryMs = 5'000;    // for machines that are gone
 constexpr std::int64_t kToldPatience = 30'000;  // a machine tells its keys some time after its boot
 constexpr std::chrono::seconds kToldPause{2};
 
@@ -102,10 +103,16 @@ std::vector<HostPlace> rented_places(const Rental& rental, const std::string& pi
 }
 
 Result<std::unique_ptr<BootWatch>> OnDemand::watch_boot(const Rental& rental) {
-  return BootWatch::start([this, rental](cloud::Web& web) {
-    Rental copy = rental;
-    return look_only(copy, web) && cloud::Renting::lost(copy);
-  });
+  LOCKSTEP_TRY_ASSIGN(auto opened, cloud::Journal::open(ground_.state));  // one for each thread
+  const auto journal = std::make_shared<cloud::Journal>(std::move(opened));
+  return BootWatch::start(
+      [this, rental, journal, next = web_->now_ms() + kLookEveryMs](cloud::Web& web) mutable {
+        if (journal->end_is_asked(rental.id).value_or(false)) return true;
+        if (web.now_ms() < next) return false;
+        next = web.now_ms() + kLookEveryMs;
+        Rental copy = rental;
+        return look_only(copy, web) && cloud::Renting::lost(copy);
+      });
 }
 
 Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {

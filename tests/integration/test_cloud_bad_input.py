@@ -259,12 +259,24 @@ def test_a_proxy_that_refuses(laptop):  # noqa: F811
 
 def test_two_clients_on_one_cluster(cloud, laptop):  # noqa: F811
     first = renting(laptop)
-    for args in (("up", "gpus", *AWS), ("down", "gpus"), ("keep", "gpus", "2h")):
+    for args in (("up", "gpus", *AWS), ("keep", "gpus", "2h")):
         one_line(laptop.run(*args, timeout=60), 1, "another lockstep rents or gives back 'gpus'", "wait for it")
     assert len(machines(cloud)) == 1
     first.signal(signal.SIGTERM)
     assert first.wait(60).rc == 143
     assert meter(cloud)["live"] == []
+
+
+def test_down_while_the_first_contact_is_waited_for(cloud, laptop):  # noqa: F811
+    first = renting(laptop)
+    ended = laptop.run("down", "gpus", timeout=60)
+    assert ended.rc == 0 and "another lockstep has 'gpus' in hands: that ends first" in ended.err, ended
+    assert "'gpus' is given back; it cost 0." in ended.err and ended.seconds < 10, ended
+    renter = first.wait(10)
+    assert renter.rc == 1, renter
+    assert renter.err.splitlines()[-1] == "lockstep up: error: 'gpus' is given back by another lockstep", renter
+    assert laptop.cost()["rentals"][0]["closed_ms"] != 0
+    assert meter(cloud)["live"] == [] and len(machines(cloud)) == 1
 
 
 def test_one_client_answers_when_another_has_rented(cloud, laptop):  # noqa: F811
