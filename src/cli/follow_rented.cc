@@ -77,8 +77,7 @@ Result<int> follow_rented(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(auto rentals, journal.open_rentals());
   for (cloud::Rental& rental : rentals)
     if (rental.id == id) return go_on_with(call.program, std::move(*job), std::move(rental));
-  // Nothing was asked for yet, or another lockstep has given it back.
-  LOCKSTEP_TRY(journal.drop_job(id));
+  // Nothing was asked for yet, or it was given back: the next command tells what is known.
   return 0;
 }
 

@@ -30,20 +30,51 @@ std::string without_guard(const cloud::Rental& rental) {
              : fmt::format("nobody ends '{}'", rental.cluster);
 }
 
+// How it ended, as far as that was written down.
+std::string ending_words(const cluster::OnDemand& world, const cloud::RentedJob& job,
+                         const cloud::Rental* rental) {
+  using Stage = cloud::RentedJob::Stage;
+  if (job.stage == Stage::ended) return fmt::format("exit code {}, {}", job.code, job.note);
+  const std::string cost =
+      fmt::format("given back, {} USD", cloud::dollars_text(world.cost(*rental)));
+  if (job.stage == Stage::ending)
+    return fmt::format("exit code {}, {}{}", job.code, job.note.empty() ? "" : job.note + ", ",
+                       cost);
+  return cost + "; how it ended is not known";
+}
+
+// Of a rental that was closed since the job began; not of one whose user was never promised that
+// somebody follows it, where its own command has seen no end.
+bool is_told(const cloud::RentedJob& job, const cloud::Rental& rental) {
+  return rental.id == job.rental && rental.closed_ms != 0 &&
+         (!job.goes_on() || rental.terms.guard == "here");
+}
+
 void tell_jobs(cluster::OnDemand& world, std::string_view program,
-               const std::vector<cloud::Rental>& rentals) {
+               const std::vector<cloud::Rental>& open) {
   const auto jobs = world.journal().jobs();
   if (!jobs) return;
   for (const cloud::RentedJob& job : *jobs) {
-    const auto rental = std::find_if(rentals.begin(), rentals.end(),
-                                     [&](const auto& one) { return one.id == job.rental; });
-    if (job.stage == cloud::RentedJob::Stage::ended)
+    std::vector<cloud::Rental> closed;
+    const bool ended = job.stage == cloud::RentedJob::Stage::ended;
+    if (!ended) {
+      const bool guarded = std::any_of(open.begin(), open.end(), [&](const auto& one) {
+        return one.id == job.rental && cluster::wants_guard(one);
+      });
+      if (guarded || cluster::job_is_claimed(job.rental)) continue;
+      auto since = world.journal().since(job.began_ms);
+      if (!since) return;
+      closed = std::move(*since);
+      std::erase_if(closed, [&](const auto& rental) { return !is_told(job, rental); });
+    }
+    const cloud::Rental* rental = ended || closed.empty() ? nullptr : &closed.front();
+    if (rental != nullptr && rental->terms.guard != "here")
+      tell_line(program, fmt::format("the command of '{}' was ended before it could say: {}",
+                                     job.cluster, ending_words(world, job, rental)));
+    else if (ended || rental != nullptr)
       tell_line(program,
-                fmt::format("'{}' was followed after its command had gone: exit code {}, {}; {}",
-                            job.cluster, job.code, job.note, cluster::follow_log(job.cluster)));
-    else if (cluster::job_is_claimed(job.rental) ||
-             (rental != rentals.end() && cluster::wants_guard(*rental)))
-      continue;
+                fmt::format("'{}' was followed after its command had gone: {}; {}", job.cluster,
+                            ending_words(world, job, rental), cluster::follow_log(job.cluster)));
     (void)world.journal().drop_job(job.rental);
   }
 }

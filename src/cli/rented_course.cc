@@ -36,7 +36,7 @@ void RentedCourse::tell(const std::string& text) const {
 // What somebody needs to go on from here.
 Status RentedCourse::note(Stage stage) {
   job_.stage = stage;
-  return world_.journal().keep_job(job_);
+  return world_.journal().note_job(job_);
 }
 
 // A follower that is asked to end leaves all as it is: another one goes on.
@@ -232,22 +232,30 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
 
 int RentedCourse::finish(const RemoteOutcome& ended) {
   if (ended.left) return leave(ended);
-  const int failed = ended.code == 0 ? 1 : ended.code;
-  const auto fails = [&](const Error& error) {
-    job_.note = error.message;
-    print_error(kRentedRun, error);
-    return failed;
-  };
-  if (!ended.job.empty() && (!ended.gone || first_runs())) {
+  if (!ended.job.empty() && ended.gone && !first_runs()) {
+    if (!options_.back.empty()) job_.note = "its machine was gone before its outputs were here";
+  } else if (!ended.job.empty()) {
     if (const Status brought = bring_back(); !brought) {
       job_.note = "its outputs are not here: " + brought.error().message;
       if (to_leave()) return leave(ended);
-      if (hold(brought.error().message)) return failed;
+      if (hold(brought.error().message)) return ended.code == 0 ? 1 : ended.code;
       if (to_leave()) return leave(ended);
     } else if (!options_.back.empty()) {
       job_.note = "outputs in " + join(options_.back, ", ");
     }
   }
+  return give_back(ended);
+}
+
+// How it ended is on disk before the first machine is, whoever goes on from there.
+int RentedCourse::give_back(const RemoteOutcome& ended) {
+  const auto fails = [&](const Error& error) {
+    job_.note = error.message;
+    print_error(kRentedRun, error);
+    return ended.code == 0 ? 1 : ended.code;
+  };
+  job_.code = ended.code;
+  if (const Status noted = note(Stage::ending); !noted) tell(noted.error().message);
   if (const Status locked = take_lock(); !locked) {
     if (remote_.follows && locked.error().code == Errc::canceled) return leave(ended);
     return fails(locked.error());
@@ -291,6 +299,7 @@ int RentedCourse::stop_with(const Error& error) {
   if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
   print_error(kRentedRun, why);
   left_ = remote_.follows && (why.code == Errc::canceled || !job_.job.empty());
+  job_.note = why.message;
   if (!left_) (void)finish({.code = 1, .job = job_.job});
   return exit_code_of(why);
 }
@@ -298,6 +307,7 @@ int RentedCourse::stop_with(const Error& error) {
 int RentedCourse::course() {
   stops_ = proc::SignalWatch::stops();
   const auto stopped = [this] { return proc::SignalWatch::stops() != stops_; };
+  if (job_.stage == Stage::ending) return give_back({.code = job_.code, .job = job_.job});
   int code = 1;  // of the last attempt
   while (true) {
     if (job_.stage != Stage::working) {
@@ -326,9 +336,10 @@ int RentedCourse::course() {
 // Who began it has seen how it ended; else the user is told by his next command.
 void RentedCourse::conclude(int code) {
   Status noted;
-  if (remote_.follows && !elsewhere_ && is_wanted()) {
+  if (remote_.follows && is_wanted()) {
     job_.code = code;
-    job_.note += fmt::format("{}{} USD", job_.note.empty() ? "" : ", ",
+    job_.note += fmt::format("{}{}{} USD", job_.note.empty() ? "" : ", ",
+                             elsewhere_ ? "given back by another lockstep, " : "",
                              cloud::dollars_text(world_.cost(rental_)));
     noted = note(Stage::ended);
   } else {

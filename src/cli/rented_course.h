@@ -32,7 +32,7 @@ class RentedCourse {
     remote_.hosts_gone = [this] { return machines_gone(); };
     remote_.on_job = [this](const std::string& id) {
       job_.job = id;
-      return world_.journal().keep_job(job_);
+      return world_.journal().note_job(job_);
     };
   }
 
@@ -57,6 +57,7 @@ class RentedCourse {
   int stop_with(const Error& error);
   int leave(const RemoteOutcome& ended);
   int finish(const RemoteOutcome& ended);
+  int give_back(const RemoteOutcome& ended);
   Status hold(const std::string& why);
   void conclude(int code);
   void tell(const std::string& text) const;

@@ -36,7 +36,7 @@ bool used_lately(const cloud::Rental& rental) {
 Result<bool> has_job(cloud::Journal& journal, const cloud::Rental& rental) {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, journal.jobs());
   return std::any_of(jobs.begin(), jobs.end(), [&](const cloud::RentedJob& job) {
-    return job.rental == rental.id && job.stage != cloud::RentedJob::Stage::ended;
+    return job.rental == rental.id && job.goes_on();
   });
 }
 

@@ -69,7 +69,7 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
   world->unlock(request.cluster);
   // Not noted, it is taken up from its renting.
   job.stage = RentedJob::Stage::working;
-  (void)world->journal().keep_job(job);
+  (void)world->journal().note_job(job);
   return RentedCourse(call, remote, options, *world, std::move(*rented->rental), std::move(job))
       .run();
 }

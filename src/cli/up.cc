@@ -196,7 +196,9 @@ Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
   }
   if (!now) return Failure(now.error());
   rental = std::move(*now);
-  return give_machines_back(world, down_table().program, rental);
+  LOCKSTEP_TRY(give_machines_back(world, down_table().program, rental));
+  // Who has asked for its end need not be told of it.
+  return world.journal().drop_job(rental.id);
 }
 
 // Whether a machine was asked for there since then.

@@ -72,6 +72,10 @@ std::optional<std::string> kept_owner(const std::string& folder) {
   return std::string(owner);
 }
 
+Records::Record record_of(const RentedJob& job) {
+  return {.kind = kJob, .id = job.rental, .at_ms = job.began_ms, .json = rented_job_json(job)};
+}
+
 Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>>& records) {
   if (!records) return Failure(records.error());
   std::vector<Rental> rentals;
@@ -206,8 +210,11 @@ Status Journal::drop_standing(const std::string& cluster) {
 }
 
 Status Journal::keep_job(const RentedJob& job) {
-  return records_->put(
-      {.kind = kJob, .id = job.rental, .at_ms = job.began_ms, .json = rented_job_json(job)});
+  return records_->put(record_of(job));
+}
+
+Status Journal::note_job(const RentedJob& job) {
+  return records_->change(record_of(job));
 }
 
 // One that can't be read is nobody's: its machines end all the same.

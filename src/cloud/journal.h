@@ -32,6 +32,8 @@ class Records {
   virtual Status put(const Record& record) = 0;  // new, or in place of the old one
   // Nothing where there is one with this kind and id.
   virtual Status add(const Record& record) = 0;
+  // Nothing where there is none.
+  virtual Status change(const Record& record) = 0;
   virtual Status drop(const std::string& kind, const std::string& id) = 0;
   virtual Result<std::vector<Record>> open_ones(const std::string& kind) = 0;
   virtual Result<std::vector<Record>> since(const std::string& kind, std::int64_t ms) = 0;
@@ -82,6 +84,8 @@ class Journal {
 
   // The jobs that rentals are for, until their users know how they ended.
   Status keep_job(const RentedJob& job);
+  // How it stands now; nothing where it was dropped, as nobody wants it any more.
+  Status note_job(const RentedJob& job);
   Result<std::vector<RentedJob>> jobs();
   Result<bool> has_job(const std::string& rental);
   Status drop_job(const std::string& rental);

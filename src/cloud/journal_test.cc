@@ -110,6 +110,7 @@ class Interrupted : public Records {
       : records_(std::move(records)), meanwhile_(std::move(meanwhile)) {}
   Status put(const Record& record) override { return meanwhile_(), records_->put(record); }
   Status add(const Record& record) override { return meanwhile_(), records_->add(record); }
+  Status change(const Record& record) override { return records_->change(record); }
   Status drop(const std::string& kind, const std::string& id) override {
     return records_->drop(kind, id);
   }
@@ -139,6 +140,24 @@ TEST_F(JournalFile, WhoIsInterruptedTakesTheOthersName) {
     EXPECT_EQ(name, name_of_other);
     EXPECT_EQ(*other.owner(), name);
   }
+}
+
+TEST_F(JournalFile, AJobThatWasDroppedIsNotNotedAgain) {
+  auto journal = open();
+  RentedJob job{.rental = "r", .cluster = "lab", .words = {}, .folder = "/"};
+  ASSERT_TRUE(journal->note_job(job));
+  EXPECT_FALSE(*journal->has_job("r"));
+  ASSERT_TRUE(journal->keep_job(job));
+  job.stage = RentedJob::Stage::ending;
+  job.code = 7;
+  ASSERT_TRUE(journal->note_job(job));
+  const auto jobs = journal->jobs();
+  ASSERT_EQ(jobs->size(), 1U);
+  EXPECT_EQ(jobs->front().stage, RentedJob::Stage::ending);
+  EXPECT_EQ(jobs->front().code, 7);
+  ASSERT_TRUE(journal->drop_job("r"));
+  ASSERT_TRUE(journal->note_job(job));
+  EXPECT_FALSE(*journal->has_job("r"));
 }
 
 TEST_F(JournalFile, OpenOnesAndThoseClosedSince) {

@@ -52,7 +52,7 @@ bool is_over(const Rental& rental, std::int64_t now) {
 bool goes_on(Journal& journal, const Rental& rental) {
   const auto jobs = journal.jobs();
   return jobs && std::any_of(jobs->begin(), jobs->end(), [&](const RentedJob& job) {
-           return job.rental == rental.id && job.stage != RentedJob::Stage::ended;
+           return job.rental == rental.id && job.goes_on();
          });
 }
 

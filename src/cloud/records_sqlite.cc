@@ -48,6 +48,11 @@ class SqliteRecords : public Records {
     return write("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)", record);
   }
 
+  Status change(const Record& record) override {
+    return write("UPDATE records SET open = ?3, at_ms = ?4, json = ?5 WHERE kind = ?1 AND id = ?2",
+                 record);
+  }
+
   Status drop(const std::string& kind, const std::string& id) override {
     LOCKSTEP_TRY_ASSIGN(db::Statement drop,
                         database_.prepare("DELETE FROM records WHERE kind = ? AND id = ?"));

@@ -167,6 +167,10 @@ class SimRecords : public Records {
     if (!world_.disk.contains(record.kind + " " + record.id)) return put(record);
     return {};
   }
+  Status change(const Record& record) override {
+    if (world_.disk.contains(record.kind + " " + record.id)) return put(record);
+    return {};
+  }
   Status drop(const std::string& kind, const std::string& id) override {
     world_.disk.erase(kind + " " + id);
     return {};

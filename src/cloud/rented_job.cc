@@ -9,7 +9,7 @@
 namespace lockstep::cloud {
 namespace {
 
-constexpr std::array<const char*, 4> kJobStages = {"renting", "working", "lost", "ended"};
+constexpr std::array<const char*, 5> kJobStages = {"renting", "working", "lost", "ending", "ended"};
 constexpr codec::JsonLimits kJobLimits{.bytes = 4U << 20};
 constexpr std::int64_t kMostLosses = 1'000'000;
 

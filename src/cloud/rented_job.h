@@ -17,7 +17,8 @@ struct RentedJob {
     renting,  // machines for it are asked for
     working,  // they are there: it is brought, runs, or its outputs are brought back
     lost,     // they were taken away: what is left of them is ended, then it begins again
-    ended,    // nobody has told the user yet
+    ending,   // it has ended as `code` and `note` say: its machines are given back
+    ended,    // they are, or never will be: nobody has told the user yet
   };
 
   std::string rental;              // its id
@@ -29,9 +30,12 @@ struct RentedJob {
   int losses = 0;         // of all its machines
   bool brought = false;   // what --back names is here, from machines that were taken
   std::string job = {};   // its id on the machines, before it begins there; empty: not yet
-  int code = 0;           // Stage::ended: the exit code
+  int code = 0;           // from Stage::ending on: the exit code
   std::string note = {};  // and what else is to be told
   std::int64_t began_ms = 0;
+
+  // Whether it may begin anew on other machines.
+  bool goes_on() const { return stage < Stage::ending; }
 };
 
 std::string rented_job_json(const RentedJob& job);

@@ -120,11 +120,11 @@ Status Guard::follow(const Rental& rental) {
 Status Guard::leave_job(cloud::RentedJob job) {
   const auto claim = claim_job(job.rental);
   if (!claim) return {};
+  if (job.goes_on()) job.code = 1;
   job.stage = cloud::RentedJob::Stage::ended;
-  job.code = 1;
   job.note = fmt::format("{} followers of it ended before it did", kMostFollowers);
   say(fmt::format("'{}': {}; its machines are left to their lease", job.cluster, job.note));
-  LOCKSTEP_TRY(world_->journal().keep_job(job));
+  LOCKSTEP_TRY(world_->journal().note_job(job));
   follows_.erase(job.rental);
   return {};
 }

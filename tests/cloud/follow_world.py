@@ -1,0 +1,62 @@
+"""A world in which jobs on rented machines are followed when their command is gone, and how their tests end commands.
+Real machines behind the fake of AWS, which end their own bill."""
+import contextlib
+import os
+import signal
+
+from harness import alive, read, until
+from rented_jobs import project_in
+from rented_world import FAST_GUARD, CloudWorld
+
+
+class FollowWorld(CloudWorld):
+    def start(self, *words, env=None, **options):
+        return super().start(*words, env={**FAST_GUARD, **(env or {})}, **options)
+
+    def train(self, *options, **more):
+        return self.start("run", "--on-demand", "L4:1", "--provider", "aws", "-y", "--name", "lab", "--back", "out",
+                          "--allow-from", f"{self.client.addr}/32", *options, "train.py", cwd=self.project, **more)
+
+    def followers(self):
+        return self.processes(b"follow-rented")
+
+    def log(self):
+        path = self.state / "rentals/lab.log"
+        return read(path) if path.exists() else ""
+
+    def go(self):
+        """The script on the machine may end."""
+        for machine in self.live():
+            there = self.machines.by_id[machine.id]
+            there.path(f"/home/{there.user}/go").touch()
+
+    def told(self, word):
+        """What the next command says of a job that was followed: once."""
+        ended = self.bill_is_the_meters()
+        assert self.lockstep("cost").err == "", ended
+        line = [line for line in ended.err.splitlines() if "was followed" in line]
+        assert len(line) == 1 and word in line[0], ended
+        return line[0]
+
+
+def kill(world, *pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(alive(pid) for pid in pids), 10)
+
+
+def kill_client(world):
+    kill(world, *world.processes(b"run", b"--on-demand"))
+
+
+def begun(world, run):
+    until(lambda: "began at step 0" in run.out(), 120, f"it trains: {run.out()} {run.err()}")
+
+
+@contextlib.contextmanager
+def following(hosts, folder):
+    """A FollowWorld with a project to train."""
+    with FollowWorld(hosts, folder) as made:
+        made.project = project_in(folder)
+        yield made
+        assert made.fake.failures == [] and made.fake.world.errors == []

@@ -1,0 +1,95 @@
+"""A job on rented machines ends, and all that has to do with it is killed at one step after another of its end: the
+next command tells how it ended, once. Real machines behind the fake of AWS."""
+import contextlib
+import pathlib
+import signal
+import sqlite3
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
+
+from follow_world import begun, following, kill, kill_client  # noqa: E402
+from harness import until  # noqa: E402
+
+ENDING, UNWANTED = "NEW.json LIKE '%\"stage\":\"ending\"%'", "NEW.json LIKE '%\"wanted\":false%'"
+CLOSED, ENDED = "NEW.kind = 'rental' AND NEW.open = 0", "NEW.json LIKE '%\"stage\":\"ended\"%'"
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    with following(hosts, tmp_path) as made:
+        yield made
+
+
+class Steps:
+    """Where the journal is written: whoever comes to the step that is set stays there until it is killed."""
+
+    def __init__(self, world):
+        self.world, self.path = world, world.state / "rentals.db"
+        with self.journal() as journal:
+            journal.execute("CREATE TABLE slow AS WITH RECURSIVE n(i) AS "
+                            "(SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i FROM n")
+
+    @contextlib.contextmanager
+    def journal(self, timeout=20):
+        with contextlib.closing(sqlite3.connect(self.path, timeout=timeout)) as journal, journal:
+            yield journal
+
+    def set(self, when=None):
+        with self.journal() as journal:
+            for act in ("INSERT", "UPDATE"):
+                journal.execute(f"DROP TRIGGER IF EXISTS step_{act}")
+                if when:
+                    journal.execute(f"CREATE TRIGGER step_{act} BEFORE {act} ON records WHEN {when} BEGIN "
+                                    "SELECT count(*) FROM slow a, slow b, slow c, slow d, slow e, slow f; END")
+
+    def somebody_is_there(self):
+        """Only then a write takes longer than an instant."""
+        with contextlib.closing(sqlite3.connect(self.path, timeout=2)) as journal:
+            try:
+                journal.execute("BEGIN IMMEDIATE")
+                return False
+            except sqlite3.OperationalError:
+                return True
+
+    def killed_there(self, what):
+        until(self.somebody_is_there, 120, f"{what}: {self.world.log()}")
+        everybody = [pid for word in (b"run", b"cost", b"follow-rented", b"guard-rentals")
+                     for pid in self.world.processes(word)]
+        assert everybody
+        kill(self.world, *everybody)
+
+
+def test_killed_at_one_step_of_the_end_after_the_other(world):
+    run = world.train("--guard", "here", "--env", "END_WITH=7")
+    begun(world, run)
+    steps = Steps(world)
+    steps.set(ENDING)
+    world.go()
+    steps.killed_there("the command says how it ended")
+    assert (world.project / "out/result").exists(), "its outputs are here by then"
+    for step in (ENDING, UNWANTED, CLOSED):
+        steps.set(step)
+        world.start("cost")
+        steps.killed_there(step)
+    steps.set()
+    said = []
+    until(lambda: said.append(world.lockstep("cost").err) or "was followed" in said[-1], 60, said)
+    assert "exit code 1, outputs in out, " in said[-1] and world.lockstep("cost").err == "", said
+    assert not world.live() and len(world.machines.all) == 1
+    world.bill_is_the_meters()
+
+
+def test_the_last_note_is_lost(world):
+    run = world.train("--spot", "--env", "END_WITH=7")
+    begun(world, run)
+    kill_client(world)
+    steps = Steps(world)
+    steps.set(ENDED)
+    world.go()
+    steps.killed_there("the follower says that the machines are given back")
+    assert not world.live()
+    steps.set()
+    world.told("exit code 1, outputs in out, given back, ")
