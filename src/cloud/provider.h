@@ -153,6 +153,7 @@ struct Traits {
   bool resends_token = false;  // a repeated call with the same token makes nothing new
   bool private_network = false;
   bool knows_host_keys = false;  // machines tell it theirs: see Provider::host_key
+  bool takes_turns = false;      // one question after another, with pauses, however many ask
   bool has_sudo = true;          // the user is not root, and sudo asks for no password
   Ending ending = Ending::by_itself;
   bool container = false;  // told by a start script (user_data.h), not by cloud-init

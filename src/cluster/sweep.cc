@@ -34,22 +34,27 @@ Sweep::Sweep(OnDemand& world, When when, Asking::Waiting waiting)
   }
   for (cloud::Provider* one : asked)
     heard_.push_back({.provider = one});
+  const std::shared_future<void> own = own_questions_.emplace().get_future().share();
   std::vector<Asking::Job> jobs;
   for (cloud::Heard& one : heard_)
-    jobs.push_back({one.provider->traits().name,
-                    [&one](cloud::Web& web) { one.listing = one.provider->list(web, {}); }});
+    jobs.push_back({one.provider->traits().name, [&one, own](cloud::Web& web) {
+                      if (one.provider->traits().takes_turns) own.wait_for(kAfterOwn);
+                      one.listing = one.provider->list(web, {});
+                    }});
   web_.emplace(world.other_web(), io::Clock::now() + kMostListing);
   asking_.emplace(*web_, std::move(jobs));
 }
 
 Sweep::~Sweep() {
   if (!asking_) return;
+  own_questions_.reset();
   world_.stop_other(true);
   asking_.reset();
   world_.stop_other(false);
 }
 
 void Sweep::wait() {
+  own_questions_.reset();
   if (asking_) asking_->wait(waiting_);
 }
 

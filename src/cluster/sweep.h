@@ -8,6 +8,8 @@
 #include "cloud/rental.h"
 #include "cluster/asking.h"
 
+#include <chrono>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +41,8 @@ class Sweep {
 
   static constexpr std::chrono::seconds kMostListing{10};
   static constexpr std::chrono::seconds kMostEnding{20};
+  // Where a question must wait for its turn, the command's own go first, for so long at most.
+  static constexpr std::chrono::seconds kAfterOwn{2};
 
  private:
   OnDemand& world_;
@@ -47,6 +51,7 @@ class Sweep {
   std::vector<cloud::Rental> before_;
   std::optional<cloud::BoundedWeb> web_;
   std::vector<cloud::Heard> heard_;
+  std::optional<std::promise<void>> own_questions_;  // given up when they are answered
   std::optional<Asking> asking_;
 };
 

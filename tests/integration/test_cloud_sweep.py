@@ -207,6 +207,15 @@ def test_up_lists_machines_while_it_asks_for_offers(cloud, laptop):  # noqa: F81
     assert run.wait(60).rc == 0
 
 
+def test_the_answer_goes_first_where_one_question_a_second_is_taken(cloud, laptop):  # noqa: F811
+    """Lambda's turns are for what somebody waits for; the sweep takes the one after it."""
+    for _ in range(5):
+        before = len(cloud.records)
+        assert laptop.run("offers", "L4:1", env={"XDG_CACHE_HOME": str(laptop.home / f"cold{before}")}).rc == 0
+        assert [each["action"] for each in cloud.records[before:] if each["face"] == "lambda"] == [
+            "instance-types.list", "instances.list"]
+
+
 def test_cost_says_what_is_true_now(cloud, laptop):  # noqa: F811
     """A machine that was ended in the console is not shown as rented."""
     rented_and_killed(laptop)

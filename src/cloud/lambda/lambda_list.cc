@@ -27,6 +27,7 @@ constexpr Traits kTraits{
     .name = "lambda",
     .title = "Lambda Cloud",
     .private_network = true,
+    .takes_turns = true,
     .ending = Ending::with_guard,
     .notice_s = 0,
     .keys_hint = "LAMBDA_API_KEY, or api_key = ... in ~/.lambda_cloud/lambda_keys",
