@@ -172,20 +172,19 @@ std::vector<Group> on_demand_groups() {
   const std::vector<Option> consent = consent_rows();
   machines.options.insert(machines.options.end(), consent.begin(), consent.end());
   Group terms{"Their money and time", terms_rows()};
-  Group outputs{
-      "What comes back from them",
-      {
-          {.name = "back",
-           .field = into<&OnDemandOptions::back>,
-           .metavar = "PATH",
-           .help = "bring this file or folder of the project back from node 0 before the "
-                   "machines go; may be given again"},
-          {.name = "resume-arg",
-           .field = into<&OnDemandOptions::resume_arg>,
-           .metavar = "ARG",
-           .help = "added to the script's arguments when it goes on after spot machines were "
-                   "taken"},
-      }};
+  Group outputs{"What comes back from them",
+                {
+                    {.name = "back",
+                     .field = into<&OnDemandOptions::back>,
+                     .metavar = "PATH",
+                     .help = "bring this file or folder of the project back from node 0 before the "
+                             "machines go; may be given again"},
+                    {.name = "resume-arg",
+                     .field = into<&OnDemandOptions::resume_arg>,
+                     .metavar = "ARG",
+                     .help = "added to the script's arguments when it goes on after machines were "
+                             "taken"},
+                }};
   std::vector<Group> groups = {std::move(machines), std::move(terms), std::move(outputs)};
   for (Group& group : groups)
     for (Option& option : group.options)

@@ -24,6 +24,8 @@ namespace {
 
 constexpr int kLockTries = 60;
 constexpr int kLossesToOnDemand = 3;  // of spot, until --spot=prefer has had enough
+// Of all, until one on demand that goes ends the job: they stay where the job is not the reason.
+constexpr int kMostLosses = 5;
 
 }  // namespace
 
@@ -84,9 +86,11 @@ Result<std::vector<cluster::HostPlace>> RentedCourse::own_places() const {
 
 // Whether the machines were taken away, or are about to be.
 bool RentedCourse::was_taken() {
-  if (!rental_.attempts.back().offer.spot) return false;
+  const bool spot = rental_.attempts.back().offer.spot;
+  if (!spot && job_.losses >= kMostLosses) return false;
   if (rental_.ends_ms > 0 && world_.web().now_ms() >= rental_.ends_ms) return false;
   if (machines_gone()) return true;
+  if (!spot) return false;
   const auto places = own_places();
   if (!places) return false;
   const auto leases = cluster::ask_leases(*places);
@@ -141,11 +145,13 @@ Status RentedCourse::take_along() {
 
 // What is left of machines that were taken: seen gone before new ones are asked for.
 Status RentedCourse::end_lost() {
-  tell(fmt::format("'{}' was taken away by its provider; its job goes on elsewhere (attempt {})",
-                   rental_.cluster, job_.losses + 1));
-  const auto told = [&](const cloud::RentEvent& event) { tell(event_text(event)); };
   const cloud::Offer lost = rental_.attempts.back().offer;
+  tell(fmt::format("'{}' {}; its job goes on elsewhere (attempt {})", rental_.cluster,
+                   lost.spot ? "was taken away by its provider" : "has lost a machine",
+                   job_.losses + 1));
+  const auto told = [&](const cloud::RentEvent& event) { tell(event_text(event)); };
   LOCKSTEP_TRY(world_.drop_machines(rental_, "taken by the provider", told));
+  if (!lost.spot) return {};  // says nothing of the room there
   return world_.journal().learn({.kind = cloud::Block::Kind::capacity,
                                  .provider = lost.provider,
                                  .region = lost.region,

@@ -34,8 +34,7 @@ Status begin_job(cluster::OnDemand& world, const Call& call, const cloud::Rental
          .words = all_words(run_table(), call.parsed),
          .folder = std::filesystem::current_path(error),
          .began_ms = world.web().now_ms()};
-  // The same for all attempts, whatever machines they run on.
-  if (rental.wish.spot != cloud::SpotWish::no) job.run_id = random_uuid4();
+  job.run_id = random_uuid4();  // the same for all attempts, whatever machines they run on
   claim = std::move(*mine);
   LOCKSTEP_TRY(world.journal().keep_job(job));
   if (cluster::wants_guard(rental)) LOCKSTEP_TRY(cluster::start_follower(rental.id));

@@ -1,5 +1,8 @@
 """Jobs that tests run on rented machines: what they run, and a run of it on spot machines that are taken away."""
+import contextlib
+
 from harness import until
+from rented_world import CloudWorld
 
 # One step a life: goes on from its checkpoint until step LAST, which only being asked to end brings nearer, or until
 # the file `go` is in its home. With TICKS its first rank says that it works.
@@ -44,6 +47,18 @@ def run_ids(output):
     return {line.split(" run ")[1].split()[0] for line in output.splitlines() if "began at step" in line}
 
 
+class SilentWorld(CloudWorld):
+    """silent: numbers of machines, from 1 on, whose sshd does not come up."""
+
+    def __init__(self, hosts, folder):
+        self.silent = set()
+        super().__init__(hosts, folder, boot=self.boot)
+
+    def boot(self, machine):
+        if machine.number not in self.silent:
+            machine.power_on()
+
+
 def taken(world, machine):
     """At once, without a notice."""
     with world.fake.world.lock:
@@ -59,16 +74,22 @@ class SpotRun:
                                "--allow-from", f"{world.client.addr}/32", "--back", "out", "--resume-arg=--resume",
                                "--env", f"LAST={last}", *more, "train.py", cwd=project)
 
+    def waits_for(self, fact, what, deadline=150):
+        """While it runs."""
+        with contextlib.suppress(AssertionError):  # its text would be older
+            until(lambda: fact() or self.run.process.poll() is not None, deadline, what)
+        assert fact(), f"no {what}; it has ended with {self.run.process.poll()}: {self.all()}"
+        return fact()
+
     def said(self, text, deadline=150):
-        until(lambda: text in self.all() or self.run.process.poll() is not None, deadline, f"'{text}' in {self.all()}")
-        assert text in self.all(), f"it has ended with {self.run.process.poll()}: {self.all()}"
+        self.waits_for(lambda: text in self.all(), f"'{text}'", deadline)
 
     def all(self):
         return self.run.out() + self.run.err()
 
     def launched(self, number):
         """The machine that was asked for as the number-th, from 1 on."""
-        return until(lambda: self.machines()[number - 1:number], 150, f"machine {number}; {self.all()}")[0]
+        return self.waits_for(lambda: self.machines()[number - 1:number], f"machine {number}")[0]
 
     def machines(self):
         return list(self.world.fake.world.machines.values())

@@ -12,8 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from harness import until  # noqa: E402
 from package_index import small_source_files  # noqa: E402
-from rented_jobs import SpotRun, project_in, run_ids, taken  # noqa: E402
-from rented_world import CloudWorld  # noqa: E402
+from rented_jobs import SilentWorld, SpotRun, project_in, run_ids, taken  # noqa: E402
 
 # What builds the project's package: on the first machine it takes for ever.
 BACKEND = """import os, socket, time
@@ -25,12 +24,7 @@ if socket.gethostname() == "node1":
 
 @pytest.fixture
 def world(hosts, tmp_path):
-    """silent: numbers of machines, from 1 on, whose sshd does not come up."""
-    def boot(machine):
-        if machine.number not in made.silent:
-            machine.power_on()
-    with CloudWorld(hosts, tmp_path, boot=boot) as made:
-        made.silent = set()
+    with SilentWorld(hosts, tmp_path) as made:
         yield made
         assert made.fake.failures == [] and made.fake.world.errors == []
 
