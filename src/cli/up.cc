@@ -213,8 +213,11 @@ bool used_since(cluster::OnDemand& world, std::string_view provider, std::int64_
 }
 
 // What renting has made besides machines, once none of them is there: for each provider once after
-// the last rental there. It costs nothing, so nothing about it is a failure.
+// the last rental there. It costs nothing, so nothing about it is a failure. Who rents from now on
+// is in the journal, or waits to make it anew.
 void clean_up(cluster::OnDemand& world) {
+  const auto mine = world.hold_account();
+  if (!mine || !*mine) return;
   const auto open = world.journal().open_rentals();
   if (!open || !open->empty()) return;
   const std::int64_t now = world.web().now_ms();

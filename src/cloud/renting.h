@@ -8,6 +8,7 @@
 #include "cloud/journal.h"
 #include "cloud/provider.h"
 #include "cloud/rental.h"
+#include "io/fd.h"
 
 #include <chrono>
 #include <cstdint>
@@ -66,6 +67,8 @@ struct RentParts {
   std::function<void(const RentEvent&)> tell;
   // Once a launch is on disk and before a byte of it goes out. An error: it does not.
   std::function<Status(const Rental&)> before_call = {};
+  // Held while prepare() makes what a launch needs: others may remove that, or change it, too.
+  std::function<Result<io::Fd>()> hold_account = {};
 };
 
 class Renting {

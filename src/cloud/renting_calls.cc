@@ -172,7 +172,10 @@ void Renting::forget_old(Rental& rental) const {
 }
 
 Renting::Tried Renting::launch_one(Rental& rental, Attempt attempt, Provider& provider) {
+  auto mine = parts_.hold_account ? parts_.hold_account() : Result<io::Fd>();
+  if (!mine) return {.what = Tried::What::stop, .error = std::move(mine).error()};
   const auto call = provider.prepare(parts_.web, spec_of(rental, attempt));
+  mine->reset();
   if (!call && call.error().kind == LaunchOutcome::Kind::unknown)
     return silent(attempt.offer, call.error().message);
   if (!call) return refused(attempt.offer, call.error());

@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace lockstep::cloud {
 namespace {
 
@@ -58,6 +61,30 @@ TEST_F(RentingCase, WithoutTheKeysOfItsProviderNothingIsSaidToRun) {
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("sim: without its keys"), std::string::npos);
   EXPECT_NE(done.error().message.find("there may still be"), std::string::npos);
+}
+
+// So that `down --all` removes nothing of it, and what it has removed is made anew.
+TEST_F(RentingCase, WhatALaunchNeedsIsMadeWhileTheAccountIsHeld) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const io::Fd reader(ends[0]);
+  const auto held = [&] { return fcntl(ends[1], F_GETFD) >= 0; };
+  with_rules.emplace(RentParts{.journal = journal,
+                               .web = web,
+                               .ending = ending,
+                               .provider = [this](auto) { return &provider; },
+                               .tell = {},
+                               .hold_account = [&]() -> Result<io::Fd> {
+                                 EXPECT_EQ(journal.open_rentals()->size(), 1U);
+                                 return io::Fd(ends[1]);
+                               }});
+  provider.on_prepare = [&] { EXPECT_TRUE(held()); };
+  provider.on_launch = [&](const LaunchSpec&) {
+    EXPECT_FALSE(held());
+    return std::nullopt;
+  };
+  EXPECT_TRUE(rent());
+  EXPECT_EQ(provider.prepared, 1);
 }
 
 TEST_F(RentingCase, AFullDiskKeepsAnUnansweredLaunchFromNothing) {

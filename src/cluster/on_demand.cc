@@ -28,6 +28,8 @@
 namespace lockstep::cluster {
 namespace {
 
+constexpr std::int64_t kAccountPatienceMs = 60'000;
+constexpr std::chrono::milliseconds kAccountPause{100};
 constexpr std::int64_t kFreshMs = 20'000;  // so long a market that was shown is believed
 
 std::optional<std::string> env_of_process(std::string_view name) {
@@ -284,7 +286,8 @@ cloud::Renting OnDemand::renting_by(cloud::Web& web, cloud::Web& ending,
                          .before_call =
                              [this](const cloud::Rental& rental) {
                                return guards_->tell(rental, GuardNewsKind::launching);
-                             }},
+                             },
+                         .hold_account = [this] { return hold_account(); }},
                         rules);
 }
 
@@ -366,6 +369,19 @@ Status OnDemand::lock(const std::string& cluster) {
                 "wait for it, or end it");
   locks_.emplace_back(cluster, std::move(file));
   return {};
+}
+
+Result<io::Fd> OnDemand::hold_account() {
+  LOCKSTEP_TRY(io::make_folders(ground_.state));
+  const std::string path = ground_.state + "/account.lock";
+  io::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_sys("open " + path, errno);
+  const std::int64_t until = web_->now_ms() + kAccountPatienceMs;
+  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (web_->now_ms() >= until) return io::Fd();
+    LOCKSTEP_TRY(web_->pause(kAccountPause));
+  }
+  return file;
 }
 
 void OnDemand::unlock(const std::string& cluster) {

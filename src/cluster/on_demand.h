@@ -110,6 +110,10 @@ class OnDemand {
   // Another lockstep has it: unavailable.
   Status lock(const std::string& cluster);
   void unlock(const std::string& cluster);
+  // While it is held no other lockstep of this user makes, changes or removes what machines need in
+  // an account beside them: keys, rules. Empty: whoever has it does not go on, and it was waited
+  // for long enough.
+  Result<io::Fd> hold_account();
 
   // The private key that logs in to the cluster's machines.
   static std::string user_key_file(const std::string& cluster);

@@ -2,6 +2,8 @@
 what it cost, leaves what is another installation's, and its own answer neither waits for that nor changes by it."""
 import contextlib
 import json
+import os
+import pathlib
 import signal
 import sqlite3
 import time
@@ -261,6 +263,27 @@ def test_down_all_removes_what_renting_has_made_and_nobody_elses(cloud, laptops,
     assert again.rc == 0 and "besides machines" not in again.err, "once, until something is rented again"
     assert not any("DELETE" in str(each) or "ecurityGroup" in str(each) for each in cloud.records[asked_before:])
     assert bob.down("--all", timeout=100).rc == 0 and made_there(cloud, provider) == []
+
+
+def waits_for_the_account(run):
+    folder = pathlib.Path(f"/proc/{run.process.pid}/fd")
+    return any(os.readlink(each).endswith("/account.lock") for each in folder.iterdir() if each.is_symlink())
+
+
+def test_what_is_just_being_removed_is_made_anew_for_who_rents_then(cloud, laptop):  # noqa: F811
+    rented_and_killed(laptop, provider="gcp")
+    age(laptop)
+    assert laptop.down("gpus", timeout=100).rc == 0
+    with laptop.held("before", action="firewalls.delete") as hold:
+        removing = laptop.start("down", "--all")
+        hold.arrived()
+        renting = laptop.start("up", "gpus", "--gpus", "L4:1", "--provider", "gcp", "-y")
+        until(lambda: waits_for_the_account(renting) or "it is booting" in renting.err(), 30, "it rents")
+    assert "is removed" in removing.wait(60).err
+    until(lambda: "waits for sshd" in renting.err(), 60, "it rents")
+    assert made_there(cloud, "gcp") != []
+    renting.signal(signal.SIGKILL)
+    renting.wait()
 
 
 def test_what_can_not_be_removed_costs_nothing_and_is_no_failure(cloud, laptop):  # noqa: F811
