@@ -62,17 +62,17 @@ std::string Terms::allowed(Ending ending) const {
 }
 
 std::string allowed_by(const std::vector<Rental>& rentals, std::string_view provider,
-                       std::string_view region) {
+                       std::string_view region, Ending ending) {
   std::vector<std::string> all;
   for (const Rental& rental : rentals)
-    for (const Attempt& attempt : rental.attempts) {
-      const Offer& offer = attempt.offer;
-      if (!attempt.open() || offer.provider != provider ||
-          (!region.empty() && offer.region != region))
-        continue;
-      for (std::string& cidr : split(rental.terms.allowed(offer.ending), ','))
+    if (std::any_of(rental.attempts.begin(), rental.attempts.end(),
+                    [&](const Attempt& attempt) {
+                      return attempt.open() && attempt.offer.provider == provider &&
+                             (region.empty() || attempt.offer.region == region);
+                    }) ||
+        (rental.wanted && rental.settled()))  // it may be asked for there just now
+      for (std::string& cidr : split(rental.terms.allowed(ending), ','))
         if (std::find(all.begin(), all.end(), cidr) == all.end()) all.push_back(std::move(cidr));
-    }
   return join(all, ",");
 }
 

@@ -75,9 +75,10 @@ struct Terms {
 };
 
 struct Rental;
-// The same of one rule for all of these that have machines there. region: "" for all of them.
+// The same of one rule for all of these that have machines there, or may get some just now. region:
+// "" for all of them. ending: the provider's.
 std::string allowed_by(const std::vector<Rental>& rentals, std::string_view provider,
-                       std::string_view region);
+                       std::string_view region, Ending ending);
 
 struct Rental {
   std::string id;       // the intent: 20 of a-z0-9

@@ -269,15 +269,23 @@ TEST(Rental, OneRuleLetsInWhatAllOpenRentalsOfItNeed) {
     rental.attempts.push_back(attempt);
     return rental;
   };
-  const std::vector<Rental> all = {
-      rented("198.51.100.7/32", "aws", "us-east-1"),
-      rented("203.0.113.0/24", "aws", "us-east-1"),
-      rented("198.51.100.7/32", "aws", "us-east-1"),
-      rented("192.0.2.1/32", "aws", "us-west-2"),
-      rented("192.0.2.2/32", "gcp", "us-east-1"),
-      rented("192.0.2.3/32", "aws", "us-east-1", Attempt::State::gone)};
-  EXPECT_EQ(allowed_by(all, "aws", "us-east-1"), "198.51.100.7/32,203.0.113.0/24");
-  EXPECT_EQ(allowed_by(all, "aws", ""), "198.51.100.7/32,203.0.113.0/24,192.0.2.1/32");
+  std::vector<Rental> all = {rented("198.51.100.7/32", "aws", "us-east-1"),
+                             rented("203.0.113.0/24", "aws", "us-east-1"),
+                             rented("198.51.100.7/32", "aws", "us-east-1"),
+                             rented("192.0.2.1/32", "aws", "us-west-2"),
+                             rented("192.0.2.2/32", "gcp", "us-east-1"),
+                             rented("192.0.2.3/32", "aws", "us-east-1", Attempt::State::gone)};
+  all.back().wanted = false;
+  const auto of = [&](const char* region, Ending ending = Ending::by_itself) {
+    return allowed_by(all, "aws", region, ending);
+  };
+  EXPECT_EQ(of("us-east-1"), "198.51.100.7/32,203.0.113.0/24");
+  EXPECT_EQ(of(""), "198.51.100.7/32,203.0.113.0/24,192.0.2.1/32");
+  all.back().wanted = true;
+  EXPECT_EQ(of("us-east-1"), "198.51.100.7/32,203.0.113.0/24,192.0.2.3/32") << "it is renting";
+  all.back().terms.guard_from = "192.0.2.9/32";
+  EXPECT_EQ(of("eu-west-1"), "192.0.2.3/32");
+  EXPECT_EQ(of("eu-west-1", Ending::with_guard), "192.0.2.3/32,192.0.2.9/32");
 }
 
 }  // namespace

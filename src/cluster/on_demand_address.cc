@@ -46,6 +46,7 @@ bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) 
 // Where a rule is that of several rentals, it stays open to what the others need; those that follow
 // this machine, too, let it in as well.
 Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, hold_account());
   LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, journal_->open_rentals());
   std::erase_if(all, [&](const cloud::Rental& other) { return other.id == rental.id; });
   if (rental.terms.own_address)
@@ -57,16 +58,17 @@ Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
     cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
     if (one == nullptr) continue;
     const auto& [name, region] = std::tie(attempt.offer.provider, attempt.offer.region);
+    const cloud::Ending ending = one->traits().ending;
     Status open = one->keys();
     if (open) switch (one->traits().port_rule) {
         case cloud::PortRule::of_rental:
           open = one->allow(*web_, region, all.back().terms.allowed(attempt.offer.ending));
           break;
         case cloud::PortRule::of_region:
-          open = one->allow(*web_, region, cloud::allowed_by(all, name, region));
+          open = one->allow(*web_, region, cloud::allowed_by(all, name, region, ending));
           break;
         case cloud::PortRule::of_account:
-          open = one->allow(*web_, region, cloud::allowed_by(all, name, {}));
+          open = one->allow(*web_, region, cloud::allowed_by(all, name, {}, ending));
           break;
       }
     if (!open)

@@ -188,20 +188,15 @@ std::string registered_name(const Json& answer, std::string_view public_key) {
 }
 
 std::optional<Ruleset> ruleset_of(const Json& answer, std::string_view name,
-                                  std::string_view region, std::string_view cidr) {
-  std::vector<std::string> wanted = networks_of(cidr);
-  std::sort(wanted.begin(), wanted.end());
+                                  std::string_view region) {
   for (const Json& set : data_of(answer)) {
     if (text_member(set, "name") != name || region_of(set) != region) continue;
-    Ruleset found{.id = id_member(set, "id"), .only_this = true};
-    std::vector<std::string> sources;
+    Ruleset found{.id = id_member(set, "id")};
     for (const Json& rule : json_member(set, "rules")) {
-      sources.push_back(text_member(rule, "source_network"));
+      found.networks.push_back(text_member(rule, "source_network"));
       if (text_member(rule, "protocol") != "tcp" || json_member(rule, "port_range") != Json{22, 22})
-        found.only_this = false;
+        found.only_ssh = false;
     }
-    std::sort(sources.begin(), sources.end());
-    found.only_this = found.only_this && sources == wanted;
     return found;
   }
   return std::nullopt;

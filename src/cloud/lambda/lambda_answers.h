@@ -32,11 +32,11 @@ std::string registered_name(const nlohmann::json& answer, std::string_view publi
 
 struct Ruleset {
   std::string id;
-  bool only_this = false;  // it lets in the networks that were asked for, and none else
+  std::vector<std::string> networks = {};  // that it lets in
+  bool only_ssh = true;                    // by port 22 alone
 };
-// cidr: with commas where there are several.
 std::optional<Ruleset> ruleset_of(const nlohmann::json& answer, std::string_view name,
-                                  std::string_view region, std::string_view cidr);
+                                  std::string_view region);
 
 // Ids of what carries a name that begins so: to be removed.
 std::vector<std::string> ids_named(const nlohmann::json& answer, std::string_view start);

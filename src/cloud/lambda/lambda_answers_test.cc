@@ -148,7 +148,7 @@ TEST(LambdaAnswers, KeysAreComparedWithoutComments) {
   EXPECT_EQ(registered_name(keys, "ssh-ed25519 AAAA3 me@laptop"), "");
 }
 
-TEST(LambdaAnswers, ARulesetLetsInWhatWasAskedForOnly) {
+TEST(LambdaAnswers, ARulesetSaysWhomItLetsIn) {
   const auto sets = [](const char* rules) {
     return codec::parse_json(std::string(R"j({"data": [{"id": "f1", "name": "lockstep-o",
       "region": {"name": "r"}, "rules": [)j") +
@@ -156,19 +156,18 @@ TEST(LambdaAnswers, ARulesetLetsInWhatWasAskedForOnly) {
   };
   const char* const own = R"j({"protocol": "tcp", "port_range": [22, 22],
                               "source_network": "192.0.2.1/32"})j";
-  const std::string two = std::string(own) + "," + own;
-  EXPECT_TRUE(ruleset_of(sets(own), "lockstep-o", "r", "192.0.2.1/32")->only_this);
-  EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "r", "192.0.2.2/32")->only_this);
-  EXPECT_FALSE(ruleset_of(sets(two.c_str()), "lockstep-o", "r", "192.0.2.1/32")->only_this);
-  EXPECT_FALSE(ruleset_of(sets(""), "lockstep-o", "r", "192.0.2.1/32")->only_this);
-  EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "r", "192.0.2.1/32,192.0.2.2/32")->only_this);
-  std::string both = std::string(own) + "," + own;
-  both.replace(both.find("192.0.2.1"), 9, "192.0.2.9");
-  EXPECT_TRUE(
-      ruleset_of(sets(both.c_str()), "lockstep-o", "r", "192.0.2.1/32,192.0.2.9/32")->only_this);
-  EXPECT_TRUE(ruleset_of(sets(own), "lockstep-o", "r", "192.0.2.1/32,192.0.2.1/32")->only_this);
-  EXPECT_FALSE(ruleset_of(sets(own), "lockstep-p", "r", "192.0.2.1/32"));
-  EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "s", "192.0.2.1/32"));
+  std::string two = std::string(own) + "," + own;
+  two.replace(two.find("192.0.2.1"), 9, "192.0.2.9");
+  using Networks = std::vector<std::string>;
+  EXPECT_EQ(ruleset_of(sets(own), "lockstep-o", "r")->networks, Networks{"192.0.2.1/32"});
+  EXPECT_EQ(ruleset_of(sets(two.c_str()), "lockstep-o", "r")->networks,
+            (Networks{"192.0.2.9/32", "192.0.2.1/32"}));
+  EXPECT_TRUE(ruleset_of(sets(two.c_str()), "lockstep-o", "r")->only_ssh);
+  two.replace(two.find("[22, 22]"), 8, "[22, 80]");
+  EXPECT_FALSE(ruleset_of(sets(two.c_str()), "lockstep-o", "r")->only_ssh);
+  EXPECT_TRUE(ruleset_of(sets(""), "lockstep-o", "r")->networks.empty());
+  EXPECT_FALSE(ruleset_of(sets(own), "lockstep-p", "r"));
+  EXPECT_FALSE(ruleset_of(sets(own), "lockstep-o", "s"));
 }
 
 TEST(LambdaAnswers, CodesMeanWhatTheTableSays) {

@@ -1,4 +1,5 @@
 // From a wish to a machine: what must be there before, the launch, and what became of it.
+#include "base/text.h"
 #include "cloud/lambda/lambda_answers.h"
 #include "cloud/lambda/lambda_provider.h"
 #include "cloud/launch_checks.h"
@@ -6,6 +7,8 @@
 #include "codec/json_members.h"
 
 #include <fmt/core.h>
+
+#include <algorithm>
 
 namespace lockstep::cloud::lambda {
 namespace {
@@ -58,25 +61,32 @@ LambdaProvider::Prepared<std::string> LambdaProvider::image(Web& web, const Laun
   return known;
 }
 
+// keep: it stays open to whom it is open to now, as other clusters may need that.
 LambdaProvider::Prepared<std::string> LambdaProvider::ruleset(Web& web, const std::string& region,
-                                                              const std::string& cidr) {
-  if (cidr.empty() || region == kWithoutRulesets) return std::string();
-  if (cidr.find(':') != std::string::npos)
+                                                              const std::string& cidrs, bool keep) {
+  if (cidrs.empty() || region == kWithoutRulesets) return std::string();
+  if (cidrs.find(':') != std::string::npos)
     return tl::make_unexpected(
         refused(Refusal::provider_out, "no-ipv6",
-                fmt::format("Lambda Cloud's firewall takes IPv4 networks only, not {}", cidr)));
-  std::string& known = prepared_[fmt::format("ruleset {} {}", region, cidr)];
-  if (!known.empty()) return known;
-  const std::string name = ruleset_name(ground_.owner, cidr);
+                fmt::format("Lambda Cloud's firewall takes IPv4 networks only, not {}", cidrs)));
+  std::string& known = prepared_[fmt::format("ruleset {} {}", region, cidrs)];
+  if (keep && !known.empty()) return known;
+  const std::string name = ruleset_name(ground_.owner);
   const auto sets = ask(web, {.target = kRulesets, .shown = "list firewall rules"});
   if (!sets) return tl::make_unexpected(outcome(sets.error()));
-  const auto there = ruleset_of(*sets, name, region, cidr);
-  if (there && there->only_this) return known = there->id;
+  const auto there = ruleset_of(*sets, name, region);
+  std::vector<std::string> wanted = networks_of(cidrs);
+  if (there && keep)
+    wanted = networks_of(join(there->networks, ",") + (there->networks.empty() ? "" : ",") + cidrs);
+  if (there && there->only_ssh &&
+      std::is_permutation(wanted.begin(), wanted.end(), there->networks.begin(),
+                          there->networks.end()))
+    return known = there->id;
   const std::string place =
       there ? fmt::format("{}/{}", kRulesets, there->id) : std::string(kRulesets);
   const auto made = ask(web, {.method = there ? "PATCH" : "POST",
                               .target = place,
-                              .body = ruleset_body(name, there ? "" : region, cidr),
+                              .body = ruleset_body(name, there ? "" : region, join(wanted, ",")),
                               .shown = "set firewall rules",
                               .repeatable = there.has_value()});
   if (!made) return tl::make_unexpected(outcome(made.error()));
@@ -95,7 +105,7 @@ tl::expected<LaunchCall, LaunchOutcome> LambdaProvider::prepare(Web& web, const 
   if (!key) return tl::make_unexpected(key.error());
   const auto taken_image = image(web, spec);
   if (!taken_image) return tl::make_unexpected(taken_image.error());
-  const auto rules = ruleset(web, spec.offer.region, spec.allow_from);
+  const auto rules = ruleset(web, spec.offer.region, spec.allow_from, true);
   if (!rules) return tl::make_unexpected(rules.error());
   // Last, so that as little time as may be is left for another price.
   Price price;
@@ -145,12 +155,12 @@ LaunchOutcome LambdaProvider::resolve(Web& web, const LaunchSpec& /*spec*/, cons
                       [this](Web& there) { return machines(there); });
 }
 
-Status LambdaProvider::allow(Web& web, const std::string& region, const std::string& cidr) {
-  const auto set = ruleset(web, region, cidr);
-  if (!set) return fail(Errc::unavailable, set.error().message);
+Status LambdaProvider::allow(Web& web, const std::string& region, const std::string& cidrs) {
   std::erase_if(prepared_, [&](const auto& known) {
-    return known.first.starts_with("ruleset " + region + " ") && !known.first.ends_with(cidr);
+    return known.first.starts_with("ruleset " + region + " ");
   });
+  const auto set = ruleset(web, region, cidrs, false);
+  if (!set) return fail(Errc::unavailable, set.error().message);
   return {};
 }
 

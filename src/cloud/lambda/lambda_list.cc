@@ -29,6 +29,7 @@ constexpr Traits kTraits{
     .private_network = true,
     .takes_turns = true,
     .ending = Ending::with_guard,
+    .port_rule = PortRule::of_region,
     .notice_s = 0,
     .keys_hint = "LAMBDA_API_KEY, or api_key = ... in ~/.lambda_cloud/lambda_keys",
     .fake_hint = "Lambda Cloud: tested against our own fake only, after the published API 1.8.3"};

@@ -57,7 +57,8 @@ class LambdaProvider : public Provider {
 
   Prepared<std::string> registered_key(Web& web, const LaunchSpec& spec);
   Prepared<std::string> image(Web& web, const LaunchSpec& spec);
-  Prepared<std::string> ruleset(Web& web, const std::string& region, const std::string& cidr);
+  Prepared<std::string> ruleset(Web& web, const std::string& region, const std::string& cidrs,
+                                bool keep);
 
   Ground ground_;
   double pace_;

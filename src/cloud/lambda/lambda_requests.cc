@@ -79,10 +79,8 @@ std::string terminate_body(std::span<const std::string> ids) {
   return fmt::format(R"({{"instance_ids":[{}]}})", list);
 }
 
-std::string ruleset_name(std::string_view owner, std::string_view cidr) {
-  const std::size_t more = cidr.find(',');
-  if (more == std::string_view::npos) return fmt::format("lockstep-{}", owner);
-  return fmt::format("lockstep-{}-{:016x}", owner, fnv1a(cidr.substr(more + 1)));
+std::string ruleset_name(std::string_view owner) {
+  return fmt::format("lockstep-{}", owner);
 }
 
 std::string key_name(std::string_view owner, std::string_view public_key) {

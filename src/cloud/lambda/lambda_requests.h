@@ -28,8 +28,7 @@ std::string ruleset_body(std::string_view name, std::string_view region, std::st
 std::string terminate_body(std::span<const std::string> ids);
 
 // Names of what prepare() makes: for an installation and for a key of it.
-// Clusters whose guard is elsewhere let that in as well, by a set of their own.
-std::string ruleset_name(std::string_view owner, std::string_view cidr = {});
+std::string ruleset_name(std::string_view owner);
 std::string key_name(std::string_view owner, std::string_view public_key);
 
 // "ssh-ed25519 AAAA..." of a line with a comment behind it.
