@@ -56,26 +56,46 @@ Result<std::string> told_host_key(cloud::Web& web, cloud::Provider& provider,
   }
 }
 
-// Its image has replaced the host key that it was given, or it is another machine: the key that its
-// provider knows decides, and nothing else than that one is accepted. An error: stopped.
-Status meet_by_told_key(cloud::Web& web, cloud::Provider& provider, const cloud::Machine& machine,
-                        const FirstContactRequest& request, std::size_t host, FirstContact& met) {
+// Their images have replaced the host key that they were given, or they are other machines: the key
+// that its provider knows decides, and nothing else than that one is accepted. All at once. An
+// error: stopped.
+Status meet_by_told_keys(cloud::Web& web, cloud::Provider& provider,
+                         const std::vector<Held*>& machines, const FirstContactRequest& request,
+                         std::vector<FirstContact>& met) {
   if (!provider.traits().knows_host_keys) return {};
-  const std::string given = ssh::bare_key(request.hosts[host].host_public_key);
-  auto told = told_host_key(web, provider, machine);
-  if (!told && told.error().code == Errc::canceled) return Failure(told.error());
-  if (!told || told->empty() || *told == given) {
-    met.error +=
-        fmt::format(", and {}", told ? "its provider knows no other" : told.error().message);
-    return {};
-  }
-  request.on_step(host, "its image has made a host key of its own: what its provider knows counts");
+  std::vector<std::size_t> strange;
+  for (std::size_t i = 0; i < met.size(); ++i)
+    if (met[i].outcome == FirstContact::Outcome::wrong_host) strange.push_back(i);
+  if (strange.empty()) return {};
+  std::vector<Result<std::string>> told(strange.size());
+  std::vector<std::function<void(cloud::Web&)>> jobs;
+  for (std::size_t at = 0; at < strange.size(); ++at)
+    jobs.emplace_back([&, at](cloud::Web& own) {
+      told[at] = told_host_key(own, provider, machines[strange[at]]->machine);
+    });
+  web.at_once(jobs);
   FirstContactRequest again = request;
-  again.hosts = {request.hosts[host]};
-  again.hosts[0].host_public_key = *told;
-  again.on_step = [&](std::size_t, std::string_view what) { request.on_step(host, what); };
+  again.hosts.clear();
+  std::vector<std::size_t> known;
+  for (std::size_t at = 0; at < strange.size(); ++at) {
+    RentedHost host = request.hosts[strange[at]];
+    if (!told[at] && told[at].error().code == Errc::canceled) return Failure(told[at].error());
+    if (!told[at] || told[at]->empty() || *told[at] == ssh::bare_key(host.host_public_key)) {
+      met[strange[at]].error += fmt::format(
+          ", and {}", told[at] ? "its provider knows no other" : told[at].error().message);
+      continue;
+    }
+    request.on_step(strange[at],
+                    "its image has made a host key of its own: what its provider knows counts");
+    host.told_key = *told[at];
+    again.hosts.push_back(std::move(host));
+    known.push_back(strange[at]);
+  }
+  if (known.empty()) return {};
+  again.on_step = [&](std::size_t at, std::string_view what) { request.on_step(known[at], what); };
   LOCKSTEP_TRY_ASSIGN(auto answers, make_first_contact(again));
-  met = std::move(answers.front());
+  for (std::size_t at = 0; at < known.size(); ++at)
+    met[known[at]] = std::move(answers[at]);
   return {};
 }
 
@@ -149,13 +169,12 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   request.lost_fd = (*watch)->fd();
   auto met = make_first_contact(request);
   if (!met) return stopped(met.error());
+  if (Status again =
+          meet_by_told_keys(*web_, *provider(attempt->offer.provider), machines, request, *met);
+      !again)
+    return stopped(again.error());
   for (std::size_t i = 0; i < met->size(); ++i) {
     FirstContact& one = (*met)[i];
-    if (one.outcome == FirstContact::Outcome::wrong_host)
-      if (Status again = meet_by_told_key(*web_, *provider(attempt->offer.provider),
-                                          machines[i]->machine, request, i, one);
-          !again)
-        return stopped(again.error());
     if (one.outcome != FirstContact::Outcome::ready)
       return {.kind = Verdict::Kind::bad, .error = {Errc::unavailable, one.error, {}, 0}};
     machines[i]->host_key = one.host_public_key;

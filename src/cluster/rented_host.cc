@@ -114,11 +114,14 @@ Contact::Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t
 }
 
 // Before the first byte goes there. A client that was lost on the way has perhaps pinned more for
-// this very machine.
+// this very machine, also where its image has made the key.
 Status Contact::pin_first() {
   const std::string origin = ssh::bare_key(host().host_public_key);
   LOCKSTEP_TRY_ASSIGN(ssh::Pins pins, ssh::read_pins(request_.pins, host().address, host().port));
   if (pins.origin != origin || pins.keys.empty()) pins = {.keys = {origin}, .origin = origin};
+  const std::string told = ssh::bare_key(host().told_key);
+  if (!told.empty() && std::find(pins.keys.begin(), pins.keys.end(), told) == pins.keys.end())
+    pins.keys = {told};
   result_.host_public_key = pins.keys.back();
   return ssh::pin_host(request_.pins, host().address, host().port, pins);
 }

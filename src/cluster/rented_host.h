@@ -25,6 +25,7 @@ struct RentedHost {
   std::string user;
   std::string key_path;         // of the private key to log in with
   std::string host_public_key;  // "ssh-ed25519 AAAA...": it was put into user data
+  std::string told_key = {};    // the one that its image has made in place of that, where known
 };
 
 struct FirstContactRequest {
