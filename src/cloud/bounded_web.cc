@@ -12,12 +12,12 @@ Failure no_more_time() {
 
 }  // namespace
 
-std::chrono::milliseconds BoundedWeb::left() const {
+std::chrono::milliseconds BoundedWeb::time_left() const {
   return std::chrono::ceil<std::chrono::milliseconds>(until_ - io::Clock::now());
 }
 
 Reply BoundedWeb::ask(const Question& question) {
-  const auto time = left();
+  const auto time = time_left();
   if (time.count() <= 0) return {.answer = no_more_time(), .sent = false};
   Question bounded = question;
   bounded.timeout = std::min(bounded.timeout, time);
@@ -36,7 +36,7 @@ void BoundedWeb::at_once(const std::vector<std::function<void(Web&)>>& jobs) {
 }
 
 Status BoundedWeb::pause(std::chrono::milliseconds time) {
-  if (time > left() && time.count() > 0) return no_more_time();
+  if (time > time_left() && time.count() > 0) return no_more_time();
   return web_.pause(time);
 }
 

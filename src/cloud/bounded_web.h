@@ -21,10 +21,9 @@ class BoundedWeb : public Web {
   std::int64_t now_ms() const override { return web_.now_ms(); }
   // timeout, at once: it would last longer than there is time.
   Status pause(std::chrono::milliseconds time) override;
+  std::chrono::milliseconds time_left() const override;
 
  private:
-  std::chrono::milliseconds left() const;
-
   Web& web_;
   io::TimePoint until_;
 };

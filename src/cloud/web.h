@@ -40,6 +40,8 @@ class Web {
   // Runs all, each with a Web of its own on a thread of its own, and returns when all have ended.
   virtual void at_once(const std::vector<std::function<void(Web&)>>& jobs) = 0;
   virtual std::int64_t now_ms() const = 0;  // Unix time
+  // For what is waited for beside the net: a program, say.
+  virtual std::chrono::milliseconds time_left() const { return std::chrono::hours(24); }
   // canceled: the user asked to stop.
   virtual Status pause(std::chrono::milliseconds time) = 0;
 };

@@ -1,9 +1,15 @@
 #include "cloud/gcp/api.h"
 
+#include "cloud/bounded_web.h"
 #include "cloud/gcp/gcp_testing.h"
 #include "cloud/gcp/values.h"
 
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 namespace lockstep::cloud::gcp {
 namespace {
@@ -138,6 +144,32 @@ TEST(GcpTokens, GoByGooglesClockWhereOursIsOff) {
   });
   EXPECT_TRUE(tokens.get(web));
   EXPECT_EQ(asked, 2);
+}
+
+// gcloud may take long: who has less time is not held up by it, nor by one who waits for it.
+TEST(GcpTokens, AProgramThatIsSlowIsNotWaitedForLongerThanThereIsTime) {
+  std::string folder = ::testing::TempDir() + "gcloudXXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/gcloud") << "#!/bin/sh\nexec sleep 600\n";
+  std::filesystem::permissions(folder + "/gcloud", std::filesystem::perms::owner_all);
+  const std::string before = std::getenv("PATH");
+  setenv("PATH", (folder + ":" + before).c_str(), 1);
+  Credentials keys;
+  keys.kind = Credentials::Kind::gcloud;
+  Tokens tokens(keys);
+  cloud::testing::ScriptedWeb web([](const Question&) { return Reply{}; });
+  const auto asked = [&](std::chrono::milliseconds time) {
+    BoundedWeb bounded(web, io::Clock::now() + time);
+    const auto began = io::Clock::now();
+    EXPECT_EQ(tokens.get(bounded).error().code, Errc::timeout);
+    return io::Clock::now() - began;
+  };
+  std::thread other([&] { asked(std::chrono::seconds(8)); });
+  EXPECT_LT(asked(std::chrono::milliseconds(200)), std::chrono::seconds(5));
+  EXPECT_LT(asked(std::chrono::milliseconds(200)), std::chrono::seconds(5));
+  other.join();
+  setenv("PATH", before.c_str(), 1);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(GcpTokens, WithoutOneSayWhoseKeysTheyAre) {

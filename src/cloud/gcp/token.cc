@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -20,6 +21,7 @@ namespace {
 constexpr std::string_view kScope = "https://www.googleapis.com/auth/cloud-platform";
 constexpr std::string_view kJwtGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 constexpr std::int64_t kEarly = 5LL * 60'000;
+constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes(5);
 constexpr std::int64_t kFailureStands = 1'000;
 constexpr std::int64_t kOfGcloud = 10LL * 60'000;  // it does not say how long its tokens hold
 constexpr std::int64_t kSkewThatMatters = 60'000;
@@ -33,10 +35,12 @@ bool is_token_text(std::string_view token) {
   return true;
 }
 
-Result<std::string> token_of_gcloud() {
+constexpr std::chrono::milliseconds kGcloudPatience{30'000};
+
+Result<std::string> token_of_gcloud(std::chrono::milliseconds time) {
   const auto said =
       proc::tool_output({"gcloud", "auth", "print-access-token"}, proc::own_environment(),
-                        {.patience = std::chrono::seconds(30), .output = 64UL << 10});
+                        {.patience = std::min(time, kGcloudPatience), .output = 64UL << 10});
   if (!said) return Failure(said.error());
   std::string token(strip(said->out));
   if (!is_token_text(token))
@@ -68,7 +72,7 @@ Result<std::string> Tokens::ask_body(std::int64_t now_ms) const {
 
 Status Tokens::renew(Web& web) {
   if (credentials_.kind == Credentials::Kind::gcloud) {
-    LOCKSTEP_TRY_ASSIGN(token_, token_of_gcloud());
+    LOCKSTEP_TRY_ASSIGN(token_, token_of_gcloud(web.time_left()));
     until_ms_ = web.now_ms() + kOfGcloud;
     return {};
   }
@@ -110,12 +114,15 @@ Status Tokens::renew(Web& web) {
 }
 
 Result<std::string> Tokens::get(Web& web) {
-  const std::lock_guard lock(mutex_);
+  // Another thread may ask for it, with more time than we have.
+  const std::unique_lock lock(mutex_, std::min(web.time_left(), kLongestWait));
+  if (!lock) return fail(Errc::timeout, "no access token in the time that there was");
   if (!token_.empty() && web.now_ms() + kEarly < until_ms_) return token_;
   if (web.now_ms() < failed_until_ms_) return Failure(failure_);
   if (const Status renewed = renew(web); !renewed) {
     failure_ = renewed.error();
-    failed_until_ms_ = web.now_ms() + (failure_.code == Errc::canceled ? 0 : kFailureStands);
+    const bool of_us = failure_.code == Errc::canceled || failure_.code == Errc::timeout;
+    failed_until_ms_ = web.now_ms() + (of_us ? 0 : kFailureStands);
     return Failure(failure_);
   }
   return token_;

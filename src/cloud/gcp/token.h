@@ -30,7 +30,7 @@ class Tokens {
   Result<std::string> ask_body(std::int64_t now_ms) const;
 
   const Credentials credentials_;
-  mutable std::mutex mutex_;
+  mutable std::timed_mutex mutex_;
   std::string token_;
   std::int64_t until_ms_ = 0;
   std::int64_t skew_ms_ = 0;  // Google's clock less ours
