@@ -45,6 +45,9 @@ int main(int argc, char** argv) {
   lockstep::ssh::tell_slow_logins(lockstep::cluster::on_slow_login);
   const std::string_view path = argc > 0 ? argv[0] : "lockstep";
   lockstep::cli::Args words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return with_output_written(lockstep::cli::dispatch(
+  const int code = with_output_written(lockstep::cli::dispatch(
       lockstep::cli::lockstep_program(), path.substr(path.rfind('/') + 1), std::move(words)));
+  // As long as all that its threads use is there.
+  lockstep::cluster::finish_slow_logins();
+  return code;
 }
