@@ -121,6 +121,7 @@ TEST_F(NetWebTest, TheUserMayStopIt) {
   asked.shown = "RunInstances in us-east-1";
   asked.timeout = std::chrono::seconds(60);
   const Reply reply = web->ask(asked);
+  turn();  // from here on `stop` is this thread's
   ASSERT_FALSE(reply.answer);
   EXPECT_EQ(reply.answer.error().code, Errc::canceled);
   EXPECT_EQ(reply.answer.error().message, "RunInstances in us-east-1: stopped");
