@@ -77,8 +77,10 @@ Asked<Network> Launcher::ready_network(Web& web, const LaunchSpec& spec) {
   else
     network = find_network(web, api_, region, spec.owner);
   if (!network || network->vpc.empty()) return network;
-  auto open = open_group(web, api_, region, spec.owner, spec.allow_from, *network);
-  if (!open) return tl::make_unexpected(std::move(open).error());
+  for (const std::string& cidr : split(spec.allow_from, ',')) {
+    auto open = open_group(web, api_, region, spec.owner, cidr, *network);
+    if (!open) return tl::make_unexpected(std::move(open).error());
+  }
   return network;
 }
 

@@ -1,5 +1,6 @@
 #include "cloud/gcp/firewall.h"
 
+#include "base/text.h"
 #include "cloud/gcp/requests.h"
 #include "cloud/gcp/values.h"
 
@@ -50,8 +51,8 @@ tl::expected<void, ApiError> open_to(Api& api, Web& web, const std::string& owne
 }
 
 tl::expected<void, ApiError> open_also_to(Api& api, Web& web, const std::string& owner,
-                                          const std::string& cidr) {
-  return set_rule(api, web, owner, {cidr}, true);
+                                          const std::string& cidrs) {
+  return set_rule(api, web, owner, split(cidrs, ','), true);
 }
 
 tl::expected<void, ApiError> remove_rule(Api& api, Web& web, const std::string& owner) {
