@@ -6,6 +6,7 @@
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
+#include "cli/watch_course.h"
 #include "cluster/job_claim.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
@@ -46,6 +47,12 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
 // In the job's folder before anybody reads the environment: it may name files by their place there.
 Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rental) {
   LOCKSTEP_TRY(write_log(cluster::follow_log(job.cluster)));
+  // The job of somebody elsewhere.
+  if (rental.told_ms != 0) {
+    LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+    LOCKSTEP_TRY(WatchCourse(*world, std::move(rental), std::move(job)).run());
+    return 0;
+  }
   tell_line(kRentedRun, fmt::format("{}: '{}' is followed, as its command is gone",
                                     date_text(unix_ms()), job.cluster));
   std::error_code gone;

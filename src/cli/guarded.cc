@@ -1,6 +1,7 @@
 #include "cli/guarded.h"
 
 #include "cli/on_demand.h"
+#include "cli/watched_job.h"
 #include "cluster/guard.h"
 #include "cluster/guard_plan.h"
 #include "cluster/job_claim.h"
@@ -55,6 +56,13 @@ void tell_jobs(cluster::OnDemand& world, std::string_view program,
   const auto jobs = world.journal().jobs();
   if (!jobs) return;
   for (const cloud::RentedJob& job : *jobs) {
+    if (!job.watcher.empty()) {
+      if (cluster::job_is_claimed(job.rental)) continue;
+      if (const auto told = fetch_watched(world, program, job); !told)
+        tell_line(program, fmt::format("what became of the job of '{}' is still to be asked: {}",
+                                       job.cluster, told.error().message));
+      continue;
+    }
     std::vector<cloud::Rental> closed;
     const bool ended = job.stage == cloud::RentedJob::Stage::ended;
     if (!ended) {
@@ -142,7 +150,7 @@ void keep_guarded_there(cluster::OnDemand& world, std::string_view program,
                                      rental->terms.guard));
     if (word == Word::over) tell_line(program, guards.trouble_of(*rental));
     if (word == Word::refuses)
-      tell_line(program, fmt::format("nobody ends '{}': {}", cluster, guards.trouble_of(*rental)));
+      tell_line(program, fmt::format("{}: {}", without_guard(*rental), guards.trouble_of(*rental)));
     if (word == Word::silent)
       tell_line(program, fmt::format("'{}' may be without a guard: {}", cluster,
                                      guards.trouble_of(*rental)));
@@ -184,7 +192,7 @@ void keep_guarded(cluster::OnDemand& world, std::string_view program) {
   std::vector<cloud::Rental> here;
   for (const cloud::Rental& rental : *rentals) {
     if (cluster::wants_guard(rental)) here.push_back(rental);
-    if (cluster::concerns_guard(rental) && ends_with_guard(rental))
+    if (cluster::concerns_guard(rental) && cluster::has_open_attempt(rental))
       keep_guarded_there(world, program, rental.cluster);
   }
   keep_guarded_here(world, program, here);
@@ -197,12 +205,23 @@ Status agree_with_guard(cluster::OnDemand& world, const cloud::Wish& wish, cloud
   LOCKSTEP_TRY_ASSIGN(const auto asked, world.with_keys(wish.providers));
   std::vector<std::string> names;
   for (const cloud::Provider* provider : asked)
-    if (provider->traits().ending == cloud::Ending::with_guard)
+    if (terms.watched || provider->traits().ending == cloud::Ending::with_guard)
       names.emplace_back(provider->traits().name);
   if (names.empty()) return {};
   // Who says whom the machines let in means that.
-  LOCKSTEP_TRY_ASSIGN(terms.guard_from,
+  LOCKSTEP_TRY_ASSIGN(const auto there,
                       world.guards().agree(host, names, terms.allow_from.empty()));
+  terms.guard_from = there.cidr;
+  for (cloud::Provider* provider : asked) {
+    if (!terms.watched || provider->traits().ending == cloud::Ending::with_guard) continue;
+    LOCKSTEP_TRY_ASSIGN(const std::string account, provider->account(world.web()));
+    const std::string ours = cluster::account_word(provider->traits().name, account);
+    if (std::find(there.accounts.begin(), there.accounts.end(), ours) == there.accounts.end())
+      return fail(Errc::denied,
+                  fmt::format("the guard on {}: its key of {} is of another account than yours",
+                              host, provider->traits().title),
+                  fmt::format("it is looked for in {}", provider->traits().keys_hint));
+  }
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include "cli/guarded.h"
 #include "cli/on_demand_words.h"
 #include "cli/subcommand.h"
+#include "cli/watched_job.h"
 #include "cluster/guard.h"
 #include "cluster/sweep.h"
 #include "codec/json.h"
@@ -138,6 +139,8 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
     if (request.before && chosen.wish.spot != cloud::SpotWish::no && chosen.terms.guard.empty() &&
         !request.options.will_watch)
       chosen.terms.guard = "here";
+    chosen.terms.watched =
+        request.before && !chosen.terms.guard.empty() && chosen.terms.guard != "here";
   }
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   LOCKSTEP_TRY(world.with_keys(chosen.wish.providers));
@@ -288,6 +291,7 @@ Status give_machines_back(cluster::OnDemand& world, std::string_view program,
   const std::string cost = cloud::dollars_text(world.cost(rental));
   if (back) {
     tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
+    end_if_watched(world, rental.id);
     if (world.guards().word_of(rental) == cluster::GuardHosts::Word::silent)
       tell_line(program, fmt::format("its guard finds that out by itself: {}",
                                      world.guards().trouble_of(rental)));

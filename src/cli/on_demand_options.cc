@@ -142,7 +142,7 @@ std::vector<Option> terms_rows() {
        .metavar = "here|HOST",
        .help = "a process on this machine, or on a host that ssh reaches, ends machines that "
                "cannot end their own bill; here, and with --spot: also goes on with a job whose "
-               "command is gone"},
+               "command is gone; HOST: watches that to its end, and keeps its outputs"},
       {.name = "i-will-watch",
        .field = into<&OnDemandOptions::will_watch>,
        .help = "rent without a guard: you end the machines, whatever happens"},

@@ -183,6 +183,7 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
     plan.next.push_back(choice.candidates[i]);
   plan.ends_ms = cloud::lease_end(terms, plan.first.per_hour, 0, now_ms, now_ms).value_or(0);
   plan.autostop_s = terms.autostop_s;
+  if (terms.watched) plan.watcher = terms.guard;
   // A refused offer is followed by dearer ones: those that are shown count, and only a cap bounds
   // what comes behind them.
   cloud::Micros rate = plan.first.per_hour;
@@ -217,6 +218,11 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
       plan.capped
           ? ""
           : ", whichever of these is had; --max-price or --budget caps what is asked after them");
+  if (!plan.watcher.empty())
+    text += fmt::format(
+        "gone: if this command is, {} watches the job to its end, and begins it on "
+        "no other machines\n",
+        plan.watcher);
   return text;
 }
 

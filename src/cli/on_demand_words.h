@@ -31,8 +31,9 @@ struct Plan {
   int nodes = 1;
   std::int64_t ends_ms = 0;
   std::int64_t autostop_s = 0;
-  cloud::Micros most = 0;  // that it can cost
-  bool capped = true;      // whatever offer is had; false: if the first one is
+  cloud::Micros most = 0;    // that it can cost
+  bool capped = true;        // whatever offer is had; false: if the first one is
+  std::string watcher = {};  // the host that watches the job; "": none
 };
 Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::Terms& terms,
              std::int64_t now_ms);

@@ -111,10 +111,12 @@ Status RentedCourse::bring_back() {
   if (!ground.project)
     return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
                 "leave --sync none out");
+  cluster::SyncOptions settings;
+  settings.progress = words_to_watcher(world_, job_);
   for (const std::string& path : options_.back) {
     LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
     LOCKSTEP_TRY_ASSIGN(const auto host,
-                        cluster::sync_back(places.front(), *ground.project, below, {}));
+                        cluster::sync_back(places.front(), *ground.project, below, settings));
     if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
     tell(fmt::format("{}: {} files, {} brought back", path, host.files,
                      cluster::size_text(host.bytes)));
@@ -222,7 +224,8 @@ Status RentedCourse::hold(const std::string& why) {
 int RentedCourse::leave(const RemoteOutcome& ended) {
   left_ = true;
   if (remote_.follows) return ended.code;
-  const bool followed = cluster::wants_guard(rental_);
+  const bool watched = !job_.watcher.empty();
+  const bool followed = watched || cluster::wants_guard(rental_);
   if (!followed) conclude(ended.code);
   const std::string idle =
       rental_.terms.autostop_s > 0
@@ -230,9 +233,13 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
           : std::string();
   tell(fmt::format("'{}' goes on: {} USD an hour; it ends {}{}{}", rental_.cluster,
                    cloud::dollars_text(cloud::rate_now(rental_)),
-                   followed ? "with its job, which is followed from here, or " : idle,
+                   watched    ? fmt::format("with its job, which {} watches, or ", job_.watcher)
+                   : followed ? "with its job, which is followed from here, or "
+                              : idle,
                    date_text(rental_.ends_ms),
-                   followed ? "; " + cluster::follow_log(rental_.cluster) : ""));
+                   watched    ? "; the next command fetches its outputs"
+                   : followed ? "; " + cluster::follow_log(rental_.cluster)
+                              : ""));
   return ended.code;
 }
 
@@ -328,6 +335,11 @@ int RentedCourse::course() {
     if (!ended) return stop_with(ended.error());
     code = ended->code;
     if (to_leave()) return leave(*ended);
+    if (const auto other =
+            ended->left ? std::nullopt : ended_by_watcher(world_, kRentedRun, job_)) {
+      left_ = true;
+      return *other;
+    }
     if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken())
       return finish(*ended);
     if (!ended->job.empty()) save(*ended);
@@ -341,6 +353,7 @@ int RentedCourse::course() {
 
 // Who began it has seen how it ended; else the user is told by his next command.
 void RentedCourse::conclude(int code) {
+  if (!job_.watcher.empty()) return end_watched(world_, job_);
   Status noted;
   if (remote_.follows && is_wanted()) {
     job_.code = code;

@@ -5,6 +5,7 @@
 
 #include "cli/on_demand_options.h"
 #include "cli/remote_run.h"
+#include "cli/watched_job.h"
 #include "cluster/on_demand.h"
 
 #include <string>
@@ -30,8 +31,9 @@ class RentedCourse {
     remote_.place.nodes.reset();
     remote_.run_id = job_.run_id;
     remote_.hosts_gone = [this] { return machines_gone(); };
-    remote_.on_job = [this](const std::string& id) {
+    remote_.on_job = [this](const std::string& id) -> Status {
       job_.job = id;
+      LOCKSTEP_TRY(name_to_watcher(world_, job_));
       return world_.journal().note_job(job_);
     };
   }

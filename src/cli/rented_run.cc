@@ -2,10 +2,12 @@
 
 #include "base/id.h"
 #include "base/text.h"
+#include "cli/ground.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
+#include "cli/watched_job.h"
 #include "cluster/guard.h"
 #include "cluster/job_claim.h"
 
@@ -19,9 +21,25 @@ namespace {
 
 using cloud::RentedJob;
 
+// Where what --back names lies, for who has none of the job's words.
+Status note_outputs(const RemoteOptions& remote, const std::vector<std::string>& back,
+                    RentedJob& job) {
+  if (back.empty()) return {};
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote, false));
+  if (!ground.project) return {};
+  job.root = ground.project->root;
+  job.tree = ground.project->name;
+  for (const std::string& path : back) {
+    LOCKSTEP_TRY_ASSIGN(std::string below, cluster::path_in_project(*ground.project, path));
+    job.back.push_back(std::move(below));
+  }
+  return {};
+}
+
 // From here on another process can go on with it, and where it is to be watched one waits for that.
-Status begin_job(cluster::OnDemand& world, const Call& call, const cloud::Rental& rental,
-                 RentedJob& job, io::Fd& claim) {
+Status begin_job(cluster::OnDemand& world, const Call& call, const RemoteOptions& remote,
+                 const std::vector<std::string>& back, const cloud::Rental& rental, RentedJob& job,
+                 io::Fd& claim) {
   auto mine = cluster::claim_job(rental.id);
   if (!mine && mine.error().code == Errc::already_exists)
     return fail(Errc::unavailable,
@@ -36,6 +54,16 @@ Status begin_job(cluster::OnDemand& world, const Call& call, const cloud::Rental
          .began_ms = world.web().now_ms()};
   job.run_id = random_uuid4();  // the same for all attempts, whatever machines they run on
   claim = std::move(*mine);
+  if (rental.terms.watched) {
+    job.watcher = rental.terms.guard;
+    LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(rental.id));
+    if (known)
+      return fail(Errc::unavailable,
+                  fmt::format("{} watches a job on '{}' already", job.watcher, rental.cluster),
+                  "wait for it, give another --name, or end it: lockstep down " + rental.cluster);
+    LOCKSTEP_TRY(note_outputs(remote, back, job));
+    LOCKSTEP_TRY(name_to_watcher(world, job));
+  }
   LOCKSTEP_TRY(world.journal().keep_job(job));
   if (cluster::wants_guard(rental)) LOCKSTEP_TRY(cluster::start_follower(rental.id));
   return {};
@@ -59,10 +87,13 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
   RentedJob job;
   io::Fd claim;
   request.before = [&](const cloud::Rental& rental) {
-    return begin_job(*world, call, rental, job, claim);
+    return begin_job(*world, call, remote, options.back, rental, job, claim);
   };
   auto rented = rent_machines(*world, request);
-  if (!rented && claim) (void)world->journal().drop_job(job.rental);
+  if (!rented && claim) {
+    if (!job.watcher.empty()) (void)tell_watcher(*world, job, cluster::WatchVerb::drop);
+    (void)world->journal().drop_job(job.rental);
+  }
   if (!rented) return Failure(std::move(rented).error());
   if (!rented->rental) return 0;
   world->unlock(request.cluster);

@@ -57,7 +57,7 @@ std::int64_t began_ms(const Rental& rental, std::int64_t now_ms) {
 
 std::string Terms::allowed(Ending ending) const {
   // Both also where they are the same for now: a provider knows by it whom the rules are for.
-  const bool guarded = ending == Ending::with_guard && !guard_from.empty();
+  const bool guarded = (watched || ending == Ending::with_guard) && !guard_from.empty();
   return guarded ? allow_from + "," + guard_from : allow_from;
 }
 

@@ -69,6 +69,7 @@ struct Terms {
   std::string guard_from =
       {};                    // CIDR of that host, which may reach machines that it guards; "": none
   bool own_address = false;  // allow_from is where we were: it follows us
+  bool watched = false;      // that host watches its job, and reaches all of its machines
 
   // Who may reach the machines' port 22: CIDRs, with commas where there are several.
   std::string allowed(Ending ending) const;

@@ -103,7 +103,8 @@ json terms_json(const Terms& terms) {
           {"image", terms.image},
           {"guard", terms.guard},
           {"guard_from", terms.guard_from},
-          {"own_address", terms.own_address}};
+          {"own_address", terms.own_address},
+          {"watched", terms.watched}};
 }
 
 Terms terms_of(const json& object) {
@@ -115,7 +116,8 @@ Terms terms_of(const json& object) {
           .image = text_member(object, "image"),
           .guard = text_member(object, "guard"),
           .guard_from = text_member(object, "guard_from"),
-          .own_address = yes(object, "own_address")};
+          .own_address = yes(object, "own_address"),
+          .watched = yes(object, "watched")};
 }
 
 json held_json(const Held& held) {

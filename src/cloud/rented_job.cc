@@ -28,12 +28,22 @@ std::string rented_job_json(const RentedJob& job) {
                      {"job", job.job},
                      {"code", job.code},
                      {"note", job.note},
-                     {"began_ms", job.began_ms}});
+                     {"began_ms", job.began_ms},
+                     {"root", job.root},
+                     {"tree", job.tree},
+                     {"back", job.back},
+                     {"watcher", job.watcher},
+                     {"heard_ms", job.heard_ms},
+                     {"taken", job.taken}});
 }
 
 Result<RentedJob> parse_rented_job(std::string_view json) {
   const nlohmann::json object = codec::parse_json(json, kJobLimits);
   const auto text = [&](const char* name) { return codec::text_member(object, name); };
+  const auto is_set = [&](const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_boolean() && found->get<bool>();
+  };
   const auto stage =
       !object.is_object()
           ? kJobStages.end()
@@ -49,13 +59,18 @@ Result<RentedJob> parse_rented_job(std::string_view json) {
                 .stage = static_cast<RentedJob::Stage>(stage - kJobStages.begin()),
                 .job = text("job"),
                 .note = text("note"),
-                .began_ms = codec::integer_member(object, "began_ms")};
+                .began_ms = codec::integer_member(object, "began_ms"),
+                .root = text("root"),
+                .tree = text("tree"),
+                .back = codec::texts_member(object, "back"),
+                .watcher = text("watcher"),
+                .heard_ms = codec::integer_member(object, "heard_ms"),
+                .taken = is_set("taken")};
   job.losses = static_cast<int>(
       std::clamp<std::int64_t>(codec::integer_member(object, "losses"), 0, kMostLosses));
   job.code =
       static_cast<int>(std::clamp<std::int64_t>(codec::integer_member(object, "code"), 0, 255));
-  const auto brought = object.find("brought");
-  job.brought = brought != object.end() && brought->is_boolean() && brought->get<bool>();
+  job.brought = is_set("brought");
   return job;
 }
 

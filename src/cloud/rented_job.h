@@ -33,6 +33,13 @@ struct RentedJob {
   int code = 0;           // from Stage::ending on: the exit code
   std::string note = {};  // and what else is to be told
   std::int64_t began_ms = 0;
+  // What --back brings: `back`, below `root` here and below ~/`tree` on the machines; "": nothing.
+  std::string root = {};
+  std::string tree = {};
+  std::vector<std::string> back = {};
+  std::string watcher = {};   // the host of --guard HOST, which watches it, too
+  std::int64_t heard_ms = 0;  // on that host: when the job's command was last heard to see to it
+  bool taken = false;         // on that host: that one gives the machines back
 
   // Whether it may begin anew on other machines.
   bool goes_on() const { return stage < Stage::ending; }

@@ -17,7 +17,13 @@ RentedJob some_job() {
           .job = "abcd1234",
           .code = 143,
           .note = "3.20 USD",
-          .began_ms = 1'800'000'000'000};
+          .began_ms = 1'800'000'000'000,
+          .root = "/home/me/project",
+          .tree = "project",
+          .back = {"out", "logs/a b"},
+          .watcher = "me@desk",
+          .heard_ms = 1'800'000'000'001,
+          .taken = true};
 }
 
 TEST(RentedJob, ComesBackAsItWas) {
@@ -29,6 +35,9 @@ TEST(RentedJob, ComesBackAsItWas) {
   EXPECT_EQ(read->stage, job.stage);
   EXPECT_EQ(read->losses, 2);
   EXPECT_TRUE(read->brought);
+  EXPECT_EQ(read->back, job.back);
+  EXPECT_EQ(read->watcher, "me@desk");
+  EXPECT_TRUE(read->taken);
 }
 
 TEST(RentedJob, WhatMakesNoSenseIsRefused) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cloud/rental.h"
+#include "cluster/guard_plan.h"
 #include "io/fd.h"
 
 #include <string>
@@ -27,6 +28,9 @@ std::string guard_log();  // the path of what it says
 // long as what is returned is held, it does not go for want of work. unavailable: it does not come
 // up.
 Result<io::Fd> need_guard(const OnDemand& world);
+
+// All times are divided by LOCKSTEP_GUARD_SPEED, which only tests set.
+GuardPace guard_pace();
 
 // The guard itself. Returns when nothing is left, or by SIGTERM.
 Result<int> guard_rentals();

@@ -7,6 +7,7 @@
 #include "cluster/guard_talk.h"
 #include "cluster/on_demand.h"
 #include "cluster/registry.h"
+#include "cluster/watch_desk.h"
 #include "io/own_folders.h"
 #include "ssh/pins.h"
 
@@ -32,8 +33,6 @@ constexpr std::size_t kMostNews = 1UL << 20;
 constexpr int kDeskTries = 200;
 constexpr std::chrono::milliseconds kDeskPause{100};
 constexpr std::int64_t kRememberedMs = 40LL * 86'400'000;
-constexpr std::size_t kNameKept = 55;
-constexpr std::size_t kIntentShown = 7;
 
 Result<std::string> read_news() {
   std::string text;
@@ -71,12 +70,14 @@ Status check_key(cloud::Provider* provider) {
 }
 
 Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
+  GuardAnswer answer;
   for (const std::string& name : split(words[2], ',')) {
     cloud::Provider* provider = world.provider(name);
     LOCKSTEP_TRY(check_key(provider));
-    LOCKSTEP_TRY(provider->account(world.web()));
+    LOCKSTEP_TRY_ASSIGN(const std::string account, provider->account(world.web()));
+    if (provider->traits().ending == cloud::Ending::by_itself)
+      answer.accounts.push_back(account_word(name, account));
   }
-  GuardAnswer answer;
   if (words[3] == "address") {
     LOCKSTEP_TRY_ASSIGN(answer.cidr, OnDemand::own_address(world.web()));
   }
@@ -132,10 +133,13 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
   const Rental* known = nullptr;
   for (const Rental& one : all)
     if (one.id == told.id) known = &one;
-  const NewsFate fate = fate_of_news(known, news);
+  NewsFate fate = fate_of_news(known, news);
+  // Its job is seen to from here: nothing else is rented for it.
+  if (fate == NewsFate::take && told.wanted && has_open_attempt(told) && is_taken(world, told.id))
+    fate = NewsFate::over;
   answer.over = fate == NewsFate::over;
   const bool lives = fate == NewsFate::take ? has_open_attempt(told) && told.closed_ms == 0
-                                            : known->closed_ms == 0;
+                                            : known != nullptr && known->closed_ms == 0;
   if (lives && known == nullptr) LOCKSTEP_TRY(check_account(world, told));
   // As long as this is held, the guard does not go for want of work.
   io::Fd use;
@@ -163,9 +167,7 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
 Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
   LOCKSTEP_TRY_ASSIGN(const std::string text, read_news());
   LOCKSTEP_TRY_ASSIGN(GuardNews news, read_guard_news(text, owner));
-  // What its client calls by one name may come twice: a rental whose end was not heard of here.
-  news.rental.cluster = fmt::format("{}-{}", news.rental.cluster.substr(0, kNameKept),
-                                    news.rental.id.substr(0, kIntentShown));
+  news.rental.cluster = name_there(news.rental.cluster, news.rental.id);
   const std::string name = news.rental.cluster;
   Status locked = world.lock(name);
   for (int tries = 0; !locked && tries < kDeskTries; ++tries) {
@@ -186,10 +188,15 @@ Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
 
 Result<GuardAnswer> answer_to(const Words& words) {
   const bool asks = words.size() == 4 && words[0] == "ask";
-  if (!asks && (words.size() != 2 || words[0] != "tell"))
+  const bool watches = words.size() == 2 && words[0] == "watch";
+  if (!asks && !watches && (words.size() != 2 || words[0] != "tell"))
     return fail(Errc::invalid_input, "a guard is asked or told");
   LOCKSTEP_TRY_ASSIGN(const auto world, open_for(words[1]));
-  return asks ? answer_ask(*world, words) : answer_tell(*world, words[1]);
+  if (!watches) return asks ? answer_ask(*world, words) : answer_tell(*world, words[1]);
+  LOCKSTEP_TRY_ASSIGN(const std::string text, read_news());
+  LOCKSTEP_TRY_ASSIGN(const WatchWord word, read_watch_word(text));
+  LOCKSTEP_TRY_ASSIGN(WatchAnswer answer, answer_watch(*world, word));
+  return GuardAnswer{.now_ms = world->web().now_ms(), .watch = std::move(answer)};
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 
 namespace lockstep::cluster {
 
-// words: "ask" OWNER PROVIDER,... address|-, or "tell" OWNER with the news on standard input. The
-// handled signals must be blocked. Returns the answer as one line, errors too.
+// words: "ask" OWNER PROVIDER,... address|-; "tell" OWNER with the news on standard input; or
+// "watch" OWNER with a word about a job there. The handled signals must be blocked. Returns the
+// answer as one line, errors too.
 std::string answer_guard_request(const std::vector<std::string>& words);
 
 }  // namespace lockstep::cluster

@@ -129,17 +129,33 @@ Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::st
   return Failure(std::move(error));
 }
 
-Result<std::string> GuardHosts::agree(const std::string& host,
+Result<GuardAnswer> GuardHosts::agree(const std::string& host,
                                       const std::vector<std::string>& providers,
                                       bool with_address) {
   LOCKSTEP_TRY_ASSIGN(
-      const GuardAnswer answer,
+      GuardAnswer answer,
       say(host,
           {kHostGuardCommand, "ask", owner_, join(providers, ","), with_address ? "address" : "-"},
           {}, kAgreePatience));
   if (with_address && answer.cidr.empty())
     return fail(Errc::corrupt, fmt::format("the guard on {} does not say its address", host));
-  return answer.cidr;
+  return answer;
+}
+
+Result<WatchAnswer> GuardHosts::watch(const std::string& host, const WatchWord& word) {
+  const bool brief = word.verb != WatchVerb::watch;
+  const auto silent = silent_.find(host);
+  if (brief && silent != silent_.end() && steady_clock::now() - silent->second.at < kSilentFor)
+    return Failure(silent->second.why);
+  LOCKSTEP_TRY_ASSIGN(GuardAnswer answer,
+                      say(host, {kHostGuardCommand, "watch", owner_}, watch_word_text(word),
+                          brief ? kNotePatience : kTellPatience));
+  if (!answer.watch) return fail(Errc::corrupt, fmt::format("the guard on {}: no answer", host));
+  return std::move(*answer.watch);
+}
+
+Result<HostPlace> GuardHosts::place_of(const std::string& host) {
+  return guard_place(host);
 }
 
 GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer) {

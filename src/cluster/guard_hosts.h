@@ -30,14 +30,18 @@ class GuardHosts {
   GuardHosts(std::string owner, int stop_fd) : owner_(std::move(owner)), stop_fd_(stop_fd) {}
 
   // Before anything is rented: that the host is reached without a question, has keys of these
-  // providers that work, and the right time. Its public address as CIDR; empty: was not asked for.
-  Result<std::string> agree(const std::string& host, const std::vector<std::string>& providers,
+  // providers that work, and the right time. With its public address as CIDR, where that is asked.
+  Result<GuardAnswer> agree(const std::string& host, const std::vector<std::string>& providers,
                             bool with_address);
 
   // A rental of ours, as it is now. No error where nothing of it is left for a guard elsewhere.
   Status tell(const cloud::Rental& rental, GuardNewsKind kind);
   // The same for words that are worth waiting for the host a while: it is asked again.
   Status insist(const cloud::Rental& rental);
+
+  // A word about a job that it watches.
+  Result<WatchAnswer> watch(const std::string& host, const WatchWord& word);
+  static Result<HostPlace> place_of(const std::string& host);
 
   Word word_of(const cloud::Rental& rental) const;
   // Why it refuses, or was not reached: one line.

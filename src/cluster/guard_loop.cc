@@ -30,20 +30,9 @@ using cloud::Rental;
 constexpr std::int64_t kLongestAskMs = 70'000;
 constexpr std::int64_t kNearestLookMs = 200;
 
-// All times are divided by LOCKSTEP_GUARD_SPEED, which only tests set.
-GuardPace pace_here() {
-  GuardPace pace;
-  const char* text = std::getenv("LOCKSTEP_GUARD_SPEED");
-  const std::int64_t speed = text == nullptr ? 1 : std::clamp(std::atoi(text), 1, 1000);
-  for (std::int64_t* time : {&pace.poll_ms, &pace.asked_ms, &pace.silent_ms, &pace.nobody_ms,
-                             &pace.held_lock_ms, &pace.most_pause_ms})
-    *time /= speed;
-  return pace;
-}
-
 class Guard {
  public:
-  explicit Guard(std::unique_ptr<OnDemand> world) : world_(std::move(world)), pace_(pace_here()) {}
+  explicit Guard(std::unique_ptr<OnDemand> world) : world_(std::move(world)), pace_(guard_pace()) {}
 
   Status run(io::Fd alive);
 
@@ -297,6 +286,16 @@ Status Guard::run(io::Fd alive) {
 }
 
 }  // namespace
+
+GuardPace guard_pace() {
+  GuardPace pace;
+  const char* text = std::getenv("LOCKSTEP_GUARD_SPEED");
+  const std::int64_t speed = text == nullptr ? 1 : std::clamp(std::atoi(text), 1, 1000);
+  for (std::int64_t* time : {&pace.poll_ms, &pace.asked_ms, &pace.silent_ms, &pace.nobody_ms,
+                             &pace.held_lock_ms, &pace.most_pause_ms})
+    *time /= speed;
+  return pace;
+}
 
 Result<int> guard_rentals() {
   signal(SIGPIPE, SIG_IGN);

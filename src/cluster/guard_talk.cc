@@ -31,6 +31,8 @@ constexpr std::size_t kMostUserKey = 4096;
 constexpr std::size_t kMostId = 128;
 constexpr std::int64_t kLatestMs = 4'102'444'800'000;  // the year 2100
 constexpr std::int64_t kMostClockMs = 10'000;
+constexpr std::size_t kNameKept = 55;
+constexpr std::size_t kIntentShown = 7;
 constexpr std::string_view kKeyBegins = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
 
 bool is_tag(std::string_view text, std::size_t size) {
@@ -78,11 +80,16 @@ int newest_number(const Rental& rental) {
   return newest;
 }
 
-// Without the keys of machines, which lie in what they were given, and without what ends by itself.
+bool is_theirs(const Rental& rental, const Attempt& attempt) {
+  return rental.terms.watched || attempt.offer.ending == cloud::Ending::with_guard;
+}
+
+// Without the keys of machines, which lie in what they were given, and, unless their job is
+// watched, without what ends by itself.
 Rental guarded_part(const Rental& rental) {
   Rental part = rental;
-  std::erase_if(part.attempts, [](const Attempt& attempt) {
-    return !attempt.open() || attempt.offer.ending != cloud::Ending::with_guard;
+  std::erase_if(part.attempts, [&](const Attempt& attempt) {
+    return !attempt.open() || !is_theirs(rental, attempt);
   });
   part.user_data.clear();
   part.start_script.clear();
@@ -104,6 +111,18 @@ bool yes(const nlohmann::json& object, const char* name) {
 
 bool is_owner(std::string_view text) {
   return is_tag(text, kOwnerSize);
+}
+
+bool is_rental_id(std::string_view text) {
+  return is_tag(text, kIntentSize);
+}
+
+std::string name_there(const std::string& cluster, const std::string& rental) {
+  return fmt::format("{}-{}", cluster.substr(0, kNameKept), rental.substr(0, kIntentShown));
+}
+
+std::string account_word(std::string_view provider, std::string_view account) {
+  return fmt::format("{}={}", provider, account.substr(0, account.find(',')));
 }
 
 GuardNews guard_news(const Rental& rental, GuardNewsKind kind, std::string user_key) {
@@ -138,7 +157,7 @@ Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner)
                                                           0, std::numeric_limits<int>::max()));
   LOCKSTEP_TRY_ASSIGN(news.rental, cloud::parse_rental(codec::text_member(object, "rental")));
   const Rental& rental = news.rental;
-  if (!is_tag(rental.id, kIntentSize) || rental.owner != owner) return refuse("whose it is");
+  if (!is_rental_id(rental.id) || rental.owner != owner) return refuse("whose it is");
   LOCKSTEP_TRY(check_cluster_name(rental.cluster));
   if (!is_time(rental.created_ms) || !is_time(rental.ends_ms) || !is_time(rental.closed_ms))
     return refuse("its times");
@@ -155,10 +174,13 @@ std::string guard_answer_text(const Result<GuardAnswer>& answer) {
         {"hint", answer.error().hint},
         {"again",
          answer.error().code == Errc::unavailable || answer.error().code == Errc::timeout}});
-  return codec::print_json(nlohmann::ordered_json{{"now_ms", answer->now_ms},
-                                                  {"cidr", answer->cidr},
-                                                  {"started", answer->started},
-                                                  {"over", answer->over}});
+  nlohmann::ordered_json object{{"now_ms", answer->now_ms},
+                                {"cidr", answer->cidr},
+                                {"started", answer->started},
+                                {"over", answer->over},
+                                {"accounts", answer->accounts}};
+  if (answer->watch) object["watch"] = watch_answer_json(*answer->watch);
+  return codec::print_json(object);
 }
 
 Result<GuardAnswer> read_guard_answer(std::string_view text) {
@@ -172,7 +194,11 @@ Result<GuardAnswer> read_guard_answer(std::string_view text) {
   GuardAnswer answer{.now_ms = codec::integer_member(object, "now_ms"),
                      .cidr = codec::text_member(object, "cidr"),
                      .started = yes(object, "started"),
-                     .over = yes(object, "over")};
+                     .over = yes(object, "over"),
+                     .accounts = codec::texts_member(object, "accounts")};
+  if (const auto watch = object.find("watch"); watch != object.end() && watch->is_object()) {
+    LOCKSTEP_TRY_ASSIGN(answer.watch, read_watch_answer(*watch));
+  }
   const std::size_t slash = answer.cidr.find('/');
   if (answer.now_ms <= 0 || !is_time(answer.now_ms) || !is_address(answer.cidr.substr(0, slash)) ||
       (!answer.cidr.empty() && answer.cidr.substr(std::min(slash, answer.cidr.size())) != "/32"))
@@ -195,9 +221,8 @@ std::string guard_host_of(const Rental& rental) {
 
 bool concerns_guard(const Rental& rental) {
   return !guard_host_of(rental).empty() &&
-         std::any_of(rental.attempts.begin(), rental.attempts.end(), [](const Attempt& attempt) {
-           return attempt.offer.ending == cloud::Ending::with_guard;
-         });
+         std::any_of(rental.attempts.begin(), rental.attempts.end(),
+                     [&](const Attempt& attempt) { return is_theirs(rental, attempt); });
 }
 
 bool has_open_attempt(const Rental& rental) {

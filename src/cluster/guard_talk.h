@@ -4,10 +4,13 @@
 
 #include "base/error.h"
 #include "cloud/rental.h"
+#include "cluster/watch_talk.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::cluster {
 
@@ -34,13 +37,22 @@ std::string guard_news_text(const GuardNews& news);
 // is checked.
 Result<GuardNews> read_guard_news(std::string_view text, std::string_view owner);
 bool is_owner(std::string_view text);
+bool is_rental_id(std::string_view text);
+// What a rental is called there: what its client calls by one name may come twice, as one whose end
+// was not heard of.
+std::string name_there(const std::string& cluster, const std::string& rental);
 
 struct GuardAnswer {
   std::int64_t now_ms = 0;  // the clock there
   std::string cidr = {};    // its public address, where that was asked for
   bool started = false;     // the guard there did not run, and does now
   bool over = false;        // it has ended the machines, or is at it
+  // Of its keys: "aws=account 1234", where machines end themselves, whosever they are.
+  std::vector<std::string> accounts = {};
+  std::optional<WatchAnswer> watch = {};  // of a job
 };
+// "aws=account 1234" of what Provider::account() says, without who we are in it.
+std::string account_word(std::string_view provider, std::string_view account);
 
 std::string guard_answer_text(const Result<GuardAnswer>& answer);
 // unavailable: what ails it there may pass; denied: it does not guard.

@@ -1,0 +1,139 @@
+#include "cli/watched_job.h"
+
+#include "base/text.h"
+#include "cli/on_demand.h"
+#include "cli/subcommand.h"
+#include "cluster/guard_talk.h"
+#include "cluster/job_claim.h"
+#include "cluster/sync_tree.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cluster::WatchVerb;
+
+constexpr std::chrono::seconds kBetweenTries{2};
+constexpr int kTriesToName = 3;
+constexpr int kTriesToFetch = 300;
+constexpr std::chrono::seconds kWordEvery{20};
+constexpr std::chrono::seconds kWordEverySilent{60};
+
+// What lies below `from` on that host comes to the same place below `to`.
+Status fetch_path(const cluster::HostPlace& place, const std::string& from, const std::string& to,
+                  const std::string& path) {
+  const cluster::Project project{.root = to, .name = from, .folder = {}};
+  LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, {}));
+  if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
+  return {};
+}
+
+}  // namespace
+
+Result<cluster::WatchAnswer> tell_watcher(cluster::OnDemand& world, const cloud::RentedJob& job,
+                                          WatchVerb verb) {
+  return world.guards().watch(job.watcher, {.verb = verb,
+                                            .rental = job.rental,
+                                            .cluster = job.cluster,
+                                            .tree = job.tree,
+                                            .back = job.back,
+                                            .job = job.job});
+}
+
+Status name_to_watcher(cluster::OnDemand& world, const cloud::RentedJob& job) {
+  if (job.watcher.empty()) return {};
+  auto there = tell_watcher(world, job, WatchVerb::watch);
+  for (int tries = 1; tries < kTriesToName && !there; ++tries) {
+    if (there.error().code != Errc::unavailable) break;
+    LOCKSTEP_TRY(world.web().pause(kBetweenTries));
+    there = tell_watcher(world, job, WatchVerb::watch);
+  }
+  if (!there) return Failure(std::move(there).error());
+  if (!there->taken) return {};
+  return fail(Errc::unavailable,
+              fmt::format("{} ends the job of '{}' just now", job.watcher, job.cluster),
+              "wait for it: lockstep cost brings what it has");
+}
+
+std::function<void(std::uint64_t, std::uint64_t)> words_to_watcher(cluster::OnDemand& world,
+                                                                   const cloud::RentedJob& job) {
+  using Clock = std::chrono::steady_clock;
+  if (job.watcher.empty()) return {};
+  return [&world, &job, next = Clock::now() + kWordEvery](std::uint64_t, std::uint64_t) mutable {
+    if (Clock::now() < next) return;
+    const bool heard = tell_watcher(world, job, WatchVerb::claim).has_value();
+    next = Clock::now() + (heard ? kWordEvery : kWordEverySilent);
+  };
+}
+
+std::optional<int> ended_by_watcher(cluster::OnDemand& world, std::string_view program,
+                                    const cloud::RentedJob& job) {
+  if (job.watcher.empty()) return std::nullopt;
+  const auto there = tell_watcher(world, job, WatchVerb::claim);
+  if (!there || !there->taken) return std::nullopt;
+  tell_line(program,
+            fmt::format("{} has not heard of this command at the job's end, and sees to it",
+                        job.watcher));
+  for (int tries = 0; tries < kTriesToFetch; ++tries) {
+    const auto code = fetch_watched(world, program, job);
+    if (!code) print_error(program, code.error());
+    if (!code || *code) return code ? **code : 1;
+    if (!world.web().pause(kBetweenTries)) break;
+  }
+  tell_line(program, "the next command about machines on demand brings its outputs");
+  return 1;
+}
+
+Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_view program,
+                                         const cloud::RentedJob& job) {
+  LOCKSTEP_TRY_ASSIGN(const auto there, tell_watcher(world, job, WatchVerb::ask));
+  const std::string& host = job.watcher;
+  if (!there.known) {
+    tell_line(program,
+              fmt::format("'{}': {} knows nothing of its job any more", job.cluster, host));
+    LOCKSTEP_TRY(world.journal().drop_job(job.rental));
+  }
+  if (!there.known || !there.ended) return std::optional<int>();
+  LOCKSTEP_TRY_ASSIGN(const auto place, cluster::GuardHosts::place_of(host));
+  std::string what;
+  if (!there.logs.empty()) {
+    const std::string logs = io::state_folder() + "/rentals";
+    const std::string log = cluster::name_there(job.cluster, job.rental) + ".log";
+    LOCKSTEP_TRY(io::make_folders(logs));
+    LOCKSTEP_TRY(fetch_path(place, there.logs, logs, log));
+    what += fmt::format("; {}/{}", logs, log);
+  }
+  if (!there.root.empty() && !job.root.empty()) {
+    for (const std::string& path : job.back)
+      LOCKSTEP_TRY(fetch_path(place, there.root, job.root, path));
+    what = fmt::format("; its outputs were there, and are in {} now{}", job.root, what);
+  }
+  // Its command was ended after it had brought all: there was nothing left to watch.
+  const bool ours = there.root.empty() && job.stage == cloud::RentedJob::Stage::ending;
+  const int code = ours ? job.code : there.code;
+  tell_line(program, fmt::format("'{}' was watched by {} after its command had gone: exit code {}, "
+                                 "{}{}",
+                                 job.cluster, host, code, ours ? job.note : there.note, what));
+  LOCKSTEP_TRY(world.journal().drop_job(job.rental));
+  (void)tell_watcher(world, job, WatchVerb::fetched);
+  return std::optional<int>(code);
+}
+
+void end_watched(cluster::OnDemand& world, const cloud::RentedJob& job) {
+  const auto said = tell_watcher(world, job, WatchVerb::drop);
+  if (!said || !said->taken) (void)world.journal().drop_job(job.rental);
+}
+
+void end_if_watched(cluster::OnDemand& world, const std::string& rental) {
+  const auto jobs = world.journal().jobs();
+  if (!jobs || cluster::job_is_claimed(rental)) return;
+  for (const cloud::RentedJob& job : *jobs)
+    if (job.rental == rental && !job.watcher.empty()) end_watched(world, job);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,184 @@
+"""`--guard HOST` and a job: that host watches it, and where the command is gone at the job's end it brings the outputs
+to itself and gives the machine back; the next command fetches them. Client, host and rented machines are network
+namespaces with real sshds; the host reaches the fakes by a way of its own, so that the client's network can be cut."""
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+
+import pytest
+
+from harness import read, until
+from test_cloud_guard_host import HostWorld  # first: it says where the fakes are
+
+import cloud_keys  # noqa: I100
+from follow_world import FollowWorld  # noqa: I100
+from rented_jobs import project_in  # noqa: I100
+
+SECRET = "s3cret-of-the-job"
+
+
+class WatchWorld(HostWorld, FollowWorld):
+    """With AWS's key in the home of the host's user, too."""
+
+    def __init__(self, hosts, folder):
+        super().__init__(hosts, folder)
+        aws = self.home / ".aws"
+        aws.mkdir()
+        self.aws_key = aws / "credentials"
+        self.aws_key.write_text(read(self.fake.env["AWS_SHARED_CREDENTIALS_FILE"]))
+        self.aws_key.chmod(0o600)
+        self.give(".aws", ".aws/credentials")
+        self.restart_sshd(self.relay.url, AWS_ENDPOINT_URL=self.relay.url, AWS_EC2_METADATA_DISABLED="true",
+                          AWS_REGION="us-east-1")
+        self.project = project_in(folder)
+
+    def train(self, *options, gpus="L4:1", provider="aws", **more):
+        return self.start("run", "--on-demand", gpus, "--provider", provider, "--guard", self.where, "-y", "--name",
+                          "lab", "--back", "out", "--allow-from", f"{self.client.addr}/32", *options, "train.py",
+                          cwd=self.project, **more)
+
+    def client_pid(self):
+        (pid,) = self.processes(b"run", b"--on-demand")
+        return pid
+
+    def watchers(self):
+        return [pid for pid, words in self.host_words() if words[:2] == [b"lockstep", b"follow-rented"]]
+
+    def host_words(self):
+        for pid in self.server.host.processes():
+            with contextlib.suppress(OSError):
+                yield pid, open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+
+    def host_jobs(self):
+        with contextlib.closing(sqlite3.connect(f"file:{self.host_state()}/rentals.db?mode=ro", uri=True)) as journal:
+            return [json.loads(row[0]) for row in journal.execute("SELECT json FROM records WHERE kind = 'job'")]
+
+    def watch_log(self):
+        return "".join(map(read, self.host_state().glob("rentals/lab-*.log")))
+
+    def host_files(self):
+        return [path for path in self.host_state().rglob("*") if path.is_file()]
+
+    def told(self):
+        """What the next command says of a job that was watched: once."""
+        ended, again = self.lockstep("cost"), self.lockstep("cost")
+        assert ended.rc == 0 and again.err == "", (ended, again)
+        lines = [line for line in ended.err.splitlines() if f"was watched by {self.where}" in line]
+        assert len(lines) == 1, ended
+        assert self.host_jobs() == [] and not list(self.host_state().glob("watched/*")), "nothing is left there"
+        return lines[0]
+
+
+@pytest.fixture
+def world(hosts, tmp_path):
+    with WatchWorld(hosts, tmp_path) as made:
+        yield made
+        assert made.fake.failures == [] and made.fake.world.errors == []
+
+
+def watched(world, run):
+    until(lambda: "began at step 0" in run.out(), 120, f"it trains: {run.out()} {run.err()}")
+    until(lambda: "began at step 0" in world.watch_log(), 60, "it is watched")
+
+
+def test_a_job_whose_laptop_is_gone_is_seen_to_its_end(world):
+    run = world.train("--secret", "TOKEN", "--env", "END_WITH=7", gpus="A10:1", provider="lambda",
+                      env={"TOKEN": SECRET})
+    watched(world, run)
+    assert f"gone: if this command is, {world.where} watches the job to its end" in run.err(), run.err()
+    assert world.guards() == [] and world.followers() == [], "nobody is here beside the command"
+    os.kill(world.client_pid(), signal.SIGKILL)
+    world.client.host.cut()
+    (watcher,) = world.watchers()
+    os.kill(watcher, signal.SIGKILL)
+    until(lambda: world.watchers() not in ([], [watcher]), 60, "the guard there has started another")
+    world.go()
+    until(lambda: not world.live() and not world.watchers(), 120, f"it ends: {world.watch_log()}")
+    log = world.watch_log()
+    assert "done" in log and "its outputs come here" in log and "it cost" in log, log
+    outputs = world.host_state() / "watched"
+    assert outputs.stat().st_mode & 0o777 == 0o700
+    (result,) = outputs.glob("*/project/out/result")
+    assert not (world.project / "out").exists()
+    for path in world.host_files():
+        for secret in (SECRET, cloud_keys.AWS_SECRET, cloud_keys.LAMBDA_KEY, "train.py", "PRIVATE KEY"):
+            assert path.name.endswith(".log") or secret.encode() not in path.read_bytes(), (path, secret)
+    world.client.host.heal()
+    line = world.told()
+    assert "exit code 1, its machines are given back" in line and f"are in {world.project} now" in line, line
+    assert (world.project / "out/result").read_text() == "done" and not result.exists()
+    (log,) = world.state.glob("rentals/lab-*.log")
+    assert str(log) in line and "began at step 0" in read(log)
+    assert len(world.machines.all) == 1
+
+
+def test_a_laptop_that_slept_at_the_end_finds_what_it_missed(world):
+    run = world.train("--spot")
+    watched(world, run)
+    client = world.client_pid()
+    os.kill(client, signal.SIGSTOP)
+    world.go()
+    until(lambda: not world.live() and not world.watchers(), 120, f"it ends: {world.watch_log()}")
+    assert not (world.project / "out").exists()
+    os.kill(client, signal.SIGCONT)
+    ended = run.wait(60)
+    assert ended.rc == 0 and f"{world.where} has not heard of this command at the job's end" in ended.err, ended
+    assert f"was watched by {world.where}" in ended.err and "goes on elsewhere" not in ended.err, ended
+    assert (world.project / "out/result").read_text() == "done"
+    assert len(world.machines.all) == 1, "nothing was rented in its place"
+    assert world.host_jobs() == []
+    ended = world.lockstep("cost")
+    assert "lab: its machines are gone; it cost" in ended.err and world.lockstep("cost").err == "", ended
+
+
+def test_a_spot_machine_that_is_taken_leaves_its_outputs_on_the_host(world):
+    run = world.train("--spot")
+    watched(world, run)
+    os.kill(world.client_pid(), signal.SIGHUP)  # its terminal is gone
+    ended = run.wait(30)
+    assert ended.rc == 129 and f"with its job, which {world.where} watches" in ended.err, ended
+    assert world.lockstep("cost").err == "" and len(world.host_jobs()) == 1, "there is nothing to tell yet"
+    (machine,) = world.live()
+    world.fake.world.notify(machine, 30)
+    until(lambda: not world.live() and not world.watchers(), 120, f"it ends: {world.watch_log()}")
+    line = world.told()
+    # As the last of its notice may find it or not.
+    assert "its provider took a machine away; " in line or "its machines were taken away, or have " in line, line
+    assert "its provider took a machine away; " in line or "its machines were taken away, or" in line, line
+    assert len(world.machines.all) == 1
+
+
+def test_who_is_there_does_all_itself(world):
+    run = world.train()
+    watched(world, run)
+    world.go()
+    ended = run.wait(60)
+    assert ended.rc == 0 and "is given back; it cost" in ended.err and "watched by" not in ended.err, ended
+    assert (world.project / "out/result").read_text() == "done"
+    until(lambda: not world.watchers() and not world.host_guards(), 60, "nothing is left to watch")
+    assert world.host_jobs() == [] and not list(world.host_state().glob("watched/*"))
+    assert "its outputs come here" not in world.watch_log() and world.lockstep("cost").err == ""
+    # The next one is ended by `down` when its command is gone.
+    run = world.train()
+    watched(world, run)
+    os.kill(world.client_pid(), signal.SIGKILL)
+    ended = world.lockstep("down", "lab", "--force")
+    assert ended.rc == 0 and not world.live(), ended
+    until(lambda: not world.watchers() and not world.host_guards(), 60, "nothing is left to watch")
+    assert world.host_jobs() == [] and world.lockstep("cost").err == ""
+
+
+def test_a_host_without_keys_of_what_may_be_rented_is_refused(world):
+    key = read(world.aws_key)
+    world.aws_key.unlink()
+    ended = world.train().wait(60)
+    assert ended.rc == 1 and f"the guard on {world.where}: it has no key of AWS EC2" in ended.err, ended
+    world.aws_key.write_text(key)
+    world.give(".aws/credentials")
+    world.server.stop_sshd()
+    world.client.forget_masters()
+    ended = world.train().wait(60)
+    assert ended.rc == 1 and f"the guard on {world.where}: " in ended.err, ended
+    assert world.fake.world.machines == {} and json.loads(world.lockstep("cost", "--json").out)["rentals"] == []
