@@ -71,6 +71,35 @@ Status rent_standing(cluster::OnDemand& world, const std::string& name) {
   return {};
 }
 
+bool is_usable(const cluster::Registry& registry, const cloud::Rental& rental) {
+  if (!rental.wanted || !cloud::Renting::whole(rental)) return false;
+  const auto known = registry.find(rental.cluster);
+  if (!known || known->nodes.empty()) return false;
+  cluster::OnDemand::note_use(rental.cluster);
+  return true;
+}
+
+// Else it is given back: as it is once nobody else can change it, for another lockstep may have
+// rented its machines anew meanwhile.
+Result<bool> is_there(cluster::OnDemand& world, const cluster::Registry& registry,
+                      const std::string& name, const cloud::Rental& looked) {
+  if (is_usable(registry, looked)) return true;
+  LOCKSTEP_TRY(world.lock(name));
+  auto rental = world.journal().of_cluster(name);
+  if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
+  if (rental && rental->wanted) {
+    LOCKSTEP_TRY(world.look(*rental));
+    if (is_usable(registry, *rental)) {
+      world.unlock(name);
+      return true;
+    }
+    tell_line(kRenting, fmt::format("the machines of '{}' have ended", name));
+  }
+  if (rental) LOCKSTEP_TRY(give_machines_back(world, kRenting, *rental));
+  world.unlock(name);
+  return false;
+}
+
 }  // namespace
 
 Status ensure_rented(const cluster::Registry& registry, const std::string& name) {
@@ -91,20 +120,9 @@ Status ensure_rented(const cluster::Registry& registry, const std::string& name)
     LOCKSTEP_TRY_ASSIGN(const bool job, has_job(journal, *rental));
     if (job) return check_machines_of_job(*world, std::move(*rental), *known);
   }
-  if (rental && rental->wanted) {
-    LOCKSTEP_TRY(world->look(*rental));
-    if (cloud::Renting::whole(*rental) && !known->nodes.empty()) {
-      cluster::OnDemand::note_use(name);
-      return {};
-    }
-    tell_line(kRenting, fmt::format("the machines of '{}' have ended", name));
-  }
-  if (rental) {
-    LOCKSTEP_TRY(world->lock(name));
-    LOCKSTEP_TRY(give_machines_back(*world, kRenting, *rental));
-    world->unlock(name);
-  }
-  return rent_standing(*world, name);
+  if (rental && rental->wanted) LOCKSTEP_TRY(world->look_only(*rental));
+  LOCKSTEP_TRY_ASSIGN(const bool there, rental ? is_there(*world, registry, name, *rental) : false);
+  return there ? Status() : rent_standing(*world, name);
 }
 
 Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters, Swept& swept) {

@@ -63,13 +63,14 @@ bool ends_itself(const Rental& rental) {
 GuardPlan guard_plan(const Rental& rental, const MachineWords& words, std::int64_t now_ms,
                      const GuardPace& pace, bool followed) {
   if (rental.closed_ms != 0) return {};
+  const bool late = rental.ends_ms > 0 && now_ms >= rental.ends_ms + pace.held_lock_ms;
   if (!rental.wanted) {
     const std::int64_t told = now_ms - rental.told_ms;
     if (told >= 0 && told < pace.held_lock_ms) return {};  // whoever said so ends it just now
-    return all_of_it("nobody wants it any more");
+    // Who was to end it may have stopped with its lock.
+    return all_of_it("nobody wants it any more", late);
   }
-  if (rental.ends_ms > 0 && now_ms >= rental.ends_ms)
-    return all_of_it("its lease is over", now_ms >= rental.ends_ms + pace.held_lock_ms);
+  if (rental.ends_ms > 0 && now_ms >= rental.ends_ms) return all_of_it("its lease is over", late);
   if (!followed && rental.settled() && now_ms - rental.created_ms >= pace.silent_ms)
     return all_of_it("nothing of it is left");
   if (const std::int64_t since = unmet_since(rental); since != 0) {

@@ -55,6 +55,17 @@ What what(const Rental& rental, std::int64_t now, const MachineWords& words = {}
   return guard_plan(rental, words, now, kPace).what;
 }
 
+// As where `down` was asked for and the client that rents it was stopped with its lock.
+TEST(GuardPlan, WhatNobodyWantsEndsWhoeverHoldsItOnceItsLeaseIsOver) {
+  Rental rental = two_machines();
+  rental.wanted = false;
+  const auto plan = [&](std::int64_t now) { return guard_plan(rental, {}, now, kPace); };
+  EXPECT_EQ(plan(kStart + kHour).what, What::give_back);
+  EXPECT_FALSE(plan(kStart + kHour).forced);
+  EXPECT_FALSE(plan(rental.ends_ms).forced);
+  EXPECT_TRUE(plan(rental.ends_ms + kPace.held_lock_ms).forced);
+}
+
 TEST(GuardPlan, EndsALeaseAtItsEndAndNotBefore) {
   Rental rental = two_machines();
   EXPECT_EQ(what(rental, rental.ends_ms - 1), What::wait);

@@ -279,6 +279,23 @@ def test_down_while_the_first_contact_is_waited_for(cloud, laptop):  # noqa: F81
     assert meter(cloud)["live"] == [] and len(machines(cloud)) == 1
 
 
+def test_whoever_looks_meanwhile_takes_no_machine_out_of_the_journal(cloud, laptop):  # noqa: F811
+    """A use of the cluster finds its machine gone; before it can say so, another terminal has rented the next one."""
+    left_behind(laptop)
+    (first,) = machines(cloud)
+    fake_cloud.control(cloud.url, f"machines/{first['id']}/end", {})
+    with laptop.held("after", action="DescribeInstances") as hold:
+        using = laptop.start("exec", "gpus", "--", "true")
+        hold.arrived()
+        again = renting(laptop)
+    one_line(using.wait(60), 255, "another lockstep rents or gives back 'gpus'")
+    (row,) = laptop.cost()["rentals"]
+    (second,) = meter(cloud)["live"]
+    assert row["closed_ms"] == 0 and [node["id"] for node in row["nodes"]] == [second], (row, second)
+    again.signal(signal.SIGTERM)
+    assert again.wait(60).rc == 143 and meter(cloud)["live"] == []
+
+
 def test_one_client_answers_when_another_has_rented(cloud, laptop):  # noqa: F811
     """Asked at a terminal, and meanwhile another has rented under that name: one gang, not two."""
     main, side = os.openpty()
