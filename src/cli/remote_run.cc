@@ -300,7 +300,8 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
   LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request, request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, options, places.hosts, ground, environment));
-  if (unready != 0) return RemoteOutcome{.code = unready, .job = {}};
+  if (unready != 0)
+    return RemoteOutcome{.code = unready, .job = {}, .why = "its machines were not made ready"};
   const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const cluster::StartedJob started, start(book, request, job, options));
@@ -346,7 +347,7 @@ Status check_job(const Call& call, const RemoteOptions& options,
 RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options) {
   auto ended = run_there(call, options);
   if (ended) return *ended;
-  return {.code = refuse(ended.error()), .job = {}};
+  return {.code = refuse(ended.error()), .job = {}, .why = ended.error().message};
 }
 
 Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,

@@ -16,6 +16,7 @@ struct RemoteOutcome {
   bool left = false;      // it goes on without us
   bool gone = false;      // a host will not come back
   bool canceled = false;  // by a person
+  std::string why = {};   // it was not started
 };
 RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options);
 

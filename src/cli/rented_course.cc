@@ -340,8 +340,11 @@ int RentedCourse::course() {
       left_ = true;
       return *other;
     }
-    if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken())
+    if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken()) {
+      // On machines that were found good, and are there: others would not do better.
+      if (!ended->why.empty()) job_.note = "it did not begin: " + ended->why;
       return finish(*ended);
+    }
     if (!ended->job.empty()) save(*ended);
     if (to_leave()) return leave(*ended);
     if (stopped()) return finish({.code = code, .job = {}});

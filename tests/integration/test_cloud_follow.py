@@ -80,6 +80,17 @@ def test_a_command_that_is_killed_while_it_rents_is_followed_too(world):
     assert len(world.machines.all) == 1
 
 
+def test_a_job_that_can_not_begin_has_ended_and_says_why(world):
+    (world.project / "variables").write_text("A=1\n")
+    run = world.train("--spot", "--env-file", "variables")
+    until(lambda: "lab-0:" in run.err(), 60, f"a machine boots: {run.err()}")
+    (world.project / "variables").unlink()
+    kill_client(world)
+    until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
+    world.told("exit code 255, it did not begin: open variables: ")
+    assert len(world.machines.all) == 1
+
+
 def test_who_lives_is_not_followed_and_down_ends_a_followed_job(world):
     run = world.train("--spot")
     begun(world, run)
