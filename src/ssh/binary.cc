@@ -152,6 +152,8 @@ std::optional<std::string> build_id(std::string_view elf) {
 
 Result<Binary> own_binary() {
   LOCKSTEP_TRY_ASSIGN(std::string path, proc::own_executable());
+  // Another version has taken its place: it is still there for who runs it.
+  if (path.ends_with(" (deleted)") && access(path.c_str(), F_OK) != 0) path = "/proc/self/exe";
   return named(std::move(path));
 }
 

@@ -2,11 +2,12 @@
 what happens there comes back; every way to fail ends in one line that names the host and the hop."""
 import os
 import random
+import shutil
 import signal
 
 import pytest
 
-from harness import until
+from harness import BINARY, until
 from ssh_hosts import SHELLS, SshWorld
 
 
@@ -38,6 +39,21 @@ def test_output_input_and_exit_code(world):
     assert ended.out == "52\n/home/me\n"
     assert client.run("exec", "--cwd", "/usr/lib", where, "--", "pwd").out == "/usr/lib\n"
     server.nothing_left()
+
+
+def test_a_binary_that_is_replaced_while_it_runs_goes_to_new_hosts_all_the_same(world, tmp_path):
+    """As an upgrade does it beside a command of hours that meets another machine."""
+    client, server = world()
+    binary = tmp_path / "lockstep"
+    shutil.copy(BINARY, binary)
+    server.sshd.signal(signal.SIGSTOP)
+    run = client.start("exec", f"me@{server.addr}", "--", "echo", "there", program=(binary,))
+    until(lambda: "ssh" in run.living().values(), 20, "it logs in")
+    shutil.copy("/bin/true", tmp_path / "next")
+    (tmp_path / "next").replace(binary)
+    server.sshd.signal(signal.SIGCONT)
+    ended = run.wait(60)
+    assert (ended.rc, ended.out) == (0, "there\n"), ended
 
 
 def test_input_goes_on_beyond_a_window(world, tmp_path):
