@@ -286,7 +286,7 @@ Result<SelftestWish> selftest_wish(const Parsed& parsed) {
   wanted.wish.guarded = true;  // it is ended from here
   take_type(options.type, parsed.names.front(), wanted.wish);
   wanted.terms.lifetime_s = kSelftestLifetime;
-  wanted.terms.allow_from = options.allow_from.value_or("");
+  LOCKSTEP_TRY_ASSIGN(wanted.terms.allow_from, networks_of(options.allow_from));
   if (options.patience) {
     LOCKSTEP_TRY_ASSIGN(wanted.patience_s, parse_time("patience", *options.patience));
     if (wanted.patience_s > kMostSelftestPatience)

@@ -4,6 +4,9 @@
 
 #include <fmt/core.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 
 namespace lockstep::cli {
@@ -53,6 +56,31 @@ Result<std::int64_t> time_or(std::string_view name, const std::optional<std::str
   if (!text) return otherwise;
   return parse_time(name, *text);
 }
+
+bool is_network(const std::string& text) {
+  const auto slash = text.find('/');
+  const auto bits = slash == std::string::npos ? std::nullopt : parse_int(text.substr(slash + 1));
+  const std::string address = text.substr(0, slash);
+  in6_addr parsed{};
+  const bool four = inet_pton(AF_INET, address.c_str(), &parsed) == 1;
+  return (four || inet_pton(AF_INET6, address.c_str(), &parsed) == 1) && bits && *bits >= 0 &&
+         *bits <= (four ? 32 : 128);
+}
+
+}  // namespace
+
+Result<std::string> networks_of(const std::optional<std::string>& text) {
+  std::vector<std::string> words = words_in(text);
+  if (text && words.empty()) words.push_back(*text);
+  for (const std::string& word : words)
+    if (!is_network(word))
+      return fail(Errc::invalid_input,
+                  fmt::format("--allow-from '{}' is no network", printable(word, 60)),
+                  "write 198.51.100.7/32, several with commas");
+  return join(words, ",");
+}
+
+namespace {
 
 // 0: being idle ends nothing; the lifetime and the budget do.
 Result<std::int64_t> autostop_of(const OnDemandOptions& options, std::int64_t otherwise) {
@@ -148,7 +176,7 @@ std::vector<Option> terms_rows() {
        .help = "rent without a guard: you end the machines, whatever happens"},
       {.name = "allow-from",
        .field = into<&OnDemandOptions::allow_from>,
-       .metavar = "CIDR",
+       .metavar = "CIDR,...",
        .help =
            "who may reach the machines' ssh port; to `up` also of those that are rented already",
        .shown_default = "this machine's public address"},
@@ -275,7 +303,7 @@ Result<cloud::Terms> terms_of(const OnDemandOptions& options) {
     return fail(Errc::invalid_input, "--guard names no machine",
                 "write --guard here, or --guard HOST as for ssh");
   terms.guard = options.guard.value_or("");
-  terms.allow_from = options.allow_from.value_or("");
+  LOCKSTEP_TRY_ASSIGN(terms.allow_from, networks_of(options.allow_from));
   terms.image = options.image.value_or("");
   return terms;
 }

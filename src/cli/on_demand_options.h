@@ -52,6 +52,8 @@ std::vector<Option> on_demand_rows();
 Result<cloud::Wish> wish_of(const OnDemandOptions& options,
                             const std::optional<std::string>& nodes);
 Result<cloud::Terms> terms_of(const OnDemandOptions& options);
+// Of --allow-from: "" where it is not given.
+Result<std::string> networks_of(const std::optional<std::string>& text);
 // How long somebody is waited for who has it; nullopt: for ever.
 Result<std::optional<std::int64_t>> wait_seconds(const OnDemandOptions& options);
 

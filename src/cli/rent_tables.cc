@@ -184,7 +184,7 @@ Table make_selftest_table() {
                            .shown_default = "5m"},
                           {.name = "allow-from",
                            .field = into<&CloudSelftestOptions::allow_from>,
-                           .metavar = "CIDR",
+                           .metavar = "CIDR,...",
                            .help = "who may reach the machine's ssh port",
                            .shown_default = "this machine's public address"},
                           {.name = "yes",

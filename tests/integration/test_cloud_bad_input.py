@@ -126,9 +126,31 @@ def test_key_files_that_others_may_read(laptop, variable, provider, gpus, folder
     (("--gpus", "A10:1", "--provider", "lambda"), 1, ("cannot end its own bill", "--guard", "--i-will-watch")),
     (("--gpus", "L4:1", "--nodes", "0"), 2, ("--nodes 0", "1 to 64")),
     (("--gpus", "L4:1", "--lifetime", "soon"), 2, ("--lifetime 'soon'", "6h")),
+    (("--gpus", "L4:1", "--allow-from", "198.51.100.0/24,here"), 2, ("'here' is no network", "198.51.100.7/32")),
+    (("--gpus", "L4:1", "--allow-from", "198.51.100.7/33"), 2, ("'198.51.100.7/33'",)),
+    (("--gpus", "L4:1", "--allow-from", "198.51.100.7"), 2, ("'198.51.100.7'", "/32")),
+    (("--gpus", "L4:1", "--allow-from", ","), 2, ("',' is no network",)),
 ], ids=lambda value: None if not isinstance(value, tuple) else "-".join(value)[:40])
 def test_wishes_that_nobody_fulfils(laptop, args, rc, words):  # noqa: F811
     refused(laptop, rc, *words, args=(*args, "-y"))
+
+
+@pytest.mark.parametrize("args", [AWS, ("--gpus", "L4:1", "--provider", "gcp", "-y"),
+                                  ("--gpus", "A10:1", "--provider", "lambda", "-y", *GUARDED)],
+                         ids=lambda args: args[3])
+def test_several_networks_are_let_in(cloud, laptop, args):  # noqa: F811
+    both = ["198.51.100.0/24", "203.0.113.7/32"]
+    left_behind(laptop, *args, "--allow-from", ",".join(both))
+    if "aws" in args:
+        found = [{each[-1] for each in group["rules"] if each[-2] == "cidr"}
+                 for group in cloud.face("ec2").places.groups.values() if group["name"].startswith("lockstep-")]
+    elif "gcp" in args:
+        found = [set(rule["sourceRanges"]) for name, rule in cloud.face("gce").lists.firewalls.items()
+                 if name.startswith("lockstep-")]
+    else:
+        found = [{rule["source_network"] for rule in rules["rules"]}
+                 for rules in cloud.face("lambda").rulesets.values() if rules["name"].startswith("lockstep-")]
+    assert found == [set(both)]
 
 
 def test_no_quota(cloud, laptop):  # noqa: F811
