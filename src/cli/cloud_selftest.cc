@@ -73,6 +73,7 @@ class SelfTest {
   SelftestWish wanted_;
   cloud::Rental rental_;
   std::int64_t since_ms_ = 0;  // when what goes on now began
+  bool own_host_key_ = false;
   bool failed_ = false;
 };
 
@@ -115,8 +116,12 @@ void SelfTest::on_event(const RentEvent& event) {
 // The steps of first contact, as cluster/rented_host.cc names them.
 void SelfTest::on_step(const std::string& line) {
   if (line.ends_with(": logs in")) report(Mark::ok, "sshd answers");
+  if (line.ends_with(cluster::kOwnHostKey)) own_host_key_ = true;
   if (line.ends_with(": is looked over"))
-    report(Mark::ok, "its host key is the one it was given, and it lets us in");
+    report(Mark::ok, own_host_key_
+                         ? "its image made a host key of its own, which is the one that its "
+                           "provider knows, and it lets us in"
+                         : "its host key is the one it was given, and it lets us in");
   if (!line.ends_with(": gets its lease")) return;
   const bool gpus = !wanted_.wish.gpu.none;
   report(Mark::ok, fmt::format("it is healthy: {}disk, clock, line", gpus ? "GPUs, driver, " : ""));

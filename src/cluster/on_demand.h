@@ -27,6 +27,10 @@ namespace lockstep::cluster {
 
 class BootWatch;
 
+// The step of a first contact with a machine that does not have the host key that it was given.
+inline constexpr std::string_view kOwnHostKey =
+    "its image has made a host key of its own: what its provider knows counts";
+
 class OnDemand {
  public:
   using Tell = std::function<void(const cloud::RentEvent&)>;

@@ -85,8 +85,7 @@ Status meet_by_told_keys(cloud::Web& web, cloud::Provider& provider,
           ", and {}", told[at] ? "its provider knows no other" : told[at].error().message);
       continue;
     }
-    request.on_step(strange[at],
-                    "its image has made a host key of its own: what its provider knows counts");
+    request.on_step(strange[at], kOwnHostKey);
     host.told_key = *told[at];
     again.hosts.push_back(std::move(host));
     known.push_back(strange[at]);

@@ -56,6 +56,14 @@ def test_the_provider_knows_it(hosts, tmp_path):
         assert world.lockstep("down", "lab").rc == 0 and world.live() == []
 
 
+def test_the_selftest_says_so(hosts, tmp_path):
+    with CloudWorld(hosts, tmp_path, boot=with_own_key) as world:
+        ended = world.lockstep("cloud", "selftest", "gcp", "-y", "--patience", "1s", "--allow-from",
+                               f"{world.client.addr}/32")
+        assert "made a host key of its own, which is the one that its provider knows" in ended.out, ended
+        assert "the one it was given" not in ended.out and world.live() == [], ended
+
+
 def test_another_key_than_that_one_is_refused(hosts, tmp_path):
     """What Google knows is not what answers there; and a provider that knows nothing."""
     with CloudWorld(hosts, tmp_path, boot=with_own_key) as world:
