@@ -5,11 +5,8 @@
 #include "cli/subcommand.h"
 #include "cli/swept.h"
 #include "codec/json.h"
-#include "proc/signals.h"
 
 #include <fmt/core.h>
-
-#include <signal.h>
 
 #include <cstdio>
 #include <utility>
@@ -39,16 +36,12 @@ const char* kind_word(Finding::Kind kind) {
 Result<std::vector<Checked>> check_all(cluster::OnDemand& world,
                                        const std::vector<std::string>& names) {
   std::vector<Checked> checked;
-  if (!names.empty()) {
-    for (const std::string& name : names)
-      if (world.provider(name) == nullptr) return Failure(world.with_keys({name}).error());
-  }
   for (const auto& provider : world.all()) {
     const std::string name(provider->traits().name);
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
     checked.push_back({.provider = provider.get()});
   }
-  std::vector<std::function<void(cloud::Web&)>> jobs;
+  std::vector<cluster::Asking::Job> jobs;
   for (Checked& one : checked) {
     if (const Status keys = one.provider->keys(); !keys) {
       one.findings.push_back(
@@ -57,9 +50,12 @@ Result<std::vector<Checked>> check_all(cluster::OnDemand& world,
            .hint = keys.error().hint});
       continue;
     }
-    jobs.emplace_back([&one](cloud::Web& web) { one.findings = one.provider->check(web); });
+    jobs.push_back({one.provider->traits().name,
+                    [&one](cloud::Web& web) { one.findings = one.provider->check(web); }});
   }
-  world.web().at_once(jobs);
+  cluster::Asking(world.web(), std::move(jobs))
+      .wait(waits_for(cloud_check_table().program, "what our keys may do there"));
+  LOCKSTEP_TRY(world.check_stopped());
   return checked;
 }
 
@@ -91,6 +87,8 @@ Result<int> check_clouds(const Call& call, Swept& swept) {
   CloudCheckOptions options;
   fill(cloud_check_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  for (const std::string& name : call.parsed.names)
+    if (world->provider(name) == nullptr) return Failure(world->with_keys({name}).error());
   swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto checked, check_all(*world, call.parsed.names));
   if (options.json)
@@ -108,12 +106,7 @@ Result<int> check_clouds(const Call& call, Swept& swept) {
 }
 
 int cloud_check_command(const Call& call) {
-  proc::block(proc::handled_signals());
-  signal(SIGCHLD, SIG_DFL);
-  Swept swept(cloud_check_table().program);
-  const auto code = check_clouds(call, swept);
-  if (!code) print_error(cloud_check_table().program, code.error());
-  return swept.end(code ? *code : exit_code_of(code.error()));
+  return run_swept(call, cloud_check_table(), check_clouds);
 }
 
 constexpr Subcommand kCloudCheck{.name = "check",

@@ -63,7 +63,7 @@ class SelfTest {
   Status end_by_itself();
   Status watch_end();
   void give_back();
-  void sweep();
+  int sweep();
   int verdict(int signal);
 
   static constexpr std::string_view kProgram = "lockstep cloud selftest";
@@ -131,7 +131,7 @@ void SelfTest::on_step(const std::string& line) {
 Status SelfTest::find_cheapest() {
   begin();
   LOCKSTEP_TRY_ASSIGN(const auto market,
-                      world_.ask(wanted_.wish, true, waits_for_offers(kProgram)));
+                      world_.ask(wanted_.wish, true, waits_for(kProgram, kForOffers)));
   const std::int64_t now = world_.web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world_.journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wanted_.wish, blocks, now);
@@ -223,10 +223,15 @@ void SelfTest::give_back() {
   world_.unlock(rental_.cluster);
 }
 
-void SelfTest::sweep() {
+// The signal by which the user has stopped it, or 0.
+int SelfTest::sweep() {
   begin();
-  const auto swept = world_.sweep();
-  if (!swept) return fail_with("the sweep found no answer", swept.error());
+  const auto swept = world_.sweep(waits_for(kProgram, kForLeftovers));
+  if (!swept) {
+    if (swept.error().code == Errc::canceled) return swept.error().sys;
+    fail_with("the sweep found no answer", swept.error());
+    return 0;
+  }
   tell_sweep(kProgram, *swept, world_.web().now_ms());
   const auto ours = [&](const auto& one) { return one.provider == traits_.name; };
   const auto ended = std::count_if(swept->ended.begin(), swept->ended.end(), ours);
@@ -235,6 +240,7 @@ void SelfTest::sweep() {
          fmt::format("the sweep found {} machines that nobody wants, and {} places without an "
                      "answer",
                      ended, unheard));
+  return 0;
 }
 
 int SelfTest::verdict(int signal) {
@@ -256,11 +262,11 @@ Result<int> SelfTest::run() {
     return Failure(rented.error());
   }
   const Status ended = end_by_itself();
-  const int signal = world_.take_signal();
+  int signal = world_.take_signal();
   const bool canceled = !ended && ended.error().code == Errc::canceled;
   if (!ended && !canceled) fail_with("it has not ended itself", ended.error());
   give_back();
-  if (signal == 0 && !canceled) sweep();
+  if (signal == 0 && !canceled) signal = sweep();
   return verdict(canceled && signal == 0 ? SIGINT : signal);
 }
 

@@ -6,7 +6,6 @@
 #include "cli/subcommand.h"
 #include "cli/swept.h"
 #include "codec/json.h"
-#include "proc/signals.h"
 
 #include <fmt/core.h>
 
@@ -33,7 +32,7 @@ Result<int> show_offers(const Call& call, Swept& swept) {
   LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
   swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto market,
-                      world->ask(wish, false, waits_for_offers(swept.program())));
+                      world->ask(wish, false, waits_for(swept.program(), kForOffers)));
   const std::int64_t now = world->web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world->journal().blocks(now));
   const cloud::Choice choice = cloud::choose(market.catalog.offers, wish, blocks, now);
@@ -47,11 +46,7 @@ Result<int> show_offers(const Call& call, Swept& swept) {
 }
 
 int offers_command(const Call& call) {
-  proc::block(proc::handled_signals());
-  Swept swept(offers_table_options().program);
-  const auto code = show_offers(call, swept);
-  if (!code) print_error(offers_table_options().program, code.error());
-  return swept.end(code ? *code : exit_code_of(code.error()));
+  return run_swept(call, offers_table_options(), show_offers);
 }
 
 }  // namespace

@@ -24,10 +24,6 @@ namespace {
 
 constexpr std::int64_t kLeastPaidMs = 10LL * 60'000;
 
-bool at_terminal() {
-  return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-}
-
 // One line, "y" or "yes". Signals are blocked: Ctrl-C comes by stop_fd.
 bool says_yes(int stop_fd) {
   std::string answer;
@@ -51,9 +47,7 @@ Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
 
 Status consent(cluster::OnDemand& world, const RentRequest& request) {
   if (request.options.yes || !at_terminal()) return {};
-  std::fputs("rent it? [y/N] ", stderr);
-  if (says_yes(world.stop_fd())) return {};
-  return Failure(Error{Errc::canceled, "nothing was rented", {}, world.take_signal()});
+  return ask_consent(world, "rent it?", "nothing was rented");
 }
 
 // A budget that is spent before anything can be done helps nobody.
@@ -91,6 +85,7 @@ Status let_in(cluster::OnDemand& world, const RentRequest& request, cloud::Renta
   const auto step = [&](const std::string& line) { tell_line(request.program, line); };
   const Status open =
       address ? world.follow_address(rental, *address, step) : Status(Failure(address.error()));
+  LOCKSTEP_TRY(world.check_stopped());
   if (!open) print_error(request.program, open.error());
   return {};
 }
@@ -145,9 +140,10 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   LOCKSTEP_TRY(world.with_keys(chosen.wish.providers));
   if (!request.options.print) LOCKSTEP_TRY(agree_with_guard(world, chosen.wish, chosen.terms));
-  cluster::Sweep sweep(world, cluster::Sweep::When::always, waits_for_sweep(request.program));
+  cluster::Sweep sweep(world, cluster::Sweep::When::always,
+                       waits_for(request.program, kForLeftovers));
   LOCKSTEP_TRY_ASSIGN(chosen.market,
-                      world.ask(chosen.wish, true, waits_for_offers(request.program), &sweep));
+                      world.ask(chosen.wish, true, waits_for(request.program, kForOffers), &sweep));
   auto swept = sweep.finish();
   const std::int64_t now = world.web().now_ms();
   LOCKSTEP_TRY_ASSIGN(const auto blocks, world.journal().blocks(now));
@@ -193,6 +189,18 @@ Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rent
 
 }  // namespace
 
+bool at_terminal() {
+  return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+}
+
+Status ask_consent(cluster::OnDemand& world, const std::string& question, const char* otherwise) {
+  std::fputs((question + " [y/N] ").c_str(), stderr);
+  if (says_yes(world.stop_fd())) return {};
+  const int signal = world.take_signal();
+  if (signal != 0) std::fputs("\n", stderr);
+  return Failure(Error{Errc::canceled, otherwise, {}, signal});
+}
+
 Result<std::optional<cloud::Rental>> standing_rental(cluster::OnDemand& world,
                                                      const std::string& cluster) {
   LOCKSTEP_TRY_ASSIGN(auto all, world.journal().standing());
@@ -219,17 +227,9 @@ void tell_line(std::string_view program, const std::string& text) {
   std::fputs(fmt::format("{}: {}\n", program, text).c_str(), stderr);
 }
 
-cluster::Asking::Waiting waits_for_offers(std::string_view program) {
-  return [program](const std::string& whom) {
-    tell_line(program, fmt::format("waiting for what {} can offer; Ctrl-C ends this", whom));
-  };
-}
-
-cluster::Asking::Waiting waits_for_sweep(std::string_view program) {
-  return [program](const std::string& whom) {
-    tell_line(program, fmt::format("waiting for {}: was something of ours left over there? Ctrl-C "
-                                   "ends that",
-                                   whom));
+cluster::Asking::Waiting waits_for(std::string_view program, std::string_view what) {
+  return [program, what](const std::string& whom) {
+    tell_line(program, fmt::format("waiting for {}: {}; Ctrl-C ends that", whom, what));
   };
 }
 
@@ -247,7 +247,8 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
   cluster::OnDemand::Market market;
   if (rental) {
     // Before it is taken up: a journal that was restored from an old copy does not know of all.
-    cluster::Sweep sweep(world, cluster::Sweep::When::always, waits_for_sweep(request.program));
+    cluster::Sweep sweep(world, cluster::Sweep::When::always,
+                         waits_for(request.program, kForLeftovers));
     LOCKSTEP_TRY(tell_swept(world, request.program, sweep.finish()));
     tell_left_out(request, *rental);
     if (request.options.print) {

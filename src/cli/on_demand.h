@@ -50,9 +50,16 @@ cloud::RentRules rules_of(const std::optional<std::int64_t>& wait_s);
 
 // Lines to stderr, as "lockstep up: TEXT".
 void tell_line(std::string_view program, const std::string& text);
-// Who has not answered yet: what they were asked for, and what has gone on for long.
-cluster::Asking::Waiting waits_for_offers(std::string_view program);
-cluster::Asking::Waiting waits_for_sweep(std::string_view program);
+// Says who has not answered yet, and what.
+cluster::Asking::Waiting waits_for(std::string_view program, std::string_view what);
+inline constexpr std::string_view kForOffers = "what can be rented there";
+inline constexpr std::string_view kForLeftovers = "was something of ours left over there";
+
+// Whether somebody can be asked.
+bool at_terminal();
+// canceled, with the user's signal if there was one: no.
+Status ask_consent(cluster::OnDemand& world, const std::string& question, const char* otherwise);
+
 // What the sweep has found.
 void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::int64_t now_ms);
 

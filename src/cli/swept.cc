@@ -2,6 +2,9 @@
 
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
+#include "proc/signals.h"
+
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -26,7 +29,7 @@ Result<cluster::OnDemand*> Swept::open() {
 
 void Swept::begin() {
   keep_guarded(*world_, program_);
-  sweep_.emplace(*world_, cluster::Sweep::When::due, waits_for_sweep(program_));
+  sweep_.emplace(*world_, cluster::Sweep::When::due, waits_for(program_, kForLeftovers));
 }
 
 void Swept::tell() {
@@ -47,6 +50,34 @@ int Swept::end(int code) {
   tell();
   const int signal = world_ ? world_->take_signal() : 0;
   return signal == 0 ? code : 128 + signal;
+}
+
+int run_swept(const Call& call, const Table& table, Result<int> (*act)(const Call&, Swept&)) {
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  Swept swept(table.program);
+  const auto code = act(call, swept);
+  if (!code) print_error(table.program, code.error());
+  return swept.end(code ? *code : exit_code_of(code.error()));
+}
+
+nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const cloud::Rental& rental) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  std::string place;
+  for (const cloud::Held* held : rental.live())
+    nodes.push_back(
+        {{"id", held->machine.id},
+         {"address", held->machine.address},
+         {"zone", held->machine.zone.empty() ? held->machine.region : held->machine.zone}});
+  return {{"name", rental.cluster},
+          {"nodes", std::move(nodes)},
+          {"micros_per_hour", cloud::rate_now(rental)},
+          {"cost_micros", world.cost(rental)},
+          {"created_ms", rental.created_ms},
+          {"ends_ms", rental.ends_ms},
+          {"ended_by", ended_by_name(ended_by(world, rental))},
+          {"guard", rental.terms.guard},
+          {"closed_ms", rental.closed_ms}};
 }
 
 nlohmann::ordered_json swept_json(const cloud::Reconciled& swept) {

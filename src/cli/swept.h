@@ -2,6 +2,8 @@
 // said. The sweep never changes their exit code.
 #pragma once
 
+#include "cli/options.h"
+#include "cli/subcommand.h"
 #include "cluster/on_demand.h"
 #include "cluster/sweep.h"
 #include "codec/json.h"
@@ -36,7 +38,11 @@ class Swept {
   cloud::Reconciled found_;
 };
 
-// As `lockstep cost` has it for programs.
+// A command of these: what act says, as an exit code.
+int run_swept(const Call& call, const Table& table, Result<int> (*act)(const Call&, Swept&));
+
+// As `lockstep cost`, `up` and `down` have them for programs.
+nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const cloud::Rental& rental);
 nlohmann::ordered_json swept_json(const cloud::Reconciled& swept);
 
 }  // namespace lockstep::cli

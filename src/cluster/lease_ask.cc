@@ -94,7 +94,8 @@ Result<std::vector<LeaseAnswer>> ask_all(const std::vector<HostPlace>& places,
     }));
   if (left > 0) loop.run();
   if (stopped_by != 0)
-    return fail(Errc::canceled, proc::signal_name(stopped_by) + " while asking machines");
+    return Failure(Error{
+        Errc::canceled, proc::signal_name(stopped_by) + " while asking machines", {}, stopped_by});
   return answers;
 }
 

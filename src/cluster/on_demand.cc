@@ -227,9 +227,14 @@ Result<cloud::Reconciled> OnDemand::settle(const std::vector<cloud::Rental>& bef
   return swept;
 }
 
-Result<cloud::Reconciled> OnDemand::sweep() {
+Result<cloud::Reconciled> OnDemand::sweep(const Asking::Waiting& waiting) {
   LOCKSTEP_TRY_ASSIGN(const auto before, journal_->open_rentals());
-  return settle(before, cloud::list_ours(*web_, keyed()), *web_);
+  std::vector<cloud::Heard> heard;
+  for (cloud::Provider* one : keyed())
+    heard.push_back({.provider = one});
+  Asking(*web_, lists_of(heard)).wait(waiting);
+  LOCKSTEP_TRY(check_stopped());
+  return settle(before, heard, *web_);
 }
 
 std::string OnDemand::folder_of(const std::string& cluster) const {

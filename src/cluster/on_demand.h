@@ -73,7 +73,7 @@ class OnDemand {
   Result<Market> ask(const cloud::Wish& wish, bool fresh, const Asking::Waiting& waiting = {},
                      Sweep* beside = nullptr);
   // Looks at once, however long it takes.
-  Result<cloud::Reconciled> sweep();
+  Result<cloud::Reconciled> sweep(const Asking::Waiting& waiting);
   // The second half of a sweep that has listed what is there.
   Result<cloud::Reconciled> settle(const std::vector<cloud::Rental>& before,
                                    const std::vector<cloud::Heard>& heard, cloud::Web& web);

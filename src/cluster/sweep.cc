@@ -18,6 +18,14 @@ bool found_nothing(const cloud::Reconciled& swept) {
 
 }  // namespace
 
+std::vector<Asking::Job> lists_of(std::vector<cloud::Heard>& heard) {
+  std::vector<Asking::Job> jobs;
+  for (cloud::Heard& one : heard)
+    jobs.push_back({one.provider->traits().name,
+                    [&one](cloud::Web& web) { one.listing = one.provider->list(web, {}); }});
+  return jobs;
+}
+
 Sweep::Sweep(OnDemand& world, When when, Asking::Waiting waiting)
     : world_(world), waiting_(std::move(waiting)) {
   const std::vector<cloud::Provider*> asked = world.keyed();
@@ -35,12 +43,13 @@ Sweep::Sweep(OnDemand& world, When when, Asking::Waiting waiting)
   for (cloud::Provider* one : asked)
     heard_.push_back({.provider = one});
   const std::shared_future<void> own = own_questions_.emplace().get_future().share();
-  std::vector<Asking::Job> jobs;
-  for (cloud::Heard& one : heard_)
-    jobs.push_back({one.provider->traits().name, [&one, own](cloud::Web& web) {
-                      if (one.provider->traits().takes_turns) own.wait_for(kAfterOwn);
-                      one.listing = one.provider->list(web, {});
-                    }});
+  std::vector<Asking::Job> jobs = lists_of(heard_);
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    if (heard_[i].provider->traits().takes_turns)
+      jobs[i].ask = [own, ask = std::move(jobs[i].ask)](cloud::Web& web) {
+        own.wait_for(kAfterOwn);
+        ask(web);
+      };
   web_.emplace(world.other_web(), io::Clock::now() + kMostListing);
   asking_.emplace(*web_, std::move(jobs));
 }

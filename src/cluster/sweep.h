@@ -18,6 +18,9 @@ namespace lockstep::cluster {
 
 class OnDemand;
 
+// The questions what there is of ours, of each provider in heard.
+std::vector<Asking::Job> lists_of(std::vector<cloud::Heard>& heard);
+
 class Sweep {
  public:
   enum class When {

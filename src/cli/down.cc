@@ -1,0 +1,222 @@
+// lockstep down: gives rented machines back, by name or all of them.
+#include "base/text.h"
+#include "cli/guarded.h"
+#include "cli/on_demand.h"
+#include "cli/on_demand_words.h"
+#include "cli/rent_tables.h"
+#include "cli/subcommand.h"
+#include "cli/swept.h"
+#include "cloud/kept_answer.h"
+#include "cluster/job_book.h"
+#include "codec/json.h"
+#include "io/own_folders.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+namespace lockstep::cli {
+namespace {
+
+using cloud::Rental;
+
+constexpr int kTriesToEnd = 180;  // once a second: machines take so long to end
+
+// Jobs that were running when they were last heard of.
+std::vector<std::string> jobs_there(const std::string& cluster) {
+  std::vector<std::string> names;
+  const auto book = cluster::JobBook::open(io::state_folder());
+  if (!book) return names;
+  const auto jobs = book->list(200);
+  if (!jobs) return names;
+  for (const cluster::KnownJob& job : *jobs)
+    if (job.place == cluster &&
+        (job.stage == job::Stage::running || job.stage == job::Stage::queued))
+      names.push_back(job.id);
+  return names;
+}
+
+Status agree_to_end(cluster::OnDemand& world, const std::string& cluster,
+                    const DownOptions& options) {
+  const std::vector<std::string> jobs = jobs_there(cluster);
+  if (jobs.empty() || options.force || options.yes) return {};
+  const std::string what = fmt::format("job {} may still run on '{}'", join(jobs, ", "), cluster);
+  if (!at_terminal()) return fail(Errc::invalid_input, what, "give --force, or cancel it first");
+  return ask_consent(world, what + "; end it?", "nothing was ended");
+}
+
+// Whoever rents it ends that once nobody wants it, and nobody follows a job that the journal has no
+// more.
+Status lock_to_end(cluster::OnDemand& world, const Rental& rental) {
+  Status locked = world.lock(rental.cluster);
+  if (locked) return locked;
+  LOCKSTEP_TRY(world.journal().ask_to_end(rental.id));
+  tell_line(down_table().program,
+            fmt::format("another lockstep has '{}' in hands: that ends first", rental.cluster));
+  for (int tries = 0; !locked && tries < kTriesToEnd; ++tries) {
+    // Each time: a word of it that was on its way may have come since.
+    LOCKSTEP_TRY(world.journal().drop_job(rental.id));
+    LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
+    locked = world.lock(rental.cluster);
+  }
+  if (locked) return world.journal().drop_job(rental.id);
+  locked.error().hint = "it is noted that nobody wants it: it ends once that one is gone";
+  return locked;
+}
+
+// By whoever had it in hands.
+void tell_gone(cluster::OnDemand& world, Rental& rental) {
+  const auto known = world.journal().since(rental.created_ms);
+  if (known)
+    for (const Rental& one : *known)
+      if (one.id == rental.id) rental = one;
+  tell_line(down_table().program,
+            rental.closed_ms != 0
+                ? fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
+                              cloud::dollars_text(world.cost(rental)))
+                : fmt::format("'{}' is gone already", rental.cluster));
+}
+
+// As the rental is once nobody else can change it.
+Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
+  LOCKSTEP_TRY(lock_to_end(world, rental));
+  auto now = world.journal().of_cluster(rental.cluster);
+  if (now ? now->id != rental.id : now.error().code == Errc::not_found) {
+    tell_gone(world, rental);
+    return {};
+  }
+  if (!now) return Failure(now.error());
+  rental = std::move(*now);
+  LOCKSTEP_TRY(give_machines_back(world, down_table().program, rental));
+  // Who has asked for its end need not be told of it.
+  return world.journal().drop_job(rental.id);
+}
+
+// Whether a machine was asked for there since then.
+bool used_since(cluster::OnDemand& world, std::string_view provider, std::int64_t ms) {
+  if (ms == 0) return world.journal().ever_used(provider).value_or(false);
+  const auto rentals = world.journal().since(ms);
+  if (!rentals) return false;
+  for (const Rental& rental : *rentals)
+    for (const cloud::Attempt& attempt : rental.attempts)
+      if (attempt.offer.provider == provider && attempt.asked_ms > ms) return true;
+  return false;
+}
+
+// What renting has made besides machines, once none of them is there: for each provider once after
+// the last rental there. It costs nothing, so nothing about it is a failure. Who rents from now on
+// is in the journal, or waits to make it anew.
+void clean_up(cluster::OnDemand& world) {
+  const auto mine = world.hold_account();
+  if (!mine || !*mine) return;
+  const auto open = world.journal().open_rentals();
+  if (!open || !open->empty()) return;
+  const std::int64_t now = world.web().now_ms();
+  for (cloud::Provider* provider : world.keyed()) {
+    const std::string name(provider->traits().name);
+    const std::string kept = "cleaned-" + name;
+    const auto before = cloud::kept_answer(world.cache(), kept, now, now);
+    if (!used_since(world, name, before ? before->as_of_ms : 0)) continue;
+    const Status cleaned = provider->clean(world.web());
+    if (cleaned) cloud::keep_answer(world.cache(), kept, world.owner(), now);
+    tell_line(down_table().program,
+              fmt::format(
+                  "{}: what was made there besides machines {}", name,
+                  cleaned ? "is removed" : "stays, and costs nothing: " + cleaned.error().message));
+  }
+}
+
+// An error: it may still be there, or there never was one of that name.
+Status end_named(cluster::OnDemand& world, const std::string& name, const DownOptions& options,
+                 nlohmann::ordered_json& rows) {
+  auto rental = world.journal().of_cluster(name);
+  if (!rental && rental.error().code == Errc::not_found) {
+    // What is gone already is no error, what never was is one.
+    LOCKSTEP_TRY_ASSIGN(const auto all, world.journal().since(0));
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const Rental& one) { return one.cluster == name; }))
+      return Failure(rental.error());
+    tell_line(down_table().program, fmt::format("'{}' is gone already", name));
+    return {};
+  }
+  if (!rental) return Failure(rental.error());
+  LOCKSTEP_TRY(agree_to_end(world, name, options));
+  Status done = give_back_locked(world, *rental);
+  world.unlock(name);
+  rows.push_back(rental_row(world, *rental));
+  return done;
+}
+
+// What nobody wants is ended, in all places. An error: some of it may be left.
+Status end_orphans(cluster::OnDemand& world, const DownOptions& options, cloud::Reconciled& swept) {
+  LOCKSTEP_TRY_ASSIGN(swept, world.sweep(waits_for(down_table().program, kForLeftovers)));
+  tell_sweep(down_table().program, swept, world.web().now_ms());
+  if (!options.json && swept.ended.empty() && swept.unheard.empty())
+    std::puts(world.with_keys({}) ? "nothing of ours is there that nobody wants"
+                                  : "no provider was asked: no keys are found");
+  return {};
+}
+
+bool is_done(const cloud::Reconciled& swept) {
+  return swept.unheard.empty() &&
+         std::all_of(swept.ended.begin(), swept.ended.end(),
+                     [](const auto& one) { return one.error.message.empty(); });
+}
+
+Result<int> take_down(const Call& call, Swept& swept) {
+  DownOptions options;
+  fill(down_table(), call.parsed, options);
+  std::vector<std::string> names = call.parsed.names;
+  if (names.empty() && !options.all && !options.orphans)
+    return fail(Errc::invalid_input, "nothing is named", "write lockstep down NAME, or --all");
+  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  if (options.all) {
+    LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
+    for (const Rental& rental : open)
+      names.push_back(rental.cluster);
+  }
+  int code = 0;
+  const auto failed = [&](const Error& error) {
+    const int signal = world->take_signal();
+    print_error(down_table().program, error);
+    code = signal == 0 ? exit_code_of(error) : 128 + signal;
+  };
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const std::string& name : names) {
+    if (const Status done = end_named(*world, name, options, rows); !done) failed(done.error());
+    if (code > 128) break;
+  }
+  cloud::Reconciled found;
+  if (code < 128 && !options.all && !options.orphans) {
+    swept.begin();
+    if (options.json) swept.tell();
+    found = swept.found();
+  } else if (code < 128) {
+    keep_guarded(*world, down_table().program);
+    if (const Status ended = end_orphans(*world, options, found); !ended) failed(ended.error());
+    if (code == 0 && !is_done(found)) code = 1;
+    if (options.all && code == 0) clean_up(*world);
+  }
+  if (options.json)
+    std::puts(codec::print_json(nlohmann::ordered_json{{"rentals", std::move(rows)},
+                                                       {"swept", swept_json(found)}})
+                  .c_str());
+  return code;
+}
+
+int down_command(const Call& call) {
+  return run_swept(call, down_table(), take_down);
+}
+
+}  // namespace
+
+extern constinit const Subcommand kDown{.name = "down",
+                                        .summary = "give rented machines back",
+                                        .table = down_table,
+                                        .run = down_command};
+
+}  // namespace lockstep::cli
