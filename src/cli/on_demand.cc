@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -187,6 +188,21 @@ Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rent
   return Failure(std::move(why));
 }
 
+// Somebody works on it, perhaps: that a look at it was stopped, or failed, ends nothing.
+Failure as_it_was(cluster::OnDemand& world, const cloud::Rental& rental, Error why) {
+  if (why.code == Errc::canceled && why.sys == 0) why.sys = world.take_signal();
+  why.message += fmt::format("; '{}' stays as it is", rental.cluster);
+  return Failure(std::move(why));
+}
+
+// All of its machines are there, and an earlier command has met them.
+bool is_in_use(const cloud::Rental& rental) {
+  const auto live = rental.live();
+  return cloud::Renting::whole(rental) &&
+         std::all_of(live.begin(), live.end(),
+                     [](const auto* held) { return !held->host_key.empty(); });
+}
+
 }  // namespace
 
 bool at_terminal() {
@@ -271,6 +287,7 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
     LOCKSTEP_TRY_ASSIGN(guard, cluster::need_guard(world));
   }
   if (request.before) LOCKSTEP_TRY(request.before(*rental));
+  const bool in_use = !request.before && is_in_use(*rental);
   const Status rented = world.rent(
       *rental, std::move(market), rules_of(wait_s),
       [&](const cloud::RentEvent& event) {
@@ -281,6 +298,9 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
         tell_line(request.program, line);
         if (request.on_step) request.on_step(line);
       });
+  if (!rented && in_use && is_in_use(*rental) &&
+      !world.journal().end_is_asked(rental->id).value_or(false))
+    return as_it_was(world, *rental, rented.error());
   if (!rented) return undone(world, request, *rental, rented.error());
   return Rented{.rental = std::move(rental)};
 }

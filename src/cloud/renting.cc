@@ -38,6 +38,13 @@ std::string what_is_left(const Rental& rental) {
   return words;
 }
 
+// An earlier command has brought it up.
+bool has_met_all(const Rental& rental) {
+  const auto live = rental.live();
+  return std::all_of(live.begin(), live.end(),
+                     [](const Held* held) { return !held->host_key.empty(); });
+}
+
 milliseconds wait_pause(int pass) {
   constexpr std::int64_t kMost = 300;
   return seconds(std::min<std::int64_t>(15LL << std::min(pass, 5), kMost));
@@ -218,7 +225,19 @@ Status Renting::take_up(Rental& rental, const Judge& judge) {
   if (offer == nullptr || static_cast<int>(nodes.size()) < rental.wish.nodes)
     return end_all(rental, "a part of a gang");
   const Offer of_gang = *offer;
-  Tried tried = judged(rental, bring_up(rental), of_gang, judge);
+  const bool met = has_met_all(rental);
+  Tried tried = bring_up(rental);
+  if (met && tried.what == Tried::What::got) {
+    Verdict verdict = judge(rental);
+    if (Status going = rest(rental, milliseconds(0)); !going) verdict.error = going.error();
+    if (verdict.error.message.empty()) return {};
+    tried = {.what = Tried::What::stop, .error = std::move(verdict.error)};
+  }
+  // Somebody may be at work there: what can't be looked at, or is stopped now, ends nothing.
+  if (met && tried.what == Tried::What::stop &&
+      !parts_.journal.end_is_asked(rental.id).value_or(false))
+    return Failure(std::move(tried.error));
+  tried = judged(rental, std::move(tried), of_gang, judge);
   if (tried.what == Tried::What::stop) return Failure(std::move(tried.error));
   return {};
 }

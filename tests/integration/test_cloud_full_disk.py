@@ -12,6 +12,9 @@ import pytest
 
 from cloud_worlds import (cloud, laptop, laptops, machines, meter, nothing_rented, server, until)  # noqa: F401
 
+from test_cloud_impatient import in_use
+from test_cloud_sweep import rented_and_killed
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from rented_world import CloudWorld  # noqa: E402
@@ -98,6 +101,22 @@ def test_while_it_boots(cloud, laptop, disk):  # noqa: F811
     run = laptop.start("up", "gpus", *AWS)
     until(lambda: "it is booting" in run.err() or run.process.poll() is not None, 60, "it boots")
     given_back_and_accounted(cloud, laptop, run, fill(disk))
+
+
+def test_what_is_in_use_stays(cloud, laptop, disk):  # noqa: F811
+    """`up` of a cluster where somebody's job may run ends nothing because of that."""
+    rented_and_killed(laptop)
+    with in_use(laptop):
+        with laptop.held("before", action="DescribeInstances") as hold:
+            run = laptop.start("up", "gpus", *AWS)
+            hold.arrived()
+            filler = fill(disk)
+        ended = run.wait(60)
+        assert len(meter(cloud)["live"]) == 1, ended
+    last = ended.error_lines[-1]
+    assert ended.rc == 1 and all(words in last for words in ("the disk is full", "stays as it is", "make room")), ended
+    filler.unlink()
+    accounted(cloud, laptop)
 
 
 def test_at_first_contact(hosts, tmp_path):
