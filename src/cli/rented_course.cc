@@ -299,6 +299,8 @@ void RentedCourse::save(const RemoteOutcome& ended) {
     brought = fail(Errc::unavailable, "its machine is gone");
   else
     brought = bring_back();
+  // The one that watches may have it.
+  if (!brought && fetch_saved(world_, job_)) brought = {};
   if (brought)
     job_.brought = job_.brought || !options_.back.empty();
   else

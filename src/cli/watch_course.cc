@@ -242,10 +242,13 @@ Status WatchCourse::run() {
         tell("its outputs are not here: " + brought.error().message);
     LOCKSTEP_TRY_ASSIGN(const bool gone, command_is_gone());
     if (!gone) continue;
-    if (*seen == Seen::gone || machines_gone()) {
+    // Its command may yet go on elsewhere, with what was saved.
+    if (*seen == Seen::gone || noticed_ || machines_gone()) {
       const bool whole = *seen == Seen::ended && (job_.brought || job_.back.empty());
       return conclude(whole ? ending_.code : std::max(ending_.code, 1),
-                      fmt::format("its machines were taken away, or have ended{}",
+                      fmt::format("{}{}",
+                                  noticed_ ? "its provider took a machine away"
+                                           : "its machines were taken away, or have ended",
                                   job_.brought ? "" : ", with what was not brought"));
     }
     LOCKSTEP_TRY(change([&](cloud::RentedJob& job) {

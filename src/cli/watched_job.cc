@@ -33,6 +33,13 @@ Status fetch_path(const cluster::HostPlace& place, const std::string& from, cons
   return {};
 }
 
+Status fetch_outputs(const cluster::HostPlace& place, const std::string& from,
+                     const cloud::RentedJob& job) {
+  for (const std::string& path : job.back)
+    LOCKSTEP_TRY(fetch_path(place, from, job.root, path));
+  return {};
+}
+
 }  // namespace
 
 Result<cluster::WatchAnswer> tell_watcher(cluster::OnDemand& world, const cloud::RentedJob& job,
@@ -109,8 +116,7 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
     what += fmt::format("; {}/{}", logs, log);
   }
   if (!there.root.empty() && !job.root.empty()) {
-    for (const std::string& path : job.back)
-      LOCKSTEP_TRY(fetch_path(place, there.root, job.root, path));
+    LOCKSTEP_TRY(fetch_outputs(place, there.root, job));
     what = fmt::format("; its outputs were there, and are in {} now{}", job.root, what);
   }
   // Its command was ended after it had brought all: there was nothing left to watch.
@@ -122,6 +128,13 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
   LOCKSTEP_TRY(world.journal().drop_job(job.rental));
   (void)tell_watcher(world, job, WatchVerb::fetched);
   return std::optional<int>(code);
+}
+
+bool fetch_saved(cluster::OnDemand& world, const cloud::RentedJob& job) {
+  if (job.watcher.empty() || job.root.empty()) return false;
+  const auto there = tell_watcher(world, job, WatchVerb::ask);
+  const auto place = cluster::GuardHosts::place_of(job.watcher);
+  return there && place && !there->root.empty() && fetch_outputs(*place, there->root, job);
 }
 
 void end_watched(cluster::OnDemand& world, const cloud::RentedJob& job) {

@@ -34,6 +34,9 @@ std::optional<int> ended_by_watcher(cluster::OnDemand& world, std::string_view p
 Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_view program,
                                          const cloud::RentedJob& job);
 
+// What its watcher has brought from machines that are gone now. false: nothing.
+bool fetch_saved(cluster::OnDemand& world, const cloud::RentedJob& job);
+
 // Whoever ends the rental of a job has no use for its watcher. The job stays known where that host
 // has ended it already, and has its outputs.
 void end_watched(cluster::OnDemand& world, const cloud::RentedJob& job);

@@ -151,6 +151,22 @@ def test_a_spot_machine_that_is_taken_leaves_its_outputs_on_the_host(world):
     assert len(world.machines.all) == 1
 
 
+def test_a_laptop_that_slept_when_its_machine_was_taken_goes_on_with_what_was_saved(world):
+    run = world.train("--spot", "--resume-arg=--resume")
+    watched(world, run)
+    client = world.client_pid()
+    os.kill(client, signal.SIGSTOP)
+    (machine,) = world.live()
+    world.fake.world.notify(machine, 30)
+    until(lambda: not world.live() and "the job of 'lab" in world.watch_log(), 120, f"it is lost: {world.watch_log()}")
+    os.kill(client, signal.SIGCONT)
+    ended = run.wait(120)
+    assert ended.rc == 0 and "its job goes on elsewhere (attempt 2)" in ended.err, ended
+    assert "began at step 1 args ['--resume'] attempt 2" in ended.out and "was watched" not in ended.err, ended
+    assert (world.project / "out/result").read_text() == "done" and len(world.machines.all) == 2
+    assert world.host_jobs() == [] and world.live() == []
+
+
 def test_who_is_there_does_all_itself(world):
     run = world.train()
     watched(world, run)
