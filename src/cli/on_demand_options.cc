@@ -262,6 +262,16 @@ std::string time_words(std::int64_t seconds) {
   return words.empty() ? "0 s" : words;
 }
 
+// They are had all or none, but a job may go on with fewer.
+static std::string fewer_hint(const std::string& nodes) {
+  const auto ends = split(nodes, ':');
+  if (ends.size() != 2) return {};
+  return fmt::format(
+      "all are rented, or none: --nodes {}; a job that goes on when some are lost has --nnodes {} "
+      "--rdzv-backend lockstep, too",
+      ends[1], nodes);
+}
+
 Result<cloud::Wish> wish_of(const OnDemandOptions& options,
                             const std::optional<std::string>& nodes) {
   cloud::Wish wish;
@@ -274,7 +284,8 @@ Result<cloud::Wish> wish_of(const OnDemandOptions& options,
     if (!count || *count < 1 || *count > kMostNodes)
       return fail(Errc::invalid_input,
                   fmt::format("--nodes {}: of rented machines it is how many, 1 to {}",
-                              printable(*nodes, 40), kMostNodes));
+                              printable(*nodes, 40), kMostNodes),
+                  fewer_hint(printable(*nodes, 40)));
     wish.nodes = static_cast<int>(*count);
   }
   if (options.spot)

@@ -69,6 +69,18 @@ Status begin_job(cluster::OnDemand& world, const Call& call, const RemoteOptions
   return {};
 }
 
+// Others would be waited for, at the price of those that are there.
+Status check_nodes(const Parsed& parsed, const std::optional<std::string>& nodes) {
+  const auto machines = static_cast<int>(parse_int(nodes.value_or("1")).value_or(0));
+  const int least = least_nodes(parsed, machines);
+  if (machines < 1 || least <= machines) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("--nnodes {}: the job waits for {} nodes, and {} rented",
+                          printable(*parsed.text("nnodes"), 40), least,
+                          machines == 1 ? "one is" : fmt::format("{} are", machines)),
+              fmt::format("--nodes {} rents as many, and all of them take part", least));
+}
+
 Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
                          const OnDemandOptions& options) {
   if (remote.elsewhere())
@@ -76,6 +88,7 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
         Errc::invalid_input,
         fmt::format("both {} and --on-demand say where it runs", remote.on ? "--on" : "--hostfile"),
         "give one of them");
+  LOCKSTEP_TRY(check_nodes(call.parsed, remote.place.nodes));
   if (!options.print) LOCKSTEP_TRY(check_job(call, remote, options.back));
   RentRequest request{.program = kRentedRun,
                       .cluster = remote.name ? *remote.name : "run-" + to_lower(random_suffix(6)),

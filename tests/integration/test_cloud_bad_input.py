@@ -125,6 +125,7 @@ def test_key_files_that_others_may_read(laptop, variable, provider, gpus, folder
     (("--gpus", "GH200:1", *GUARDED), 1, ("lambda gpu_1x_gh200", "us-east-1", "arm64", "binary")),
     (("--gpus", "A10:1", "--provider", "lambda"), 1, ("cannot end its own bill", "--guard", "--i-will-watch")),
     (("--gpus", "L4:1", "--nodes", "0"), 2, ("--nodes 0", "1 to 64")),
+    (("--gpus", "L4:1", "--nodes", "3:4"), 2, ("--nodes 3:4", "--nodes 4;", "--nnodes 3:4 --rdzv-backend lockstep")),
     (("--gpus", "L4:1", "--lifetime", "soon"), 2, ("--lifetime 'soon'", "6h")),
     (("--gpus", "L4:1", "--allow-from", "198.51.100.0/24,here"), 2, ("'here' is no network", "198.51.100.7/32")),
     (("--gpus", "L4:1", "--allow-from", "198.51.100.7/33"), 2, ("'198.51.100.7/33'",)),
@@ -180,6 +181,9 @@ def test_nobody_has_any_now(cloud, laptop):  # noqa: F811
     (("--sync", "none", "--back", "out", "here.py"), ("--back", "leave --sync none out")),
     (("--sync", "none", "--install", "numpy", "here.py"), ("--install", "leave --sync none out")),
     (("--env-file", "none.env", "here.py"), ("none.env",)), (("--explain", "here.py"), ("--explain",)),
+    (("--nnodes", "2", "here.py"), ("waits for 2 nodes, and one is rented; --nodes 2",)),
+    (("--nodes", "2", "--nnodes", "1:3", "here.py"), ("waits for 3 nodes, and 2 are rented; --nodes 3",)),
+    (("--nodes", "2", "--nnodes", "3:4", "--rdzv-backend", "lockstep", "here.py"), ("waits for 3 nodes",)),
     (("--detach", "--report", "r.json", "here.py"), ("--report", "--detach"))])
 def test_a_job_that_can_not_run_rents_nothing(cloud, laptop, tmp_path, words, said):  # noqa: F811
     (tmp_path / "here").mkdir()
