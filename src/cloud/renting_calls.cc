@@ -99,7 +99,8 @@ Status Renting::resolve(Rental& rental, std::size_t at, Provider& provider, Web&
   milliseconds pause = seconds(2);
   while (true) {
     Attempt& attempt = rental.attempts[at];
-    if (ends) end_listed(rental, attempt.offer, provider);
+    // Where it is looked for by its name, what has ended is not found any more, nor counted.
+    if (ends && provider.traits().resends_token) end_listed(rental, attempt.offer, provider);
     outcome = provider.resolve(web, spec_of(rental, attempt), attempt.call, attempt.asked_ms);
     if (outcome.kind != LaunchOutcome::Kind::unknown) return settle(rental, at, outcome);
     tell(RentEvent::Kind::no_answer, &attempt.offer, outcome.message);

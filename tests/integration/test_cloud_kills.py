@@ -109,13 +109,14 @@ def test_killed_at_the_launch(cloud, laptop, when):  # noqa: F811
 def test_killed_at_the_launch_where_machines_are_listed_late(cloud, laptops):  # noqa: F811
     """What is not listed counts as not there after a minute only: all at once, so that there is one minute. Machines
     whose launch nobody has heard of are paid from when they were asked for, and that is made AGE_S earlier here."""
-    ending = []
+    killed = []
     for provider in ("gcp", "lambda", "runpod"):
         for when in WHEN:
-            one = laptops(f"{provider}-{when}")
-            assert killed_at(one, LAUNCH[provider], when, "up", "gpus", *wish(provider))
-            age(one)
-            ending.append((one, one.start("down", "gpus")))
+            killed.append(laptops(f"{provider}-{when}"))
+            assert killed_at(killed[-1], LAUNCH[provider], when, "up", "gpus", *wish(provider))
+            age(killed[-1])
+    # Then only: giving back asks again for the launch, and another one's is held.
+    ending = [(one, one.start("down", "gpus")) for one in killed]
     for _, run in ending:
         ended = run.wait(150)
         assert ended.rc == 0, ended
