@@ -59,12 +59,13 @@ Result<std::int64_t> time_or(std::string_view name, const std::optional<std::str
 
 bool is_network(const std::string& text) {
   const auto slash = text.find('/');
-  const auto bits = slash == std::string::npos ? std::nullopt : parse_int(text.substr(slash + 1));
+  if (slash == std::string::npos) return false;
   const std::string address = text.substr(0, slash);
   in6_addr parsed{};
   const bool four = inet_pton(AF_INET, address.c_str(), &parsed) == 1;
-  return (four || inet_pton(AF_INET6, address.c_str(), &parsed) == 1) && bits && *bits >= 0 &&
-         *bits <= (four ? 32 : 128);
+  if (!four && inet_pton(AF_INET6, address.c_str(), &parsed) != 1) return false;
+  const std::int64_t bits = parse_int(text.substr(slash + 1)).value_or(-1);
+  return bits >= 0 && bits <= (four ? 32 : 128);
 }
 
 }  // namespace
