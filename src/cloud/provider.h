@@ -8,6 +8,7 @@
 #include "cloud/offer.h"
 #include "cloud/web.h"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -161,9 +162,10 @@ struct Traits {
   NoticeSource notice = NoticeSource::none;
   PortRule port_rule = PortRule::of_rental;
   std::int64_t minimum_billing_s = 60;
-  int notice_s = 120;               // between spot's notice and the end
-  std::string_view keys_hint = {};  // where keys are looked for, one line
-  std::string_view fake_hint = {};  // what only a fake has confirmed, one line
+  int notice_s = 120;                                   // between spot's notice and the end
+  std::string_view keys_hint = {};                      // where keys are looked for, one line
+  std::string_view fake_hint = {};                      // what only a fake has confirmed, one line
+  std::array<std::string_view, 2> file_variables = {};  // that name files of keys
 };
 
 class Provider {

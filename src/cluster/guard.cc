@@ -19,6 +19,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -76,7 +79,26 @@ void end_guard(const std::vector<std::string>& words) {
     poll(nullptr, 0, kGuardLookMs);
 }
 
-Status start_guard() {
+// Of a process that does not live where this one does: files of keys are named by their place here.
+std::vector<std::string> environment_elsewhere(const OnDemand& world) {
+  std::vector<std::string_view> files = {"LOCKSTEP_CA_FILE", "SSL_CERT_FILE"};
+  for (const auto& provider : world.all())
+    for (const std::string_view name : provider->traits().file_variables)
+      files.push_back(name);
+  std::vector<std::string> env = proc::own_environment();
+  for (std::string& each : env) {
+    const std::size_t is = each.find('=');
+    if (is == std::string::npos || is + 1 == each.size() || each[is + 1] == '/' ||
+        std::find(files.begin(), files.end(), std::string_view(each).substr(0, is)) == files.end())
+      continue;
+    std::error_code error;
+    const auto path = std::filesystem::absolute(each.substr(is + 1), error);
+    if (!error) each.replace(is + 1, std::string::npos, path);
+  }
+  return env;
+}
+
+Status start_guard(const OnDemand& world) {
   LOCKSTEP_TRY_ASSIGN(const io::Fd log, open_own(guard_log(), O_WRONLY | O_APPEND));
   struct stat info {};
   if (fstat(log.get(), &info) == 0 && info.st_size > kMostGuardLog) (void)ftruncate(log.get(), 0);
@@ -84,7 +106,7 @@ Status start_guard() {
   proc::SpawnSpec spec;
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
   spec.argv = {"lockstep", kGuardCommand};
-  spec.env = proc::own_environment();
+  spec.env = environment_elsewhere(world);
   spec.folder = "/";
   spec.stdin_fd = null.get();
   spec.stdout_fd = spec.stderr_fd = log.get();
@@ -149,7 +171,7 @@ Result<io::Fd> need_guard(const OnDemand& world) {
     if (knows_keys(words, world)) return use;
     end_guard(words);
   }
-  LOCKSTEP_TRY(start_guard());
+  LOCKSTEP_TRY(start_guard(world));
   return use;
 }
 

@@ -72,6 +72,7 @@ def test_a_command_that_is_killed_while_it_rents_is_followed_too(world):
     keys = os.path.relpath(world.fake.env["AWS_SHARED_CREDENTIALS_FILE"], world.project)
     run = world.train("--spot", env={"AWS_SHARED_CREDENTIALS_FILE": keys})
     until(lambda: "lab-0:" in run.err(), 60, f"a machine boots: {run.err()}")
+    assert "aws" in read(world.state / "guard.lock").split(), "the guard, which lives elsewhere, has found the keys"
     kill_client(world)
     until(lambda: "began at step 0" in world.log(), 120, f"it is set up and runs: {world.log()}")
     world.go()

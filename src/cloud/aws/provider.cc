@@ -31,6 +31,7 @@ constexpr Traits kAwsTraits{
     .fake_hint =
         "signatures, requests and answers are those of AWS's own SDK; prices, stock, quotas "
         "and refusals are known from a fake only",
+    .file_variables = {"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"},
 };
 
 class AwsProvider : public Provider {

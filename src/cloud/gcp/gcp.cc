@@ -37,6 +37,7 @@ constexpr Traits kTraits = {
     .fake_hint =
         "tested against a fake that Google's own client (@google-cloud/compute) drives; "
         "never against Google itself",
+    .file_variables = {"GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"},
 };
 
 class Gce : public Provider {
