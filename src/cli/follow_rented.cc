@@ -45,7 +45,8 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
 }
 
 // In the job's folder before anybody reads the environment: it may name files by their place there.
-Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rental) {
+Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
+                       bool own_environment) {
   LOCKSTEP_TRY(write_log(cluster::follow_log(job.cluster)));
   // The job of somebody elsewhere.
   if (rental.told_ms != 0) {
@@ -68,13 +69,16 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
   OnDemandOptions options;
   fill(run_table(), *parsed, options);
   remote.follows = true;
+  remote.own_environment = own_environment;
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
   return RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run();
 }
 
 Result<int> follow_rented(const Call& call) {
-  if (call.words.size() != 1) return fail(Errc::invalid_input, "it takes the id of a rental");
+  const bool foreign = call.words.size() == 2 && call.words.back() == cluster::kForeignEnvironment;
+  if (call.words.size() != 1 && !foreign)
+    return fail(Errc::invalid_input, "it takes the id of a rental");
   const std::string& id = call.words.front();
   LOCKSTEP_TRY_ASSIGN(const io::Fd mine, cluster::await_job(id));
   proc::block(proc::handled_signals());
@@ -83,7 +87,8 @@ Result<int> follow_rented(const Call& call) {
   if (!job) return 0;
   LOCKSTEP_TRY_ASSIGN(auto rentals, journal.open_rentals());
   for (cloud::Rental& rental : rentals)
-    if (rental.id == id) return go_on_with(call.program, std::move(*job), std::move(rental));
+    if (rental.id == id)
+      return go_on_with(call.program, std::move(*job), std::move(rental), !foreign);
   // Nothing was asked for yet, or it was given back: the next command tells what is known.
   return 0;
 }

@@ -36,7 +36,8 @@ struct RemoteOptions {
   std::function<bool(std::size_t)> hosts_gone = {};  // cluster::FollowRequest::gone
   // Hears the job's id before a host does; an error keeps it from being started.
   std::function<Status(const std::string& job)> on_job = {};
-  bool follows = false;  // for somebody who is gone: asked to end, it leaves the job alone
+  bool follows = false;         // for somebody who is gone: asked to end, it leaves the job alone
+  bool own_environment = true;  // it is that of the command that was typed
 
   bool elsewhere() const { return on || hostfile; }
 };

@@ -210,12 +210,26 @@ Status RentedCourse::machines_again() {
   return note(Stage::working);
 }
 
+// What was to come from the environment of its command is in no other's, or is another value there.
+Status RentedCourse::may_begin() const {
+  if (remote_.own_environment) return {};
+  std::vector<std::string> lost = remote_.variables.secrets;
+  for (const std::string& each : remote_.variables.env)
+    if (each.find('=') == std::string::npos) lost.push_back(each);
+  if (lost.empty()) return {};
+  return fail(Errc::unavailable,
+              fmt::format("its job does not begin again: {} was in the environment of its command, "
+                          "which is gone",
+                          join(lost, ", ")));
+}
+
 Result<RemoteOutcome> RentedCourse::attempt() {
   if (!job_.job.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto followed, follow_started_job(call_, remote_, job_.job));
     if (followed) return *followed;
     job_.job.clear();
   }
+  LOCKSTEP_TRY(may_begin());
   if (job_.losses == 0) return run_job_on_hosts(call_, remote_);
   if (const Status along = take_along(); !along) {
     print_error(kRentedRun, along.error());
@@ -347,6 +361,7 @@ int RentedCourse::course() {
   int code = 1;  // of the last attempt
   while (true) {
     if (job_.stage != Stage::working) {
+      if (const Status may = may_begin(); !may) return stop_with(may.error());
       const Status again = machines_again();
       world_.unlock(rental_.cluster);
       // Given back meanwhile: nobody wants others.

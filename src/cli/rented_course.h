@@ -56,6 +56,7 @@ class RentedCourse {
   Status take_along();
   Status end_lost();
   Status machines_again();
+  Status may_begin() const;
   Result<RemoteOutcome> attempt();
   bool first_runs();
   void save(const RemoteOutcome& ended);

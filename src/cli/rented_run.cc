@@ -65,7 +65,7 @@ Status begin_job(cluster::OnDemand& world, const Call& call, const RemoteOptions
     LOCKSTEP_TRY(name_to_watcher(world, job));
   }
   LOCKSTEP_TRY(world.journal().keep_job(job));
-  if (cluster::wants_guard(rental)) LOCKSTEP_TRY(cluster::start_follower(rental.id));
+  if (cluster::wants_guard(rental)) LOCKSTEP_TRY(cluster::start_follower(rental.id, true));
   return {};
 }
 

@@ -100,7 +100,7 @@ Status Guard::follow(const Rental& rental) {
   }
   say(fmt::format("'{}': nobody goes on with its job; starting a follower, which writes {}",
                   rental.cluster, follow_log(rental.cluster)));
-  LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id));
+  LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id, false));
   followers_.push_back(std::move(follower));
   return {};
 }

@@ -59,11 +59,12 @@ bool job_is_claimed(const std::string& rental) {
   return file && fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-Result<proc::Child> start_follower(const std::string& rental) {
+Result<proc::Child> start_follower(const std::string& rental, bool by_command) {
   const io::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   proc::SpawnSpec spec;
   LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
   spec.argv = {"lockstep", kFollowCommand, rental};
+  if (!by_command) spec.argv.emplace_back(kForeignEnvironment);
   spec.env = proc::own_environment();
   spec.folder = "/";
   spec.stdin_fd = spec.stdout_fd = spec.stderr_fd = null.get();

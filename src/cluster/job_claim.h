@@ -18,9 +18,12 @@ Result<io::Fd> claim_job(const std::string& rental);
 Result<io::Fd> await_job(const std::string& rental);
 bool job_is_claimed(const std::string& rental);
 
+// Behind a rental's id, for a follower whose environment is not that of the job's command.
+inline constexpr const char* kForeignEnvironment = "foreign-environment";
+
 // A process of its own, which outlives this one: it claims the job once that is free, and goes on
-// with it where it has not ended by then.
-Result<proc::Child> start_follower(const std::string& rental);
+// with it where it has not ended by then. by_command: this process is the job's command.
+Result<proc::Child> start_follower(const std::string& rental, bool by_command);
 
 // What a follower says, and the job's output.
 std::string follow_log(const std::string& cluster);

@@ -68,6 +68,21 @@ def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
     assert len(world.machines.all) == 1
 
 
+def test_a_job_with_secrets_does_not_begin_again_in_another_environment(world):
+    run = world.train("--spot", "--secret", "TOKEN", "--env", "PLACE", "--env", "A=b",
+                      env={"TOKEN": "s3cret", "PLACE": "here"})
+    begun(world, run)
+    kill(world, *world.followers())
+    kill_client(world)
+    until(lambda: "secret s3cret" in world.log(), 60, "its machine knows it, so the guard's follower goes on")
+    (machine,) = world.live()
+    world.fake.world.notify(machine, 60)
+    until(lambda: not world.live() and not world.followers(), 180, f"it ends: {world.log()}")
+    assert (world.project / "out/checkpoint").read_text() == "1" and not (world.project / "out/result").exists()
+    world.told("exit code 1, its job does not begin again: TOKEN, PLACE was in the environment of its command")
+    assert len(world.machines.all) == 1
+
+
 def test_a_command_that_is_killed_while_it_rents_is_followed_too(world):
     keys = os.path.relpath(world.fake.env["AWS_SHARED_CREDENTIALS_FILE"], world.project)
     run = world.train("--spot", env={"AWS_SHARED_CREDENTIALS_FILE": keys})
