@@ -215,6 +215,8 @@ Status show(const Call& call) {
     return {};
   }
   if (found.is_rented()) std::printf("%s: %s\n", name.c_str(), rented_words(rented, name).c_str());
+  if (const std::string job = rented_job_words(rented, name); !job.empty())
+    std::printf("%s: %s\n", name.c_str(), job.c_str());
   std::printf("%s: %zu %s over %s, added %s\n", name.c_str(), found.nodes.size(),
               found.nodes.size() == 1 ? "node" : "nodes", found.source.c_str(),
               date_text(found.created_ms).c_str());

@@ -2,6 +2,7 @@
 // starts it, people do not call it.
 #include "base/clock_ms.h"
 #include "cli/date_text.h"
+#include "cli/follow_log.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
@@ -13,8 +14,6 @@
 
 #include <fmt/core.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,14 +25,6 @@ namespace lockstep::cli {
 namespace {
 
 using cloud::RentedJob;
-
-Status write_log(const std::string& path) {
-  const io::Fd log(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!log || dup2(log.get(), STDOUT_FILENO) < 0 || dup2(log.get(), STDERR_FILENO) < 0)
-    return fail_sys("open " + path, errno);
-  return {};
-}
 
 // nullopt: nothing is left to go on with.
 Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::string& rental) {
@@ -47,7 +38,7 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
 // In the job's folder before anybody reads the environment: it may name files by their place there.
 Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
                        bool own_environment) {
-  LOCKSTEP_TRY(write_log(cluster::follow_log(job.cluster)));
+  LOCKSTEP_TRY(write_follow_log(cluster::follow_log(job.cluster)));
   // The job of somebody elsewhere.
   if (rental.told_ms != 0) {
     LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
@@ -61,6 +52,8 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
   if (gone) return fail(Errc::not_found, "its folder is gone: " + job.folder);
   LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
   LOCKSTEP_TRY(keys_of(*world, rental));
+  job.follower = getpid();
+  LOCKSTEP_TRY(world->journal().note_job(job));
   const Args words = job.words;
   auto parsed = parse_options(run_table(), words,
                               [](std::string_view) { return std::optional<std::string>(); });
@@ -72,7 +65,11 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
   remote.own_environment = own_environment;
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
-  return RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run();
+  const std::string log = cluster::follow_log(job.cluster);
+  const int code =
+      RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run();
+  end_follow_log(log);
+  return code;
 }
 
 Result<int> follow_rented(const Call& call) {

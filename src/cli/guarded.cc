@@ -1,5 +1,6 @@
 #include "cli/guarded.h"
 
+#include "cli/follow_log.h"
 #include "cli/on_demand.h"
 #include "cli/watched_job.h"
 #include "cluster/guard.h"
@@ -96,11 +97,11 @@ void drop_old_logs(const std::vector<cloud::Rental>& open) {
        !failed && at != end; at.increment(failed)) {
     const fs::path& path = at->path();
     // Of each cluster that ever was there is a lock.
-    if (!path.native().ends_with(".log")) continue;
+    const auto cluster = cluster_of_log(path.filename());
+    if (!cluster) continue;
     std::error_code unreadable;
-    const bool is_open = std::any_of(open.begin(), open.end(), [&](const auto& rental) {
-      return rental.cluster == path.stem().string();
-    });
+    const bool is_open = std::any_of(open.begin(), open.end(),
+                                     [&](const auto& rental) { return rental.cluster == cluster; });
     if (!is_open && fs::last_write_time(path, unreadable) < old && !unreadable)
       fs::remove(path, unreadable);
   }

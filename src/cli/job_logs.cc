@@ -1,6 +1,7 @@
 // lockstep logs, wait, resume and cancel: what becomes of a job that runs on hosts.
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/follow_log.h"
 #include "cli/job_json.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
@@ -96,6 +97,11 @@ Result<int> print_logs(const Call& call) {
   if (options.lines && *options.lines < 0)
     return fail(Errc::invalid_input, "-n is a number of lines");
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  if (call.parsed.names.size() == 1)
+    if (const auto text = told_by_follower(call.parsed.names.front(), options.lines)) {
+      std::fwrite(text->data(), 1, text->size(), stdout);
+      return 0;
+    }
   LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
   if (const auto place = cluster::slurm_place_here(job)) {
     LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::follow_slurm_job({.job = job,

@@ -5,6 +5,7 @@
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cluster/guard.h"
+#include "cluster/job_claim.h"
 #include "codec/json_members.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
@@ -142,7 +143,34 @@ Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& cluster
                              {"ends_ms", rental.ends_ms},
                              {"ended_by", ended_by_name(ended_by(*world, rental))},
                              {"guard", rental.terms.guard}};
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, world->journal().jobs());
+  for (const cloud::RentedJob& job : jobs)
+    if (const auto found = facts.find(job.cluster);
+        found != facts.end() && job.stage != cloud::RentedJob::Stage::ended)
+      (*found)["job"] = {{"id", job.job},
+                         {"stage", cloud::rented_job_stage(job.stage)},
+                         {"attempt", job.losses + 1},
+                         {"by", !cluster::job_is_claimed(job.rental) ? "nobody"
+                                : job.follower == 0                  ? "command"
+                                                                     : "follower"},
+                         {"pid", job.follower},
+                         {"log", cluster::follow_log(job.cluster)}};
   return facts;
+}
+
+std::string rented_job_words(const nlohmann::json& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  if (found == facts.end() || !found->contains("job")) return {};
+  const nlohmann::json& job = (*found)["job"];
+  const std::string by = codec::text_member(job, "by");
+  const std::string id = codec::text_member(job, "id");
+  return fmt::format("its job ({}{}attempt {}, {}) {}: {}", id, id.empty() ? "" : ", ",
+                     codec::integer_member(job, "attempt"), codec::text_member(job, "stage"),
+                     by == "command"    ? "is with its command; a follower would write"
+                     : by == "follower" ? fmt::format("is followed by process {}",
+                                                      codec::integer_member(job, "pid"))
+                                        : "is followed by nobody just now",
+                     codec::text_member(job, "log"));
 }
 
 std::string rented_words(const nlohmann::json& facts, const std::string& name) {

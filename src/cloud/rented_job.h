@@ -40,11 +40,13 @@ struct RentedJob {
   std::string watcher = {};   // the host of --guard HOST, which watches it, too
   std::int64_t heard_ms = 0;  // on that host: when the job's command was last heard to see to it
   bool taken = false;         // on that host: that one gives the machines back
+  std::int64_t follower = 0;  // the process that goes on with it; 0: its command does
 
   // Whether it may begin anew on other machines.
   bool goes_on() const { return stage < Stage::ending; }
 };
 
+const char* rented_job_stage(RentedJob::Stage stage);
 std::string rented_job_json(const RentedJob& job);
 Result<RentedJob> parse_rented_job(std::string_view json);
 

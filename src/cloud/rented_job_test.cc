@@ -23,7 +23,8 @@ RentedJob some_job() {
           .back = {"out", "logs/a b"},
           .watcher = "me@desk",
           .heard_ms = 1'800'000'000'001,
-          .taken = true};
+          .taken = true,
+          .follower = 4711};
 }
 
 TEST(RentedJob, ComesBackAsItWas) {
@@ -34,6 +35,7 @@ TEST(RentedJob, ComesBackAsItWas) {
   EXPECT_EQ(read->words, job.words);
   EXPECT_EQ(read->stage, job.stage);
   EXPECT_EQ(read->losses, 2);
+  EXPECT_EQ(read->follower, 4711);
   EXPECT_TRUE(read->brought);
   EXPECT_EQ(read->back, job.back);
   EXPECT_EQ(read->watcher, "me@desk");

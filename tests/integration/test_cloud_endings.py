@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from follow_world import begun, following, kill, kill_client  # noqa: E402
-from harness import until  # noqa: E402
+from harness import read, until  # noqa: E402
 
 ENDING, UNWANTED = "NEW.json LIKE '%\"stage\":\"ending\"%'", "NEW.json LIKE '%\"wanted\":false%'"
 CLOSED, ENDED = "NEW.kind = 'rental' AND NEW.open = 0", "NEW.json LIKE '%\"stage\":\"ended\"%'"
@@ -80,6 +80,19 @@ def test_killed_at_one_step_of_the_end_after_the_other(world):
     assert "exit code 1, outputs in out, " in said[-1] and world.lockstep("cost").err == "", said
     assert not world.live() and len(world.machines.all) == 1
     world.bill_is_the_meters()
+
+
+def test_what_a_follower_writes_is_bounded(world):
+    (world.project / "train.py").write_text("import os\nos.mkdir('out')\n"
+                                            "for i in range(300_000): print(i, 'x' * 100)\nprint('the end')\n")
+    assert world.train("--spot", "--detach").wait(120).rc == 0
+    until(lambda: not world.live() and not world.followers(), 120, "it ends")
+    parts = {part: read(world.state / f"rentals/lab.log{part}") for part in ("", ".1", ".2")}
+    assert all(len(text) < 17 << 20 for text in parts.values()), {part: len(text) for part, text in parts.items()}
+    assert "\n0 xxx" in parts[".1"] and "\nthe end\n" in parts[".2"] + parts[""]
+    assert parts[""].startswith("lockstep: this log is long: it begins in "), parts[""][:200]
+    assert world.lockstep("logs", "lab", "-n", "1").out == world.log().splitlines()[-1] + "\n"
+    world.told("exit code 0, ")
 
 
 def test_the_last_note_is_lost(world):

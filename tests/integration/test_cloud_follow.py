@@ -3,6 +3,7 @@ one. Real machines behind the fake of AWS, which end their own bill."""
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from follow_world import begun, following, kill, kill_client  # noqa: E402
-from harness import alive, read, until  # noqa: E402
+from harness import alive, read, status_of, until  # noqa: E402
 from rented_jobs import run_ids  # noqa: E402
 
 
@@ -84,14 +85,29 @@ def test_a_job_with_secrets_does_not_begin_again_in_another_environment(world):
 
 
 def test_a_command_that_is_killed_while_it_rents_is_followed_too(world):
-    keys = os.path.relpath(world.fake.env["AWS_SHARED_CREDENTIALS_FILE"], world.project)
-    run = world.train("--spot", env={"AWS_SHARED_CREDENTIALS_FILE": keys})
+    keys = {name: os.path.relpath(world.fake.env[name], world.project)
+            for name in ("AWS_SHARED_CREDENTIALS_FILE", "GOOGLE_APPLICATION_CREDENTIALS")}
+    run = world.train("--spot", env=keys)
     until(lambda: "lab-0:" in run.err(), 60, f"a machine boots: {run.err()}")
-    assert "aws" in read(world.state / "guard.lock").split(), "the guard, which lives elsewhere, has found the keys"
+    found = set(read(world.state / "guard.lock").split())
+    assert {"aws", "gcp"} <= found, "the guard, which lives elsewhere, has found the keys"
     kill_client(world)
+    until(lambda: "is followed, as its command is gone" in world.log(), 60)
     until(lambda: "began at step 0" in world.log(), 120, f"it is set up and runs: {world.log()}")
+    (follower,) = world.followers()
+    follower = int(status_of(follower)["NSpid"].split()[-1])  # as its host calls it
+    shown = world.lockstep("cluster", "show", "lab")
+    assert re.search(rf"lab: its job \(\w+, attempt 1, working\) is followed by process {follower}: .*/lab.log",
+                     shown.out), shown
+    job = json.loads(world.lockstep("cluster", "show", "lab", "--json").out)["job"]
+    assert (job["by"], job["pid"], job["stage"], job["attempt"]) == ("follower", follower, "working", 1), job
+    shown = world.lockstep("logs", "lab")
+    assert shown.rc == 0 and shown.out.startswith("began at step 0"), shown
     world.go()
     until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
+    shown = world.lockstep("logs", "lab")
+    assert shown.rc == 0 and shown.out == world.log(), "its machine is gone, its follower's words are there"
+    assert world.lockstep("logs", "lab", "-n", "2").out.splitlines() == world.log().splitlines()[-2:]
     world.told("exit code 0, outputs in out, ")
     assert len(world.machines.all) == 1
 
