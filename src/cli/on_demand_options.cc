@@ -263,14 +263,12 @@ std::string time_words(std::int64_t seconds) {
   return words.empty() ? "0 s" : words;
 }
 
-// They are had all or none, but a job may go on with fewer.
+// They are had all or none, and stay so: a gang that loses one is replaced as a whole.
 static std::string fewer_hint(const std::string& nodes) {
   const auto ends = split(nodes, ':');
   if (ends.size() != 2) return {};
-  return fmt::format(
-      "all are rented, or none: --nodes {}; a job that goes on when some are lost has --nnodes {} "
-      "--rdzv-backend lockstep, too",
-      ends[1], nodes);
+  return fmt::format("all are rented, or none, and all replaced when one is lost: write --nodes {}",
+                     ends[1]);
 }
 
 Result<cloud::Wish> wish_of(const OnDemandOptions& options,

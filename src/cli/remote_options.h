@@ -33,7 +33,7 @@ struct RemoteOptions {
   // Of a job that begins again on other rented machines; no options.
   std::string run_id = {};  // of all attempts
   int attempt = 0;
-  std::function<bool(std::size_t)> hosts_gone = {};  // cluster::FollowRequest::gone
+  std::function<bool()> hosts_gone = {};  // cluster::FollowRequest::gone
   // Hears the job's id before a host does; an error keeps it from being started.
   std::function<Status(const std::string& job)> on_job = {};
   bool follows = false;         // for somebody who is gone: asked to end, it leaves the job alone

@@ -358,7 +358,7 @@ Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
   if (!known && known.error().code == Errc::not_found) return std::optional<RemoteOutcome>();
   if (!known) return Failure(known.error());
   const auto begun = has_begun(*known);
-  if (!begun && options.hosts_gone && options.hosts_gone(0))
+  if (!begun && options.hosts_gone && options.hosts_gone())
     return std::optional<RemoteOutcome>({.code = kFailed, .job = job, .gone = true});
   if (!begun) return Failure(begun.error());
   if (!*begun) {

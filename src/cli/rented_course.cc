@@ -26,21 +26,10 @@ constexpr int kLockTries = 60;
 constexpr int kLossesToOnDemand = 3;  // of spot, until --spot=prefer has had enough
 // Of all, until one on demand that goes ends the job: they stay where the job is not the reason.
 constexpr int kMostLosses = 5;
-constexpr int kMostCounted = 1'000'000;  // nodes
 
 }  // namespace
 
 using Stage = cloud::RentedJob::Stage;
-
-// The static backend knows no fewer than the most.
-int least_nodes(const Parsed& parsed, int machines) {
-  const auto nnodes = parsed.text("nnodes");
-  if (!nnodes) return machines;
-  const auto ends = split(*nnodes, ':');
-  const bool elastic = parsed.text("rdzv-backend").value_or("static") != "static";
-  const auto least = parse_int(elastic ? ends.front() : ends.back());
-  return least ? static_cast<int>(std::clamp<std::int64_t>(*least, 1, kMostCounted)) : machines;
-}
 
 void RentedCourse::tell(const std::string& text) const {
   tell_line(kRentedRun, text);
@@ -63,21 +52,11 @@ bool RentedCourse::is_wanted() {
 }
 
 // Also on a thread of its own, so with a world of its own.
-bool RentedCourse::machines_gone(std::size_t count) const {
+bool RentedCourse::machines_gone() const {
   const auto other = cluster::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental_;
-  if (!(*other)->look_only(copy) || cloud::Renting::whole(copy)) return false;
-  int running = 0;
-  bool first = false;
-  for (const cloud::Held* held : copy.live()) {
-    if (held->machine.state != cloud::Machine::State::running) continue;
-    ++running;
-    first = first || held->node == 0;
-  }
-  if (count > 0) return running + static_cast<int>(count) <= rental_.wish.nodes;
-  // A job that can do with fewer does, while there is the first, at which they meet.
-  return !first || running < least_nodes(call_.parsed, rental_.wish.nodes);
+  return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
 }
 
 // While the job runs nobody has the cluster's lock, so that `keep` and `down` work from elsewhere:

@@ -16,9 +16,6 @@ namespace lockstep::cli {
 
 inline constexpr std::string_view kRentedRun = "lockstep run --on-demand";
 
-// Without how many nodes a job over so many machines can't go on, by its own words.
-int least_nodes(const Parsed& parsed, int machines);
-
 // One job on rented machines, over all of its attempts, from where it stands.
 class RentedCourse {
  public:
@@ -33,7 +30,7 @@ class RentedCourse {
     remote_.on = rental_.cluster;
     remote_.place.nodes.reset();
     remote_.run_id = job_.run_id;
-    remote_.hosts_gone = [this](std::size_t count) { return machines_gone(count); };
+    remote_.hosts_gone = [this] { return machines_gone(); };
     remote_.on_job = [this](const std::string& id) -> Status {
       job_.job = id;
       LOCKSTEP_TRY(name_to_watcher(world_, job_));
@@ -45,7 +42,7 @@ class RentedCourse {
 
  private:
   int course();
-  bool machines_gone(std::size_t count = 0) const;
+  bool machines_gone() const;
   bool to_leave() const;
   bool is_wanted();
   bool was_taken();

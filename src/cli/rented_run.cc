@@ -13,11 +13,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 namespace lockstep::cli {
 namespace {
+
+constexpr int kMostCounted = 1'000'000;  // nodes
 
 using cloud::RentedJob;
 
@@ -67,6 +70,17 @@ Status begin_job(cluster::OnDemand& world, const Call& call, const RemoteOptions
   LOCKSTEP_TRY(world.journal().keep_job(job));
   if (cluster::wants_guard(rental)) LOCKSTEP_TRY(cluster::start_follower(rental.id, true));
   return {};
+}
+
+// How many nodes a job over so many machines waits for, by its own words: the static backend knows
+// no fewer than the most.
+int least_nodes(const Parsed& parsed, int machines) {
+  const auto nnodes = parsed.text("nnodes");
+  if (!nnodes) return machines;
+  const auto ends = split(*nnodes, ':');
+  const bool elastic = parsed.text("rdzv-backend").value_or("static") != "static";
+  const auto least = parse_int(elastic ? ends.front() : ends.back());
+  return least ? static_cast<int>(std::clamp<std::int64_t>(*least, 1, kMostCounted)) : machines;
 }
 
 // Others would be waited for, at the price of those that are there.

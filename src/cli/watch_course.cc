@@ -110,7 +110,7 @@ Result<WatchCourse::Seen> WatchCourse::follow() {
                    job_.cluster));
   LOCKSTEP_TRY_ASSIGN(
       const auto outcome,
-      cluster::follow_job({.job = known, .gone = [this](std::size_t) { return machines_gone(); }}));
+      cluster::follow_job({.job = known, .gone = [this] { return machines_gone(); }}));
   if (outcome.left) return Seen::left;
   if (outcome.gone) return Seen::gone;
   ending_ = cluster::ending_of(outcome.nodes);

@@ -36,7 +36,6 @@ constexpr std::chrono::milliseconds kLongestPause{5000};
 constexpr std::chrono::seconds kLastPatience{10};
 constexpr std::chrono::seconds kLookAtLost{1};
 constexpr std::chrono::seconds kAskIfGone{3};
-constexpr std::chrono::seconds kLongestAskPause{48};
 constexpr std::size_t kFilesOfAHost = 12;
 constexpr int kStopsToLeave = 3;
 
@@ -98,7 +97,6 @@ class JobFollow {
   JobOutcome outcome_;
   io::Timer patience_;
   io::Timer gone_timer_;
-  std::chrono::seconds ask_pause_{kAskIfGone};
   std::jthread asking_;  // before the loop goes, it has ended
 };
 
@@ -215,12 +213,9 @@ void JobFollow::on_data(std::size_t node, const link::Data& data) {
 void JobFollow::on_failed(std::size_t node, const std::string& why) {
   Host& host = *hosts_[node];
   if (host.over || finishing_) return;
-  if (!std::exchange(host.away, true)) {
-    log::warning("{}; the job goes on there, trying again", why);
-    ask_pause_ = kAskIfGone;
-    if (request_.gone && !asking_.joinable())
-      gone_timer_.start(ask_pause_, [this] { ask_if_gone(); });
-  }
+  if (!std::exchange(host.away, true)) log::warning("{}; the job goes on there, trying again", why);
+  if (request_.gone && !asking_.joinable() && !gone_timer_.active())
+    gone_timer_.start(kAskIfGone, [this] { ask_if_gone(); });
   // Not inside a callback of the link itself.
   host.retry.start(host.pause, [this, node] {
     hosts_[node]->link.reset();
@@ -270,20 +265,11 @@ void JobFollow::ask_if_gone() {
   const bool any_away = std::any_of(hosts_.begin(), hosts_.end(),
                                     [](const auto& host) { return host->away && !host->over; });
   if (!any_away || finishing_) return;
-  const auto going = [](const auto& host) { return !host->over && !host->lost; };
-  const bool only_away = std::none_of(hosts_.begin(), hosts_.end(),
-                                      [&](const auto& host) { return going(host) && !host->away; });
-  const auto missed =
-      only_away ? std::count_if(hosts_.begin(), hosts_.end(), going) : std::ptrdiff_t{};
-  asking_ = std::jthread([this, missed] {
-    const bool gone = request_.gone(0);
-    const bool last = !gone && missed > 0 && request_.gone(static_cast<std::size_t>(missed));
-    loop_.post([this, gone, last] {
+  asking_ = std::jthread([this] {
+    const bool gone = request_.gone();
+    loop_.post([this, gone] {
       asking_.join();
-      if (last) return finish();  // the others have ended without it
-      // It may do without that host, for days.
-      ask_pause_ = std::min(2 * ask_pause_, kLongestAskPause);
-      if (!gone) return gone_timer_.start(ask_pause_, [this] { ask_if_gone(); });
+      if (!gone) return gone_timer_.start(kAskIfGone, [this] { ask_if_gone(); });
       outcome_.gone = true;
       finish();
     });

@@ -28,9 +28,9 @@ struct FollowRequest {
   bool fold = false;                       // equal lines of several ranks as one, for people
   std::optional<std::int64_t> lines = {};  // only the last so many of each output
   std::optional<std::int64_t> rank = {};   // only lines of this rank
-  // Whether the job can't go on, as hosts are gone for good: rented machines; or, with a count,
-  // whether so many are gone. Asked now and then, on a thread of its own.
-  std::function<bool(std::size_t count)> gone = {};
+  // Whether hosts that are away are gone for good: rented machines. Asked now and then, on a thread
+  // of its own; then nothing more is waited for.
+  std::function<bool()> gone = {};
 };
 
 struct JobOutcome {

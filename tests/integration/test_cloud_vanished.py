@@ -93,23 +93,3 @@ def test_one_of_four_has_ended_before_it_was_met(world, project):
     assert not any(machine.alive() for machine in first)
     ended = run.ends_well(machines=8)
     assert all(f"rank {rank} of 4" in ended.out for rank in range(4)), ended
-
-
-@pytest.mark.parametrize("notice", [True, False])
-def test_a_job_that_can_do_with_fewer_goes_on_with_them(world, project, notice):
-    """By elastic membership; nobody rents others."""
-    elastic = ["--nodes", "3", "--nnodes", "2:3", "--rdzv-backend", "lockstep", "--max-restarts", "1"]
-    run = SpotRun(world, project, *elastic, last=3)
-    nodes = begins(run, 0, 1, ranks=3)
-    (lost,) = [machine for machine in nodes if world.machines.by_id[machine.id].number == 2]
-    if notice:
-        world.fake.world.notify(lost, 5)
-    else:
-        world.fake.world.end(lost, "Server.InternalError")
-    for rank in range(2):
-        run.said(f"rank {rank} of 2")
-    until(lambda: not lost.alive(), 30, "it is gone")
-    go(world, [machine for machine in nodes if machine is not lost])
-    ended = run.ends_well(machines=3)
-    assert "goes on elsewhere" not in ended.err, ended
-    assert (project / "out/checkpoint").read_text() == "1" and (project / "out/result").read_text() == "done"
