@@ -4,6 +4,7 @@
 #include "cli/date_text.h"
 #include "cli/on_demand.h"
 #include "cluster/guard.h"
+#include "cluster/guard_talk.h"
 #include "cluster/rented_host.h"
 #include "cluster/sync_tree.h"
 #include "cluster/watch_desk.h"
@@ -157,11 +158,11 @@ Status WatchCourse::bring_if_hurried() {
   return {};
 }
 
-// false: it has ended the job, or begun it again, and is at work.
+// false: it has ended the job, or begun it again, or rents other machines for it: it is at work.
 Result<bool> WatchCourse::command_is_gone() {
   const std::string seen = job_.job;
   while (true) {
-    if (!refresh() || job_.job != seen) return false;
+    if (!refresh() || job_.job != seen || cluster::newest_number(rental_) > attempt_) return false;
     if (world_.web().now_ms() - std::max(ended_ms_, job_.heard_ms) >= grace_ms()) return true;
     LOCKSTEP_TRY(pause(std::min(kAWhileMs, grace_ms())));
   }
@@ -227,6 +228,8 @@ Status WatchCourse::run() {
       LOCKSTEP_TRY(pause(pace.poll_ms));
       continue;
     }
+    attempt_ = cluster::newest_number(rental_);
+    noticed_ = false;
     auto seen = follow();
     if (!seen && seen.error().code == Errc::canceled) return Failure(seen.error());
     if (!seen) tell(seen.error().message);

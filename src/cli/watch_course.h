@@ -48,6 +48,7 @@ class WatchCourse {
   cloud::Rental rental_;  // as it was last known
   cloud::RentedJob job_;
   bool closed_ = false;  // the rental is
+  int attempt_ = 0;      // the newest as the job was followed: those after it are its command's
   cluster::JobEnding ending_;
   std::int64_t ended_ms_ = 0;  // when that was seen
   bool noticed_ = false;       // its provider takes a machine away

@@ -135,7 +135,8 @@ Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
     if (one.id == told.id) known = &one;
   NewsFate fate = fate_of_news(known, news);
   // Its job is seen to from here: nothing else is rented for it.
-  if (fate == NewsFate::take && told.wanted && has_open_attempt(told) && is_taken(world, told.id))
+  if (fate == NewsFate::take && told.wanted && has_open_attempt(told) &&
+      is_taken(world, told.id, news.kind != GuardNewsKind::noting))
     fate = NewsFate::over;
   answer.over = fate == NewsFate::over;
   const bool lives = fate == NewsFate::take ? has_open_attempt(told) && told.closed_ms == 0

@@ -73,13 +73,6 @@ bool is_good_key(const std::string& text) {
                                       [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
 }
 
-int newest_number(const Rental& rental) {
-  int newest = 0;
-  for (const Attempt& attempt : rental.attempts)
-    newest = std::max(newest, attempt.number);
-  return newest;
-}
-
 bool is_theirs(const Rental& rental, const Attempt& attempt) {
   return rental.terms.watched || attempt.offer.ending == cloud::Ending::with_guard;
 }
@@ -223,6 +216,13 @@ bool concerns_guard(const Rental& rental) {
   return !guard_host_of(rental).empty() &&
          std::any_of(rental.attempts.begin(), rental.attempts.end(),
                      [&](const Attempt& attempt) { return is_theirs(rental, attempt); });
+}
+
+int newest_number(const Rental& rental) {
+  int newest = 0;
+  for (const Attempt& attempt : rental.attempts)
+    newest = std::max(newest, attempt.number);
+  return newest;
 }
 
 bool has_open_attempt(const Rental& rental) {

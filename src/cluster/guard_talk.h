@@ -74,5 +74,7 @@ enum class NewsFate {
 // known: what the guard knows of that rental; nullptr: nothing.
 NewsFate fate_of_news(const cloud::Rental* known, const GuardNews& news);
 bool has_open_attempt(const cloud::Rental& rental);
+// Of its attempts; 0: it has none.
+int newest_number(const cloud::Rental& rental);
 
 }  // namespace lockstep::cluster

@@ -141,11 +141,6 @@ Result<WatchAnswer> answer_watch(OnDemand& world, const WatchWord& word) {
   return answer;
 }
 
-bool is_taken(OnDemand& world, const std::string& rental) {
-  const auto job = find_watched(world, rental);
-  return job && *job && (*job)->taken;
-}
-
 Result<std::optional<RentedJob>> change_watched(OnDemand& world, const std::string& rental,
                                                 const std::function<bool(RentedJob&)>& change) {
   LOCKSTEP_TRY(lock_watched(world, rental));
@@ -156,6 +151,15 @@ Result<std::optional<RentedJob>> change_watched(OnDemand& world, const std::stri
   }();
   world.unlock(rental + ".job");
   return changed;
+}
+
+bool is_taken(OnDemand& world, const std::string& rental, bool at_work) {
+  const auto job = change_watched(world, rental, [&](RentedJob& one) {
+    if (one.taken || !at_work) return false;
+    one.heard_ms = world.web().now_ms();
+    return true;
+  });
+  return job && *job && (*job)->taken;
 }
 
 }  // namespace lockstep::cluster

@@ -15,8 +15,9 @@ namespace lockstep::cluster {
 
 Result<WatchAnswer> answer_watch(OnDemand& world, const WatchWord& word);
 
-// Whether the job of that rental is ended from here.
-bool is_taken(OnDemand& world, const std::string& rental);
+// Whether the job of that rental is ended from here. at_work: its command rents machines just now;
+// where it is not, that is heard.
+bool is_taken(OnDemand& world, const std::string& rental, bool at_work);
 
 // Nobody else changes it meanwhile. change: returns whether it is kept as it is then. nullopt:
 // there is no such job any more.
