@@ -153,7 +153,8 @@ Result<Json> hold_as_root(const nlohmann::json& request) {
     return fail(Errc::invalid_input, "a machine can't be held for so long");
   LOCKSTEP_TRY_ASSIGN(KeptLease lease, lease_to_change());
   LOCKSTEP_TRY_ASSIGN(const io::Fd lock, lease_lock());
-  lease.hold_until = boot_ms() + seconds * 1000;
+  // Of two who hold it for reasons of their own, whoever needs it longer.
+  lease.hold_until = std::max(lease.hold_until, boot_ms() + seconds * 1000);
   LOCKSTEP_TRY(write_lease(lease));
   LOCKSTEP_TRY(start_lease_watch());
   return state_answer();

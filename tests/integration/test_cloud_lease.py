@@ -85,6 +85,7 @@ def test_busy_gpus_and_a_hold_keep_an_idle_machine(world):
     until(lambda: world.lease(busy)["gpu_percent"] == 80, 60, "the GPU is seen to work")
     world.lease(busy, "keep", lives_s=600, idle_s=12)  # GPUs are looked at every ten seconds
     assert world.lease(held, "hold", seconds=12)["held_ms"] > 0
+    assert world.lease(held, "hold", seconds=1)["held_ms"] > 5000, "who needs it longer has it"
     world.lease(held, "keep", lives_s=600, idle_s=2)
     begun = time.monotonic()
     passed(begun, 8)
