@@ -10,21 +10,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 namespace lockstep::cli {
 namespace {
 
 constexpr off_t kMostOfLog = 8 << 20;
-constexpr int kLogLookMs = 200;
+constexpr std::chrono::milliseconds kLogLook{200};
 constexpr std::size_t kMostShown = 256UL << 20;
 
 Status begin_log(const std::string& path, const std::string& first) {
@@ -58,71 +56,109 @@ off_t size_of(const std::string& path) {
   return stat(path.c_str(), &info) == 0 ? info.st_size : 0;
 }
 
-// What was put aside grows until a write ends that was under way: it is shortened at a later look.
-void put_aside(const std::string& path, bool is_last) {
-  static std::mutex one_at_a_time;
-  static off_t seen = 0;
-  const std::lock_guard lock(one_at_a_time);
-  const std::string beginning = path + ".1";
-  const std::string before = path + ".2";
-  if (size_of(path) >= kMostOfLog &&
-      rename(path.c_str(), (size_of(beginning) == 0 ? beginning : before).c_str()) == 0)
-    (void)begin_log(
-        path, fmt::format("lockstep: this log is long: it begins in {}; {} came before this\n",
-                          beginning, before));
-  const off_t size = size_of(beginning) + size_of(before);
-  if (std::exchange(seen, size) != size && !is_last) return;
-  if (size_of(beginning) >= 2 * kMostOfLog) {
-    if (size_of(before) == 0) keep_end(beginning, before);
-    (void)truncate(beginning.c_str(), kMostOfLog);
+// When anything was written last; nullopt: nothing is there.
+std::optional<std::int64_t> written_ms(const std::string& cluster) {
+  std::optional<std::int64_t> newest;
+  for (const std::string& path : cluster::follow_logs(cluster)) {
+    struct stat info {};
+    if (stat(path.c_str(), &info) != 0) continue;
+    const std::int64_t ms =
+        std::int64_t{info.st_mtim.tv_sec} * 1000 + info.st_mtim.tv_nsec / 1'000'000;
+    newest = std::max(newest.value_or(ms), ms);
   }
-  if (size_of(before) >= 2 * kMostOfLog) keep_end(before, before);
+  return newest;
+}
+
+std::string last_lines(std::string text, std::int64_t lines) {
+  std::size_t at = text.size();
+  for (std::int64_t left = lines; left > 0 && at != std::string::npos; --left)
+    at = at == 0 ? std::string::npos : text.rfind('\n', at - (left == lines ? 2 : 1));
+  return at == std::string::npos ? std::move(text) : text.substr(at + 1);
 }
 
 }  // namespace
 
-Status write_follow_log(const std::string& path) {
-  LOCKSTEP_TRY(begin_log(path, {}));
-  std::thread([path] {
-    while (true) {
-      poll(nullptr, 0, kLogLookMs);
-      put_aside(path, false);
-    }
-  }).detach();
+FollowLog::FollowLog(const std::string& cluster) : cluster_(cluster) {
+  const std::vector<std::string> paths = cluster::follow_logs(cluster);
+  beginning_ = paths[0];
+  before_ = paths[1];
+  path_ = paths[2];
+}
+
+Status FollowLog::begin(std::int64_t since_ms) {
+  if (written_ms(cluster_).value_or(since_ms) < since_ms)
+    for (const std::string& path : {beginning_, before_, path_})
+      (void)unlink(path.c_str());
+  LOCKSTEP_TRY(begin_log(path_, {}));
+  watcher_ = std::thread([this] { watch(); });
   return {};
 }
 
-void end_follow_log(const std::string& path) {
+// Before this process ends: whatever is cut off by that is cut off at any place.
+FollowLog::~FollowLog() {
+  if (!watcher_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  over_.notify_one();
+  watcher_.join();
   std::fflush(stdout);
-  put_aside(path, true);
+  put_aside(true);
+}
+
+void FollowLog::watch() {
+  std::unique_lock lock(mutex_);
+  while (!over_.wait_for(lock, kLogLook, [this] { return is_over_; }))
+    put_aside(false);
+}
+
+// What was put aside grows until a write ends that was under way: it is shortened at a later look.
+void FollowLog::put_aside(bool is_last) {
+  const auto name = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  if (size_of(path_) >= kMostOfLog &&
+      rename(path_.c_str(), (size_of(beginning_) == 0 ? beginning_ : before_).c_str()) == 0)
+    (void)begin_log(path_, fmt::format("lockstep: this log is long: it begins in {}; {} came "
+                                       "before this\n",
+                                       name(beginning_), name(before_)));
+  const off_t size = size_of(beginning_) + size_of(before_);
+  if (std::exchange(seen_, size) != size && !is_last) return;
+  if (size_of(beginning_) >= 2 * kMostOfLog) {
+    if (size_of(before_) == 0) keep_end(beginning_, before_);
+    (void)truncate(beginning_.c_str(), kMostOfLog);
+  }
+  if (size_of(before_) >= 2 * kMostOfLog) keep_end(before_, before_);
 }
 
 std::optional<std::string> cluster_of_log(const std::string& file) {
-  for (const std::string_view ending : {".log", ".log.1", ".log.2"})
+  for (const std::string_view ending : cluster::kFollowLogEndings)
     if (file.size() > ending.size() && file.ends_with(ending))
       return file.substr(0, file.size() - ending.size());
   return std::nullopt;
 }
 
-std::optional<std::string> told_by_follower(const std::string& cluster,
-                                            std::optional<std::int64_t> lines) {
-  const std::string path = cluster::follow_log(cluster);
-  if (!cluster::check_cluster_name(cluster) || access(path.c_str(), R_OK) != 0) return std::nullopt;
+std::optional<FollowerWords> told_by_follower(const std::string& word,
+                                              const Result<cluster::KnownJob>& newest,
+                                              std::optional<std::int64_t> lines) {
+  if (!cluster::check_cluster_name(word)) return std::nullopt;
+  const auto written = written_ms(word);
+  if (!written) return std::nullopt;
+  if (newest && (newest->id == word || newest->name == word) &&
+      (newest->place != word || newest->created_ms > *written))
+    return std::nullopt;
+  FollowerWords said{.text = {}, .path = cluster::follow_log(word)};
   auto journal = cloud::Journal::open(io::state_folder());
   const auto jobs = journal ? journal->jobs() : Failure(journal.error());
   if (jobs)
-    for (const cloud::RentedJob& job : *jobs)
-      if (job.cluster == cluster && job.stage == cloud::RentedJob::Stage::working &&
-          !job.job.empty() && journal->of_cluster(cluster))
-        return std::nullopt;
-  std::string text;
-  for (const char* part : {".1", ".2", ""})
-    if (const auto bytes = io::read_file(path + part, kMostShown)) text += *bytes;
-  if (!lines) return text;
-  std::size_t at = text.size();
-  for (std::int64_t left = *lines; left > 0 && at != std::string::npos; --left)
-    at = at == 0 ? std::string::npos : text.rfind('\n', at - (left == *lines ? 2 : 1));
-  return at == std::string::npos ? text : text.substr(at + 1);
+    for (const cloud::RentedJob& job : *jobs) {
+      if (job.cluster != word || !job.goes_on() || !journal->of_cluster(word)) continue;
+      if (job.stage == cloud::RentedJob::Stage::working && !job.job.empty()) return std::nullopt;
+      said.goes_on = true;
+    }
+  for (const std::string& part : cluster::follow_logs(word))
+    if (const auto bytes = io::read_file(part, kMostShown)) said.text += *bytes;
+  if (lines) said.text = last_lines(std::move(said.text), *lines);
+  return said;
 }
 
 }  // namespace lockstep::cli

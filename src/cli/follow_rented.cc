@@ -38,8 +38,9 @@ Result<std::optional<RentedJob>> job_of(cloud::Journal& journal, const std::stri
 // In the job's folder before anybody reads the environment: it may name files by their place there.
 Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rental,
                        bool own_environment) {
-  LOCKSTEP_TRY(write_follow_log(cluster::follow_log(job.cluster)));
-  // The job of somebody elsewhere.
+  FollowLog log(job.cluster);
+  // The job of somebody elsewhere: its log has the rental in its name, and what is in it is ours.
+  LOCKSTEP_TRY(log.begin(rental.told_ms != 0 ? 0 : rental.created_ms));
   if (rental.told_ms != 0) {
     LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
     LOCKSTEP_TRY(WatchCourse(*world, std::move(rental), std::move(job)).run());
@@ -65,11 +66,7 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
   remote.own_environment = own_environment;
   remote.detach = remote.json = false;
   const Call call{program, words, std::move(*parsed)};
-  const std::string log = cluster::follow_log(job.cluster);
-  const int code =
-      RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run();
-  end_follow_log(log);
-  return code;
+  return RentedCourse(call, remote, options, *world, std::move(rental), std::move(job)).run();
 }
 
 Result<int> follow_rented(const Call& call) {

@@ -91,18 +91,33 @@ Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& re
   return kFailed;
 }
 
+// Of a job whose machines are gone there is the one text that its follower has written.
+Result<int> print_words(const FollowerWords& said, const LogsOptions& options) {
+  if (options.json || options.rank)
+    return fail(Errc::invalid_input,
+                fmt::format("--{} is of lines as their hosts tell them, and its machines are not "
+                            "there now",
+                            options.json ? "json" : "rank"),
+                "leave it out: what its follower has written is in " + said.path);
+  std::fwrite(said.text.data(), 1, said.text.size(), stdout);
+  if (options.follow && said.goes_on)
+    log::warning("its machines are not there now: what comes later is not waited for; {}",
+                 said.path);
+  return 0;
+}
+
 Result<int> print_logs(const Call& call) {
   LogsOptions options;
   fill(logs_table(), call.parsed, options);
   if (options.lines && *options.lines < 0)
     return fail(Errc::invalid_input, "-n is a number of lines");
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
+  auto found = one_job(known, call.parsed);
   if (call.parsed.names.size() == 1)
-    if (const auto text = told_by_follower(call.parsed.names.front(), options.lines)) {
-      std::fwrite(text->data(), 1, text->size(), stdout);
-      return 0;
-    }
-  LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
+    if (const auto said = told_by_follower(call.parsed.names.front(), found, options.lines))
+      return print_words(*said, options);
+  if (!found) return Failure(std::move(found).error());
+  KnownJob job = std::move(*found);
   if (const auto place = cluster::slurm_place_here(job)) {
     LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::follow_slurm_job({.job = job,
                                                                       .place = *place,

@@ -101,6 +101,12 @@ Result<bool> is_there(cluster::OnDemand& world, const cluster::Registry& registr
   return false;
 }
 
+// In JSON, too.
+const char* who_sees_to(const cloud::RentedJob& job) {
+  if (cluster::job_is_claimed(job.rental)) return job.follower == 0 ? "command" : "follower";
+  return job.watcher.empty() ? "nobody" : "host";
+}
+
 }  // namespace
 
 Status ensure_rented(const cluster::Registry& registry, const std::string& name) {
@@ -144,17 +150,17 @@ Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& cluster
                              {"ended_by", ended_by_name(ended_by(*world, rental))},
                              {"guard", rental.terms.guard}};
   LOCKSTEP_TRY_ASSIGN(const auto jobs, world->journal().jobs());
-  for (const cloud::RentedJob& job : jobs)
-    if (const auto found = facts.find(job.cluster);
-        found != facts.end() && job.stage != cloud::RentedJob::Stage::ended)
-      (*found)["job"] = {{"id", job.job},
-                         {"stage", cloud::rented_job_stage(job.stage)},
-                         {"attempt", job.losses + 1},
-                         {"by", !cluster::job_is_claimed(job.rental) ? "nobody"
-                                : job.follower == 0                  ? "command"
-                                                                     : "follower"},
-                         {"pid", job.follower},
-                         {"log", cluster::follow_log(job.cluster)}};
+  for (const cloud::Rental& rental : rentals)
+    for (const cloud::RentedJob& job : jobs)
+      if (job.rental == rental.id && job.stage != cloud::RentedJob::Stage::ended)
+        facts[rental.cluster]["job"] = {
+            {"id", job.job},
+            {"stage", cloud::rented_job_stage(job.stage)},
+            {"attempt", job.losses + 1},
+            {"by", who_sees_to(job)},
+            {"pid", job.follower},
+            {"host", job.watcher},
+            {"log", cluster::wants_guard(rental) ? cluster::follow_log(job.cluster) : ""}};
   return facts;
 }
 
@@ -164,13 +170,18 @@ std::string rented_job_words(const nlohmann::json& facts, const std::string& nam
   const nlohmann::json& job = (*found)["job"];
   const std::string by = codec::text_member(job, "by");
   const std::string id = codec::text_member(job, "id");
-  return fmt::format("its job ({}{}attempt {}, {}) {}: {}", id, id.empty() ? "" : ", ",
-                     codec::integer_member(job, "attempt"), codec::text_member(job, "stage"),
-                     by == "command"    ? "is with its command; a follower would write"
-                     : by == "follower" ? fmt::format("is followed by process {}",
-                                                      codec::integer_member(job, "pid"))
-                                        : "is followed by nobody just now",
-                     codec::text_member(job, "log"));
+  const std::string host = codec::text_member(job, "host");
+  const std::string log = codec::text_member(job, "log");
+  std::string who = "is followed by nobody just now";
+  if (by == "command") who = "is with its command";
+  if (by == "follower")
+    who = fmt::format("is followed by process {}", codec::integer_member(job, "pid"));
+  if (by == "host") who = "is watched by " + host;
+  if (by == "command" && !host.empty()) who += fmt::format("; {} watches it, too", host);
+  if (by == "command" && !log.empty()) who += "; a follower would write";
+  if (!log.empty()) who += ": " + log;
+  return fmt::format("its job ({}{}attempt {}, {}) {}", id, id.empty() ? "" : ", ",
+                     codec::integer_member(job, "attempt"), codec::text_member(job, "stage"), who);
 }
 
 std::string rented_words(const nlohmann::json& facts, const std::string& name) {

@@ -73,7 +73,14 @@ Result<proc::Child> start_follower(const std::string& rental, bool by_command) {
 }
 
 std::string follow_log(const std::string& cluster) {
-  return io::state_folder() + "/rentals/" + cluster + ".log";
+  return follow_logs(cluster).back();
+}
+
+std::vector<std::string> follow_logs(const std::string& cluster) {
+  std::vector<std::string> paths;
+  for (const std::string_view ending : kFollowLogEndings)
+    paths.push_back(io::state_folder() + "/rentals/" + cluster + std::string(ending));
+  return paths;
 }
 
 }  // namespace lockstep::cluster

@@ -6,7 +6,10 @@
 #include "io/fd.h"
 #include "proc/spawn.h"
 
+#include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace lockstep::cluster {
 
@@ -27,5 +30,9 @@ Result<proc::Child> start_follower(const std::string& rental, bool by_command);
 
 // What a follower says, and the job's output.
 std::string follow_log(const std::string& cluster);
+// Where it is long: how the file of its beginning, of what came last before, and of its end are
+// called behind the cluster's name; all of them, that are there or not.
+inline constexpr std::array<std::string_view, 3> kFollowLogEndings = {".log.1", ".log.2", ".log"};
+std::vector<std::string> follow_logs(const std::string& cluster);
 
 }  // namespace lockstep::cluster

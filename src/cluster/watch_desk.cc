@@ -31,7 +31,8 @@ void drop_watched(OnDemand& world, const std::string& cluster, const std::string
   (void)world.journal().drop_job(rental);
   std::error_code failed;
   std::filesystem::remove_all(watched_folder(rental), failed);
-  std::filesystem::remove(follow_log(cluster), failed);
+  for (const std::string& log : follow_logs(cluster))
+    std::filesystem::remove(log, failed);
 }
 
 Result<std::optional<RentedJob>> find_watched(OnDemand& world, const std::string& rental) {

@@ -83,7 +83,7 @@ def test_killed_at_one_step_of_the_end_after_the_other(world):
 
 
 def test_what_a_follower_writes_is_bounded(world):
-    (world.project / "train.py").write_text("import os\nos.mkdir('out')\n"
+    (world.project / "train.py").write_text("import os\nos.makedirs('out', exist_ok=True)\n"
                                             "for i in range(300_000): print(i, 'x' * 100)\nprint('the end')\n")
     assert world.train("--spot", "--detach").wait(120).rc == 0
     until(lambda: not world.live() and not world.followers(), 120, "it ends")
@@ -91,8 +91,29 @@ def test_what_a_follower_writes_is_bounded(world):
     assert all(len(text) < 17 << 20 for text in parts.values()), {part: len(text) for part, text in parts.items()}
     assert "\n0 xxx" in parts[".1"] and "\nthe end\n" in parts[".2"] + parts[""]
     assert parts[""].startswith("lockstep: this log is long: it begins in "), parts[""][:200]
+    assert "it begins in lab.log.1; lab.log.2 came before" in parts[""][:200]
     assert world.lockstep("logs", "lab", "-n", "1").out == world.log().splitlines()[-1] + "\n"
+    refused = world.lockstep("logs", "lab", "--rank", "0")
+    assert refused.rc == 2 and "--rank" in refused.err and "rentals/lab.log" in refused.err, refused
     world.told("exit code 0, ")
+    # Another of that name begins its log anew.
+    (world.project / "train.py").write_text("print('the second')\n")
+    assert world.start("run", "--on-demand", "L4:1", "--provider", "aws", "-y", "--name", "lab", "--spot", "--detach",
+                       "--allow-from", f"{world.client.addr}/32", "train.py", cwd=world.project).wait(120).rc == 0
+    until(lambda: not world.live() and not world.followers(), 120, "it ends")
+    assert "\nthe second\n" in world.log() and "the end" not in world.log(), world.log()
+    assert len(list(world.state.glob("rentals/lab.log*"))) == 1
+    # A newer job of that name, and one elsewhere, is what `logs` means.
+    for column, value in (("created_ms", 4_000_000_000_000), ("place", "'hpc'")):
+        with contextlib.closing(sqlite3.connect(world.state / "state.db")) as book, book:
+            book.execute(f"UPDATE jobs SET {column} = {value} WHERE name = 'lab'")
+        shown = world.start("logs", "lab")
+        with pytest.raises(AssertionError, match="still running"):
+            shown.wait(3)  # its host is asked, which is gone
+        assert shown.out() == "", column
+        kill(world, *world.processes(b"logs"))
+        with contextlib.closing(sqlite3.connect(world.state / "state.db")) as book, book:
+            book.execute("UPDATE jobs SET created_ms = 1 WHERE name = 'lab'")
 
 
 def test_the_last_note_is_lost(world):

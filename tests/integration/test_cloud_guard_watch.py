@@ -180,7 +180,13 @@ def test_who_is_there_does_all_itself(world):
     # The next one is ended by `down` when its command is gone.
     run = world.train()
     watched(world, run)
+    shown = world.lockstep("cluster", "show", "lab").out
+    assert f"working) is with its command; {world.where} watches it, too\n" in shown, shown
     os.kill(world.client_pid(), signal.SIGKILL)
+    shown = world.lockstep("cluster", "show", "lab").out
+    assert f"working) is watched by {world.where}\n" in shown, shown
+    job = json.loads(world.lockstep("cluster", "show", "lab", "--json").out)["job"]
+    assert (job["by"], job["host"], job["log"]) == ("host", world.where, ""), job
     ended = world.lockstep("down", "lab", "--force")
     assert ended.rc == 0 and not world.live(), ended
     until(lambda: not world.watchers() and not world.host_guards(), 60, "nothing is left to watch")
