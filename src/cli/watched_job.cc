@@ -110,10 +110,11 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
   std::string what;
   if (!there.logs.empty()) {
     const std::string logs = io::state_folder() + "/rentals";
-    const std::string log = cluster::name_there(job.cluster, job.rental) + ".log";
+    const std::string log = cluster::name_there(job.cluster, job.rental);
     LOCKSTEP_TRY(io::make_folders(logs));
-    LOCKSTEP_TRY(fetch_path(place, there.logs, logs, log));
-    what += fmt::format("; {}/{}", logs, log);
+    for (const std::string& ending : there.log_endings)
+      LOCKSTEP_TRY(fetch_path(place, there.logs, logs, log + ending));
+    what += fmt::format("; {}", cluster::follow_log(log));
   }
   if (!there.root.empty() && !job.root.empty()) {
     LOCKSTEP_TRY(fetch_outputs(place, there.root, job));

@@ -68,8 +68,11 @@ WatchAnswer answer_of(OnDemand& world, const std::optional<RentedJob>& job) {
                                    : "its machines were ended before that was seen";
   }
   std::error_code failed;
-  if (std::filesystem::exists(follow_log(job->cluster), failed))
-    answer.logs = io::state_folder() + "/rentals";
+  const std::vector<std::string> logs = follow_logs(job->cluster);
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    if (std::filesystem::exists(logs[i], failed))
+      answer.log_endings.emplace_back(kFollowLogEndings[i]);
+  if (!answer.log_endings.empty()) answer.logs = io::state_folder() + "/rentals";
   if (job->brought && std::filesystem::is_directory(job->root, failed)) answer.root = job->root;
   return answer;
 }

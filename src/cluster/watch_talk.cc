@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cluster/guard_talk.h"
+#include "cluster/job_claim.h"
 #include "cluster/registry.h"
 #include "codec/json_members.h"
 #include "job/job_spec.h"
@@ -78,9 +79,10 @@ Result<WatchWord> read_watch_word(std::string_view text) {
 }
 
 nlohmann::ordered_json watch_answer_json(const WatchAnswer& answer) {
-  return {{"known", answer.known}, {"taken", answer.taken}, {"ended", answer.ended},
-          {"code", answer.code},   {"note", answer.note},   {"root", answer.root},
-          {"logs", answer.logs}};
+  return {{"known", answer.known}, {"taken", answer.taken},
+          {"ended", answer.ended}, {"code", answer.code},
+          {"note", answer.note},   {"root", answer.root},
+          {"logs", answer.logs},   {"log_endings", answer.log_endings}};
 }
 
 Result<WatchAnswer> read_watch_answer(const nlohmann::json& object) {
@@ -91,10 +93,17 @@ Result<WatchAnswer> read_watch_answer(const nlohmann::json& object) {
                          std::clamp<std::int64_t>(codec::integer_member(object, "code"), 0, 255)),
                      .note = printable(codec::text_member(object, "note"), kMostNote),
                      .root = codec::text_member(object, "root"),
-                     .logs = codec::text_member(object, "logs")};
+                     .logs = codec::text_member(object, "logs"),
+                     .log_endings = codec::texts_member(object, "log_endings")};
   for (const std::string& path : {answer.root, answer.logs})
     if (!path.empty() && (path.front() != '/' || !is_path_below(path.substr(1))))
       return fail(Errc::corrupt, "its answer makes no sense");
+  const auto known = [](const std::string& ending) {
+    return std::find(kFollowLogEndings.begin(), kFollowLogEndings.end(), ending) !=
+           kFollowLogEndings.end();
+  };
+  if (!std::all_of(answer.log_endings.begin(), answer.log_endings.end(), known))
+    return fail(Errc::corrupt, "its answer makes no sense");
   return answer;
 }
 

@@ -40,7 +40,8 @@ struct WatchAnswer {
   int code = 0;           // ended: the exit code
   std::string note = {};  // and what else is to be told
   std::string root = {};  // where its outputs lie there; "": there are none
-  std::string logs = {};  // the folder of what was said of it, as name_there() with ".log"
+  std::string logs = {};  // the folder of what was said of it, as name_there() with one of these
+  std::vector<std::string> log_endings = {};  // of kFollowLogEndings, what is there
 };
 
 nlohmann::ordered_json watch_answer_json(const WatchAnswer& answer);

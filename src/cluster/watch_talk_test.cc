@@ -56,7 +56,8 @@ TEST(WatchTalk, AnAnswerComesWithThatOfTheGuard) {
                                               .code = 7,
                                               .note = "its machines are given back",
                                               .root = "/home/me/x/my project",
-                                              .logs = "/home/me/x"}};
+                                              .logs = "/home/me/x",
+                                              .log_endings = {".log.1", ".log"}}};
   const auto heard = read_guard_answer(guard_answer_text(said));
   ASSERT_TRUE(heard && heard->watch);
   EXPECT_EQ(heard->accounts, said.accounts);
@@ -66,6 +67,9 @@ TEST(WatchTalk, AnAnswerComesWithThatOfTheGuard) {
   EXPECT_FALSE(read_guard_answer(guard_answer_text(bad)));
   bad = said;
   bad.watch->logs = "here";
+  EXPECT_FALSE(read_guard_answer(guard_answer_text(bad)));
+  bad = said;
+  bad.watch->log_endings.emplace_back("/../../.bashrc");
   EXPECT_FALSE(read_guard_answer(guard_answer_text(bad)));
 }
 

@@ -14,7 +14,7 @@ from test_cloud_guard_host import HostWorld  # first: it says where the fakes ar
 
 import cloud_keys  # noqa: I100
 from follow_world import FollowWorld  # noqa: I100
-from rented_jobs import project_in  # noqa: I100
+from rented_jobs import LASTING, project_in  # noqa: I100
 
 SECRET = "s3cret-of-the-job"
 
@@ -56,7 +56,7 @@ class WatchWorld(HostWorld, FollowWorld):
             return [json.loads(row[0]) for row in journal.execute("SELECT json FROM records WHERE kind = 'job'")]
 
     def watch_log(self):
-        return "".join(map(read, self.host_state().glob("rentals/lab-*.log")))
+        return "".join(map(read, self.host_state().glob("rentals/lab-*.log*")))
 
     def host_files(self):
         return [path for path in self.host_state().rglob("*") if path.is_file()]
@@ -67,7 +67,8 @@ class WatchWorld(HostWorld, FollowWorld):
         assert ended.rc == 0 and again.err == "", (ended, again)
         lines = [line for line in ended.err.splitlines() if f"was watched by {self.where}" in line]
         assert len(lines) == 1, ended
-        assert self.host_jobs() == [] and not list(self.host_state().glob("watched/*")), "nothing is left there"
+        left = [*self.host_state().glob("watched/*"), *self.host_state().glob("rentals/*.log*")]
+        assert self.host_jobs() == [] and left == [], "nothing is left there"
         return lines[0]
 
 
@@ -84,6 +85,8 @@ def watched(world, run):
 
 
 def test_a_job_whose_laptop_is_gone_is_seen_to_its_end(world):
+    much = 'print(("x" * 99 + "\\n") * 100_000)\nprint("done"'
+    (world.project / "train.py").write_text(LASTING.replace('print("done"', much))
     run = world.train("--secret", "TOKEN", "--env", "END_WITH=7", gpus="A10:1", provider="lambda",
                       env={"TOKEN": SECRET})
     watched(world, run)
@@ -104,13 +107,14 @@ def test_a_job_whose_laptop_is_gone_is_seen_to_its_end(world):
     assert not (world.project / "out").exists()
     for path in world.host_files():
         for secret in (SECRET, cloud_keys.AWS_SECRET, cloud_keys.LAMBDA_KEY, "train.py", "PRIVATE KEY"):
-            assert path.name.endswith(".log") or secret.encode() not in path.read_bytes(), (path, secret)
+            assert ".log" in path.name or secret.encode() not in path.read_bytes(), (path, secret)
     world.client.host.heal()
     line = world.told()
     assert "exit code 1, its machines are given back" in line and f"are in {world.project} now" in line, line
     assert (world.project / "out/result").read_text() == "done" and not result.exists()
     (log,) = world.state.glob("rentals/lab-*.log")
-    assert str(log) in line and "began at step 0" in read(log)
+    assert str(log) in line and "this log is long: it begins in lab-" in read(log)
+    assert "began at step 0" in read(f"{log}.1"), "what was put aside is here, too"
     assert len(world.machines.all) == 1
 
 
