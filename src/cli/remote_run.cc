@@ -229,6 +229,7 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
     return;
   }
   ended.gone = outcome->gone;
+  ended.silent = outcome->silent;
   if (outcome->left) {
     ended.left = true;
     ended.code = 128 + outcome->signal;
@@ -359,7 +360,8 @@ Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
   if (!known) return Failure(known.error());
   const auto begun = has_begun(*known);
   if (!begun && options.hosts_gone && options.hosts_gone())
-    return std::optional<RemoteOutcome>({.code = kFailed, .job = job, .gone = true});
+    return std::optional<RemoteOutcome>(
+        {.code = kFailed, .job = job, .gone = true, .silent = std::chrono::milliseconds::max()});
   if (!begun) return Failure(begun.error());
   if (!*begun) {
     LOCKSTEP_TRY(book.remove(job));

@@ -4,6 +4,7 @@
 #include "cli/remote_options.h"
 #include "cli/subcommand.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +12,12 @@
 namespace lockstep::cli {
 
 struct RemoteOutcome {
-  int code = 0;           // the exit code
-  std::string job;        // its id; empty: it was not started
-  bool left = false;      // it goes on without us
-  bool gone = false;      // a host will not come back
+  int code = 0;       // the exit code
+  std::string job;    // its id; empty: it was not started
+  bool left = false;  // it goes on without us
+  bool gone = false;  // a host will not come back
+  // Then: for how long it can have ended without our hearing of it.
+  std::chrono::milliseconds silent{0};
   bool canceled = false;  // by a person
   std::string why = {};   // it was not started
 };

@@ -51,14 +51,6 @@ bool RentedCourse::is_wanted() {
   return world_.journal().has_job(rental_.id).value_or(true);
 }
 
-// Also on a thread of its own, so with a world of its own.
-bool RentedCourse::machines_gone() const {
-  const auto other = cluster::OnDemand::open();
-  if (!other) return false;
-  cloud::Rental copy = rental_;
-  return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
-}
-
 // While the job runs nobody has the cluster's lock, so that `keep` and `down` work from elsewhere:
 // what they have changed is read again.
 Status RentedCourse::take_lock() {
@@ -85,11 +77,18 @@ Result<std::vector<cluster::HostPlace>> RentedCourse::own_places() const {
 }
 
 // Whether the machines were taken away, or are about to be.
-bool RentedCourse::was_taken() {
+bool RentedCourse::was_taken(const RemoteOutcome& ended) {
   const bool spot = rental_.attempts.back().offer.spot;
   if (!spot && job_.losses >= kMostLosses) return false;
   if (rental_.ends_ms > 0 && world_.web().now_ms() >= rental_.ends_ms) return false;
-  if (machines_gone()) return true;
+  if (may_be_done(rental_, ended)) {
+    job_.note =
+        "its machines have ended while nothing was heard of it: whether it was done is not "
+        "known, and it is not begun again";
+    tell(job_.note);
+    return false;
+  }
+  if (machines_gone(rental_)) return true;
   if (!spot) return false;
   const auto places = own_places();
   if (!places) return false;
@@ -101,7 +100,7 @@ bool RentedCourse::was_taken() {
     silent = silent || !answer.error.empty();
   }
   // Until that was clear its provider may have noticed, too.
-  return silent && machines_gone();
+  return silent && machines_gone(rental_);
 }
 
 Status RentedCourse::bring_back() {
@@ -260,7 +259,8 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
 int RentedCourse::finish(const RemoteOutcome& ended) {
   if (ended.left) return leave(ended);
   if (!ended.job.empty() && ended.gone && !first_runs()) {
-    if (!options_.back.empty()) job_.note = "its machine was gone before its outputs were here";
+    if (!options_.back.empty() && job_.note.empty())
+      job_.note = "its machine was gone before its outputs were here";
   } else if (!ended.job.empty()) {
     if (const Status brought = bring_back(); !brought) {
       job_.note = "its outputs are not here: " + brought.error().message;
@@ -357,7 +357,7 @@ int RentedCourse::course() {
       left_ = true;
       return *other;
     }
-    if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken()) {
+    if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken(*ended)) {
       // On machines that were found good, and are there: others would not do better.
       if (!ended->why.empty()) job_.note = "it did not begin: " + ended->why;
       return finish(*ended);

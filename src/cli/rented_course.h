@@ -5,6 +5,7 @@
 
 #include "cli/on_demand_options.h"
 #include "cli/remote_run.h"
+#include "cli/rented_loss.h"
 #include "cli/watched_job.h"
 #include "cluster/on_demand.h"
 
@@ -30,7 +31,7 @@ class RentedCourse {
     remote_.on = rental_.cluster;
     remote_.place.nodes.reset();
     remote_.run_id = job_.run_id;
-    remote_.hosts_gone = [this] { return machines_gone(); };
+    remote_.hosts_gone = [this] { return machines_gone(rental_); };
     remote_.on_job = [this](const std::string& id) -> Status {
       job_.job = id;
       LOCKSTEP_TRY(name_to_watcher(world_, job_));
@@ -42,10 +43,9 @@ class RentedCourse {
 
  private:
   int course();
-  bool machines_gone() const;
   bool to_leave() const;
   bool is_wanted();
-  bool was_taken();
+  bool was_taken(const RemoteOutcome& ended);
   Status note(cloud::RentedJob::Stage stage);
   Status take_lock();
   Result<std::vector<cluster::HostPlace>> own_places() const;

@@ -4,6 +4,7 @@
 #include "cluster/command_run.h"
 #include "cluster/folded_hosts.h"
 #include "cluster/host_output.h"
+#include "cluster/silence.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
 #include "job/job_requests.h"
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +41,13 @@ constexpr std::chrono::seconds kAskIfGone{3};
 constexpr std::size_t kFilesOfAHost = 12;
 constexpr int kStopsToLeave = 3;
 
+std::chrono::milliseconds since_boot() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                std::chrono::nanoseconds(now.tv_nsec));
+}
+
 class JobFollow {
  public:
   JobFollow(const FollowRequest& request, io::OwnStream out, io::OwnStream err)
@@ -46,7 +55,8 @@ class JobFollow {
         out_(loop_, std::move(out), line_text()),
         err_(loop_, std::move(err), line_text()),
         patience_(loop_),
-        gone_timer_(loop_) {
+        gone_timer_(loop_),
+        silence_timer_(loop_) {
     if (request.fold && !request.json && !request.rank) folded_.emplace(loop_, out_);
   }
 
@@ -63,6 +73,7 @@ class JobFollow {
     std::int64_t err = 0;
     bool over = false;
     bool away = false;
+    bool met = false;
     bool lost = false;  // its part of the job ended without a word; somebody may resume it
     std::chrono::milliseconds pause = kFirstPause;
     io::Timer retry;
@@ -74,6 +85,7 @@ class JobFollow {
   void on_signal(int number);
   void open(std::size_t node);
   void on_frame(std::size_t node, const link::Frame& frame);
+  void on_started(std::size_t node);
   void on_data(std::size_t node, const link::Data& data);
   void on_failed(std::size_t node, const std::string& why);
   void on_over(std::size_t node);
@@ -84,6 +96,8 @@ class JobFollow {
   void leave(int signal);
   void finish();
   void ask_if_gone();
+  bool any_away() const;
+  void look_at_silence();
 
   const FollowRequest& request_;
   io::Loop loop_;
@@ -97,6 +111,8 @@ class JobFollow {
   JobOutcome outcome_;
   io::Timer patience_;
   io::Timer gone_timer_;
+  Silence silence_{since_boot()};
+  io::Timer silence_timer_;
   std::jthread asking_;  // before the loop goes, it has ended
 };
 
@@ -111,6 +127,7 @@ Result<JobOutcome> JobFollow::run(const std::vector<std::pair<std::int64_t, std:
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);
+  look_at_silence();
   loop_.run();
   return std::move(outcome_);
 }
@@ -178,16 +195,23 @@ void JobFollow::on_frame(std::size_t node, const link::Frame& frame) {
   Host& host = *hosts_[node];
   if (host.over) return;
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
-  if (std::holds_alternative<link::Started>(frame) && std::exchange(host.away, false)) {
-    host.pause = kFirstPause;
-    patience_.cancel();
-    log::warning("{} is back", request_.job.nodes[node].name);
-  }
+  if (std::holds_alternative<link::Started>(frame)) on_started(node);
   if (const auto* refused = std::get_if<link::Refused>(&frame))
     return on_failed(node, request_.job.nodes[node].name + ": " + refused->why);
   const auto* exit = std::get_if<link::Exit>(&frame);
   if (exit == nullptr || exit->channel != kFollow) return;
   exit->code == job::kLost&& request_.to_end ? on_lost(node) : on_over(node);
+}
+
+void JobFollow::on_started(std::size_t node) {
+  Host& host = *hosts_[node];
+  host.met = true;
+  if (std::exchange(host.away, false)) {
+    host.pause = kFirstPause;
+    patience_.cancel();
+    log::warning("{} is back", request_.job.nodes[node].name);
+  }
+  look_at_silence();
 }
 
 void JobFollow::on_data(std::size_t node, const link::Data& data) {
@@ -261,16 +285,27 @@ void JobFollow::finish_if_over() {
     patience_.start(kLastPatience, [this] { finish(); });
 }
 
+bool JobFollow::any_away() const {
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& host) { return host->away && !host->over; });
+}
+
+void JobFollow::look_at_silence() {
+  const bool met = std::all_of(hosts_.begin(), hosts_.end(),
+                               [](const auto& host) { return host->met || host->over; });
+  silence_.on_tick(since_boot(), met && !any_away());
+  silence_timer_.start(Silence::kTick, [this] { look_at_silence(); });
+}
+
 void JobFollow::ask_if_gone() {
-  const bool any_away = std::any_of(hosts_.begin(), hosts_.end(),
-                                    [](const auto& host) { return host->away && !host->over; });
-  if (!any_away || finishing_) return;
+  if (!any_away() || finishing_) return;
   asking_ = std::jthread([this] {
     const bool gone = request_.gone();
     loop_.post([this, gone] {
       asking_.join();
       if (!gone) return gone_timer_.start(kAskIfGone, [this] { ask_if_gone(); });
       outcome_.gone = true;
+      outcome_.silent = silence_.lasted(since_boot());
       finish();
     });
   });

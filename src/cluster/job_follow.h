@@ -7,6 +7,7 @@
 #include "cluster/log_lines.h"
 #include "job/job_spec.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -37,6 +38,8 @@ struct JobOutcome {
   bool left = false;  // by a signal, before the end
   int signal = 0;     // which one
   bool gone = false;  // a host will not come back
+  // Then: for how long nothing can have been heard of all of them, sleep included.
+  std::chrono::milliseconds silent{0};
   // Of each node; nullopt: the host was not reached.
   std::vector<std::optional<job::JobRecord>> nodes;
 };

@@ -69,6 +69,22 @@ def test_guards_and_followers_that_are_killed_are_followed_by_one(world):
     assert len(world.machines.all) == 1
 
 
+def test_a_job_that_may_be_done_does_not_begin_again(world):
+    """This machine was off: meanwhile the job has ended, and its machine, being idle, has ended itself."""
+    run = world.train("--guard", "here")
+    begun(world, run)
+    kill(world, *world.guards(), *world.followers())
+    kill_client(world)
+    (machine,) = world.live()
+    world.fake.world.end(machine, "Client.InstanceInitiatedShutdown: Instance initiated shutdown")
+    until(lambda: not machine.alive(), 30, "it is gone")
+    world.lockstep("cost")
+    until(lambda: "it is not begun again" in world.log() or world.live(), 120, "the provider is asked")
+    until(lambda: not world.followers(), 60, "it ends")
+    world.told("whether it was done is not known")
+    assert len(world.machines.all) == 1, "nobody has rented another"
+
+
 def test_a_job_with_secrets_does_not_begin_again_in_another_environment(world):
     run = world.train("--spot", "--secret", "TOKEN", "--env", "PLACE", "--env", "A=b",
                       env={"TOKEN": "s3cret", "PLACE": "here"})

@@ -1,0 +1,29 @@
+#include "cli/rented_loss.h"
+
+#include "cloud/renting.h"
+#include "cluster/on_demand.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace lockstep::cli {
+
+bool machines_gone(const cloud::Rental& rental) {
+  const auto other = cluster::OnDemand::open();
+  if (!other) return false;
+  cloud::Rental copy = rental;
+  return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
+}
+
+bool may_be_done(const cloud::Rental& rental, const RemoteOutcome& ended) {
+  const std::chrono::seconds autostop(rental.terms.autostop_s);
+  if (!ended.gone || autostop.count() == 0 || ended.silent < autostop) return false;
+  const auto other = cluster::OnDemand::open();
+  cloud::Rental copy = rental;
+  if (!other || !(*other)->look_only(copy)) return true;
+  const auto& machines = copy.attempts.back().machines;
+  return std::none_of(machines.begin(), machines.end(),
+                      [](const cloud::Held& held) { return held.machine.taken; });
+}
+
+}  // namespace lockstep::cli
