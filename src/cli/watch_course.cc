@@ -128,24 +128,42 @@ bool WatchCourse::is_hurried(const std::vector<cluster::HostPlace>& places) {
   return noticed_ || (rental_.ends_ms > 0 && rental_.ends_ms - world_.web().now_ms() < kNearEndMs);
 }
 
+Status WatchCourse::bring_path(const cluster::HostPlace& place, const std::string& path) {
+  const cluster::Project project{.root = job_.root, .name = job_.tree, .folder = {}};
+  for (const bool dry : {true, false}) {
+    cluster::SyncOptions how;
+    how.dry_run = dry;
+    LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, how));
+    if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
+    if (dry) LOCKSTEP_TRY(check_room(job_.root, host.bytes));
+    if (!dry)
+      tell(fmt::format("{}: {} files, {} are here", path, host.files,
+                       cluster::size_text(host.bytes)));
+  }
+  return {};
+}
+
+// Every place for itself: one that is missing there costs none of the others. The first error.
 Status WatchCourse::bring() {
   if (job_.tree.empty() || job_.back.empty()) return {};
   LOCKSTEP_TRY_ASSIGN(const auto hosts, places());
   LOCKSTEP_TRY(io::make_folders(job_.root));
-  const cluster::Project project{.root = job_.root, .name = job_.tree, .folder = {}};
+  Status all;
+  bool some = false;
   for (const std::string& path : job_.back) {
-    for (const bool dry : {true, false}) {
-      cluster::SyncOptions how;
-      how.dry_run = dry;
-      LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(hosts.front(), project, path, how));
-      if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
-      if (dry) LOCKSTEP_TRY(check_room(job_.root, host.bytes));
-      if (!dry)
-        tell(fmt::format("{}: {} files, {} are here", path, host.files,
-                         cluster::size_text(host.bytes)));
-    }
+    const Status one = bring_path(hosts.front(), path);
+    some = some || one;
+    if (one) continue;
+    if (one.error().code == Errc::canceled) return one;
+    tell(fmt::format("{}: {}", path, one.error().message));
+    if (all) all = one;
   }
-  return change([](cloud::RentedJob& job) { return job.brought = true; });
+  if (some)
+    LOCKSTEP_TRY(change([&](cloud::RentedJob& job) {
+      if (all) job.whole = job_.job;
+      return job.brought = true;
+    }));
+  return all;
 }
 
 // What is here twice does no harm; what is nowhere does.
@@ -195,9 +213,9 @@ Status WatchCourse::stand_in() {
     const auto hosts = places();
     const auto held =
         hosts ? cluster::hold_leases(*hosts, rental_.terms.hold_s) : Failure(hosts.error());
-    return conclude(failed,
-                    fmt::format("its outputs were not brought: {}{}", brought.error().message,
-                                held ? "; its machines wait for you" : ""));
+    return conclude(
+        failed, fmt::format("not all of its outputs were brought: {}{}", brought.error().message,
+                            held ? "; its machines wait for you" : ""));
   }
   Status locked = world_.lock(rental_.cluster);
   for (int tries = 0; !locked && tries < kLockTries; ++tries) {
@@ -219,8 +237,7 @@ Status WatchCourse::run() {
     if (job_.taken) {
       // Another one of us was at it, and knew how it had ended.
       ending_.code = job_.code;
-      if (closed_ && (job_.brought || job_.back.empty()))
-        return conclude(ending_.code, "its machines are given back");
+      if (closed_ && job_.all_came()) return conclude(ending_.code, "its machines are given back");
       return stand_in();
     }
     if (job_.job.empty()) {
@@ -247,12 +264,12 @@ Status WatchCourse::run() {
     if (!gone) continue;
     // Its command may yet go on elsewhere, with what was saved.
     if (*seen == Seen::gone || noticed_ || machines_gone()) {
-      const bool whole = *seen == Seen::ended && (job_.brought || job_.back.empty());
+      const bool whole = *seen == Seen::ended && job_.all_came();
       return conclude(whole ? ending_.code : std::max(ending_.code, 1),
                       fmt::format("{}{}",
                                   noticed_ ? "its provider took a machine away"
                                            : "its machines were taken away, or have ended",
-                                  job_.brought ? "" : ", with what was not brought"));
+                                  job_.all_came() ? "" : ", with what was not brought"));
     }
     LOCKSTEP_TRY(change([&](cloud::RentedJob& job) {
       job.code = ending_.code;

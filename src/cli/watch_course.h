@@ -39,6 +39,7 @@ class WatchCourse {
   bool is_hurried(const std::vector<cluster::HostPlace>& places);
   Result<bool> command_is_gone();
   Status change(const std::function<bool(cloud::RentedJob&)>& change);
+  Status bring_path(const cluster::HostPlace& place, const std::string& path);
   Status bring();
   Status bring_if_hurried();
   Status stand_in();

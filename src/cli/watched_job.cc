@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -33,10 +34,12 @@ Status fetch_path(const cluster::HostPlace& place, const std::string& from, cons
   return {};
 }
 
-Status fetch_outputs(const cluster::HostPlace& place, const std::string& from,
+// Those that are there: not all may have been on the machine.
+Status fetch_outputs(const cluster::HostPlace& place, const cluster::WatchAnswer& there,
                      const cloud::RentedJob& job) {
   for (const std::string& path : job.back)
-    LOCKSTEP_TRY(fetch_path(place, from, job.root, path));
+    if (std::find(there.back.begin(), there.back.end(), path) != there.back.end())
+      LOCKSTEP_TRY(fetch_path(place, there.root, job.root, path));
   return {};
 }
 
@@ -117,7 +120,7 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
     what += fmt::format("; {}", cluster::follow_log(log));
   }
   if (!there.root.empty() && !job.root.empty()) {
-    LOCKSTEP_TRY(fetch_outputs(place, there.root, job));
+    LOCKSTEP_TRY(fetch_outputs(place, there, job));
     what = fmt::format("; its outputs were there, and are in {} now{}", job.root, what);
   }
   // Its command was ended after it had brought all: there was nothing left to watch.
@@ -135,7 +138,8 @@ bool fetch_saved(cluster::OnDemand& world, const cloud::RentedJob& job) {
   if (job.watcher.empty() || job.root.empty()) return false;
   const auto there = tell_watcher(world, job, WatchVerb::ask);
   const auto place = cluster::GuardHosts::place_of(job.watcher);
-  return there && place && !there->root.empty() && fetch_outputs(*place, there->root, job);
+  return there && place && !there->root.empty() && fetch_outputs(*place, *there, job) &&
+         there->whole;
 }
 
 void end_watched(cluster::OnDemand& world, const cloud::RentedJob& job) {

@@ -20,25 +20,14 @@ const char* rented_job_stage(RentedJob::Stage stage) {
 }
 
 std::string rented_job_json(const RentedJob& job) {
-  return codec::print_json(nlohmann::json{{"rental", job.rental},
-                                          {"cluster", job.cluster},
-                                          {"words", job.words},
-                                          {"folder", job.folder},
-                                          {"run_id", job.run_id},
-                                          {"stage", rented_job_stage(job.stage)},
-                                          {"losses", job.losses},
-                                          {"brought", job.brought},
-                                          {"job", job.job},
-                                          {"code", job.code},
-                                          {"note", job.note},
-                                          {"began_ms", job.began_ms},
-                                          {"root", job.root},
-                                          {"tree", job.tree},
-                                          {"back", job.back},
-                                          {"watcher", job.watcher},
-                                          {"heard_ms", job.heard_ms},
-                                          {"taken", job.taken},
-                                          {"follower", job.follower}});
+  return codec::print_json(nlohmann::json{
+      {"rental", job.rental},   {"cluster", job.cluster},   {"words", job.words},
+      {"folder", job.folder},   {"run_id", job.run_id},     {"stage", rented_job_stage(job.stage)},
+      {"losses", job.losses},   {"brought", job.brought},   {"job", job.job},
+      {"code", job.code},       {"note", job.note},         {"began_ms", job.began_ms},
+      {"root", job.root},       {"tree", job.tree},         {"back", job.back},
+      {"watcher", job.watcher}, {"heard_ms", job.heard_ms}, {"taken", job.taken},
+      {"whole", job.whole},     {"follower", job.follower}});
 }
 
 Result<RentedJob> parse_rented_job(std::string_view json) {
@@ -70,6 +59,7 @@ Result<RentedJob> parse_rented_job(std::string_view json) {
                 .watcher = text("watcher"),
                 .heard_ms = codec::integer_member(object, "heard_ms"),
                 .taken = is_set("taken"),
+                .whole = text("whole"),
                 .follower = codec::integer_member(object, "follower")};
   job.losses = static_cast<int>(
       std::clamp<std::int64_t>(codec::integer_member(object, "losses"), 0, kMostLosses));

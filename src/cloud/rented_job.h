@@ -28,7 +28,7 @@ struct RentedJob {
   std::string run_id = {};         // of all attempts; empty: each takes its own
   Stage stage = Stage::renting;
   int losses = 0;         // of all its machines
-  bool brought = false;   // what --back names is here, from machines that were taken
+  bool brought = false;   // what --back names is here, or some of it, from machines that were taken
   std::string job = {};   // its id on the machines, before it begins there; empty: not yet
   int code = 0;           // from Stage::ending on: the exit code
   std::string note = {};  // and what else is to be told
@@ -40,10 +40,14 @@ struct RentedJob {
   std::string watcher = {};   // the host of --guard HOST, which watches it, too
   std::int64_t heard_ms = 0;  // on that host: when the job's command was last heard to see to it
   bool taken = false;         // on that host: that one gives the machines back
+  // There: the attempt, by its id on the machines, of which all that --back names has come.
+  std::string whole = {};
   std::int64_t follower = 0;  // the process that goes on with it; 0: its command does
 
   // Whether it may begin anew on other machines.
   bool goes_on() const { return stage < Stage::ending; }
+  // On that host: whether nothing of its last attempt is missing there.
+  bool all_came() const { return back.empty() || (!job.empty() && whole == job); }
 };
 
 const char* rented_job_stage(RentedJob::Stage stage);

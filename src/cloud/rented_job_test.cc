@@ -24,6 +24,7 @@ RentedJob some_job() {
           .watcher = "me@desk",
           .heard_ms = 1'800'000'000'001,
           .taken = true,
+          .whole = "abcd1234",
           .follower = 4711};
 }
 
@@ -40,6 +41,17 @@ TEST(RentedJob, ComesBackAsItWas) {
   EXPECT_EQ(read->back, job.back);
   EXPECT_EQ(read->watcher, "me@desk");
   EXPECT_TRUE(read->taken);
+}
+
+TEST(RentedJob, WhatCameOfAnEarlierAttemptIsNotAll) {
+  RentedJob job = some_job();
+  EXPECT_TRUE(parse_rented_job(rented_job_json(job))->all_came());
+  job.job = "efgh5678";
+  EXPECT_FALSE(job.all_came()) << "the next attempt";
+  job.job = job.whole = "";
+  EXPECT_FALSE(job.all_came()) << "it has not begun";
+  job.back = {};
+  EXPECT_TRUE(job.all_came());
 }
 
 TEST(RentedJob, WhatMakesNoSenseIsRefused) {

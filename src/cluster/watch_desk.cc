@@ -61,6 +61,7 @@ WatchAnswer answer_of(OnDemand& world, const std::optional<RentedJob>& job) {
   if (!job) return {};
   WatchAnswer answer{.known = true, .taken = job->taken, .code = job->code, .note = job->note};
   answer.ended = job->stage == Stage::ended;
+  answer.whole = job->all_came();
   if (!answer.ended && is_abandoned(world, *job)) {
     answer.ended = true;
     answer.code = 1;
@@ -73,7 +74,11 @@ WatchAnswer answer_of(OnDemand& world, const std::optional<RentedJob>& job) {
     if (std::filesystem::exists(logs[i], failed))
       answer.log_endings.emplace_back(kFollowLogEndings[i]);
   if (!answer.log_endings.empty()) answer.logs = io::state_folder() + "/rentals";
-  if (job->brought && std::filesystem::is_directory(job->root, failed)) answer.root = job->root;
+  if (!job->brought || !std::filesystem::is_directory(job->root, failed)) return answer;
+  answer.root = job->root;
+  for (const std::string& path : job->back)
+    if (std::filesystem::exists(std::filesystem::symlink_status(job->root + "/" + path, failed)))
+      answer.back.push_back(path);
   return answer;
 }
 
@@ -105,7 +110,8 @@ Status note_watched(OnDemand& world, const WatchWord& word, const std::optional<
                                    .root = folder + "/" + word.tree,
                                    .tree = word.tree,
                                    .back = word.back,
-                                   .heard_ms = now});
+                                   .heard_ms = now,
+                                   .whole = known ? known->whole : ""});
 }
 
 Status heed(OnDemand& world, const WatchWord& word, const std::optional<RentedJob>& known) {

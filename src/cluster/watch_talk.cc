@@ -82,6 +82,7 @@ nlohmann::ordered_json watch_answer_json(const WatchAnswer& answer) {
   return {{"known", answer.known}, {"taken", answer.taken},
           {"ended", answer.ended}, {"code", answer.code},
           {"note", answer.note},   {"root", answer.root},
+          {"whole", answer.whole}, {"back", answer.back},
           {"logs", answer.logs},   {"log_endings", answer.log_endings}};
 }
 
@@ -93,6 +94,8 @@ Result<WatchAnswer> read_watch_answer(const nlohmann::json& object) {
                          std::clamp<std::int64_t>(codec::integer_member(object, "code"), 0, 255)),
                      .note = printable(codec::text_member(object, "note"), kMostNote),
                      .root = codec::text_member(object, "root"),
+                     .whole = is_yes(object, "whole"),
+                     .back = codec::texts_member(object, "back"),
                      .logs = codec::text_member(object, "logs"),
                      .log_endings = codec::texts_member(object, "log_endings")};
   for (const std::string& path : {answer.root, answer.logs})

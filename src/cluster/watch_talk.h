@@ -37,9 +37,11 @@ struct WatchAnswer {
   bool known = false;  // that host has heard of it
   bool taken = false;  // it ends it, or has: its command does nothing any more
   bool ended = false;
-  int code = 0;           // ended: the exit code
-  std::string note = {};  // and what else is to be told
-  std::string root = {};  // where its outputs lie there; "": there are none
+  int code = 0;                        // ended: the exit code
+  std::string note = {};               // and what else is to be told
+  std::string root = {};               // where its outputs lie there; "": there are none
+  bool whole = false;                  // they are all there, of its last attempt
+  std::vector<std::string> back = {};  // of the places that are brought back, those that are there
   std::string logs = {};  // the folder of what was said of it, as name_there() with one of these
   std::vector<std::string> log_endings = {};  // of kFollowLogEndings, what is there
 };

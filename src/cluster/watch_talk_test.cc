@@ -56,6 +56,8 @@ TEST(WatchTalk, AnAnswerComesWithThatOfTheGuard) {
                                               .code = 7,
                                               .note = "its machines are given back",
                                               .root = "/home/me/x/my project",
+                                              .whole = true,
+                                              .back = {"out", ""},
                                               .logs = "/home/me/x",
                                               .log_endings = {".log.1", ".log"}}};
   const auto heard = read_guard_answer(guard_answer_text(said));

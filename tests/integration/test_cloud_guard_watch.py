@@ -138,7 +138,7 @@ def test_a_laptop_that_slept_at_the_end_finds_what_it_missed(world):
 
 
 def test_a_spot_machine_that_is_taken_leaves_its_outputs_on_the_host(world):
-    run = world.train("--spot")
+    run = world.train("--spot", "--back", "missing")  # which costs none of the others
     watched(world, run)
     os.kill(world.client_pid(), signal.SIGHUP)  # its terminal is gone
     ended = run.wait(30)
@@ -149,8 +149,9 @@ def test_a_spot_machine_that_is_taken_leaves_its_outputs_on_the_host(world):
     until(lambda: not world.live() and not world.watchers(), 120, f"it ends: {world.watch_log()}")
     line = world.told()
     # As the last of its notice may find it or not.
-    assert "its provider took a machine away; " in line or "its machines were taken away, or have " in line, line
+    assert "its provider took a machine away, " in line or "its machines were taken away, or have " in line, line
     assert "its outputs were there" in line and "exit code 0" not in line, line
+    assert "with what was not brought" in line and "missing: " in read(*world.state.glob("rentals/lab-*.log")), line
     assert (world.project / "out/checkpoint").read_text() == "1"
     assert len(world.machines.all) == 1
 
