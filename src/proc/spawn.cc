@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -120,7 +121,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
-// One stack for all children, one at a time: with CLONE_VFORK we wait until it is free again.
+// One stack for all children, one at a time: with CLONE_VFORK the thread that starts one waits
+// until it is free again, and other threads wait for that one.
 void* child_stack_top() {
   alignas(64) static char stack[64UL * 1024];
   return stack + sizeof stack;
@@ -144,6 +146,8 @@ struct Cloned {
 
 // Blocks all signals: none may be handled in the child while it runs in our memory.
 Cloned clone_child(Launch& launch) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard alone(one_at_a_time);
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -7,9 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace lockstep::proc {
 namespace {
@@ -57,6 +60,21 @@ TEST(Spawn, ReportsExitCodesAndSignals) {
   EXPECT_EQ(end.signal, SIGKILL);
   EXPECT_EQ(end.python_code(), -9);
   EXPECT_EQ(end.shell_code(), 137);
+}
+
+TEST(Spawn, ThreadsStartEachTheirOwn) {
+  std::array<int, 4> wrong{};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([thread, &wrong] {
+      for (int i = 0; i < 100; ++i) {
+        auto child = spawn(shell("exit " + std::to_string(thread + 1)));
+        if (!child || wait_for(*child).code != thread + 1) ++wrong.at(thread);
+      }
+    });
+  for (std::thread& each : threads)
+    each.join();
+  EXPECT_EQ(wrong, (std::array<int, 4>{}));
 }
 
 TEST(Spawn, GivesTheChildItsEnvironmentAndNothingElse) {
