@@ -92,8 +92,13 @@ Result<std::vector<Rental>> rentals_of(const Result<std::vector<Records::Record>
 
 Result<Journal> Journal::open(const std::string& folder) {
   LOCKSTEP_TRY(io::make_folders(folder));
-  LOCKSTEP_TRY_ASSIGN(auto records, open_records(path_in(folder)));
-  return Journal(std::move(records), folder);
+  auto records = open_records(path_in(folder));
+  if (!records && records.error().code == Errc::corrupt)
+    records.error().hint +=
+        "; once it is moved away, the next command ends all that is rented: bring outputs here "
+        "before that";
+  if (!records) return Failure(std::move(records).error());
+  return Journal(std::move(*records), folder);
 }
 
 Result<std::string> Journal::owner() {
