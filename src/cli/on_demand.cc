@@ -312,7 +312,7 @@ Status give_machines_back(cluster::OnDemand& world, std::string_view program,
   const std::string cost = cloud::dollars_text(world.cost(rental));
   if (back) {
     tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
-    end_if_watched(world, rental.id);
+    end_if_watched(world, program, rental.id);
     if (world.guards().word_of(rental) == cluster::GuardHosts::Word::silent)
       tell_line(program, fmt::format("its guard finds that out by itself: {}",
                                      world.guards().trouble_of(rental)));

@@ -2,21 +2,18 @@
 
 #include "base/text.h"
 #include "cli/date_text.h"
-#include "cli/ground.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/places.h"
 #include "cluster/guard.h"
 #include "cluster/job_claim.h"
 #include "cluster/rented_host.h"
-#include "cluster/sync_tree.h"
 #include "proc/signal_watch.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <utility>
 
 namespace lockstep::cli {
@@ -103,47 +100,6 @@ bool RentedCourse::was_taken(const RemoteOutcome& ended) {
   return silent && machines_gone(rental_);
 }
 
-Status RentedCourse::bring_back() {
-  if (options_.back.empty()) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
-  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
-  if (!ground.project)
-    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
-                "leave --sync none out");
-  cluster::SyncOptions settings;
-  settings.progress = words_to_watcher(world_, job_);
-  for (const std::string& path : options_.back) {
-    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
-    LOCKSTEP_TRY_ASSIGN(const auto host,
-                        cluster::sync_back(places.front(), *ground.project, below, settings));
-    if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
-    tell(fmt::format("{}: {} files, {} brought back", path, host.files,
-                     cluster::size_text(host.bytes)));
-  }
-  return {};
-}
-
-// To the next machines: what git ignores is not in the project's files.
-Status RentedCourse::take_along() {
-  if (!job_.brought) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
-  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
-  for (const std::string& path : options_.back) {
-    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
-    const std::string source = ground.project->root + "/" + below;
-    std::error_code error;
-    if (!std::filesystem::is_directory(source, error)) continue;
-    LOCKSTEP_TRY_ASSIGN(const cluster::Project outputs, cluster::find_project(".", source));
-    cluster::SyncOptions settings;
-    settings.destination = ground.project->name + "/" + below;
-    settings.force = true;
-    LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, outputs, settings));
-    for (const auto& host : report.hosts)
-      if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
-  }
-  return {};
-}
-
 // What is left of machines that were taken: seen gone before new ones are asked for.
 Status RentedCourse::end_lost() {
   const cloud::Offer lost = rental_.attempts.back().offer;
@@ -202,6 +158,7 @@ Status RentedCourse::may_begin() const {
 }
 
 Result<RemoteOutcome> RentedCourse::attempt() {
+  brought_ = false;
   if (!job_.job.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto followed, follow_started_job(call_, remote_, job_.job));
     if (followed) return *followed;
@@ -217,20 +174,6 @@ Result<RemoteOutcome> RentedCourse::attempt() {
   if (options_.resume_arg) parsed.script_args.push_back(*options_.resume_arg);
   remote_.attempt = job_.losses + 1;
   return run_job_on_hosts({call_.program, call_.words, std::move(parsed)}, remote_);
-}
-
-// What is not here yet is worth more than the machine's next half hour.
-Status RentedCourse::hold(const std::string& why) {
-  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
-  LOCKSTEP_TRY_ASSIGN(const auto held, cluster::hold_leases(places, rental_.terms.hold_s));
-  for (const auto& answer : held)
-    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
-  const cloud::Micros cost = cloud::cost_of(cloud::rate_now(rental_), rental_.terms.hold_s * 1000);
-  tell(fmt::format("outputs are not here: {}; '{}' is held for {}, which costs {} USD", why,
-                   rental_.cluster, time_words(rental_.terms.hold_s), cloud::dollars_text(cost)));
-  tell(fmt::format("lockstep sync {} --back PATH brings them, lockstep down {} ends it",
-                   rental_.cluster, rental_.cluster));
-  return {};
 }
 
 // The job goes on without us. Where a follower waits, it is not left alone.
@@ -256,21 +199,31 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
   return ended.code;
 }
 
-int RentedCourse::finish(const RemoteOutcome& ended) {
+// Where its machine is gone its watcher may have the outputs, and know how it ended.
+int RentedCourse::finish(RemoteOutcome ended) {
   if (ended.left) return leave(ended);
-  if (!ended.job.empty() && ended.gone && !first_runs()) {
-    if (!options_.back.empty() && job_.note.empty())
-      job_.note = "its machine was gone before its outputs were here";
-  } else if (!ended.job.empty()) {
-    if (const Status brought = bring_back(); !brought) {
-      job_.note = "its outputs are not here: " + brought.error().message;
-      if (to_leave()) return leave(ended);
-      if (hold(brought.error().message)) return ended.code == 0 ? 1 : ended.code;
-      if (to_leave()) return leave(ended);
-    } else if (!options_.back.empty()) {
-      job_.note = "outputs in " + join(options_.back, ", ");
-    }
+  if (ended.job.empty() || options_.back.empty()) return give_back(ended);
+  const bool gone = ended.gone && !first_runs();
+  const Status brought =
+      gone ? fail(Errc::unavailable, "its machine was gone before") : bring_back();
+  brought_ = brought.has_value();
+  if (!brought_) {
+    const bool told = gone && !job_.note.empty();  // that it is not known how it ended
+    if (!told) job_.note = "its outputs are not here: " + brought.error().message;
+    if (!gone && to_leave()) return leave(ended);
+    if (!gone && hold(brought.error().message)) return ended.code == 0 ? 1 : ended.code;
+    if (!gone && to_leave()) return leave(ended);
+    const auto saved = fetch_saved(world_, kRentedRun, job_);
+    brought_ = saved.has_value();
+    const bool whole = saved && saved->whole;
+    if (!whole && !told) tell(job_.note);
+    if (saved && saved->ended && ended.gone)
+      ended.code = saved->code;
+    else if (!whole && ended.code == 0)
+      ended.code = 1;
+    if (!whole) return give_back(ended);
   }
+  job_.note = "outputs in " + join(options_.back, ", ");
   return give_back(ended);
 }
 
@@ -294,31 +247,6 @@ int RentedCourse::give_back(const RemoteOutcome& ended) {
   }
   const Status back = give_machines_back(world_, kRentedRun, rental_);
   return back ? ended.code : fails(back.error());
-}
-
-// Whether the machine is there whose files --back brings.
-bool RentedCourse::first_runs() {
-  cloud::Rental now = rental_;
-  if (!world_.look_only(now)) return true;
-  const auto live = now.live();
-  return std::any_of(live.begin(), live.end(), [](const cloud::Held* held) {
-    return held->node == 0 && held->machine.state == cloud::Machine::State::running;
-  });
-}
-
-// What the job has saved when its machines are taken.
-void RentedCourse::save(const RemoteOutcome& ended) {
-  Status brought;
-  if (ended.gone && !first_runs())
-    brought = fail(Errc::unavailable, "its machine is gone");
-  else
-    brought = bring_back();
-  // The one that watches may have it.
-  if (!brought && fetch_saved(world_, job_)) brought = {};
-  if (brought)
-    job_.brought = job_.brought || !options_.back.empty();
-  else
-    tell("what --back names was not brought back: " + brought.error().message);
 }
 
 // A follower that is asked to end leaves all as it is, as does one that can't see what has become
@@ -362,7 +290,10 @@ int RentedCourse::course() {
       if (!ended->why.empty()) job_.note = "it did not begin: " + ended->why;
       return finish(*ended);
     }
-    if (!ended->job.empty()) save(*ended);
+    if (!ended->job.empty() && save(*ended)) {
+      job_.note = "outputs in " + join(options_.back, ", ");
+      return give_back({.code = 0, .job = ended->job});
+    }
     if (to_leave()) return leave(*ended);
     if (stopped()) return finish({.code = code, .job = {}});
     ++job_.losses;
@@ -373,7 +304,7 @@ int RentedCourse::course() {
 
 // Who began it has seen how it ended; else the user is told by his next command.
 void RentedCourse::conclude(int code) {
-  if (!job_.watcher.empty()) return end_watched(world_, job_);
+  if (!job_.watcher.empty()) return end_watched(world_, kRentedRun, job_, brought_);
   Status noted;
   if (remote_.follows && is_wanted()) {
     job_.code = code;

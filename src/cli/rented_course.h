@@ -56,10 +56,10 @@ class RentedCourse {
   Status may_begin() const;
   Result<RemoteOutcome> attempt();
   bool first_runs();
-  void save(const RemoteOutcome& ended);
+  bool save(const RemoteOutcome& ended);
   int stop_with(const Error& error);
   int leave(const RemoteOutcome& ended);
-  int finish(const RemoteOutcome& ended);
+  int finish(RemoteOutcome ended);
   int give_back(const RemoteOutcome& ended);
   Status hold(const std::string& why);
   void conclude(int code);
@@ -72,6 +72,7 @@ class RentedCourse {
   cloud::Rental rental_;
   cloud::RentedJob job_;
   int stops_ = 0;           // signals to end that had come before it
+  bool brought_ = false;    // what --back names is here, as the newest attempt has left it
   bool left_ = false;       // it has not ended
   bool elsewhere_ = false;  // somebody else has ended it
 };

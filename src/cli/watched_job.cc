@@ -134,24 +134,38 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
   return std::optional<int>(code);
 }
 
-bool fetch_saved(cluster::OnDemand& world, const cloud::RentedJob& job) {
-  if (job.watcher.empty() || job.root.empty()) return false;
-  const auto there = tell_watcher(world, job, WatchVerb::ask);
+std::optional<cluster::WatchAnswer> fetch_saved(cluster::OnDemand& world, std::string_view program,
+                                                const cloud::RentedJob& job) {
+  if (job.watcher.empty() || job.root.empty()) return std::nullopt;
+  auto there = tell_watcher(world, job, WatchVerb::ask);
   const auto place = cluster::GuardHosts::place_of(job.watcher);
-  return there && place && !there->root.empty() && fetch_outputs(*place, *there, job) &&
-         there->whole;
+  if (!there || !place || there->root.empty()) return std::nullopt;
+  tell_line(program, fmt::format("its machines are gone; its outputs come from {}", job.watcher));
+  if (const Status come = fetch_outputs(*place, *there, job); !come) {
+    print_error(program, come.error());
+    return std::nullopt;
+  }
+  return std::move(*there);
 }
 
-void end_watched(cluster::OnDemand& world, const cloud::RentedJob& job) {
+// What is there alone stays, and is fetched by the next command.
+void end_watched(cluster::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
+                 bool brought) {
   const auto said = tell_watcher(world, job, WatchVerb::drop);
-  if (!said || !said->taken) (void)world.journal().drop_job(job.rental);
+  const bool kept = !said || said->taken || (said->ended && !said->root.empty());
+  if (kept && !(said && !said->taken && brought))
+    return tell_line(program, fmt::format("the next command about machines on demand asks {} what "
+                                          "it has of the job of '{}'",
+                                          job.watcher, job.cluster));
+  if (kept) (void)tell_watcher(world, job, WatchVerb::fetched);
+  (void)world.journal().drop_job(job.rental);
 }
 
-void end_if_watched(cluster::OnDemand& world, const std::string& rental) {
+void end_if_watched(cluster::OnDemand& world, std::string_view program, const std::string& rental) {
   const auto jobs = world.journal().jobs();
   if (!jobs || cluster::job_is_claimed(rental)) return;
   for (const cloud::RentedJob& job : *jobs)
-    if (job.rental == rental && !job.watcher.empty()) end_watched(world, job);
+    if (job.rental == rental && !job.watcher.empty()) end_watched(world, program, job, false);
 }
 
 }  // namespace lockstep::cli

@@ -34,13 +34,16 @@ std::optional<int> ended_by_watcher(cluster::OnDemand& world, std::string_view p
 Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_view program,
                                          const cloud::RentedJob& job);
 
-// What its watcher has brought from machines that are gone now. false: nothing.
-bool fetch_saved(cluster::OnDemand& world, const cloud::RentedJob& job);
+// What its watcher has brought from machines that are gone now, and how it is there. nullopt:
+// nothing has come.
+std::optional<cluster::WatchAnswer> fetch_saved(cluster::OnDemand& world, std::string_view program,
+                                                const cloud::RentedJob& job);
 
 // Whoever ends the rental of a job has no use for its watcher. The job stays known where that host
-// has ended it already, and has its outputs.
-void end_watched(cluster::OnDemand& world, const cloud::RentedJob& job);
+// has ended it already, and has its outputs, or is silent. brought: what it has is here, too.
+void end_watched(cluster::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
+                 bool brought);
 // The same of whatever job that rental has, unless its command lives, which does it.
-void end_if_watched(cluster::OnDemand& world, const std::string& rental);
+void end_if_watched(cluster::OnDemand& world, std::string_view program, const std::string& rental);
 
 }  // namespace lockstep::cli

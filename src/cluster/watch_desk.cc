@@ -127,7 +127,8 @@ Status heed(OnDemand& world, const WatchWord& word, const std::optional<RentedJo
       return world.journal().keep_job(heard);
     }
     case WatchVerb::drop:
-      if (known && known->taken) return {};
+      // What is here alone waits for who fetches it.
+      if (known && (known->taken || (known->stage == Stage::ended && known->brought))) return {};
       break;
     case WatchVerb::fetched:
       break;

@@ -1,0 +1,96 @@
+// What --back names of a job on rented machines: brought here from them, or from the host that
+// watches it, kept where it can't be brought, and taken along to the next machines.
+#include "base/text.h"
+#include "cli/date_text.h"
+#include "cli/ground.h"
+#include "cli/on_demand.h"
+#include "cli/rented_course.h"
+#include "cluster/rented_host.h"
+#include "cluster/sync_tree.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lockstep::cli {
+
+Status RentedCourse::bring_back() {
+  if (options_.back.empty()) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
+  if (!ground.project)
+    return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
+                "leave --sync none out");
+  cluster::SyncOptions settings;
+  settings.progress = words_to_watcher(world_, job_);
+  for (const std::string& path : options_.back) {
+    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
+    LOCKSTEP_TRY_ASSIGN(const auto host,
+                        cluster::sync_back(places.front(), *ground.project, below, settings));
+    if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
+    tell(fmt::format("{}: {} files, {} brought back", path, host.files,
+                     cluster::size_text(host.bytes)));
+  }
+  return {};
+}
+
+// To the next machines: what git ignores is not in the project's files.
+Status RentedCourse::take_along() {
+  if (!job_.brought) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
+  LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
+  for (const std::string& path : options_.back) {
+    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
+    const std::string source = ground.project->root + "/" + below;
+    std::error_code error;
+    if (!std::filesystem::is_directory(source, error)) continue;
+    LOCKSTEP_TRY_ASSIGN(const cluster::Project outputs, cluster::find_project(".", source));
+    cluster::SyncOptions settings;
+    settings.destination = ground.project->name + "/" + below;
+    settings.force = true;
+    LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, outputs, settings));
+    for (const auto& host : report.hosts)
+      if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
+  }
+  return {};
+}
+
+// What is not here yet is worth more than the machine's next half hour.
+Status RentedCourse::hold(const std::string& why) {
+  LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
+  LOCKSTEP_TRY_ASSIGN(const auto held, cluster::hold_leases(places, rental_.terms.hold_s));
+  for (const auto& answer : held)
+    if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
+  const cloud::Micros cost = cloud::cost_of(cloud::rate_now(rental_), rental_.terms.hold_s * 1000);
+  tell(fmt::format("outputs are not here: {}; '{}' is held for {}, which costs {} USD", why,
+                   rental_.cluster, time_words(rental_.terms.hold_s), cloud::dollars_text(cost)));
+  tell(fmt::format("lockstep sync {} --back PATH brings them, lockstep down {} ends it",
+                   rental_.cluster, rental_.cluster));
+  return {};
+}
+
+// Whether the machine is there whose files --back brings.
+bool RentedCourse::first_runs() {
+  cloud::Rental now = rental_;
+  if (!world_.look_only(now)) return true;
+  const auto live = now.live();
+  return std::any_of(live.begin(), live.end(), [](const cloud::Held* held) {
+    return held->node == 0 && held->machine.state == cloud::Machine::State::running;
+  });
+}
+
+// What the job has saved when its machines are taken. true: it had ended well before that, as the
+// one that watches has seen.
+bool RentedCourse::save(const RemoteOutcome& ended) {
+  const Status brought =
+      ended.gone && !first_runs() ? fail(Errc::unavailable, "its machine is gone") : bring_back();
+  const auto saved = brought ? std::nullopt : fetch_saved(world_, kRentedRun, job_);
+  brought_ = brought || saved;
+  job_.brought = job_.brought || (brought_ && !options_.back.empty());
+  if (!brought && !(saved && saved->whole))
+    tell("what --back names was not brought back: " + brought.error().message);
+  return saved && saved->whole && saved->ended && saved->code == 0;
+}
+
+}  // namespace lockstep::cli
