@@ -6,6 +6,7 @@
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
 #include "cli/swept.h"
+#include "cli/watched_job.h"
 #include "cloud/kept_answer.h"
 #include "cluster/job_book.h"
 #include "codec/json.h"
@@ -59,11 +60,11 @@ Status lock_to_end(cluster::OnDemand& world, const Rental& rental) {
             fmt::format("another lockstep has '{}' in hands: that ends first", rental.cluster));
   for (int tries = 0; !locked && tries < kTriesToEnd; ++tries) {
     // Each time: a word of it that was on its way may have come since.
-    LOCKSTEP_TRY(world.journal().drop_job(rental.id));
+    LOCKSTEP_TRY(drop_unwatched(world, rental.id));
     LOCKSTEP_TRY(world.web().pause(std::chrono::seconds(1)));
     locked = world.lock(rental.cluster);
   }
-  if (locked) return world.journal().drop_job(rental.id);
+  if (locked) return drop_unwatched(world, rental.id);
   locked.error().hint = "it is noted that nobody wants it: it ends once that one is gone";
   return locked;
 }
@@ -82,7 +83,7 @@ void tell_gone(cluster::OnDemand& world, Rental& rental) {
 }
 
 // As the rental is once nobody else can change it.
-Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
+Status give_back_locked(cluster::OnDemand& world, Rental& rental, bool force) {
   LOCKSTEP_TRY(lock_to_end(world, rental));
   auto now = world.journal().of_cluster(rental.cluster);
   if (now ? now->id != rental.id : now.error().code == Errc::not_found) {
@@ -91,9 +92,10 @@ Status give_back_locked(cluster::OnDemand& world, Rental& rental) {
   }
   if (!now) return Failure(now.error());
   rental = std::move(*now);
+  LOCKSTEP_TRY(fetch_before_end(world, down_table().program, rental.id, !force));
   LOCKSTEP_TRY(give_machines_back(world, down_table().program, rental));
   // Who has asked for its end need not be told of it.
-  return world.journal().drop_job(rental.id);
+  return drop_unwatched(world, rental.id);
 }
 
 // Whether a machine was asked for there since then.
@@ -141,11 +143,11 @@ Status end_named(cluster::OnDemand& world, const std::string& name, const DownOp
                      [&](const Rental& one) { return one.cluster == name; }))
       return Failure(rental.error());
     tell_line(down_table().program, fmt::format("'{}' is gone already", name));
-    return {};
+    return settle_watched(world, down_table().program, name, options.force);
   }
   if (!rental) return Failure(rental.error());
   LOCKSTEP_TRY(agree_to_end(world, name, options));
-  Status done = give_back_locked(world, *rental);
+  Status done = give_back_locked(world, *rental, options.force);
   world.unlock(name);
   rows.push_back(rental_row(world, *rental));
   return done;

@@ -52,6 +52,25 @@ bool is_told(const cloud::RentedJob& job, const cloud::Rental& rental) {
          (!job.goes_on() || rental.terms.guard == "here");
 }
 
+// A watcher keeps nothing so long that nobody has asked for.
+bool is_long_over(cluster::OnDemand& world, const cloud::RentedJob& job) {
+  const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
+  if (job.began_ms > then) return false;
+  const auto since = world.journal().since(then);  // open, or closed since
+  return since && std::none_of(since->begin(), since->end(),
+                               [&](const auto& rental) { return rental.id == job.rental; });
+}
+
+void tell_watched(cluster::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
+                  const Error& error) {
+  const bool over = is_long_over(world, job);
+  tell_line(program,
+            fmt::format("what became of the job of '{}' is {}: {}{}", job.cluster,
+                        over ? "not known, and forgotten" : "still to be asked", error.message,
+                        over ? "" : "; lockstep down " + job.cluster + " --force forgets it"));
+  if (over) (void)world.journal().drop_job(job.rental);
+}
+
 void tell_jobs(cluster::OnDemand& world, std::string_view program,
                const std::vector<cloud::Rental>& open) {
   const auto jobs = world.journal().jobs();
@@ -59,9 +78,10 @@ void tell_jobs(cluster::OnDemand& world, std::string_view program,
   for (const cloud::RentedJob& job : *jobs) {
     if (!job.watcher.empty()) {
       if (cluster::job_is_claimed(job.rental)) continue;
-      if (const auto told = fetch_watched(world, program, job); !told)
-        tell_line(program, fmt::format("what became of the job of '{}' is still to be asked: {}",
-                                       job.cluster, told.error().message));
+      const auto told = fetch_left(world, program, job);
+      if (told) continue;
+      tell_watched(world, program, job, told.error());
+      if (told.error().code == Errc::canceled) return;
       continue;
     }
     std::vector<cloud::Rental> closed;

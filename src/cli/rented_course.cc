@@ -124,6 +124,8 @@ Status RentedCourse::machines_again() {
   LOCKSTEP_TRY(take_lock());
   if (rental_.closed_ms != 0 || !rental_.wanted)
     return fail(Errc::unavailable, fmt::format("'{}' is being given back", rental_.cluster));
+  // Its watcher may have ended it meanwhile; one that is silent is not known not to have.
+  LOCKSTEP_TRY(name_to_watcher(world_, job_));
   if (job_.stage == Stage::lost) LOCKSTEP_TRY(end_lost());
   LOCKSTEP_TRY(note(Stage::renting));
   if (rental_.wish.spot == cloud::SpotWish::prefer && job_.losses >= kLossesToOnDemand)

@@ -30,17 +30,22 @@ Status fetch_path(const cluster::HostPlace& place, const std::string& from, cons
                   const std::string& path) {
   const cluster::Project project{.root = to, .name = from, .folder = {}};
   LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, {}));
-  if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
-  return {};
+  if (host.code == 0) return {};
+  return fail(host.code == 1 ? Errc::not_found : Errc::unavailable, host.error, host.hint);
 }
 
-// Those that are there: not all may have been on the machine.
+// Those that are there: not all may have been on the machine. One that can't be read costs none of
+// the others; not_found: no more than that is wrong.
 Status fetch_outputs(const cluster::HostPlace& place, const cluster::WatchAnswer& there,
                      const cloud::RentedJob& job) {
-  for (const std::string& path : job.back)
-    if (std::find(there.back.begin(), there.back.end(), path) != there.back.end())
-      LOCKSTEP_TRY(fetch_path(place, there.root, job.root, path));
-  return {};
+  Status all;
+  for (const std::string& path : job.back) {
+    if (std::find(there.back.begin(), there.back.end(), path) == there.back.end()) continue;
+    Status one = fetch_path(place, there.root, job.root, path);
+    if (!one && one.error().code != Errc::not_found) return one;
+    if (all && !one) all = std::move(one);
+  }
+  return all;
 }
 
 }  // namespace
@@ -111,6 +116,7 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
   if (!there.known || !there.ended) return std::optional<int>();
   LOCKSTEP_TRY_ASSIGN(const auto place, cluster::GuardHosts::place_of(host));
   std::string what;
+  Status come;
   if (!there.logs.empty()) {
     const std::string logs = io::state_folder() + "/rentals";
     const std::string log = cluster::name_there(job.cluster, job.rental);
@@ -120,18 +126,90 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
     what += fmt::format("; {}", cluster::follow_log(log));
   }
   if (!there.root.empty() && !job.root.empty()) {
-    LOCKSTEP_TRY(fetch_outputs(place, there, job));
-    what = fmt::format("; its outputs were there, and are in {} now{}", job.root, what);
+    tell_line(program, fmt::format("brings the outputs of '{}' from {}; Ctrl-C leaves them there",
+                                   job.cluster, host));
+    come = fetch_outputs(place, there, job);
+    if (!come && come.error().code != Errc::not_found) return Failure(come.error());
+    what = come ? fmt::format("; its outputs were there, and are in {} now{}", job.root, what)
+                : fmt::format("; what could be brought is in {} now, but {}; {} keeps it in {}{}",
+                              job.root, come.error().message, host, there.root, what);
   }
   // Its command was ended after it had brought all: there was nothing left to watch.
-  const bool ours = there.root.empty() && job.stage == cloud::RentedJob::Stage::ending;
+  const bool ours =
+      !there.taken && there.root.empty() && job.stage == cloud::RentedJob::Stage::ending;
   const int code = ours ? job.code : there.code;
   tell_line(program, fmt::format("'{}' was watched by {} after its command had gone: exit code {}, "
                                  "{}{}",
                                  job.cluster, host, code, ours ? job.note : there.note, what));
   LOCKSTEP_TRY(world.journal().drop_job(job.rental));
-  (void)tell_watcher(world, job, WatchVerb::fetched);
+  if (come) (void)tell_watcher(world, job, WatchVerb::fetched);
   return std::optional<int>(code);
+}
+
+Result<std::optional<int>> fetch_left(cluster::OnDemand& world, std::string_view program,
+                                      const cloud::RentedJob& job) {
+  const auto mine = cluster::claim_job(job.rental);
+  if (!mine && mine.error().code == Errc::already_exists) return std::optional<int>();
+  if (!mine) return Failure(mine.error());
+  LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(job.rental));
+  if (!known) return std::optional<int>();
+  return fetch_watched(world, program, job);
+}
+
+Status settle_watched(cluster::OnDemand& world, std::string_view program,
+                      const std::string& cluster, bool force) {
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, world.journal().jobs());
+  for (const cloud::RentedJob& job : jobs) {
+    if (job.cluster != cluster || job.watcher.empty()) continue;
+    const auto there = fetch_left(world, program, job);
+    if (there) continue;
+    if (!force || there.error().code == Errc::canceled) {
+      Error error = there.error();
+      error.hint = fmt::format("lockstep down {} --force forgets that {} has something of its job",
+                               cluster, job.watcher);
+      return Failure(std::move(error));
+    }
+    tell_line(program, fmt::format("{}; what {} has of the job of '{}' stays there for 30 days, "
+                                   "and is forgotten here",
+                                   there.error().message, job.watcher, cluster));
+    LOCKSTEP_TRY(world.journal().drop_job(job.rental));
+  }
+  return {};
+}
+
+Status fetch_before_end(cluster::OnDemand& world, std::string_view program,
+                        const std::string& rental, bool wait) {
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, world.journal().jobs());
+  const auto job =
+      std::find_if(jobs.begin(), jobs.end(), [&](const auto& one) { return one.rental == rental; });
+  if (job == jobs.end() || job->watcher.empty() || cluster::job_is_claimed(rental)) return {};
+  const auto failed = [&](const Error& error) -> Status {
+    if (error.code == Errc::canceled) return Failure(error);
+    tell_line(program, fmt::format("what {} has of the job of '{}' was not brought: {}",
+                                   job->watcher, job->cluster, error.message));
+    return {};
+  };
+  for (int tries = 0; tries < kTriesToFetch; ++tries) {
+    const auto there = tell_watcher(world, *job, WatchVerb::ask);
+    if (!there) return failed(there.error());
+    if (!there->taken || there->ended || !wait) break;
+    if (tries == 0)
+      tell_line(program,
+                fmt::format("{} ends the job of '{}' just now, and brings its outputs: that "
+                            "is waited for; --force does not",
+                            job->watcher, job->cluster));
+    LOCKSTEP_TRY(world.web().pause(kBetweenTries));
+  }
+  const auto fetched = fetch_left(world, program, *job);
+  return fetched ? Status() : failed(fetched.error());
+}
+
+// Its own command forgets it, or whoever has asked its watcher.
+Status drop_unwatched(cluster::OnDemand& world, const std::string& rental) {
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, world.journal().jobs());
+  for (const cloud::RentedJob& job : jobs)
+    if (job.rental == rental && !job.watcher.empty()) return {};
+  return world.journal().drop_job(rental);
 }
 
 std::optional<cluster::WatchAnswer> fetch_saved(cluster::OnDemand& world, std::string_view program,

@@ -34,6 +34,19 @@ std::optional<int> ended_by_watcher(cluster::OnDemand& world, std::string_view p
 Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_view program,
                                          const cloud::RentedJob& job);
 
+// The same, by one command at a time, and not beside the job's own.
+Result<std::optional<int>> fetch_left(cluster::OnDemand& world, std::string_view program,
+                                      const cloud::RentedJob& job);
+// Of rentals of that name that are closed. force: a job whose watcher can't be asked, or whose
+// outputs can't be brought, is forgotten.
+Status settle_watched(cluster::OnDemand& world, std::string_view program,
+                      const std::string& cluster, bool force);
+// Before that rental's machines are ended. wait: for a watcher that is bringing its outputs.
+Status fetch_before_end(cluster::OnDemand& world, std::string_view program,
+                        const std::string& rental, bool wait);
+// Forgets its job, unless that is watched: its watcher may still have to be asked.
+Status drop_unwatched(cluster::OnDemand& world, const std::string& rental);
+
 // What its watcher has brought from machines that are gone now, and how it is there. nullopt:
 // nothing has come.
 std::optional<cluster::WatchAnswer> fetch_saved(cluster::OnDemand& world, std::string_view program,

@@ -30,9 +30,12 @@ class WatchWorld(HostWorld, FollowWorld):
         self.aws_key.write_text(read(self.fake.env["AWS_SHARED_CREDENTIALS_FILE"]))
         self.aws_key.chmod(0o600)
         self.give(".aws", ".aws/credentials")
+        self.begin_again()
+        self.project = project_in(folder)
+
+    def begin_again(self):
         self.restart_sshd(self.relay.url, AWS_ENDPOINT_URL=self.relay.url, AWS_EC2_METADATA_DISABLED="true",
                           AWS_REGION="us-east-1")
-        self.project = project_in(folder)
 
     def train(self, *options, gpus="L4:1", provider="aws", **more):
         return self.start("run", "--on-demand", gpus, "--provider", provider, "--guard", self.where, "-y", "--name",
@@ -170,6 +173,60 @@ def test_a_laptop_that_slept_when_its_machine_was_taken_goes_on_with_what_was_sa
     assert "began at step 1 args ['--resume'] attempt 2" in ended.out and "was watched" not in ended.err, ended
     assert (world.project / "out/result").read_text() == "done" and len(world.machines.all) == 2
     assert world.host_jobs() == [] and world.live() == []
+
+
+def lost_while_it_slept(world):
+    """A command whose spot machine was taken while it was stopped: HOST has seen that, and has what was saved."""
+    run = world.train("--spot")
+    watched(world, run)
+    client = world.client_pid()
+    os.kill(client, signal.SIGSTOP)
+    (machine,) = world.live()
+    world.fake.world.notify(machine, 30)
+    until(lambda: not world.live() and "the job of 'lab" in world.watch_log(), 120, f"it is lost: {world.watch_log()}")
+    assert list(world.host_state().glob("watched/*/project/out/checkpoint")), world.watch_log()
+    return run, client
+
+
+def nothing_is_left_there(world):
+    assert (world.project / "out/checkpoint").read_text() == "1" and len(world.machines.all) == 1
+    assert world.host_jobs() == [] and not list(world.host_state().glob("watched/*"))
+    assert "watched by" not in world.lockstep("cost").err
+
+
+def test_a_command_that_is_ended_as_it_wakes_fetches_what_its_host_alone_has(world):
+    run, client = lost_while_it_slept(world)
+    os.kill(client, signal.SIGINT)
+    os.kill(client, signal.SIGCONT)
+    ended = run.wait(120)
+    assert ended.rc != 0 and f"its outputs come from {world.where}" in ended.err, ended
+    nothing_is_left_there(world)
+
+
+def test_down_as_the_first_word_after_coming_back_fetches_first(world):
+    run, client = lost_while_it_slept(world)
+    os.kill(client, signal.SIGKILL)
+    run.wait(30)
+    ended = world.lockstep("down", "lab", "--force")
+    assert ended.rc == 0 and f"was watched by {world.where}" in ended.err, ended
+    assert f"brings the outputs of 'lab' from {world.where}; Ctrl-C leaves them there" in ended.err, ended
+    nothing_is_left_there(world)
+
+
+def test_a_host_that_is_silent_as_its_command_wakes_is_asked_later(world):
+    run, client = lost_while_it_slept(world)
+    world.server.stop_sshd()
+    world.client.forget_masters()
+    os.kill(client, signal.SIGCONT)
+    ended = run.wait(180)
+    assert ended.rc != 0 and "goes on elsewhere" not in ended.err, ended
+    assert f"asks {world.where} what it has of the job of 'lab'" in ended.err and not (world.project / "out").exists()
+    ended = world.lockstep("cost")
+    assert "is still to be asked" in ended.err and "lockstep down lab --force forgets it" in ended.err, ended
+    world.begin_again()
+    ended = world.lockstep("cost")
+    assert f"was watched by {world.where}" in ended.err, ended
+    nothing_is_left_there(world)
 
 
 def test_who_is_there_does_all_itself(world):
