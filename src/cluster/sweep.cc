@@ -20,6 +20,7 @@ bool found_nothing(const cloud::Reconciled& swept) {
 
 std::vector<Asking::Job> lists_of(std::vector<cloud::Heard>& heard) {
   std::vector<Asking::Job> jobs;
+  jobs.reserve(heard.size());
   for (cloud::Heard& one : heard)
     jobs.push_back({one.provider->traits().name,
                     [&one](cloud::Web& web) { one.listing = one.provider->list(web, {}); }});
