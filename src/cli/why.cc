@@ -122,7 +122,9 @@ Result<int> explain(const Call& call) {
   std::optional<KnownJob> known;
   if (found) known = std::move(*found);
   // The beginning of another job's id may be a number of Slurm's.
-  if (known && !cluster::slurm_place(*known) && slurm::is_job_id(word)) known.reset();
+  if (known && slurm::is_job_id(word) &&
+      (!cluster::slurm_place(*known) || cluster::begins_only(*known, word)))
+    known.reset();
   if (known && cluster::slurm_place(*known) && !known->nodes.empty() && options.on.empty())
     return ask_login(known->nodes.front(), known->id, options.json);
   return explain_here(word, known, options);

@@ -3,6 +3,7 @@
 #include "cluster/job_follow.h"
 #include "cluster/job_plan.h"
 #include "cluster/job_start.h"
+#include "cluster/slurm_submit.h"
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,21 @@ class JobBookTest : public ::testing::Test {
 
   std::string folder_;
 };
+
+// `lockstep why 2`, where a job that Slurm calls 1 has an id of ours that begins with a 2.
+TEST_F(JobBookTest, ANumberOfSlurmsIsNotTheBeginningOfAnId) {
+  KnownJob known = job("2f0c9a31", "train", 1);
+  known.nodes.clear();
+  known.plan = plan_text(SlurmPlace{.job = "1", .folder = "/f", .output = "/o"});
+  ASSERT_TRUE(slurm_place(known));
+  ASSERT_TRUE(book().add(known));
+  const auto found = find_job(book(), "2");
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(begins_only(*found, "2"));
+  EXPECT_FALSE(begins_only(*find_job(book(), "1"), "1"));
+  EXPECT_FALSE(begins_only(*find_job(book(), "2f0c9a31"), "2f0c9a31"));
+  EXPECT_FALSE(begins_only(*find_job(book(), "train"), "train"));
+}
 
 TEST_F(JobBookTest, AJobIsFoundByIdItsBeginningOrItsName) {
   ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));

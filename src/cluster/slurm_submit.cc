@@ -290,10 +290,17 @@ std::optional<slurm::BatchState> slurm_state(const KnownJob& job, const SlurmPla
   return state ? std::optional(std::move(*state)) : std::nullopt;
 }
 
+bool begins_only(const KnownJob& job, const std::string& word) {
+  const auto place = slurm_place(job);
+  return job.id != word && job.name != word && job.id.starts_with(word) &&
+         (!place || place->job != word);
+}
+
 Result<KnownJob> find_job(const JobBook& book, const std::string& word) {
   constexpr std::size_t kMostLookedAt = 200;
   auto job = book.find(word);
-  if (job || job.error().code != Errc::not_found || !slurm::is_job_id(word)) return job;
+  if (job ? !begins_only(*job, word) : job.error().code != Errc::not_found) return job;
+  if (!slurm::is_job_id(word)) return job;
   LOCKSTEP_TRY_ASSIGN(auto known, book.list(kMostLookedAt));
   for (KnownJob& each : known)
     if (const auto place = slurm_place_here(each)) {

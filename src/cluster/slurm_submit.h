@@ -59,6 +59,8 @@ std::optional<SlurmPlace> slurm_place_here(const KnownJob& job);
 std::string plan_text(const SlurmPlace& place);
 // What a job that was submitted here says of itself; nullopt: nothing yet.
 std::optional<slurm::BatchState> slurm_state(const KnownJob& job, const SlurmPlace& place);
+// Whether it was found by the beginning of its id alone: a number may be meant as Slurm's.
+bool begins_only(const KnownJob& job, const std::string& word);
 // JobBook::find(), and a job of a chain by each number that Slurm has given it.
 Result<KnownJob> find_job(const JobBook& book, const std::string& word);
 
