@@ -24,6 +24,7 @@ Status RentedCourse::bring_back() {
                 "leave --sync none out");
   cluster::SyncOptions settings;
   settings.progress = words_to_watcher(world_, job_);
+  settings.remark = [this](const std::string& text) { tell(text); };
   for (const std::string& path : options_.back) {
     LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
     LOCKSTEP_TRY_ASSIGN(const auto host,

@@ -133,6 +133,7 @@ Status WatchCourse::bring_path(const cluster::HostPlace& place, const std::strin
   for (const bool dry : {true, false}) {
     cluster::SyncOptions how;
     how.dry_run = dry;
+    if (!dry) how.remark = [&](const std::string& text) { tell(path + ": " + text); };
     LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, how));
     if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
     if (dry) LOCKSTEP_TRY(check_room(job_.root, host.bytes));

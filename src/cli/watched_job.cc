@@ -25,12 +25,17 @@ constexpr int kTriesToFetch = 300;
 constexpr std::chrono::seconds kWordEvery{20};
 constexpr std::chrono::seconds kWordEverySilent{60};
 
-// What lies below `from` on that host comes to the same place below `to`.
+// What lies below `from` on that host comes to the same place below `to`. not_found: it can't be
+// read there, or some of it does not come, as what is here is newer.
 Status fetch_path(const cluster::HostPlace& place, const std::string& from, const std::string& to,
                   const std::string& path) {
   const cluster::Project project{.root = to, .name = from, .folder = {}};
-  LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, {}));
-  if (host.code == 0) return {};
+  std::string left;
+  cluster::SyncOptions how;
+  how.remark = [&](const std::string& text) { left += (left.empty() ? "" : "; ") + text; };
+  LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, how));
+  if (host.code == 0 && left.empty()) return {};
+  if (host.code == 0) return fail(Errc::not_found, left);
   return fail(host.code == 1 ? Errc::not_found : Errc::unavailable, host.error, host.hint);
 }
 
@@ -122,7 +127,9 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
     const std::string log = cluster::name_there(job.cluster, job.rental);
     LOCKSTEP_TRY(io::make_folders(logs));
     for (const std::string& ending : there.log_endings)
-      LOCKSTEP_TRY(fetch_path(place, there.logs, logs, log + ending));
+      if (const Status part = fetch_path(place, there.logs, logs, log + ending);
+          !part && part.error().code != Errc::not_found)
+        return Failure(part.error());
     what += fmt::format("; {}", cluster::follow_log(log));
   }
   if (!there.root.empty() && !job.root.empty()) {
