@@ -209,7 +209,7 @@ Status WatchCourse::stand_in() {
   tell(fmt::format("{}: the command of '{}' is gone; its outputs come here, and its machines go",
                    date_text(world_.web().now_ms()), job_.cluster));
   const int failed = ending_.code == 0 ? 1 : ending_.code;
-  if (const Status brought = bring(); !brought) {
+  if (Status brought = bring(); !brought) {
     if (brought.error().code == Errc::canceled) return brought;
     const auto hosts = places();
     const auto held =

@@ -141,7 +141,7 @@ Status heed(OnDemand& world, const WatchWord& word, const std::optional<RentedJo
 
 Result<WatchAnswer> answer_watch(OnDemand& world, const WatchWord& word) {
   LOCKSTEP_TRY(lock_watched(world, word.rental));
-  const auto answer = [&]() -> Result<WatchAnswer> {
+  auto answer = [&]() -> Result<WatchAnswer> {
     drop_old_ones(world);
     LOCKSTEP_TRY_ASSIGN(const auto known, find_watched(world, word.rental));
     LOCKSTEP_TRY(heed(world, word, known));
