@@ -133,7 +133,8 @@ Status WatchCourse::bring_path(const cluster::HostPlace& place, const std::strin
   for (const bool dry : {true, false}) {
     cluster::SyncOptions how;
     how.dry_run = dry;
-    if (!dry) how.remark = [&](const std::string& text) { tell(path + ": " + text); };
+    if (!dry)
+      how.remark = [&](const std::string& text) { tell(fmt::format("{}: {}", path, text)); };
     LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, how));
     if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
     if (dry) LOCKSTEP_TRY(check_room(job_.root, host.bytes));
@@ -152,7 +153,7 @@ Status WatchCourse::bring() {
   Status all;
   bool some = false;
   for (const std::string& path : job_.back) {
-    const Status one = bring_path(hosts.front(), path);
+    Status one = bring_path(hosts.front(), path);
     some = some || one;
     if (one) continue;
     if (one.error().code == Errc::canceled) return one;

@@ -78,6 +78,7 @@ std::string follow_log(const std::string& cluster) {
 
 std::vector<std::string> follow_logs(const std::string& cluster) {
   std::vector<std::string> paths;
+  paths.reserve(kFollowLogEndings.size());
   for (const std::string_view ending : kFollowLogEndings)
     paths.push_back(io::state_folder() + "/rentals/" + cluster + std::string(ending));
   return paths;

@@ -65,6 +65,7 @@ TEST(Spawn, ReportsExitCodesAndSignals) {
 TEST(Spawn, ThreadsStartEachTheirOwn) {
   std::array<int, 4> wrong{};
   std::vector<std::thread> threads;
+  threads.reserve(wrong.size());
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([thread, &wrong] {
       for (int i = 0; i < 100; ++i) {
