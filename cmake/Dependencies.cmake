@@ -1,5 +1,6 @@
 # Libraries from Debian; docs/dependencies.md says why each one.
-find_library(UV_STATIC NAMES libuv_a.a REQUIRED)
+# Debian 12 calls the archive libuv_a.a, Debian 13 and Ubuntu 24.04 call it libuv.a.
+find_library(UV_STATIC NAMES libuv_a.a libuv.a REQUIRED)
 find_path(UV_INCLUDE uv.h REQUIRED)
 add_library(lockstep_uv INTERFACE)
 target_include_directories(lockstep_uv SYSTEM INTERFACE ${UV_INCLUDE})

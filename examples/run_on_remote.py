@@ -86,12 +86,12 @@ def main(words):
     packages += [f"reqs:{shlex.quote('./' + requirements)}"] if os.path.isfile(requirements) else []
     try:
         with machine(args) as gpu:
-            # Each step is checked: one that fails ends this with its last lines.
+            # A step that fails raises, with its last lines.
             gpu.install_packages(packages)
-            if args.torch and gpu.run(["python3 -c 'import torch' 2>/dev/null"])[0].code != 0:
+            if args.torch and gpu.run(["python3 -c 'import torch' 2>/dev/null"], check=False)[0].code:
                 gpu.install_packages([args.torch])
             # Arguments arrive byte for byte: no shell sees them.
-            return gpu.run([["python3", example, *rest]])[0].code
+            return gpu.run([["python3", example, *rest]], check=False, cwd=gpu.folder)[0].code
     except (lockstep.LockstepError, ValueError) as error:
         print(f"run_on_remote.py: error: {error}", file=sys.stderr)
         return getattr(error, "code", 2) or 1

@@ -16,15 +16,13 @@ HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE / "cloud"), str(HERE / "integration")]
 
 import hosts  # noqa: E402
-from harness import Lockstep, until  # noqa: E402
+import root_mount  # noqa: E402
+from demo_screen import Shown, say, type_out  # noqa: E402
+from harness import Lockstep  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
 
 EXAMPLE = HERE.parent / "examples/digits"
 EPOCHS = 12
-
-
-def say(text):
-    print(f"\n\033[1m== {text}\033[0m" if sys.stdout.isatty() else f"\n== {text}", flush=True)
 
 
 class Demo:
@@ -33,39 +31,26 @@ class Demo:
         self.options = {"cwd": project, "env": {"PYTHON_EXEC": "/usr/bin/python3"}}
         self.allow = ["--allow-from", f"{world.client.addr}/32"]
 
-    def start(self, *words):
-        print("$ lockstep", *words, flush=True)
-        return self.world.start(*words, **self.options)
-
-    def type(self, *words, lines=None):
-        """What a user types, shown, with its output."""
-        ended = self.start(*words).wait(600)
-        shown = (ended.out + ended.err).splitlines(keepends=True)
-        print(*shown[:lines], sep="", end="", flush=True)
-        if lines and len(shown) > lines:
-            print(f"... {len(shown) - lines} more lines", flush=True)
-        if ended.rc != 0:
-            sys.exit(f"demo: lockstep {words[0]} ended with {ended.rc}")
-        return ended.out
+    def type(self, *words, most=None):
+        return type_out(self.world.start, *words, most=most, **self.options)
 
     def run(self):
         say("what machines with one L4 cost, spot included, at all (stand-ins of) providers")
-        self.type("offers", "L4:1", "--spot", lines=8)
+        self.type("offers", "L4:1", "--spot", most=8)
         say("the plan for two of them; nothing is rented yet")
         machines = ["--on-demand", "L4:1", "--nodes", "2", "--spot", "--provider", "aws", "--budget", "5"]
         self.type("run", *machines, *self.allow, "--print", "train.py")
         say("rented, met, synced, started: two machines, one rank each")
-        run = self.start("run", *machines, *self.allow, "--back", "checkpoints", "--max-restarts", "0", "--env",
-                         "PYTHON_EXEC=/usr/bin/python3", "train.py", "--epochs", str(EPOCHS), "--checkpoint-dir",
-                         "checkpoints")
-        self.said("epoch  3 of", run)
+        run = Shown(self.world.start, ("run", *machines, *self.allow, "--back", "checkpoints", "--max-restarts", "0",
+                                       "--env", "PYTHON_EXEC=/usr/bin/python3", "train.py", "--epochs", str(EPOCHS),
+                                       "--checkpoint-dir", "checkpoints"), **self.options)
+        run.until_said("epoch  3 of")
         taken = self.world.live()[1]
         say(f"the provider takes one away, with notice: {taken.id} in {taken.zone}")
         self.world.fake.world.notify(taken, 60)
-        ended = run.wait(600)
-        print(ended.out, ended.err, sep="", end="", flush=True)
-        if ended.rc != 0 or "attempt 2" not in ended.err:
-            sys.exit(f"demo: the job ended with {ended.rc}, and did not go on elsewhere")
+        code = run.end()
+        if code != 0 or "attempt 2" not in run.run.out():
+            sys.exit(f"demo: the job ended with {code}, and did not go on elsewhere")
         say("nothing is left, and this is the bill; the providers' own meter beside it")
         self.type("cost", "--since", "1d")
         told = json.loads(self.world.lockstep("cost", "--since", "1d", "--json").out)["cost_micros"] / 1e6
@@ -74,16 +59,11 @@ class Demo:
         if self.world.live():
             sys.exit("demo: a machine is alive")
 
-    def said(self, text, run):
-        until(lambda: text in run.out() or run.process.poll() is not None, 300,
-              f"'{text}' in the job's output, which is:\n{run.out()}{run.err()}")
-        if text not in run.out():
-            sys.exit(f"demo: the job has ended:\n{run.out()}{run.err()}")
-
 
 def main():
+    root_mount.ensure()
     print("No provider is reached: stand-ins for them answer on this machine. Machines are network namespaces with "
-          "real cloud-init and sshd; GPUs are stand-ins, too, and the training runs on CPUs.")
+          "real cloud-init and sshd; GPUs are stand-ins, too, and the training runs on CPUs.", flush=True)
     with tempfile.TemporaryDirectory(prefix="lockstep-demo-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)

@@ -16,7 +16,9 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "integration"))
 
 import hosts  # noqa: E402
-from harness import Lockstep, until  # noqa: E402
+import root_mount  # noqa: E402
+from demo_screen import Shown, say, type_out  # noqa: E402
+from harness import Lockstep  # noqa: E402
 from slurm_cluster import SlurmCluster  # noqa: E402
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
@@ -24,60 +26,37 @@ PYTHON = "/usr/bin/python3"
 EPOCHS = 16
 
 
-def say(text):
-    print(f"\n\033[1m== {text}\033[0m" if sys.stdout.isatty() else f"\n== {text}", flush=True)
-
-
 class Demo:
     def __init__(self, cluster):
         self.cluster = cluster
         self.options = {"cwd": cluster.work / "digits", "env": {"PYTHON_EXEC": PYTHON}}
 
-    def start(self, *words):
-        print("$ lockstep", *words, flush=True)
-        return self.cluster.start(*words, **self.options)
-
     def type(self, *words):
-        """What a user types, shown, with its output."""
-        ended = self.start(*words).wait(600)
-        print(ended.out, ended.err, sep="", end="", flush=True)
-        if ended.rc != 0:
-            sys.exit(f"demo: lockstep {words[0]} ended with {ended.rc}")
-        return ended.out
+        return type_out(self.cluster.start, *words, **self.options)
 
     def run(self):
         say("what the cluster has")
         self.type("cluster", "add", "lab", "--slurm")
         self.type("cluster", "show", "lab")
         say("the C++ extension becomes a wheel, once")
-        wheel = self.type("wheel", "../augment", "--python", PYTHON).strip()
+        wheel = re.search(r"^/\S+\.whl$", self.type("wheel", "../augment", "--python", PYTHON), re.M)[0]
         say("two nodes and a spare are asked for; the wheel goes to all of them")
-        follower = self.start("submit", "-N", "2", "--spare", "1", "--time", "20", "--mem", "2000",
-                              "--wheel", wheel, "--follow", "train.py", "--augment",
-                              "--epochs", EPOCHS, "--checkpoint-dir", "checkpoints")
-        shown = self.said("epoch  3 of", follower, 0)
-        number = re.search(r"Submitted batch job (\d+)", follower.out())[1]
+        follower = Shown(self.cluster.start, ("submit", "-N", "2", "--spare", "1", "--time", "20", "--mem", "2000",
+                                              "--wheel", wheel, "--follow", "train.py", "--augment",
+                                              "--epochs", EPOCHS, "--checkpoint-dir", "checkpoints"), **self.options)
+        follower.until_said("epoch  3 of")
+        number = re.search(r"Submitted batch job (\d+)", follower.run.out())[1]
         lost = self.second_trainer(number)
         say(f"{lost.name}, one of the two that train, is cut off")
         self.cluster.power_cut(lost)
-        shown = self.said("resumed from", follower, shown)
-        ended = follower.wait(600)
-        print(ended.out[shown:], ended.err, sep="", end="", flush=True)
+        follower.until_said("resumed from")
+        code = follower.end()
         say("how it ended")
         self.type("jobs")
         self.type("why", number)
         [job] = json.loads(self.cluster.run("jobs", "--json", **self.options).out)["jobs"]
-        if ended.rc != 0 or job["code"] != 0 or "test accuracy 9" not in ended.out:
-            sys.exit(f"demo: the job ended with {ended.rc}, or its accuracy is below 90 %")
-
-    def said(self, text, follower, shown):
-        """Waits for it, and shows what was said; returns how far."""
-        until(lambda: text in follower.out() or follower.process.poll() is not None, 600, f"the job says '{text}'")
-        told = follower.out()
-        print(told[shown:], end="", flush=True)
-        if text not in told:
-            sys.exit(f"demo: the job ended before it said '{text}':\n{follower.err()}")
-        return len(told)
+        if code != 0 or job["code"] != 0 or "test accuracy 9" not in follower.run.out():
+            sys.exit(f"demo: the job ended with {code}, or its accuracy is below 90 %")
 
     def second_trainer(self, number):
         """Not the node that the job's own script runs on, and not the one that waits."""
@@ -97,6 +76,7 @@ def commands(node):
 
 
 def main():
+    root_mount.ensure()
     with tempfile.TemporaryDirectory(prefix="lockstep-demo-", dir="/var/tmp") as folder:
         folder = pathlib.Path(folder)
         folder.chmod(0o755)

@@ -15,15 +15,13 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "integration"))
 
 import hosts  # noqa: E402
-from harness import Lockstep, until  # noqa: E402
+import root_mount  # noqa: E402
+from demo_screen import Shown, say, type_out  # noqa: E402
+from harness import Lockstep  # noqa: E402
 from ssh_hosts import SshWorld  # noqa: E402
 
 EXAMPLE = pathlib.Path(__file__).parent.parent / "examples/digits"
 EPOCHS = 16
-
-
-def say(text):
-    print(f"\n\033[1m== {text}\033[0m" if sys.stdout.isatty() else f"\n== {text}", flush=True)
 
 
 class Demo:
@@ -32,51 +30,35 @@ class Demo:
         self.project = project
 
     def type(self, *words):
-        """What a user types, shown, with its output."""
-        print("$ lockstep", *words, flush=True)
-        ended = self.client.run(*words, cwd=self.project, timeout=300)
-        print(ended.out, ended.err, sep="", end="", flush=True)
-        if ended.rc != 0:
-            sys.exit(f"demo: lockstep {words[0]} ended with {ended.rc}")
-        return ended.out
-
-    def said(self, text, follower):
-        until(lambda: text in follower.out(), 300, f"'{text}' in the job's output, which is:\n{follower.out()}")
-
-    def show(self, follower, shown=0):
-        print(follower.out()[shown:], end="", flush=True)
-        return len(follower.out())
+        return type_out(self.client.start, *words, cwd=self.project)
 
     def run(self, checkpoints):
         say("two hosts get a name")
         self.type("cluster", "add", "lab", "--host", f"me@{self.one.addr}", "--host", f"me@{self.two.addr}")
         self.type("cluster", "check", "lab")
         say("the project is synced, its folder put on the path, and the job starts on both; the client goes away")
-        id_ = self.type("run", "--on", "lab", "--detach", "--name", "digits", "--install", "local:./",
-                        "--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=5", "train.py",
-                        "--epochs", str(EPOCHS), "--checkpoint-dir", str(checkpoints)).strip()
+        self.type("run", "--on", "lab", "--detach", "--name", "digits", "--install", "local:./",
+                  "--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=5", "train.py",
+                  "--epochs", str(EPOCHS), "--checkpoint-dir", str(checkpoints))
         self.type("jobs")
         say("another client follows it")
-        follower = self.client.start("logs", "-f", "digits", cwd=self.project)
-        self.said("epoch  3 of", follower)
-        shown = self.show(follower)
+        follower = Shown(self.client.start, ("logs", "-f", "digits"), cwd=self.project)
+        follower.until_said("epoch  3 of")
         say(f"the power cord of {self.two.name} is pulled")
         self.two.switch_off()
         say(f"{self.two.name} is back, and what was lost of the job begins again")
         self.two.switch_on()
-        self.type("resume", id_)
-        self.said("resumed from", follower)
-        ended = follower.wait(300)
-        self.show(follower, shown)
-        print(ended.err, end="")
+        self.type("resume", "digits")
+        code = follower.end()
         say("how it ended")
         self.type("jobs")
         [job] = json.loads(self.client.run("jobs", "--json").out)["jobs"]
-        if ended.rc != 0 or job["code"] != 0 or "test accuracy 9" not in ended.out:
-            sys.exit(f"demo: the job ended with {ended.rc}, or its accuracy is below 90 %")
+        if code != 0 or job["code"] != 0 or "test accuracy 9" not in follower.run.out():
+            sys.exit(f"demo: the job ended with {code}, or its accuracy is below 90 %")
 
 
 def main():
+    root_mount.ensure()
     with tempfile.TemporaryDirectory(prefix="lockstep-demo-") as folder:
         folder = pathlib.Path(folder)
         folder.chmod(0o755)

@@ -4,7 +4,8 @@ and that no file grows past what one sitting can read.
 
 A room may include rooms on floors below its own and on its own floor, but none above. Every room that
 it includes must be named by DEPS in its CMakeLists.txt or be reached through those that are, and every
-room in DEPS must be included. A folder of a room that calls lockstep_room() itself is a room of its own
+room in DEPS must be included. A file that uses std::uint64_t and its like includes <cstdint>, itself or
+through a header of ours: the headers of other compilers do not bring it along. A folder of a room that calls lockstep_room() itself is a room of its own
 on the same floor: rendezvous/hub is rendezvous_hub, with the namespace lockstep::rendezvous::hub. JSON
 goes through codec/json.h, whose limits hold for all that a peer may send.
 """
@@ -29,6 +30,8 @@ NAMESPACE = re.compile(r"^namespace (lockstep(?:::\w+)*) \{", re.M)
 JSON_DOOR = ("src/codec/json.h", "src/codec/json.cc")
 # nlohmann's own ways in and out.
 JSON_DIRECT = re.compile(r"<nlohmann/|\b\w*[jJ]son::(?:parse|sax_parse|accept|from_\w+)\b|\.dump\(")
+SIZED = re.compile(r"\bu?int(?:8|16|32|64)_t\b")
+OWN = re.compile(r'^\s*#\s*include\s+"([a-z_0-9/]+\.h)"', re.M)
 CALL = re.compile(r"\b(lockstep_room|target_link_libraries)\((.*?)\)", re.S)
 
 
@@ -99,6 +102,21 @@ def check_file(path, room, text, deps):
             yield f"{path}: {namespace} is another room's namespace, this one's is {own}"
 
 
+def check_sized(texts):
+    """texts: path below src/ -> text. Files that use types of <cstdint> and do not come to it by includes of ours."""
+    for path, text in texts.items():
+        if not SIZED.search(re.sub(r"//.*", "", text)):
+            continue
+        seen, todo = {path}, [path]
+        while todo:
+            for header in OWN.findall(texts[todo.pop()]):
+                if header in texts and header not in seen:
+                    seen.add(header)
+                    todo.append(header)
+        if not any("#include <cstdint>" in texts[each] or "#include <stdint.h>" in texts[each] for each in seen):
+            yield f"src/{path}: uses types of <cstdint> and does not include it"
+
+
 def find_rooms(source):
     """Folder of each room, by the room's name."""
     rooms = {}
@@ -124,15 +142,17 @@ def check(source):
         deps[room] = (named | by_hand) - {room}
     yield from check_deps(deps)
     used = {room: set() for room in rooms}
+    texts = {}
     for path in sorted(source.rglob("*")):
         if path.suffix not in (".cc", ".h", ".c"):
             continue
+        text = texts[path.relative_to(source).as_posix()] = path.read_text()
         room = room_of(path, source, rooms)
         if not room:
             continue
-        text = path.read_text()
         used[room] |= included_rooms(text, rooms.keys())
         yield from check_file(path.relative_to(source.parent), room, text, deps)
+    yield from check_sized(texts)
     for room, named in linked.items():
         for dep in sorted(named - used[room]):
             yield f"{room}: DEPS names {dep}, which nothing in it includes"

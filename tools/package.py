@@ -21,6 +21,26 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUMMARY = "Starts a PyTorch training command on every rank and keeps it running, as torchrun does"
 MAINTAINER = "Lockstep developers <lockstep@localhost>"
+KEYWORDS = ["pytorch", "torchrun", "distributed", "training", "ssh", "slurm", "gpu"]
+CLASSIFIERS = ["Development Status :: 4 - Beta", "Environment :: Console", "Intended Audience :: Developers",
+               "Intended Audience :: Science/Research", "License :: OSI Approved :: Apache Software License",
+               "Operating System :: POSIX :: Linux", "Programming Language :: C++",
+               "Programming Language :: Python :: 3",
+               "Topic :: Scientific/Engineering :: Artificial Intelligence", "Topic :: System :: Distributed Computing",
+               "Typing :: Typed"]
+DESCRIPTION = """\
+One static binary, `lockstep`, that starts a PyTorch training command on every rank and keeps it running: all ranks
+start, fail and recover in lockstep. It takes the place of `torchrun`: the same options, worker environment, exit codes
+and store protocol.
+
+    lockstep run --nproc-per-node 4 train.py                 # this machine
+    lockstep run --on ubuntu@10.0.0.5 train.py               # your own hosts, over SSH
+    lockstep submit -N 2 --gpus-per-node 8 -- train.py       # Slurm
+    lockstep run --on-demand A100:8 --max-price 20 train.py  # a machine that is rented for it
+
+From Python, `import lockstep` runs functions and commands on hosts; it needs no other package. `python -m lockstep` is
+the binary. `lockstep --help` and `man lockstep` tell more.
+"""
 # A static binary needs no C library: any that pip knows for the processor will do, glibc or musl.
 WHEEL_TAG = "py3-none-manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 ARCHITECTURES = {  # Debian's name: the kernel's name, prefix of binutils, what runs its programs here
@@ -55,6 +75,16 @@ def copyright_text():
     return ("\n" + "=" * 78 + "\n").join(parts).encode()
 
 
+def documents():
+    """README, docs/ and examples/, with the paths that help texts and the documents' links to each other have."""
+    tracked = subprocess.check_output(["git", "ls-files", "-z", "README.md", "docs", "examples"], cwd=ROOT, text=True)
+    files = {}
+    for name in filter(None, tracked.split("\0")):
+        mode = 0o755 if os.access(ROOT / name, os.X_OK) else 0o644
+        files[f"share/doc/lockstep/{name}"] = (mode, (ROOT / name).read_bytes())
+    return files
+
+
 def contents(build, prefix, runner):
     """path below /usr -> (mode, bytes); a symbolic link has mode None and its target."""
     def output(*command):
@@ -74,6 +104,7 @@ def contents(build, prefix, runner):
     for path, shell in ((BASH, "bash"), (ZSH, "zsh"), (FISH, "fish")):
         files[path] = (0o644, output(binary, "run", "--print-completion", shell))
     files["share/doc/lockstep/copyright"] = (0o644, copyright_text())
+    files.update(documents())
     return files
 
 
@@ -91,7 +122,6 @@ def packed(data):
 def make_tarball(path, files, when):
     top = path.name.removesuffix(".tar.gz")
     files = {LOCAL.get(name, name): value for name, value in files.items()}
-    files["share/doc/lockstep/README.md"] = (0o644, (ROOT / "README.md").read_bytes())
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, (mode, data) in sorted(files.items()):
@@ -142,6 +172,14 @@ def make_deb(path, files, when, arch):
                        stdout=subprocess.DEVNULL, env={**os.environ, "SOURCE_DATE_EPOCH": str(when)})
 
 
+def metadata():
+    """What pip shows. There are no URLs, as the project has no public place."""
+    lines = ["Metadata-Version: 2.1", "Name: lockstep", f"Version: {version()}", f"Summary: {SUMMARY}",
+             "License: Apache-2.0", f"Keywords: {','.join(KEYWORDS)}", "Requires-Python: >=3.8",
+             "Description-Content-Type: text/markdown", *(f"Classifier: {each}" for each in CLASSIFIERS)]
+    return "\n".join(lines) + "\n\n" + DESCRIPTION
+
+
 def make_wheel(path, files, when, tag):
     """bin/ becomes scripts, which pip puts on PATH; share/ goes below the environment's prefix."""
     base, info = f"lockstep-{version()}", f"lockstep-{version()}.dist-info"
@@ -154,9 +192,7 @@ def make_wheel(path, files, when, tag):
             entries[f"{info}/licenses/copyright"] = (mode, data)
         elif mode is not None:  # a wheel holds no links
             entries[f"{base}.data/data/{name}"] = (mode, data)
-    entries[f"{info}/METADATA"] = (0o644, (
-        f"Metadata-Version: 2.1\nName: lockstep\nVersion: {version()}\nSummary: {SUMMARY}\nLicense: Apache-2.0\n"
-        "Requires-Python: >=3.8\n").encode())
+    entries[f"{info}/METADATA"] = (0o644, metadata().encode())
     tags = [f"Tag: py3-none-{platform}\n" for platform in tag.removeprefix("py3-none-").split(".")]
     entries[f"{info}/WHEEL"] = (0o644, (
         f"Wheel-Version: 1.0\nGenerator: lockstep tools/package.py\nRoot-Is-Purelib: false\n{''.join(tags)}").encode())

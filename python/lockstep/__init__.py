@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lockstep._cluster import CommandResult as CommandResult
     from lockstep._cluster import cluster as cluster
     from lockstep._errors import CallError as CallError
+    from lockstep._errors import CommandError as CommandError
     from lockstep._errors import LockstepError as LockstepError
     from lockstep._errors import RemoteError as RemoteError
     from lockstep._errors import RemoteTraceback as RemoteTraceback
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from lockstep._ondemand import ondemand_cluster as ondemand_cluster
     from lockstep._record import record as record
 
+__version__ = "0.1.0"  # as CMake's project() has it; a test compares them
+
 # A name is imported when it is first used: `import lockstep` in every worker costs nothing.
 _HOMES = {
     "BinaryNotFound": "_binary",
     "Call": "_function",
     "CallError": "_errors",
     "Cluster": "_cluster",
+    "CommandError": "_errors",
     "CommandResult": "_cluster",
     "LockstepError": "_errors",
     "OnDemandCluster": "_ondemand",
@@ -47,6 +51,7 @@ __all__ = [
     "Call",
     "CallError",
     "Cluster",
+    "CommandError",
     "CommandResult",
     "LockstepError",
     "OnDemandCluster",

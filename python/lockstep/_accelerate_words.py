@@ -3,11 +3,15 @@
 Its own parser and checks run; what would start processes is replaced. One line of JSON goes to stdout. Lockstep has
 this text in its binary and runs it with the Python of the project.
 """
-import io
-import json
-import os
 import sys
-from typing import Any, Dict, List, Mapping, NoReturn, Optional
+
+if sys.path[:1] == [""]:  # `python -c` looks into the current folder first; accelerate's own command does not
+    del sys.path[0]
+
+import io  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+from typing import Any, Dict, List, Mapping, NoReturn, Optional  # noqa: E402
 
 
 class Caught(Exception):

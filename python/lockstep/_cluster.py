@@ -2,11 +2,12 @@
 import json
 import os
 import shlex
+import sys
 import threading
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from lockstep import _program
-from lockstep._errors import LockstepError
+from lockstep._errors import CommandError, LockstepError
 from lockstep._project import find_root, inside, name_on_hosts
 
 _CREDENTIALS = ("ssh_user", "ssh_private_key")
@@ -51,11 +52,20 @@ class Cluster:
 
     def sync(self, path: Optional[str] = None, to: Optional[str] = None) -> Dict[str, Any]:
         """Brings a folder (the project) to all nodes; returns what was sent."""
+        if path is None and to is None:
+            return self._sync_found(self.project)
+        return self._sync(os.path.realpath(path or self.project), to)
+
+    def _sync_found(self, root: str) -> Dict[str, Any]:
+        """A project that was found and not named: the binary finds it again, and refuses what is nobody's project."""
+        return self._sync(root, None, named=root == self._project)
+
+    def _sync(self, source: str, to: Optional[str], named: bool = True) -> Dict[str, Any]:
         self.ready()
-        source = os.path.realpath(path or self.project)
+        words = [source if to is None else f"{source}:{to}"] if named else []
         with self._lock:
-            report: Dict[str, Any] = _program.ask(
-                ["sync", self.where, *self._options, "--json", source if to is None else f"{source}:{to}"])
+            report: Dict[str, Any] = _program.ask(["sync", self.where, *self._options, "--json", *words],
+                                                  cwd=None if named else source)
             if to is None:
                 self._placed.add(source)
         return report
@@ -77,30 +87,54 @@ class Cluster:
             self._installed.add((self.project, *specs))
         return answer
 
-    def run(self, commands: Sequence[Union[str, Sequence[str]]], stream_logs: bool = True, stop_on_failure: bool = True,
-            nodes: Optional[str] = None) -> List[CommandResult]:
-        """Runs one command after the other, on all nodes or on `nodes` ("0", "1-3").
+    @property
+    def folder(self) -> str:
+        """Where the project is on the hosts, from the home there."""
+        return name_on_hosts(self.project)
 
-        A text is run by /bin/sh there, a list is a program and its arguments as they are. They run in the project's
-        folder and environment once this object has brought it there, else in the home. The results of the commands
-        that ran come back; the first that fails is the last, unless stop_on_failure=False.
+    def up_if_not(self, stream_logs: bool = True) -> "Cluster":
+        """For scripts that run on rented machines too: hosts of your own are there, and nothing is asked of them."""
+        return self
+
+    def run(self, commands: Sequence[Union[str, Sequence[str]]], stream_logs: bool = True, check: bool = True,
+            nodes: Optional[str] = None, cwd: Optional[str] = None) -> List[CommandResult]:
+        """Runs one command after the other, on all nodes or on `nodes` ("0", "1-3"); all of them, whatever fails.
+
+        A text is run by /bin/sh there, a list is a program and its arguments as they are. They run in the home, or in
+        `cwd` below it (gpu.folder: the project's), and in the project's environment once this object has brought it
+        there. Returns a result for each. Where one fails CommandError is raised after the last, which has the results,
+        unless check=False.
         """
         if isinstance(commands, str):
             raise TypeError("commands is a list, as in run(['nvidia-smi'])")
         self.ready()
         results: List[CommandResult] = []
         for command in commands:
-            results.append(CommandResult(*_program.run(self._exec_arguments(command, nodes), stream=stream_logs)))
-            if results[-1].code != 0 and stop_on_failure:
-                break
+            arguments = self._exec_arguments(command, nodes, cwd)
+            results.append(CommandResult(*_program.run(arguments, stream=stream_logs)))
+        failed = [(command, result) for command, result in zip(commands, results) if result.code != 0]
+        if failed and check:
+            command, result = failed[0]
+            said = result.stderr.strip().splitlines()
+            raise CommandError(f"{_shown(command)} on {self.where} ended with code {result.code}" +
+                               (f": {said[-1]}" if said else ""), result.code, results)
         return results
 
-    def _exec_arguments(self, command: Union[str, Sequence[str]], nodes: Optional[str]) -> List[str]:
+    def _exec_arguments(self, command: Union[str, Sequence[str]], nodes: Optional[str], cwd: Optional[str]
+                        ) -> List[str]:
         arguments = ["exec", "--no-stdin", *self._options]
         if nodes is not None:
             arguments += ["--nodes", nodes]
         if self.project in self._placed:
-            arguments += ["--cwd", name_on_hosts(self.project), "--in-project"]
+            # The environment is that of the project which the folder is in. So the way from there is the shell's.
+            arguments += ["--cwd", self.folder, "--in-project"]
+            way = f"cd && cd -- {shlex.quote(cwd or '.')} || exit"
+            if isinstance(command, str):
+                command = f"{way}\n{command}"
+            else:
+                command = ["/bin/sh", "-c", way + '\nexec "$@"', "sh", *command]
+        elif cwd is not None:
+            arguments += ["--cwd", cwd]
         if isinstance(command, str):
             return [*arguments, "--shell", command, self.where]
         return [*arguments, self.where, "--", *command]
@@ -130,7 +164,7 @@ class Cluster:
             return
         root = root or self.project
         if again or root not in self._placed:
-            self.sync(root)
+            self._sync_found(root)
         key = (root, *specs)
         local = any(spec.startswith(_LOCAL_SPECS) for spec in specs)
         with self._lock:
@@ -151,6 +185,12 @@ class Cluster:
         below = os.path.relpath(here, root) if inside(here, root) else "."
         up = "." if below == "." else "/".join([".."] * (below.count("/") + 1))
         return os.path.normpath(os.path.join(name_on_hosts(root), below)), up
+
+
+def _shown(command: Union[str, Sequence[str]]) -> str:
+    text = command if isinstance(command, str) else " ".join(shlex.quote(word) for word in command)
+    line = text.strip().split("\n")[0]
+    return line if len(line) <= 80 else f"{line[:77]}..."
 
 
 def _host_text(address: str, user: Optional[str]) -> str:
@@ -174,12 +214,13 @@ def _known(name: str) -> Optional[List[Dict[str, Any]]]:
     return None
 
 
-def _same(nodes: List[Dict[str, Any]], hosts: List[str], user: Optional[str], key: Optional[str]) -> bool:
-    def text(node: Dict[str, Any]) -> str:
-        host = node["host"] if node.get("port") is None else f"{node['host']}:{node['port']}"
-        return f"{node['user']}@{host}" if node.get("user") else str(host)
+def _node_text(node: Dict[str, Any]) -> str:
+    host = node["host"] if node.get("port") is None else f"{node['host']}:{node['port']}"
+    return f"{node['user']}@{host}" if node.get("user") else str(host)
 
-    return [text(node) for node in nodes] == hosts and all(node.get("key_path") == key for node in nodes)
+
+def _same(nodes: List[Dict[str, Any]], hosts: List[str], key: Optional[str]) -> bool:
+    return [_node_text(node) for node in nodes] == hosts and all(node.get("key_path") == key for node in nodes)
 
 
 def _rented(name: Optional[str], project: Optional[str], own: Mapping[str, object],
@@ -203,42 +244,49 @@ def _rented(name: Optional[str], project: Optional[str], own: Mapping[str, objec
 
 def cluster(name: Optional[str] = None, ips: Optional[Sequence[str]] = None,
             ssh_creds: Optional[Mapping[str, str]] = None, project: Optional[str] = None,
-            replace: bool = False, instance_type: Optional[str] = None,
+            replace: bool = True, instance_type: Optional[str] = None,
             provider: Union[str, Sequence[str], None] = None, use_spot: Union[bool, str, None] = None) -> Cluster:
     """Hosts of your own, or machines that are rented when they are first used.
 
     name: a cluster that is known (`lockstep cluster add`), or with `ips` one that is to be kept under that name.
-    ips: addresses, names or [USER@]HOST[:PORT]. Without a name there is one, and nothing is kept.
+    ips: addresses, names or [USER@]HOST[:PORT]. Without a name there is one, and nothing is kept; "localhost" is this
+        machine then, without ssh, unless ssh_creds say how to log in.
     ssh_creds: {"ssh_user": ..., "ssh_private_key": FILE}; what is not given is ssh's own choice.
     project: the local folder that is brought there; by default git's top folder, else the current one.
-    replace: where other hosts are known under that name, these take their place.
+    replace: where other hosts are known under that name, these take their place, and a line on stderr says so;
+        False: it is an error.
     instance_type, provider, use_spot: machines on demand, as ondemand_cluster() has them, which takes more than these.
-        Together with ips, ssh_creds or replace they raise LockstepError, whatever their values are.
+        Together with ips or ssh_creds they raise LockstepError, whatever their values are.
     """
     rented = {"instance_type": instance_type, "provider": provider, "use_spot": use_spot}
     if any(value is not None for value in rented.values()):
-        return _rented(name, project, {"ips": ips is not None, "ssh_creds": ssh_creds is not None, "replace": replace},
-                       rented)
+        return _rented(name, project, {"ips": ips is not None, "ssh_creds": ssh_creds is not None}, rented)
     user, key = _options_of(ssh_creds or {})
     hosts = [_host_text(address, user) for address in ([ips] if isinstance(ips, str) else ips or [])]
     if name is None:
         if len(hosts) != 1:
             raise LockstepError(f"{len(hosts)} hosts are given without a name; give name=, or one host")
+        if hosts[0] == "localhost" and key is None:
+            return Cluster("local", project, one_host=True)  # the binary's name of this machine: no ssh
         return Cluster(hosts[0], project, one_host=True, options=["--key-path", key] if key else [])
     if not hosts:
         if _known(name) is None:
             raise LockstepError(f"there is no cluster {name}; give its hosts as ips=[...]")
         return Cluster(name, project)
     nodes = _known(name)
-    if nodes is not None and not _same(nodes, hosts, user, key):
+    if nodes is not None and not _same(nodes, hosts, key):
         if not replace:
-            raise LockstepError(f"there is a cluster {name} already, with other hosts or another key; give "
-                                f"replace=True, another name, or run: lockstep cluster remove {shlex.quote(name)}")
-        _program.run(["cluster", "remove", name])
+            raise LockstepError(f"there is a cluster {name} already, with other hosts or another key; leave out "
+                                "replace=False, or give another name")
+        before = ", ".join(_node_text(node) for node in nodes) or "without hosts"
+        removed = _program.run(["cluster", "remove", name])
+        if removed.code != 0:
+            raise LockstepError(_program.error_text(removed.stderr, f"{name} can't be replaced"), removed.code)
+        print(f"lockstep: cluster {name} is now {', '.join(hosts)}; it was {before}", file=sys.stderr)
         nodes = None
     if nodes is None:
         more = ["--key-path", key] if key else []
         ended = _program.run(["cluster", "add", name, *[part for host in hosts for part in ("--host", host)], *more])
-        if ended.code != 0 and not _same(_known(name) or [], hosts, user, key):  # another program may have been faster
+        if ended.code != 0 and not _same(_known(name) or [], hosts, key):  # another program may have been faster
             raise LockstepError(ended.stderr.strip(), ended.code)
     return Cluster(name, project)

@@ -1,5 +1,5 @@
 """What can go wrong, beside what a function itself raises."""
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 
 class LockstepError(RuntimeError):
@@ -8,6 +8,14 @@ class LockstepError(RuntimeError):
     def __init__(self, message: str, code: Optional[int] = None) -> None:
         super().__init__(message)
         self.code = code  # exit code of the binary, as docs/remote.md has it
+
+
+class CommandError(LockstepError):
+    """A command of run() ended with another code than 0. All of the list have run: `results` has them."""
+
+    def __init__(self, message: str, code: int, results: List[Any]) -> None:
+        super().__init__(message, code)
+        self.results = results
 
 
 class CallError(LockstepError):

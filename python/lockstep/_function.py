@@ -12,7 +12,8 @@ from lockstep import _program
 from lockstep._cluster import Cluster
 from lockstep._errors import CallError, ValueRefused
 from lockstep._project import Source, find_source
-from lockstep._values import Trust, read_exception, read_value
+from lockstep._trust import Trust
+from lockstep._values import read_exception, read_value
 
 _Value = TypeVar("_Value")
 SERIALIZATIONS = ("safe", "pickle", "json")
@@ -182,9 +183,12 @@ class RemoteFunction(Generic[_Value]):
             return value, refused
         if kind == b"r":
             return None, CallError(f"{self.name} on {self.system.where}: {content.decode('utf-8', 'replace')}")
-        if self._serialization == "json":
-            return None, _json_exception(content, self._trust)
-        return None, read_exception(content, self._serialization, self._trust)
+        try:
+            if self._serialization == "json":
+                return None, _json_exception(content, self._trust)
+            return None, read_exception(content, self._serialization, self._trust)
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise CallError(f"{self.name} failed on {self.system.where}, and why can't be read: {error}") from error
 
     def _read(self, answer: _program.Answer) -> Any:
         if self._serialization != "json":
@@ -194,7 +198,10 @@ class RemoteFunction(Generic[_Value]):
         text = bytearray()
         while answer.begins():
             text += answer.read(1 << 16)
-        return json.loads(text)
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise CallError(f"what the host sent can't be read: {error}") from error
 
 
 def void(_: object) -> None:

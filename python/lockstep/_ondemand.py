@@ -157,6 +157,10 @@ def _list_text(name: str, value: Union[str, Sequence[str]]) -> str:
     return ",".join(words)
 
 
+def _needs_guard(provider: Union[str, Sequence[str]]) -> bool:
+    return "lambda" in (provider.split(",") if isinstance(provider, str) else provider)
+
+
 def _spot_option(use_spot: Union[bool, str]) -> List[str]:
     # Of a text, "False" included, nobody knows what was meant.
     if use_spot is True or use_spot is False:
@@ -179,7 +183,8 @@ def ondemand_cluster(name: str, instance_type: str = "A100:1", provider: Union[s
 
     name: of the cluster, for every other command too: `lockstep logs`, `lockstep down lab`.
     instance_type: the GPUs of one machine, "A100:8"; `lockstep offers A100:8` shows who has them.
-    provider: "aws", "gcp", "lambda", "runpod", or several of them; "cheapest": all whose keys are found.
+    provider: "aws", "gcp", "lambda", "runpod", or several of them; "cheapest": all whose keys are found. Lambda's
+        machines can't end their own bill: where it is named, a guard on this machine ends them (--guard here).
     use_spot: True: only machines that may be taken away, at spot's price; "prefer": those first.
     num_nodes: machines, all or none. They are the cluster's nodes.
     region: only this one of the providers', or these.
@@ -211,4 +216,9 @@ def ondemand_cluster(name: str, instance_type: str = "A100:1", provider: Union[s
         wish.append(f"--image={image}")
     if isinstance(options, str):
         raise TypeError("options is a list, as in options=['--lifetime', '6h']")
+    if _needs_guard(provider) and not any(word == "--i-will-watch" or word.startswith("--guard") for word in options):
+        print(f"lockstep: lambda's machines can't end their own bill: a guard on this machine ends {name}'s when they "
+              "are idle or their time is over (--guard here); for one elsewhere give options=['--guard', 'HOST']",
+              file=sys.stderr)
+        wish += ["--guard", "here"]
     return OnDemandCluster(name, [*wish, *options], idle_s, project)

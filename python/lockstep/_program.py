@@ -13,6 +13,7 @@ from lockstep._errors import CallError, LockstepError
 
 _GRACE = 10.0  # seconds for a function to end once it is asked to
 _MOST_READ = 1 << 16
+_SIGNALS = {number.value: number.name for number in signal.Signals}  # real-time ones have no names
 
 
 class Ended(NamedTuple):
@@ -68,7 +69,8 @@ class Pump(threading.Thread):
 def _started(arguments: Sequence[str], grace: float = _GRACE,
              **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
     """Whatever ends the block, the child has ended afterwards. grace: seconds between one signal and the next."""
-    process: "subprocess.Popen[bytes]" = subprocess.Popen([find_binary(), *arguments], **options)
+    program = os.path.abspath(find_binary())  # cwd= may be another folder
+    process: "subprocess.Popen[bytes]" = subprocess.Popen([program, *arguments], **options)
     try:
         yield process
     except BaseException:
@@ -111,10 +113,10 @@ def run(arguments: Sequence[str], stream: bool = False, keep: bool = True) -> En
         return Ended(code, output.text(), errors.text())
 
 
-def ask(arguments: Sequence[str], stream_errors: bool = False, grace: float = _GRACE) -> Any:
+def ask(arguments: Sequence[str], stream_errors: bool = False, grace: float = _GRACE, cwd: Optional[str] = None) -> Any:
     """The JSON that the binary answers; raises what it says on stderr."""
-    with _started(arguments, grace, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                  stderr=subprocess.PIPE) as process:
+    with _started(arguments, grace, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                  cwd=cwd) as process:
         assert process.stdout is not None and process.stderr is not None
         output = Pump(process.stdout, None, True)
         errors = Pump(process.stderr, sys.stderr if stream_errors else None, True)
@@ -159,7 +161,7 @@ class Answer:
         if kind == b"v" and size <= 1 << 20:
             self._left = size
             return True
-        if size > 64 << 20 or kind not in (b"k", b"e", b"r", b"v"):
+        if size > 64 << 20 or kind not in (b"k", b"e", b"r"):
             raise CallError("the host answered nonsense")
         self.ending = kind, bytes(self._exactly(size))
         return False
@@ -238,8 +240,8 @@ def call(arguments: Sequence[str], send: Callable[[IO[bytes]], None], receive: C
 def _why_no_answer(code: int) -> str:
     if code == 255:
         return "the connection was lost while the answer came"
-    if 128 < code < 128 + 65:
-        return f"the function's process was ended by {signal.Signals(code - 128).name}"
+    if code - 128 in _SIGNALS:
+        return f"the function's process was ended by {_SIGNALS[code - 128]}"
     if code < 0:
-        return f"the call was ended by {signal.Signals(-code).name}"
+        return f"the call was ended by {_SIGNALS.get(-code, f'signal {-code}')}"
     return f"the function's process ended with code {code} before the function returned"

@@ -37,7 +37,7 @@ class Source(NamedTuple):
     script: Optional[str]  # in place of a module: the file of __main__, relative to root
 
 
-def _is_installed(path: str) -> bool:
+def is_installed(path: str) -> bool:
     parts = path.split("/")
     library = os.path.realpath(os.path.dirname(os.__file__))
     return "site-packages" in parts or "dist-packages" in parts or inside(path, library)
@@ -58,7 +58,7 @@ def find_source(module_name: str) -> Optional[Source]:
     file = os.path.realpath(file)
     if not file.endswith(".py") or not os.path.isfile(file):
         return None if main else Source(None, module_name, None)
-    if not main and _is_installed(file):
+    if not main and is_installed(file):
         return Source(None, module_name, None)
     base = os.path.dirname(file)
     if not main:  # the folder from which it was imported

@@ -236,9 +236,9 @@ def tell_error(answer, values, error, frames):
         said = {"type": kind.__qualname__, "module": kind.__module__, "message": told, "traceback": text}
         return answer.put(b"e", json.dumps(said).encode())
     try:
-        made = error.__reduce__()
-        part = (made[1], made[2] if len(made) > 2 else None) if made[0] is kind else (error.args, None)
-        part = pickled(part)
+        # As Python's own exceptions do: the caller makes it again without the constructor of its class.
+        made = next(base for base in kind.__mro__ if base.__module__ == "builtins").__reduce__(error)
+        part = pickled((made[1], made[2] if len(made) > 2 else None))
     except Exception:  # its arguments can't travel: it does without
         part = None
     answer.put(b"e", pickled((kind.__module__, kind.__qualname__, told, text, part)))

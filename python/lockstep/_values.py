@@ -1,143 +1,53 @@
 """Values that come from a host. A pickle may run any code where it is read, so only what is named here is read."""
-import enum
 import importlib
 import io
-import os
 import pickle
+import re
 import sys
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
-from lockstep._errors import RemoteError, RemoteTraceback, ValueRefused
-from lockstep._project import inside
-
-# Types whose objects are values: what they are made with does nothing else.
-_VALUE_TYPES: Dict[str, Tuple[str, ...]] = {
-    "builtins": ("bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "object",
-                 "range", "set", "slice", "str", "tuple"),
-    "collections": ("Counter", "OrderedDict", "deque", "defaultdict"),
-    "datetime": ("date", "datetime", "time", "timedelta", "timezone"),
-    "decimal": ("Decimal",),
-    "fractions": ("Fraction",),
-    "ipaddress": ("IPv4Address", "IPv6Address"),
-    "pathlib": ("PosixPath", "PurePosixPath"),
-    "pathlib._local": ("PosixPath", "PurePosixPath"),
-    "types": ("SimpleNamespace",),
-    "uuid": ("UUID", "SafeUUID"),
-    "zoneinfo": ("ZoneInfo",),
-}
+from lockstep._errors import CallError, RemoteError, RemoteTraceback, ValueRefused
+from lockstep._program import Interrupted
+from lockstep._trust import Trust
+from lockstep._unpickle import Reader
 
 
-class _StandIn:
-    """Holds what an object of a refused class was made of, and does nothing with it."""
+class _FullReader(pickle.Unpickler):
+    """For serialization="pickle": what comes may run any code."""
 
-    _name = ""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> "_StandIn":
-        made = object.__new__(cls)
-        made.__dict__["args"] = args
-        return made
-
-    def __setstate__(self, state: Any) -> None:
-        self.__dict__["state"] = state
-
-    def append(self, item: Any) -> None:
-        self.__dict__.setdefault("items", []).append(item)
-
-    def extend(self, items: Iterable[Any]) -> None:
-        self.__dict__.setdefault("items", []).extend(items)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.__dict__.setdefault("pairs", []).append((key, value))
-
-    def __repr__(self) -> str:
-        return f"<a {self._name}: {self.__dict__}>"
-
-
-class Trust:
-    """Which classes are taken: values, exceptions of Python, the project's own, and what the caller names."""
-
-    def __init__(self, root: Optional[str], allow: Iterable[type] = ()) -> None:
-        self._root = root
-        self._allowed = {(kind.__module__, kind.__qualname__): kind for kind in allow}
-
-    def find(self, module: str, name: str) -> Optional[type]:
-        if (module, name) in self._allowed:
-            return self._allowed[module, name]
-        if module == "__mp_main__":
-            module = "__main__"
-        if name in _VALUE_TYPES.get(module, ()):
-            return _class_in(importlib.import_module(module), name)
-        if module == "builtins":
-            found = _class_in(sys.modules["builtins"], name)
-            return found if found is not None and issubclass(found, BaseException) else None
-        return _class_in(sys.modules[module], name) if self._is_own(module) else None
-
-    def find_exception(self, module: str, name: str) -> Optional[type]:
-        """Of any module that this program has imported too: an exception only holds values."""
-        found = self.find(module, name)
-        if found is None and module in sys.modules:
-            found = _class_in(sys.modules[module], name)
-        return found if found is not None and issubclass(found, BaseException) else None
-
-    def _is_own(self, module: str) -> bool:
-        """Nothing is imported because a host names it: to import a script is to run it."""
-        file = getattr(sys.modules.get(module), "__file__", None)
-        if module == "__main__" or file is None or self._root is None:
-            return module == "__main__"
-        place = os.path.realpath(file)
-        return inside(place, self._root) and "-packages/" not in place
-
-
-def _class_in(module: Any, name: str) -> Optional[type]:
-    found = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found if isinstance(found, type) else None
-
-
-class _Reader(pickle.Unpickler):
-    def __init__(self, file: Any) -> None:
-        super().__init__(file)
-
-    def persistent_load(self, pid: Any) -> Any:
-        kind, type_name, shape, data = pid[:4]
-        if kind in ("array", "scalar"):
-            return _array(kind, type_name, shape, data)
-        return _tensor(kind, type_name, shape, data, bool(pid[4]))
-
-
-class _TrustedReader(_Reader):
-    def __init__(self, file: Any, trust: Trust) -> None:
-        super().__init__(file)
-        self._trust = trust
-        self.refused: List[str] = []
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("builtins", "getattr"):  # Python 3.11 has enum members so
-            return _enum_member
-        found = self._trust.find(module, name)
-        if found is not None:
-            return found
-        self.refused.append(f"{module}.{name}")
-        return type("StandIn", (_StandIn,), {"_name": self.refused[-1]})
-
-
-def _enum_member(kind: Any, name: str) -> Any:
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return kind.__members__[name]
-    raise ValueRefused(f"the value asks for .{name} of {kind!r}", None)
-
-
-class _FullReader(_Reader):
     def find_class(self, module: str, name: str) -> Any:
         return super().find_class("__main__" if module == "__mp_main__" else module, name)
+
+    def persistent_load(self, pid: Any) -> Any:
+        return _persistent(pid)
+
+
+def _persistent(pid: Any) -> Any:
+    """Arrays and tensors: a tuple of kind, type, shape, bytes, and of a tensor whether it needs a gradient."""
+    kind, type_name, shape, data = pid[:4]
+    sizes = type(shape) is tuple and all(type(size) is int and size >= 0 for size in shape)
+    if not sizes or type(type_name) is not str or type(data) not in (bytes, bytearray):
+        raise CallError("the value holds an array that makes no sense")
+    if kind in ("array", "scalar"):
+        return _array(kind, type_name, shape, data)
+    return _tensor(kind, type_name, shape, data, pid[4] is True)
+
+
+# numpy's dtype.str of booleans, numbers, text, bytes and times: never objects, whose bytes would be addresses.
+_ARRAY_TYPE = re.compile(r"[<>|=][biufcSUmM]\d{1,9}(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
+# torch's data types. Of any other name torch might import a module of its own.
+_TENSOR_TYPES = {"bfloat16", "bool", "complex32", "complex64", "complex128", "float16", "float32", "float64",
+                 "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int8",
+                 "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
 
 
 def _array(kind: str, type_name: str, shape: Tuple[int, ...], data: Any) -> Any:
     try:
-        numpy = importlib.import_module("numpy")
+        numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
     except ImportError:
         raise ValueRefused("the value holds a numpy array, and numpy is not installed here", None) from None
+    if not _ARRAY_TYPE.fullmatch(type_name):
+        raise ValueRefused(f"the value holds an array of the unknown type {type_name[:80]!r}", None)
     if isinstance(data, bytes):  # the array there could not be written to
         data = bytearray(data)
     array = numpy.frombuffer(data, dtype=numpy.dtype(type_name)).reshape(shape)
@@ -146,12 +56,12 @@ def _array(kind: str, type_name: str, shape: Tuple[int, ...], data: Any) -> Any:
 
 def _tensor(kind: str, type_name: str, shape: Tuple[int, ...], data: Any, requires_grad: bool) -> Any:
     try:
-        torch = importlib.import_module("torch")
+        torch = sys.modules.get("torch") or importlib.import_module("torch")
     except ImportError:
         raise ValueRefused("the value holds a tensor, and torch is not installed here", None) from None
+    if type_name not in _TENSOR_TYPES or not hasattr(torch, type_name):
+        raise ValueRefused(f"the value holds a tensor of the unknown type {type_name[:80]!r}", None)
     dtype = getattr(torch, type_name)
-    if not isinstance(dtype, torch.dtype):
-        raise ValueRefused(f"the value holds a tensor of the unknown type {type_name!r}", None)
     if isinstance(data, bytes):
         data = bytearray(data)
     flat = torch.frombuffer(data, dtype=dtype) if len(data) else torch.empty(0, dtype=dtype)
@@ -165,12 +75,14 @@ def read_value(file: Any, serialization: str, trust: Trust) -> Any:
     """file: has read, readinto and readline."""
     if serialization == "pickle":
         return _FullReader(file).load()
-    reader = _TrustedReader(file, trust)
+    reader = Reader(file, trust.find, _persistent)
     try:
         value = reader.load()
+    except (CallError, EOFError, Interrupted):
+        raise
     except Exception as error:
         if not reader.refused:
-            raise
+            raise CallError(f"what the host sent can't be read: {str(error)[:300]}") from error
         raise _refusal(reader.refused, None) from error
     if reader.refused:
         raise _refusal(reader.refused, value)
@@ -178,7 +90,8 @@ def read_value(file: Any, serialization: str, trust: Trust) -> Any:
 
 
 def _refusal(names: List[str], value: Any) -> ValueRefused:
-    shown = ", ".join(sorted(set(names))[:5])
+    # A host's own words: they go to a terminal.
+    shown = ", ".join("".join(part if part.isprintable() else "?" for part in name[:200]) for name in sorted(names)[:5])
     return ValueRefused(f"the value holds objects of {shown}, which is not taken from a host without being asked for; "
                         "name the class in allow=[...], or trust the host with serialization='pickle'", value)
 
@@ -200,15 +113,10 @@ def made_exception(module: str, name: str, told: str, trace: str, part: Optional
 
 def _made_again(module: str, name: str, part: Optional[bytes], serialization: str, trust: Trust
                 ) -> Optional[Exception]:
-    kind = trust.find_exception(module, name)
-    # SystemExit and the like would end this program.
-    if part is None or kind is None or not issubclass(kind, Exception):
+    if part is None:
         return None
     try:
         arguments, state = read_value(io.BytesIO(part), serialization, trust)
-        error = kind(*arguments)
-        if isinstance(state, dict):
-            error.__dict__.update(state)
+        return trust.make_exception(module, name, arguments, state)
     except Exception:  # it has other arguments here, or they hold what is not taken
         return None
-    return error

@@ -197,6 +197,9 @@ void NodeAgent::start_attempt() {
                                        .nodes = round.group_world_size},
                                       history_, before));
   }
+  if (history_.attempts_total() == 0 && round.restarts == 0 && round.group_rank == 0)
+    for (const std::string& warning : node_.config.job_warnings)
+      log::warning("{}", warning);
   reasons_.why_stopped.clear();
   restart_pause_.attempt_started();
   history_.attempt_started({.at_ms = unix_ms(),
@@ -352,8 +355,11 @@ void NodeAgent::on_signal(int signal) {
 }
 
 void NodeAgent::stop_by_signal(int signal) {
+  const bool repeats = signal == SIGINT || signal == SIGTERM;
+  const std::string_view stops =
+      repeats ? "shutting down workers; a second one kills them at once" : "shutting down workers";
   log::warning("received {}, {}", proc::signal_name(signal),
-               group_.live() == 0 ? "leaving" : "shutting down workers");
+               group_.live() == 0 ? "leaving" : stops);
   history_.attempt_ends(AttemptEnd::signal,
                         fmt::format("{} received {}", node_.name, proc::signal_name(signal)));
   workers_.be_patient();

@@ -16,10 +16,33 @@ void add_deepspeed(const launch::LaunchConfig& config, const Round& round, Envir
   env["LOCAL_SIZE"] = std::to_string(config.nproc);
 }
 
+// Slurm counts a job's spares, too, and numbers nodes by their place in the job: ranks see the
+// nodes that train, whichever those are. Only where Slurm has started one agent on each of more
+// nodes.
+void count_as_slurm(const Round& round, Environment& env) {
+  const auto number = [&](const char* name) {
+    const auto found = env.find(name);
+    return found == env.end() ? std::nullopt : parse_int(found->second);
+  };
+  const auto nodes = number("SLURM_STEP_NUM_NODES");
+  const auto tasks = number("SLURM_STEP_NUM_TASKS");
+  if (!nodes || !tasks || *nodes != *tasks || *nodes <= round.group_world_size) return;
+  const std::string count = std::to_string(round.group_world_size);
+  const auto replace = [&](const char* name, const std::string& value) {
+    if (const auto found = env.find(name); found != env.end()) found->second = value;
+  };
+  for (const char* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS"})
+    replace(name, count);
+  replace("SLURM_TASKS_PER_NODE", round.group_world_size == 1 ? "1" : "1(x" + count + ")");
+  for (const char* name : {"SLURM_NODEID", "SLURM_PROCID", "SLURM_GTIDS"})
+    replace(name, std::to_string(round.group_rank));
+}
+
 // What is the same for all workers of the attempt.
 Environment shared_environment(const launch::LaunchConfig& config, const Round& round,
                                const AttemptFacts& facts, const Environment& inherited) {
   Environment env = inherited;
+  count_as_slurm(round, env);
   env["GROUP_RANK"] = std::to_string(round.group_rank);
   env["ROLE_NAME"] = config.role;
   env["LOCAL_WORLD_SIZE"] = std::to_string(config.nproc);

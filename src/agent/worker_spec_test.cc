@@ -51,6 +51,36 @@ TEST(WorkerSpec, SlotsBringDeepspeedsVariables) {
   }
 }
 
+// Node 2 of three that Slurm has trains as the second of two.
+TEST(WorkerSpec, SlurmsSparesAreNotCounted) {
+  Round round = one_node();
+  round.group_rank = 1;
+  round.group_world_size = 2;
+  Environment job = {{"SLURM_NNODES", "3"},         {"SLURM_JOB_NUM_NODES", "3"},
+                     {"SLURM_NTASKS", "3"},         {"SLURM_TASKS_PER_NODE", "1(x3)"},
+                     {"SLURM_NODEID", "2"},         {"SLURM_PROCID", "2"},
+                     {"SLURM_STEP_NUM_NODES", "3"}, {"SLURM_STEP_NUM_TASKS", "3"}};
+  const Environment env = make_worker_specs(two_workers(), round, facts(), job).at(0).env;
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"SLURM_NNODES", "2"},
+                                          {"SLURM_JOB_NUM_NODES", "2"},
+                                          {"SLURM_NTASKS", "2"},
+                                          {"SLURM_TASKS_PER_NODE", "1(x2)"},
+                                          {"SLURM_NODEID", "1"},
+                                          {"SLURM_PROCID", "1"},
+                                          {"SLURM_STEP_NUM_NODES", "3"}})
+    EXPECT_EQ(env.at(name), value) << name;
+  EXPECT_FALSE(env.contains("SLURM_NPROCS"));
+  // All of the step's nodes train, or its tasks are no agents.
+  for (const auto& [name, value] :
+       {std::pair{"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_NUM_TASKS", "6"}}) {
+    Environment other = job;
+    other[name] = value;
+    EXPECT_EQ(make_worker_specs(two_workers(), round, facts(), other).at(0).env.at("SLURM_NODEID"),
+              "2");
+  }
+}
+
 TEST(WorkerSpec, EnvironmentIsPyTorchs) {
   launch::LaunchConfig config = two_workers();
   Round round = one_node();

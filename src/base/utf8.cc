@@ -34,8 +34,13 @@ bool is_utf8(std::string_view bytes) {
 
 std::size_t shown_length(std::string_view text) {
   const std::size_t size = utf8_length(text);
-  if (size == 0 || size > 2) return size;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  // U+202A to U+202E and U+2066 to U+2069 turn the direction of the text around them.
+  if (size == 3 && byte(0) == 0xe2 &&
+      ((byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae) ||
+       (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9)))
+    return 0;
+  if (size == 0 || size > 2) return size;
   if (size == 1) return byte(0) < 0x20 || byte(0) == 0x7f ? 0 : 1;
   return byte(0) == 0xc2 && byte(1) < 0xa0 ? 0 : 2;
 }

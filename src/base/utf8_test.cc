@@ -28,9 +28,11 @@ TEST(Utf8, LengthOfWhatIsWellFormed) {
 }
 
 TEST(Utf8, ControlCharactersAreNotShown) {
-  for (const char* text : {"\x1b", "\n", "\x7f", "\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\x9b"})
+  for (const char* text : {"\x1b", "\n", "\x7f", "\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\x9b",
+                           "\xe2\x80\xae", "\xe2\x81\xa6"})
     EXPECT_EQ(shown_length(text), 0U) << ::testing::PrintToString(text);
-  for (const char* text : {" ", "~", "\xc2\xa0", "\xc3\x9b", "\xdf\xbf"})
+  for (const char* text :
+       {" ", "~", "\xc2\xa0", "\xc3\x9b", "\xdf\xbf", "\xe2\x80\x8f", "\xe2\x82\xac"})
     EXPECT_NE(shown_length(text), 0U) << ::testing::PrintToString(text);
 }
 

@@ -75,6 +75,8 @@ std::optional<std::string> key_of(const std::string& python, const Words& words,
                                   const launch::Facts& facts) {
   const auto versions = proc::tool_output(
       {python, "-c",
+       // Not from the current folder: it may be anybody's.
+       "import sys; sys.path[:] = [p for p in sys.path if p]; "
        "from importlib.metadata import version as v; print(v('accelerate'), v('torch'))"});
   if (!versions || !versions->exit.ok()) return std::nullopt;
   std::error_code error;

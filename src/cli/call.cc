@@ -2,9 +2,9 @@
 #include "base/text.h"
 #include "cli/call_options.h"
 #include "cli/places.h"
+#include "cli/project_words.h"
 #include "cli/subcommand.h"
 #include "cluster/command_run.h"
-#include "cluster/project.h"
 #include "cluster/python_call.h"
 #include "cluster/variables.h"
 #include "codec/json.h"
@@ -51,7 +51,7 @@ struct Place {
 };
 Result<Place> place_of(const CallOptions& options) {
   if (options.folder) return Place{*options.folder};
-  auto project = cluster::find_project(".", options.project);
+  auto project = project_of(".", options.project);
   if (!project) {
     Error error = project.error();
     error.hint = "give --project DIR, or with --cwd a folder there";

@@ -106,6 +106,8 @@ void SelfTest::on_event(const RentEvent& event) {
       return report(Mark::note, "no answer to a launch");
     case RentEvent::Kind::rejected:
       return report(Mark::failed, "a machine was of no use (stderr says why)");
+    case RentEvent::Kind::not_ended:
+      return report(Mark::failed, "the provider refuses to end a machine (stderr says why)");
     case RentEvent::Kind::refused:
     case RentEvent::Kind::ending:
     case RentEvent::Kind::pausing:

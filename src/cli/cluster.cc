@@ -9,6 +9,7 @@
 #include "cli/subcommand.h"
 #include "cloud/journal.h"
 #include "cluster/hosts_file.h"
+#include "cluster/place.h"
 #include "cluster/registry.h"
 #include "codec/json.h"
 #include "io/fd.h"
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 namespace lockstep::cli {
@@ -40,9 +42,16 @@ Result<Registry> registry() {
   return Registry::open(io::state_folder());
 }
 
-Result<std::vector<cluster::ListedHost>> hosts_of(const ClusterAddOptions& options) {
+// more: words behind the cluster's name.
+Result<std::vector<cluster::ListedHost>> hosts_of(const ClusterAddOptions& options,
+                                                  const std::vector<std::string>& more) {
+  std::vector<std::string> texts = options.hosts;
+  texts.insert(texts.end(), more.begin(), more.end());
+  for (const std::string& list : options.host_lists)
+    for (std::string& each : split(list, ','))
+      texts.push_back(std::move(each));
   std::vector<cluster::ListedHost> hosts;
-  for (const std::string& text : options.hosts) {
+  for (const std::string& text : texts) {
     LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(text));
     hosts.push_back({std::move(target)});
   }
@@ -57,14 +66,19 @@ Result<std::vector<cluster::ListedHost>> hosts_of(const ClusterAddOptions& optio
   return hosts;
 }
 
-Result<Cluster> cluster_of(const std::string& name, const ClusterAddOptions& options) {
-  LOCKSTEP_TRY(cluster::check_cluster_name(name));
-  LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options));
-  Cluster made{.name = name, .source = "ssh", .created_ms = unix_ms(), .nodes = {}};
+// Puts the hosts that the options name behind those that the cluster has.
+Result<Cluster> with_hosts(Cluster made, const ClusterAddOptions& options,
+                           const std::vector<std::string>& more) {
+  LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options, more));
+  std::string key;
+  if (options.key_path) {
+    LOCKSTEP_TRY_ASSIGN(key, cluster::check_key_path(*options.key_path));
+    key = std::filesystem::absolute(key).string();  // it is used from any folder
+  }
   for (cluster::ListedHost& host : hosts) {
     cluster::Node node{std::move(host.target), host.slots};
     if (options.user && !node.target.user) node.target.user = options.user;
-    if (options.key_path) node.target.key_path = *options.key_path;
+    if (options.key_path) node.target.key_path = key;
     if (options.jump) node.target.jump = *options.jump;
     const auto same = [&](const cluster::Node& other) { return other.target == node.target; };
     if (std::any_of(made.nodes.begin(), made.nodes.end(), same))
@@ -82,6 +96,12 @@ Result<std::string> one_name(const Parsed& parsed) {
               fmt::format("'{}' is one word too many", printable(parsed.names[1])));
 }
 
+// More names may follow.
+Result<std::string> first_name(const Parsed& parsed) {
+  if (parsed.names.empty()) return fail(Errc::invalid_input, "no cluster is named");
+  return parsed.names.front();
+}
+
 nlohmann::ordered_json json_of(const Cluster& cluster) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const cluster::Node& node : cluster.nodes) {
@@ -97,6 +117,14 @@ nlohmann::ordered_json json_of(const Cluster& cluster) {
           {"source", cluster.source},
           {"created_ms", cluster.created_ms},
           {"nodes", std::move(nodes)}};
+}
+
+void tell_nodes(const Cluster& cluster, bool json) {
+  if (json)
+    std::puts(codec::print_json(json_of(cluster)).c_str());
+  else
+    std::printf("%s: %zu %s\n", cluster.name.c_str(), cluster.nodes.size(),
+                cluster.nodes.size() == 1 ? "node" : "nodes");
 }
 
 Status add_slurm(const std::string& name, const ClusterAddOptions& options, const Registry& known) {
@@ -136,24 +164,63 @@ Status add(const Call& call) {
   fill(cluster_add_table(), call.parsed, options);
   OnDemandOptions machines;
   fill(cluster_add_table(), call.parsed, machines);
-  LOCKSTEP_TRY_ASSIGN(const std::string name, one_name(call.parsed));
+  const bool takes_hosts = !options.slurm && !machines.gpus;
+  LOCKSTEP_TRY_ASSIGN(const std::string name,
+                      takes_hosts ? first_name(call.parsed) : one_name(call.parsed));
   if (options.login && !options.slurm)
     return fail(Errc::invalid_input, "--login is for clusters of Slurm's", "give --slurm, too");
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   if (machines.gpus) {
-    if (options.slurm || !options.hosts.empty() || options.hosts_file)
+    if (options.slurm || !options.hosts.empty() || !options.host_lists.empty() ||
+        options.hosts_file)
       return fail(Errc::invalid_input, "--on-demand and hosts, or --slurm, name other machines",
                   "give one of them");
     return add_rented(name, options, machines, known);
   }
   if (options.slurm) return add_slurm(name, options, known);
-  LOCKSTEP_TRY_ASSIGN(const Cluster made, cluster_of(name, options));
+  LOCKSTEP_TRY(cluster::check_cluster_name(name));
+  LOCKSTEP_TRY_ASSIGN(
+      const Cluster made,
+      with_hosts({.name = name, .source = "ssh", .created_ms = unix_ms(), .nodes = {}}, options,
+                 {call.parsed.names.begin() + 1, call.parsed.names.end()}));
   LOCKSTEP_TRY(known.add(made));
-  if (options.json)
-    std::puts(codec::print_json(json_of(made)).c_str());
-  else
-    std::printf("%s: %zu %s\n", name.c_str(), made.nodes.size(),
-                made.nodes.size() == 1 ? "node" : "nodes");
+  tell_nodes(made, options.json);
+  return {};
+}
+
+// A cluster of hosts that the user has named.
+Result<Cluster> own_hosts(const Registry& known, const Parsed& parsed) {
+  LOCKSTEP_TRY_ASSIGN(const std::string name, first_name(parsed));
+  LOCKSTEP_TRY_ASSIGN(Cluster found, known.find(name));
+  if (found.is_slurm() || found.is_rented())
+    return fail(Errc::invalid_input,
+                fmt::format("{} is not a cluster of hosts that were named one by one", name));
+  return found;
+}
+
+Status add_host(const Call& call) {
+  ClusterAddOptions options;
+  fill(cluster_add_host_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  LOCKSTEP_TRY_ASSIGN(Cluster found, own_hosts(known, call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const Cluster made,
+                      with_hosts(std::move(found), options,
+                                 {call.parsed.names.begin() + 1, call.parsed.names.end()}));
+  LOCKSTEP_TRY(known.put(made));
+  tell_nodes(made, options.json);
+  return {};
+}
+
+Status remove_host(const Call& call) {
+  ClusterShowOptions options;
+  fill(cluster_remove_host_table(), call.parsed, options);
+  LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
+  LOCKSTEP_TRY_ASSIGN(const Cluster found, own_hosts(known, call.parsed));
+  LOCKSTEP_TRY_ASSIGN(
+      const Cluster left,
+      cluster::without_hosts(found, {call.parsed.names.begin() + 1, call.parsed.names.end()}));
+  LOCKSTEP_TRY(known.put(left));
+  tell_nodes(left, options.json);
   return {};
 }
 
@@ -266,13 +333,22 @@ constexpr Subcommand kRemove{.name = "remove",
                              .summary = "forget a cluster and its host keys",
                              .table = cluster_remove_table,
                              .run = carry_out<remove, cluster_remove_table>};
+constexpr Subcommand kAddHost{.name = "add-host",
+                              .summary = "add hosts to a cluster",
+                              .table = cluster_add_host_table,
+                              .run = carry_out<add_host, cluster_add_host_table>};
+constexpr Subcommand kRemoveHost{.name = "remove-host",
+                                 .summary = "take hosts out of a cluster",
+                                 .table = cluster_remove_host_table,
+                                 .run = carry_out<remove_host, cluster_remove_host_table>};
 }  // namespace
 
 // From cluster_check.cc.
 extern const Subcommand kClusterCheck;
 
 namespace {
-constexpr const Subcommand* kRows[] = {&kAdd, &kList, &kShow, &kClusterCheck, &kRemove};
+constexpr const Subcommand* kRows[] = {&kAdd,  &kAddHost,      &kRemoveHost, &kList,
+                                       &kShow, &kClusterCheck, &kRemove};
 }  // namespace
 
 extern constinit const Subcommand kCluster{

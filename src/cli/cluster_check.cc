@@ -39,7 +39,8 @@ std::string project_name() {
 Result<std::vector<std::string>> repair_here() {
   LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
   const std::string path = ssh::remote_path(own.name);
-  auto removed = ssh::remove_dead_sockets(ssh::control_folder());
+  LOCKSTEP_TRY_ASSIGN(const std::string sockets, ssh::control_folder());
+  auto removed = ssh::remove_dead_sockets(sockets);
   for (std::string& each :
        ssh::remove_old_pushes(io::cache_folder() + "/push", path.substr(path.rfind('/') + 1),
                               std::chrono::system_clock::now()))

@@ -30,7 +30,7 @@ Table make_add_table() {
           .summary =
               "Keeps hosts under a name; nothing is asked of them yet. Or a cluster of Slurm's,\n"
               "whose partitions and nodes Slurm itself knows.\n\n"
-              "  lockstep cluster add gpus --host ubuntu@10.0.0.5 --host ubuntu@10.0.0.6\n"
+              "  lockstep cluster add gpus --host ubuntu@10.0.0.5 ubuntu@10.0.0.6\n"
               "  lockstep cluster add hpc --slurm --login ann@login.example.org\n"
               "  lockstep cluster add big --on-demand A100:8 --max-price 20",
           .epilog = "",
@@ -40,7 +40,12 @@ Table make_add_table() {
                           {.name = "host",
                            .field = into<&ClusterAddOptions::hosts>,
                            .metavar = "[USER@]HOST[:PORT]",
-                           .help = "a host, or a name from ~/.ssh/config; may be given again"},
+                           .help = "a host, or a name from ~/.ssh/config; may be given again, and "
+                                   "more may stand behind it"},
+                          {.name = "hosts",
+                           .field = into<&ClusterAddOptions::host_lists>,
+                           .metavar = "HOST,HOST",
+                           .help = "hosts with commas between them"},
                           {.name = "hosts-file",
                            .field = into<&ClusterAddOptions::hosts_file>,
                            .metavar = "FILE",
@@ -74,7 +79,24 @@ Table make_add_table() {
                           version_option(),
                       }},
                      rented_rows()},
-          .shown_names = "NAME"};
+          .shown_names = "NAME [HOST..]"};
+}
+
+Table make_add_host_table() {
+  Table table{
+      .program = "lockstep cluster add-host",
+      .summary =
+          "Adds hosts to a cluster, behind those that it has. Their options may be given as\n"
+          "for lockstep cluster add.\n\n"
+          "  lockstep cluster add-host gpus ubuntu@10.0.0.7",
+      .epilog = "",
+      .operands = Operands::names,
+      .groups = {{"Options", {}}},
+      .shown_names = "NAME HOST.."};
+  const Table add = make_add_table();
+  for (const Option& row : add.groups[0].options)
+    if (row.name != "slurm" && row.name != "login") table.groups[0].options.push_back(row);
+  return table;
 }
 
 Table make_show_table(std::string_view program, std::string_view summary,
@@ -153,6 +175,21 @@ const Table& cluster_show_table() {
 
 const Table& cluster_check_table() {
   static const Table table = make_check_table();
+  return table;
+}
+
+const Table& cluster_add_host_table() {
+  static const Table table = make_add_host_table();
+  return table;
+}
+
+const Table& cluster_remove_host_table() {
+  static const Table table = make_show_table(
+      "lockstep cluster remove-host",
+      "Takes hosts out of a cluster, by name or by number; those behind them move up.\n"
+      "On the hosts nothing changes.\n\n"
+      "  lockstep cluster remove-host gpus ubuntu@10.0.0.7",
+      "NAME HOST..", "for programs: the cluster, as show --json prints it");
   return table;
 }
 

@@ -12,6 +12,7 @@ namespace lockstep::cli {
 
 struct ClusterAddOptions {
   std::vector<std::string> hosts;
+  std::vector<std::string> host_lists;  // "a,b"
   std::optional<std::string> hosts_file;
   std::optional<std::string> user;
   std::optional<std::string> key_path;
@@ -37,5 +38,7 @@ const Table& cluster_list_table();
 const Table& cluster_show_table();
 const Table& cluster_check_table();
 const Table& cluster_remove_table();
+const Table& cluster_add_host_table();
+const Table& cluster_remove_host_table();
 
 }  // namespace lockstep::cli

@@ -54,6 +54,7 @@ extern const Subcommand kSlurmBatch;
 extern const Subcommand kSlurmNode;
 extern const Subcommand kSlurmLaunch;
 extern const Subcommand kSlurmRank;
+extern const Subcommand kCompleteNames;
 
 namespace {
 
@@ -129,6 +130,7 @@ constexpr const Subcommand* kRows[] = {
     &kSlurmNode,
     &kSlurmLaunch,
     &kSlurmRank,
+    &kCompleteNames,
 };
 // clang-format on
 constexpr const Subcommand* kLinks[] = {&kTorchrun, &kPdsh};

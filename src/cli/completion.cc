@@ -31,6 +31,32 @@ std::vector<std::string> values_of(const Option& option) {
   return {keys.begin(), keys.end()};
 }
 
+// The kind of names that `lockstep complete-names` prints for a word that is called this in help;
+// empty: the word has no known names.
+std::string_view kind_of_names(std::string_view called) {
+  if (called.find("CLUSTER") != called.npos || called.starts_with("NAME") ||
+      called.starts_with("[NAME]"))
+    return "clusters";
+  if (called.starts_with("JOB")) return "jobs";
+  return called.starts_with("GPU[") ? "gpus" : "";
+}
+
+std::string_view kind_of_names(const Option& option) {
+  // NAME as an option's value is a new name: of a job, of a role.
+  const bool is_known = option.takes_word() && !option.metavar.starts_with("NAME");
+  return is_known ? kind_of_names(option.metavar) : "";
+}
+
+// The same for the first word of the command line that must not be an option.
+std::string_view kind_of_names(const Table& table) {
+  if (table.operands == Operands::command && table.shown_names.empty()) return "clusters";
+  return table.operands == Operands::names ? kind_of_names(table.shown_names) : "";
+}
+
+std::string names_call(std::string_view kind) {
+  return fmt::format("lockstep complete-names {} 2>/dev/null", kind);
+}
+
 // A quoted path, "cluster add", is one word of a shell's case.
 std::string case_word(std::string_view path) {
   return path.empty() || path.find(' ') != path.npos ? fmt::format("'{}'", path)
@@ -99,7 +125,11 @@ std::string bash_case(std::string_view path, const Table& table) {
     if (const auto values = values_of(*option); !values.empty())
       choices +=
           fmt::format("        {}) words='{}' ;;\n", spellings(*option, "|"), join(values, " "));
+    if (const auto kind = kind_of_names(*option); !kind.empty())
+      choices +=
+          fmt::format("        {}) words=$({}) ;;\n", spellings(*option, "|"), names_call(kind));
   }
+  const std::string_view kind = kind_of_names(table);
   if (takes_value.empty()) takes_value = "''";  // a pattern for no word at all
   return fmt::format(
       "    {0})\n"
@@ -114,9 +144,10 @@ std::string bash_case(std::string_view path, const Table& table) {
       "      case ${{COMP_WORDS[COMP_CWORD - 1]}} in\n"
       "{3}"
       "        {2}) ;;\n"
-      "        *) [[ $cur == -* ]] && words=$options ;;\n"
+      "        *) {4}[[ $cur == -* ]] && words=$options ;;\n"
       "      esac ;;\n",
-      case_word(path), names, takes_value, choices);
+      case_word(path), names, takes_value, choices,
+      kind.empty() ? "" : fmt::format("words=$({}); ", names_call(kind)));
 }
 
 std::string bash(const Program& program) {
@@ -168,6 +199,10 @@ std::string zsh_text(std::string_view text) {
   return out;
 }
 
+std::string zsh_names(std::string_view kind) {
+  return fmt::format("compadd - ${{(f)\"$({})\"}}", names_call(kind));
+}
+
 std::string zsh_rows(const Table& table) {
   std::string out;
   const auto row = [&out](const std::string& name, const Option& option) {
@@ -176,9 +211,10 @@ std::string zsh_rows(const Table& table) {
       const std::string values = join(values_of(option), " ");
       const bool beginnings = values.ends_with('=');
       value = fmt::format(":{}:{}", zsh_text(option.metavar),
-                          values.empty() ? "_files"
-                          : beginnings   ? fmt::format("compadd -S \"\" - {}", values)
-                                         : fmt::format("({})", values));
+                          !kind_of_names(option).empty() ? zsh_names(kind_of_names(option))
+                          : values.empty()               ? "_files"
+                          : beginnings ? fmt::format("compadd -S \"\" - {}", values)
+                                       : fmt::format("({})", values));
     }
     out += fmt::format("        '*{}[{}]{}' \\\n", name, zsh_text(option.help), value);
   };
@@ -190,6 +226,8 @@ std::string zsh_rows(const Table& table) {
   }
   if (table.operands == Operands::script)
     out += "        '(-)1:script:_files' '*::script argument:_files'\n";
+  if (const auto kind = kind_of_names(table); !kind.empty())
+    out += fmt::format("        '1:{}:{}' '*:file:_files'\n", kind, zsh_names(kind));
   return out;
 }
 
@@ -250,6 +288,8 @@ std::string fish_rows(std::string_view start, const Table& table) {
     if (option->letter != 0) out += fmt::format(" -s {}", option->letter);
     if (const auto values = values_of(*option); !values.empty() && option->takes_word()) {
       out += fmt::format(" -x -a '{}'", join(values, " "));
+    } else if (const auto kind = kind_of_names(*option); !kind.empty()) {
+      out += fmt::format(" -x -a '({})'", names_call(kind));
     } else if (option->takes_word()) {
       out += " -r";
     }
@@ -258,16 +298,16 @@ std::string fish_rows(std::string_view start, const Table& table) {
   return out;
 }
 
-// __lockstep_at PATH...: the words begin with these; __lockstep_next PATH...: the next one follows
-// them.
+// fish 3.1 knows no [2..], only [2..-1]. __lockstep_at PATH...: the words begin with these;
+// __lockstep_next PATH...: the next one follows them.
 constexpr std::string_view kFishFunctions =
     "function __lockstep_at\n"
     "  set -l words (commandline -opc)\n"
-    "  string match -q -- \"$argv *\" \"$words[2..] \"\n"
+    "  string match -q -- \"$argv *\" \"$words[2..-1] \"\n"
     "end\n"
     "function __lockstep_next\n"
     "  set -l words (commandline -opc)\n"
-    "  test \"$words[2..]\" = \"$argv\"\n"
+    "  test \"$words[2..-1]\" = \"$argv\"\n"
     "end\n";
 
 std::string fish(const Program& program) {
@@ -282,9 +322,12 @@ std::string fish(const Program& program) {
     }
   }
   for (const Node& node : nodes) {
-    if (node.row->table != nullptr)
-      out += fish_rows(fmt::format("complete -c {} -n '__lockstep_at {}'", name, node.path),
-                       node.row->table());
+    if (node.row->table == nullptr) continue;
+    const Table& table = node.row->table();
+    out += fish_rows(fmt::format("complete -c {} -n '__lockstep_at {}'", name, node.path), table);
+    if (const auto kind = kind_of_names(table); !kind.empty())
+      out += fmt::format("complete -c {} -n '__lockstep_next {}' -f -a '({})'\n", name, node.path,
+                         names_call(kind));
   }
   for (const Subcommand* row : completed_links(program))
     out += fish_rows(fmt::format("complete -c {}", row->name), row->table());

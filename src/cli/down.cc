@@ -9,6 +9,7 @@
 #include "cli/watched_job.h"
 #include "cloud/kept_answer.h"
 #include "cluster/job_book.h"
+#include "cluster/job_follow.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
 
@@ -27,25 +28,50 @@ using cloud::Rental;
 
 constexpr int kTriesToEnd = 180;  // once a second: machines take so long to end
 
-// Jobs that were running when they were last heard of.
-std::vector<std::string> jobs_there(const std::string& cluster) {
-  std::vector<std::string> names;
-  const auto book = cluster::JobBook::open(io::state_folder());
-  if (!book) return names;
-  const auto jobs = book->list(200);
-  if (!jobs) return names;
-  for (const cluster::KnownJob& job : *jobs)
-    if (job.place == cluster &&
-        (job.stage == job::Stage::running || job.stage == job::Stage::queued))
-      names.push_back(job.id);
-  return names;
+// Jobs that were running when their hosts were last asked.
+std::vector<cluster::KnownJob> unended_jobs(const cluster::JobBook& book,
+                                            const std::string& cluster) {
+  auto jobs = book.list(200).value_or(std::vector<cluster::KnownJob>());
+  std::erase_if(jobs, [&](const cluster::KnownJob& job) {
+    return job.place != cluster || job.stage == job::Stage::ended || job.stage == job::Stage::lost;
+  });
+  return jobs;
 }
 
-Status agree_to_end(cluster::OnDemand& world, const std::string& cluster,
-                    const DownOptions& options) {
-  const std::vector<std::string> jobs = jobs_there(cluster);
-  if (jobs.empty() || options.force || options.yes) return {};
-  const std::string what = fmt::format("job {} may still run on '{}'", join(jobs, ", "), cluster);
+// Asks the hosts, since nobody tells this machine when a detached job ends. True: it has ended, or
+// its machines know nothing of it. What no machine answers may still run.
+Result<bool> has_ended(const cluster::JobBook& book, const cluster::KnownJob& job) {
+  const auto nodes = cluster::ask_status(job);
+  if (!nodes && nodes.error().code == Errc::canceled) return Failure(nodes.error());
+  if (!nodes || std::any_of(nodes->begin(), nodes->end(), [](const auto& node) { return !node; }))
+    return false;
+  const cluster::JobEnding ending = cluster::ending_of(*nodes);
+  if (ending.stage != job::Stage::ended && ending.stage != job::Stage::lost) return false;
+  LOCKSTEP_TRY(cluster::note_ending(book, job.id, ending));
+  return true;
+}
+
+// The ids of jobs that may be at work on machines that are alive.
+Result<std::vector<std::string>> jobs_there(cluster::OnDemand& world, Rental rental) {
+  std::vector<std::string> ids;
+  const auto book = cluster::JobBook::open(io::state_folder());
+  if (!book) return ids;
+  const auto jobs = unended_jobs(*book, rental.cluster);
+  // Without an answer the machines may be alive.
+  if (jobs.empty() || (world.look_only(rental) && rental.live().empty())) return ids;
+  for (const cluster::KnownJob& job : jobs) {
+    LOCKSTEP_TRY_ASSIGN(const bool ended, has_ended(*book, job));
+    if (!ended) ids.push_back(job.id);
+  }
+  return ids;
+}
+
+Status agree_to_end(cluster::OnDemand& world, const Rental& rental, const DownOptions& options) {
+  if (options.force || options.yes) return {};
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, jobs_there(world, rental));
+  if (jobs.empty()) return {};
+  const std::string what =
+      fmt::format("job {} may still run on '{}'", join(jobs, ", "), rental.cluster);
   if (!at_terminal()) return fail(Errc::invalid_input, what, "give --force, or cancel it first");
   return ask_consent(world, what + "; end it?", "nothing was ended");
 }
@@ -146,7 +172,7 @@ Status end_named(cluster::OnDemand& world, const std::string& name, const DownOp
     return settle_watched(world, down_table().program, name, options.force);
   }
   if (!rental) return Failure(rental.error());
-  LOCKSTEP_TRY(agree_to_end(world, name, options));
+  LOCKSTEP_TRY(agree_to_end(world, *rental, options));
   Status done = give_back_locked(world, *rental, options.force);
   world.unlock(name);
   rows.push_back(rental_row(world, *rental));

@@ -54,9 +54,12 @@ int exec_command(const Call& call) {
     std::puts(codec::print_json(exec_json(request.hosts, *endings)).c_str());
     return cluster::code_of(*endings);
   }
+  constexpr int kNotFound = 127;
   for (const cluster::HostEnding& ending : *endings)
     if (!ending.error.empty())
-      print_error(exec_table().program, {Errc::unavailable, ending.error, {}, 0});
+      print_error(exec_table().program,
+                  {Errc::unavailable, ending.error,
+                   ending.code == kNotFound ? shell_hint(*options) : std::string(), 0});
   return cluster::code_of(*endings);
 }
 

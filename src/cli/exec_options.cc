@@ -1,5 +1,9 @@
 #include "cli/exec_options.h"
 
+#include "base/text.h"
+
+#include <fmt/core.h>
+
 #include <utility>
 
 namespace lockstep::cli {
@@ -66,6 +70,14 @@ ScriptPlace script_place(const std::vector<std::string>& words, const Parsed& pa
 const Table& exec_table() {
   static const Table table = make_exec_table();
   return table;
+}
+
+std::string shell_hint(const ExecOptions& options) {
+  if (options.shell || options.command.size() != 1) return "";
+  const std::string& word = options.command.front();
+  if (word.find_first_of(" \t\n|&;<>$`*?()") == std::string::npos) return "";
+  return fmt::format("for a shell's command write lockstep exec {} --shell {}", options.where,
+                     shell_quote(word));
 }
 
 Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Parsed& parsed) {

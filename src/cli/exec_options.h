@@ -26,6 +26,10 @@ struct ExecOptions {
 
 const Table& exec_table();
 
+// What the user may have meant by a command that was not found: one word with white space or a
+// shell's signs in it. Empty: nothing better is known.
+std::string shell_hint(const ExecOptions& options);
+
 // words: all behind `lockstep exec`; parsed: the same, as far as the table reads them. Options may
 // stand before and behind the place; from the command on everything is taken as it is.
 Result<ExecOptions> exec_options(const std::vector<std::string>& words, const Parsed& parsed);

@@ -1,6 +1,7 @@
 #include "cli/ground.h"
 
 #include "base/log.h"
+#include "cli/project_words.h"
 #include "cli/subcommand.h"
 #include "cli/transfer_bar.h"
 #include "cluster/install.h"
@@ -38,7 +39,7 @@ Result<Ground> ground_of(const RemoteOptions& options, bool here) {
     return ground;
   }
   const bool brings = options.sync != "none";
-  auto project = cluster::find_project(own, brings ? options.sync : std::nullopt);
+  auto project = project_of(own, brings ? options.sync : std::nullopt);
   if (!project && (brings || !options.folder)) return Failure(project.error());
   if (project)
     ground.folder = project->name + (project->folder.empty() ? "" : "/" + project->folder);
@@ -62,6 +63,7 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
   if (ground.project) {
     TransferBar bar(true);
     cluster::SyncOptions settings;
+    settings.force = options.force;
     settings.remark = [&bar](const std::string& text) {
       bar.clear();
       log::warning("{}", text);
@@ -69,6 +71,7 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
     settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
     LOCKSTEP_TRY_ASSIGN(const auto report,
                         cluster::sync_project(places, *ground.project, settings));
+    bar.clear();
     if (const int code = tell_troubles(program, report.hosts); code != 0) return code;
   }
   if (options.install.empty()) return 0;

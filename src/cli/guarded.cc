@@ -1,5 +1,6 @@
 #include "cli/guarded.h"
 
+#include "cli/date_text.h"
 #include "cli/follow_log.h"
 #include "cli/on_demand.h"
 #include "cli/watched_job.h"
@@ -203,6 +204,23 @@ std::string ended_by_words(std::string_view name, std::string_view where) {
   if (where == "here") return ", guarded here";
   return fmt::format(", guarded on {}{}", where,
                      name == "guard" ? "" : ", which does not answer now");
+}
+
+std::int64_t fixed_end_ms(const cluster::OnDemand& world, const cloud::Rental& rental) {
+  return cloud::fixed_end_ms(rental, [&](std::string_view name) {
+    const cloud::Provider* known = world.provider(name);
+    return known != nullptr && known->traits().fixed_end;
+  });
+}
+
+std::int64_t certain_end_ms(const cluster::OnDemand& world, const cloud::Rental& rental) {
+  const std::int64_t fixed = fixed_end_ms(world, rental);
+  return fixed > 0 && rental.ends_ms > 0 ? std::min(fixed, rental.ends_ms) : rental.ends_ms;
+}
+
+std::string end_words(const cluster::OnDemand& world, const cloud::Rental& rental) {
+  if (ended_by(world, rental) == EndedBy::nobody) return "nobody ends its bill but you";
+  return "by itself it ends at " + date_text(certain_end_ms(world, rental));
 }
 
 void keep_guarded(cluster::OnDemand& world, std::string_view program) {

@@ -24,6 +24,15 @@ const char* ended_by_name(EndedBy by);
 // name: the one above; where: the rental's --guard. ", guarded on me@host"; empty: by itself.
 std::string ended_by_words(std::string_view name, std::string_view where);
 
+// When its provider ends the first machine of it, which no call moves (Traits::fixed_end); 0: no
+// provider does, or no machine of it is alive. Unix ms.
+std::int64_t fixed_end_ms(const cluster::OnDemand& world, const cloud::Rental& rental);
+// The earliest end that is certain: that of the lease, or the provider's. Unix ms.
+std::int64_t certain_end_ms(const cluster::OnDemand& world, const cloud::Rental& rental);
+
+// "by itself it ends at DATE", or that nobody ends it but the user.
+std::string end_words(const cluster::OnDemand& world, const cloud::Rental& rental);
+
 // Whether there are keys of all providers where something of it may live.
 Status keys_of(const cluster::OnDemand& world, const cloud::Rental& rental);
 

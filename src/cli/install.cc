@@ -4,6 +4,7 @@
 #include "cli/host_lines.h"
 #include "cli/install_options.h"
 #include "cli/places.h"
+#include "cli/project_words.h"
 #include "cli/subcommand.h"
 #include "cli/terminal.h"
 #include "cli/transfer_bar.h"
@@ -188,7 +189,7 @@ int install_command(const Call& call) {
     return error.code == Errc::invalid_input ? kBadInput : code;
   };
   if (!options) return refuse(options.error(), kBadInput);
-  const auto project = cluster::find_project(".", options->project);
+  const auto project = project_of(".", options->project);
   if (!project) return refuse(project.error(), kBadInput);
   const auto installs = install_all(*options, *project);
   if (!installs) return refuse(installs.error(), kFailed);

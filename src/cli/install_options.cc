@@ -51,8 +51,8 @@ Table make_install_table() {
             {
                 {.name = "project",
                  .field = into<&InstallOptions::project>,
-                 .metavar = "DIR",
-                 .help = "top folder of the project here",
+                 .metavar = "DIR[:DST]",
+                 .help = "top folder of the project here, and its place there",
                  .shown_default = "git's, else this folder"},
                 {.name = "no-sync",
                  .field = into<&InstallOptions::no_sync>,

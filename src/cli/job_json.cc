@@ -6,9 +6,10 @@ namespace lockstep::cli {
 namespace {
 
 // A code is known only of what has ended.
-void add_ending(nlohmann::ordered_json& json, job::Stage stage, int code, bool canceled) {
+void add_ending(nlohmann::ordered_json& json, job::Stage stage, std::optional<int> code,
+                bool canceled) {
   json["state"] = job::stage_name(stage);
-  if (stage == job::Stage::ended) json["code"] = code;
+  if (stage == job::Stage::ended && code) json["code"] = *code;
   json["canceled"] = canceled;
 }
 

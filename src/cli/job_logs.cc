@@ -1,6 +1,7 @@
 // lockstep logs, wait, resume and cancel: what becomes of a job that runs on hosts.
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/date_text.h"
 #include "cli/follow_log.h"
 #include "cli/job_json.h"
 #include "cli/job_options.h"
@@ -10,6 +11,7 @@
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
 #include "cluster/job_plan.h"
+#include "cluster/job_refresh.h"
 #include "cluster/job_start.h"
 #include "cluster/slurm_follow.h"
 #include "cluster/variables.h"
@@ -61,6 +63,26 @@ Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
   return job;
 }
 
+// A name means the job of that name that goes on, though a newer one has ended.
+Result<KnownJob> job_to_cancel(const JobBook& known, const Parsed& parsed) {
+  LOCKSTEP_TRY_ASSIGN(KnownJob newest, one_job(known, parsed));
+  const std::string& word = parsed.names.front();
+  if (newest.id == word || newest.name != word) return newest;
+  LOCKSTEP_TRY_ASSIGN(auto jobs, known.going_on(word));
+  if (jobs.size() > 1) LOCKSTEP_TRY(cluster::refresh_jobs(known, jobs));
+  std::erase_if(jobs, [](const KnownJob& job) { return job.is_over(); });
+  if (jobs.empty()) return newest;
+  if (jobs.size() == 1) return std::move(jobs.front());
+  std::vector<std::string> ids;
+  for (const KnownJob& job : jobs)
+    ids.push_back(fmt::format("{} ({} on {}, {})", job.id, job::stage_name(job.stage), job.place,
+                              date_text(job.created_ms)));
+  return fail(
+      Errc::invalid_input,
+      fmt::format("{} jobs are named {}: {}", jobs.size(), printable(word), join(ids, ", ")),
+      "name one by its id");
+}
+
 // The code of this command for a job of Slurm's that was followed.
 Result<int> told_ending(const JobBook& known, const KnownJob& job,
                         const cluster::SlurmEnding& ending, bool tell) {
@@ -82,11 +104,14 @@ void take_signals() {
 Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& request, bool tell) {
   LOCKSTEP_TRY_ASSIGN(const cluster::JobOutcome outcome, cluster::follow_job(request));
   if (outcome.left) return 128 + outcome.signal;
+  if (!request.to_end && outcome.missing.empty()) return 0;
+  if (!request.to_end)
+    return fail(Errc::unavailable,
+                "not reached, so what it has said is missing: " + join(outcome.missing, ", "));
   if (tell) print(job_json(request.job, outcome.nodes));
-  if (!request.to_end) return 0;
   const cluster::JobEnding ending = cluster::ending_of(outcome.nodes);
-  LOCKSTEP_TRY(known.note(request.job.id, ending.stage, ending.code, ending.ended_ms));
-  if (ending.stage != job::Stage::lost) return ending.code;
+  LOCKSTEP_TRY(cluster::note_ending(known, request.job.id, ending));
+  if (ending.code) return *ending.code;
   log::warning("job {}: no host knows how it ended", request.job.id);
   return kFailed;
 }
@@ -155,7 +180,7 @@ Result<int> cancel_job(const Call& call) {
   EndingOptions options;
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const KnownJob job, job_to_cancel(known, call.parsed));
   if (const auto place = cluster::slurm_place_here(job)) {
     LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::cancel_slurm_job(job, *place));
     LOCKSTEP_TRY_ASSIGN(const int ignored, told_ending(known, job, ending, options.json));
@@ -183,7 +208,7 @@ Result<int> cancel_job(const Call& call) {
   }
   const cluster::JobEnding ending = cluster::ending_of(nodes);
   if (all_told || ending.stage == job::Stage::ended)
-    LOCKSTEP_TRY(known.note(job.id, ending.stage, ending.code, ending.ended_ms));
+    LOCKSTEP_TRY(cluster::note_ending(known, job.id, ending));
   if (options.json) {
     print(job_json(job, nodes));
   } else {

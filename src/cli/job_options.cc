@@ -81,14 +81,15 @@ Table make_wait_table() {
 }
 
 Table make_cancel_table() {
-  return {.program = "lockstep cancel",
-          .summary =
-              "Ends a job on all of its hosts, as SIGTERM ends lockstep run, and waits until\n"
-              "nothing of it is left. A second one while it ends waits for workers no longer.",
-          .epilog = "JOB is an id, the beginning of one, or a name.\n",
-          .operands = Operands::names,
-          .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
-          .shown_names = "JOB"};
+  return {
+      .program = "lockstep cancel",
+      .summary =
+          "Ends a job on all of its hosts, as SIGTERM ends lockstep run, and waits until\n"
+          "nothing of it is left. A second one while it ends waits for workers no longer.",
+      .epilog = "JOB is an id, the beginning of one, or the name of one job that has not ended.\n",
+      .operands = Operands::names,
+      .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
+      .shown_names = "JOB"};
 }
 
 std::vector<Option> with_variables() {
@@ -100,17 +101,18 @@ std::vector<Option> with_variables() {
 }
 
 Table make_resume_table() {
-  return {.program = "lockstep resume",
-          .summary =
-              "Starts those parts of a job again that ended without a word: the host was\n"
-              "switched off and is back, or the job's supervisor was killed there. The other\n"
-              "nodes wait for them as lockstep run waits for a lost node.",
-          .epilog =
-              "JOB is an id, the beginning of one, or a name. The user's variables are not kept\n"
-              "with a job: give them again.\n",
-          .operands = Operands::names,
-          .groups = {{"Options", with_variables()}},
-          .shown_names = "JOB"};
+  return {
+      .program = "lockstep resume",
+      .summary =
+          "Starts those parts of a job again that ended without a word: the host was\n"
+          "switched off and is back, or the job's supervisor was killed there. The other\n"
+          "nodes wait for them as lockstep run waits for a lost node.",
+      .epilog =
+          "JOB is an id, the beginning of one, or a name. What --env and --env-file gave to the\n"
+          "job is kept here with it; secrets are not: give them again.\n",
+      .operands = Operands::names,
+      .groups = {{"Options", with_variables()}},
+      .shown_names = "JOB"};
 }
 
 }  // namespace

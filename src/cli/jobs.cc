@@ -1,13 +1,10 @@
 // lockstep jobs: what runs, and what has run.
-#include "base/log.h"
 #include "cli/date_text.h"
 #include "cli/job_options.h"
 #include "cli/local_runs.h"
 #include "cli/subcommand.h"
-#include "cluster/command_run.h"
 #include "cluster/job_book.h"
-#include "cluster/job_follow.h"
-#include "cluster/login_submit.h"
+#include "cluster/job_refresh.h"
 #include "cluster/slurm_follow.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
@@ -17,8 +14,6 @@
 
 #include <signal.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 
 namespace lockstep::cli {
@@ -28,55 +23,6 @@ using cluster::KnownJob;
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 1;
-
-bool may_change(const KnownJob& job) {
-  return job.stage != job::Stage::ended && job.stage != job::Stage::lost;
-}
-
-// Slurm is asked once for all of its jobs.
-Status ask_slurm(const cluster::JobBook& book, std::vector<KnownJob>& jobs) {
-  std::vector<KnownJob*> mine;
-  std::vector<KnownJob> asked;
-  for (KnownJob& job : jobs) {
-    if (!may_change(job) || !cluster::slurm_place_here(job)) continue;
-    mine.push_back(&job);
-    asked.push_back(job);
-  }
-  if (mine.empty()) return {};
-  const auto endings = cluster::ask_slurm_jobs(asked);
-  if (!endings) {
-    log::warning("{}", endings.error().message);
-    return {};
-  }
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const auto& ending = (*endings)[i];
-    mine[i]->stage = ending ? ending->stage : job::Stage::lost;
-    mine[i]->code = ending ? ending->code : 0;
-    mine[i]->ended_ms = ending ? ending->ended_ms : 0;
-    LOCKSTEP_TRY(book.note(mine[i]->id, mine[i]->stage, mine[i]->code, mine[i]->ended_ms));
-  }
-  return {};
-}
-
-// Those that have ended meanwhile are noted down.
-Status ask_hosts(const cluster::JobBook& book, std::vector<KnownJob>& jobs) {
-  LOCKSTEP_TRY(ask_slurm(book, jobs));
-  for (KnownJob& job : jobs) {
-    if (!may_change(job) || cluster::slurm_place_here(job)) continue;
-    LOCKSTEP_TRY(cluster::complete_submission(book, job));
-    LOCKSTEP_TRY_ASSIGN(const auto nodes, cluster::ask_status(job));
-    const bool all_told =
-        std::all_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.has_value(); });
-    const cluster::JobEnding ending = cluster::ending_of(nodes);
-    // What no host tells may be known again later.
-    if (ending.stage == job::Stage::lost && !all_told) continue;
-    job.stage = ending.stage;
-    job.code = ending.code;
-    job.ended_ms = ending.ended_ms;
-    LOCKSTEP_TRY(book.note(job.id, job.stage, job.code, job.ended_ms));
-  }
-  return {};
-}
 
 // What its batch step keeps of the runs before.
 void add_chain(const KnownJob& job, const cluster::SlurmPlace& place,
@@ -109,6 +55,10 @@ nlohmann::ordered_json json_of(const KnownJob& job) {
                               {"command", job.command},
                               {"created_ms", job.created_ms},
                               {"state", job::stage_name(job.stage)}};
+  if (job.away_ms != 0) {
+    json["state"] = "unreachable";
+    json["unreachable_since_ms"] = job.away_ms;
+  }
   if (const auto place = cluster::slurm_place(job)) {
     json["job"] = place->job;
     json["output"] = place->output;
@@ -144,6 +94,7 @@ void print_row(const std::string& id, const std::string& name, const std::string
 
 std::string state_text(const KnownJob& job) {
   if (job.stage == job::Stage::ended && job.code != 0) return fmt::format("exit {}", job.code);
+  if (job.away_ms != 0) return "unreachable since " + date_text(job.away_ms);
   return std::string(job::stage_name(job.stage));
 }
 
@@ -167,7 +118,7 @@ Status list_jobs(const JobsOptions& options) {
   if (options.most < 1) return fail(Errc::invalid_input, "--most is a number from 1");
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
-  if (!options.offline) LOCKSTEP_TRY(ask_hosts(book, jobs));
+  if (!options.offline) LOCKSTEP_TRY(cluster::refresh_jobs(book, jobs));
   const auto runs = local_runs();
   options.json ? print_json(jobs, runs) : print_table(jobs, runs);
   return {};

@@ -82,6 +82,7 @@ Status let_in(cluster::OnDemand& world, const RentRequest& request, cloud::Renta
     rental.terms.own_address = false;
     return world.open_to(rental, terms.allow_from);
   }
+  if (rental.terms.open_to_all()) return {};
   const auto address = cluster::OnDemand::own_address(world.web());
   const auto step = [&](const std::string& line) { tell_line(request.program, line); };
   const Status open =
@@ -156,7 +157,16 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
   if (choice.candidates.empty())
     return Failure(cloud::nothing_found(chosen.market.catalog, chosen.wish, choice));
   LOCKSTEP_TRY(check_budget(chosen.terms, choice.candidates.front()));
-  const Plan plan = plan_of(choice, chosen.wish, chosen.terms, now);
+  const cloud::Traits& first = world.provider(choice.candidates.front().offer.provider)->traits();
+  cloud::Terms granted = chosen.terms;
+  granted.lifetime_s = cloud::lifetime_at(first, granted.lifetime_s);
+  Plan plan = plan_of(choice, chosen.wish, granted, now);
+  if (first.fixed_end) plan.fixed_by = first.title;
+  const std::string note =
+      world.provider(first.name)
+          ->keys_note(world.web(),
+                      plan.ends_ms > 0 ? plan.ends_ms : now + granted.lifetime_s * 1000);
+  if (!note.empty()) tell_line(request.program, note);
   if (request.options.print) {
     std::fputs(request.json ? (codec::print_json(plan_json(plan)) + "\n").c_str()
                             : plan_text(plan, now).c_str(),
@@ -173,15 +183,17 @@ Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rent
                Error why) {
   const int signal = world.take_signal();
   if (why.code == Errc::canceled && why.sys == 0) why.sys = signal;
+  const bool may_be_left = !rental.settled();
   if (const Status back = world.give_back(
           rental,
           [&](const cloud::RentEvent& event) { tell_line(request.program, event_text(event)); });
       !back && !rental.settled()) {
     tell_line(request.program, back.error().message);
     if (rental.ends_ms > 0)
-      why.hint = fmt::format("lockstep down {} ends what is left; by itself it ends at {}",
-                             rental.cluster, date_text(rental.ends_ms));
+      why.hint = fmt::format("lockstep down {} ends what is left; {}", rental.cluster,
+                             end_words(world, rental));
   }
+  if (may_be_left && rental.settled()) why.hint.clear();  // it named machines that have ended since
   // Where the journal can't be told of it the user has to be.
   if (why.code == Errc::exhausted && rental.settled())
     why.message += "; nothing of it is left, whatever lockstep cost still says";
@@ -322,7 +334,7 @@ Status give_machines_back(cluster::OnDemand& world, std::string_view program,
   if (rental.settled())
     error.message += fmt::format("; its machines are gone all the same, and cost {} USD", cost);
   else if (rental.ends_ms > 0)
-    error.message += fmt::format("; by itself it ends at {}", date_text(rental.ends_ms));
+    error.message += "; " + end_words(world, rental);
   return Failure(std::move(error));
 }
 

@@ -198,6 +198,8 @@ std::vector<Option> consent_rows() {
 
 std::vector<Group> on_demand_groups() {
   Group machines{"Machines that are rented for it", machine_rows("on-demand")};
+  for (Option& option : machines.options)
+    option.shapes_job = option.name == "on-demand";
   const std::vector<Option> consent = consent_rows();
   machines.options.insert(machines.options.end(), consent.begin(), consent.end());
   Group terms{"Their money and time", terms_rows()};

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace lockstep::cli {
@@ -41,8 +43,8 @@ Row offer_row(const Offer& offer, cloud::Micros per_hour, const std::string& rem
           fmt::format("{} GB", offer.gpu_memory_gb),
           offer.vcpus > 0 ? std::to_string(offer.vcpus) : "-",
           offer.memory_gb > 0 ? fmt::format("{} GB", offer.memory_gb) : "-",
-          dollars_text(per_hour),
-          price_words(offer.price, now_ms),
+          offer.has_price() ? dollars_text(per_hour) : "unknown",
+          offer.has_price() ? price_words(offer.price, now_ms) : "unknown",
           cloud::stock_name(offer.stock),
           quota_words(offer),
           fmt::format("{}{}{}", offer.ending == cloud::Ending::by_itself ? "yes" : "with a guard",
@@ -96,6 +98,70 @@ std::string silence_line(const cloud::Silence& silence) {
                      silence.region, silence.why);
 }
 
+std::string machine_words(const cloud::Leftover& one) {
+  return fmt::format("{} {} in {}", one.provider, one.machine.id,
+                     one.machine.zone.empty() ? one.machine.region : one.machine.zone);
+}
+
+// One line for all regions of a provider that the account may not use.
+std::string denied_line(const std::string& provider, const std::vector<std::string>& regions) {
+  constexpr std::size_t kShown = 3;
+  const std::size_t shown = std::min(kShown, regions.size());
+  const std::vector<std::string> first(regions.begin(),
+                                       regions.begin() + static_cast<std::ptrdiff_t>(shown));
+  return fmt::format(
+      "{}: a policy of your organization denies {} ({}{}); not asked again for a day, "
+      "unless --region names one",
+      provider, regions.size() == 1 ? "1 region" : fmt::format("{} regions", regions.size()),
+      join(first, ", "),
+      regions.size() > shown ? fmt::format(" and {} more", regions.size() - shown) : "");
+}
+
+// A line for each silence, and one a provider for the regions that are denied.
+std::vector<std::string> silence_lines(const std::vector<cloud::Silence>& silent) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<std::string>> denied;
+  for (const cloud::Silence& one : silent)
+    if (one.denied)
+      denied[one.provider].push_back(one.region);
+    else
+      lines.push_back(silence_line(one));
+  for (const auto& [provider, regions] : denied)
+    lines.push_back(denied_line(provider, regions));
+  return lines;
+}
+
+std::string foreign_line(const cloud::Leftover& one, std::int64_t now_ms) {
+  return fmt::format(
+      "{} belongs to another installation of lockstep ({}, cluster {}{}): left alone",
+      machine_words(one), printable(one.machine.owner, 20), printable(one.machine.cluster, 63),
+      one.machine.launched_ms > 0
+          ? ", " + time_words((now_ms - one.machine.launched_ms) / 1000) + " old"
+          : "");
+}
+
+// Colleagues who share an account may have many: one line a provider.
+std::vector<std::string> foreign_lines(const std::vector<cloud::Leftover>& foreign,
+                                       std::int64_t now_ms) {
+  std::map<std::string, std::vector<const cloud::Leftover*>> found;
+  for (const cloud::Leftover& one : foreign)
+    found[one.provider].push_back(&one);
+  std::vector<std::string> lines;
+  for (const auto& [provider, machines] : found) {
+    std::set<std::string_view> owners;
+    for (const cloud::Leftover* one : machines)
+      owners.insert(one->machine.owner);
+    lines.push_back(machines.size() == 1
+                        ? foreign_line(*machines.front(), now_ms)
+                        : fmt::format("{}: {} machines belong to {} of lockstep: left alone",
+                                      provider, machines.size(),
+                                      owners.size() == 1
+                                          ? "another installation"
+                                          : fmt::format("{} other installations", owners.size())));
+  }
+  return lines;
+}
+
 // "; it ran for 3 h, about 2.41 USD": what is known of it.
 std::string cost_words(const cloud::Leftover& one, std::int64_t now_ms) {
   if (one.machine.launched_ms <= 0) return {};
@@ -103,11 +169,6 @@ std::string cost_words(const cloud::Leftover& one, std::int64_t now_ms) {
       one.cost > 0 ? fmt::format(", about {} USD", dollars_text(one.cost)) : std::string();
   return fmt::format("; it ran for {}{}", time_words((now_ms - one.machine.launched_ms) / 1000),
                      cost);
-}
-
-std::string machine_words(const cloud::Leftover& one) {
-  return fmt::format("{} {} in {}", one.provider, one.machine.id,
-                     one.machine.zone.empty() ? one.machine.region : one.machine.zone);
 }
 
 }  // namespace
@@ -150,8 +211,8 @@ std::string offers_table(const cloud::Catalog& catalog, const cloud::Choice& cho
   }
   std::string text;
   if (rows.size() > 1) text = columns_text(rows);
-  for (const cloud::Silence& silence : catalog.silent)
-    text += silence_line(silence) + "\n";
+  for (const std::string& line : silence_lines(catalog.silent))
+    text += line + "\n";
   return text;
 }
 
@@ -161,8 +222,15 @@ nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::C
   const auto add = [&](const Offer& offer, cloud::Micros per_hour, const char* name,
                        const std::string& why) {
     nlohmann::ordered_json one = cloud::offer_json(offer);
-    one["usd_per_hour"] = static_cast<double>(per_hour) / static_cast<double>(cloud::kDollar);
-    one["price_age_s"] = std::max<std::int64_t>(now_ms - offer.price.as_of_ms, 0) / 1000;
+    const bool known = offer.has_price();
+    one["usd_per_hour"] = nullptr;
+    one["price_age_s"] = nullptr;
+    if (!known)
+      one["price_micros_per_hour"] = one["price_source"] = one["price_as_of_ms"] = nullptr;
+    if (known) {
+      one["usd_per_hour"] = static_cast<double>(per_hour) / static_cast<double>(cloud::kDollar);
+      one["price_age_s"] = std::max<std::int64_t>(now_ms - offer.price.as_of_ms, 0) / 1000;
+    }
     if (!why.empty()) one[name] = why;
     offers.push_back(std::move(one));
   };
@@ -176,12 +244,19 @@ nlohmann::ordered_json offers_json(const cloud::Catalog& catalog, const cloud::C
   return {{"offers", std::move(offers)}, {"silent", std::move(silent)}};
 }
 
+// Lifetime, idle limit and budget power such a machine off, and its bill goes on.
+static bool is_unguarded(const Candidate& one, const cloud::Terms& terms) {
+  return one.offer.ending == cloud::Ending::with_guard && terms.guard.empty();
+}
+
 Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::Terms& terms,
              std::int64_t now_ms) {
   Plan plan{.first = choice.candidates.front(), .next = {}, .nodes = wish.nodes};
   for (std::size_t i = 1; i < choice.candidates.size() && plan.next.size() < 2; ++i)
     plan.next.push_back(choice.candidates[i]);
-  plan.ends_ms = cloud::lease_end(terms, plan.first.per_hour, 0, now_ms, now_ms).value_or(0);
+  const std::int64_t ends_ms =
+      cloud::lease_end(terms, plan.first.per_hour, 0, now_ms, now_ms).value_or(0);
+  if (!is_unguarded(plan.first, terms)) plan.ends_ms = ends_ms;
   plan.autostop_s = terms.autostop_s;
   if (terms.watched) plan.watcher = terms.guard;
   // A refused offer is followed by dearer ones: those that are shown count, and only a cap bounds
@@ -190,10 +265,26 @@ Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::
   for (const Candidate& next : plan.next)
     rate = std::max(rate, next.per_hour);
   rate = wish.max_price.value_or(rate);
-  plan.most = cloud::cost_of(rate, plan.ends_ms - now_ms);
   plan.capped = wish.max_price || terms.budget;
-  if (terms.budget) plan.most = std::min(plan.most, *terms.budget);
+  if (std::any_of(choice.candidates.begin(), choice.candidates.end(),
+                  [&](const Candidate& one) { return is_unguarded(one, terms); })) {
+    plan.capped = false;
+    return plan;
+  }
+  plan.most = cloud::cost_of(rate, ends_ms - now_ms);
+  if (terms.budget) plan.most = std::min(*plan.most, *terms.budget);
   return plan;
+}
+
+static std::string end_line(const Plan& plan, std::int64_t now_ms) {
+  if (plan.ends_ms == 0)
+    return fmt::format(
+        "ends: when you end it, with lockstep down; nothing else ends the bill of {}'s machines\n",
+        plan.first.offer.provider);
+  const std::string idle =
+      plan.autostop_s > 0 ? "; or idle for " + time_words(plan.autostop_s) : "";
+  return fmt::format("ends: {} at the latest, in {}{}\n", date_text(plan.ends_ms),
+                     time_words((plan.ends_ms - now_ms) / 1000), idle);
 }
 
 std::string plan_text(const Plan& plan, std::int64_t now_ms) {
@@ -209,15 +300,20 @@ std::string plan_text(const Plan& plan, std::int64_t now_ms) {
   for (const Candidate& next : plan.next)
     text += fmt::format("else: {}, {} USD an hour\n", offer_name(next.offer),
                         dollars_text(next.per_hour));
-  const std::string idle =
-      plan.autostop_s > 0 ? "; or idle for " + time_words(plan.autostop_s) : "";
-  text += fmt::format("ends: {} at the latest, in {}{}\n", date_text(plan.ends_ms),
-                      time_words((plan.ends_ms - now_ms) / 1000), idle);
-  text += fmt::format(
-      "cost: {} USD at most{}\n", dollars_text(plan.most),
-      plan.capped
-          ? ""
-          : ", whichever of these is had; --max-price or --budget caps what is asked after them");
+  text += end_line(plan, now_ms);
+  if (!plan.fixed_by.empty())
+    text += fmt::format("keep: not past that: {} ends its machines itself; give --lifetime now\n",
+                        plan.fixed_by);
+  if (plan.most)
+    text += fmt::format(
+        "cost: {} USD at most{}\n", dollars_text(*plan.most),
+        plan.capped
+            ? ""
+            : ", whichever of these is had; --max-price or --budget caps what is asked after them");
+  else
+    text += fmt::format("cost: not bounded: {} USD an hour until you end it{}\n",
+                        dollars_text(plan.first.per_hour),
+                        plan.ends_ms == 0 ? "" : ", where machines are had that need a guard");
   if (!plan.watcher.empty())
     text += fmt::format(
         "gone: if this command is, {} watches the job to its end, and begins it on "
@@ -230,13 +326,16 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
   nlohmann::ordered_json next = nlohmann::ordered_json::array();
   for (const Candidate& one : plan.next)
     next.push_back({{"offer", cloud::offer_json(one.offer)}, {"micros_per_hour", one.per_hour}});
-  return {{"offer", cloud::offer_json(plan.first.offer)},
-          {"nodes", plan.nodes},
-          {"micros_per_hour", plan.first.per_hour},
-          {"next", std::move(next)},
-          {"ends_ms", plan.ends_ms},
-          {"most_micros", plan.most},
-          {"capped", plan.capped}};
+  nlohmann::ordered_json json{{"offer", cloud::offer_json(plan.first.offer)},
+                              {"nodes", plan.nodes},
+                              {"micros_per_hour", plan.first.per_hour},
+                              {"next", std::move(next)},
+                              {"ends_ms", nullptr},
+                              {"most_micros", nullptr},
+                              {"capped", plan.capped}};
+  if (plan.ends_ms > 0) json["ends_ms"] = plan.ends_ms;
+  if (plan.most) json["most_micros"] = *plan.most;
+  return json;
 }
 
 std::string event_text(const cloud::RentEvent& event) {
@@ -258,6 +357,8 @@ std::string event_text(const cloud::RentEvent& event) {
       return fmt::format("{} is of no use: {}", name, event.text);
     case What::ending:
       return "giving back " + name;
+    case What::not_ended:
+      return fmt::format("{} is refused its end: {}", name, event.text);
     case What::pausing:
       return "nobody has it now; " + event.text;
   }
@@ -275,15 +376,12 @@ std::vector<std::string> sweep_lines(const cloud::Reconciled& swept, std::int64_
   for (const cloud::Rental& rental : swept.closed)
     lines.push_back(fmt::format("{}: its machines are gone; it cost {} USD", rental.cluster,
                                 dollars_text(cloud::cost_so_far(rental, now_ms))));
-  for (const cloud::Leftover& one : swept.foreign)
-    lines.push_back(fmt::format(
-        "{} belongs to another installation of lockstep ({}, cluster {}{}): left alone",
-        machine_words(one), printable(one.machine.owner, 20), printable(one.machine.cluster, 63),
-        one.machine.launched_ms > 0
-            ? ", " + time_words((now_ms - one.machine.launched_ms) / 1000) + " old"
-            : ""));
-  for (const cloud::Silence& silence : swept.unheard)
-    lines.push_back("machines there are not known: " + silence_line(silence));
+  for (std::string& line : foreign_lines(swept.foreign, now_ms))
+    lines.push_back(std::move(line));
+  for (const std::string& line : silence_lines(swept.unheard))
+    lines.push_back("machines there are not known: " + line);
+  for (std::string& line : silence_lines(swept.denied))
+    lines.push_back(std::move(line));
   return lines;
 }
 

@@ -9,6 +9,7 @@
 #include "codec/json.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,12 @@ struct Plan {
   cloud::Candidate first;
   std::vector<cloud::Candidate> next;  // two at most
   int nodes = 1;
-  std::int64_t ends_ms = 0;
+  std::int64_t ends_ms = 0;  // 0: nothing ends its bill but the user
   std::int64_t autostop_s = 0;
-  cloud::Micros most = 0;    // that it can cost
-  bool capped = true;        // whatever offer is had; false: if the first one is
-  std::string watcher = {};  // the host that watches the job; "": none
+  std::optional<cloud::Micros> most = {};  // that it can cost; nullopt: nothing bounds it
+  bool capped = true;                      // whatever offer is had; false: if the first one is
+  std::string fixed_by = {};  // the provider whose machines `keep` can't give more time; "": none
+  std::string watcher = {};   // the host that watches the job; "": none
 };
 Plan plan_of(const cloud::Choice& choice, const cloud::Wish& wish, const cloud::Terms& terms,
              std::int64_t now_ms);

@@ -73,6 +73,53 @@ TEST(Plan, CostsAtMostWhatTheDearestOfThoseThatAreShownDoes) {
   EXPECT_EQ(plan_of(choice, {}, terms, kThen).most, 5 * cloud::kDollar);
 }
 
+TEST(Plan, PromisesNoEndAndNoBoundWhereNothingEndsTheBill) {
+  cloud::Choice choice{.candidates = {in_zone("r", "", 1), in_zone("s", "", 2)}, .left_out = {}};
+  choice.candidates[0].offer.ending = cloud::Ending::with_guard;
+  cloud::Terms terms;
+  terms.lifetime_s = 3600;
+  terms.budget = 5 * cloud::kDollar;
+  const Plan open = plan_of(choice, {}, terms, kThen);
+  const std::string text = plan_text(open, kThen);
+  EXPECT_NE(text.find("ends: when you end it, with lockstep down; "), std::string::npos) << text;
+  EXPECT_NE(text.find("cost: not bounded: 1.00 USD an hour until you end it\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("at the latest"), std::string::npos) << text;
+  EXPECT_EQ(text.find("at most"), std::string::npos) << text;
+  EXPECT_TRUE(plan_json(open)["ends_ms"].is_null() && plan_json(open)["most_micros"].is_null());
+  EXPECT_FALSE(open.capped);
+  // Where only what is asked later needs a guard, the first one has its end, and nothing a bound.
+  std::swap(choice.candidates[0], choice.candidates[1]);
+  const std::string later = plan_text(plan_of(choice, {}, terms, kThen), kThen);
+  EXPECT_NE(later.find(" at the latest, in 1 h"), std::string::npos) << later;
+  EXPECT_NE(later.find("cost: not bounded: "), std::string::npos) << later;
+  terms.guard = "here";
+  EXPECT_EQ(plan_of(choice, {}, terms, kThen).most, 2 * cloud::kDollar);
+}
+
+TEST(Plan, NamesTheProviderThatEndsItsMachinesItself) {
+  cloud::Terms terms;
+  terms.lifetime_s = 3600;
+  Plan plan = plan_of({.candidates = {in_zone("r", "", 1)}, .left_out = {}}, {}, terms, kThen);
+  EXPECT_EQ(plan_text(plan, kThen).find("keep: "), std::string::npos);
+  plan.fixed_by = "RunPod";
+  EXPECT_NE(plan_text(plan, kThen).find("keep: not past that: RunPod ends "), std::string::npos);
+}
+
+TEST(OffersTable, APriceThatIsNotKnownIsNoPriceOfItsDiskAndAddress) {
+  cloud::Choice choice;
+  choice.left_out.push_back({.offer = in_zone("r", "ra", 0).offer, .why = "no price is known"});
+  choice.left_out[0].offer.price = {};
+  choice.left_out[0].offer.address_per_hour = 5'000;
+  choice.left_out[0].per_hour = 13'200;
+  EXPECT_EQ(places(choice), (Places{"ra unkno"}));  // the helper cuts the column
+  EXPECT_EQ(offers_table({}, choice, {}, kThen).find("1970"), std::string::npos);
+  const auto row = offers_json({}, choice, kThen)["offers"][0];
+  for (const char* name : {"usd_per_hour", "price_age_s", "price_micros_per_hour"})
+    EXPECT_TRUE(row[name].is_null()) << name;
+  EXPECT_NE(nothing_found({}, {}, choice).message.find("at an unknown price"), std::string::npos);
+}
+
 TEST(OffersTable, WhatDiffersInMoreThanTheZoneStaysApart) {
   cloud::Choice choice{.candidates = {in_zone("r", "ra", 1), in_zone("r", "rb", 1)},
                        .left_out = {}};
@@ -82,6 +129,30 @@ TEST(OffersTable, WhatDiffersInMoreThanTheZoneStaysApart) {
                              .why = "over --max-price"});
   EXPECT_EQ(places(choice), (Places{"ra 1.00", "rb 1.00", "rc 1.00"}));
   EXPECT_EQ(offers_json({}, choice, kThen)["offers"].size(), 3U);
+}
+
+TEST(SweepLines, DeniedRegionsShareALine) {
+  cloud::Reconciled swept;
+  for (const char* region : {"a-1", "b-1", "c-1", "d-1", "e-1"})
+    swept.denied.push_back({.provider = "aws", .region = region, .why = "no", .denied = true});
+  swept.unheard.push_back({.provider = "gcp", .why = "silent"});
+  EXPECT_EQ(sweep_lines(swept, kThen),
+            (std::vector<std::string>{
+                "machines there are not known: gcp: silent",
+                "aws: a policy of your organization denies 5 regions (a-1, b-1, c-1 and 2 more); "
+                "not asked again for a day, unless --region names one"}));
+}
+
+TEST(SweepLines, MachinesOfColleaguesShareALine) {
+  cloud::Reconciled swept;
+  for (int i = 0; i < 60; ++i) {
+    cloud::Machine machine{.id = "i-" + std::to_string(i), .region = "r"};
+    machine.owner = i % 2 == 0 ? "ann" : "bob";
+    swept.foreign.push_back({.provider = "aws", .machine = machine});
+  }
+  EXPECT_EQ(sweep_lines(swept, kThen),
+            std::vector<std::string>{
+                "aws: 60 machines belong to 2 other installations of lockstep: left alone"});
 }
 
 }  // namespace

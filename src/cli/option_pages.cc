@@ -98,7 +98,11 @@ std::string man_see_also(const Program& program, std::string_view except) {
     if (page_name(table->program) != except)
       pages.push_back(fmt::format(".BR {} (1)", roff(page_name(table->program))));
   }
-  return fmt::format(".SH SEE ALSO\n{}\n", join(pages, ",\n"));
+  return fmt::format(
+      ".SH SEE ALSO\n{}\n.PP\nDocuments that are named as docs/remote.md lie in "
+      "share/doc/lockstep, "
+      "beside the folder\nbin of the program.\n",
+      join(pages, ",\n"));
 }
 
 std::string man_page(const Program& program, const Subcommand& command, std::string_view version,

@@ -21,11 +21,15 @@ std::string page(std::string_view name) {
   return {};
 }
 
-std::string roff_dashes(std::string_view name) {
-  std::string out("\\-\\-");
-  for (const char c : name)
+std::string roff_word(std::string_view word) {
+  std::string out;
+  for (const char c : word)
     out += c == '-' ? std::string("\\-") : std::string(1, c);
   return out;
+}
+
+std::string roff_dashes(std::string_view name) {
+  return "\\-\\-" + roff_word(name);
 }
 
 TEST(OptionPages, EveryOptionIsOnItsManPageAndInTheMarkdown) {
@@ -34,7 +38,7 @@ TEST(OptionPages, EveryOptionIsOnItsManPageAndInTheMarkdown) {
   for (const ManPage& each : man_pages(lockstep_program(), "1.2.3", "2026-11-22"))
     all_pages += each.text;
   for (const Node& node : listed_rows(lockstep_program())) {
-    EXPECT_TRUE(holds(page("lockstep"), node.path)) << node.path;
+    EXPECT_TRUE(holds(page("lockstep"), roff_word(node.path))) << node.path;
     if (node.row->table == nullptr) continue;
     const Table& table = node.row->table();
     EXPECT_TRUE(holds(markdown, "\n## " + std::string(table.program) + "\n"));

@@ -246,6 +246,7 @@ Parser::Step Parser::read_words() {
         continue;
       }
       take_script(at);
+      parsed_.dashes = rest_is_positional;
       // argparse's pattern for the script, (-*A-*), swallows one "--" right behind it, and no
       // later.
       auto& rest = parsed_.script_args;

@@ -41,6 +41,7 @@ struct Option {
   char letter = 0;                      // short form
   std::vector<std::string_view> choices = {};
   bool own = false;           // not torchrun's: gives way to torchrun's rows in abbreviations
+  bool shapes_job = false;    // decides where a job runs, or how wide it is
   bool ends_parsing = false;  // what follows is not looked at (--help)
   // What the option means without a value, which it takes only behind a "=" then: "--spot" and
   // "--spot=prefer". The metavar is the whole tail: "[=prefer]".
@@ -86,6 +87,7 @@ struct Parsed {
   std::map<std::string, std::vector<std::string>, std::less<>> lists;
   std::map<std::string, std::string, std::less<>> variables;  // long name: where the value is from
   std::string ended_by;  // long name of the option that ended parsing, or empty
+  bool dashes = false;   // "--" stood right in front of the script
   std::optional<std::string> script;
   std::vector<std::string> script_args;
   std::vector<std::string> names;  // Operands::names

@@ -21,7 +21,8 @@ struct RemoteOptions {
   std::optional<std::string> exclude;
   PlaceOptions place;
   VariableOptions variables;
-  std::optional<std::string> sync;  // a folder, or "none"
+  std::optional<std::string> sync;  // SRC[:DST], or "none"
+  bool force = false;               // of the sync
   std::vector<std::string> install;
   EnvironmentOptions environment;  // of install
   std::optional<std::string> folder;

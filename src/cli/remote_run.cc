@@ -13,12 +13,14 @@
 #include "cluster/job_book.h"
 #include "cluster/job_follow.h"
 #include "cluster/job_plan.h"
+#include "cluster/job_refresh.h"
 #include "cluster/job_start.h"
 #include "cluster/variables.h"
 #include "codec/json.h"
 #include "host/identity.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "io/replace_file.h"
 #include "setup/spec.h"
 
 #include <fmt/core.h>
@@ -92,7 +94,11 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
     if (count == 1) continue;
     if (!parsed.has("nnodes")) own.push_back(fmt::format("--nnodes={}", count));
     if (!parsed.has("rdzv-id") && run_id.empty()) own.push_back("--rdzv-id=" + request.spec.id);
-    if (request.needs_endpoint) own.push_back(fmt::format("--node-rank={}", i));
+    if (request.needs_endpoint) {
+      own.push_back(fmt::format("--node-rank={}", i));
+      // A node rank alone would mean torchrun's static backend.
+      if (!parsed.has("rdzv-backend")) own.emplace_back("--rdzv-backend=lockstep");
+    }
     // All nodes know the same failure: it is told once.
     if (i > 0 && !parsed.has("report-tails")) own.emplace_back("--report-tails=none");
   }
@@ -120,6 +126,7 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
                                                        .files = options.variables.env_files,
                                                        .secrets = options.variables.secrets},
                                                       cluster::own_variable));
+  request.secrets = options.variables.secrets;
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
     spec.env.push_back(std::string(cluster::kTokenVariable) + "=" + random_uuid4() +
@@ -145,6 +152,22 @@ cluster::KnownJob known_job(const cluster::JobRequest& request, const RemoteOpti
           .stage = job::Stage::prepared};
 }
 
+// A second job of a name that goes on gets a name of its own, so that each can be named.
+Status set_apart(const cluster::JobBook& book, job::JobSpec& spec) {
+  LOCKSTEP_TRY_ASSIGN(auto others, book.going_on(spec.name));
+  if (others.empty()) return {};
+  LOCKSTEP_TRY(cluster::refresh_jobs(book, others));
+  std::erase_if(others, [](const cluster::KnownJob& job) { return job.is_over(); });
+  if (others.empty()) return {};
+  const std::string name = spec.name;
+  for (int number = 2; !others.empty(); ++number) {
+    spec.name = fmt::format("{}-{}", name, number);
+    LOCKSTEP_TRY_ASSIGN(others, book.going_on(spec.name));
+  }
+  log::warning("a job named {} has not ended: this one is {}", name, spec.name);
+  return {};
+}
+
 // Words that don't go together.
 Status check_words(const Call& call, const RemoteOptions& options) {
   if (call.parsed.has("explain"))
@@ -154,6 +177,9 @@ Status check_words(const Call& call, const RemoteOptions& options) {
   if (options.json && !options.detach)
     return fail(Errc::invalid_input, "--json tells how a job was started, and goes with --detach",
                 "--report writes how it has ended");
+  if (options.force && options.sync == "none")
+    return fail(Errc::invalid_input, "--force is for what is synced, and --sync none brings none",
+                "leave one of them out");
   if (options.detach && call.parsed.has("report"))
     return fail(Errc::invalid_input,
                 "--report is written at the job's end, and --detach does not wait for it",
@@ -210,7 +236,7 @@ Status bring_report(const cluster::KnownJob& job, const std::string& path) {
                                             .input = cluster::CommandRequest::Input::none,
                                             .output = cluster::CommandRequest::Output::keep}));
   for (const cluster::HostEnding& ending : endings)
-    if (ending.code == 0 && !ending.out.empty()) return io::write_file(path, ending.out);
+    if (ending.code == 0 && !ending.out.empty()) return io::replace_file(path, ending.out);
   return fail(Errc::not_found, "no host has a report of the job");
 }
 
@@ -225,7 +251,7 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
                            .gone = options.hosts_gone});
   if (!outcome) {
     ended.code = refuse(outcome.error());
-    ended.left = options.follows;  // it runs on: the next follower may see more
+    ended.left = true;  // it runs on: the next follower may see more
     return;
   }
   ended.gone = outcome->gone;
@@ -241,13 +267,13 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
   for (std::size_t i = 0; i < outcome->nodes.size(); ++i)
     if (outcome->nodes[i] && outcome->nodes[i]->state.stage == job::Stage::lost)
       log::warning("{}: the job's supervisor was killed there", job.nodes[i].name);
-  if (const Status noted = book.note(job.id, ending.stage, ending.code, ending.ended_ms); !noted)
+  if (const Status noted = cluster::note_ending(book, job.id, ending); !noted)
     log::warning("{}", noted.error().message);
   if (report)
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
   ended.canceled = ending.by_person;
-  ended.code = ending.stage == job::Stage::lost ? kFailed : ending.code;
+  ended.code = ending.code.value_or(kFailed);
 }
 
 // A host that is silent may run it: that is no answer.
@@ -298,13 +324,15 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
     log::warning("{}", note);
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.hosts.front().here));
   // Before anything is brought: it may be wrong.
-  LOCKSTEP_TRY_ASSIGN(const cluster::JobRequest request, request_of(call, options, places, ground));
+  LOCKSTEP_TRY_ASSIGN(cluster::JobRequest request, request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, options, places.hosts, ground, environment));
   if (unready != 0)
     return RemoteOutcome{.code = unready, .job = {}, .why = "its machines were not made ready"};
-  const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
+  // The attempts of a job on rented machines are one after another.
+  if (!options.hosts_gone) LOCKSTEP_TRY(set_apart(book, request.spec));
+  const cluster::KnownJob job = known_job(request, options, call.parsed);
   LOCKSTEP_TRY_ASSIGN(const cluster::StartedJob started, start(book, request, job, options));
   if (options.detach) {
     print_started(job, started, options.json);

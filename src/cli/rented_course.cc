@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/date_text.h"
+#include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/places.h"
@@ -185,6 +186,13 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
   const bool watched = !job_.watcher.empty();
   const bool followed = watched || cluster::wants_guard(rental_);
   if (!followed) conclude(ended.code);
+  if (!followed && ended_by(world_, rental_) == EndedBy::nobody) {
+    tell(
+        fmt::format("'{0}' goes on: {1} USD an hour; nobody ends its bill but you, with lockstep "
+                    "down {0}",
+                    rental_.cluster, cloud::dollars_text(cloud::rate_now(rental_))));
+    return ended.code;
+  }
   const std::string idle =
       rental_.terms.autostop_s > 0
           ? fmt::format("when it is idle for {}, or ", time_words(rental_.terms.autostop_s))

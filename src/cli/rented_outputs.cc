@@ -50,6 +50,7 @@ Status RentedCourse::take_along() {
     cluster::SyncOptions settings;
     settings.destination = ground.project->name + "/" + below;
     settings.force = true;
+    settings.everything = true;
     LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, outputs, settings));
     for (const auto& host : report.hosts)
       if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);

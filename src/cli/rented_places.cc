@@ -146,7 +146,7 @@ Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& cluster
   for (const cloud::Rental& rental : rentals)
     facts[rental.cluster] = {{"micros_per_hour", cloud::rate_now(rental)},
                              {"cost_micros", world->cost(rental)},
-                             {"ends_ms", rental.ends_ms},
+                             {"ends_ms", certain_end_ms(*world, rental)},
                              {"ended_by", ended_by_name(ended_by(*world, rental))},
                              {"guard", rental.terms.guard}};
   LOCKSTEP_TRY_ASSIGN(const auto jobs, world->journal().jobs());
@@ -187,12 +187,14 @@ std::string rented_job_words(const nlohmann::json& facts, const std::string& nam
 std::string rented_words(const nlohmann::json& facts, const std::string& name) {
   const auto found = facts.find(name);
   if (found == facts.end()) return "rented at its use";
-  return fmt::format(
-      "{} USD/h, {} spent, ends {}{}",
-      cloud::dollars_text(codec::integer_member(*found, "micros_per_hour")),
-      cloud::dollars_text(codec::integer_member(*found, "cost_micros")),
-      date_text(codec::integer_member(*found, "ends_ms")),
-      ended_by_words(codec::text_member(*found, "ended_by"), codec::text_member(*found, "guard")));
+  const std::string by = codec::text_member(*found, "ended_by");
+  const std::string ends = by == ended_by_name(EndedBy::nobody)
+                               ? std::string()
+                               : ", ends " + date_text(codec::integer_member(*found, "ends_ms"));
+  return fmt::format("{} USD/h, {} spent{}{}",
+                     cloud::dollars_text(codec::integer_member(*found, "micros_per_hour")),
+                     cloud::dollars_text(codec::integer_member(*found, "cost_micros")), ends,
+                     ended_by_words(by, codec::text_member(*found, "guard")));
 }
 
 Status forget_rented(const std::string& name) {

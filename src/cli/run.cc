@@ -2,6 +2,7 @@
 #include "agent/job.h"
 #include "agent/report_json.h"
 #include "base/log.h"
+#include "cli/behind_script.h"
 #include "cli/completion.h"
 #include "cli/explain.h"
 #include "cli/meant.h"
@@ -97,13 +98,23 @@ int launch(const Table& table, const Parsed& parsed, const RunRequest& request, 
   raw.legacy_launch = as == RunAs::launch;
   raw.called_torchrun = as == RunAs::torchrun;
   raw.rdzv_token = take_token();
-  const auto config = launch::make_launch_config(raw, launch::machine_facts());
+  auto config = launch::make_launch_config(raw, launch::machine_facts());
   if (!config) return refuse(table, raw, config.error());
+  if (std::string hint = behind_script_hint(table, parsed); !hint.empty())
+    config->job_warnings.push_back(std::move(hint));
   for (const std::string& warning : mistyped_variables(table, variable_names()))
     log::warning("{}", warning);
   for (const std::string& warning : config->warnings)
     log::warning("{}", warning);
+  // As torchrun says it.
+  if (raw.standalone)
+    log::info(
+        "\n**************************************\nRendezvous info:\n--rdzv-backend=c10d "
+        "--rdzv-endpoint=localhost:0 --rdzv-id={}\n**************************************\n",
+        config->run_id);
   if (request.explain) {
+    for (const std::string& warning : config->job_warnings)
+      log::warning("{}", warning);
     std::fputs(explain_text(*config).c_str(), stdout);
     return 0;
   }
@@ -123,6 +134,9 @@ int run_as(const Call& call, const Table& table, RunAs as) {
   const RemoteOptions remote = remote_options(table, call.parsed);
   OnDemandOptions rented;
   fill(table, call.parsed, rented);
+  const bool elsewhere = rented.gpus || remote.elsewhere();
+  const std::string hint = elsewhere ? behind_script_hint(table, call.parsed) : "";
+  if (!hint.empty()) log::warning("{}", hint);
   if (rented.gpus) return run_on_rented(call, remote, rented);
   if (const std::string lone = needs_on_demand(call.parsed); !lone.empty()) {
     print_error(table.program,

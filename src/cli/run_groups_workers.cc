@@ -41,7 +41,8 @@ Group placement_group() {
                .metavar = "LIST|gpu",
                .help = "a worker for each of these devices, as 0,2, and all workers see all of "
                        "them; with DeepSpeed's CROSS_RANK, CROSS_SIZE and LOCAL_SIZE",
-               .own = true},
+               .own = true,
+               .shapes_job = true},
               {.name = "numa-binding",
                .field = into<&Raw::numa_binding>,
                .metavar = "HOW",

@@ -44,6 +44,8 @@ constexpr int kBadInput = 2;
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
 constexpr std::size_t kMostScript = 1 << 20;
+constexpr const char* kInTask = "--in-task";
+constexpr const char* kInTaskAndDrop = "--in-task-and-drop";  // a binary that was brought
 
 using Words = std::vector<std::string>;
 
@@ -79,6 +81,13 @@ void use_environment(const slurm::Variables& variables) {
     setenv(name.c_str(), value.c_str(), 1);
 }
 
+// For the srun that this process becomes the parent of.
+void drop_counts() {
+  slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  slurm::drop_counts_of_tasks(variables);
+  use_environment(variables);
+}
+
 std::optional<std::string> read_script(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
@@ -86,9 +95,13 @@ std::optional<std::string> read_script(const std::string& path) {
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
-// "lockstep slurm-node ... -- WORDS", for a node.
-Words node_call(const std::string& binary, const slurm::JobFolder& folder, const Words& words) {
-  Words call = {binary, "slurm-node", "--folder", folder.path(), "--"};
+// "lockstep slurm-node ... -- WORDS", for a node. dropped: the node removes the binary first, which
+// was brought there for this alone.
+Words node_call(const std::string& binary, const slurm::JobFolder& folder, bool dropped,
+                const Words& words) {
+  Words call = {binary, "slurm-node", "--folder", folder.path()};
+  if (dropped) call.emplace_back("--drop-binary");
+  call.emplace_back("--");
   call.insert(call.end(), words.begin(), words.end());
   return call;
 }
@@ -242,7 +255,8 @@ Result<int> StandIn::start(const slurm::JobFolder& folder, Words step) const {
                               .requeue = false,
                               .step = std::move(step)};
   auto code = slurm::Batch(call).run();
-  if (carried) remove_binary(folder);
+  // Every agent has removed it as it began.
+  if (carried && (!code || *code != 0)) remove_binary(folder);
   return code;
 }
 
@@ -287,8 +301,10 @@ Result<int> StandIn::srun() {
   append(call, step.options);
   slurm::AgentWish agent = wish(folder);
   if (step.kind == slurm::StepKind::inside) {
-    append(call, {binary(folder), "slurm-launch", "--in-task", folder_, folder.path(), "--"});
+    append(call, {binary(folder), "slurm-launch", carried_ ? kInTaskAndDrop : kInTask, folder_,
+                  folder.path(), "--"});
     append(call, step.words);
+    drop_counts();
     return start(folder, std::move(call));
   }
   if (step.kind == slurm::StepKind::tasks) {
@@ -296,7 +312,9 @@ Result<int> StandIn::srun() {
                              "srun's environment",
                              step.tasks_per_node, facts_.nodes));
     agent.workers = step.tasks_per_node;
-    append(agent.run, {"--no-python", "--", binary(folder), "slurm-rank", "--"});
+    // A binary that was brought there has no name any more.
+    append(agent.run,
+           {"--no-python", "--", carried_ ? "/proc/self/exe" : binary(folder), "slurm-rank", "--"});
     for (std::string word : step.words) {
       replace_all(word, "$", "$$");  // `lockstep run` replaces ${local_rank} in arguments
       agent.run.push_back(std::move(word));
@@ -308,8 +326,9 @@ Result<int> StandIn::srun() {
     agent.min_nodes = least;
     append(agent.run, launch->run);
     set_all(launch->env);
+    drop_counts();
   }
-  append(call, node_call(binary(folder), folder, slurm::agent_words(agent)));
+  append(call, node_call(binary(folder), folder, carried_, slurm::agent_words(agent)));
   return start(folder, std::move(call));
 }
 
@@ -349,14 +368,11 @@ Result<int> StandIn::launcher() {
   const bool with_wheels = access(folder.at(cluster::kWheelsFile).c_str(), F_OK) == 0;
   if (many || with_wheels || (facts_.nodes == 1 && facts_.spares > 0)) {
     call = {"srun"};
-    slurm::StepFacts step = facts_;
-    if (!many && facts_.nodes > 1) {
-      step.nodes = 1;
-      step.spares = 0;
-      alone(agent);
-    }
-    append(call, slurm::agent_step_options(step));
-    append(call, node_call(binary(folder), folder, slurm::agent_words(agent)));
+    const bool on_one = !many && facts_.nodes > 1;
+    if (on_one) alone(agent);
+    append(call, slurm::agent_step_options(facts_, on_one));
+    append(call, node_call(binary(folder), folder, carried_, slurm::agent_words(agent)));
+    drop_counts();
     return start(folder, std::move(call));
   }
   // The environment of the batch script is that of its ranks.
@@ -388,7 +404,7 @@ Result<int> StandIn::in_task() {
   slurm::AgentWish agent = wish(folder);
   agent.min_nodes = least;
   append(agent.run, launch.run);
-  return exec_words(node_call(folder_ + "/lockstep", folder, slurm::agent_words(agent)));
+  return exec_words(node_call(folder_ + "/lockstep", folder, false, slurm::agent_words(agent)));
 }
 
 Result<int> StandIn::run() {
@@ -407,7 +423,14 @@ Result<int> StandIn::run() {
 
 // "--in-task JOB LAUNCH -- WORDS": the words run with the stand-ins of tasks.
 int begin_task(const Words& words) {
+  if (const auto own = proc::own_executable(); own && words[0] == kInTaskAndDrop)
+    unlink(own->c_str());
   slurm::Variables variables = slurm::variables_of(proc::own_environment());
+  // srun has counted the spares in.
+  const auto settings =
+      io::read_file(words[1] + "/launch.json").and_then(slurm::settings_from_text);
+  const auto nodes = codec::expand_nodelist(variables["SLURM_JOB_NODELIST"]);
+  if (settings && nodes) slurm::hide_spares(*nodes, settings->spares, variables);
   slurm::show_stand_ins(words[1], "task-bin", variables);
   variables["LOCKSTEP_SLURM_LAUNCH"] = words[2];
   use_environment(variables);
@@ -416,7 +439,8 @@ int begin_task(const Words& words) {
 
 int launch_command(const Call& call) {
   constexpr const char* kName = "lockstep slurm-launch";
-  if (call.words.size() > 4 && call.words[0] == "--in-task" && call.words[3] == "--")
+  if (call.words.size() > 4 && (call.words[0] == kInTask || call.words[0] == kInTaskAndDrop) &&
+      call.words[3] == "--")
     return begin_task(call.words);
   if (call.words.empty()) {
     print_error(kName,

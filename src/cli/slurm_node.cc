@@ -67,8 +67,17 @@ struct Node {
   slurm::JobFolder folder;
   int run = 0;  // how often the job was requeued before
   std::string name;
-  std::vector<std::string> left_out = {};  // other nodes, by the pre-flight
+  // Of the step, where there is one task on each node; nullopt: it is not known.
+  std::optional<launch::Placement> placement = {};
+  slurm::PreflightDecision decision = {};
 };
+
+std::optional<launch::Placement> find_placement() {
+  auto found = launch::read_placement(launch::machine_facts());
+  if (!found || !*found || !(*found)->one_task_per_node || (*found)->hosts.empty())
+    return std::nullopt;
+  return std::move(*found);
+}
 
 slurm::PythonQuestion question_of(const NodeOptions& options, const launch::Facts& facts) {
   if (options.preflight != "full") return {};
@@ -130,13 +139,11 @@ void report(const Node& node, std::string_view outcome, const std::string& reaso
   if (!kept) log::error("{}", kept.error().message);
 }
 
-// The exit code of a node that does not take part. `run` is changed where others do not.
+// The exit code of a node that does not take part.
 std::optional<int> preflight(Node& node) {
-  const auto found = launch::read_placement(launch::machine_facts());
-  if (!found || !*found || !(*found)->one_task_per_node) return std::nullopt;
-  const launch::Placement& placement = **found;
-  if (placement.hosts.empty()) return std::nullopt;
-  const auto decision = look_around(node, placement);
+  if (!node.placement) return std::nullopt;
+  const launch::Placement& placement = *node.placement;
+  auto decision = look_around(node, placement);
   if (!decision) return std::nullopt;
   const auto& left_out = decision->left_out;
   if (decision->ends) {
@@ -148,20 +155,21 @@ std::optional<int> preflight(Node& node) {
   const std::string& own = placement.hosts[static_cast<std::size_t>(placement.node_rank)];
   for (const slurm::LeftOut& each : left_out)
     if (each.node == own) {
-      report(node, "left out", "left out: " + each.why);
+      report(node, slurm::kLeftOut, "left out: " + each.why);
       return 0;
     }
-  for (const slurm::LeftOut& each : left_out)
-    node.left_out.push_back(each.node);
-  node.options.run =
-      slurm::words_without(node.options.run, placement.hosts, *decision, placement.port);
+  node.decision = std::move(*decision);
   return std::nullopt;
 }
 
 // The job's wheels, in front of what the user has on PYTHONPATH.
-Status put_wheels(const Node& node) {
-  LOCKSTEP_TRY_ASSIGN(cluster::NodeWheels wheels,
-                      cluster::put_node_wheels(node.folder, node.left_out));
+Status put_wheels(Node& node) {
+  std::vector<std::string> left_out;
+  for (const slurm::LeftOut& each : node.decision.left_out)
+    left_out.push_back(each.node);
+  LOCKSTEP_TRY_ASSIGN(cluster::NodeWheels wheels, cluster::put_node_wheels(node.folder, left_out));
+  for (const std::string& each : wheels.failed_first)
+    node.decision.left_out.push_back({each, "the job's wheels do not work there", true});
   if (wheels.paths.empty()) return {};
   const std::string own = slurm::variable("PYTHONPATH");
   if (!own.empty()) wheels.paths.push_back(own);
@@ -172,7 +180,11 @@ Status put_wheels(const Node& node) {
 int start_agent(const Node& node) {
   std::vector<std::string> argv = {"lockstep", "run",
                                    "--report=" + node.folder.report(node.run, node.name)};
-  argv.insert(argv.end(), node.options.run.begin(), node.options.run.end());
+  // The agents of all nodes that take part get the same words.
+  const auto words = node.placement ? slurm::words_without(node.options.run, node.placement->hosts,
+                                                           node.decision, node.placement->port)
+                                    : node.options.run;
+  argv.insert(argv.end(), words.begin(), words.end());
   // What all agents would say alike is said by the first one.
   if (slurm::variable("SLURM_NODEID") != "0") {
     setenv("OMP_NUM_THREADS", "1", 0);
@@ -198,7 +210,8 @@ int node_command(const Call& call) {
   Node node{.options = std::move(*options),
             .folder = slurm::JobFolder(folder),
             .run = slurm::run_number(slurm::JobFolder(folder)),
-            .name = slurm::variable("SLURMD_NODENAME")};
+            .name = slurm::variable("SLURMD_NODENAME"),
+            .placement = find_placement()};
   if (node.options.preflight != "off")
     if (const auto code = preflight(node)) return *code;
   if (const Status done = put_wheels(node); !done) {

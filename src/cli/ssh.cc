@@ -6,6 +6,7 @@
 #include "cluster/moved_client.h"
 #include "proc/spawn.h"
 #include "ssh/control_place.h"
+#include "ssh/find_trusts.h"
 #include "ssh/master.h"
 #include "ssh/ssh_command.h"
 
@@ -55,9 +56,13 @@ Status log_in(const cluster::HostPlace& place, const std::vector<std::string>& w
       loop.stop();
     });
     loop.run();
-    if (!there) return Failure(std::move(there).error().within(place.name));
+    if (!there)
+      return Failure(cluster::with_guess(std::move(there).error(), place).within(place.name));
   }
   cluster::finish_slow_logins();
+  // Should the master be gone by then, ssh itself logs in, by the same rules.
+  if (Status trusts = ssh::find_trusts(place.target, settings); !trusts)
+    return Failure(std::move(trusts).error().within(place.name));
   return become(ssh::login_command(place.target, settings, words));
 }
 

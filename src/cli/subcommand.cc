@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace lockstep::cli {
 namespace {
@@ -34,6 +36,16 @@ std::string program_words(const Program& program, std::string_view path) {
                       : fmt::format("{} {}", program.root.name, path);
 }
 
+// Packages have the documents that help names, as docs/remote.md, in share/doc beside bin.
+// Elsewhere (on hosts, in a build folder) there are none to name.
+std::string where_documents_are() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto folder = program.parent_path().parent_path() / "share/doc/lockstep";
+  if (error || !std::filesystem::is_directory(folder / "docs", error)) return {};
+  return fmt::format("\ndocs/ and examples/ are in {}\n", printable(folder.string()));
+}
+
 // The exit code where parsing already settles it: bad options (said), --help or --version
 // (printed).
 std::optional<int> settled(const Table& table, const ParseResult& parsed) {
@@ -42,7 +54,7 @@ std::optional<int> settled(const Table& table, const ParseResult& parsed) {
     return parsed.error().exit_code;
   }
   if (parsed->ended_by == "help") {
-    std::fputs(help_text(table).c_str(), stdout);
+    std::fputs((help_text(table) + where_documents_are()).c_str(), stdout);
     return 0;
   }
   if (parsed->ended_by == "version") return print_version();
@@ -75,6 +87,44 @@ const Subcommand* taker_of_scripts(const Subcommand& parent) {
   return nullptr;
 }
 
+// Other programs, and the command of Lockstep that does their work.
+struct Elsewhere {
+  std::string_view program;
+  std::string_view command;  // its first word is a subcommand
+};
+constexpr Elsewhere kElsewhere[] = {
+    {"torchrun", "run torchrun"},
+    {"python", "run"},
+    {"python3", "run"},
+    {"deepspeed", "run deepspeed"},
+    {"accelerate", "run accelerate"},
+    {"mpirun", "run"},
+    {"horovodrun", "run"},
+    {"sbatch", "submit"},
+    {"srun", "submit"},
+    {"salloc", "submit"},
+    {"squeue", "jobs"},
+    {"ps", "jobs"},
+    {"scancel", "cancel"},
+    {"kill", "cancel"},
+    {"stop", "cancel"},
+    {"tail", "logs -f"},
+    {"pdsh", "exec"},
+    {"rsync", "sync"},
+    {"scp", "sync"},
+    {"pip", "install"},
+    {"status", "jobs"},
+};
+
+// Empty: no subcommand of this program stands for it.
+std::string command_of(const Subcommand& parent, std::string_view given) {
+  for (const Elsewhere& each : kElsewhere)
+    if (each.program == given &&
+        row_named(parent, each.command.substr(0, each.command.find(' '))) != nullptr)
+      return std::string(each.command);
+  return {};
+}
+
 int unknown_command(const Program& program, const Found& parent, const Args& words) {
   const std::string path = join(std::span(words).first(parent.words), " ");
   const std::string& given = words[parent.words];
@@ -85,7 +135,9 @@ int unknown_command(const Program& program, const Found& parent, const Args& wor
   const std::string start = program_words(program, path);
   Error error{
       Errc::invalid_input, fmt::format("unknown command '{}'", printable(given, 60)), {}, 0};
-  std::optional<std::string> meant = did_you_mean(given, names);
+  const std::string command = command_of(*parent.row, given);
+  std::optional<std::string> meant =
+      command.empty() ? did_you_mean(given, names) : std::optional(command);
   const Subcommand* taker = taker_of_scripts(*parent.row);
   if (taker != nullptr && is_for_script(given) && (!meant || given.ends_with(".py")))
     meant = fmt::format("{} {}", taker->name, printable(given));

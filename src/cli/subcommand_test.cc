@@ -91,6 +91,24 @@ TEST(Subcommand, ListedRowsComeInOrderWithTheirPaths) {
   EXPECT_EQ(paths, (std::vector<std::string>{"", "go", "cluster", "cluster add", "cluster list"}));
 }
 
+TEST(Commands, OtherProgramsAreToldTheirCommand) {
+  const auto told = [](const std::string& word) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(dispatch(lockstep_program(), "lockstep", {word, "x"}), 2);
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const auto& [word, command] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"torchrun", "run torchrun"},
+                                                                  {"deepspeed", "run deepspeed"},
+                                                                  {"accelerate", "run accelerate"},
+                                                                  {"sbatch", "submit"},
+                                                                  {"srun", "submit"},
+                                                                  {"squeue", "jobs"},
+                                                                  {"scancel", "cancel"}})
+    EXPECT_EQ(told(word), std::string("lockstep: error: unknown command '") + word +
+                              "'; did you mean 'lockstep " + command + "'?\n");
+}
+
 TEST(Commands, RowsAreWellFormed) {
   std::set<std::string> paths;
   for (const Node& node : listed_rows(lockstep_program())) {

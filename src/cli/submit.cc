@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/behind_script.h"
 #include "cli/subcommand.h"
 #include "cli/submit_accelerate.h"
 #include "cli/submit_on_login.h"
@@ -147,6 +148,12 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   if (words->command.empty())
     return fail(Errc::invalid_input, "no command is given",
                 "lockstep submit -N 2 -- train.py ARGS");
+  Parsed behind = words->own;
+  behind.dashes = words->dashes;
+  behind.script = words->command.front();
+  behind.script_args.assign(words->command.begin() + 1, words->command.end());
+  if (std::string hint = behind_script_hint(submit_table(), behind); !hint.empty())
+    asked.notes.push_back(std::move(hint));
   LOCKSTEP_TRY_ASSIGN(auto script, batch_script_of(*words));
   launchers::Launch launch;
   if (!script) {

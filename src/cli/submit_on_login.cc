@@ -57,8 +57,9 @@ cluster::LoginRequest request_of(const LoginJob& job, const Ground& ground) {
 Result<int> preview(const RemoteOptions& remote, const cluster::HostPlace& place,
                     const Ground& ground, const cluster::LoginRequest& request) {
   if (ground.project) {
-    LOCKSTEP_TRY_ASSIGN(const auto report,
-                        cluster::sync_project({place}, *ground.project, {.dry_run = true}));
+    LOCKSTEP_TRY_ASSIGN(
+        const auto report,
+        cluster::sync_project({place}, *ground.project, {.force = remote.force, .dry_run = true}));
     const cluster::HostSync& host = report.hosts.at(0);
     if (!host.error.empty()) return fail(Errc::unavailable, host.error, host.hint);
     std::fprintf(stderr, "%s: note: %s would be synced to %s of %s first: %s\n", kProgram,
@@ -114,8 +115,8 @@ Result<int> follow(const cluster::JobBook& book, const cluster::KnownJob& known,
     return 128 + outcome.signal;
   }
   const cluster::JobEnding ending = cluster::ending_of(outcome.nodes);
-  LOCKSTEP_TRY(book.note(known.id, ending.stage, ending.code, ending.ended_ms));
-  if (ending.stage == job::Stage::ended) return ending.code;
+  LOCKSTEP_TRY(cluster::note_ending(book, known.id, ending));
+  if (ending.code) return *ending.code;
   return fail(Errc::unavailable, "nobody knows how job " + number + " ended");
 }
 

@@ -22,14 +22,15 @@ constexpr std::array<std::string_view, 5> kNotOfJobs = {"hostfile", "include", "
 
 // Some of those of `lockstep run`, with the same meaning.
 Group login_rows() {
-  constexpr std::array<std::string_view, 8> kNames = {"user",    "key-path", "jump",  "sync",
-                                                      "install", "venv",     "conda", "system"};
+  constexpr std::array<std::string_view, 9> kNames = {
+      "user", "key-path", "jump", "sync", "force", "install", "venv", "conda", "system"};
   Group group{"From elsewhere",
               {{.name = "on",
                 .field = into<&RemoteOptions::on>,
                 .metavar = "CLUSTER|HOST",
                 .help = "submit on this login host: a cluster that was added with --slurm, or a "
-                        "host; see docs/slurm.md"}}};
+                        "host; see docs/slurm.md",
+                .shapes_job = true}}};
   for (Option& row : remote_rows())
     if (std::find(kNames.begin(), kNames.end(), row.name) != kNames.end()) {
       row.own = false;

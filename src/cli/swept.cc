@@ -72,9 +72,10 @@ nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const cloud::R
   return {{"name", rental.cluster},
           {"nodes", std::move(nodes)},
           {"micros_per_hour", cloud::rate_now(rental)},
+          {"unanswered", cloud::has_unanswered(rental)},
           {"cost_micros", world.cost(rental)},
           {"created_ms", rental.created_ms},
-          {"ends_ms", rental.ends_ms},
+          {"ends_ms", certain_end_ms(world, rental)},
           {"ended_by", ended_by_name(ended_by(world, rental))},
           {"guard", rental.terms.guard},
           {"closed_ms", rental.closed_ms}};

@@ -1,5 +1,6 @@
 // lockstep sync: a project's files on hosts.
 #include "cli/places.h"
+#include "cli/project_words.h"
 #include "cli/subcommand.h"
 #include "cli/sync_options.h"
 #include "cli/transfer_bar.h"
@@ -84,12 +85,11 @@ Result<cluster::SyncReport> bring_back(const cluster::HostPlace& place,
 
 Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options));
-  LOCKSTEP_TRY_ASSIGN(const cluster::Project project, cluster::find_project(".", options.source));
+  LOCKSTEP_TRY_ASSIGN(const cluster::Project project, project_of(".", options.project));
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
   TransferBar progress(!options.json);
   cluster::SyncOptions settings;
-  settings.destination = options.destination.value_or("");
   settings.force = options.force;
   settings.dry_run = options.dry_run;
   settings.remark = [&progress](const std::string& text) {
@@ -112,6 +112,8 @@ int sync_command(const Call& call) {
   const auto report = sync_all(*options);
   if (!report) {
     print_error(sync_table().program, report.error());
+    if (report.error().code == Errc::canceled && report.error().sys > 0)
+      return 128 + report.error().sys;
     return report.error().code == Errc::invalid_input ? kBadInput : kFailed;
   }
   print_report(*report, *options);

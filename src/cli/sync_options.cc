@@ -4,8 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <unistd.h>
-
 namespace lockstep::cli {
 namespace {
 
@@ -49,21 +47,6 @@ Table make_sync_table() {
       .shown_names = "HOST|CLUSTER [SRC[:DST]]"};
 }
 
-// A folder whose name has a colon in it is meant as it is.
-Status take_paths(const std::string& text, SyncCommandOptions& options) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || access(text.c_str(), F_OK) == 0) {
-    options.source = text;
-    return {};
-  }
-  if (colon + 1 == text.size())
-    return fail(Errc::invalid_input,
-                fmt::format("'{}' names no place on the host behind its colon", printable(text)));
-  if (colon != 0) options.source = text.substr(0, colon);
-  options.destination = text.substr(colon + 1);
-  return {};
-}
-
 }  // namespace
 
 const Table& sync_table() {
@@ -81,7 +64,7 @@ Result<SyncCommandOptions> sync_options(const Parsed& parsed) {
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(parsed.names[2])));
   options.where = parsed.names[0];
-  if (parsed.names.size() == 2) LOCKSTEP_TRY(take_paths(parsed.names[1], options));
+  if (parsed.names.size() == 2) options.project = parsed.names[1];
   return options;
 }
 

@@ -12,9 +12,8 @@ namespace lockstep::cli {
 
 struct SyncCommandOptions {
   std::string where;
-  std::optional<std::string> source;       // SRC of SRC[:DST]
-  std::optional<std::string> destination;  // DST
-  std::optional<std::string> back;         // --back: what to bring back
+  std::optional<std::string> project;  // SRC[:DST]
+  std::optional<std::string> back;     // --back: what to bring back
   PlaceOptions places;
   bool force = false;
   bool dry_run = false;

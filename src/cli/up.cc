@@ -25,6 +25,9 @@ namespace {
 
 using cloud::Rental;
 
+constexpr const char* kFixedWords =
+    ": its provider ends it then, and has no call that moves this; only `lockstep up --lifetime` "
+    "sets it";
 constexpr std::int64_t kMostHeld = 31LL * 86'400;  // seconds, as a machine takes them
 
 Result<std::string> the_name(const Parsed& parsed, const char* example) {
@@ -47,7 +50,7 @@ std::string up_words(const cluster::OnDemand& world, const Rental& rental) {
         "with lockstep down {0}",
         rental.cluster, rate);
   return fmt::format("'{}' is up: {} USD an hour, ends {} at the latest{}", rental.cluster, rate,
-                     date_text(rental.ends_ms),
+                     date_text(certain_end_ms(world, rental)),
                      ended_by_words(ended_by_name(by), rental.terms.guard));
 }
 
@@ -94,6 +97,25 @@ Status keep_with_guard(cluster::OnDemand& world, Rental rental, std::int64_t end
   return told;
 }
 
+struct KeptEnd {
+  std::int64_t ms = 0;
+  bool fixed = false;  // the provider ends the machines then
+};
+
+// More time, never less than what was agreed at first. A lease past the provider's own end would be
+// a promise that is broken without a word.
+KeptEnd kept_end(const cluster::OnDemand& world, const Rental& rental, std::int64_t seconds,
+                 std::int64_t now) {
+  cloud::Terms terms = rental.terms;
+  terms.lifetime_s = seconds;
+  const auto wanted =
+      cloud::lease_end(terms, cloud::rate_now(rental), world.cost(rental), now, now);
+  const std::int64_t end = std::max(wanted.value_or(now), rental.ends_ms);
+  const std::int64_t fixed = fixed_end_ms(world, rental);
+  if (fixed > 0 && fixed < end) return {.ms = fixed, .fixed = true};
+  return {.ms = end};
+}
+
 Result<int> keep_up(const Call& call, Swept& swept) {
   const auto& names = call.parsed.names;
   if (names.size() != 2)
@@ -106,12 +128,8 @@ Result<int> keep_up(const Call& call, Swept& swept) {
   LOCKSTEP_TRY(world->lock(names[0]));
   LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
   const std::int64_t now = world->web().now_ms();
-  cloud::Terms terms = rental.terms;
-  terms.lifetime_s = seconds;
-  // More time, never less: what was agreed at first holds in any case.
-  const std::int64_t end = std::max(
-      cloud::lease_end(terms, cloud::rate_now(rental), world->cost(rental), now, now).value_or(now),
-      rental.ends_ms);
+  const KeptEnd kept = kept_end(*world, rental, seconds, now);
+  const std::int64_t end = kept.ms;
   LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
                       cluster::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto places,
@@ -132,9 +150,17 @@ Result<int> keep_up(const Call& call, Swept& swept) {
   // For machines that take the place of those that are lost.
   rental.terms.lifetime_s = (end - cloud::began_ms(rental, now)) / 1000;
   LOCKSTEP_TRY(world->journal().keep(rental));
-  const bool less = end < now + seconds * 1000;
+  if (ended_by(*world, rental) == EndedBy::nobody) {
+    std::puts(fmt::format("'{}' is off {} at the latest, in {}; {}", names[0], date_text(end),
+                          time_words((end - now) / 1000), end_words(*world, rental))
+                  .c_str());
+    return 0;
+  }
   std::puts(fmt::format("'{}' ends {} at the latest, in {}{}", names[0], date_text(end),
-                        time_words((end - now) / 1000), less ? ": its budget pays for no more" : "")
+                        time_words((end - now) / 1000),
+                        end >= now + seconds * 1000 ? ""
+                        : kept.fixed                ? kFixedWords
+                                                    : ": its budget pays for no more")
                 .c_str());
   return 0;
 }
@@ -143,7 +169,8 @@ Result<int> keep_up(const Call& call, Swept& swept) {
 
 std::string state_words(const cluster::OnDemand& world, const Rental& rental) {
   if (rental.closed_ms != 0) return "given back";
-  return (rental.wanted ? "rented" : "ending") +
+  return std::string(rental.wanted ? "rented" : "ending") +
+         (cloud::has_unanswered(rental) ? ", a launch without an answer" : "") +
          ended_by_words(ended_by_name(ended_by(world, rental)), rental.terms.guard);
 }
 

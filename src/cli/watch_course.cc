@@ -114,8 +114,7 @@ Result<WatchCourse::Seen> WatchCourse::follow() {
       cluster::follow_job({.job = known, .gone = [this] { return machines_gone(); }}));
   if (outcome.left) return Seen::left;
   if (outcome.gone) return Seen::gone;
-  ending_ = cluster::ending_of(outcome.nodes);
-  if (ending_.stage == job::Stage::lost) ending_.code = kLostCode;
+  code_ = cluster::ending_of(outcome.nodes).code.value_or(kLostCode);
   return Seen::ended;
 }
 
@@ -209,7 +208,8 @@ Status WatchCourse::stand_in() {
   if (late) return {};
   tell(fmt::format("{}: the command of '{}' is gone; its outputs come here, and its machines go",
                    date_text(world_.web().now_ms()), job_.cluster));
-  const int failed = ending_.code == 0 ? 1 : ending_.code;
+  const int code = code_.value_or(kLostCode);
+  const int failed = code == 0 ? 1 : code;
   if (Status brought = bring(); !brought) {
     if (brought.error().code == Errc::canceled) return brought;
     const auto hosts = places();
@@ -229,7 +229,7 @@ Status WatchCourse::stand_in() {
   if (refresh() && !closed_) back = give_machines_back(world_, kWatching, rental_);
   world_.unlock(rental_.cluster);
   if (!back) return conclude(failed, back.error().message);
-  return conclude(ending_.code,
+  return conclude(code,
                   noticed_ ? "its provider took a machine away" : "its machines are given back");
 }
 
@@ -238,8 +238,8 @@ Status WatchCourse::run() {
   while (refresh()) {
     if (job_.taken) {
       // Another one of us was at it, and knew how it had ended.
-      ending_.code = job_.code;
-      if (closed_ && job_.all_came()) return conclude(ending_.code, "its machines are given back");
+      code_ = job_.code;
+      if (closed_ && job_.all_came()) return conclude(job_.code, "its machines are given back");
       return stand_in();
     }
     if (job_.job.empty()) {
@@ -258,7 +258,7 @@ Status WatchCourse::run() {
     }
     if (*seen == Seen::left) return {};
     ended_ms_ = world_.web().now_ms();
-    if (*seen == Seen::gone) ending_ = {};
+    if (*seen == Seen::gone) code_.reset();
     if (*seen == Seen::ended)
       if (const Status brought = bring_if_hurried(); !brought)
         tell("its outputs are not here: " + brought.error().message);
@@ -267,14 +267,15 @@ Status WatchCourse::run() {
     // Its command may yet go on elsewhere, with what was saved.
     if (*seen == Seen::gone || noticed_ || machines_gone()) {
       const bool whole = *seen == Seen::ended && job_.all_came();
-      return conclude(whole ? ending_.code : std::max(ending_.code, 1),
+      const int code = code_.value_or(1);
+      return conclude(whole ? code : std::max(code, 1),
                       fmt::format("{}{}",
                                   noticed_ ? "its provider took a machine away"
                                            : "its machines were taken away, or have ended",
                                   job_.all_came() ? "" : ", with what was not brought"));
     }
     LOCKSTEP_TRY(change([&](cloud::RentedJob& job) {
-      job.code = ending_.code;
+      job.code = code_.value_or(kLostCode);
       return true;
     }));
     LOCKSTEP_TRY(stand_in());

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,9 @@ class WatchCourse {
   cluster::OnDemand& world_;
   cloud::Rental rental_;  // as it was last known
   cloud::RentedJob job_;
-  bool closed_ = false;  // the rental is
-  int attempt_ = 0;      // the newest as the job was followed: those after it are its command's
-  cluster::JobEnding ending_;
+  bool closed_ = false;      // the rental is
+  int attempt_ = 0;          // the newest as the job was followed: those after it are its command's
+  std::optional<int> code_;  // of the job; none: no host has told it
   std::int64_t ended_ms_ = 0;  // when that was seen
   bool noticed_ = false;       // its provider takes a machine away
 };

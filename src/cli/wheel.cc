@@ -52,9 +52,11 @@ Status print_plan(const setup::WheelRequest& request, bool json) {
   setup::remove_scratch(prepared.scratch);
   for (const std::string& note : prepared.notes)
     say("warning: " + note);
+  const auto asked = setup::ops_of_environment(prepared.plan);
   if (json) {
     const nlohmann::ordered_json all{{"key", key},
                                      {"variables", variables},
+                                     {"environment", asked},
                                      {"isa", setup::isa_text(prepared.plan.level)},
                                      {"command", command}};
     std::puts(codec::print_json(all).c_str());
@@ -65,6 +67,8 @@ Status print_plan(const setup::WheelRequest& request, bool json) {
     std::printf("export %s=%s\n", each.substr(0, sign).c_str(),
                 shell_quote(each.substr(sign + 1)).c_str());
   }
+  for (const std::string& each : asked)
+    std::printf("# builds an op, from the environment: %s\n", printable(each).c_str());
   std::printf("# CPUs: %s in place of native\n", setup::isa_text(prepared.plan.level).c_str());
   std::puts(shell_join(command).c_str());
   return {};
@@ -143,6 +147,7 @@ Status carry_out(const Call& call) {
                                     .arch = options.arch,
                                     .isa = options.isa,
                                     .python = options.python,
+                                    .jobs = static_cast<int>(options.jobs),
                                     .force = options.force};
   return options.print ? print_plan(request, options.json) : build(options, request);
 }

@@ -12,6 +12,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr int kBadInput = 2;
+constexpr std::int64_t kMostJobs = 1024;
 
 std::vector<Option> what_rows() {
   return {{.name = "ops",
@@ -22,7 +23,7 @@ std::vector<Option> what_rows() {
           {.name = "arch",
            .field = into<&WheelOptions::arch>,
            .metavar = "auto|LIST",
-           .help = "GPU architectures, as 8.0;9.0; auto: those of this node's GPUs",
+           .help = "GPU architectures, as 8.0;9.0, or GPUs, as V100;A100; auto: those of this node",
            .shown_default = "auto",
            .env = "TORCH_CUDA_ARCH_LIST"},
           {.name = "isa",
@@ -31,6 +32,12 @@ std::vector<Option> what_rows() {
            .help = "CPU instruction sets of the nodes: x86-64-v2, v3, v4 or native; of several and "
                    "of this node's own the lowest counts",
            .shown_default = "x86-64-v3; with --slurm or --on what the nodes have in common"},
+          {.name = "jobs",
+           .field = into<&WheelOptions::jobs>,
+           .metavar = "N",
+           .help = "compilers at once",
+           .shown_default = "$MAX_JOBS, else one a CPU, as memory allows",
+           .letter = 'j'},
           {.name = "python",
            .field = into<&WheelOptions::python>,
            .metavar = "PATH",
@@ -91,7 +98,8 @@ Table make_wheel_table() {
           "  lockstep wheel deepspeed@./DeepSpeed --ops cpu_adam\n"
           "  lockstep wheel ./my_extension -o dist\n"
           "  lockstep wheel deepspeed@./DeepSpeed --ops cpu_adam --slurm -p gpu\n\n"
-          "SOURCE is a folder, deepspeed, deepspeed==VERSION, deepspeed@DIR or deepspeed@URL.",
+          "SOURCE is a folder, a URL as git+https://HOST/PROJECT@REF, deepspeed,\n"
+          "deepspeed==VERSION, deepspeed@DIR or deepspeed@URL.",
       .epilog =
           "lockstep install CLUSTER wheel:FILE --overlay puts it on the nodes.\n"
           "Exit code: 0, 1 where it can't be built, 2 for bad input.\n",
@@ -160,6 +168,9 @@ Result<WheelOptions> wheel_options(const WheelWords& words) {
   if (parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(parsed.names[1])));
+  if (parsed.has("jobs") && (options.jobs < 1 || options.jobs > kMostJobs))
+    return fail(Errc::invalid_input,
+                fmt::format("--jobs must be from 1 to {} (got {})", kMostJobs, options.jobs));
   options.source = parsed.names[0];
   options.settings = words.sbatch;
   if (options.slurm && options.on)

@@ -17,6 +17,7 @@ struct WheelOptions {
   std::string isa;
   std::string python;
   std::string out;
+  std::int64_t jobs = 0;  // 0: not given
   std::optional<std::string> drop;
   std::optional<std::string> on;
   bool slurm = false;

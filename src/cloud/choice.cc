@@ -15,15 +15,10 @@ bool among(const std::vector<std::string>& words, const std::string& word) {
   return words.empty() || std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Catalogs write 700 dollars for machines that nobody can have.
-bool has_price(const Offer& offer) {
-  return offer.price.per_hour > 0 && offer.price.per_hour != 700 * kDollar;
-}
-
 // Why an offer with the right GPUs can't be taken; empty: it can.
 std::string objection(const Offer& offer, const Wish& wish, Micros per_hour) {
   if (!offer.not_for_sale.empty()) return offer.not_for_sale;
-  if (!has_price(offer)) return "no price is known";
+  if (!offer.has_price()) return "no price is known";
   if (std::find(wish.archs.begin(), wish.archs.end(), offer.arch) == wish.archs.end())
     return fmt::format("{}, and lockstep's binary for it is not here", offer.arch);
   if (wish.nodes > offer.most_nodes)
@@ -135,8 +130,8 @@ Choice choose(const std::vector<Offer>& offers, const Wish& wish, const std::vec
     choice.candidates.push_back(std::move(one.candidate));
   std::stable_sort(choice.left_out.begin(), choice.left_out.end(),
                    [](const LeftOut& a, const LeftOut& b) {
-                     return std::tuple(!has_price(a.offer), a.per_hour) <
-                            std::tuple(!has_price(b.offer), b.per_hour);
+                     return std::tuple(!a.offer.has_price(), a.per_hour) <
+                            std::tuple(!b.offer.has_price(), b.per_hour);
                    });
   return choice;
 }
@@ -145,7 +140,7 @@ std::vector<std::string> near_offers(const std::vector<Offer>& offers, const Wis
   std::map<std::tuple<std::string, std::string, bool>, const Offer*> cheapest;
   const GpuWish any_number{.name = wish.gpu.name, .kinds = wish.gpu.kinds, .at_least = true};
   for (const Offer& offer : offers) {
-    if (!any_number.admits(offer.gpu, offer.gpus) || !has_price(offer)) continue;
+    if (!any_number.admits(offer.gpu, offer.gpus) || !offer.has_price()) continue;
     if (!offer.not_for_sale.empty() || offer.floor_price) continue;
     const Offer*& best = cheapest[{offer.provider, offer.type, offer.spot}];
     if (best == nullptr || offer.price.per_hour < best->price.per_hour) best = &offer;
@@ -177,11 +172,13 @@ Error nothing_found(const Catalog& catalog, const Wish& wish, const Choice& choi
                                        wish.spot == SpotWish::only ? " on spot" : "");
   if (!choice.left_out.empty()) {
     const LeftOut& best = choice.left_out.front();
-    error.message = fmt::format(
-        "no offer of {} can be taken: the cheapest, {} {} in {} at {} an hour, is left out: {}",
-        what, best.offer.provider, best.offer.type,
-        best.offer.zone.empty() ? best.offer.region : best.offer.zone, dollars_text(best.per_hour),
-        best.why);
+    const std::string rate = best.offer.has_price()
+                                 ? fmt::format("at {} an hour", dollars_text(best.per_hour))
+                                 : "at an unknown price";
+    error.message =
+        fmt::format("no offer of {} can be taken: the cheapest, {} {} in {} {}, is left out: {}",
+                    what, best.offer.provider, best.offer.type,
+                    best.offer.zone.empty() ? best.offer.region : best.offer.zone, rate, best.why);
     return error;
   }
   error.message = fmt::format("nobody offers {}", what);

@@ -66,6 +66,10 @@ TEST(Choice, WhatAwsHasOfSingleGpus) {
   EXPECT_EQ(chosen(aws, wish_for("H100:1")), Types{"p5.4xlarge"});
   EXPECT_EQ(chosen(aws, wish_for("V100:8")), Types{"p3dn.24xlarge"});
   EXPECT_EQ(chosen(aws, wish_for("A100:8")), (Types{"p4d.24xlarge", "p4de.24xlarge"}));
+  EXPECT_EQ(chosen(aws, wish_for("RTXPRO6000:2")), Types{"g7e.12xlarge"});
+  EXPECT_EQ(chosen(aws, wish_for("RTXPRO6000:4")), Types{"g7e.24xlarge"});
+  EXPECT_EQ(chosen(aws, wish_for("RTXPRO4500:2")), Types{"g7.12xlarge"});
+  EXPECT_EQ(chosen(aws, wish_for("RTXPRO4500:4")), Types{"g7.24xlarge"});
   const Wish v100 = wish_for("V100:1");
   const Catalog catalog{.offers = aws, .silent = {}};
   const Error error = nothing_found(catalog, v100, choose(aws, v100, {}, kNow));

@@ -105,7 +105,7 @@ Result<std::string> Journal::owner() {
   LOCKSTEP_TRY_ASSIGN(std::string owner, owner_record());
   // A full disk is no reason to know nothing: the next call writes it.
   if (!folder_.empty() && !kept_owner(folder_))
-    (void)io::replace_file(owner_path(folder_), owner + "\n");
+    (void)io::keep_record(owner_path(folder_), owner + "\n");
   return owner;
 }
 
@@ -184,6 +184,12 @@ Result<bool> Journal::any_since(std::int64_t ms) {
 Result<bool> Journal::ever_used(std::string_view provider) {
   LOCKSTEP_TRY_ASSIGN(const auto found,
                       records_->newest(kRental, "\"provider\":" + json_text(provider)));
+  return found.has_value();
+}
+
+Result<bool> Journal::ever_used_in(std::string_view region) {
+  LOCKSTEP_TRY_ASSIGN(const auto found,
+                      records_->newest(kRental, "\"region\":" + json_text(region)));
   return found.has_value();
 }
 

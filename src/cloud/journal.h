@@ -74,6 +74,7 @@ class Journal {
   // of that provider, or for that cluster, was ever asked for.
   Result<bool> any_since(std::int64_t ms);
   Result<bool> ever_used(std::string_view provider);
+  Result<bool> ever_used_in(std::string_view region);
   Result<bool> ever_rented(std::string_view cluster);
 
   // Clusters that are rented at their use: only name, wish and terms count.

@@ -4,6 +4,10 @@
 
 namespace lockstep::cloud {
 
+bool Offer::has_price() const {
+  return price.per_hour > 0 && price.per_hour != 700 * kDollar;
+}
+
 Micros Offer::per_machine_hour(int disk) const {
   const int paid = std::max({disk, min_disk_gb, disk_gb}) - disk_gb;
   // Rounded up: what is shown is never less than what is billed.

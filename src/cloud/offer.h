@@ -61,6 +61,9 @@ struct Offer {
   std::string note = {};          // for people: "capacity block only"
   bool floor_price = false;       // no market: the price stands for nothing
 
+  // Catalogs write 0, or 700 dollars, for what has no price. Its rate is unknown then: the disk and
+  // the address alone are no price of a machine.
+  bool has_price() const;
   // One machine with a disk of so many GB (at least min_disk_gb), all in.
   Micros per_machine_hour(int disk) const;
 };
@@ -71,6 +74,8 @@ struct Silence {
   std::string region = {};  // "": all of it
   std::string why;
   bool no_keys = false;
+  // A policy of the account's organization refuses the whole region: nothing can be rented there.
+  bool denied = false;
 };
 
 struct Catalog {

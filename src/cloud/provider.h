@@ -72,6 +72,7 @@ enum class Refusal {
   next_zone,
   next_region,   // quota, or the region as a whole
   provider_out,  // keys, rights, account
+  spot_out,      // the account can't have spot there, and may have the same on demand
   stop,          // our fault or the user's value: it would be refused anywhere
   unknown,       // a code that nobody knows: the next zone once, then stop
 };
@@ -142,10 +143,10 @@ struct Finding {
   std::string hint = {};  // what to do; may have several lines: a policy
 };
 
-// What a provider is like.
-// Whose machines one rule for port 22 is for.
-enum class PortRule { of_rental, of_region, of_account };
+// Which machines share one rule for port 22. none: the provider opens the port to everybody.
+enum class PortRule { none, of_rental, of_region, of_account };
 
+// What a provider is like.
 struct Traits {
   std::string_view name;   // "aws"
   std::string_view title;  // "AWS EC2"
@@ -161,12 +162,24 @@ struct Traits {
   MachineEnding machine_ending = MachineEnding::poweroff;
   NoticeSource notice = NoticeSource::none;
   PortRule port_rule = PortRule::of_rental;
+  // The provider itself ends machines after LaunchSpec::lifetime_s (Machine::ends_ms), and none of
+  // its documented calls moves that end of a running machine.
+  bool fixed_end = false;
+  std::int64_t most_lifetime_s = 0;  // that can be asked for; 0: any
   std::int64_t minimum_billing_s = 60;
-  int notice_s = 120;                                   // between spot's notice and the end
-  std::string_view keys_hint = {};                      // where keys are looked for, one line
+  int notice_s = 120;               // between spot's notice and the end
+  std::string_view keys_hint = {};  // where keys are looked for, one line
+  // Where a person ends a machine without us: {id}, {region} and {zone} are the machine's.
+  std::string_view console = {};
   std::string_view fake_hint = {};                      // what only a fake has confirmed, one line
   std::array<std::string_view, 2> file_variables = {};  // that name files of keys
 };
+
+// A lifetime as the provider grants it, in seconds; 0: none is set.
+constexpr std::int64_t lifetime_at(const Traits& traits, std::int64_t lifetime_s) {
+  if (traits.most_lifetime_s == 0 || lifetime_s == 0) return lifetime_s;
+  return lifetime_s < traits.most_lifetime_s ? lifetime_s : traits.most_lifetime_s;
+}
 
 class Provider {
  public:
@@ -175,6 +188,9 @@ class Provider {
 
   // Whether there are keys; not_found says where they were looked for. No network.
   virtual Status keys() = 0;
+  // What to know of keys that end before `until_ms` (Unix time), as temporary ones do: one line;
+  // empty: nothing. No network.
+  virtual std::string keys_note(Web& /*web*/, std::int64_t /*until_ms*/) { return {}; }
   // Keys work; who we are there, for messages: "account 1234, user ann".
   virtual Result<std::string> account(Web& web) = 0;
   virtual Catalog offers(Web& web, const OfferQuery& query) = 0;

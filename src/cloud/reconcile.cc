@@ -167,8 +167,11 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
       done.unheard.push_back({.provider = name, .why = one.listing.error().message});
       continue;
     }
-    done.unheard.insert(done.unheard.end(), one.listing->unheard.begin(),
-                        one.listing->unheard.end());
+    for (const Silence& silence : one.listing->unheard) {
+      const bool empty =
+          silence.denied && !parts.journal.ever_used_in(silence.region).value_or(true);
+      (empty ? done.denied : done.unheard).push_back(silence);
+    }
     for (const Machine& machine : one.listing->machines) {
       if (!is_alive(machine)) continue;
       if (machine.owner != parts.owner) {

@@ -29,6 +29,7 @@ struct Reconciled {
   std::vector<Rental> closed;     // all of its machines are gone
   std::vector<Rental> ending;     // asked to end, and not seen gone yet
   std::vector<Silence> unheard;   // machines there are unknown, not none
+  std::vector<Silence> denied;    // regions that the account may not use, and never used from here
 };
 
 struct ReconcileParts {

@@ -31,9 +31,16 @@ bool Rental::settled() const {
                       [](const Attempt& attempt) { return attempt.open(); });
 }
 
+// A launch without an answer may have made all of its machines: they count at the offer's price
+// until it is known.
 Micros cost_so_far(const Rental& rental, std::int64_t now_ms) {
   Micros sum = 0;
+  for (const Attempt& attempt : rental.attempts)
+    if (attempt.unanswered())
+      sum += attempt.count * cost_of(attempt.per_hour,
+                                     std::max(now_ms - attempt.asked_ms, attempt.minimum_s * 1000));
   each_held(rental, [&](const Attempt& attempt, const Held& held) {
+    if (attempt.unanswered()) return;
     const std::int64_t until = held.gone_ms == 0 ? now_ms : held.gone_ms;
     sum += cost_of(attempt.per_hour, std::max(until - held.since_ms, attempt.minimum_s * 1000));
   });
@@ -42,10 +49,17 @@ Micros cost_so_far(const Rental& rental, std::int64_t now_ms) {
 
 Micros rate_now(const Rental& rental) {
   Micros sum = 0;
+  for (const Attempt& attempt : rental.attempts)
+    if (attempt.unanswered()) sum += attempt.count * attempt.per_hour;
   each_held(rental, [&](const Attempt& attempt, const Held& held) {
-    if (held.gone_ms == 0 && attempt.open()) sum += attempt.per_hour;
+    if (held.gone_ms == 0 && attempt.open() && !attempt.unanswered()) sum += attempt.per_hour;
   });
   return sum;
+}
+
+bool has_unanswered(const Rental& rental) {
+  return std::any_of(rental.attempts.begin(), rental.attempts.end(),
+                     [](const Attempt& attempt) { return attempt.unanswered(); });
 }
 
 std::int64_t began_ms(const Rental& rental, std::int64_t now_ms) {
@@ -53,6 +67,17 @@ std::int64_t began_ms(const Rental& rental, std::int64_t now_ms) {
     now_ms = std::min(now_ms, held.since_ms);
   });
   return now_ms;
+}
+
+std::int64_t fixed_end_ms(const Rental& rental,
+                          const std::function<bool(std::string_view provider)>& fixed) {
+  std::int64_t first = 0;
+  each_held(rental, [&](const Attempt& attempt, const Held& held) {
+    const std::int64_t end = held.machine.ends_ms;
+    if (held.gone_ms != 0 || !attempt.open() || end <= 0 || !fixed(attempt.offer.provider)) return;
+    first = first == 0 ? end : std::min(first, end);
+  });
+  return first;
 }
 
 std::string Terms::allowed(Ending ending) const {

@@ -7,8 +7,10 @@
 #include "cloud/provider.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::cloud {
@@ -53,9 +55,13 @@ struct Attempt {
   std::vector<Held> machines = {};
 
   bool open() const { return state != State::refused && state != State::gone; }
+  // It is not known what the launch has made.
+  bool unanswered() const { return state == State::asked || state == State::unknown; }
 };
 
 const char* attempt_state_name(Attempt::State state);
+
+inline constexpr std::string_view kEverybody = "0.0.0.0/0";  // CIDR
 
 // What was agreed about time and money.
 struct Terms {
@@ -71,6 +77,7 @@ struct Terms {
   bool own_address = false;  // allow_from is where we were: it follows us
   bool watched = false;      // that host watches its job, and reaches all of its machines
 
+  bool open_to_all() const { return allow_from == kEverybody; }
   // Who may reach the machines' port 22: CIDRs, with commas where there are several.
   std::string allowed(Ending ending) const;
 };
@@ -104,11 +111,19 @@ struct Rental {
   bool settled() const;  // no attempt is open
 };
 
+// Whether machines may be alive that are not known yet.
+bool has_unanswered(const Rental& rental);
 // What all its machines have cost until `now`, or until they were gone.
 Micros cost_so_far(const Rental& rental, std::int64_t now_ms);
 // When its first machine began to be billed; now: it has had none.
 std::int64_t began_ms(const Rental& rental, std::int64_t now_ms);
 Micros rate_now(const Rental& rental);  // an hour, of what is alive
+
+// When a provider ends the first machine that is alive, whatever is agreed with the machine later.
+// fixed: the names of providers whose ends stay as they were at launch (Traits::fixed_end). 0:
+// none.
+std::int64_t fixed_end_ms(const Rental& rental,
+                          const std::function<bool(std::string_view provider)>& fixed);
 
 // The lease: the lifetime, which counts from the first machine on (began_ms), or what the budget
 // still pays for, whichever ends first. nullopt: neither is set.

@@ -262,6 +262,44 @@ TEST(Rental, CostIsOfTheTimeBilledAndAtLeastTheMinimum) {
   EXPECT_EQ(rate_now(rental), 0);
 }
 
+TEST(Rental, ALaunchWithoutAnAnswerCountsAtTheOffersPrice) {
+  Rental rental;
+  Attempt attempt;
+  attempt.count = 2;
+  attempt.per_hour = kDollar;
+  attempt.asked_ms = 1'000;
+  for (const auto state : {Attempt::State::asked, Attempt::State::unknown}) {
+    attempt.state = state;
+    rental.attempts = {attempt};
+    EXPECT_EQ(rate_now(rental), 2 * kDollar);
+    EXPECT_EQ(cost_so_far(rental, 1'000 + kMsPerHour), 2 * kDollar);
+    EXPECT_TRUE(has_unanswered(rental));
+  }
+  attempt.state = Attempt::State::refused;
+  rental.attempts = {attempt};
+  EXPECT_EQ(rate_now(rental) + cost_so_far(rental, 9 * kMsPerHour), 0);
+  EXPECT_FALSE(has_unanswered(rental));
+}
+
+TEST(Rental, AProvidersOwnEndIsThatOfTheFirstMachineThatIsAlive) {
+  Rental rental;
+  const std::pair<const char*, std::int64_t> ends_of[] = {
+      {"fixed", 500}, {"fixed", 300}, {"fixed", 0}, {"other", 100}};
+  for (const auto& [provider, ends] : ends_of) {
+    Attempt attempt;
+    attempt.offer.provider = provider;
+    attempt.state = Attempt::State::running;
+    attempt.machines = {{.machine = {.id = "i", .ends_ms = ends}}};
+    rental.attempts.push_back(attempt);
+  }
+  const auto fixed = [](std::string_view name) { return name == "fixed"; };
+  EXPECT_EQ(fixed_end_ms(rental, fixed), 300);
+  rental.attempts[1].machines[0].gone_ms = 1;
+  EXPECT_EQ(fixed_end_ms(rental, fixed), 500);
+  rental.attempts[0].state = Attempt::State::gone;
+  EXPECT_EQ(fixed_end_ms(rental, fixed), 0);
+}
+
 TEST(Rental, OneRuleLetsInWhatAllOpenRentalsOfItNeed) {
   const auto rented = [](const char* from, const char* provider, const char* region,
                          Attempt::State state = Attempt::State::running) {

@@ -142,7 +142,10 @@ Renting::Tried Renting::rejected(Rental& rental, const Offer& offer, const Error
 Result<std::int64_t> Renting::lease_of(const Rental& rental, const Candidate& candidate) const {
   const std::int64_t now = parts_.web.now_ms();
   const Micros spent = cost_so_far(rental, now);
-  const auto end = lease_end(rental.terms, candidate.per_hour, spent, began_ms(rental, now), now);
+  Terms terms = rental.terms;
+  if (const Provider* provider = parts_.provider(candidate.offer.provider); provider != nullptr)
+    terms.lifetime_s = lifetime_at(provider->traits(), terms.lifetime_s);
+  const auto end = lease_end(terms, candidate.per_hour, spent, began_ms(rental, now), now);
   if (!end) return 0;
   constexpr std::int64_t kLeastMs = 60'000;
   constexpr std::int64_t kLeastPaidMs = 10LL * 60'000;
@@ -253,29 +256,29 @@ void Renting::drop_unpaid(const Rental& rental, std::vector<Candidate>& candidat
   hope_ = hope_ && !candidates.empty();
 }
 
+bool Renting::is_out(const Offer& offer) const {
+  return out_.contains(offer.provider) || (offer.spot && spot_out_.contains(offer.provider));
+}
+
 // One pass over all that is offered now. True: a gang runs.
 Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge& judge,
                            bool first) {
   const Catalog catalog = offers();
   LOCKSTEP_TRY_ASSIGN(const auto known, parts_.journal.blocks(parts_.web.now_ms()));
   Choice choice = choose(catalog.offers, rental.wish, known, parts_.web.now_ms());
-  std::erase_if(choice.candidates,
-                [&](const Candidate& one) { return out_.contains(one.offer.provider); });
+  std::erase_if(choice.candidates, [&](const Candidate& one) { return is_out(one.offer); });
   // Who says nothing now may say something later, once somebody has said something.
   hope_ = !choice.candidates.empty() || (!first && says_nothing(catalog));
   if (!hope_ && last_.message.empty()) last_ = nothing_found(catalog, rental.wish, choice);
   drop_unpaid(rental, choice.candidates);
   std::set<std::string> tried;
-  std::set<std::string> asked;
-  for (const Candidate& one : choice.candidates)
-    asked.insert(one.offer.provider);
   const std::vector<Candidate> all = choice.candidates;
   std::vector<Candidate>& left = choice.candidates;
   while (!left.empty()) {
     const Candidate candidate = left.front();
     left.erase(left.begin());
     const Offer& offer = candidate.offer;
-    if (out_.contains(offer.provider) || !tried.insert(tried_key(offer)).second) continue;
+    if (is_out(offer) || !tried.insert(tried_key(offer)).second) continue;
     // What was known before the first pass is tried all the same, after everything else.
     const std::int64_t now = parts_.web.now_ms();
     const auto stops = [&](const Block& block) { return blocks(block, offer, now); };
@@ -293,7 +296,8 @@ Result<bool> Renting::pass(Rental& rental, const AskOffers& offers, const Judge&
     });
   }
   // A provider that has turned out to be out has nothing later, either.
-  if (!asked.empty() && std::includes(out_.begin(), out_.end(), asked.begin(), asked.end()))
+  if (!all.empty() &&
+      std::all_of(all.begin(), all.end(), [&](const Candidate& one) { return is_out(one.offer); }))
     hope_ = says_nothing(catalog);
   LOCKSTEP_TRY_ASSIGN(again_ms_, asked_again_ms(all));
   return false;
@@ -334,10 +338,13 @@ Status Renting::rent(Rental& rental, const AskOffers& offers, const Judge& judge
                 fmt::format("what was rented for '{}' is being given back", rental.cluster),
                 fmt::format("`lockstep down {}` finishes that", rental.cluster));
   Status done = course(rental, offers, judge);
-  if (done || rental.settled()) return done;
+  if (done) return done;
   Error error = std::move(done).error();
-  error.message += fmt::format("; there may still be {}", what_is_left(rental));
-  error.hint = fmt::format("`lockstep down {}` ends it", rental.cluster);
+  // Callers end with exit code 2 for bad input, which promises that nothing was started.
+  if (error.code == Errc::invalid_input && !rental.attempts.empty()) error.code = Errc::unavailable;
+  if (rental.settled()) return Failure(std::move(error));
+  error.hint = fmt::format("there may still be {}: `lockstep down {}` ends it",
+                           what_is_left(rental), rental.cluster);
   return Failure(std::move(error));
 }
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::cloud {
@@ -30,7 +31,8 @@ struct RentEvent {
     running,
     rejected,  // it runs, and is of no use
     ending,
-    pausing,  // nobody has it now; `text` says who is asked when
+    not_ended,  // the provider refuses to end a machine; `text` says which and what to do
+    pausing,    // nobody has it now; `text` says who is asked when
   };
   Kind kind = Kind::asking;
   const Offer* offer = nullptr;  // may be null
@@ -81,7 +83,7 @@ class Renting {
 
   // rental: wanted, with keys and user data; kept in the journal all along. Settles first what an
   // earlier client left of it. On success a whole gang runs, which `judge` has found good. On an
-  // error nothing of it is alive, or the error says what may be.
+  // error nothing of it is alive, or the error's hint says what may be.
   Status rent(Rental& rental, const AskOffers& offers, const Judge& judge);
 
   // Ends all of it, and closes it when everything was seen gone.
@@ -135,7 +137,9 @@ class Renting {
   static void close(Attempt& attempt, std::int64_t now);
   Tried judged(Rental& rental, Tried tried, const Offer& offer, const Judge& judge);
   Tried rejected(Rental& rental, const Offer& offer, const Error& why);
-  static Status ask_to_end(Attempt& attempt, Provider& provider, Web& web);
+  Status ask_to_end(Attempt& attempt, Provider& provider, Web& web);
+  void tell_refused_end(const Attempt& attempt, const Provider& provider, const Error& why);
+  bool is_out(const Offer& offer) const;
   void start_ending(Attempt& attempt, const std::string& why) const;
   Status end_attempt(Rental& rental, std::size_t at, const std::string& why);
   Failure not_gone(const Offer& offer, const Error& trouble) const;
@@ -143,7 +147,9 @@ class Renting {
 
   RentParts parts_;
   RentRules rules_;
-  std::set<std::string> out_;  // providers that are out, for this command
+  std::set<std::string> out_;                           // providers that are out, for this command
+  std::set<std::string> spot_out_;                      // those whose spot is
+  std::set<std::pair<int, std::string>> refused_ends_;  // attempts and reasons that were told
   int unknown_codes_ = 0;
   std::vector<Block> learned_;  // by this command
   bool hope_ = true;            // there are offers that may be had later

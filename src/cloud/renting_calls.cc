@@ -151,6 +151,9 @@ Renting::Tried Renting::refused(const Offer& offer, const LaunchOutcome& outcome
     case Refusal::provider_out:
       out_.insert(offer.provider);
       return {};
+    case Refusal::spot_out:
+      spot_out_.insert(offer.provider);
+      return {};
     case Refusal::unknown:
       if (unknown_codes_++ == 0) return learned(Block::Kind::capacity);
       [[fallthrough]];

@@ -46,13 +46,14 @@ class HookedProvider : public SimProvider {
     return SimProvider::resolve(web, spec, call, asked_ms);
   }
   Status end(Web& web, const std::vector<Machine>& machines) override {
-    if (deaf) return fail(Errc::unavailable, "503");
+    if (deaf) return fail(deaf_with, "503");
     return SimProvider::end(web, machines);
   }
 
   int prepared = 0;
   bool silent = false;
   bool deaf = false;  // ends nothing
+  Errc deaf_with = Errc::unavailable;
   std::vector<LaunchSpec> specs;
   std::function<void()> on_prepare;
   std::function<std::optional<LaunchOutcome>(const LaunchSpec&)> on_launch;

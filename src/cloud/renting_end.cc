@@ -11,10 +11,6 @@
 namespace lockstep::cloud {
 namespace {
 
-bool unanswered(const Attempt& attempt) {
-  return attempt.state == Attempt::State::asked || attempt.state == Attempt::State::unknown;
-}
-
 // When a machine that is gone has ended: as the provider says, else when it agreed to end it. A
 // machine that ends by itself was gone at its lease at the latest, however late that is seen.
 std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms,
@@ -31,7 +27,7 @@ std::int64_t ended_at(const Held& held, const Offer& offer, std::int64_t ends_ms
 // made, are nobody's node, and end at once.
 void adopt(const Rental& rental, Attempt& attempt, const Listing& listing) {
   // They may be those of a launch whose answer is still to come.
-  if (std::any_of(rental.attempts.begin(), rental.attempts.end(), unanswered)) return;
+  if (has_unanswered(rental)) return;
   for (const Machine& machine : listing.machines) {
     if (machine.state == Machine::State::gone || machine.intent != rental.id) continue;
     if (holds(rental, machine.id)) continue;
@@ -47,6 +43,18 @@ bool unheard_of(const Listing& listing, const Offer& offer) {
   return std::any_of(listing.unheard.begin(), listing.unheard.end(), [&](const Silence& silence) {
     return silence.region.empty() || silence.region == offer.region || silence.region == offer.zone;
   });
+}
+
+// Fills in the machine's own words.
+std::string console_words(std::string_view words, const Machine& machine) {
+  const std::pair<std::string_view, const std::string&> fields[] = {
+      {"{id}", machine.id}, {"{region}", machine.region}, {"{zone}", machine.zone}};
+  std::string text(words);
+  for (const auto& [name, value] : fields)
+    for (std::size_t at = text.find(name); at != std::string::npos;
+         at = text.find(name, at + value.size()))
+      text.replace(at, name.size(), value);
+  return text;
 }
 
 }  // namespace
@@ -95,7 +103,7 @@ void Renting::close(Attempt& attempt, std::int64_t now) {
 Status Renting::look(Rental& rental, bool note) {
   Status first;
   for (Attempt& attempt : rental.attempts) {
-    if (!attempt.open() || unanswered(attempt)) continue;
+    if (!attempt.open() || attempt.unanswered()) continue;
     Provider* provider = parts_.provider(attempt.offer.provider);
     Status seen = provider == nullptr ? without_keys(attempt.offer.provider, "looked after")
                                       : see(rental, attempt, *provider, parts_.web);
@@ -115,10 +123,36 @@ Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
   for (const Held& held : attempt.machines)
     if (held.gone_ms == 0) machines.push_back(held.machine);
   const std::int64_t asked_ms = web.now_ms();
-  LOCKSTEP_TRY(provider.end(web, machines));
+  if (Status ended = provider.end(web, machines); !ended) {
+    tell_refused_end(attempt, provider, ended.error());
+    return ended;
+  }
   for (Held& held : attempt.machines)
     if (held.end_ms == 0) held.end_ms = asked_ms;
   return {};
+}
+
+// A refusal that asking again does not mend is told at once, once for each reason: every hour until
+// somebody mends it costs money.
+void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider, const Error& why) {
+  const bool lasting =
+      why.code == Errc::denied || why.code == Errc::not_found || why.code == Errc::invalid_input;
+  if (!lasting || !refused_ends_.emplace(attempt.number, why.message).second) return;
+  std::string ids;
+  std::string where;
+  Micros rate = 0;
+  for (const Held& held : attempt.machines) {
+    if (held.gone_ms != 0) continue;
+    ids += (ids.empty() ? "" : ", ") + held.machine.id;
+    rate += attempt.per_hour;
+    if (where.empty()) where = console_words(provider.traits().console, held.machine);
+  }
+  if (ids.empty()) return;
+  tell(RentEvent::Kind::not_ended, &attempt.offer,
+       fmt::format("{} still costs {} USD an hour, and is asked to end again and again: {}{}{}; in "
+                   "the console: {}",
+                   ids, dollars_text(rate), why.message, why.hint.empty() ? "" : "; ", why.hint,
+                   where));
 }
 
 // Until it was seen gone.
@@ -126,11 +160,11 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   Web& web = parts_.ending;
   Provider* provider = parts_.provider(rental.attempts[at].offer.provider);
   if (provider == nullptr) return without_keys(rental.attempts[at].offer.provider, "ended");
-  if (unanswered(rental.attempts[at])) {
+  if (rental.attempts[at].unanswered()) {
     LaunchOutcome outcome;
     Status resolved = resolve(rental, at, *provider, web, outcome);
     // What is known to exist is ended, whether that could be written down or not.
-    if (unanswered(rental.attempts[at]) || !rental.attempts[at].open()) return resolved;
+    if (rental.attempts[at].unanswered() || !rental.attempts[at].open()) return resolved;
   }
   Attempt& attempt = rental.attempts[at];
   start_ending(attempt, why);
@@ -178,7 +212,7 @@ Status Renting::end_all(Rental& rental, const std::string& why) {
   // All are asked to end before one of them is waited for.
   const auto each_open = [&](bool without_answer, const auto& visit) {
     for (std::size_t at = 0; at < rental.attempts.size(); ++at)
-      if (rental.attempts[at].open() && unanswered(rental.attempts[at]) == without_answer)
+      if (rental.attempts[at].open() && rental.attempts[at].unanswered() == without_answer)
         visit(at);
   };
   each_open(false, [&](std::size_t at) { start_ending(rental.attempts[at], why); });

@@ -164,7 +164,7 @@ void one_process(SimWorld& world, unsigned seed, int nodes, Outcome& outcome) {
     for (int loss = 0; loss < 3; ++loss) {
       const Status got = client.renting.rent(rental, offers, judge);
       if (!got) {
-        const bool said = got.error().message.find("there may still be") != std::string::npos;
+        const bool said = got.error().hint.find("there may still be") != std::string::npos;
         outcome.silent_leak = outcome.silent_leak || (!said && world.alive(rental.id) > 0);
         return;
       }

@@ -29,9 +29,71 @@ TEST_F(RentingCase, WhatCouldNotBeEndedIsSaid) {
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("no driver"), std::string::npos) << done.error().message;
   EXPECT_NE(done.error().message.find("not seen gone"), std::string::npos) << done.error().message;
-  EXPECT_NE(done.error().message.find("there may still be sim g1 in r1-a i-0"), std::string::npos)
-      << done.error().message;
-  EXPECT_EQ(done.error().hint, "`lockstep down c` ends it");
+  EXPECT_EQ(done.error().hint, "there may still be sim g1 in r1-a i-0: `lockstep down c` ends it");
+}
+
+TEST_F(RentingCase, NothingIsBadInputOnceAMachineWasAskedFor) {
+  const Status done = rent({Verdict::Kind::stop, fail(Errc::invalid_input, "no such key").value()});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::unavailable) << done.error().message;
+  EXPECT_NE(done.error().message.find("no such key"), std::string::npos);
+}
+
+// Not after ten minutes of asking: each of them costs money.
+TEST_F(RentingCase, ARefusalToEndIsToldAtOnceAndOnce) {
+  std::vector<std::string> told;
+  std::vector<std::int64_t> when;
+  with_rules.emplace(RentParts{.journal = journal,
+                               .web = web,
+                               .ending = ending,
+                               .provider = [this](auto) { return &provider; },
+                               .tell =
+                                   [&](const RentEvent& event) {
+                                     if (event.kind != RentEvent::Kind::not_ended) return;
+                                     told.push_back(event.text);
+                                     when.push_back(world.now);
+                                   }});
+  ASSERT_TRUE(rent());
+  provider.deaf = true;
+  const std::int64_t began = world.now;
+  EXPECT_FALSE(renting().give_back(rental));
+  EXPECT_TRUE(told.empty()) << "no answer is no refusal";
+  provider.deaf_with = Errc::denied;
+  const std::int64_t again = world.now;
+  EXPECT_GT(again, began);
+  EXPECT_FALSE(renting().give_back(rental));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_LT(when[0] - again, 5'000);
+  EXPECT_NE(told[0].find(rental.live().front()->machine.id + " still costs 1.00 USD an hour"),
+            std::string::npos)
+      << told[0];
+  provider.deaf = false;
+  EXPECT_TRUE(renting().give_back(rental));
+}
+
+TEST_F(RentingCase, WhereAnAccountCannotHaveSpotItGoesOnDemand) {
+  catalog.offers = {place("r1", "r1-a", 0.3), place("r2", "r2-a", 0.4), place("r1", "r1-a", 1.0)};
+  catalog.offers[0].spot = catalog.offers[1].spot = true;
+  rental.wish.spot = SpotWish::prefer;
+  provider.on_launch = [](const LaunchSpec& spec) {
+    return spec.offer.spot ? std::optional(refusal(Refusal::spot_out, "no role")) : std::nullopt;
+  };
+  ASSERT_TRUE(rent());
+  ASSERT_EQ(provider.specs.size(), 2U);  // the other region's spot is the same account's
+  EXPECT_FALSE(provider.specs[1].offer.spot);
+  EXPECT_EQ(passes, 1);
+}
+
+TEST_F(RentingCase, WhoWantsOnlySpotThatTheAccountCannotHaveIsToldAtOnce) {
+  for (Offer& offer : catalog.offers)
+    offer.spot = true;
+  rental.wish.spot = SpotWish::only;
+  provider.on_launch = [](const LaunchSpec& /*spec*/) {
+    return std::optional(refusal(Refusal::spot_out, "no role"));
+  };
+  EXPECT_FALSE(rent());
+  EXPECT_EQ(provider.specs.size(), 1U);
+  EXPECT_EQ(passes, 1);
 }
 
 TEST_F(RentingCase, AStopTeachesNothing) {
@@ -60,7 +122,7 @@ TEST_F(RentingCase, WithoutTheKeysOfItsProviderNothingIsSaidToRun) {
   const Status done = rent();
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("sim: without its keys"), std::string::npos);
-  EXPECT_NE(done.error().message.find("there may still be"), std::string::npos);
+  EXPECT_NE(done.error().hint.find("there may still be"), std::string::npos);
 }
 
 // So that `down --all` removes nothing of it, and what it has removed is made anew.

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cloud/server_clock.h"
 #include "cloud/shown_question.h"
 #include "codec/url.h"
 #include "http/proxy.h"
@@ -130,7 +131,9 @@ class NetWeb : public Web {
 
   Reply ask(const Question& question) override {
     const auto from = io::Clock::now();
+    const std::int64_t asked_ms = now_ms();
     Reply reply = ask_now(question);
+    if (reply.answer) note_server_clock(reply.answer->head.field("date"), asked_ms, now_ms());
     const auto took = std::chrono::round<milliseconds>(io::Clock::now() - from).count();
     if (!log::enabled(log::Level::debug)) return reply;
     log::debug("{}{}: {}, {} ms", question.shown.empty() ? "" : question.shown + ": ",

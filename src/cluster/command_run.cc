@@ -12,7 +12,9 @@
 #include <fmt/core.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +44,7 @@ class CommandRun {
         out_(loop_, std::move(out)),
         err_(loop_, std::move(err)),
         notice_(loop_),
+        limit_(loop_),
         patience_(loop_) {
     if (answer) answer_.emplace(loop_, std::move(*answer));
   }
@@ -68,6 +71,7 @@ class CommandRun {
   void when_all_is_printed(std::function<void()> fn);
   void end(std::size_t index, int code, std::string error);
   void end_others();
+  void end_silent();
   void keep(std::size_t index, const link::Data& data);
   void open_input(std::size_t index);
   link::Source::Events input_events(std::size_t index);
@@ -88,6 +92,7 @@ class CommandRun {
   bool called_meanwhile_ = false;
   int stops_ = 0;
   io::Timer notice_;
+  io::Timer limit_;
   io::Timer patience_;  // with hosts that end for another one's failure
   bool failed_ = false;
   std::chrono::seconds waited_{0};
@@ -101,6 +106,7 @@ Result<std::vector<HostEnding>> CommandRun::run() {
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     start(i);
   notice_.start(next_notice(waited_), [this] { tell_waiting(); });
+  if (request_.limit) limit_.start(*request_.limit, [this] { end_silent(); });
   loop_.run();
   return endings_;
 }
@@ -277,6 +283,7 @@ void CommandRun::end(std::size_t index, int code, std::string error) {
   if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& each) { return each.over; }))
     return;
   notice_.cancel();
+  limit_.cancel();
   patience_.cancel();
   when_all_is_printed([this] { loop_.stop(); });
 }
@@ -294,14 +301,30 @@ void CommandRun::end_others() {
   patience_.start(kPatience, [this] { loop_.stop(); });
 }
 
+void CommandRun::end_silent() {
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].over)
+      end(i, kNotReached,
+          fmt::format("{}: no answer within {} s", request_.hosts[i].name,
+                      request_.limit->count()));
+}
+
 void CommandRun::when_all_is_printed(std::function<void()> fn) {
   out_.when_idle([this, fn = std::move(fn)] {
     err_.when_idle([this, fn] { answer_ ? answer_->when_idle(fn) : fn(); });
   });
 }
 
-// Whoever waits says for whom.
+// ssh switches the terminal's echo off while it asks for a passphrase or password.
+bool terminal_asks() {
+  const io::Fd terminal(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  termios settings{};
+  return terminal && tcgetattr(terminal.get(), &settings) == 0 && (settings.c_lflag & ECHO) == 0;
+}
+
+// Whoever waits says for whom, but never in the middle of a prompt.
 void CommandRun::tell_waiting() {
+  if (terminal_asks()) return notice_.start(next_notice(waited_), [this] { tell_waiting(); });
   waited_ += next_notice(waited_);
   std::vector<std::pair<std::string, std::string>> away;
   for (std::size_t i = 0; i < hosts_.size(); ++i)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cluster/host_link.h"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -53,6 +54,8 @@ struct CommandRequest {
   // A host whose command fails, or that is not reached, ends it on all others.
   bool fail_fast = false;
   int answer_fd = -1;
+  // A host whose command has not ended after so long counts as not reached.
+  std::optional<std::chrono::seconds> limit = {};
   // Takes what goes to stderr, in place of its being printed or kept.
   std::function<void(std::size_t host, std::string_view bytes)> on_errors = {};
 };

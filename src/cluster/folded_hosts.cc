@@ -75,7 +75,7 @@ void FoldedHosts::look_again() {
   next_look_.start(kLook, [this] {
     (void)lines_.tick(io::Clock::now());
     if (output_.idle()) tell_printed(std::exchange(waiting_, {}));
-    if (--looks_left_ > 0 || !waiting_.empty()) look_again();
+    if (--looks_left_ > 0 || !waiting_.empty() || lines_.waits()) look_again();
   });
 }
 

@@ -1,5 +1,6 @@
 #include "cluster/folded_lines.h"
 
+#include "base/text.h"
 #include "cluster/log_lines.h"
 
 #include <fmt/core.h>
@@ -25,6 +26,7 @@ FoldedLines::FoldedLines(Write write)
       }) {}
 
 Status FoldedLines::put(std::string_view bytes, Time now) {
+  last_ = now;
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\n');
     const std::string_view piece = bytes.substr(0, end == bytes.npos ? end : end + 1);
@@ -46,11 +48,19 @@ Status FoldedLines::put(std::string_view bytes, Time now) {
 
 Status FoldedLines::tick(Time now) {
   folder_.flush_due(now);
-  if (!rest_.empty() && std::exchange(rest_is_old_, true)) show_rest();
+  if (!rest_.empty() && std::exchange(rest_is_old_, true)) {
+    std::string_view rest = rest_;
+    // The next frame begins as this one did.
+    if (draw_line(rest, now) && take_rank(rest))
+      rest_.replace(rest_.size() - rest.size(), rest.size(), "\r");
+    else
+      show_rest();
+  }
   return write_out();
 }
 
 Status FoldedLines::finish() {
+  if (draw_line(rest_, last_)) rest_.clear();
   folder_.flush();
   text_.append(std::exchange(rest_, {}));
   return write_out();
@@ -62,8 +72,21 @@ void FoldedLines::put_line(std::string_view line, Time now) {
   const auto rank = take_rank(rest);
   if (rank && *rank <= kMostRanks && line.find('\r') == line.npos)
     return folder_.put(static_cast<int>(*rank), rest, now);
+  if (draw_line(line, now)) return;
   folder_.flush();
   text_.append(line);
+}
+
+// A frame of a progress bar that several ranks draw. On the host a line's other '\r' have the rank
+// behind them again: "[rank1]: \r[rank1]:  10%|#".
+bool FoldedLines::draw_line(std::string_view line, Time now) {
+  std::string_view rest = line;
+  const auto rank = take_rank(rest);
+  if (!rank || *rank > kMostRanks || line.find('\r') == line.npos) return false;
+  const std::string tag = "\r" + std::string(line.substr(0, line.size() - rest.size()));
+  std::string piece(rest);
+  replace_all(piece, tag, "\r");
+  return folder_.draw(static_cast<int>(*rank), piece, now);
 }
 
 void FoldedLines::show_rest() {

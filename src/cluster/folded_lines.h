@@ -24,11 +24,13 @@ class FoldedLines {
   Status put(std::string_view bytes, Time now);
   // From time to time: what has waited long enough, and an unfinished line that nothing follows.
   Status tick(Time now);
+  bool waits() const { return folder_.due().has_value(); }  // for a later tick
   Status finish();
 
  private:
   void put_line(std::string_view line, Time now);
   void show_rest();
+  bool draw_line(std::string_view line, Time now);
   Status write_out();
 
   Write write_;
@@ -36,6 +38,7 @@ class FoldedLines {
   std::string rest_;  // of a line that has no end yet
   bool rest_is_old_ = false;
   bool mid_line_ = false;  // its beginning was shown
+  Time last_;              // when bytes came last
   std::string text_;
 };
 

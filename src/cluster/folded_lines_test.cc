@@ -48,6 +48,29 @@ TEST_F(FoldedLinesTest, WhatNoRankSaysComesBehindWhatWaits) {
   EXPECT_EQ(taken(), "[rank99999999999]: a\nend");
 }
 
+// As a host's file has what several ranks draw: each frame ends where another rank's begins.
+TEST_F(FoldedLinesTest, ABarOfSeveralRanksIsALineASecond) {
+  const auto frame = [](int rank, int done) {
+    const std::string tag = "[rank" + std::to_string(rank) + "]: ";
+    return tag + "\r" + tag + " " + std::to_string(done) + "%|##  | 1/9 [00:01<00:09]";
+  };
+  for (int step = 0; step < 20; ++step)
+    for (int rank = 0; rank < 4; ++rank)
+      ASSERT_TRUE(lines_.put(frame(rank, step) + (step + rank == 22 ? "" : "\n"), at(step * 100)));
+  ASSERT_TRUE(lines_.tick(at(1950)));
+  ASSERT_TRUE(lines_.tick(at(2000)));
+  const std::string first = frame(0, 0) + "\n";
+  std::string shown = taken();
+  ASSERT_TRUE(shown.starts_with(first)) << shown;
+  shown.erase(0, first.size());
+  EXPECT_EQ(shown, "[0-3]  19%|##  | 1/9 [00:01<00:09]\n");
+  EXPECT_TRUE(lines_.waits());  // the frame of rank 3 that has no end
+  // The last frame has no end yet, and the next one follows it.
+  ASSERT_TRUE(lines_.put("\r[rank3]:  20%|##  | 1/9 [00:01<00:09]\n[rank3]: saved\n", at(2100)));
+  ASSERT_TRUE(lines_.finish());
+  EXPECT_EQ(taken(), "[3]  20%|##  | 1/9 [00:01<00:09]\n[3] saved\n");
+}
+
 TEST_F(FoldedLinesTest, ALineWithoutEndIsBounded) {
   ASSERT_TRUE(lines_.put(std::string(70'000, 'x'), at(0)));
   EXPECT_EQ(taken().size(), 70'000U);

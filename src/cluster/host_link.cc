@@ -8,6 +8,12 @@
 
 namespace lockstep::cluster {
 
+Error with_guess(Error error, const HostPlace& place) {
+  if (error.code == Errc::not_found && error.hint.empty() && !place.like.empty())
+    error.hint = "did you mean the cluster " + place.like + "?";
+  return error;
+}
+
 HostLink::HostLink(io::Loop& loop, const Settings& settings, Events events)
     : loop_(loop), name_(settings.place.name), events_(std::move(events)), turn_(loop) {
   if (settings.place.here) {
@@ -27,7 +33,8 @@ HostLink::HostLink(io::Loop& loop, const Settings& settings, Events events)
                               },
                               [](const link::Hello&) {},
                               [this](link::Frame frame) { events_.frame(std::move(frame)); },
-                              [this](const Error& error) {
+                              [this, place = settings.place](const Error& failure) {
+                                const Error error = with_guess(failure, place);
                                 std::string text = error.message;
                                 if (!error.hint.empty()) text += "; " + error.hint;
                                 events_.failed(std::move(text));

@@ -22,7 +22,11 @@ struct HostPlace {
   bool here = false;              // this machine: no SSH
   std::optional<int> slots = {};  // workers there, as the user's hostfile has it
   bool login = false;             // of a Slurm cluster, whose jobs run elsewhere
+  std::string like = {};          // the cluster whose name is almost what was asked for
 };
+
+// A failure to log in there, with what the user may have meant.
+Error with_guess(Error error, const HostPlace& place);
 
 class HostLink {
  public:

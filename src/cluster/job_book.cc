@@ -11,6 +11,7 @@
 namespace lockstep::cluster {
 namespace {
 
+constexpr std::size_t kMostOfAName = 100;
 constexpr std::string_view kColumns =
     "SELECT id, name, place, command, nodes, plan, created_ms, stage, code, ended_ms FROM jobs ";
 
@@ -22,7 +23,8 @@ Result<KnownJob> job_of(const db::Statement& row) {
   job.created_ms = row.number(6);
   job.stage = job::stage_of(row.text(7)).value_or(job::Stage::lost);
   job.code = static_cast<int>(row.number(8));
-  job.ended_ms = row.number(9);
+  // What has not ended has no time of its end: the column says since when it is away.
+  (job.is_over() ? job.ended_ms : job.away_ms) = row.number(9);
   return job;
 }
 
@@ -88,6 +90,21 @@ Result<KnownJob> JobBook::find(const std::string& word) const {
     return fail(Errc::not_found, fmt::format("there is no job '{}'", printable(word)),
                 "lockstep jobs lists those that there are");
   return std::move(jobs.front());
+}
+
+Result<std::vector<KnownJob>> JobBook::going_on(const std::string& name) const {
+  return select("WHERE name = ? AND stage NOT IN ('ended', 'lost')", name, kMostOfAName);
+}
+
+Result<std::int64_t> JobBook::note_away(const std::string& id, std::int64_t now_ms) const {
+  LOCKSTEP_TRY_ASSIGN(db::Statement note,
+                      database_.prepare("UPDATE jobs SET ended_ms = ? WHERE id = ? AND "
+                                        "ended_ms = 0 AND stage NOT IN ('ended', 'lost')"));
+  note.bind(1, now_ms);
+  note.bind(2, id);
+  LOCKSTEP_TRY(note.run());
+  LOCKSTEP_TRY_ASSIGN(const auto jobs, select("WHERE id = ?", id, 1));
+  return jobs.empty() ? now_ms : jobs.front().away_ms;
 }
 
 Result<std::vector<KnownJob>> JobBook::list(std::size_t most) const {

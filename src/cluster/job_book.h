@@ -25,6 +25,9 @@ struct KnownJob {
   job::Stage stage = job::Stage::running;
   int code = 0;
   std::int64_t ended_ms = 0;
+  std::int64_t away_ms = 0;  // since when no host of a job that has not ended is reached; 0: one is
+
+  bool is_over() const { return stage == job::Stage::ended || stage == job::Stage::lost; }
 };
 
 // How the plan of a job of Slurm's begins: by its number it is found.
@@ -39,9 +42,13 @@ class JobBook {
   // otherwise; invalid_input where several begin so.
   Result<KnownJob> find(const std::string& word) const;
   Result<std::vector<KnownJob>> list(std::size_t most) const;  // the newest first
+  // Those of that name that had not ended when they were last asked; the newest first.
+  Result<std::vector<KnownJob>> going_on(const std::string& name) const;
   Status remove(const std::string& id) const;
   Status note_plan(const std::string& id, const std::string& plan) const;
   Status note(const std::string& id, job::Stage stage, int code, std::int64_t ended_ms) const;
+  // Its hosts are not reached; returns since when that is so.
+  Result<std::int64_t> note_away(const std::string& id, std::int64_t now_ms) const;
 
  private:
   explicit JobBook(db::Database database) : database_(std::move(database)) {}

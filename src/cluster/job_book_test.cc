@@ -81,6 +81,20 @@ TEST_F(JobBookTest, TheEndIsNoted) {
   EXPECT_EQ(jobs->front().ended_ms, 9);
 }
 
+TEST_F(JobBookTest, JobsOfANameThatGoOnAndSinceWhenTheyAreAway) {
+  ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
+  ASSERT_TRUE(book().add(job("aaaa2222", "train", 2)));
+  ASSERT_TRUE(book().note("aaaa2222", job::Stage::ended, 0, 9));
+  ASSERT_EQ(book().going_on("train")->size(), 1U);
+  EXPECT_EQ(book().going_on("train")->front().id, "aaaa1111");
+  EXPECT_EQ(book().note_away("aaaa1111", 50), 50);
+  EXPECT_EQ(book().note_away("aaaa1111", 60), 50) << "since the first time";
+  EXPECT_EQ(book().find("aaaa1111")->away_ms, 50);
+  EXPECT_EQ(book().find("aaaa1111")->ended_ms, 0);
+  ASSERT_TRUE(book().note("aaaa1111", job::Stage::running, 0, 0));
+  EXPECT_EQ(book().find("aaaa1111")->away_ms, 0);
+}
+
 job::JobRecord node(job::Stage stage, int code) {
   job::JobRecord record;
   record.state.stage = stage;
@@ -93,36 +107,44 @@ TEST(JobEnding, IsOfAllNodesThatTell) {
   const auto ending = ending_of({node(Stage::ended, 0), node(Stage::ended, 3), std::nullopt});
   EXPECT_EQ(ending.stage, Stage::ended);
   EXPECT_EQ(ending.code, 3);
-  EXPECT_EQ(ending_of({node(Stage::ended, 0), node(Stage::running, 0)}).stage, Stage::running);
+  const auto half = ending_of({node(Stage::ended, 0), node(Stage::running, 0)});
+  EXPECT_EQ(half.stage, Stage::running);
+  EXPECT_EQ(half.code, std::nullopt) << "only what has ended has a code";
   EXPECT_EQ(ending_of({node(Stage::lost, 0), node(Stage::ended, 0)}).stage, Stage::ended)
       << "a node was replaced, the job went well";
-  EXPECT_EQ(ending_of({node(Stage::lost, 0), std::nullopt}).stage, Stage::lost);
+  const auto unknown = ending_of({node(Stage::lost, 0), std::nullopt});
+  EXPECT_EQ(unknown.stage, Stage::lost);
+  EXPECT_EQ(unknown.code, std::nullopt);
 }
 
-TEST(JobPlan, ALostNodeBeginsAgainWithItsOwnWordsAndTheTokenAlone) {
+TEST(JobPlan, ALostNodeBeginsAgainWithItsOwnWordsAndVariables) {
   JobRequest request;
   request.hosts = {{.name = "gpus-0", .target = {.host = "a"}},
                    {.name = "gpus-1", .target = {.host = "b"}}};
   request.spec = {.id = "aaaa1111",
                   .name = "train",
                   .run = {"--", "train.py"},
-                  .env = {"LOCKSTEP_RDZV_TOKEN=t", "SECRET=s"},
+                  .env = {"LOCKSTEP_RDZV_TOKEN=t", "A=1", "B=2", "SECRET=s"},
                   .folder = "f",
                   .client = "me"};
   request.words = {{"--node-rank=0"}, {"--node-rank=1"}};
+  request.secrets = {"SECRET"};
   KnownJob job;
   job.id = "aaaa1111";
   job.nodes = request.hosts;
   job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:29400"});
-  EXPECT_EQ(job.plan.find("SECRET"), std::string::npos);
-  const auto again = resumed_request(job, {1}, {"SECRET=once more"});
+  EXPECT_EQ(job.plan.find("SECRET="), std::string::npos);
+  const auto refused = resumed_request(job, {1}, {"A=1"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().hint, "give them again: --secret SECRET");
+  const auto again = resumed_request(job, {1}, {"B=3", "SECRET=once more"});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_TRUE(again->spec.resumes);
   EXPECT_EQ(again->spec.nodes, 2);
   EXPECT_EQ(again->nodes, std::vector<int>{1});
   EXPECT_EQ(again->hosts.front().name, "gpus-1");
   EXPECT_EQ(again->spec.env,
-            (std::vector<std::string>{"LOCKSTEP_RDZV_TOKEN=t", "SECRET=once more"}));
+            (std::vector<std::string>{"LOCKSTEP_RDZV_TOKEN=t", "A=1", "B=3", "SECRET=once more"}));
   EXPECT_EQ(again->words.front(),
             (std::vector<std::string>{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:29400"}));
   job.plan = "{}";

@@ -1,13 +1,11 @@
 #include "cluster/job_follow.h"
 
 #include "base/log.h"
-#include "cluster/command_run.h"
-#include "cluster/folded_hosts.h"
-#include "cluster/host_output.h"
+#include "cluster/follow_output.h"
 #include "cluster/silence.h"
+#include "cluster/wait_words.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
-#include "job/job_requests.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 
@@ -20,7 +18,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -31,9 +29,13 @@ namespace {
 
 using link::Stream;
 
-constexpr std::uint32_t kFollow = 1;  // the channel; those behind it cancel
+constexpr std::uint32_t kFollow = 1;  // the channels of a link
+constexpr std::uint32_t kRecord = 2;  // asks how the job stands; those behind it cancel
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{5000};
+// A follower that lives so long, or that passes on output, counts as back: the next pause is short.
+constexpr std::chrono::seconds kSteady{2};
+constexpr std::size_t kMostRecord = 1UL << 20;
 // Once the other hosts have told the end, one that is away gets this long.
 constexpr std::chrono::seconds kLastPatience{10};
 constexpr std::chrono::seconds kLookAtLost{1};
@@ -52,46 +54,50 @@ class JobFollow {
  public:
   JobFollow(const FollowRequest& request, io::OwnStream out, io::OwnStream err)
       : request_(request),
-        out_(loop_, std::move(out), line_text()),
-        err_(loop_, std::move(err), line_text()),
+        output_(loop_, request, std::move(out), std::move(err)),
         patience_(loop_),
+        notice_(loop_),
         gone_timer_(loop_),
-        silence_timer_(loop_) {
-    if (request.fold && !request.json && !request.rank) folded_.emplace(loop_, out_);
-  }
+        silence_timer_(loop_) {}
 
   // from: of each host.
-  Result<JobOutcome> run(const std::vector<std::pair<std::int64_t, std::int64_t>>& from);
+  Result<JobOutcome> run(const std::vector<OutputPlaces>& from);
 
  private:
   struct Host {
-    explicit Host(io::Loop& loop) : retry(loop) {}
+    explicit Host(io::Loop& loop) : turn(loop) {}
     std::unique_ptr<HostLink> link;
-    std::string out_prefix;
-    std::string err_prefix;
     std::int64_t out = 0;  // bytes that have come
     std::int64_t err = 0;
-    bool over = false;
+    bool over = false;  // the host's record says that the job has ended there
     bool away = false;
     bool met = false;
     bool lost = false;  // its part of the job ended without a word; somebody may resume it
+    std::string why_away;
+    io::TimePoint away_since;
+    std::string told;  // by the channel of the record, so far
+    std::optional<job::JobRecord> record;
     std::chrono::milliseconds pause = kFirstPause;
-    io::Timer retry;
+    io::Timer turn;  // opens a new link, or calls the present one steady
   };
 
-  HostOutput::LineText line_text() const;
-  void name_lines(std::size_t node);
-  HostOutput& output_of(Stream stream);
   void on_signal(int number);
   void open(std::size_t node);
   void on_frame(std::size_t node, const link::Frame& frame);
+  void on_exit(std::size_t node, const link::Exit& exit);
   void on_started(std::size_t node);
   void on_data(std::size_t node, const link::Data& data);
+  void on_output(std::size_t node, const link::Data& data);
   void on_failed(std::size_t node, const std::string& why);
+  void on_record(std::size_t node);
   void on_over(std::size_t node);
-  void print_rests(const Host& host);
-  void on_lost(std::size_t node);
+  void on_missing(std::size_t node, const std::string& why);
+  void on_steady(std::size_t node);
+  void open_in(std::size_t node, std::chrono::milliseconds pause);
+  void on_lost(std::size_t node, const std::string& why);
   void finish_if_over();
+  void give_up();
+  void tell_waiting();
   void cancel_on(std::size_t node);
   void leave(int signal);
   void finish();
@@ -102,59 +108,35 @@ class JobFollow {
   const FollowRequest& request_;
   io::Loop loop_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  HostOutput out_;
-  HostOutput err_;
-  std::optional<FoldedHosts> folded_;  // in front of out_
+  FollowOutput output_;
   std::unique_ptr<proc::SignalWatch> signals_;
   int stops_ = 0;
   bool finishing_ = false;
   JobOutcome outcome_;
   io::Timer patience_;
+  io::Timer notice_;
   io::Timer gone_timer_;
   Silence silence_{since_boot()};
   io::Timer silence_timer_;
   std::jthread asking_;  // before the loop goes, it has ended
 };
 
-Result<JobOutcome> JobFollow::run(const std::vector<std::pair<std::int64_t, std::int64_t>>& from) {
+Result<JobOutcome> JobFollow::run(const std::vector<OutputPlaces>& from) {
   LOCKSTEP_TRY_ASSIGN(signals_,
                       proc::SignalWatch::open(loop_, [this](int number) { on_signal(number); }));
   for (std::size_t i = 0; i < request_.job.nodes.size(); ++i) {
     hosts_.push_back(std::make_unique<Host>(loop_));
-    hosts_[i]->out = from[i].first;
-    hosts_[i]->err = from[i].second;
-    name_lines(i);
+    hosts_[i]->out = from[i].out;
+    hosts_[i]->err = from[i].err;
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);
   look_at_silence();
   loop_.run();
+  outcome_.nodes.resize(hosts_.size());
+  for (std::size_t i = 0; i < hosts_.size() && !outcome_.gone; ++i)
+    outcome_.nodes[i] = std::move(hosts_[i]->record);
   return std::move(outcome_);
-}
-
-HostOutput::LineText JobFollow::line_text() const {
-  if (!request_.rank && !request_.json) return {};
-  const std::string prefix = request_.rank ? rank_prefix(*request_.rank) : "";
-  return [prefix, json = request_.json](std::string_view line) {
-    if (!line.starts_with(prefix)) return std::string();
-    return json ? log_line_rest(line) : std::string(line);
-  };
-}
-
-void JobFollow::name_lines(std::size_t node) {
-  Host& host = *hosts_[node];
-  const std::string& name = request_.job.nodes[node].name;
-  if (request_.json) {
-    host.out_prefix = log_line_head(name, "stdout");
-    host.err_prefix = log_line_head(name, "stderr");
-  } else if (request_.job.nodes.size() > 1) {
-    host.out_prefix = host.err_prefix = name + ": ";
-  }
-}
-
-// Objects of both outputs go to stdout, whole.
-HostOutput& JobFollow::output_of(Stream stream) {
-  return stream == Stream::out || request_.json ? out_ : err_;
 }
 
 void JobFollow::on_signal(int number) {
@@ -165,14 +147,15 @@ void JobFollow::on_signal(int number) {
     return leave(number);
   log::warning("{} came: the job is being stopped on {} {}{}", proc::signal_name(number),
                hosts_.size(), hosts_.size() == 1 ? "host" : "hosts",
-               stops_ > 1 ? "; once more leaves it to itself" : "");
+               stops_ > 1 ? "; once more leaves it to itself"
+                          : "; once more hurries it, a third time leaves it to itself");
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (!hosts_[i]->over) cancel_on(i);
 }
 
 void JobFollow::cancel_on(std::size_t node) {
   if (hosts_[node]->link)
-    hosts_[node]->link->send(link::Start{.channel = kFollow + static_cast<std::uint32_t>(stops_),
+    hosts_[node]->link->send(link::Start{.channel = kRecord + static_cast<std::uint32_t>(stops_),
                                          .argv = {"host-job", "cancel", request_.job.id},
                                          .own = true});
 }
@@ -192,97 +175,178 @@ void JobFollow::open(std::size_t node) {
 }
 
 void JobFollow::on_frame(std::size_t node, const link::Frame& frame) {
-  Host& host = *hosts_[node];
-  if (host.over) return;
+  if (hosts_[node]->over) return;
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
-  if (std::holds_alternative<link::Started>(frame)) on_started(node);
+  if (const auto* started = std::get_if<link::Started>(&frame))
+    if (started->channel == kFollow) return on_started(node);
   if (const auto* refused = std::get_if<link::Refused>(&frame))
     return on_failed(node, request_.job.nodes[node].name + ": " + refused->why);
-  const auto* exit = std::get_if<link::Exit>(&frame);
-  if (exit == nullptr || exit->channel != kFollow) return;
-  exit->code == job::kLost&& request_.to_end ? on_lost(node) : on_over(node);
+  if (const auto* exit = std::get_if<link::Exit>(&frame)) on_exit(node, *exit);
+}
+
+// A follower's end says nothing about the job: the host's memory may have run out, or somebody has
+// stopped the link there. Only the record that the job's supervisor wrote tells.
+void JobFollow::on_exit(std::size_t node, const link::Exit& exit) {
+  Host& host = *hosts_[node];
+  if (exit.channel == kRecord) return on_record(node);
+  if (exit.channel != kFollow) return;
+  const bool clean = exit.code == 0 && exit.signal == 0;
+  if (clean && !request_.to_end) return on_over(node);
+  host.why_away = exit.signal != 0 ? "its follower was ended by " + proc::signal_name(exit.signal)
+                                   : fmt::format("its follower ended with exit code {}", exit.code);
+  host.told.clear();
+  host.link->send(link::Start{
+      .channel = kRecord, .argv = {"host-job", "status", request_.job.id}, .own = true});
+}
+
+void JobFollow::on_record(std::size_t node) {
+  Host& host = *hosts_[node];
+  const std::string& name = request_.job.nodes[node].name;
+  auto told = parse_status(host.told);
+  if (!told) return on_failed(node, name + ": " + host.why_away);
+  host.record = std::move(*told);
+  if (!host.record)
+    return on_lost(node, fmt::format("{}: no job {} is known there", name, request_.job.id));
+  if (host.record->state.stage == job::Stage::lost)
+    return on_lost(node, fmt::format("{}: its part of job {} ended without a word; lockstep resume "
+                                     "{} starts it again",
+                                     name, request_.job.id, request_.job.id));
+  if (host.record->state.stage == job::Stage::ended) return on_over(node);
+  host.record.reset();
+  on_failed(node, name + ": " + host.why_away);
 }
 
 void JobFollow::on_started(std::size_t node) {
+  hosts_[node]->met = true;
+  hosts_[node]->turn.start(kSteady, [this, node] { on_steady(node); });
+  look_at_silence();
+}
+
+void JobFollow::on_steady(std::size_t node) {
   Host& host = *hosts_[node];
-  host.met = true;
-  if (std::exchange(host.away, false)) {
-    host.pause = kFirstPause;
-    patience_.cancel();
-    log::warning("{} is back", request_.job.nodes[node].name);
-  }
+  host.turn.cancel();
+  host.lost = false;  // somebody has resumed its part
+  host.pause = kFirstPause;
+  if (!std::exchange(host.away, false)) return;
+  patience_.cancel();
+  log::warning("{} is back", request_.job.nodes[node].name);
   look_at_silence();
 }
 
 void JobFollow::on_data(std::size_t node, const link::Data& data) {
   Host& host = *hosts_[node];
-  const auto size = static_cast<std::uint32_t>(data.bytes.size());
-  if (data.channel != kFollow) {
-    host.link->send(link::Credit{data.channel, data.stream, size});
-    return;
-  }
-  host.lost = false;  // it goes on: somebody has resumed it
+  if (data.channel == kFollow) return on_output(node, data);
+  if (data.channel == kRecord && data.stream == Stream::out &&
+      host.told.size() + data.bytes.size() <= kMostRecord)
+    host.told += data.bytes;
+  host.link->send(
+      link::Credit{data.channel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
+}
+
+void JobFollow::on_output(std::size_t node, const link::Data& data) {
+  Host& host = *hosts_[node];
+  on_steady(node);
   const bool out = data.stream == Stream::out;
-  (out ? host.out : host.err) += size;
+  (out ? host.out : host.err) += static_cast<std::int64_t>(data.bytes.size());
   // The link may be another one by the time it is printed.
   const auto printed = [this, node, link = host.link.get(),
                         stream = data.stream](std::size_t bytes) {
     if (hosts_[node]->link.get() == link && link != nullptr && bytes > 0)
       link->send(link::Credit{kFollow, stream, static_cast<std::uint32_t>(bytes)});
   };
-  if (out && folded_) return folded_->put(host.out_prefix, data.bytes, printed);
-  output_of(data.stream).put(out ? host.out_prefix : host.err_prefix, data.bytes, printed);
+  output_.put(node, data.stream, data.bytes, printed);
 }
 
 void JobFollow::on_failed(std::size_t node, const std::string& why) {
   Host& host = *hosts_[node];
   if (host.over || finishing_) return;
-  if (!std::exchange(host.away, true)) log::warning("{}; the job goes on there, trying again", why);
+  if (!request_.to_end && !host.met) return on_missing(node, why);
+  host.why_away = why;
+  if (!std::exchange(host.away, true)) {
+    host.away_since = io::Clock::now();
+    log::warning("{}; the job needs no connection, trying again", why);
+    if (!notice_.active()) notice_.start(next_notice({}), [this] { tell_waiting(); });
+  }
   if (request_.gone && !asking_.joinable() && !gone_timer_.active())
     gone_timer_.start(kAskIfGone, [this] { ask_if_gone(); });
-  // Not inside a callback of the link itself.
-  host.retry.start(host.pause, [this, node] {
+  open_in(node, host.pause);
+  host.pause = std::min(2 * host.pause, kLongestPause);
+  finish_if_over();
+}
+
+// Who asks for what there is now does not wait for a host that is off.
+void JobFollow::on_missing(std::size_t node, const std::string& why) {
+  log::warning("{}", why);
+  outcome_.missing.push_back(request_.job.nodes[node].name);
+  on_over(node);
+}
+
+// Not inside a callback of the link itself.
+void JobFollow::open_in(std::size_t node, std::chrono::milliseconds pause) {
+  hosts_[node]->turn.start(pause, [this, node] {
     hosts_[node]->link.reset();
     open(node);
   });
-  host.pause = std::min(2 * host.pause, kLongestPause);
 }
 
 void JobFollow::on_over(std::size_t node) {
   Host& host = *hosts_[node];
   host.over = true;
-  print_rests(host);
+  host.turn.cancel();
+  output_.end(node);
   finish_if_over();
-}
-
-// What stands without an end of line.
-void JobFollow::print_rests(const Host& host) {
-  if (folded_) folded_->end(host.out_prefix);
-  output_of(Stream::out).end(host.out_prefix);
-  output_of(Stream::err).end(host.err_prefix);
 }
 
 // The other nodes may wait for it to come back.
-void JobFollow::on_lost(std::size_t node) {
+void JobFollow::on_lost(std::size_t node, const std::string& why) {
   Host& host = *hosts_[node];
-  if (!std::exchange(host.lost, true) && hosts_.size() > 1)
-    log::warning("{}: its part of job {} ended without a word; lockstep resume {} starts it again",
-                 request_.job.nodes[node].name, request_.job.id, request_.job.id);
+  host.away = false;
+  if (!std::exchange(host.lost, true) && hosts_.size() > 1) log::warning("{}", why);
   finish_if_over();
-  if (finishing_) return;
-  host.retry.start(kLookAtLost, [this, node] {
-    hosts_[node]->link.reset();
-    open(node);
-  });
+  if (!finishing_) open_in(node, kLookAtLost);
 }
 
+// One host's record of the end speaks for hosts that stay away. Without any, the job may still run
+// on such a host.
 void JobFollow::finish_if_over() {
   const auto all = [this](auto fact) {
     return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& each) { return fact(*each); });
   };
   if (all([](const Host& each) { return each.over || each.lost; })) return finish();
-  if (all([](const Host& each) { return each.over || each.lost || each.away; }))
-    patience_.start(kLastPatience, [this] { finish(); });
+  const bool told = !all([](const Host& each) { return !each.over; });
+  if (told && !patience_.active() &&
+      all([](const Host& each) { return each.over || each.lost || each.away; }))
+    patience_.start(kLastPatience, [this] { give_up(); });
+}
+
+void JobFollow::give_up() {
+  for (const auto& host : hosts_)
+    if (host->away && !host->over)
+      log::warning("{}; the other hosts say that job {} has ended", host->why_away,
+                   request_.job.id);
+  finish();
+}
+
+// A command that waits says for whom, since when, and how to stop it.
+void JobFollow::tell_waiting() {
+  using std::chrono::seconds;
+  if (finishing_ || !any_away()) return;
+  std::map<seconds, std::vector<std::pair<std::string, std::string>>> away;
+  seconds longest{0};
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const Host& host = *hosts_[i];
+    if (!host.away || host.over) continue;
+    const auto since = std::chrono::round<seconds>(io::Clock::now() - host.away_since);
+    away[since].emplace_back(request_.job.nodes[i].name, "it is tried again and again");
+    longest = std::max(longest, since);
+  }
+  const char* stop = request_.on_stop == FollowRequest::OnStop::cancel
+                         ? "Ctrl-C ends the job, a third one leaves it to itself"
+                         : "Ctrl-C stops waiting, and the job goes on";
+  for (const auto& [since, hosts] : away)
+    for (const std::string& line : wait_lines(hosts, since))
+      log::warning("{}; {}", line, stop);
+  notice_.start(next_notice(longest), [this] { tell_waiting(); });
 }
 
 bool JobFollow::any_away() const {
@@ -319,37 +383,7 @@ void JobFollow::leave(int signal) {
 
 void JobFollow::finish() {
   if (std::exchange(finishing_, true)) return;
-  for (const auto& host : hosts_)
-    print_rests(*host);
-  if (folded_) folded_->finish();
-  out_.when_idle([this] { err_.when_idle([this] { loop_.stop(); }); });
-}
-
-std::int64_t place_in(const nlohmann::json& answer, const char* name) {
-  if (!answer.is_object()) return 0;
-  const auto at = answer.find(name);
-  return at != answer.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
-}
-
-// Where to begin on each host.
-Result<std::vector<std::pair<std::int64_t, std::int64_t>>> places_of(const FollowRequest& request) {
-  constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
-  const std::size_t count = request.job.nodes.size();
-  std::vector<std::pair<std::int64_t, std::int64_t>> places(count);
-  if (!request.print) return decltype(places)(count, {kBehindAll, kBehindAll});
-  if (!request.lines) return places;
-  LOCKSTEP_TRY_ASSIGN(
-      const auto endings,
-      run_command({.hosts = request.job.nodes,
-                   .argv = {"host-job", "places", request.job.id, std::to_string(*request.lines)},
-                   .own_binary = true,
-                   .input = CommandRequest::Input::none,
-                   .output = CommandRequest::Output::keep}));
-  for (std::size_t i = 0; i < count; ++i) {
-    const nlohmann::json answer = codec::parse_json(endings[i].out);
-    places[i] = {place_in(answer, "out"), place_in(answer, "err")};
-  }
-  return places;
+  output_.finish([this] { loop_.stop(); });
 }
 
 }  // namespace
@@ -357,7 +391,7 @@ Result<std::vector<std::pair<std::int64_t, std::int64_t>>> places_of(const Follo
 Result<JobOutcome> follow_job(const FollowRequest& request) {
   LOCKSTEP_TRY(io::check_open_files(kFilesOfAHost * (request.job.nodes.size() + 1)));
   io::raise_open_files_limit();
-  LOCKSTEP_TRY_ASSIGN(const auto places, places_of(request));
+  LOCKSTEP_TRY_ASSIGN(const auto places, first_places(request));
   LOCKSTEP_TRY_ASSIGN(io::OwnStream out,
                       io::OwnStream::open(STDOUT_FILENO, io::OwnStream::Way::write));
   LOCKSTEP_TRY_ASSIGN(io::OwnStream err,
@@ -367,46 +401,7 @@ Result<JobOutcome> follow_job(const FollowRequest& request) {
     JobFollow follow(request, std::move(out), std::move(err));
     LOCKSTEP_TRY_ASSIGN(outcome, follow.run(places));
   }
-  if (outcome.gone) {
-    outcome.nodes.resize(request.job.nodes.size());
-  } else if (!outcome.left) {
-    LOCKSTEP_TRY_ASSIGN(outcome.nodes, ask_status(request.job));
-  }
   return outcome;
-}
-
-Result<std::vector<std::optional<job::JobRecord>>> ask_status(const KnownJob& job) {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command({.hosts = job.nodes,
-                                                       .argv = {"host-job", "status", job.id},
-                                                       .own_binary = true,
-                                                       .input = CommandRequest::Input::none,
-                                                       .output = CommandRequest::Output::keep}));
-  std::vector<std::optional<job::JobRecord>> nodes;
-  for (std::size_t i = 0; i < endings.size(); ++i) {
-    if (!endings[i].error.empty()) log::warning("{}", endings[i].error);
-    const nlohmann::json answer = codec::parse_json(endings[i].out);
-    nodes.emplace_back();
-    if (!answer.is_array() || answer.size() != 1) continue;
-    auto record = job::record_from_json(answer[0]);
-    if (record) nodes.back() = std::move(*record);
-  }
-  return nodes;
-}
-
-JobEnding ending_of(const std::vector<std::optional<job::JobRecord>>& nodes) {
-  JobEnding ending;
-  for (const auto& node : nodes) {
-    if (!node) continue;
-    const job::JobState& state = node->state;
-    ending.canceled = ending.canceled || state.canceled;
-    ending.by_person = ending.by_person || (state.canceled && state.problem.empty());
-    ending.ended_ms = std::max(ending.ended_ms, state.ended_ms);
-    if (state.stage == job::Stage::lost) continue;
-    // A node that still runs is the stage of the whole.
-    if (ending.stage == job::Stage::lost || state.stage < ending.stage) ending.stage = state.stage;
-    if (ending.code == 0) ending.code = state.code;
-  }
-  return ending;
 }
 
 }  // namespace lockstep::cluster

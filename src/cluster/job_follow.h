@@ -1,9 +1,10 @@
-// Follows a job on all of its hosts from the client: prints what it says, comes back to a host
-// whose connection was cut at the very byte, and says how the job ended.
+// Follows a job on all of its hosts from the client: prints what it says, comes back at the very
+// byte to a host whose connection was cut or whose follower died, and says how the job ended.
 #pragma once
 
 #include "base/error.h"
 #include "cluster/job_book.h"
+#include "cluster/job_ending.h"
 #include "cluster/log_lines.h"
 #include "job/job_spec.h"
 
@@ -40,24 +41,16 @@ struct JobOutcome {
   bool gone = false;  // a host will not come back
   // Then: for how long nothing can have been heard of all of them, sleep included.
   std::chrono::milliseconds silent{0};
-  // Of each node; nullopt: the host was not reached.
+  // The record that each host told at the end; nullopt: the host was not reached, or knows no such
+  // job. Unless `left` or `gone`, the job has ended on at least one host, or is lost on all.
   std::vector<std::optional<job::JobRecord>> nodes;
+  // With to_end false: names of hosts that were not reached, so that output is missing.
+  std::vector<std::string> missing = {};
 };
 
-// Expects the handled signals blocked.
+// Returns once the hosts' own records say that the job has ended or is lost, or by a signal; where
+// a follower on a host ends and the record there says otherwise, it is started again. Expects the
+// handled signals blocked.
 Result<JobOutcome> follow_job(const FollowRequest& request);
-
-// How the job stands on each host.
-Result<std::vector<std::optional<job::JobRecord>>> ask_status(const KnownJob& job);
-
-// Of all nodes together. lost: nobody knows how it ended.
-struct JobEnding {
-  job::Stage stage = job::Stage::lost;
-  int code = 0;
-  std::int64_t ended_ms = 0;
-  bool canceled = false;
-  bool by_person = false;  // canceled, and by no notice, lease or the like
-};
-JobEnding ending_of(const std::vector<std::optional<job::JobRecord>>& nodes);
 
 }  // namespace lockstep::cluster

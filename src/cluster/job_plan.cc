@@ -1,15 +1,44 @@
 #include "cluster/job_plan.h"
 
-#include "codec/json.h"
+#include "base/text.h"
+#include "codec/json_members.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace lockstep::cluster {
+namespace {
+
+std::string name_of(std::string_view entry) {
+  return std::string(entry.substr(0, entry.find('=')));
+}
+
+bool gives(const std::vector<std::string>& env, const std::string& name) {
+  return std::any_of(env.begin(), env.end(),
+                     [&](const std::string& entry) { return name_of(entry) == name; });
+}
+
+Status check_secrets(const KnownJob& job, const std::vector<std::string>& secrets,
+                     const std::vector<std::string>& env) {
+  std::string missing;
+  for (const std::string& name : secrets)
+    if (!gives(env, name)) missing += (missing.empty() ? "--secret " : " --secret ") + name;
+  if (missing.empty()) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("job {} was started with secrets, which are not kept", job.id),
+              "give them again: " + printable(missing));
+}
+
+}  // namespace
 
 std::string plan_text(const JobRequest& request, const StartedJob& started) {
   job::JobSpec spec = request.spec;
-  std::erase_if(spec.env, [](const std::string& entry) {
-    return !entry.starts_with(std::string(kTokenVariable) + "=");
+  std::erase_if(spec.env, [&](const std::string& entry) {
+    return std::find(request.secrets.begin(), request.secrets.end(), name_of(entry)) !=
+           request.secrets.end();
   });
   spec.nodes = static_cast<int>(request.hosts.size());
   nlohmann::ordered_json words = nlohmann::ordered_json::array();
@@ -19,7 +48,8 @@ std::string plan_text(const JobRequest& request, const StartedJob& started) {
     if (!started.endpoint.empty()) own.push_back("--rdzv-endpoint=" + started.endpoint);
     words.push_back(std::move(own));
   }
-  return codec::print_json(nlohmann::ordered_json{{"spec", to_json(spec)}, {"words", words}});
+  return codec::print_json(nlohmann::ordered_json{
+      {"spec", to_json(spec)}, {"words", words}, {"secrets", request.secrets}});
 }
 
 Result<JobRequest> resumed_request(const KnownJob& job, const std::vector<int>& nodes,
@@ -33,6 +63,11 @@ Result<JobRequest> resumed_request(const KnownJob& job, const std::vector<int>& 
   JobRequest request;
   LOCKSTEP_TRY_ASSIGN(request.spec, job::spec_from_json(plan["spec"]));
   request.spec.resumes = true;
+  const std::vector<std::string> secrets = codec::texts_member(plan, "secrets");
+  LOCKSTEP_TRY(check_secrets(job, secrets, env));
+  request.secrets = secrets;
+  std::erase_if(request.spec.env,
+                [&](const std::string& entry) { return gives(env, name_of(entry)); });
   request.spec.env.insert(request.spec.env.end(), env.begin(), env.end());
   for (const int node : nodes) {
     const auto number = static_cast<std::size_t>(node);

@@ -156,7 +156,7 @@ void JobStart::on_answer(std::size_t node, const Json& answer) {
                       name + ": " + printable(answer["refused"].get<std::string>(), 1000),
                       {},
                       0});
-  if (phase_ == Phase::preparing && has("prepared")) {
+  if (phase_ == Phase::preparing && has("prepared") && !hosts_[node].answered) {
     take_prepared(node, answer["prepared"]);
   } else if (phase_ == Phase::trying && has("reached")) {
     hosts_[node].reached = codec::texts_member(answer, "reached");

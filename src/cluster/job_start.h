@@ -17,7 +17,8 @@ struct JobRequest {
   job::JobSpec spec;             // of all nodes: `node` is set for each
   // More words for `lockstep run`, of each node; before those of the spec.
   std::vector<std::vector<std::string>> words;
-  bool needs_endpoint = false;  // --rdzv-endpoint is found out and added
+  bool needs_endpoint = false;            // --rdzv-endpoint is found out and added
+  std::vector<std::string> secrets = {};  // names of variables in spec.env that are never kept
 };
 
 struct StartedJob {

@@ -21,6 +21,7 @@ constexpr std::size_t kMostRequest = 8UL << 20;
 constexpr std::chrono::milliseconds kFirstPause{500};
 constexpr std::chrono::milliseconds kLongestPause{5000};
 constexpr std::chrono::minutes kPatience{2};
+constexpr std::chrono::seconds kPatienceToKnow{10};
 
 CommandRequest asking(const HostPlace& place, std::vector<std::string> words) {
   return {.hosts = {place},
@@ -123,8 +124,9 @@ Result<SubmittedThere> submit_on_login(const HostPlace& place, const LoginReques
 Status complete_submission(const JobBook& book, KnownJob& job) {
   const auto place = slurm_place(job);
   if (!place || !place->job.empty() || job.nodes.size() != 1) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      run_command(asking(job.nodes[0], {"host-submit", "known", job.id})));
+  CommandRequest command = asking(job.nodes[0], {"host-submit", "known", job.id});
+  command.limit = kPatienceToKnow;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(command));
   const HostEnding& ending = endings.at(0);
   if (ending.code == kNotSubmitted) {
     job.stage = job::Stage::lost;

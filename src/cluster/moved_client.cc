@@ -61,6 +61,10 @@ void look_after(const std::string& pins, cloud::Web& web) {
   if (!world) return;
   auto rental = (*world)->journal().of_cluster(*name);
   if (!rental || !rental->wanted || rental->settled()) return;
+  if (rental->terms.open_to_all()) {
+    (void)told_that_it_ended(**world, *rental, web);
+    return;
+  }
   const auto address = OnDemand::own_address(web);
   if (!web.pause({})) return;
   const bool moved = address && !OnDemand::lets_in(*rental, *address);

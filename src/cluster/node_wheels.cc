@@ -4,10 +4,12 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/job_wheels.h"
+#include "cluster/wheel_records.h"
 #include "codec/json.h"
 #include "codec/nodelist.h"
 #include "io/fd.h"
 #include "io/loop.h"
+#include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "io/resolve.h"
 #include "peer/relay.h"
@@ -16,6 +18,7 @@
 #include "setup/toolchain_probe.h"
 #include "slurm/job_run.h"
 #include "slurm/tools.h"
+#include "slurm/verdict.h"
 
 #include <fmt/core.h>
 
@@ -44,6 +47,9 @@ using nlohmann::ordered_json;
 // Nodes of a step start within seconds of each other.
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::size_t kPiece = 1UL << 20;
+// For the first nodes to say whether they can train. Agents that start without that knowledge wait
+// for the first node themselves.
+constexpr std::chrono::seconds kLongestWait{60};
 
 std::string variable(const char* name) {
   const char* value = getenv(name);
@@ -86,17 +92,6 @@ std::vector<std::string> addresses_of(const std::string& host) {
   return addresses;
 }
 
-// A folder in a place where others may write: it must be ours.
-Status make_own_folder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) == 0) return {};
-  if (errno != EEXIST) return fail_sys("make " + path, errno);
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
-  if (S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 022) == 0) return {};
-  return fail(Errc::denied, fmt::format("{} is not this user's own folder", path),
-              "have it removed, or give --wheel-place another folder");
-}
-
 class Node {
  public:
   Node(const slurm::JobFolder& folder, JobWheels wheels, const std::vector<std::string>& left_out)
@@ -111,7 +106,9 @@ class Node {
   Status run();
   NodeWheels result() const;
   // What was got from where, in how many seconds.
-  ordered_json rows() const { return rows_; }
+  const ordered_json& rows() const { return rows_; }
+  // All nodes of the step but those that the pre-flight has left out.
+  const std::vector<std::string>& nodes() const { return nodes_; }
 
  private:
   // A wheel that this node has no overlay of.
@@ -163,10 +160,9 @@ Node::~Node() {
 }
 
 Status Node::prepare() {
-  const std::string top = fmt::format("{}/lockstep-{}", wheels_.place, geteuid());
+  LOCKSTEP_TRY_ASSIGN(const std::string top, io::own_folder_in(wheels_.place, 0055));
   place_ = top + "/overlays";
-  LOCKSTEP_TRY(make_own_folder(top));
-  LOCKSTEP_TRY(make_own_folder(place_));
+  LOCKSTEP_TRY(io::make_folders(place_));
   draft_ = top + "/wheel-XXXXXX";
   if (mkdtemp(draft_.data()) == nullptr) return fail_sys("make " + draft_, errno);
   python_ = variable("PYTHON_EXEC");
@@ -327,28 +323,21 @@ NodeWheels Node::result() const {
   return wheels;
 }
 
-// Nodes that could not take the job's wheels in this run, this one too.
-int failed_nodes(const std::string& records, int run) {
-  int failed = 0;
-  std::error_code trouble;
-  for (fs::directory_iterator at(records, trouble), end; !trouble && at != end;
-       at.increment(trouble))
-    if (const std::string name = at->path().filename().string();
-        name.starts_with(fmt::format("{}-", run)) && name.ends_with(".failed"))
-      ++failed;
-  return failed;
+// In place of an agent's report, for the batch step and `lockstep why`.
+void report(const slurm::JobFolder& folder, int run, const ordered_json& report) {
+  const std::string path = folder.report(run, report["node"].get<std::string>());
+  if (const Status kept = io::replace_file(path, codec::print_json(report)); !kept)
+    log::error("{}", kept.error().message);
 }
 
 // The other agents would wait for this one in vain.
 void end_job(const slurm::JobFolder& folder, int run, const std::string& node,
              const std::string& why) {
-  const ordered_json report{
-      {"node", node},
-      {"outcome", "failed"},
-      {"root_cause", {{"exit_code", 1}, {"host", node}, {"time_ms", unix_ms()}, {"message", why}}}};
-  if (const Status kept = io::replace_file(folder.report(run, node), codec::print_json(report));
-      !kept)
-    log::error("{}", kept.error().message);
+  report(folder, run,
+         {{"node", node},
+          {"outcome", "failed"},
+          {"root_cause",
+           {{"exit_code", 1}, {"host", node}, {"time_ms", unix_ms()}, {"message", why}}}});
   const auto told = slurm::run_here({"scancel", "--signal=TERM", variable("SLURM_JOB_ID")});
   if (!told) log::error("{}", told.error().message);
 }
@@ -375,7 +364,8 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
   LOCKSTEP_TRY_ASSIGN(const JobWheels wheels, wheels_from_text(*text));
   const int run = slurm::run_number(folder);
   const std::string name = variable("SLURMD_NODENAME");
-  const std::string records = folder.at(kWheelsFolder);
+  const WheelRecords records(folder, run, variable("SLURM_STEP_ID"));
+  std::vector<std::string> nodes;
   signal(SIGPIPE, SIG_IGN);
   Status done;
   NodeWheels result;
@@ -383,16 +373,20 @@ Result<NodeWheels> put_node_wheels(const slurm::JobFolder& folder,
     Node node(folder, wheels, left_out);
     done = node.run();
     result = node.result();
-    // How long it took, for people.
-    (void)io::replace_file(fmt::format("{}/{}-{}.json", records, run, name),
-                           codec::print_json(node.rows()) + "\n");
-    if (!done)
-      (void)io::replace_file(fmt::format("{}/{}-{}.failed", records, run, name),
-                             done.error().message + "\n");
+    nodes = node.nodes();
+    records.note(name, node.rows(), done);
   }
   signal(SIGPIPE, SIG_DFL);
+  // Without a spare a node that fails ends the job.
+  if (done && wheels.spare > 0) result.failed_first = records.failed_first(nodes, kLongestWait);
   if (done) return result;
-  if (failed_nodes(records, run) > wheels.spare) end_job(folder, run, name, done.error().message);
+  if (records.failed() > wheels.spare)
+    end_job(folder, run, name, done.error().message);
+  else
+    report(folder, run,
+           {{"node", name},
+            {"outcome", slurm::kLeftOut},
+            {"reason", "left out: " + done.error().message}});
   return Failure(done.error());
 }
 

@@ -12,6 +12,8 @@ namespace lockstep::cluster {
 struct NodeWheels {
   std::vector<std::string> paths = {};    // for the front of PYTHONPATH
   std::vector<std::string> modules = {};  // that were imported from there
+  // The first nodes of the job that could not take the wheels: the others meet without them.
+  std::vector<std::string> failed_first = {};
 };
 
 // Of the node that this process is on, by Slurm's variables. Nothing to do where the job has no

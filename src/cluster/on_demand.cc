@@ -251,8 +251,8 @@ Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const clo
                        .terms = terms,
                        .created_ms = web_->now_ms()};
   if (rental.terms.allow_from.empty()) {
-    LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, own_address(*web_));
-    rental.terms.own_address = true;
+    LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, address_for(wish));
+    rental.terms.own_address = !rental.terms.open_to_all();
   }
   LOCKSTEP_TRY(new_keys(rental));
   return rental;

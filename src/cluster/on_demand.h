@@ -11,6 +11,8 @@
 #include "cluster/guard_hosts.h"
 #include "cluster/host_link.h"
 #include "cluster/registry.h"
+#include "cluster/rented_host.h"
+#include "cluster/silent_port.h"
 #include "cluster/sweep.h"
 #include "io/fd.h"
 
@@ -97,6 +99,9 @@ class OnDemand {
   Status look_only(cloud::Rental& rental, cloud::Web& web);
   // This machine's public address, "198.51.100.7/32".
   static Result<std::string> own_address(cloud::Web& web);
+  // Who may log in to machines of this wish: this machine's public address, or everybody where no
+  // provider of the wish can close port 22.
+  Result<std::string> address_for(const cloud::Wish& wish);
   static bool lets_in(const cloud::Rental& rental, const std::string& address);
   // Where they were rented from another address: opens their port to this one.
   Status follow_address(cloud::Rental& rental, const std::string& address, const TellStep& step);
@@ -138,6 +143,7 @@ class OnDemand {
                             const Tell& tell);
   Result<std::unique_ptr<BootWatch>> watch_boot(const cloud::Rental& rental);
   cloud::Verdict first_contact(cloud::Rental& rental, const TellStep& step);
+  cloud::Verdict verdict_of(const std::vector<FirstContact>& met);
   void note_address(const std::string& cluster, const std::string& address);
   Status take_name(const cloud::Rental& rental) const;
   Status enter_registry(const cloud::Rental& rental) const;
@@ -154,6 +160,7 @@ class OnDemand {
   std::unique_ptr<cloud::Web> ending_;  // heeds only a second signal
   std::unique_ptr<GuardHosts> guards_;
   std::vector<std::pair<std::string, io::Fd>> locks_;
+  SilentMachines silent_machines_;
 };
 
 // Its machines as places for commands, in the order of their nodes.

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <tuple>
 #include <utility>
@@ -38,6 +39,15 @@ Result<std::string> OnDemand::own_address(cloud::Web& web) {
   return address + "/32";
 }
 
+Result<std::string> OnDemand::address_for(const cloud::Wish& wish) {
+  LOCKSTEP_TRY_ASSIGN(const auto asked, with_keys(wish.providers));
+  const bool ruled = std::any_of(asked.begin(), asked.end(), [](const cloud::Provider* one) {
+    return one->traits().port_rule != cloud::PortRule::none;
+  });
+  if (!ruled) return std::string(cloud::kEverybody);
+  return own_address(*web_);
+}
+
 bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) {
   return rental.settled() || http::is_in_no_proxy(rental.terms.allow_from,
                                                   address.substr(0, address.find('/')), kSshPort);
@@ -61,6 +71,8 @@ Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
     const cloud::Ending ending = one->traits().ending;
     Status open = one->keys();
     if (open) switch (one->traits().port_rule) {
+        case cloud::PortRule::none:
+          break;
         case cloud::PortRule::of_rental:
           open = one->allow(*web_, region, all.back().terms.allowed(attempt.offer.ending));
           break;

@@ -1,4 +1,6 @@
 // First contact with machines that run, and their place among the clusters.
+#include "cloud/pace.h"
+#include "cloud/server_clock.h"
 #include "cluster/boot_watch.h"
 #include "cluster/on_demand.h"
 #include "cluster/rented_host.h"
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -41,6 +44,7 @@ const Attempt* newest(const Rental& rental) {
   return nullptr;
 }
 
+constexpr std::int64_t kClockOffMs = 5'000;
 constexpr std::int64_t kLookEveryMs = 5'000;    // for machines that are gone
 constexpr std::int64_t kToldPatience = 30'000;  // a machine tells its keys some time after its boot
 constexpr std::chrono::seconds kToldPause{2};
@@ -153,6 +157,7 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
                                         .idle_s = rental.terms.autostop_s,
                                         .ending = traits.machine_ending}};
   if (attempt->offer.spot) request.lease.notice = traits.notice;
+  request.health_patience = cloud::paced(request.health_patience, cloud::pace_of(ground_));
   for (const Held* held : machines)
     request.hosts.push_back({.name = node_name(rental, held->node),
                              .address = held->machine.address,
@@ -163,6 +168,14 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   request.on_step = [&](std::size_t host, std::string_view what) {
     if (step) step(fmt::format("{}: {}", request.hosts[host].name, what));
   };
+  request.silent_for = cloud::paced(request.silent_for, cloud::pace_of(ground_));
+  request.provider_ahead_ms = cloud::known_server_ahead_ms().value_or(0);
+  if (step && std::abs(request.provider_ahead_ms) > kClockOffMs)
+    step(fmt::format(
+        "this machine's clock is {} s {} its provider's: set it, as leases and prices go "
+        "by the clock",
+        std::abs(request.provider_ahead_ms) / 1000,
+        request.provider_ahead_ms > 0 ? "behind" : "ahead of"));
   const auto watch = watch_boot(rental);
   if (!watch) return stopped(watch.error());
   request.lost_fd = (*watch)->fd();
@@ -172,13 +185,26 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
           meet_by_told_keys(*web_, *provider(attempt->offer.provider), machines, request, *met);
       !again)
     return stopped(again.error());
-  for (std::size_t i = 0; i < met->size(); ++i) {
-    FirstContact& one = (*met)[i];
-    if (one.outcome != FirstContact::Outcome::ready)
-      return {.kind = Verdict::Kind::bad, .error = {Errc::unavailable, one.error, {}, 0}};
-    machines[i]->host_key = one.host_public_key;
-  }
+  if (Verdict verdict = verdict_of(*met); verdict.kind != Verdict::Kind::good) return verdict;
+  for (std::size_t i = 0; i < met->size(); ++i)
+    machines[i]->host_key = (*met)[i].host_public_key;
   if (Status kept = journal_->keep(rental); !kept) return stopped(kept.error());
+  return {};
+}
+
+// A machine that nobody has heard of may be broken. After a second one renting more would only
+// cost.
+Verdict OnDemand::verdict_of(const std::vector<FirstContact>& met) {
+  for (const FirstContact& one : met) {
+    if (one.outcome == FirstContact::Outcome::ready) continue;
+    const bool unheard = one.outcome == FirstContact::Outcome::unreachable && !one.heard;
+    if (silent_machines_.note(!unheard))
+      return stopped({Errc::unavailable,
+                      one.error + ", and neither did the machine before it: a firewall here may "
+                                  "block outgoing port 22",
+                      "`ssh -v git@github.com` tells whether this network lets SSH out", 0});
+    return {.kind = Verdict::Kind::bad, .error = {Errc::unavailable, one.error, {}, 0}};
+  }
   return {};
 }
 

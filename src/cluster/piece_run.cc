@@ -1,9 +1,13 @@
 #include "cluster/piece_run.h"
 
 #include "base/text.h"
+#include "cluster/back_drafts.h"
+#include "cluster/sync_tree.h"
 #include "sync/confined.h"
 #include "sync/piece_files.h"
 #include "sync/pieces.h"
+
+#include <fmt/core.h>
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -37,35 +41,35 @@ std::string trouble_of(const HostEnding& ending) {
 
 // How far one host is served.
 struct Course {
-  std::vector<std::vector<Range>> groups;
-  std::size_t next = 0;
+  sync::Cutter cutter;
   std::set<std::size_t> left_out = {};  // entries that are no more what they were
 };
 
 class Deliveries {
  public:
-  Deliveries(const std::string& destination, const sync::Owner& owner,
-             const std::vector<Transfer>& transfers, sync::Confined tree, const TellTransfer& tell)
-      : destination_(destination),
-        owner_(owner),
+  Deliveries(const Delivered& what, const std::vector<Transfer>& transfers, sync::Confined tree,
+             const TellTransfer& tell, std::set<std::string>& left_out)
+      : what_(what),
         transfers_(transfers),
         tree_(std::move(tree)),
-        tell_(tell) {}
+        tell_(tell),
+        left_out_(left_out) {}
   Result<std::vector<TransferEnd>> run(io::Loop& loop);
-  std::set<std::string> left_out;
 
  private:
   std::optional<std::string> next_delivery(std::size_t index);
   Result<bool> is_still(const sync::Entry& entry);
+  // nullopt: the file is not any more what it was.
+  Result<std::optional<std::string>> bytes_of(const sync::Entry& entry, const Range& range);
   Status read_pieces(std::size_t index, const std::vector<Range>& group,
                      std::vector<sync::Piece>& pieces);
   void take_ending(std::size_t index, const HostEnding& ending);
 
-  const std::string& destination_;
-  const sync::Owner& owner_;
+  const Delivered& what_;
   const std::vector<Transfer>& transfers_;
   sync::Confined tree_;
   const TellTransfer& tell_;
+  std::set<std::string>& left_out_;
   std::vector<Course> courses_;
   std::vector<TransferEnd> ends_;
   std::size_t files_ = 0;
@@ -80,6 +84,17 @@ Result<bool> Deliveries::is_still(const sync::Entry& entry) {
   return now == entry;
 }
 
+Result<std::optional<std::string>> Deliveries::bytes_of(const sync::Entry& entry,
+                                                        const Range& range) {
+  if (const auto held = what_.held.find(entry.path); held != what_.held.end())
+    return held->second.substr(range.offset, range.length);
+  LOCKSTEP_TRY_ASSIGN(std::string bytes,
+                      sync::read_piece(tree_, entry.path, range.offset, range.length));
+  LOCKSTEP_TRY_ASSIGN(const bool still, is_still(entry));
+  if (!still || bytes.size() != range.length) return std::nullopt;
+  return bytes;
+}
+
 Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& group,
                                std::vector<sync::Piece>& pieces) {
   Course& course = courses_[index];
@@ -88,14 +103,13 @@ Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& grou
     if (course.left_out.contains(range.entry)) continue;
     sync::Piece piece{entry, range.offset};
     if (entry.kind == sync::Kind::file) {
-      LOCKSTEP_TRY_ASSIGN(piece.bytes,
-                          sync::read_piece(tree_, entry.path, range.offset, range.length));
-      LOCKSTEP_TRY_ASSIGN(const bool still, is_still(entry));
-      if (!still || piece.bytes.size() != range.length) {
+      LOCKSTEP_TRY_ASSIGN(auto bytes, bytes_of(entry, range));
+      if (!bytes) {
         course.left_out.insert(range.entry);
-        left_out.insert(printable(entry.path));
+        left_out_.insert(entry.path);
         continue;
       }
+      piece.bytes = std::move(*bytes);
     }
     ends_[index].bytes += piece.bytes.size();
     bytes_ += piece.bytes.size();
@@ -108,9 +122,11 @@ Status Deliveries::read_pieces(std::size_t index, const std::vector<Range>& grou
 // A host whose files can't be read any more gets no more, and is told by its end.
 std::optional<std::string> Deliveries::next_delivery(std::size_t index) {
   Course& course = courses_[index];
-  if (course.next == course.groups.size() || !ends_[index].error.empty()) return std::nullopt;
-  sync::Delivery delivery{.destination = destination_, .owner = owner_};
-  if (const Status read = read_pieces(index, course.groups[course.next++], delivery.pieces); !read)
+  if (!ends_[index].error.empty()) return std::nullopt;
+  const std::vector<Range> group = course.cutter.next();
+  if (group.empty()) return std::nullopt;
+  sync::Delivery delivery{.destination = what_.destination, .owner = what_.owner};
+  if (const Status read = read_pieces(index, group, delivery.pieces); !read)
     ends_[index].error = transfers_[index].place.name + ": " + read.error().message;
   if (tell_) tell_(files_, bytes_);
   return sync::frame_delivery(delivery);
@@ -119,6 +135,7 @@ std::optional<std::string> Deliveries::next_delivery(std::size_t index) {
 void Deliveries::take_ending(std::size_t index, const HostEnding& ending) {
   const std::string& name = transfers_[index].place.name;
   TransferEnd& end = ends_[index];
+  end.left_out = courses_[index].left_out.size();
   if (!end.error.empty()) return;
   if (const std::string trouble = trouble_of(ending); !trouble.empty()) {
     end.error = trouble;
@@ -136,7 +153,7 @@ Result<std::vector<TransferEnd>> Deliveries::run(io::Loop& loop) {
   ends_.resize(transfers_.size());
   for (const Transfer& transfer : transfers_) {
     request.hosts.push_back(transfer.place);
-    courses_.push_back({sync::cut(transfer.needed, sync::kDeliveryBytes)});
+    courses_.push_back({sync::Cutter(transfer.needed, sync::kDeliveryBytes)});
   }
   LOCKSTEP_TRY_ASSIGN(const auto endings, run_command(loop, request));
   for (std::size_t i = 0; i < endings.size(); ++i)
@@ -144,16 +161,16 @@ Result<std::vector<TransferEnd>> Deliveries::run(io::Loop& loop) {
   return std::move(ends_);
 }
 
-// A link that leads out of the tree is of no use elsewhere, and a trap here.
-bool stays_inside(const sync::Entry& link) {
-  if (link.target.starts_with('/')) return false;
-  std::ptrdiff_t depth = std::count(link.path.begin(), link.path.end(), '/');
-  for (const std::string& part : split(link.target, '/')) {
-    if (part.empty() || part == ".") continue;
-    depth += part == ".." ? -1 : 1;
-    if (depth < 0) return false;
-  }
-  return true;
+// git takes a folder with a HEAD, objects and refs for a repository, and runs what its config
+// names, also for the prompt of a shell that comes by.
+bool may_come(const sync::Entry& entry) {
+  if (sync::last_part(entry.path) == "HEAD") return false;
+  return entry.kind != sync::Kind::link || sync::link_may_come(entry);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
 class Fetch {
@@ -162,6 +179,8 @@ class Fetch {
       : host_(host), destination_(destination), tree_(std::move(tree)) {}
   Status list(const std::string& path, bool force);
   Status bring(const TellTransfer& tell);
+  // What this or an earlier process has begun and not finished.
+  void drop_drafts();
   void count_all();
   Fetched fetched;
 
@@ -169,6 +188,7 @@ class Fetch {
   // nullopt: it went wrong, and `fetched` says how.
   Result<std::optional<std::string>> ask(const char* what, const sync::Wish& wish);
   Status choose(sync::Entry entry, bool force);
+  Status check_room() const;
   Status write(const std::vector<Range>& group, const std::vector<std::string>& contents);
   void fail_with(const Error& error);
 
@@ -177,6 +197,7 @@ class Fetch {
   sync::Confined tree_;
   sync::Manifest wanted_;
   std::set<std::size_t> changed_;
+  std::set<std::string> folders_;  // that have files which were asked for
 };
 
 void Fetch::fail_with(const Error& error) {
@@ -209,13 +230,15 @@ Status Fetch::list(const std::string& path, bool force) {
   for (sync::Entry& entry : *listing) {
     // The host is not trusted: only what was asked for.
     const bool asked = path.empty() || entry.path == path || entry.path.starts_with(path + "/");
-    if (asked) LOCKSTEP_TRY(choose(std::move(entry), force));
+    if (!asked) continue;
+    folders_.insert(folder_of(entry.path));
+    LOCKSTEP_TRY(choose(std::move(entry), force));
   }
   return {};
 }
 
 Status Fetch::choose(sync::Entry entry, bool force) {
-  if (entry.kind == sync::Kind::link && !stays_inside(entry)) {
+  if (!may_come(entry)) {
     fetched.left_out.push_back(printable(entry.path));
     return {};
   }
@@ -242,6 +265,13 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
       fetched.left_out.push_back(printable(entry.path));
       continue;
     }
+    if (entry.kind == sync::Kind::link) {
+      LOCKSTEP_TRY_ASSIGN(const bool out, tree_.leads_out(entry.path, entry.target));
+      if (out) {
+        fetched.left_out.push_back(printable(entry.path));
+        continue;
+      }
+    }
     const Status written = sync::write_piece(tree_, {entry, group[i].offset, contents[i]});
     if (!written && (written.error().sys == ENOTDIR || written.error().sys == ELOOP))
       return fail(Errc::already_exists,
@@ -256,8 +286,21 @@ Status Fetch::write(const std::vector<Range>& group, const std::vector<std::stri
   return {};
 }
 
+// What the host claims decides how much this end prepares for.
+Status Fetch::check_room() const {
+  LOCKSTEP_TRY_ASSIGN(const std::uint64_t free, tree_.free_bytes());
+  const std::uint64_t bytes = sync::bytes_of(wanted_);
+  if (bytes <= free) return {};
+  return fail(
+      Errc::exhausted,
+      fmt::format("{}: {} in {} {} to come, and {} are free here", host_.name, size_text(bytes),
+                  wanted_.size(), wanted_.size() == 1 ? "file" : "files", size_text(free)));
+}
+
 Status Fetch::bring(const TellTransfer& tell) {
-  for (const std::vector<Range>& group : sync::cut(wanted_, sync::kMostPieceBytes)) {
+  LOCKSTEP_TRY(check_room());
+  sync::Cutter cutter(wanted_, sync::kMostPieceBytes);
+  for (auto group = cutter.next(); !group.empty(); group = cutter.next()) {
     sync::Wish wish{.destination = destination_};
     for (const Range& range : group) {
       wish.pieces.push_back({wanted_[range.entry], range.offset});
@@ -277,6 +320,10 @@ Status Fetch::bring(const TellTransfer& tell) {
   return {};
 }
 
+void Fetch::drop_drafts() {
+  drop_drafts_in(tree_, folders_);
+}
+
 void Fetch::count_all() {
   fetched.files = wanted_.size();
   fetched.bytes = sync::bytes_of(wanted_);
@@ -284,16 +331,13 @@ void Fetch::count_all() {
 
 }  // namespace
 
-Result<std::vector<TransferEnd>> deliver(io::Loop& loop, const std::string& root,
-                                         const std::string& destination, const sync::Owner& owner,
+Result<std::vector<TransferEnd>> deliver(io::Loop& loop, const Delivered& what,
                                          const std::vector<Transfer>& transfers,
                                          const TellTransfer& tell,
-                                         std::vector<std::string>& left_out) {
-  LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(root));
-  Deliveries deliveries(destination, owner, transfers, std::move(tree), tell);
-  auto ends = deliveries.run(loop);
-  left_out.assign(deliveries.left_out.begin(), deliveries.left_out.end());
-  return ends;
+                                         std::set<std::string>& left_out) {
+  LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(what.root));
+  Deliveries deliveries(what, transfers, std::move(tree), tell, left_out);
+  return deliveries.run(loop);
 }
 
 Result<Fetched> fetch(const HostPlace& host, const std::string& root,
@@ -302,10 +346,14 @@ Result<Fetched> fetch(const HostPlace& host, const std::string& root,
   LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(root));
   Fetch fetching(host, destination, std::move(tree));
   LOCKSTEP_TRY(fetching.list(path, force));
-  if (dry_run)
+  if (dry_run) {
     fetching.count_all();
-  else if (fetching.fetched.error.empty())
-    LOCKSTEP_TRY(fetching.bring(tell));
+  } else if (fetching.fetched.error.empty()) {
+    fetching.drop_drafts();
+    const Status brought = fetching.bring(tell);
+    if (!brought || !fetching.fetched.error.empty()) fetching.drop_drafts();
+    LOCKSTEP_TRY(brought);
+  }
   return std::move(fetching.fetched);
 }
 

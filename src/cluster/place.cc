@@ -1,8 +1,12 @@
 #include "cluster/place.h"
 
 #include "base/text.h"
+#include "io/own_folders.h"
 
 #include <fmt/core.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -16,9 +20,22 @@ Status override_with(const HostOptions& options, const std::string& where, ssh::
                 fmt::format("both {} and --user {} name a user", where, *options.user),
                 "give one of them");
   if (options.user) target.user = options.user;
-  if (options.key_path) target.key_path = *options.key_path;
+  if (options.key_path) {
+    LOCKSTEP_TRY_ASSIGN(target.key_path, check_key_path(*options.key_path));
+  }
   if (options.jump) target.jump = *options.jump;
   return {};
+}
+
+// A word that is no address may be a cluster's name with a slip in it.
+std::string cluster_like(const Registry& registry, const std::string& where) {
+  if (where.find_first_of("@:.") != std::string::npos) return "";
+  const auto clusters = registry.list();
+  std::vector<std::string> names;
+  if (clusters)
+    for (const Cluster& each : *clusters)
+      names.push_back(each.name);
+  return did_you_mean(where, names).value_or("");
 }
 
 struct Span {
@@ -35,6 +52,17 @@ std::optional<Span> parse_span(std::string_view text) {
 }
 
 }  // namespace
+
+Result<std::string> check_key_path(const std::string& path) {
+  const std::string file = path.starts_with("~/") ? io::home_folder() + path.substr(1) : path;
+  struct stat info {};
+  const bool there = stat(file.c_str(), &info) == 0;
+  if (there && S_ISREG(info.st_mode) && access(file.c_str(), R_OK) == 0) return file;
+  return fail(Errc::invalid_input, fmt::format("--key-path {}: {}", printable(path),
+                                               !there                   ? "there is no such file"
+                                               : !S_ISREG(info.st_mode) ? "it is no file"
+                                                                        : "it can't be read"));
+}
 
 Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::size_t count) {
   std::vector<std::size_t> numbers;
@@ -59,6 +87,36 @@ Result<std::vector<std::size_t>> parse_node_numbers(std::string_view text, std::
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
+}
+
+Result<Cluster> without_hosts(const Cluster& cluster, const std::vector<std::string>& hosts) {
+  if (hosts.empty()) return fail(Errc::invalid_input, "no host is named");
+  std::vector<bool> goes(cluster.nodes.size());
+  for (const std::string& text : hosts) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+      const ssh::Target& target = cluster.nodes[i].target;
+      const std::string number = std::to_string(i);
+      if (text != number && text != cluster.name + "-" + number && text != target.host &&
+          text != ssh::target_text(target))
+        continue;
+      ++found;
+      goes[i] = true;
+    }
+    if (found == 1) continue;
+    return fail(Errc::invalid_input,
+                fmt::format("{} has {} {}", cluster.name, found == 0 ? "no host" : "several hosts",
+                            printable(text)),
+                "lockstep cluster show " + cluster.name + " lists them with their numbers");
+  }
+  Cluster left = cluster;
+  left.nodes.clear();
+  for (std::size_t i = 0; i < goes.size(); ++i)
+    if (!goes[i]) left.nodes.push_back(cluster.nodes[i]);
+  if (left.nodes.empty())
+    return fail(Errc::invalid_input, fmt::format("{} would have no host left", cluster.name),
+                "lockstep cluster remove " + cluster.name + " forgets it");
+  return left;
 }
 
 Result<HostPlace> place_of_host(const std::string& where, const HostOptions& options) {
@@ -96,6 +154,7 @@ Result<std::vector<HostPlace>> find_places(const Registry& registry, const std::
   }
   if (cluster.error().code != Errc::not_found) return Failure(cluster.error());
   LOCKSTEP_TRY_ASSIGN(HostPlace host, place_of_host(where, options));
+  host.like = cluster_like(registry, where);
   if (nodes && *nodes != "all" && *nodes != "0")
     return fail(Errc::invalid_input, fmt::format("--nodes {}: {} is one host, and no cluster has "
                                                  "that name",

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <memory>
@@ -15,6 +16,9 @@
 
 namespace lockstep::cluster {
 namespace {
+
+constexpr const char* kNameIt =
+    "go to the project's folder, or name the one to send (run: --sync DIR)";
 
 Result<std::string> real_path(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
@@ -53,10 +57,41 @@ Status check_not_everything(const std::string& root) {
   return fail(Errc::invalid_input,
               fmt::format("the project would be all of {}, which is {}", printable(root),
                           root == "/" ? "the whole machine" : what),
-              "go to the project's folder, or name the one to send");
+              kNameIt);
+}
+
+// A folder that others can write to, such as /tmp: their files would be sent along. Mounts of
+// Windows and macOS show every folder like that, but as the user's own and without a sticky bit.
+Status check_not_everybodys(const std::string& folder) {
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return fail_sys(printable(folder), errno);
+  if (!is_everybodys(info.st_mode, info.st_uid, geteuid())) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("{} is no project: it has no .git, and everybody can write to it",
+                          printable(folder)),
+              kNameIt);
+}
+
+// The folder to send where the user names none.
+Result<std::string> root_around(const std::string& here) {
+  const std::string top = sync::git_top_of(here);
+  if (Status owned = top.empty() ? Status{} : sync::check_git_owner(top); !owned) {
+    Error error = owned.error();
+    error.code = Errc::invalid_input;
+    error.hint += fmt::format("; else {}", kNameIt);
+    return tl::make_unexpected(std::move(error));
+  }
+  const std::string& root = top.empty() ? here : top;
+  LOCKSTEP_TRY(check_not_everything(root));
+  if (top.empty()) LOCKSTEP_TRY(check_not_everybodys(root));
+  return root;
 }
 
 }  // namespace
+
+bool is_everybodys(unsigned int mode, unsigned int owner, unsigned int user) {
+  return (mode & S_IWOTH) != 0 && (owner != user || (mode & S_ISVTX) != 0);
+}
 
 Result<Project> find_project(const std::string& folder,
                              const std::optional<std::string>& given_root) {
@@ -68,9 +103,7 @@ Result<Project> find_project(const std::string& folder,
     LOCKSTEP_TRY_ASSIGN(project.root,
                         real_folder(absolute ? *given_root : here + "/" + *given_root));
   } else {
-    const std::string top = sync::git_top_of(here);
-    project.root = top.empty() ? here : top;
-    LOCKSTEP_TRY(check_not_everything(project.root));
+    LOCKSTEP_TRY_ASSIGN(project.root, root_around(here));
   }
   project.name = name_of(project.root);
   // Outside of a root that was given there is no place that would match: the root it is.

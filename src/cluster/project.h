@@ -16,10 +16,14 @@ struct Project {
 };
 
 // given_root: what the user asked for by name (relative to the folder), taken as it is. Else the
-// root is git's top folder, for which only .git is looked for, else the folder itself; "/", the
-// home and what lies above the home are refused then, as nobody means to send all of that.
+// root is git's top folder, for which only .git is looked for, else the folder itself. Refused are
+// then "/", the home and what lies above the home, a repository of another user that git does not
+// trust either, and a folder without a repository that everybody can write to.
 Result<Project> find_project(const std::string& folder,
                              const std::optional<std::string>& given_root);
+
+// Whether other users can put files into a folder that is not this user's own. Pure.
+bool is_everybodys(unsigned int mode, unsigned int owner, unsigned int user);
 
 // The place of a path below the root: "" for the root itself. path: relative to the working folder,
 // or absolute; it need not exist.

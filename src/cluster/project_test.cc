@@ -91,6 +91,23 @@ TEST_F(ProjectTest, IsNeverAllOfAHomeUnlessNamed) {
   EXPECT_EQ(find_project("/", "/")->name, "root");
 }
 
+TEST_F(ProjectTest, IsNoFolderThatEverybodyCanWriteToUnlessNamed) {
+  fs::permissions(path("code"), fs::perms::all | fs::perms::sticky_bit);
+  const auto refused = find_project(path("code"), std::nullopt);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_NE(refused.error().message.find("everybody can write to it"), std::string::npos);
+  EXPECT_NE(refused.error().hint.find("--sync"), std::string::npos);
+  EXPECT_EQ(find_project(path("code"), ".")->root, path("code"));
+  EXPECT_EQ(find_project(path("code/src"), std::nullopt)->root, path("code/src"));
+  make_repository("code");
+  EXPECT_EQ(find_project(path("code"), std::nullopt)->root, path("code"));
+  EXPECT_TRUE(is_everybodys(040777, 0, 1000));      // somebody else's
+  EXPECT_TRUE(is_everybodys(041777, 0, 0));         // root's /tmp, for root
+  EXPECT_FALSE(is_everybodys(040777, 1000, 1000));  // a mount of Windows
+  EXPECT_FALSE(is_everybodys(040775, 0, 1000));
+}
+
 TEST_F(ProjectTest, NamesOnHostsHaveNoDotBefore) {
   fs::create_directories(path(".ssh"));
   EXPECT_EQ(find_project(path(".ssh"), std::nullopt)->name, "ssh");

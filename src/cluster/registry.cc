@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cluster/state_file.h"
 #include "io/own_folders.h"
+#include "ssh/pins.h"
 
 #include <fmt/core.h>
 
@@ -47,7 +48,7 @@ Result<Registry> Registry::open(const std::string& folder) {
 }
 
 std::string Registry::pins_file(const std::string& name) const {
-  return folder_ + "/hosts-" + name;
+  return folder_ + "/" + std::string(ssh::kPinsPrefix) + name;
 }
 
 Status Registry::add(const Cluster& cluster) const {
@@ -58,7 +59,9 @@ Status Registry::add(const Cluster& cluster) const {
   LOCKSTEP_TRY_ASSIGN(const bool there, known.step());
   if (there)
     return fail(Errc::already_exists, fmt::format("there is a cluster {} already", cluster.name),
-                "lockstep cluster remove " + cluster.name + " forgets it");
+                fmt::format("lockstep cluster add-host {0} HOST adds to it, lockstep cluster "
+                            "remove {0} forgets it",
+                            cluster.name));
   LOCKSTEP_TRY(insert(cluster));
   return transaction.commit();
 }
@@ -156,7 +159,6 @@ Status Registry::remove(const std::string& name) const {
 
 // No cluster can be added meanwhile, so no file in use goes.
 Result<std::vector<std::string>> Registry::remove_stray_pins() const {
-  constexpr std::string_view kPins = "hosts-";
   LOCKSTEP_TRY_ASSIGN(const db::Transaction transaction, db::Transaction::begin(database_));
   LOCKSTEP_TRY_ASSIGN(const std::vector<Cluster> clusters, list());
   std::vector<std::string> removed;
@@ -165,7 +167,7 @@ Result<std::vector<std::string>> Registry::remove_stray_pins() const {
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     const std::string path = folder_ + "/" + at->path().filename().string();
     const auto in_use = [&](const Cluster& each) { return pins_file(each.name) == path; };
-    if (at->path().filename().string().starts_with(kPins) &&
+    if (at->path().filename().string().starts_with(ssh::kPinsPrefix) &&
         std::none_of(clusters.begin(), clusters.end(), in_use) && unlink(path.c_str()) == 0)
       removed.push_back(path);
   }

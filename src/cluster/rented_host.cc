@@ -6,10 +6,12 @@
 #include "cluster/health_talk.h"
 #include "cluster/key_swap.h"
 #include "cluster/lease_answer.h"
+#include "cluster/silent_port.h"
 #include "cluster/small_command.h"
 #include "cluster/sshd_probe.h"
 #include "codec/json_members.h"
 #include "io/open_files.h"
+#include "machine/health_patience.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
 #include "ssh/connection.h"
@@ -33,6 +35,8 @@ constexpr std::size_t kFilesOfAContact = 12;
 constexpr std::uint32_t kHealthChannel = 1;
 constexpr std::uint32_t kLeaseChannel = 2;
 constexpr std::uint32_t kKeyChannel = 3;  // and the one behind it
+constexpr std::uint32_t kMoreHealth = 5;  // and those behind it, one for each further check
+constexpr milliseconds kHealthPause{5'000};
 constexpr milliseconds kSoon{100};
 constexpr milliseconds kLater{1000};
 constexpr milliseconds kSoonFor{60'000};
@@ -41,12 +45,11 @@ constexpr std::chrono::seconds kLeasePatience{90};
 // At its boot a machine may turn users away for a while; a key that is refused for so long stays
 // so.
 constexpr milliseconds kRefusedFor{120'000};
-
 // One machine. Calls done once.
 class Contact {
  public:
   Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t index,
-          FirstContact& result, std::function<void()> done);
+          FirstContact& result, SilentPort& silent, std::function<void()> done);
 
   bool is_over() const { return stage_ == Stage::over; }
   void give_up(const std::string& why) { end(FirstContact::Outcome::unreachable, why); }
@@ -58,6 +61,8 @@ class Contact {
   milliseconds waited() const {
     return std::chrono::duration_cast<milliseconds>(io::Clock::now() - begun_);
   }
+  // A machine that boots refuses connections before sshd runs. Silence is a firewall's.
+  bool is_silent() const { return !result_.heard && waited() >= request_.silent_for; }
   Status pin_first();
   void say(std::string step);
   void probe();
@@ -66,6 +71,7 @@ class Contact {
   void log_in();
   void on_failed(const Error& error);
   void on_frame(const link::Frame& frame);
+  void begin_health();
   void ask_health();
   void on_health(Result<HealthReport> report);
   void ask_lease();
@@ -80,6 +86,7 @@ class Contact {
   const FirstContactRequest& request_;
   std::size_t index_;
   FirstContact& result_;
+  SilentPort& silent_;
   std::function<void()> done_;
   Stage stage_ = Stage::probing;
   io::TimePoint begun_ = io::Clock::now();
@@ -90,6 +97,8 @@ class Contact {
   std::unique_ptr<SshdProbe> probe_;
   std::unique_ptr<ssh::Connection> link_;
   std::unique_ptr<HealthTalk> health_;
+  std::uint32_t health_channel_ = kHealthChannel;
+  machine::HealthPatience health_patience_;
   std::unique_ptr<SmallCommand> lease_;
   std::unique_ptr<KeySwap> swap_;
   io::Timer turn_;
@@ -98,12 +107,14 @@ class Contact {
 };
 
 Contact::Contact(io::Loop& loop, const FirstContactRequest& request, std::size_t index,
-                 FirstContact& result, std::function<void()> done)
+                 FirstContact& result, SilentPort& silent, std::function<void()> done)
     : loop_(loop),
       request_(request),
       index_(index),
       result_(result),
+      silent_(silent),
       done_(std::move(done)),
+      health_patience_(request.health_patience),
       turn_(loop),
       patience_(loop) {
   turn_.start({}, [this] {
@@ -140,12 +151,13 @@ void Contact::probe() {
   swap_.reset();
   key_.reset();
   patience_.cancel();
-  if (result_.answered_ms == 0) say("waits for sshd");
+  if (result_.answered_ms == 0 && !is_silent()) say("waits for sshd");
   probe_ = std::make_unique<SshdProbe>(loop_, host().address, host().port,
                                        [this](Status greeted) { on_probed(std::move(greeted)); });
 }
 
 void Contact::on_probed(Status greeted) {
+  if (greeted || greeted.error().code != Errc::timeout) result_.heard = true;
   if (!greeted) return try_again(greeted.error().message);
   if (result_.answered_ms == 0) result_.answered_ms = unix_ms();
   turn_.start({}, [this] { log_in(); });
@@ -157,6 +169,7 @@ void Contact::try_again(std::string why) {
     return end(FirstContact::Outcome::unreachable,
                fmt::format("not reached within {} s: {}", request_.patience.count(), why_));
   stage_ = Stage::probing;
+  if (is_silent()) say(silent_.words(host().address, host().port, request_.silent_for));
   turn_.start(next_try(waited()), [this] { probe(); });
 }
 
@@ -176,7 +189,7 @@ void Contact::log_in() {
                               .commands = ssh::Commands::may_outlive_us},
       ssh::Connection::Events{[] {},
                               [this](const link::Hello&) {
-                                ask_health();
+                                begin_health();
                                 swap_key();
                               },
                               [this](const link::Frame& frame) { on_frame(frame); },
@@ -209,12 +222,17 @@ void Contact::hold_to(std::chrono::seconds patience, const char* what) {
   });
 }
 
-void Contact::ask_health() {
+void Contact::begin_health() {
   stage_ = Stage::health;
+  health_channel_ = kHealthChannel;
   say("is looked over");
+  ask_health();
+}
+
+void Contact::ask_health() {
   hold_to(kHealthPatience, "word of its health");
   health_ = std::make_unique<HealthTalk>(
-      loop_, kHealthChannel, [this](const link::Frame& frame) { link_->send(frame); },
+      loop_, health_channel_, [this](const link::Frame& frame) { link_->send(frame); },
       [this](Result<HealthReport> report) {
         loop_.post(calls_([this, report = std::move(report)] { on_health(report); }));
       });
@@ -237,10 +255,17 @@ void Contact::swap_key() {
 void Contact::on_health(Result<HealthReport> report) {
   if (stage_ != Stage::health) return;
   if (!report) return try_again(report.error().message);
+  report->measures.provider_ahead_ms = static_cast<double>(request_.provider_ahead_ms);
   result_.findings = machine::judge_health(report->facts, report->measures, request_.wish);
-  if (std::string sick = machine::sickness(result_.findings); !sick.empty())
-    return end(FirstContact::Outcome::sick, std::move(sick));
-  ask_lease();
+  using Word = machine::HealthPatience::Word;
+  Word word = health_patience_.judge(result_.findings, waited());
+  if (word.kind == Word::Kind::healthy) return ask_lease();
+  if (word.kind == Word::Kind::sick) return end(FirstContact::Outcome::sick, std::move(word.text));
+  say(std::move(word.text));
+  patience_.cancel();
+  // A channel has one use; its number is free again only once the other end knows.
+  health_channel_ = std::max(health_channel_ + 1, kMoreHealth);
+  turn_.start(kHealthPause, [this] { ask_health(); });
 }
 
 void Contact::ask_lease() {
@@ -321,10 +346,11 @@ Result<std::vector<FirstContact>> make_first_contact(const FirstContactRequest& 
   int stopped_by = 0;
   LOCKSTEP_TRY_ASSIGN(const auto signals, watch_signals(loop, stopped_by));
   std::vector<FirstContact> results(request.hosts.size());
+  SilentPort silent(loop, SilentPort::known_server());
   std::vector<std::unique_ptr<Contact>> contacts;
   std::size_t left = results.size();
   for (std::size_t i = 0; i < results.size(); ++i)
-    contacts.push_back(std::make_unique<Contact>(loop, request, i, results[i], [&] {
+    contacts.push_back(std::make_unique<Contact>(loop, request, i, results[i], silent, [&] {
       if (--left == 0) loop.stop();
     }));
   std::optional<io::Watch> lost;

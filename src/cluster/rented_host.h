@@ -32,8 +32,12 @@ struct FirstContactRequest {
   std::vector<RentedHost> hosts;
   std::string pins;  // the cluster's file of host keys: written here, before and afterwards
   machine::HealthWish wish;
-  machine::LeaseTerms lease;               // now_ms is filled in here
-  std::chrono::seconds patience{15 * 60};  // until a machine has to answer
+  machine::LeaseTerms lease;                     // now_ms is filled in here
+  std::chrono::seconds patience{15 * 60};        // until a machine has to answer
+  std::chrono::milliseconds silent_for{60'000};  // then the user is told what may block the port
+  std::int64_t provider_ahead_ms = 0;  // the provider's clock, of this machine's; 0: unknown
+  // For what is not healthy yet, and may become so by itself.
+  std::chrono::milliseconds health_patience{std::chrono::minutes(5)};
   int lost_fd = -1;  // readable: one of them is gone, and nobody waits any longer
   // What happens with a machine, for people: "sshd does not answer yet". Not called twice in a row
   // with the same words for one machine.
@@ -55,6 +59,7 @@ struct FirstContact {
   std::string host_public_key = {};  // the one that is pinned now
   bool fresh_key = false;            // it is not the one that user data carried any more
   std::int64_t answered_ms = 0;      // Unix time when sshd answered first
+  bool heard = false;                // anything answered at its port, if only by a refusal
 };
 
 // One for each host, in their order.

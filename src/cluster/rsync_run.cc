@@ -191,6 +191,8 @@ void Transfers::on_out(std::size_t index, const std::string& bytes) {
     bytes_ += static_cast<std::uint64_t>(*sent);
     ++files_;
   }
+  // rsync prints what the host's rsync tells it, too, which may be without an end.
+  if (one.line.size() > kMostSaid) one.line.clear();
   if (tell_) tell_(files_, bytes_);
 }
 

@@ -24,7 +24,8 @@ struct Transfer {
 
 struct TransferEnd {
   std::uint64_t bytes = 0;         // of files, as they went over the wire
-  std::string error = {};          // empty: all has arrived
+  std::size_t left_out = 0;        // files that changed while they were read
+  std::string error = {};          // empty: all else has arrived
   std::optional<int> signal = {};  // this process was asked to end
 };
 

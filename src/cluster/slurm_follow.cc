@@ -298,8 +298,8 @@ Result<std::vector<std::optional<SlurmEnding>>> ask_slurm_jobs(const std::vector
     const auto own = own_words(places[i]);
     if (own && is_another(*own, places[i].job))
       endings.emplace_back(SlurmEnding{.stage = job::Stage::queued});
-    else if (!own && status == told.end())
-      endings.emplace_back();
+    else if (status == told.end() && !(own && own->stage == slurm::Stage::ended))
+      endings.emplace_back();  // the batch step has not told its end, and Slurm has no such job
     else
       endings.emplace_back(ending_of(own, status == told.end() ? nullptr : &*status));
   }

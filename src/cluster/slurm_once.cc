@@ -68,7 +68,7 @@ Result<std::string> queued_job(const slurm::JobFolder& folder) {
 }
 
 Status note_submitted(const slurm::JobFolder& folder, const KnownJob& job) {
-  return io::replace_file(
+  return io::keep_record(
       folder.at(kNote),
       codec::print_json(nlohmann::ordered_json{
           {"name", job.name}, {"created_ms", job.created_ms}, {"plan", job.plan}}) +

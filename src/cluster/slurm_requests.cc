@@ -5,7 +5,6 @@
 #include "cluster/slurm_once.h"
 #include "codec/json.h"
 #include "job/follower.h"
-#include "job/job_requests.h"
 #include "proc/signals.h"
 
 #include <signal.h>
@@ -33,12 +32,12 @@ Result<std::int64_t> number_in(const std::vector<std::string>& words, std::size_
 
 Result<int> follow(const Asked& asked, const std::vector<std::string>& words, bool to_end) {
   LOCKSTEP_TRY_ASSIGN(const std::int64_t from, number_in(words, 2));
-  LOCKSTEP_TRY_ASSIGN(const SlurmEnding ending, follow_slurm_job({.job = asked.job,
-                                                                  .place = asked.place,
-                                                                  .print = from < kBehindAll,
-                                                                  .to_end = to_end,
-                                                                  .from = from}));
-  return ending.stage == job::Stage::lost ? job::kLost : 0;
+  LOCKSTEP_TRY(follow_slurm_job({.job = asked.job,
+                                 .place = asked.place,
+                                 .print = from < kBehindAll,
+                                 .to_end = to_end,
+                                 .from = from}));
+  return 0;
 }
 
 Result<int> tell_places(const Asked& asked, const std::vector<std::string>& words) {

@@ -17,6 +17,7 @@ struct SyncOptions {
   std::string destination = {};  // on the hosts, relative to the home; empty: the project's name
   bool force = false;            // takes over another tree's place, overwrites what is in the way
   bool dry_run = false;
+  bool everything = false;  // ignored files too
   // Called often while files are sent, with what has gone to all hosts together and what is to go.
   std::function<void(std::uint64_t bytes, std::uint64_t of)> progress = {};
   // Called before much is sent, and with whatever else is worth a person's knowing.

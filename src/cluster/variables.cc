@@ -57,7 +57,9 @@ void put(std::vector<std::string>& entries, std::string entry) {
 }
 
 Result<std::vector<std::string>> read_env_file(const std::string& path, const OwnVariable& own) {
-  LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(path, kMostFile + 1));
+  auto read = io::read_file(path, kMostFile + 1);
+  if (!read) return fail(Errc::invalid_input, "--env-file: " + read.error().message);
+  const std::string& text = *read;
   if (text.size() > kMostFile)
     return fail(Errc::invalid_input, fmt::format("--env-file {}: it is longer than 1 MiB", path));
   auto entries = parse_env_file(text, own);

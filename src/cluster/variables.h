@@ -1,5 +1,5 @@
 // The variables that a user gives to what runs on hosts: --env, --env-file and --secret. They go
-// over the channel and nowhere else; no value of them is printed, logged or kept.
+// over the channel; no value of them is printed or logged, and none of a secret is kept.
 #pragma once
 
 #include "base/error.h"

@@ -36,6 +36,7 @@ std::vector<std::string> wheel_words(const WheelRequest& request) {
        {std::pair{"--ops=", &request.ops}, std::pair{"--arch=", &request.arch},
         std::pair{"--isa=", &request.isa}, std::pair{"--python=", &request.python}})
     if (!value->empty()) words.push_back(name + *value);
+  if (request.jobs > 0) words.push_back(fmt::format("--jobs={}", request.jobs));
   if (request.force) words.emplace_back("--force");
   words.push_back(request.source);
   return words;

@@ -1,6 +1,7 @@
 #include "codec/json.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 #include <vector>

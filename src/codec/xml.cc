@@ -6,10 +6,20 @@
 #include <expat.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 
 namespace lockstep::codec {
 namespace {
+
+// expat 2.9 (Debian 13) deprecates the call that older versions have.
+std::uint64_t line_of_error(XML_Parser parser) {
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+  return XML_GetCurrentLineNumber64(parser);
+#else
+  return XML_GetCurrentLineNumber(parser);
+#endif
+}
 
 std::string_view without_prefix(std::string_view name) {
   const std::size_t colon = name.rfind(':');
@@ -112,7 +122,7 @@ Result<XmlNode> parse_xml(std::string_view text, const XmlLimits& limits) {
   if (status != XML_STATUS_OK) {
     return fail(Errc::corrupt, fmt::format("this is no XML: {} at line {}",
                                            XML_ErrorString(XML_GetErrorCode(parser.get())),
-                                           XML_GetCurrentLineNumber(parser.get())));
+                                           line_of_error(parser.get())));
   }
   return builder.take_root();
 }

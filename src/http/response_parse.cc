@@ -25,7 +25,7 @@ std::optional<std::uint64_t> parse_length(std::string_view text, unsigned base) 
   return value;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + printable(text, 60) + "'";
 }
 
@@ -115,7 +115,7 @@ void ResponseParser::take_status(std::string_view line) {
   const bool version = line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 ");
   const auto status = version ? parse_length(line.substr(9, 3), 10) : std::nullopt;
   if (!status || *status < 100 || (line.size() > 12 && line[12] != ' ') || line.size() < 12)
-    return fail_with("this is no HTTP: " + quoted(line));
+    return fail_with("this is no HTTP: " + in_quotes(line));
   http_1_0_ = line[7] == '0';
   head_.status = static_cast<int>(*status);
   part_ = Part::fields;
@@ -124,17 +124,17 @@ void ResponseParser::take_status(std::string_view line) {
 void ResponseParser::take_field(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon)))
-    return fail_with("this is no header field: " + quoted(line));
+    return fail_with("this is no header field: " + in_quotes(line));
   const std::string_view value = strip(line.substr(colon + 1));
   if (std::any_of(value.begin(), value.end(), [](char c) { return is_control(c) && c != '\t'; }))
-    return fail_with("control bytes in a header field: " + quoted(line));
+    return fail_with("control bytes in a header field: " + in_quotes(line));
   head_.fields.push_back({to_lower(line.substr(0, colon)), std::string(value)});
 }
 
 void ResponseParser::take_chunk_size(std::string_view line) {
   const std::string_view digits = strip(line.substr(0, line.find(';')));
   const auto size = parse_length(digits, 16);
-  if (!size) return fail_with("this is no chunk size: " + quoted(line));
+  if (!size) return fail_with("this is no chunk size: " + in_quotes(line));
   left_ = *size;
   part_ = left_ > 0 ? Part::chunk : Part::trailers;
 }
@@ -157,11 +157,11 @@ void ResponseParser::head_done() {
     if (field.name != "content-length") continue;
     const auto value = parse_length(field.value, 10);
     if (!value || (length && *length != *value) || !coding.empty())
-      return fail_with("its length makes no sense: " + quoted(field.value));
+      return fail_with("its length makes no sense: " + in_quotes(field.value));
     length = value;
   }
   if (!coding.empty() && coding != "chunked")
-    return fail_with("a transfer coding nobody asked for: " + quoted(coding));
+    return fail_with("a transfer coding nobody asked for: " + in_quotes(coding));
   state_ = State::body;
   if (bodiless_ || head_.status == kNoContent || head_.status == kNotModified || length == 0) {
     state_ = State::complete;

@@ -1,10 +1,14 @@
 #include "io/fd.h"
 
+#include "io/fail_write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <climits>
 
 namespace lockstep::io {
 
@@ -50,6 +54,15 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   return bytes;
 }
 
+Failure fail_write(const std::string& path, int sys_errno) {
+  const bool full = sys_errno == ENOSPC || sys_errno == EDQUOT;
+  if (!full || !path.starts_with('/')) return fail_sys("write " + path, sys_errno);
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return Failure(Error{Errc::exhausted, std::string("no space left on ") + host.data() + ":" + path,
+                       "free some there", sys_errno});
+}
+
 Status write_file(const std::string& path, std::string_view bytes) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd) return fail_sys("open " + path, errno);
@@ -60,7 +73,7 @@ Status write_all(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t put = write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail_sys("write " + path, errno);
+    if (put < 0) return fail_write(path, errno);
     bytes.remove_prefix(static_cast<std::size_t>(put));
   }
   return {};

@@ -1,13 +1,17 @@
 #include "io/own_folders.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "io/fd.h"
+
+#include <fmt/core.h>
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 namespace lockstep::io {
 namespace {
@@ -47,6 +51,28 @@ std::string cache_folder() {
 
 std::string data_folder() {
   return folder_from("XDG_DATA_HOME", "/.local/share");
+}
+
+Result<std::string> own_folder_in(const std::string& place, unsigned int open_to) {
+  constexpr int kMostNames = 9;
+  const std::string usual = fmt::format("{}/lockstep-{}", place, geteuid());
+  for (int number = 1; number <= kMostNames; ++number) {
+    const std::string path = number == 1 ? usual : fmt::format("{}-{}", usual, number);
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
+    struct stat info {};
+    // lstat: another user's link could lead to a folder of ours.
+    if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
+    if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077 & ~open_to) != 0)
+      continue;
+    static bool told = false;
+    if (number > 1 && !std::exchange(told, true))
+      log::warning("{} is not this user's own folder: {} is used in its place", usual, path);
+    return path;
+  }
+  return fail(Errc::denied,
+              fmt::format("{} is not this user's own folder, nor are {}-2 to -{}", usual, usual,
+                          kMostNames),
+              "have one of them removed");
 }
 
 Status make_folders(const std::string& path) {

@@ -1,9 +1,11 @@
 #include "io/own_folders.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -65,6 +67,29 @@ TEST_F(OwnFolders, AreMadeForThisUserAlone) {
   const auto below = make_folders(std::string(base) + "/file/below/deeper");
   ASSERT_FALSE(below);
   EXPECT_NE(below.error().message.find("/file: "), std::string::npos) << below.error().message;
+  std::filesystem::remove_all(base);
+}
+
+// A folder that is open to others stands for another user's.
+TEST_F(OwnFolders, AnotherUserCanNotTakeTheNameAway) {
+  char base[] = "/tmp/own_folders_XXXXXX";
+  ASSERT_NE(mkdtemp(base), nullptr);
+  const std::string usual = fmt::format("{}/lockstep-{}", base, geteuid());
+  EXPECT_EQ(own_folder_in(base, 0).value(), usual);
+  EXPECT_EQ(own_folder_in(base, 0).value(), usual);
+  std::filesystem::permissions(usual, std::filesystem::perms(0755));
+  EXPECT_EQ(own_folder_in(base, 0055).value(), usual);
+  EXPECT_EQ(own_folder_in(base, 0).value(), usual + "-2");
+  std::filesystem::permissions(usual, std::filesystem::perms(0777));
+  std::filesystem::create_directory_symlink(usual + "-2", usual + "-3");
+  EXPECT_EQ(own_folder_in(base, 0055).value(), usual + "-2");
+  std::filesystem::permissions(usual + "-2", std::filesystem::perms(0777));
+  EXPECT_EQ(own_folder_in(base, 0055).value(), usual + "-4");
+  for (int number = 4; number <= 9; ++number)
+    std::ofstream(fmt::format("{}-{}", usual, number));
+  std::filesystem::remove_all(usual + "-4");
+  std::ofstream(usual + "-4");
+  EXPECT_EQ(own_folder_in(base, 0055).error().code, Errc::denied);
   std::filesystem::remove_all(base);
 }
 

@@ -1,6 +1,7 @@
 #include "io/replace_file.h"
 
 #include "base/id.h"
+#include "io/fail_write.h"
 #include "io/fd.h"
 
 #include <errno.h>
@@ -8,27 +9,84 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 
 namespace lockstep::io {
 namespace {
 
 constexpr std::size_t kRandom = 12;  // letters: nobody can guess the name and plant a link there
+constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+enum class Lasting { no, yes };
 
-Status write_with(const std::string& path, int flags, std::string_view bytes) {
-  const Fd fd(open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, 0644));
+Result<Fd> open_file(const std::string& path, int flags) {
+  Fd fd(open(path.c_str(), kFlags | flags, 0644));
+  if (!fd && errno == ENOSPC) return fail_write(path, errno);
   if (!fd) return fail_sys("open " + path, errno);
-  return write_all(fd.get(), bytes, path);
+  return fd;
 }
 
-Status by_draft(const std::string& path, std::string_view bytes) {
+// Some file systems give up the room that a write needs only when they are asked to sync.
+Status write_to(int fd, const std::string& path, std::string_view bytes, Lasting lasting) {
+  LOCKSTEP_TRY(write_all(fd, bytes, path));
+  if (lasting == Lasting::yes && fsync(fd) != 0) return fail_write(path, errno);
+  return {};
+}
+
+// Some file systems can't sync a folder, and the record is there all the same.
+void sync_folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (const Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); fd) fsync(fd.get());
+}
+
+Status by_draft(const std::string& path, std::string_view bytes, Lasting lasting) {
   const std::string draft = path + "." + random_suffix(kRandom) + ".tmp";
-  Status written = write_with(draft, O_CREAT | O_EXCL, bytes);
-  if (!written && written.error().sys == EEXIST) return written;  // it is not our file
+  LOCKSTEP_TRY_ASSIGN(const Fd fd, open_file(draft, O_CREAT | O_EXCL));
+  Status written = write_to(fd.get(), path, bytes, lasting);
   if (written && rename(draft.c_str(), path.c_str()) != 0)
     written = fail_sys("replace " + path, errno);
   if (!written) unlink(draft.c_str());
+  if (written && lasting == Lasting::yes) sync_folder_of(path);
   return written;
+}
+
+// A full disk, a failing one or a limit is no reason to touch the old file.
+bool can_be_replaced(int why) {
+  constexpr std::array<int, 5> kNot = {EACCES, EPERM, EROFS, EBUSY, ENAMETOOLONG};
+  return std::find(kNot.begin(), kNot.end(), why) == kNot.end();
+}
+
+// Takes the room first: the old bytes stay where there is none.
+Status overwrite(const std::string& path, std::string_view bytes) {
+  LOCKSTEP_TRY_ASSIGN(const Fd fd, open_file(path, 0));
+  const auto size = static_cast<off_t>(bytes.size());
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return fail_sys("look at " + path, errno);
+  if (size > 0 && fallocate(fd.get(), 0, 0, size) != 0 && errno != EOPNOTSUPP)
+    return fail_write(path, errno);
+  LOCKSTEP_TRY(write_all(fd.get(), bytes, path));
+  if (info.st_size > size && ftruncate(fd.get(), size) != 0) return fail_sys("cut " + path, errno);
+  return {};
+}
+
+// Bytes that were written once can be written again: their room is taken.
+void take_spare_room(const std::string& spare) {
+  const auto fd = open_file(spare, O_CREAT | O_EXCL);
+  if (!fd) return;
+  if (!write_to(fd->get(), spare, std::string(kSpareRoom, ' '), Lasting::yes))
+    unlink(spare.c_str());
+}
+
+Status into_spare(const std::string& path, const std::string& spare, std::string_view bytes) {
+  LOCKSTEP_TRY_ASSIGN(const Fd fd, open_file(spare, 0));
+  LOCKSTEP_TRY(write_to(fd.get(), path, bytes, Lasting::yes));
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0)
+    return fail_sys("cut " + spare, errno);
+  if (rename(spare.c_str(), path.c_str()) != 0) return fail_sys("replace " + path, errno);
+  sync_folder_of(path);
+  return {};
 }
 
 }  // namespace
@@ -36,9 +94,21 @@ Status by_draft(const std::string& path, std::string_view bytes) {
 Status replace_file(const std::string& path, std::string_view bytes) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return write_file(path, bytes);
-  const Status replaced = by_draft(path, bytes);
-  if (!replaced && write_with(path, O_TRUNC, bytes)) return {};
-  return replaced;
+  Status replaced = by_draft(path, bytes, Lasting::no);
+  if (replaced || can_be_replaced(replaced.error().sys)) return replaced;
+  return overwrite(path, bytes) ? Status() : replaced;
+}
+
+Status keep_record(const std::string& path, std::string_view bytes) {
+  return by_draft(path, bytes, Lasting::yes);
+}
+
+Status keep_record_with_spare(const std::string& path, std::string_view bytes) {
+  const std::string spare = path + ".spare";
+  Status kept = keep_record(path, bytes);
+  if (kept) take_spare_room(spare);
+  if (kept || kept.error().code != Errc::exhausted || bytes.size() > kSpareRoom) return kept;
+  return into_spare(path, spare, bytes) ? Status() : kept;
 }
 
 }  // namespace lockstep::io

@@ -1,9 +1,13 @@
 #include "io/replace_file.h"
 
+#include "io/fail_write.h"
 #include "io/fd.h"
 
 #include <gtest/gtest.h>
 
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +57,51 @@ TEST_F(ReplaceFile, AFileWhoseNameLeavesNoRoomForADraftIsWrittenInPlace) {
   ASSERT_TRUE(write_file(longest, "old and longer"));
   ASSERT_TRUE(replace_file(longest, "new"));
   EXPECT_EQ(*read_file(longest), "new");
+}
+
+// A limit on the size of files stands for a full disk: it needs no mount.
+class FullDisk : public ReplaceFile {
+ protected:
+  FullDisk() {
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+  }
+  ~FullDisk() override { setrlimit(RLIMIT_FSIZE, &before_); }
+  void allow(rlim_t bytes) const {
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+
+  rlimit before_{};
+};
+
+TEST_F(FullDisk, TheOldFileStaysAsItWas) {
+  const std::string longest = path(std::string(255, 'f'));
+  for (const std::string& each : {path("f"), longest}) {
+    ASSERT_TRUE(write_file(each, "old"));
+    allow(2);
+    EXPECT_FALSE(replace_file(each, "newer"));
+    EXPECT_FALSE(keep_record(each, "newer"));
+    allow(before_.rlim_cur);
+    EXPECT_EQ(*read_file(each), "old");
+  }
+  EXPECT_EQ(files(), 2) << "no draft is left";
+}
+
+TEST_F(ReplaceFile, ARecordIsNeverWrittenInPlace) {
+  const std::string longest = path(std::string(255, 'f'));
+  ASSERT_TRUE(write_file(longest, "old"));
+  EXPECT_FALSE(keep_record(longest, "new"));
+  EXPECT_EQ(*read_file(longest), "old");
+}
+
+TEST_F(ReplaceFile, AFullDiskIsNamedWithItsHost) {
+  const Error error = fail_write("/d/f", ENOSPC).value();
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  EXPECT_EQ(error.message, std::string("no space left on ") + host + ":/d/f");
+  EXPECT_EQ(error.code, Errc::exhausted);
+  EXPECT_EQ(fail_write("/d/f", EIO).value().message, "write /d/f: Input/output error");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include <array>
+#include <cstdint>
 #include <mutex>
 #include <system_error>
 #include <thread>

@@ -84,7 +84,7 @@ Places last_lines(const JobFiles& files, std::int64_t lines) {
   return {place_of_last(files.path("out"), lines), place_of_last(files.path("err"), lines)};
 }
 
-Result<Stage> follow(const JobFiles& files, const Places& from, Until until) {
+Status follow(const JobFiles& files, const Places& from, Until until) {
   Output out(files.path("out"), STDOUT_FILENO, from.out);
   Output err(files.path("err"), STDERR_FILENO, from.err);
   const io::Fd changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -97,7 +97,7 @@ Result<Stage> follow(const JobFiles& files, const Places& from, Until until) {
     LOCKSTEP_TRY(out.pump());
     LOCKSTEP_TRY(err.pump());
     const Stage stage = record.state.stage;
-    if (until == Until::now || stage == Stage::ended || stage == Stage::lost) return stage;
+    if (until == Until::now || stage == Stage::ended || stage == Stage::lost) return {};
     if (!supervisor)
       supervisor = io::Fd(static_cast<int>(
           syscall(SYS_pidfd_open, static_cast<pid_t>(record.state.supervisor), 0)));

@@ -17,9 +17,8 @@ struct Places {
 
 enum class Until { now, end_of_job };
 
-// To stdout and stderr. Blocks; the kernel ends us when nobody reads any more. Returns how the job
-// stood at the end.
-Result<Stage> follow(const JobFiles& files, const Places& from, Until until);
+// To stdout and stderr. Blocks; the kernel ends us when nobody reads any more.
+Status follow(const JobFiles& files, const Places& from, Until until);
 
 // Where the last so many lines of each output begin; 0: where it ends.
 Places last_lines(const JobFiles& files, std::int64_t lines);

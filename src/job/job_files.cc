@@ -70,11 +70,11 @@ std::vector<std::string> JobFiles::ids() {
 Status JobFiles::keep(const JobSpec& spec) const {
   nlohmann::ordered_json json = to_json(spec);
   json.erase("env");
-  return io::replace_file(path("job.json"), codec::print_json(json) + "\n");
+  return io::keep_record(path("job.json"), codec::print_json(json) + "\n");
 }
 
 Status JobFiles::keep(const JobState& state) const {
-  return io::replace_file(path("state.json"), codec::print_json(to_json(state)) + "\n");
+  return io::keep_record_with_spare(path("state.json"), codec::print_json(to_json(state)) + "\n");
 }
 
 bool JobFiles::has_supervisor() const {
@@ -90,7 +90,10 @@ Result<JobRecord> JobFiles::record() const {
   if (spec.is_object()) spec["env"] = nlohmann::json::array();
   LOCKSTEP_TRY_ASSIGN(record.spec, spec_from_json(spec));
   if (const auto state = read_json(path("state.json"))) {
-    LOCKSTEP_TRY_ASSIGN(record.state, state_from_json(*state));
+    auto read = state_from_json(*state);
+    // A power failure may leave a file that makes no sense: nothing runs then, and nobody knows.
+    if (!read && alive) return Failure(std::move(read).error());
+    if (read) record.state = std::move(*read);
   }
   if (!alive && record.state.stage != Stage::ended) record.state.stage = Stage::lost;
   return record;

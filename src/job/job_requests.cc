@@ -33,8 +33,8 @@ Result<int> follow_job(Words words, Until until) {
   Places from;
   LOCKSTEP_TRY_ASSIGN(from.out, number(words[1]));
   LOCKSTEP_TRY_ASSIGN(from.err, number(words[2]));
-  LOCKSTEP_TRY_ASSIGN(const Stage stage, follow(files, from, until));
-  return stage == Stage::lost ? kLost : 0;
+  LOCKSTEP_TRY(follow(files, from, until));
+  return 0;
 }
 
 Result<int> tell_places(Words words) {

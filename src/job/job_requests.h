@@ -8,10 +8,8 @@
 
 namespace lockstep::job {
 
-inline constexpr int kLost = 3;
-
 // words: start | follow ID OUT ERR | print ID OUT ERR | places ID LINES | status [ID...] |
-// report ID | cancel ID. `follow` ends with kLost where the supervisor is gone. Talks over stdin
+// report ID | cancel ID. `follow` ends with the job; how it ended `status` tells. Talks over stdin
 // and stdout; returns the exit code.
 Result<int> serve_request(const std::vector<std::string>& words);
 

@@ -11,7 +11,7 @@ bool holds(const std::vector<std::string>& ids, const std::string& id) {
 }
 
 bool counts(const JobSpec& job, const JobRecord& other) {
-  return other.spec.queue && other.spec.id != job.id && other.state.stage != Stage::ended &&
+  return other.spec.id != job.id && other.state.stage != Stage::ended &&
          other.state.stage != Stage::lost;
 }
 

@@ -1,7 +1,7 @@
-// Which jobs of this user on this host another one has to wait for. All hosts of two jobs put them
-// in the same order, though their requests cross on the way: the older one goes first, unless a
-// host had let the younger one go before it knew of the older one, which is then told everywhere
-// (JobSpec::after). Pure.
+// Which jobs of this user on this host a queued one has to wait for, queued ones or not. All hosts
+// of two jobs put them in the same order, though their requests cross on the way: the older one
+// goes first, unless a host had let the younger one go before it knew of the older one, which is
+// then told everywhere (JobSpec::after). Pure.
 #pragma once
 
 #include "job/job_spec.h"

@@ -23,13 +23,19 @@ TEST(JobQueue, TheOlderGoesFirst) {
   EXPECT_EQ(jobs_ahead(older.spec, {older, younger}), Ids{});
 }
 
-TEST(JobQueue, WhatHasEndedOrDoesNotQueueIsNotWaitedFor) {
+TEST(JobQueue, WhatHasEndedIsNotWaitedFor) {
+  const JobRecord job = record("aaaa", 9, Stage::prepared);
+  EXPECT_EQ(jobs_ahead(job.spec, {record("cccc", 1, Stage::ended), record("dddd", 1, Stage::lost)}),
+            Ids{});
+}
+
+TEST(JobQueue, AnEarlierJobThatWasStartedWithoutTheQueueIsWaitedFor) {
   JobRecord free = record("bbbb", 1, Stage::running);
   free.spec.queue = false;
   const JobRecord job = record("aaaa", 9, Stage::prepared);
-  EXPECT_EQ(
-      jobs_ahead(job.spec, {free, record("cccc", 1, Stage::ended), record("dddd", 1, Stage::lost)}),
-      Ids{});
+  EXPECT_EQ(jobs_ahead(job.spec, {free}), Ids{"bbbb"});
+  free.spec.created_ms = 10;
+  EXPECT_EQ(jobs_ahead(job.spec, {free}), Ids{}) << "a later one does not push back";
 }
 
 // The younger one was let go on a host that the older one reached later.

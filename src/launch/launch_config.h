@@ -173,6 +173,8 @@ struct LaunchConfig {
   std::map<std::string, Origin, std::less<>> origins;
 
   std::vector<std::string> warnings;  // to be logged once, in this order
+  // Holds for all nodes alike: to be logged by the first node of the job's first round alone.
+  std::vector<std::string> job_warnings;
 
   // There is no other node to meet, not even a spare one.
   bool alone() const { return max_nodes == 1 && spares == 0; }

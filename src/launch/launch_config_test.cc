@@ -244,7 +244,6 @@ TEST(LaunchConfig, WarnsAndGoesOn) {
        "Failed to register signal handler for SIGKILL"},
       {[](RawOptions& raw) { raw.signals_to_handle = "STOP"; },
        "Failed to register signal handler for STOP"},
-      {[](RawOptions& raw) { raw.nproc_per_node = "2"; }, "OMP_NUM_THREADS is not set"},
   };
   for (const auto& row : rows) {
     const auto config = make(row.change);
@@ -275,6 +274,22 @@ TEST(LaunchConfig, CountsWorkers) {
     ASSERT_TRUE(config) << row.given << config.error().message;
     EXPECT_EQ(config->nproc, row.expected) << row.given;
   }
+}
+
+TEST(LaunchConfig, CountsDevicesOfAnExtensionOfPyTorch) {
+  Machine machine;
+  machine.custom = {{"npu", 8}, {"hpu", 0}};
+  const auto asked = [&](const char* kind) {
+    RawOptions raw;
+    raw.script = "T";
+    raw.nproc_per_node = kind;
+    return make_launch_config(raw, machine.facts());
+  };
+  EXPECT_EQ(asked("npu")->nproc, 8);
+  EXPECT_EQ(asked("hpu").error().message, "hpu is not available.");
+  EXPECT_EQ(asked("tpu").error().message, "Unsupported nproc_per_node value: tpu");
+  machine.programs.erase("python3");
+  EXPECT_EQ(asked("npu").error().message, "Unsupported nproc_per_node value: npu");
 }
 
 TEST(LaunchConfig, SlotsAreWorkersAndTheirDevices) {
@@ -335,12 +350,14 @@ TEST(LaunchConfig, SlotsThatMakeNoSenseAreNamed) {
 TEST(LaunchConfig, OmpThreadsOnlyForSeveralWorkersAndWhenUnset) {
   const Change two = [](RawOptions& raw) { raw.nproc_per_node = "2"; };
   EXPECT_EQ(make(two)->omp_num_threads, "1");
+  EXPECT_TRUE(make(two)->warnings.empty());
+  EXPECT_EQ(make(two)->job_warnings.at(0).substr(0, 26), "OMP_NUM_THREADS is not set");
   EXPECT_EQ(make(unchanged)->omp_num_threads, std::nullopt);
   Machine machine;
   machine.env["OMP_NUM_THREADS"] = "";  // set, if to nothing
   const auto config = make(two, machine);
   EXPECT_EQ(config->omp_num_threads, std::nullopt);
-  EXPECT_TRUE(config->warnings.empty());
+  EXPECT_TRUE(config->job_warnings.empty());
 }
 
 TEST(LaunchConfig, WarnsOfUnknownMacros) {

@@ -19,6 +19,7 @@ struct Machine {
   std::map<std::string, std::string> env;
   int gpus = 0;
   int xpus = 0;
+  std::map<std::string, int> custom;  // devices of kinds that extensions have added
   std::map<std::string, FileKind> files = {
       {"T", FileKind::file},        {"dir", FileKind::directory},
       {"pkg", FileKind::directory}, {"pkg/__main__.py", FileKind::file},
@@ -40,6 +41,10 @@ struct Machine {
     facts.cpu_count = [] { return 6; };
     facts.gpu_count = [this] { return gpus; };
     facts.xpu_count = [this] { return xpus; };
+    facts.custom_devices = [this](const std::string& python, const std::string& kind) {
+      const auto found = python == "/usr/bin/python3" ? custom.find(kind) : custom.end();
+      return found == custom.end() ? std::nullopt : std::optional(found->second);
+    };
     facts.file_kind = [this](const std::string& path) {
       const auto found = files.find(path);
       return found == files.end() ? FileKind::missing : found->second;

@@ -7,6 +7,7 @@
 #include "io/fd.h"
 #include "proc/helper_output.h"
 #include "proc/spawn.h"
+#include "proc/tool_output.h"
 
 #include <fmt/core.h>
 
@@ -92,6 +93,26 @@ std::vector<std::string> program_folders() {
   return folders;
 }
 
+// torchrun asks torch for the one kind of device that an extension may add ("privateuse1"), and its
+// module torch.KIND for their number.
+std::optional<int> custom_devices(const std::string& python, const std::string& kind) {
+  constexpr const char* kQuestion = R"(import sys, torch
+kind = sys.argv[1]
+if kind == torch._C._get_privateuse1_backend_name():
+    module = getattr(torch, kind, None)
+    print("lockstep:%d" % (module.device_count() if module and module.is_available() else 0)))";
+  constexpr std::string_view kMarker = "lockstep:";
+  // A first import of torch from a busy network's file system takes its time.
+  const auto said = proc::tool_output({python, "-c", kQuestion, kind}, proc::own_environment(),
+                                      {.patience = std::chrono::minutes(1)});
+  if (!said || !said->exit.ok()) return std::nullopt;
+  for (const std::string& line : split(said->out, '\n'))
+    if (line.starts_with(kMarker))
+      if (const auto count = parse_int(line.substr(kMarker.size())))
+        return static_cast<int>(*count);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Facts machine_facts() {
@@ -108,6 +129,7 @@ Facts machine_facts() {
   facts.xpu_count = [] {
     return static_cast<int>(host::visible_xpu_gpus("", host::gpu_environment()).size());
   };
+  facts.custom_devices = custom_devices;
   facts.file_kind = file_kind;
   facts.secret_file = secret_file;
   facts.find_program = find_program;

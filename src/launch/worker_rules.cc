@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <cctype>
 #include <set>
 
 namespace lockstep::launch {
@@ -26,9 +27,15 @@ Result<std::int64_t> worker_count(const std::string& text, const Facts& facts) {
     if (const int xpus = facts.xpu_count(); xpus > 0) return xpus;
     return facts.cpu_count();
   }
+  // The device of an extension of PyTorch's, as npu or hpu: only the script's Python knows it.
+  Origin origin;
+  const bool is_name = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0;
+  if (const auto python = find_python(facts, origin); python && is_name)
+    if (const auto count = facts.custom_devices(*python, text)) return devices(*count, text);
   return fail(Errc::invalid_input,
               fmt::format("Unsupported nproc_per_node value: {}", printable(text)),
-              "--nproc-per-node takes a number, cpu, gpu, xpu or auto");
+              "--nproc-per-node takes a number, cpu, gpu, xpu, auto, or the name of a device that "
+              "PyTorch has from an extension");
 }
 
 std::string first_numbers(std::int64_t count) {
@@ -110,10 +117,9 @@ Status apply_workers(const RawOptions& raw, const Facts& facts, LaunchConfig& co
   // DeepSpeed's launcher leaves OMP_NUM_THREADS alone.
   if (config.nproc > 1 && !config.slots && !facts.env("OMP_NUM_THREADS")) {
     config.omp_num_threads = "1";
-    config.warnings.push_back(
-        "OMP_NUM_THREADS is not set: every worker gets 1, so that this machine is not overloaded; "
-        "set "
-        "it to tune your application");
+    config.job_warnings.emplace_back(
+        "OMP_NUM_THREADS is not set: every worker gets 1, so that its machine is not overloaded; "
+        "set it to tune your application");
   }
   return {};
 }

@@ -12,6 +12,8 @@ namespace {
 constexpr int kReadsInATurn = 8;
 // What was written is dropped from the front of the buffer no more often than this.
 constexpr std::size_t kCompact = 1UL << 20;
+// A client never has more under way than a Start and the windows of a few channels.
+constexpr std::size_t kMostUnsent = 64UL << 20;
 }  // namespace
 
 Endpoint::Endpoint(io::Loop& loop, io::Fd in, io::Fd out, FrameReader::Wants wants, Events events)
@@ -22,6 +24,7 @@ Endpoint::Endpoint(io::Loop& loop, io::Fd in, io::Fd out, FrameReader::Wants wan
       events_(std::move(events)),
       reader_(wants),
       later_(loop) {
+  if (wants == FrameReader::Wants::greeting) rules_.emplace();
   in_watch_.start(io::kReadable, [this](int) { receive(); });
 }
 
@@ -31,8 +34,15 @@ void Endpoint::greet() {
 
 void Endpoint::send(const Frame& frame) {
   if (broken_) return;
+  if (rules_) rules_->sent(frame);
   put_frame(unsent_, frame);
   if (!waits_for_room_) flush();
+  if (!rules_ || unsent_.size() - sent_ <= kMostUnsent) return;
+  // A host that asks for much and reads nothing would make this end grow.
+  broken_ = true;
+  later_.start({}, [this] {
+    end(fail(Errc::corrupt, "the other end does not read what it asks for").value());
+  });
 }
 
 void Endpoint::when_written(std::function<void()> fn) {
@@ -85,12 +95,22 @@ void Endpoint::receive() {
     Frame frame;
     FrameReader::Step step = FrameReader::Step::more;
     while ((step = reader_.next(chunk, frame)) == FrameReader::Step::frame) {
-      events_.frame(std::move(frame));
-      if (here.gone()) return;
+      if (!pass_on(std::move(frame)) || here.gone()) return;
     }
     if (step == FrameReader::Step::error)
       return end(fail(Errc::corrupt, "the other end sent " + reader_.error()).value());
   }
+}
+
+// False: the link has ended by it.
+bool Endpoint::pass_on(Frame frame) {
+  const auto verdict = rules_ ? rules_->judge(frame) : HostRules::Verdict::take;
+  if (verdict == HostRules::Verdict::refuse) {
+    end(fail(Errc::corrupt, "the other end sent " + std::string(rules_->why())).value());
+    return false;
+  }
+  if (verdict == HostRules::Verdict::take) events_.frame(std::move(frame));
+  return true;
 }
 
 void Endpoint::end(const Error& error) {

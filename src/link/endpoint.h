@@ -1,5 +1,5 @@
-// One end of a link: frames over a pair of descriptors. A thin driver around FrameReader. The
-// process must ignore SIGPIPE.
+// One end of a link: frames over a pair of descriptors. A thin driver around FrameReader, and in a
+// client around HostRules. The process must ignore SIGPIPE.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -7,8 +7,10 @@
 #include "io/fd.h"
 #include "io/loop.h"
 #include "link/frames.h"
+#include "link/host_rules.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace lockstep::link {
@@ -18,11 +20,13 @@ class Endpoint {
  public:
   struct Events {
     std::function<void(Frame)> frame;
-    // Closed, broken or nonsense; nothing comes after it. An orderly end has code `canceled`.
+    // Closed, broken, nonsense or against the rules of a host (`corrupt`); nothing comes after it.
+    // An orderly end has code `canceled`.
     std::function<void(const Error&)> ended;
   };
 
-  // Both descriptors become non-blocking; they may be the same socket, duplicated.
+  // Both descriptors become non-blocking; they may be the same socket, duplicated. Wants::greeting
+  // makes it the client's end, which takes nothing from its host that HostRules refuses.
   Endpoint(io::Loop& loop, io::Fd in, io::Fd out, FrameReader::Wants wants, Events events);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -38,6 +42,7 @@ class Endpoint {
  private:
   void flush();
   void receive();
+  bool pass_on(Frame frame);
   void end(const Error& error);
   void written();
 
@@ -47,6 +52,7 @@ class Endpoint {
   io::Watch out_watch_;
   Events events_;
   FrameReader reader_;
+  std::optional<HostRules> rules_;  // of a client
   std::string unsent_;
   std::size_t sent_ = 0;  // of unsent_
   bool waits_for_room_ = false;

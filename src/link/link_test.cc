@@ -49,6 +49,39 @@ TEST_F(LinkTest, TwoEndsTalk) {
   EXPECT_EQ(ended->code, Errc::canceled);
 }
 
+TEST_F(LinkTest, AClientTakesOnlyWhatTheRulesOfAHostAllow) {
+  io::Pipe to_host = pipe();
+  io::Pipe to_client = pipe();
+  std::string heard;
+  std::optional<Error> ended;
+  Endpoint client(loop_, std::move(to_client.read), std::move(to_host.write),
+                  FrameReader::Wants::greeting,
+                  {[&](const Frame& f) { heard += frame_name(f); },
+                   [&](const Error& error) { ended = error; }});
+  Endpoint host(loop_, std::move(to_host.read), std::move(to_client.write),
+                FrameReader::Wants::frames, {[](const Frame&) {}, [](const Error&) {}});
+  client.send(Start{.channel = 1});
+  host.greet();
+  for (const Frame& frame : {Frame(Hello{}), Frame(Ping{}), Frame(Started{1, 1}), Frame(Exit{2})})
+    host.send(frame);
+  until([&] { return ended.has_value(); });
+  EXPECT_EQ(heard, "hellostarted");
+  EXPECT_EQ(ended->code, Errc::corrupt);
+}
+
+TEST_F(LinkTest, AClientDoesNotGrowForAHostThatNeverReads) {
+  io::Pipe to_host = pipe();
+  io::Pipe to_client = pipe();
+  std::optional<Error> ended;
+  Endpoint client(loop_, std::move(to_client.read), std::move(to_host.write),
+                  FrameReader::Wants::greeting,
+                  {[](const Frame&) {}, [&](const Error& error) { ended = error; }});
+  for (int i = 0; i < 2000; ++i)
+    client.send(Data{1, Stream::in, std::string(kMaxData, 'x')});
+  until([&] { return ended.has_value(); });
+  EXPECT_EQ(ended->message, "the other end does not read what it asks for");
+}
+
 TEST_F(LinkTest, AllThatWasSentIsWrittenBeforeTheEnd) {
   io::Pipe to_host = pipe();
   io::Pipe to_client = pipe();
@@ -56,15 +89,15 @@ TEST_F(LinkTest, AllThatWasSentIsWrittenBeforeTheEnd) {
   bool written = false;
   Endpoint host(loop_, std::move(to_host.read), std::move(to_client.write),
                 FrameReader::Wants::frames, {[](const Frame&) {}, [](const Error&) {}});
-  host.greet();
   for (int i = 0; i < 100; ++i)
     host.send(Data{1, Stream::out, std::string(kMaxData, 'x')});  // far more than a pipe holds
   host.when_written([&] { written = true; });
   for (int i = 0; i < 10; ++i)
     loop_.run_once();
   EXPECT_FALSE(written);
-  Endpoint client(
-      loop_, std::move(to_client.read), std::move(to_host.write), FrameReader::Wants::greeting,
+  // This end only counts: a client would refuse output that it did not ask for.
+  Endpoint other(
+      loop_, std::move(to_client.read), std::move(to_host.write), FrameReader::Wants::frames,
       {[&](const Frame& f) { heard += std::get<Data>(f).bytes.size(); }, [](const Error&) {}});
   until([&] { return heard == 100 * kMaxData && written; });
 }

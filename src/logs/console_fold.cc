@@ -41,6 +41,12 @@ void ConsoleFold::put(const FoldSource& source, std::string_view line) {
   wait();
 }
 
+bool ConsoleFold::draw(const FoldSource& source, std::string_view piece) {
+  const bool taken = folder_.draw(source.local_rank, piece, io::Clock::now());
+  if (taken) wait();
+  return taken;
+}
+
 void ConsoleFold::flush_of(const FoldSource& source) {
   folder_.flush_of(source.local_rank);
   commit();

@@ -36,6 +36,8 @@ class ConsoleFold {
 
   // A whole line with its '\n'. It is written by the next commit() at the earliest.
   void put(const FoldSource& source, std::string_view line);
+  // A piece of a progress bar, as LineFolder::draw() has it.
+  bool draw(const FoldSource& source, std::string_view piece);
   // Something of this rank follows that is no whole line: what it has said before goes first.
   void flush_of(const FoldSource& source);
   void flush();

@@ -4,6 +4,38 @@
 #include <utility>
 
 namespace lockstep::logs {
+namespace {
+
+constexpr std::chrono::seconds kBarPace{1};
+constexpr std::chrono::seconds kTogether{2};  // ranks that draw one bar, apart at most
+constexpr std::size_t kMostBars = 64;
+
+// What stays the same from frame to frame: letters and signs in front of a bar, without numbers.
+// "Epoch 3:  10%|#   | 10/100 [00:01<00:09]" is "Epoch:".
+std::string skeleton_of(std::string_view frame) {
+  std::string skeleton;
+  for (const char c : frame.substr(0, frame.find('|'))) {
+    const bool is_ascii = static_cast<unsigned char>(c) < 0x80;
+    if (is_ascii && std::string_view("0123456789 .%#?").find(c) == std::string_view::npos)
+      skeleton += c;
+  }
+  return skeleton;
+}
+
+// The parts between '\r' that show something.
+std::vector<std::string_view> frames_of(std::string_view piece) {
+  std::vector<std::string_view> frames;
+  while (!piece.empty()) {
+    const std::size_t end = std::min(piece.find('\r'), piece.size());
+    const std::string_view frame = piece.substr(0, end);
+    const std::size_t last = frame.find_last_not_of(" \n");
+    if (last != frame.npos) frames.push_back(frame.substr(0, last + 1));
+    piece.remove_prefix(std::min(end + 1, piece.size()));
+  }
+  return frames;
+}
+
+}  // namespace
 
 void LineFolder::set_sources(std::size_t sources) {
   sources_ = sources;
@@ -11,6 +43,13 @@ void LineFolder::set_sources(std::size_t sources) {
 }
 
 void LineFolder::put(int rank, std::string_view line, Time now) {
+  const bool ends_bar = drawing_.erase(rank) > 0;
+  if (ends_bar && line == "\n") return;
+  for (auto& [_, bar] : bars_)
+    if (bar.ranks.contains(rank)) {
+      flush_of(rank);
+      break;
+    }
   const std::size_t hash = std::hash<std::string_view>()(line);
   std::uint64_t& next = next_[rank];
   std::size_t at = next > shown_ ? static_cast<std::size_t>(next - shown_) : 0;
@@ -30,21 +69,79 @@ void LineFolder::flush_of(int rank) {
   const auto next = next_.find(rank);
   while (next != next_.end() && next->second > shown_)
     show_first();
+  for (auto& [_, bar] : bars_)
+    if (bar.ranks.contains(rank)) show_bar(bar);
 }
 
 void LineFolder::flush() {
   while (!groups_.empty())
     show_first();
+  for (auto& [_, bar] : bars_)
+    show_bar(bar);
 }
 
 void LineFolder::flush_due(Time now) {
   while (!groups_.empty() && now - groups_.front().since >= limits_.window)
     show_first();
+  for (auto& [_, bar] : bars_)
+    if (!bar.ranks.empty() && now >= due_of(bar)) {
+      bar.shown = now;
+      show_bar(bar);
+    }
 }
 
 std::optional<LineFolder::Time> LineFolder::due() const {
-  if (groups_.empty()) return std::nullopt;
-  return groups_.front().since + limits_.window;
+  std::optional<Time> first;
+  if (!groups_.empty()) first = groups_.front().since + limits_.window;
+  for (const auto& [_, bar] : bars_)
+    if (!bar.ranks.empty()) first = std::min(first.value_or(Time::max()), due_of(bar));
+  return first;
+}
+
+bool LineFolder::draw(int rank, std::string_view piece, Time now) {
+  const std::vector<std::string_view> frames = frames_of(piece);
+  if (frames.empty()) return drawing_.contains(rank);
+  const std::string skeleton = skeleton_of(frames.back());
+  // tqdm.write() wipes its bar and says a line: "\r      \rsaved\n". A bar's own last frame follows
+  // a
+  // '\r' at the very beginning, or a frame like it.
+  const bool leads = piece.find_first_not_of('\r') == piece.rfind('\r') + 1;
+  const bool like_before = std::any_of(frames.begin(), frames.end() - 1,
+                                       [&](auto each) { return skeleton_of(each) == skeleton; });
+  if (piece.ends_with('\n') && !leads && !like_before) {
+    put(rank, std::string(frames.back()) + "\n", now);
+    return true;
+  }
+  if (bars_.size() >= kMostBars && !bars_.contains(skeleton)) {
+    flush();
+    bars_.clear();
+  }
+  Bar& bar = bars_[skeleton];
+  const bool alone = std::none_of(bar.drawn.begin(), bar.drawn.end(), [&](const auto& each) {
+    return each.first != rank && now - each.second < kTogether;
+  });
+  bar.drawn[rank] = now;
+  if (alone) return false;
+  draw_frame(bar, rank, frames.back(), now);
+  return true;
+}
+
+void LineFolder::draw_frame(Bar& bar, int rank, std::string_view frame, Time now) {
+  if (bar.ranks.empty()) bar.since = now;
+  bar.ranks.insert(rank);
+  if (rank == *bar.ranks.begin()) bar.frame = frame;
+  drawing_.insert(rank);
+}
+
+LineFolder::Time LineFolder::due_of(const Bar& bar) const {
+  return std::max(bar.since + limits_.window, bar.shown + kBarPace);
+}
+
+void LineFolder::show_bar(Bar& bar) {
+  if (bar.ranks.empty()) return;
+  const std::vector<int> ranks(bar.ranks.begin(), bar.ranks.end());
+  bar.ranks.clear();
+  show_(ranks, bar.frame + "\n", bar.since);
 }
 
 // A rank that may join any group needs no entry. A text can name as many ranks as it likes.

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +38,12 @@ class LineFolder {
   void set_sources(std::size_t sources);
 
   void put(int rank, std::string_view line, Time now);
+  // What a rank draws over and over in one line with '\r', with a '\n' at its end or without.
+  // Frames that differ only in numbers and blocks belong to one progress bar. While several ranks
+  // draw a bar, it is a line a second: the latest frame of its lowest rank. Frames between are
+  // dropped. Returns false, and takes nothing, while this rank alone draws it: the caller shows
+  // that as it is.
+  bool draw(int rank, std::string_view piece, Time now);
   // What waits up to this rank's last line is shown: something else of it follows.
   void flush_of(int rank);
   void flush();
@@ -51,6 +59,17 @@ class LineFolder {
     Time since;
   };
 
+  struct Bar {
+    std::map<int, Time> drawn;  // by rank, when it drew last
+    std::set<int> ranks;        // that have drawn since the bar was last shown
+    std::string frame;
+    Time since;  // the first of these
+    Time shown;
+  };
+
+  void draw_frame(Bar& bar, int rank, std::string_view frame, Time now);
+  void show_bar(Bar& bar);
+  Time due_of(const Bar& bar) const;
   void show_first();
   void show_ready();
   void forget_ranks();
@@ -61,7 +80,9 @@ class LineFolder {
   std::deque<Group> groups_;
   std::size_t bytes_ = 0;
   std::uint64_t shown_ = 0;  // groups that have gone; the number of the first one that waits
-  std::unordered_map<int, std::uint64_t> next_;  // the first group that a rank may still join
+  std::unordered_map<int, std::uint64_t> next_;   // the first group that a rank may still join
+  std::map<std::string, Bar, std::less<>> bars_;  // by skeleton_of() their frames
+  std::set<int> drawing_;                         // ranks whose last words were a frame
 };
 
 // "0-6,8" of ascending ranks. Of very many ranges the first ones and "...".

@@ -47,6 +47,55 @@ TEST_F(LineFolderTest, WhatAllHaveSaidDoesNotWait) {
   EXPECT_EQ(taken(), Lines({"0-1 b"}));
 }
 
+// tqdm's frames, of ranks that are not quite as fast as each other.
+TEST_F(LineFolderTest, ABarOfSeveralRanksIsALineASecond) {
+  LineFolder lines = folder();
+  const auto frame = [](int done) {
+    return "\rEpoch 1:  " + std::to_string(done) + "%|\xe2\x96\x88  | " + std::to_string(done) +
+           "/100 [00:0" + std::to_string(done / 10) + "<00:09, 9.98it/s]";
+  };
+  EXPECT_FALSE(lines.draw(0, frame(0), at(0)));  // nobody else draws it so far
+  EXPECT_TRUE(lines.draw(1, frame(0), at(1)));
+  for (int step = 1; step <= 20; ++step)
+    for (int rank : {1, 0, 2})
+      EXPECT_TRUE(lines.draw(rank, frame(step + rank), at(step * 100 + rank))) << step << rank;
+  lines.flush_due(at(2500));
+  EXPECT_EQ(taken(), Lines({"0-2 Epoch 1:  20%|\xe2\x96\x88  | 20/100 [00:02<00:09, 9.98it/s]\n"}));
+  EXPECT_FALSE(lines.due());
+  for (int rank : {0, 1, 2})
+    EXPECT_TRUE(lines.draw(rank, frame(99) + "\n", at(2600 + rank)));
+  lines.flush_due(at(2800));
+  EXPECT_EQ(taken(), Lines());
+  EXPECT_EQ(lines.due(), at(3500));
+  lines.put(1, "saved\n", at(2900));  // what it says next comes behind its bar
+  ASSERT_EQ(taken().size(), 1U);
+  lines.flush();
+  EXPECT_EQ(taken(), Lines({"1 saved\n"}));
+}
+
+TEST_F(LineFolderTest, OtherBarsAndLinesStayApart) {
+  LineFolder lines = folder();
+  EXPECT_FALSE(lines.draw(0, "\rtrain:  1%|", at(0)));
+  EXPECT_FALSE(lines.draw(1, "\rload:  1%|", at(0)));
+  EXPECT_FALSE(lines.draw(0, "\rtrain:  2%|", at(10)));
+  EXPECT_TRUE(lines.draw(1, "\rtrain:  2%|", at(1000)));
+  EXPECT_FALSE(lines.draw(1, "\rtrain:  3%|", at(9000)));  // rank 0 has not drawn for long
+  lines.flush();
+  EXPECT_EQ(taken(), Lines({"1 train:  2%|\n"}));
+  // tqdm.write(): the bar is wiped, and a line is said.
+  EXPECT_TRUE(lines.draw(1, "\r            \rsaved at 3\n", at(9100)));
+  EXPECT_TRUE(lines.draw(0, "\r            \rsaved at 4\n", at(9100)));
+  lines.flush();
+  EXPECT_EQ(taken(), Lines({"1 saved at 3\n", "0 saved at 4\n"}));
+  // A bar's end may come by itself.
+  EXPECT_FALSE(lines.draw(0, "\rx: 1%", at(9200)));
+  EXPECT_TRUE(lines.draw(1, "\rx: 1%", at(9200)));
+  lines.put(1, "\n", at(9300));
+  lines.put(0, "\n", at(9300));
+  lines.flush();
+  EXPECT_EQ(taken(), Lines({"0 \n", "1 x: 1%\n"}));
+}
+
 TEST_F(LineFolderTest, OneRankNeverWaits) {
   LineFolder lines = folder();
   lines.set_sources(1);

@@ -36,10 +36,12 @@ class LineTagger {
   // What was appended so far does not end in '\n'.
   bool mid_line() const { return state_ == State::in_line || state_ == State::after_cr; }
   bool at_line_start() const { return state_ == State::line_start; }
+  bool starts_with_prefix() const { return at_line_start() || state_ == State::cut; }
   bool prefixed() const { return !prefix_.empty(); }
 
   // What is held back, which somebody else shows.
   std::string take_held() { return std::exchange(held_, {}); }
+  void hold(std::string bytes) { held_ = std::move(bytes); }
 
   // Another origin ended the unterminated line with '\n'. What follows begins with a prefix; if it
   // is only the line's own end, it is left out.

@@ -112,8 +112,9 @@ void StreamReader::show_folded(std::string_view bytes) {
     const std::size_t size = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
     const std::string_view piece = bytes.substr(0, size);
     bytes.remove_prefix(size);
-    const bool whole = tagger.at_line_start() && piece.ends_with('\n') && !tagger.holds_cr() &&
-                       piece.find('\r') == piece.npos;
+    const bool draws = tagger.holds_cr() || piece.find('\r') != piece.npos;
+    const bool whole = tagger.at_line_start() && piece.ends_with('\n') && !draws;
+    if (draws && piece.ends_with('\n') && draw_folded(piece)) continue;
     if (!whole) {
       show_plain(piece);
     } else if (tagger.holds()) {
@@ -123,6 +124,18 @@ void StreamReader::show_folded(std::string_view bytes) {
     }
   }
   parts_.fold->commit();
+}
+
+// Hands the held bytes and `rest` to the fold as a frame of a progress bar. Returns false, and
+// keeps the held bytes, if the fold leaves the bar to this worker.
+bool StreamReader::draw_folded(std::string_view rest) {
+  LineTagger& tagger = *parts_.tagger;
+  if (!parts_.folds || !tagger.starts_with_prefix()) return false;
+  std::string piece = tagger.take_held();
+  const std::size_t held = piece.size();
+  if (parts_.fold->draw(parts_.source, piece.append(rest))) return true;
+  tagger.hold(piece.substr(0, held));
+  return false;
 }
 
 void StreamReader::show_folded_first() const {
@@ -163,6 +176,7 @@ void StreamReader::on_held_long() {
 void StreamReader::release_held() {
   if (!parts_.tagger || !parts_.tagger->holds()) return;
   stamp();
+  if (parts_.tagger->holds_cr() && draw_folded({})) return;
   show_folded_first();
   LineTagger& tagger = *parts_.tagger;
   const bool takes_over = !tagger.prefixed() && tagger.first({}) == '\r';

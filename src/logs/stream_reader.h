@@ -64,6 +64,7 @@ class StreamReader final : public ConsoleSource {
   void show(std::string_view bytes);
   void show_folded(std::string_view bytes);
   void show_plain(std::string_view bytes);
+  bool draw_folded(std::string_view rest);
   void show_folded_first() const;
   void leave_fold();
   void release_held();

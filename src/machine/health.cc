@@ -20,6 +20,7 @@ using Kind = HealthFinding::Kind;
 
 constexpr double kMostClockAhead = 5000;  // ms
 constexpr double kSlowLink = 10;          // MB/s: a checkpoint of 100 GB takes three hours
+constexpr int kSystemNotReady = 802;      // CUDA_ERROR_SYSTEM_NOT_READY
 constexpr int kMostGpusTold = 64;
 constexpr std::size_t kMostXidsTold = 100;
 constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;  // MB
@@ -32,10 +33,24 @@ constexpr std::pair<HealthFacts::Cuda, std::string_view> kCudaNames[] = {
     {HealthFacts::Cuda::not_opened, "not opened"},
 };
 
-std::array<Member, 6> members_of(HealthFacts& facts) {
-  return {Member{"driver", facts.driver},       Member{"driver_error", facts.driver_error},
-          Member{"cuda_gpus", facts.cuda_gpus}, Member{"cuda_error", facts.cuda_error},
-          Member{"disk_free", facts.disk_free}, Member{"disk_error", facts.disk_error}};
+std::array<Member, 7> members_of(HealthFacts& facts) {
+  return {Member{"driver", facts.driver},        Member{"driver_error", facts.driver_error},
+          Member{"cuda_gpus", facts.cuda_gpus},  Member{"cuda_error", facts.cuda_error},
+          Member{"cuda_code", facts.cuda_code},  Member{"disk_free", facts.disk_free},
+          Member{"disk_error", facts.disk_error}};
+}
+
+// The driver runs in these cases, and what nvidia-smi says of it stays: GPUs that it does not see
+// or has lost, and a library that was replaced under a loaded module.
+Ailment ailment_of_driver(std::string_view error) {
+  constexpr std::array<std::string_view, 4> kLasting{"No devices were found", "version mismatch",
+                                                     "GPU is lost",
+                                                     "Unable to determine the device handle"};
+  return std::any_of(
+             kLasting.begin(), kLasting.end(),
+             [&](std::string_view words) { return error.find(words) != std::string_view::npos; })
+             ? Ailment::lasting
+             : Ailment::no_driver;
 }
 
 std::array<Member, 2> members_of(HealthFacts::Gpu& gpu) {
@@ -48,7 +63,8 @@ class Judgement {
 
   void driver() {
     if (facts_.driver.empty())
-      return add(Kind::bad, "the NVIDIA driver does not answer: " + facts_.driver_error);
+      return add(Kind::bad, "the NVIDIA driver does not answer: " + facts_.driver_error,
+                 ailment_of_driver(facts_.driver_error));
     add(Kind::good, fmt::format("driver {}, {} x {}", facts_.driver, facts_.gpus.size(),
                                 facts_.gpus.empty() ? "GPU" : facts_.gpus.front().name));
     if (static_cast<int>(facts_.gpus.size()) != wish_.gpus)
@@ -66,9 +82,11 @@ class Judgement {
         return add(Kind::bad,
                    fmt::format("only {} of {} GPUs can be opened", facts_.cuda_gpus, wish_.gpus));
       case HealthFacts::Cuda::failed:
-        return add(Kind::bad, "its GPUs can't be opened: " + facts_.cuda_error);
-      case HealthFacts::Cuda::no_library:
-        return add(Kind::bad, "its GPUs can't be opened: there is no libcuda.so.1");
+        return add(Kind::bad, "its GPUs can't be opened: " + facts_.cuda_error,
+                   facts_.cuda_code == kSystemNotReady ? Ailment::no_fabric : Ailment::lasting);
+      case HealthFacts::Cuda::no_library:  // its package comes after that of nvidia-smi
+        return add(Kind::bad, "its GPUs can't be opened: there is no libcuda.so.1",
+                   Ailment::no_driver);
       case HealthFacts::Cuda::not_opened:
         return add(Kind::note, "its GPUs were listed, but not opened: " + facts_.cuda_error);
     }
@@ -82,10 +100,13 @@ class Judgement {
     else if (facts_.disk_free < wish_.disk_free)
       add(Kind::bad, fmt::format("its disk has {:.1f} GB free, and {:.1f} are needed",
                                  gigabytes(facts_.disk_free), gigabytes(wish_.disk_free)));
-    if (std::abs(measures.clock_ahead_ms) > kMostClockAhead)
-      add(Kind::bad, fmt::format("its clock is {:.0f} s {} this machine's",
-                                 std::abs(measures.clock_ahead_ms) / 1000,
-                                 measures.clock_ahead_ms > 0 ? "ahead of" : "behind"));
+    // A client whose own clock is off would call every machine sick.
+    const double ahead = measures.clock_ahead_ms - measures.provider_ahead_ms;
+    if (std::abs(ahead) > kMostClockAhead)
+      add(Kind::bad,
+          fmt::format("its clock is {:.0f} s {} {}", std::abs(ahead) / 1000,
+                      ahead > 0 ? "ahead of" : "behind",
+                      measures.provider_ahead_ms == 0 ? "this machine's" : "its provider's"));
     if (measures.up_mb_s <= 0 || measures.down_mb_s <= 0) return;
     const bool slow = std::min(measures.up_mb_s, measures.down_mb_s) < kSlowLink;
     add(slow ? Kind::note : Kind::good,
@@ -98,7 +119,9 @@ class Judgement {
  private:
   static double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-  void add(Kind kind, std::string what) { findings_.push_back({kind, std::move(what)}); }
+  void add(Kind kind, std::string what, Ailment ailment = Ailment::lasting) {
+    findings_.push_back({kind, std::move(what), ailment});
+  }
 
   bool kind(const HealthFacts::Gpu& gpu) {
     const auto* found = cloud::gpu_described(
@@ -129,12 +152,6 @@ std::vector<HealthFinding> judge_health(const HealthFacts& facts, const HealthMe
   }
   judgement.rest(measures);
   return judgement.take();
-}
-
-std::string sickness(const std::vector<HealthFinding>& findings) {
-  for (const HealthFinding& finding : findings)
-    if (finding.kind == Kind::bad) return finding.what;
-  return {};
 }
 
 nlohmann::ordered_json to_json(const HealthFacts& facts) {

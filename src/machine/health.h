@@ -29,6 +29,7 @@ struct HealthFacts {
   Cuda cuda = Cuda::not_opened;
   int cuda_gpus = 0;                   // that were opened
   std::string cuda_error = {};         // "cuInit: 802 (system not yet initialized)"
+  int cuda_code = 0;                   // 802: as the driver library numbers it; 0: it gave none
   std::vector<std::string> xids = {};  // the kernel's lines about GPUs that failed
   std::int64_t disk_free = 0;          // bytes where jobs run
   std::string disk_error = {};         // it can't be written to
@@ -36,8 +37,9 @@ struct HealthFacts {
 
 // What was measured by the client.
 struct HealthMeasures {
-  double clock_ahead_ms = 0;  // of ours
-  double up_mb_s = 0;         // from the machine; 0: not measured
+  double clock_ahead_ms = 0;     // the machine's, of the client's
+  double provider_ahead_ms = 0;  // the provider's, of the client's; 0: as far as is known
+  double up_mb_s = 0;            // from the machine; 0: not measured
   double down_mb_s = 0;
 };
 
@@ -48,16 +50,22 @@ struct HealthWish {
   std::int64_t disk_free = std::int64_t{2} << 30;  // at least, in bytes
 };
 
+// What is wrong, as far as it says whether waiting helps (health_patience.h).
+enum class Ailment {
+  lasting,    // nothing mends it: another GPU than was bought, a failed disk
+  no_driver,  // it is not installed or loaded, or does not answer
+  no_fabric,  // CUDA_ERROR_SYSTEM_NOT_READY: NVSwitches without their fabric manager
+};
+
 struct HealthFinding {
   enum class Kind { good, note, bad };
   Kind kind = Kind::good;
-  std::string what;  // one line
+  std::string what;                    // one line
+  Ailment ailment = Ailment::lasting;  // of a bad one
 };
 
 std::vector<HealthFinding> judge_health(const HealthFacts& facts, const HealthMeasures& measures,
                                         const HealthWish& wish);
-// The first bad finding; empty: it is healthy.
-std::string sickness(const std::vector<HealthFinding>& findings);
 
 nlohmann::ordered_json to_json(const HealthFacts& facts);
 Result<HealthFacts> health_from_json(const nlohmann::json& json);

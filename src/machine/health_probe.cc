@@ -60,7 +60,7 @@ def must(name, *arguments):
         except AttributeError:
             pass
         words = (text.value or b'no words for it').decode(errors='replace')
-        say(cuda='failed', error='%s: %d (%s)' % (name, code, words), opened=opened)
+        say(cuda='failed', error='%s: %d (%s)' % (name, code, words), code=code, opened=opened)
 must('cuInit', 0)
 count = ctypes.c_int()
 must('cuDeviceGetCount', ctypes.byref(count))
@@ -223,6 +223,7 @@ void take_cuda_answer(std::string_view text, HealthFacts& facts) {
                                         : HealthFacts::Cuda::failed;
     facts.cuda_gpus = static_cast<int>(codec::integer_member(answer, "opened"));
     facts.cuda_error = codec::text_member(answer, "error");
+    facts.cuda_code = static_cast<int>(codec::integer_member(answer, "code"));
   }
 }
 

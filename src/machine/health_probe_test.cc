@@ -23,10 +23,13 @@ TEST(HealthProbe, ReadsWhatTheDriverListsAndWhatOpensThem) {
 
 TEST(HealthProbe, WhatDoesNotOpenThemSaysWhy) {
   HealthFacts facts;
-  take_cuda_answer("lockstep:{\"cuda\": \"failed\", \"error\": \"cuInit: 802 (x)\", \"opened\": 0}",
-                   facts);
+  take_cuda_answer(
+      "lockstep:{\"cuda\": \"failed\", \"error\": \"cuInit: 802 (x)\", \"code\": 802, "
+      "\"opened\": 0}",
+      facts);
   EXPECT_EQ(facts.cuda, HealthFacts::Cuda::failed);
   EXPECT_EQ(facts.cuda_error, "cuInit: 802 (x)");
+  EXPECT_EQ(facts.cuda_code, 802);
   facts = {};
   take_cuda_answer("lockstep:{\"cuda\": \"no library\", \"error\": \"\", \"opened\": 0}", facts);
   EXPECT_EQ(facts.cuda, HealthFacts::Cuda::no_library);

@@ -20,6 +20,19 @@ HealthFacts healthy() {
 const HealthWish kBought{.gpu = "A100-80GB", .gpus = 8};
 const HealthMeasures kNear{.clock_ahead_ms = 12, .up_mb_s = 90, .down_mb_s = 80};
 
+std::string sickness(const std::vector<HealthFinding>& findings) {
+  for (const HealthFinding& finding : findings)
+    if (finding.kind == HealthFinding::Kind::bad) return finding.what;
+  return {};
+}
+
+Ailment ailment_of(const HealthFacts& facts) {
+  for (const HealthFinding& finding : judge_health(facts, kNear, kBought))
+    if (finding.kind == HealthFinding::Kind::bad) return finding.ailment;
+  ADD_FAILURE() << "it is healthy";
+  return Ailment::lasting;
+}
+
 std::string sickness_of(const HealthFacts& facts, const HealthMeasures& measures = kNear,
                         const HealthWish& wish = kBought) {
   return sickness(judge_health(facts, measures, wish));
@@ -48,6 +61,38 @@ TEST(Health, GpusThatAreListedButDoNotOpenAreSick) {
   EXPECT_NE(sickness_of(facts), "");
   facts.cuda = HealthFacts::Cuda::not_opened;
   EXPECT_EQ(sickness_of(facts), "");
+}
+
+// Both pass while a machine boots; what the running driver says of its GPUs does not.
+TEST(Health, WhatMayPassIsToldApart) {
+  HealthFacts facts = healthy();
+  facts.cuda = HealthFacts::Cuda::failed;
+  facts.cuda_code = 802;
+  EXPECT_EQ(ailment_of(facts), Ailment::no_fabric);
+  for (const int code : {0, 2, 100, 803, 999}) {
+    facts.cuda_code = code;
+    EXPECT_EQ(ailment_of(facts), Ailment::lasting) << code;
+  }
+  facts.cuda = HealthFacts::Cuda::no_library;
+  EXPECT_EQ(ailment_of(facts), Ailment::no_driver);
+  facts.driver.clear();
+  for (const char* words :
+       {"nvidia-smi: No such file or directory",
+        "nvidia-smi ended with 9: NVIDIA-SMI has failed because it couldn't communicate with the "
+        "NVIDIA driver",
+        "nvidia-smi did not end within 30 s"}) {
+    facts.driver_error = words;
+    EXPECT_EQ(ailment_of(facts), Ailment::no_driver) << words;
+  }
+  for (const char* words : {"nvidia-smi ended with 6: No devices were found",
+                            "nvidia-smi ended with 18: Failed to initialize NVML: Driver/library "
+                            "version mismatch"}) {
+    facts.driver_error = words;
+    EXPECT_EQ(ailment_of(facts), Ailment::lasting) << words;
+  }
+  facts = healthy();
+  facts.gpus.pop_back();
+  EXPECT_EQ(ailment_of(facts), Ailment::lasting);
 }
 
 TEST(Health, OtherGpusThanThoseBoughtAreSick) {
@@ -80,6 +125,10 @@ TEST(Health, DriverKernelDiskAndClockCount) {
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = -7200}),
             "its clock is 7 s behind this machine's");
   EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 4900}), "");
+  // The client's own clock is a minute behind.
+  EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 60'200, .provider_ahead_ms = 59'800}), "");
+  EXPECT_EQ(sickness_of(healthy(), {.clock_ahead_ms = 300, .provider_ahead_ms = 60'000}),
+            "its clock is 60 s behind its provider's");
 }
 
 TEST(Health, ASlowLinkIsToldAndNoSickness) {
@@ -98,6 +147,7 @@ TEST(Health, FactsComeBackAsTheyWereAndArePrintable) {
   HealthFacts facts = healthy();
   facts.xids = {"a\x1b[2J"};
   facts.cuda_error = "e";
+  facts.cuda_code = 3;
   const auto json = codec::parse_json(codec::print_json(to_json(facts)));
   const auto again = health_from_json(json);
   ASSERT_TRUE(again);
@@ -105,6 +155,7 @@ TEST(Health, FactsComeBackAsTheyWereAndArePrintable) {
   EXPECT_EQ(again->gpus.size(), 8U);
   EXPECT_EQ(again->cuda, HealthFacts::Cuda::opened);
   EXPECT_EQ(again->disk_free, facts.disk_free);
+  EXPECT_EQ(again->cuda_code, 3);
   EXPECT_FALSE(health_from_json(codec::parse_json("[]")));
   EXPECT_FALSE(health_from_json(codec::parse_json(R"({"gpus": [1]})")));
 }

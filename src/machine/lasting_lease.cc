@@ -110,7 +110,7 @@ Status keep_for_reboots(const KeptLease& lease) {
   json["terms"] = to_json(lease.terms);
   print_members(members_of(lasting), json);
   LOCKSTEP_TRY(make_folder(kLastingFolder));
-  LOCKSTEP_TRY(io::replace_file(kLastingFile, codec::print_json(json) + "\n"));
+  LOCKSTEP_TRY(io::keep_record(kLastingFile, codec::print_json(json) + "\n"));
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
   LOCKSTEP_TRY(io::replace_file(kUnitFile, resume_unit(own)));
   LOCKSTEP_TRY(make_folder(kWantsFolder));

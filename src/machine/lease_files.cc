@@ -31,7 +31,7 @@ Result<nlohmann::json> read_lease_json(const char* name) {
 }
 
 Status write_lease_json(const char* name, const nlohmann::ordered_json& json) {
-  return io::replace_file(lease_path(name), codec::print_json(json) + "\n");
+  return io::keep_record(lease_path(name), codec::print_json(json) + "\n");
 }
 
 std::array<Member, 7> members_of(KeptLease& lease) {

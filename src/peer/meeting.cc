@@ -64,9 +64,9 @@ nlohmann::ordered_json to_json(const Trouble& trouble) {
 
 std::string encode_meeting(const Meeting& meeting) {
   std::string body(kMagic);
-  for (const std::string* text :
-       {&meeting.destination, &meeting.owner.host, &meeting.owner.root, &meeting.key})
-    sync::encode_text(*text, body);
+  sync::encode_text(meeting.destination, body);
+  sync::encode_owner(meeting.owner, body);
+  sync::encode_text(meeting.key, body);
   sync::encode_number(meeting.port, body);
   sync::encode_number(meeting.addresses.size(), body);
   for (const std::string& address : meeting.addresses)
@@ -79,12 +79,13 @@ Result<Meeting> decode_meeting(std::string_view bytes) {
   if (!bytes.starts_with(kMagic)) return corrupt();
   bytes.remove_prefix(kMagic.size());
   Meeting meeting;
-  for (std::string* text :
-       {&meeting.destination, &meeting.owner.host, &meeting.owner.root, &meeting.key}) {
-    const auto read = sync::decode_text(bytes, sync::kMostPath);
-    if (!read) return corrupt();
-    *text = *read;
-  }
+  const auto destination = sync::decode_text(bytes, sync::kMostPath);
+  auto owner = destination ? sync::decode_owner(bytes) : std::nullopt;
+  const auto key = owner ? sync::decode_text(bytes, sync::kMostPath) : std::nullopt;
+  if (!key) return corrupt();
+  meeting.destination = *destination;
+  meeting.owner = std::move(*owner);
+  meeting.key = *key;
   if (meeting.key.size() != kKeyBytes || meeting.destination.find('\0') != std::string::npos)
     return corrupt();
   const auto port = sync::decode_number(bytes);

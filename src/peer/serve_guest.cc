@@ -51,8 +51,10 @@ class Guest {
 bool Guest::was_offered(const sync::Entry& entry) const {
   const sync::Entry* coming = find(record_.coming, entry.path);
   if (coming != nullptr) return *coming == entry;
-  const sync::Entry* sent = find(record_.sent, entry.path);
-  return sent != nullptr && *sent == entry;
+  for (const sync::Manifest* there : {&record_.sent, &record_.met})
+    if (const sync::Entry* known = find(*there, entry.path); known != nullptr)
+      return *known == entry;
+  return false;
 }
 
 Status Guest::say(const PieceHead& head, std::string_view bytes) {

@@ -104,7 +104,7 @@ Status keep_environment(const std::string& folder, const Environment& environmen
                     {"prefix", environment.prefix},
                     {"python", environment.python},
                     {"local", environment.local}};
-  return io::replace_file(record_of_project(plain), codec::print_json(record) + "\n");
+  return io::keep_record(record_of_project(plain), codec::print_json(record) + "\n");
 }
 
 std::vector<std::string> variables_of(const Environment& environment,

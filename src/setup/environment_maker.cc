@@ -3,8 +3,10 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
+#include "io/replace_file.h"
 #include "setup/lock_file.h"
 #include "setup/places.h"
+#include "setup/venv_config.h"
 
 #include <fmt/core.h>
 
@@ -38,6 +40,21 @@ bool is_empty_or_absent(const std::string& folder) {
   std::error_code trouble;
   const bool empty = fs::is_empty(folder, trouble);
   return trouble ? !fs::exists(fs::symlink_status(folder, trouble)) : empty;
+}
+
+// "3.11" of "3.11.2": environments share packages where this is the same.
+std::string minor_version(const std::string& version) {
+  return version.substr(0, version.find('.', version.find('.') + 1));
+}
+
+// A file that lets Python import from these folders too. The host's python3 may be a virtual
+// environment itself, whose packages include-system-site-packages does not reach.
+constexpr const char* kPathFile = "lockstep-host.pth";
+std::string path_file(const std::vector<std::string>& folders) {
+  std::string text;
+  for (const std::string& each : folders)
+    text += "import site; site.addsitedir(" + codec::print_json(nlohmann::json(each)) + ")\n";
+  return text;
 }
 
 std::string absolute(const std::string& path, const std::string& folder) {
@@ -199,7 +216,7 @@ Attempt<void> EnvironmentMaker::make(const Environment& environment,
   std::error_code failed;
   // It was cut off while it was made.
   if (access(files.making().c_str(), F_OK) == 0) fs::remove_all(prefix, failed);
-  if (is_venv(prefix)) return {};
+  if (is_venv(prefix)) return show_host_torch(prefix, prefix == own_prefix("venvs"));
   if (!is_empty_or_absent(prefix)) {
     if (prefix != own_prefix("venvs"))
       return trouble(1, prefix + " is there and is no virtual environment that works",
@@ -244,6 +261,39 @@ Attempt<void> EnvironmentMaker::make_venv(const std::string& prefix,
                  0},
                 ended->code,
                 ended->tail});
+  return show_host_torch(prefix, true);
+}
+
+// Lets the environment import the packages of the host's Python if PyTorch is one of them. Images
+// for GPUs bring a PyTorch that fits their driver, and a project's requirements often leave PyTorch
+// out. may_change: false for an environment that the user has made; the way out is told instead.
+Attempt<void> EnvironmentMaker::show_host_torch(const std::string& prefix, bool may_change) const {
+  const std::string path = prefix + "/pyvenv.cfg";
+  const auto config = io::read_file(path);
+  const auto python = base_python();
+  if (!config || sees_base_packages(*config) || !python) return {};
+  const auto host = ask_interpreter(*python, "");
+  if (!host || !host->has_torch) return {};
+  const auto own = ask_interpreter(prefix + "/bin/python", "");
+  if (!own || own->has_torch || minor_version(own->version) != minor_version(host->version))
+    return {};
+  if (!may_change) {
+    say_(
+        fmt::format("{} does not see the PyTorch of {}: install torch into it, or set "
+                    "include-system-site-packages = true in {}",
+                    prefix, *python, path));
+    return {};
+  }
+  const auto written =
+      host->venv_sites.empty()
+          ? io::replace_file(path, with_base_packages(*config))
+          : io::replace_file(fmt::format("{}/lib/python{}/site-packages/{}", prefix,
+                                         minor_version(own->version), kPathFile),
+                             path_file(host->venv_sites));
+  if (!written) return tl::make_unexpected(Trouble{written.error()});
+  const auto now = ask_interpreter(prefix + "/bin/python", "");
+  if (now && now->has_torch)
+    say_(fmt::format("{} sees the packages of {}, PyTorch among them", prefix, *python));
   return {};
 }
 

@@ -65,6 +65,7 @@ class EnvironmentMaker {
   Attempt<std::string> conda_prefix(const std::string& name);
   Attempt<std::string> base_python() const;
   Attempt<void> make_venv(const std::string& prefix, const EnvironmentFiles& files);
+  Attempt<void> show_host_torch(const std::string& prefix, bool may_change) const;
   bool asks_for_conda() const;
   std::string own_prefix(const char* kind) const;
 

@@ -30,6 +30,9 @@ namespace fs = std::filesystem;
 using Kind = Spec::Kind;
 using Clock = std::chrono::steady_clock;
 
+// A project keeps the environment that an install named, so leaving --system out changes nothing.
+constexpr const char* kOwnInstead =
+    "give --venv auto, the project's own environment, which sees the host's PyTorch";
 constexpr int kNotThere = 127;
 constexpr std::size_t kMostShown = 500;
 constexpr std::size_t kCommitDigits = 40;
@@ -165,7 +168,7 @@ Attempt<void> HostSetup::open_log() {
 }
 
 Status HostSetup::keep_log() const {
-  return io::replace_file(files_->log(), log_.print());
+  return io::keep_record(files_->log(), log_.print());
 }
 
 Attempt<void> HostSetup::step(std::size_t index) {
@@ -342,9 +345,9 @@ Attempt<std::vector<Argv>> HostSetup::plan(const Spec& spec, const Resolved& res
   if (uv_.empty() && interpreter_->pip.empty())
     return trouble(1, fmt::format("{} has no pip", interpreter_->python),
                    environment.kind == Environment::Kind::system
-                       ? "install pip there (as root: apt install python3-pip), or leave --system "
-                         "out: a virtual environment is the default"
-                       : "add pip to it, or install uv there");
+                       ? fmt::format("install pip there (as root: apt install python3-pip), or {}",
+                                     kOwnInstead)
+                       : std::string("add pip to it, or install uv there"));
   return install_plan(spec, resolved, {interpreter_->python, interpreter_->pip, uv_});
 }
 
@@ -367,11 +370,13 @@ Attempt<void> HostSetup::run_commands(const std::vector<Argv>& commands) {
     } else if (ended->code != 0) {
       const std::string line = telling_line(ended->tail);
       const bool managed = line.find("externally-managed") != std::string::npos;
-      done = tl::make_unexpected(
-          Trouble{{Errc::unavailable, fmt::format("code {}: {}", ended->code, printable(line)),
-                   managed ? "leave --system out: a virtual environment is the default" : "", 0},
-                  ended->code,
-                  ended->tail});
+      done = tl::make_unexpected(Trouble{
+          {Errc::unavailable, fmt::format("code {}: {}", ended->code, printable(line)),
+           managed ? fmt::format("{}; or add --break-system-packages to the spec", kOwnInstead)
+                   : "",
+           0},
+          ended->code,
+          ended->tail});
     }
     if (!done) break;
   }

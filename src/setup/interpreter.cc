@@ -32,13 +32,15 @@ def has(n):
     return found if found and found.origin else None  # a folder of that name is none
 pip = has('pip')
 ends = ('site-packages', 'dist-packages')
-sites = [p for p in sys.path if os.path.basename(p) in ends]
-sites += [s.get_path('purelib'), s.get_path('platlib'), site.getusersitepackages()]
+path = [p for p in sys.path if os.path.basename(p) in ends]
+sites = path + [s.get_path('purelib'), s.get_path('platlib'), site.getusersitepackages()]
 print('lockstep:' + json.dumps({
     'version': '.'.join(map(str, sys.version_info[:3])),
     'pip': list(pip.submodule_search_locations)[0] if pip else '',
     'venv': bool(has('venv') and has('ensurepip')),
     'virtualenv': bool(has('virtualenv')),
+    'torch': bool(has('torch')),
+    'venv_sites': path if sys.prefix != sys.base_prefix else [],
     'sites': sorted(set(sites))})))";
 constexpr std::string_view kMarker = "lockstep:";
 
@@ -50,7 +52,9 @@ Result<Interpreter> read_reply(const std::string& python, std::string_view text)
     found.pip = reply.at("pip").get<std::string>();
     found.makes_venvs = reply.at("venv").get<bool>();
     found.has_virtualenv = reply.at("virtualenv").get<bool>();
+    found.has_torch = reply.at("torch").get<bool>();
     found.sites = reply.at("sites").get<std::vector<std::string>>();
+    found.venv_sites = reply.at("venv_sites").get<std::vector<std::string>>();
   } catch (const json::exception&) {
     return fail(Errc::corrupt, python + " does not say what it is");
   }

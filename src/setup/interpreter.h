@@ -14,7 +14,10 @@ struct Interpreter {
   std::string pip = {};                 // pip's folder; empty: it has none
   bool makes_venvs = false;             // by its own venv
   bool has_virtualenv = false;          // the package
+  bool has_torch = false;               // `import torch` finds it
   std::vector<std::string> sites = {};  // folders where packages are put
+  // Of a virtual environment: the folders that it imports packages from. Else empty.
+  std::vector<std::string> venv_sites = {};
 };
 
 // Changes when the interpreter does: path, program, and the environment's own settings.

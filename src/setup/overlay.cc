@@ -260,7 +260,7 @@ class Maker {
     record["imported"] = overlay_.imported;
     record["files"] = files_of(folder);
     record["pythons"].push_back(identity());
-    return io::replace_file(folder + "/" + kRecord, codec::print_json(record) + "\n");
+    return io::keep_record(folder + "/" + kRecord, codec::print_json(record) + "\n");
   }
 
   const OverlayRequest& request_;

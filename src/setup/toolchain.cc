@@ -1,6 +1,7 @@
 #include "setup/toolchain.h"
 
 #include "base/text.h"
+#include "setup/gpu_table.h"
 
 #include <fmt/core.h>
 
@@ -190,6 +191,11 @@ Result<std::vector<Arch>> read_archs(std::string_view text) {
   std::vector<Arch> archs;
   for (const std::string& word : split(plain, ';')) {
     if (word.empty()) continue;
+    if (const int named = capability_of(word); named > 0) {
+      const auto same = [&](const Arch& each) { return each.capability == named; };
+      if (std::none_of(archs.begin(), archs.end(), same)) archs.push_back({named});
+      continue;
+    }
     const std::size_t dot = word.find('.');
     const auto release = read_release(word);
     const std::size_t end =
@@ -199,7 +205,7 @@ Result<std::vector<Arch>> read_archs(std::string_view text) {
     const bool known = suffix.empty() || suffix == "+PTX" || suffix == "a" || suffix == "f";
     if (!release || !digits || release->minor > 9 || release->major > 99 || !known)
       return fail(Errc::invalid_input, fmt::format("'{}' is no GPU architecture", printable(word)),
-                  "write compute capabilities, as 8.0;9.0 or 8.6+PTX");
+                  "write compute capabilities, as 8.0;9.0 or 8.6+PTX, or GPUs, as V100;RTX-A6000");
     archs.push_back({release->major * 10 + release->minor, suffix});
     if (archs.size() > kMostArchs)
       return fail(Errc::invalid_input, "too many GPU architectures are given");

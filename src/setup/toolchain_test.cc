@@ -27,6 +27,8 @@ TEST(Archs, AreReadAsTorchReadsThem) {
   EXPECT_EQ((*archs)[2].capability, 121);
   for (const char* bad : {"", ";", "80", "8", "Ampere", "8.0+ptx", "8.0b", "8.x", "8.", "8.10"})
     EXPECT_FALSE(read_archs(bad)) << bad;
+  EXPECT_EQ(archs_text(*read_archs("V100, A100;RTX-A6000 h100 9.0+PTX")),
+            "7.0;8.0;8.6;9.0;9.0+PTX");
   EXPECT_NE(read_archs("8.0;Ampere").error().message.find("'Ampere'"), std::string::npos);
 }
 

@@ -20,6 +20,7 @@ struct WheelRequest {
   std::string arch = {};  // "auto", or a list
   std::string isa = {};   // as read_isa() reads it; empty: x86-64-v3
   std::string python = {};
+  int jobs = 0;        // compilers at once; 0: as many as fit
   bool force = false;  // builds it again
 };
 

@@ -90,10 +90,21 @@ bool is_called(const Op& op, const std::string& given) {
 Result<WheelSource> read_wheel_source(std::string_view text) {
   WheelSource source{.text = std::string(text)};
   const auto refuse = [&](std::string_view why) {
-    return fail(Errc::invalid_input, fmt::format("'{}' {}", printable(text), why),
-                "write a folder, deepspeed, deepspeed==0.16.5, deepspeed@DIR or deepspeed@URL");
+    return fail(
+        Errc::invalid_input, fmt::format("'{}' {}", printable(text), why),
+        "write a folder, a URL, deepspeed, deepspeed==0.16.5, deepspeed@DIR or deepspeed@URL");
   };
   if (text.empty() || text.find('\0') != std::string_view::npos) return refuse("names nothing");
+  if (is_url(text)) {
+    source.kind = WheelSource::Kind::url;
+    source.place = source.text;
+    // A repository that is called as the package:
+    // "git+https://github.com/microsoft/DeepSpeed@v0.16.5".
+    std::string last(text.substr(text.rfind('/') + 1));
+    last = to_lower(last.substr(0, last.find_first_of("@#")));
+    if (last == kDeepSpeed || last == "deepspeed.git") source.name = kDeepSpeed;
+    return source;
+  }
   if (!text.starts_with(kDeepSpeed) || text.find('/') < text.find_first_of("@=")) {
     source.place = source.text;
     return source;
@@ -179,6 +190,15 @@ bool concerns_builds(std::string_view name) {
         "LIBRARY_PATH"})
     if (name == each) return true;
   return name.starts_with("DS_");
+}
+
+std::vector<std::string> ops_of_environment(const WheelPlan& plan) {
+  std::vector<std::string> asked;
+  for (const std::string& each : plan.given)
+    if (each.starts_with(kPrefix) && !each.starts_with("DS_BUILD_OPS=") && each.ends_with("=1"))
+      asked.push_back(each);
+  std::sort(asked.begin(), asked.end());
+  return asked;
 }
 
 std::vector<std::string> build_variables(const WheelPlan& plan) {

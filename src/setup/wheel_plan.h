@@ -6,6 +6,7 @@
 #include "setup/python_facts.h"
 #include "setup/toolchain.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,8 @@ struct WheelPlan {
 
 // Whether builds look at a variable of this name.
 bool concerns_builds(std::string_view name);
+// "DS_BUILD_X=1" of the environment, which the build sees beside build_variables().
+std::vector<std::string> ops_of_environment(const WheelPlan& plan);
 // "NAME=value" that the build gets over the environment.
 std::vector<std::string> build_variables(const WheelPlan& plan);
 // The same for two builds whose wheels are as good as each other, as JSON and as its digest.

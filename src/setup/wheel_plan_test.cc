@@ -26,6 +26,12 @@ TEST(WheelSources, AFolderAnIndexOrAUrl) {
   EXPECT_TRUE(read("deepspeed@../DeepSpeed").is_deepspeed());
   EXPECT_EQ(read("deepspeed@https://x/y.tar.gz").kind, Kind::url);
   EXPECT_EQ(read("deepspeed@git+https://github.com/a/b@v1").place, "git+https://github.com/a/b@v1");
+  for (const char* url : {"git+https://github.com/a/DeepSpeed@v1", "https://x/y.tar.gz"}) {
+    EXPECT_EQ(read(url).kind, Kind::url) << url;
+    EXPECT_EQ(read(url).place, url);
+  }
+  EXPECT_TRUE(read("git+https://github.com/a/DeepSpeed.git@v1").is_deepspeed());
+  EXPECT_FALSE(read("git+https://github.com/a/deepspeed-kernels").is_deepspeed());
   for (const char* folder : {"./deepspeed", "deepspeed/", "deepspeed-kernels", "../a@b", "/x"}) {
     EXPECT_EQ(read(folder).kind, Kind::folder) << folder;
     EXPECT_EQ(read(folder).place, folder);
@@ -92,6 +98,8 @@ TEST(BuildVariables, AreWhatDeepSpeedReads) {
   own.given = {"DS_ENABLE_NINJA="};
   own.archs.clear();
   EXPECT_EQ(build_variables(own), (Strings{"DS_BUILD_OPS=0", "DS_BUILD_CPU_ADAM=1", "MAX_JOBS=4"}));
+  own.given = {"DS_BUILD_UTILS=1", "DS_BUILD_AIO=0", "DS_BUILD_OPS=1", "DS_BUILD_ADAM=1"};
+  EXPECT_EQ(ops_of_environment(own), (Strings{"DS_BUILD_ADAM=1", "DS_BUILD_UTILS=1"}));
   WheelPlan project;
   project.source = *read_wheel_source("./mine");
   EXPECT_EQ(build_variables(project), Strings{"MAX_JOBS=1"});

@@ -52,6 +52,7 @@ class Preparation {
     LOCKSTEP_TRY_ASSIGN(const std::string python, choose_python(request_.python));
     LOCKSTEP_TRY_ASSIGN(plan().python, ask_python(python));
     plan().tools = probe_toolchain(plan().python);
+    leave_out_utils();
     LOCKSTEP_TRY(check_python());
     LOCKSTEP_TRY(check_tools());
     LOCKSTEP_TRY(choose_archs());
@@ -66,6 +67,7 @@ class Preparation {
                                     ? std::min(here.memory_limit, here.memory_available)
                                     : here.memory_available;
     plan().jobs = static_cast<int>(parse_int(variable("MAX_JOBS")).value_or(0));
+    if (request_.jobs > 0) plan().jobs = request_.jobs;
     if (plan().jobs < 1) plan().jobs = build_jobs(here.cpus, memory);
     LOCKSTEP_TRY(choose_content());
     return std::move(prepared_);
@@ -120,6 +122,18 @@ class Preparation {
         if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(std::move(op));
     }
     return ops;
+  }
+
+  // DeepSpeed's list of ops for CPUs (op_builder/cpu) has no "utils": setup.py passes it over.
+  void leave_out_utils() {
+    if (plan().python.torch.empty() || !plan().python.torch_cuda.empty() ||
+        !plan().python.torch_hip.empty())
+      return;
+    if (std::erase_if(plan().ops, [](const Op& op) { return op.name == "utils"; }) > 0)
+      prepared_.notes.emplace_back(
+          "the op utils is left out: this PyTorch has neither CUDA nor ROCm, and DeepSpeed does "
+          "not "
+          "build it there");
   }
 
   Status check_python() const {

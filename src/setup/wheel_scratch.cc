@@ -80,7 +80,8 @@ Result<std::string> fetch_source(const WheelPlan& plan, const std::string& scrat
   const WheelSource& source = plan.source;
   std::string what = source.name;
   if (!source.version.empty()) what += "==" + source.version;
-  if (source.kind == WheelSource::Kind::url) what += " @ " + source.place;
+  if (source.kind == WheelSource::Kind::url)
+    what = what.empty() ? source.place : what + " @ " + source.place;
   const std::string folder = scratch + "/sdist";
   say(fmt::format("fetching {}", printable(what)));
   const auto ended = run_tool({{plan.python.python, "-c", kBoundedPip, "download", "--no-deps",

@@ -43,7 +43,7 @@ Status write_failures(const std::string& folder, const std::vector<NodeFailure>&
   std::string text;
   for (const NodeFailure& each : failures)
     text += failure_line(each);
-  return io::replace_file(path_in(folder), text);
+  return io::keep_record(path_in(folder), text);
 }
 
 }  // namespace

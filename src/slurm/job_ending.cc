@@ -165,6 +165,7 @@ Explanation explain_run(const JobStatus& job, const Surroundings& around) {
       said.why += fmt::format("; its time is up in {}", about_text(*job.end - around.now));
   } else {
     said.why = fmt::format("Slurm calls its state {}", printable(job.state.name));
+    said.outlook = Outlook::unknown;
   }
   return said;
 }

@@ -82,8 +82,9 @@ TEST(JobEnding, ARunIsToldWithItsTime) {
   EXPECT_EQ(explain(job, around).outlook, Outlook::runs);
   job.state = parse_job_state("COMPLETING");
   EXPECT_TRUE(explain(job, around).why.starts_with("its programs have ended"));
-  job.state = parse_job_state("EXPEDITING");
-  EXPECT_EQ(explain(job, around).why, "Slurm calls its state EXPEDITING");
+  job.state = parse_job_state("EVAPORATING");
+  EXPECT_EQ(explain(job, around).why, "Slurm calls its state EVAPORATING");
+  EXPECT_EQ(explain(job, around).outlook, Outlook::unknown);
 }
 
 }  // namespace

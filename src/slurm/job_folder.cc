@@ -105,7 +105,7 @@ std::string JobFolder::report(int run, std::string_view node) const {
 }
 
 Status JobFolder::keep(const BatchState& state) const {
-  return io::replace_file(at("state.json"), state_text(state));
+  return io::keep_record(at("state.json"), state_text(state));
 }
 
 Result<BatchState> JobFolder::state() const {
@@ -141,7 +141,7 @@ int JobFolder::runs_before(std::string_view job) const {
 Status JobFolder::note_runs_before(std::string_view job, int runs) const {
   if (mkdir(at(kRunsFolder).c_str(), 0700) != 0 && errno != EEXIST)
     return fail_sys("make " + at(kRunsFolder), errno);
-  return io::replace_file(at(fmt::format("{}/{}", kRunsFolder, job)), fmt::format("{}\n", runs));
+  return io::keep_record(at(fmt::format("{}/{}", kRunsFolder, job)), fmt::format("{}\n", runs));
 }
 
 std::vector<std::string> JobFolder::reports(int run) const {

@@ -1,6 +1,7 @@
 #include "slurm/job_plan.h"
 
 #include "base/text.h"
+#include "slurm/gpu_words.h"
 #include "slurm/times.h"
 
 #include <fmt/core.h>
@@ -35,8 +36,10 @@ class Planner {
       LOCKSTEP_TRY(count_nodes_of_script());
     } else {
       LOCKSTEP_TRY(count_nodes());
+      LOCKSTEP_TRY(split_tres_per_task());
+      LOCKSTEP_TRY(count_gpus());
       LOCKSTEP_TRY(count_workers());
-      LOCKSTEP_TRY(add_gpus());
+      LOCKSTEP_TRY(place_gpus());
     }
     LOCKSTEP_TRY(add_chain());
     add_defaults();
@@ -75,15 +78,21 @@ class Planner {
   Status count_nodes();
   Status count_nodes_of_script();
   Status add_spares(std::string_view name, long nodes);
+  Status split_tres_per_task();
+  Status count_gpus();
   Status count_workers();
   Result<long> tasks_per_node();
-  Status add_gpus();
+  Status place_gpus();
+  void drop_bindings();
   Status add_chain();
   void add_defaults();
   void add_lead();
 
   const JobWish& wish_;
   JobPlan plan_;
+  std::optional<long> gpus_of_node_;  // nullopt: not counted by node or job
+  std::optional<long> gpus_of_task_;  // --gpus-per-task
+  std::optional<long> tasks_of_gpu_;  // --ntasks-per-gpu
 };
 
 Status Planner::refuse_what_cannot_be() const {
@@ -162,25 +171,96 @@ Status Planner::count_nodes_of_script() {
   return add_spares("gpus", nodes);
 }
 
+// nullopt: the value says no number, or more than a node can have.
+std::optional<long> number_of_gpus(const CountedGpus& gpus) {
+  if (!gpus.count || *gpus.count > kMostWorkers) return std::nullopt;
+  return *gpus.count;
+}
+
+// --tres-per-task says in one option what --cpus-per-task and --gpus-per-task say.
+Status Planner::split_tres_per_task() {
+  const Setting* own = find("tres-per-task");
+  if (own == nullptr) return {};
+  const TresPerTask tres = read_tres_per_task(own->value);
+  if (!tres.rest.empty())
+    return fail(Errc::invalid_input,
+                fmt::format("--tres-per-task: {} can't be counted by task: the one task of a node "
+                            "is the agent of all its ranks",
+                            printable(join(tres.rest, ","), 80)),
+                "give it with --gres or --licenses");
+  for (const auto& [name, is_given] : {std::pair{"cpus-per-task", tres.cpus.has_value()},
+                                       {"gpus-per-task", tres.gpus.has_value()}})
+    if (is_given && find(name) != nullptr)
+      return fail(Errc::invalid_input, fmt::format("--tres-per-task and --{} say the same", name),
+                  "give one of them");
+  remove("tres-per-task");
+  if (tres.cpus) set("cpus-per-task", std::to_string(*tres.cpus));
+  if (tres.gpus) set("gpus-per-task", print_gpus(*tres.gpus));
+  return {};
+}
+
+// What is counted for the job is counted by node: spares have as many as the others.
+Status Planner::count_gpus() {
+  if (const Setting* each = find("gpus-per-task"); each != nullptr) {
+    gpus_of_task_ = number_of_gpus(gpus_of_count(each->value));
+    if (!gpus_of_task_)
+      return fail(Errc::invalid_input,
+                  "--gpus-per-task=" + printable(each->value, 40) + " is no number of GPUs");
+  }
+  if (const Setting* all = find("gpus"); all != nullptr) {
+    CountedGpus gpus = gpus_of_count(all->value);
+    const bool is_one_kind = all->value.find(',') == std::string::npos;
+    if (!gpus.count || !is_one_kind || !plan_.nodes || *gpus.count % *plan_.nodes != 0)
+      return fail(Errc::invalid_input,
+                  "--gpus=" + printable(all->value, 40) + " can't be shared among the nodes",
+                  "give --gpus-per-node");
+    gpus.count = *gpus.count / *plan_.nodes;
+    set("gpus-per-node", print_gpus(gpus));
+    remove("gpus");
+  }
+  if (const Setting* own = find("gpus-per-node"); own != nullptr)
+    gpus_of_node_ = number_of_gpus(gpus_of_count(own->value));
+  else if (const Setting* gres = find("gres"); gres != nullptr)
+    if (const auto gpus = gpus_of_gres(gres->value)) gpus_of_node_ = number_of_gpus(*gpus);
+  return {};
+}
+
 // Who counts in tasks means ranks.
 Result<long> Planner::tasks_per_node() {
   LOCKSTEP_TRY_ASSIGN(const auto each, number("ntasks-per-node", 1, kMostWorkers));
   LOCKSTEP_TRY_ASSIGN(const auto all, number("ntasks", 1, kMostNodes * kMostWorkers));
-  remove("ntasks");
-  if (each) return *each;
-  if (!all) return 1;
-  if (!plan_.nodes || *all % *plan_.nodes != 0)
+  LOCKSTEP_TRY_ASSIGN(tasks_of_gpu_, number("ntasks-per-gpu", 1, kMostWorkers));
+  if (tasks_of_gpu_ && (each || gpus_of_task_))
     return fail(Errc::invalid_input,
-                fmt::format("--ntasks={} is no multiple of the number of nodes", *all),
-                "give --ntasks-per-node");
-  return *all / *plan_.nodes;
+                fmt::format("--ntasks-per-gpu does not go with --{}",
+                            each ? "ntasks-per-node" : "gpus-per-task"),
+                "give one of them");
+  remove("ntasks");
+  remove("ntasks-per-gpu");
+  if (each) return *each;
+  if (all) {
+    if (!plan_.nodes || *all % *plan_.nodes != 0)
+      return fail(Errc::invalid_input,
+                  fmt::format("--ntasks={} is no multiple of the number of nodes", *all),
+                  "give --ntasks-per-node");
+    return *all / *plan_.nodes;
+  }
+  if (tasks_of_gpu_ && !gpus_of_node_)
+    return fail(Errc::invalid_input, "--ntasks-per-gpu needs a number of GPUs",
+                "give --gpus-per-node");
+  if (tasks_of_gpu_) return std::min(*gpus_of_node_ * *tasks_of_gpu_, kMostWorkers);
+  const bool is_shared = gpus_of_node_ && gpus_of_task_ && *gpus_of_task_ > 0;
+  if (is_shared && *gpus_of_node_ > 0 && *gpus_of_node_ % *gpus_of_task_ == 0)
+    return *gpus_of_node_ / *gpus_of_task_;
+  return 1;
 }
 
 Status Planner::count_workers() {
   LOCKSTEP_TRY_ASSIGN(const long tasks, tasks_per_node());
   LOCKSTEP_TRY_ASSIGN(const auto cpus, number("cpus-per-task", 1, 1 << 20));
   plan_.workers = static_cast<int>(tasks);
-  if (cpus || tasks > 1) {
+  // Slurm refuses --cpus-per-task beside --cpus-per-gpu, which counts all of a node's CPUs as well.
+  if (cpus || (tasks > 1 && find("cpus-per-gpu") == nullptr)) {
     plan_.cpus = static_cast<int>(tasks * cpus.value_or(1));
     set("cpus-per-task", std::to_string(*plan_.cpus));
   }
@@ -189,14 +269,6 @@ Status Planner::count_workers() {
         fmt::format("{} tasks per node are one task, whose agent starts {} ranks", tasks, tasks));
   set("ntasks-per-node", "1");
   return {};
-}
-
-// "8" of "8", "a100:8" and "gpu:a100:8"; nullopt: it says no number.
-std::optional<long> last_number(std::string_view text) {
-  const auto parts = split(text, ':');
-  const auto value = parse_int(parts.back());
-  if (!value || *value < 0 || *value > kMostWorkers) return std::nullopt;
-  return static_cast<long>(*value);
 }
 
 std::string with_number(std::string_view text, long number) {
@@ -219,41 +291,43 @@ Status Planner::add_spares(std::string_view name, long nodes) {
   return {};
 }
 
-// GPUs that are counted by task, or for the job, are counted by node: one task has all of a node's,
-// and spares have as many as the others.
-Status Planner::add_gpus() {
-  std::optional<long> of_node;
+// GPUs that are counted by task are counted by node: the one task has all of a node's. Slurm 26.05
+// refuses GPUs in --gres beside --gpus-per-node.
+Status Planner::place_gpus() {
   if (const Setting* each = find("gpus-per-task"); each != nullptr) {
-    const auto count = last_number(each->value);
-    if (!count)
-      return fail(Errc::invalid_input,
-                  "--gpus-per-task=" + printable(each->value, 40) + " is no number of GPUs");
-    of_node = *count * plan_.workers;
-    set("gpus-per-node", with_number(each->value, *of_node));
+    if (!gpus_of_node_) {
+      gpus_of_node_ = *gpus_of_task_ * plan_.workers;
+      CountedGpus gpus = gpus_of_count(each->value);
+      gpus.count = static_cast<int>(*gpus_of_node_);
+      set("gpus-per-node", print_gpus(gpus));
+    }
     remove("gpus-per-task");
     plan_.notes.emplace_back(
         "--gpus-per-task became --gpus-per-node: a rank that sees only its own GPU can't talk to "
         "the others' directly");
-  } else if (const Setting* all = find("gpus"); all != nullptr) {
-    const auto count = last_number(all->value);
-    if (!count || !plan_.nodes || *count % *plan_.nodes != 0)
+  } else if (tasks_of_gpu_ && !gpus_of_node_) {
+    if (plan_.workers % *tasks_of_gpu_ != 0)
       return fail(Errc::invalid_input,
-                  "--gpus=" + printable(all->value, 40) + " can't be shared among the nodes",
+                  fmt::format("--ntasks-per-gpu={}: {} tasks on a node are no multiple of it",
+                              *tasks_of_gpu_, plan_.workers),
                   "give --gpus-per-node");
-    of_node = *count / *plan_.nodes;
-    set("gpus-per-node", with_number(all->value, *of_node));
-    remove("gpus");
-  } else if (const Setting* own = find("gpus-per-node"); own != nullptr) {
-    of_node = last_number(own->value);
-  } else if (const Setting* gres = find("gres"); gres != nullptr) {
-    for (const std::string& part : split(gres->value, ','))
-      if (part == "gpu")
-        of_node = 1;
-      else if (part.starts_with("gpu:"))
-        of_node = last_number(part).value_or(1);
+    gpus_of_node_ = plan_.workers / *tasks_of_gpu_;
+    set("gpus-per-node", std::to_string(*gpus_of_node_));
   }
-  if (of_node && *of_node > 0 && plan_.workers == 1) plan_.workers = static_cast<int>(*of_node);
+  drop_bindings();
+  if (gpus_of_node_ && *gpus_of_node_ > 0 && plan_.workers == 1)
+    plan_.workers = static_cast<int>(*gpus_of_node_);
   return {};
+}
+
+// They would show all ranks of a node the same GPU: to Slurm the node has one task.
+void Planner::drop_bindings() {
+  for (const char* name : {"gpu-bind", "tres-bind"}) {
+    const Setting* own = find(name);
+    if (own == nullptr || own->value == "none") continue;
+    remove(name);
+    plan_.notes.push_back(fmt::format("--{} is left out: a rank sees all GPUs of its node", name));
+  }
 }
 
 // Without a time there is no end of it at which the job could go on.
@@ -301,44 +375,6 @@ void Planner::add_defaults() {
 
 Result<JobPlan> plan_job(const JobWish& wish) {
   return Planner(wish).plan();
-}
-
-std::optional<std::string> expand_output(std::string_view pattern, const PatternFacts& facts) {
-  if (pattern.find('\\') != std::string_view::npos) return std::nullopt;
-  std::string path;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%') {
-      path += pattern[i];
-      continue;
-    }
-    std::size_t width = 0;
-    while (++i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9')
-      width = std::min<std::size_t>(width * 10 + static_cast<std::size_t>(pattern[i] - '0'), 10);
-    if (i == pattern.size()) return std::nullopt;
-    switch (pattern[i]) {
-      case '%':
-        path += '%';
-        break;
-      case 'j':
-      case 'A':
-        path +=
-            std::string(width > facts.job.size() ? width - facts.job.size() : 0, '0') + facts.job;
-        break;
-      case 'x':
-        path += facts.name;
-        break;
-      case 'u':
-        path += facts.user;
-        break;
-      case 'n':  // of the batch step
-      case 't':
-        path += std::string(width == 0 ? 0 : width - 1, '0') + "0";
-        break;
-      default:
-        return std::nullopt;
-    }
-  }
-  return path;
 }
 
 }  // namespace lockstep::slurm

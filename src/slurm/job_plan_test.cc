@@ -65,6 +65,62 @@ TEST(JobPlan, GpusAreCountedByNode) {
   EXPECT_EQ(refused({"-N2", "--gpus=3"}), "--gpus=3 can't be shared among the nodes");
 }
 
+TEST(JobPlan, GpusInEverySpellingOfSlurms) {
+  EXPECT_EQ(planned({"--gres=gres/gpu:2"}).workers, 2);
+  EXPECT_EQ(planned({"--gres=gpu=2"}).workers, 2);
+  EXPECT_EQ(planned({"--gpus-per-node=a100=4"}).workers, 4);
+  const JobPlan by_task = planned({"--tres-per-task=cpu:3,gres/gpu:a100=1", "--ntasks-per-node=2"});
+  EXPECT_EQ(value(by_task, "gpus-per-node"), "a100:2");
+  EXPECT_EQ(value(by_task, "cpus-per-task"), "6");
+  EXPECT_EQ(value(by_task, "tres-per-task"), "(none)");
+  EXPECT_EQ(by_task.workers, 2);
+  EXPECT_EQ(refused({"--tres-per-task=license/a:1"}),
+            "--tres-per-task: license/a:1 can't be counted by task: the one task of a node is the "
+            "agent of all its ranks");
+  EXPECT_EQ(refused({"--tres-per-task=cpu=1", "-c2"}),
+            "--tres-per-task and --cpus-per-task say the same");
+}
+
+// Slurm 26.05 refuses --gpus-per-node beside GPUs in --gres.
+TEST(JobPlan, GpusThatAreCountedTwiceAreCountedByNode) {
+  const JobPlan gres = planned({"--gres=gpu:4,nvme:1", "--gpus-per-task=2"});
+  EXPECT_EQ(value(gres, "gres"), "gpu:4,nvme:1");
+  EXPECT_EQ(value(gres, "gpus-per-node"), "(none)");
+  EXPECT_EQ(value(gres, "gpus-per-task"), "(none)");
+  EXPECT_EQ(gres.workers, 2);
+  const JobPlan node = planned({"--gpus-per-node=8", "--gpus-per-task=2"});
+  EXPECT_EQ(value(node, "gpus-per-node"), "8");
+  EXPECT_EQ(node.workers, 4);
+  EXPECT_EQ(planned({"--gpus-per-node=8", "--gpus-per-task=8"}).workers, 8);
+  EXPECT_EQ(value(planned({"--gres=nvme:1", "--gpus-per-task=2"}), "gpus-per-node"), "2");
+}
+
+TEST(JobPlan, TasksOfAGpuAreRanks) {
+  const JobPlan plan = planned({"-N2", "--ntasks-per-gpu=2", "--gpus-per-node=4", "-c3"});
+  EXPECT_EQ(plan.workers, 8);
+  EXPECT_EQ(value(plan, "ntasks-per-gpu"), "(none)");
+  EXPECT_EQ(value(plan, "ntasks-per-node"), "1");
+  EXPECT_EQ(value(plan, "cpus-per-task"), "24");
+  EXPECT_EQ(planned({"-N2", "--ntasks-per-gpu=1", "--gpus=8"}).workers, 4);
+  const JobPlan by_tasks = planned({"-N2", "--ntasks-per-gpu=2", "-n8"});
+  EXPECT_EQ(by_tasks.workers, 4);
+  EXPECT_EQ(value(by_tasks, "gpus-per-node"), "2");
+  EXPECT_EQ(refused({"--ntasks-per-gpu=1"}), "--ntasks-per-gpu needs a number of GPUs");
+  EXPECT_EQ(refused({"--ntasks-per-gpu=1", "--ntasks-per-node=2"}),
+            "--ntasks-per-gpu does not go with --ntasks-per-node");
+}
+
+// Slurm refuses --cpus-per-task beside --cpus-per-gpu, and shows one GPU to the one task of a node.
+TEST(JobPlan, NothingIsAddedThatSlurmRefuses) {
+  const JobPlan plan = planned({"--ntasks-per-node=2", "--gpus-per-node=2", "--cpus-per-gpu=4"});
+  EXPECT_EQ(value(plan, "cpus-per-task"), "(none)");
+  EXPECT_FALSE(plan.cpus);
+  const JobPlan bound = planned({"--gpus-per-node=2", "--gpu-bind=single:1"});
+  EXPECT_EQ(value(bound, "gpu-bind"), "(none)");
+  EXPECT_EQ(bound.notes.size(), 1U);
+  EXPECT_EQ(value(planned({"--gpu-bind=none"}), "gpu-bind"), "none");
+}
+
 TEST(JobPlan, ALongJobIsToldBeforeItsLimit) {
   EXPECT_EQ(value(planned({"-t", "20:00:00"}), "signal"), "B:USR1@360");
   EXPECT_EQ(value(planned({"-t", "20"}), "signal"), "B:USR1@120");

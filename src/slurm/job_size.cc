@@ -1,5 +1,6 @@
 // What the settings of a job and the words of a launcher say about its size.
 #include "base/text.h"
+#include "slurm/gpu_words.h"
 #include "slurm/job_script.h"
 
 #include <algorithm>
@@ -14,33 +15,15 @@ std::string with_dashes(std::string_view option) {
   return text;
 }
 
-// "gpu:a100:8(S:0)": type and count of the GPUs in a --gres, a --gpus or a --gpus-per-node.
-struct Gpus {
-  std::string type;
-  std::optional<int> count;
-};
-std::optional<Gpus> gpus_of_gres(std::string_view value) {
-  for (const std::string& item : split(value, ',')) {
-    std::string text = item.substr(0, item.find('('));
-    if (text.starts_with("gres/")) text.erase(0, 5);
-    const auto parts = split(text, ':');
-    if (parts.front() != "gpu") continue;
-    if (parts.size() == 1) return Gpus{"", 1};
-    const auto last = number_of(parts.back());
-    if (parts.size() == 2) return last ? Gpus{"", last} : Gpus{parts[1], 1};
-    return Gpus{parts[1], last};
-  }
-  return std::nullopt;
-}
-Gpus gpus_of_count(std::string_view value) {
-  const std::size_t colon = value.find(':');
-  if (colon == std::string_view::npos) return {"", number_of(value)};
-  return {std::string(value.substr(0, colon)), number_of(value.substr(colon + 1))};
-}
-
 std::optional<int> number_in(const std::vector<Setting>& settings, std::string_view name) {
   const Setting* found = find_setting(settings, name);
   return found == nullptr ? std::nullopt : number_of(found->value);
+}
+
+std::optional<CountedGpus> gpus_of_task(const JobScript& script) {
+  if (const Setting* each = setting(script, "gpus-per-task")) return gpus_of_count(each->value);
+  const Setting* tres = setting(script, "tres-per-task");
+  return tres == nullptr ? std::nullopt : gpus_of_gres(tres->value);
 }
 
 }  // namespace
@@ -95,20 +78,19 @@ std::optional<int> gpus_per_node(const JobScript& script) {
     const int nodes = nodes_of(script).value_or(1);
     return count && nodes > 0 && *count % nodes == 0 ? std::optional(*count / nodes) : std::nullopt;
   }
-  if (const Setting* each = setting(script, "gpus-per-task")) {
-    const auto count = gpus_of_count(each->value).count;
-    const auto tasks = tasks_per_node(script);
-    if (count && tasks && *count < 100000 && *tasks < 10000) return *count * *tasks;
-  }
+  const auto gpus = gpus_of_task(script);
+  const auto tasks = tasks_per_node(script);
+  if (gpus && gpus->count && tasks && *gpus->count < 100000 && *tasks < 10000)
+    return *gpus->count * *tasks;
   return std::nullopt;
 }
 
 std::string gpu_type(const JobScript& script) {
   if (const Setting* gres = setting(script, "gres"))
     if (const auto gpus = gpus_of_gres(gres->value)) return gpus->type;
-  for (const std::string_view name : {"gpus-per-node", "gpus", "gpus-per-task"})
+  for (const std::string_view name : {"gpus-per-node", "gpus"})
     if (const Setting* each = setting(script, name)) return gpus_of_count(each->value).type;
-  return {};
+  return gpus_of_task(script).value_or(CountedGpus()).type;
 }
 
 std::optional<std::string> option_of(const std::vector<std::string>& words,

@@ -29,7 +29,8 @@ constexpr std::array kRows = {
     Row{"LAUNCH_FAILED", "LF", JobPhase::waiting}, Row{"REQUEUED", "RQ", JobPhase::waiting},
     Row{"REQUEUE_FED", "RF", JobPhase::waiting},   Row{"REQUEUE_HOLD", "RH", JobPhase::waiting},
     Row{"RESV_DEL_HOLD", "RD", JobPhase::waiting}, Row{"SPECIAL_EXIT", "SE", JobPhase::waiting},
-    Row{"REVOKED", "RV", JobPhase::ended},  // a sibling of it runs in another cluster
+    Row{"EXPEDITING", "none", JobPhase::waiting},  // 25.11: a requeue that keeps its nodes
+    Row{"REVOKED", "RV", JobPhase::ended},         // a sibling of it runs in another cluster
 };
 
 // A table of sacct's cuts a name and puts a plus behind it.

@@ -16,6 +16,7 @@ TEST(JobState, EveryStateOfSlurmHasAPhase) {
       {"SUSPENDED", JobPhase::running},    {"STOPPED", JobPhase::running},
       {"RESIZING", JobPhase::running},     {"REQUEUED", JobPhase::waiting},
       {"REQUEUE_FED", JobPhase::waiting},  {"REQUEUE_HOLD", JobPhase::waiting},
+      {"EXPEDITING", JobPhase::waiting},   {"RESV_DEL_HOLD", JobPhase::waiting},
       {"SPECIAL_EXIT", JobPhase::waiting}, {"REVOKED", JobPhase::ended},
       {"COMPLETED", JobPhase::ended},      {"FAILED", JobPhase::ended},
       {"CANCELLED", JobPhase::ended},      {"TIMEOUT", JobPhase::ended},
@@ -54,11 +55,11 @@ TEST(JobState, WhoCancelledIsTold) {
 }
 
 TEST(JobState, AStateOfALaterReleaseIsKeptAndIsNoEnd) {
-  const JobState state = parse_job_state("EXPEDITING");
-  EXPECT_EQ(state.name, "EXPEDITING");
+  const JobState state = parse_job_state("EVAPORATING");
+  EXPECT_EQ(state.name, "EVAPORATING");
   EXPECT_EQ(state.phase, JobPhase::unknown);
   EXPECT_FALSE(state.ended());
-  EXPECT_EQ(parse_job_state("RUNNING+EXPEDITING").phase, JobPhase::running);
+  EXPECT_EQ(parse_job_state("RUNNING+EVAPORATING").phase, JobPhase::running);
   EXPECT_EQ(parse_job_state("").phase, JobPhase::unknown);
 }
 

@@ -1,5 +1,5 @@
 // The names of limits are put together of parts, some 150 in all: QOS or association, group, most
-// or least, a resource, minutes, whose.
+// or least, a resource, minutes ("Mins" in the names that came with 24.05), whose.
 #include "base/text.h"
 #include "slurm/pending_reason.h"
 
@@ -77,7 +77,7 @@ std::string limit_words(std::string_view reason) {
   if (what.empty() && (take(rest, "Resource") || take(rest, "Time"))) what = "of some resource";
   if (what.empty()) return {};
   const bool running = take(rest, "Run");
-  const bool minutes = take(rest, "Minutes");
+  const bool minutes = take(rest, "Minutes") || take(rest, "Mins");
   const std::string_view whose = take_whose(rest, group ? "all its jobs together"
                                                   : what.starts_with("jobs") ? "each user"
                                                                              : "a job");

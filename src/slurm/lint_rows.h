@@ -22,6 +22,7 @@ void look_pipe_status(const JobScript& script, const CheckFacts& facts, Findings
 void look_conda_activate(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_export_none(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_memory_default(const JobScript& script, const CheckFacts& facts, Findings& found);
+void look_placeholder(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_unset_variable(const JobScript& script, const CheckFacts& facts, Findings& found);
 void look_overwrite_output(const JobScript& script, const CheckFacts& facts, Findings& found);
 

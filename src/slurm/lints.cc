@@ -103,8 +103,10 @@ constexpr Lint kLints[] = {
      look_unset_variable},
     {40, "overwrite-output", "--overwrite_output_dir in a job that is requeued", kError, kHere,
      kAll, look_overwrite_output},
-    {41, "script-missing", "the training script is not there", kError, kHere, kAll,
+    {41, "script-missing", "the training script or its ds_config is not there", kError, kHere, kAll,
      look_script_missing},
+    {42, "placeholder", "<...> of an example, which the shell takes for redirections", kError,
+     kHere, kAll, look_placeholder},
 };
 
 }  // namespace

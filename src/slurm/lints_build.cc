@@ -114,6 +114,16 @@ Version named_compiler(const JobScript& script) {
     if (dash != std::string::npos && (base.starts_with("gcc-") || base.starts_with("g++-")))
       return {value.substr(dash + 1), variable->second.line};
   }
+  // update-alternatives --set gcc /usr/bin/gcc-12; --install LINK gcc /usr/bin/gcc-12 120
+  for (const ShellCommand& each : script.commands) {
+    const auto tool = std::find_if(each.words.begin(), each.words.end(), [](const auto& word) {
+      return base_name(word) == "update-alternatives";
+    });
+    for (auto word = tool; word != each.words.end(); ++word)
+      if (const std::string_view base = base_name(*word);
+          base.starts_with("gcc-") || base.starts_with("g++-"))
+        return {std::string(base.substr(4)), each.line};
+  }
   return {};
 }
 

@@ -257,13 +257,21 @@ void look_script_missing(const JobScript& script, const CheckFacts& facts, Findi
   if (!facts.is_file || moves_about(script)) return;
   const Setting* chdir = setting(script, "chdir");
   if (chdir != nullptr && !is_known(chdir->value)) return;
+  const std::string folder = chdir == nullptr ? "" : chdir->value + "/";
   for (const LaunchLine& each : script.launches) {
+    const auto config =
+        option_of(each.words, {"--deepspeed", "--deepspeed_config", "--deepspeed_config_file"});
+    if (config && config->ends_with(".json") && config->find_first_of("/ ~") != 0 &&
+        is_known(*config) && !each.in_container && !facts.is_file(folder + *config))
+      found.add(script.commands.empty() ? Severity::error : Severity::warning, each.line,
+                fmt::format("{} is not there", printable(folder + *config, 80)),
+                "every rank reads its DeepSpeed settings from it, and ends at once",
+                "correct the path, or hand the job in from the project's folder");
     const std::string name = program_of(each).name;
     // What has no ending is a module, and other paths may be there on the nodes alone.
     if (!name.ends_with(".py") || name.find_first_of("/ ~") == 0 || name.find(' ') != name.npos ||
         !is_known(name) || each.in_container)
       continue;
-    const std::string folder = chdir == nullptr ? "" : chdir->value + "/";
     if (facts.is_file(folder + name)) continue;
     found.add(script.commands.empty() ? Severity::error : Severity::warning, each.line,
               fmt::format("{} is not there", printable(folder + name, 80)),

@@ -298,6 +298,15 @@ std::vector<Row> bad_scripts() {
             "t.py --overwrite_output_dir --lr 1\n"),
        4, "in a job that starts again"},
       {"script-missing", head(c10d + "gone.py --lr 1\n"), 3, "gone.py is not there"},
+      {"script-missing", head(c10d + "t.py --deepspeed gone.json\n"), 3, "gone.json is not there"},
+      {"placeholder", head("deepspeed t.py <normal cl args> --deepspeed --lr 1\n"), 3,
+       "the shell writes to a file named --deepspeed"},
+      {"compiler",
+       head("sudo update-alternatives --set gcc /usr/bin/gcc-7\npython setup.py bdist_wheel\n"),
+       3,
+       "gcc 7 is too old for PyTorch",
+       {},
+       {.torch_version = "2.4.1"}},
       {"script-missing", head("#SBATCH -D work\nsrun -K python gone.py\n"), 4,
        "work/gone.py is not there"},
   };
@@ -330,7 +339,7 @@ TEST(Lints, EveryRowIsSeenByAScriptOrDecidedOnTheNodes) {
     EXPECT_EQ(each.look == nullptr, each.decided_at == DecidedAt::allocation) << each.name;
     EXPECT_EQ(seen.contains(std::string(each.name)), each.look != nullptr) << each.name;
   }
-  EXPECT_EQ(number, 42);
+  EXPECT_EQ(number, 43);
 }
 
 TEST(Lints, OfALaunchByLockstepOnlyTheRestIsSaid) {

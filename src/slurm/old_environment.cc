@@ -42,8 +42,8 @@ constexpr auto kOfWorkers = std::to_array<std::string_view>({
 });
 // What srun says differently to an agent than to a task.
 constexpr auto kOfTasks = std::to_array<std::string_view>(
-    {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_NTASKS_PER_NODE",
-     "SLURM_CPU_BIND", "SLURM_KILL_BAD_EXIT", "SLURM_NO_KILL"});
+    {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND",
+     "SLURM_NTASKS_PER_NODE", "SLURM_CPU_BIND", "SLURM_KILL_BAD_EXIT", "SLURM_NO_KILL"});
 
 std::optional<std::string> find(const Variables& variables, std::string_view name) {
   const auto found = variables.find(name);
@@ -176,9 +176,15 @@ void keep_for_tasks(int gpus_per_task, Variables& variables) {
   if (gpus_per_task > 0) set(variables, kGpus, std::to_string(gpus_per_task));
   // The agents would say that they set it.
   variables.try_emplace("OMP_NUM_THREADS", "1");
-  // They would count for the agents, which have all of a node.
-  remove(variables, "SLURM_GPUS_PER_TASK");
-  remove(variables, "SLURM_TRES_PER_TASK");
+  drop_counts_of_tasks(variables);
+}
+
+void drop_counts_of_tasks(Variables& variables) {
+  for (const char* name : {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK"})
+    remove(variables, name);
+  // --gpus-per-task implies "gres/gpu:per_task:N".
+  if (find(variables, "SLURM_TRES_BIND").value_or("").find("per_task") != std::string::npos)
+    remove(variables, "SLURM_TRES_BIND");
 }
 
 void become_task(std::string_view pid, Variables& variables) {

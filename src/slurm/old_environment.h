@@ -22,6 +22,10 @@ void show_stand_ins(std::string_view folder, std::string_view subfolder, Variabl
 // hidden.
 void hide_stand_ins(Variables& variables);
 
+// For srun, which starts one agent on every node: what the job counts by task. srun would give the
+// agent a task's part of the node, or warn that the options of the agents' step ask for more.
+void drop_counts_of_tasks(Variables& variables);
+
 // What agents set for ranks, and srun for tasks, is kept under other names while agents run...
 void keep_for_tasks(int gpus_per_task, Variables& variables);
 // ...and put back in a rank, with srun's variables as they were for that many tasks.

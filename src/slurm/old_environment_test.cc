@@ -45,11 +45,19 @@ TEST(OldEnvironmentTest, StandInsComeAndGo) {
 }
 
 TEST(OldEnvironmentTest, ARankHasTheEnvironmentOfATask) {
-  Variables variables = {{"MASTER_PORT", "29500"},       {"SLURM_CPUS_PER_TASK", "3"},
-                         {"SLURM_GPUS_PER_TASK", "2"},   {"CUDA_VISIBLE_DEVICES", "0,1,2,3"},
-                         {"SLURM_NTASKS_PER_NODE", "2"}, {"OTHER", "x"}};
+  Variables variables = {{"MASTER_PORT", "29500"},
+                         {"SLURM_CPUS_PER_TASK", "3"},
+                         {"SLURM_GPUS_PER_TASK", "2"},
+                         {"CUDA_VISIBLE_DEVICES", "0,1,2,3"},
+                         {"SLURM_NTASKS_PER_NODE", "2"},
+                         {"OTHER", "x"},
+                         {"SLURM_TRES_PER_TASK", "cpu=3,gres/gpu=2"},
+                         {"SLURM_TRES_BIND", "gres/gpu:per_task:2"}};
   keep_for_tasks(2, variables);
-  EXPECT_FALSE(variables.contains("SLURM_GPUS_PER_TASK"));
+  // They would count for the agent's srun.
+  for (const char* name :
+       {"SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND"})
+    EXPECT_FALSE(variables.contains(name)) << name;
   // What srun and the agent make of it.
   for (const auto& [name, value] : {std::pair{"RANK", "3"},
                                     {"LOCAL_RANK", "1"},
@@ -67,6 +75,8 @@ TEST(OldEnvironmentTest, ARankHasTheEnvironmentOfATask) {
   EXPECT_EQ(variables, (Variables{{"MASTER_PORT", "29500"},
                                   {"SLURM_CPUS_PER_TASK", "3"},
                                   {"SLURM_GPUS_PER_TASK", "2"},
+                                  {"SLURM_TRES_PER_TASK", "cpu=3,gres/gpu=2"},
+                                  {"SLURM_TRES_BIND", "gres/gpu:per_task:2"},
                                   {"CUDA_VISIBLE_DEVICES", "2,3"},
                                   {"SLURM_NTASKS_PER_NODE", "2"},
                                   {"OTHER", "x"},

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "launchers/launch_words.h"
+#include "slurm/gpu_words.h"
 #include "slurm/job_script.h"
 
 #include <fmt/core.h>
@@ -19,11 +20,13 @@ bool is_any(std::string_view word, std::initializer_list<std::string_view> of) {
   return std::find(of.begin(), of.end(), word) != of.end();
 }
 
-// Products of two of them are no trouble. nullopt: it is no number.
+// Products of two of them are no trouble.
+constexpr int kMostCounted = 30'000;
+
+// nullopt: the text is no number.
 std::optional<int> count_of(std::string_view text) {
-  constexpr int kMost = 30'000;
   const auto number = number_of(text);
-  return number ? std::optional(std::min(*number, kMost)) : std::nullopt;
+  return number ? std::optional(std::min(*number, kMostCounted)) : std::nullopt;
 }
 
 // Of one call of srun.
@@ -31,6 +34,19 @@ struct Size {
   int nodes = 1;
   int tasks = 1;  // in all
 };
+
+Words placing_options(int nodes) {
+  return {fmt::format("--nodes={}", nodes), fmt::format("--ntasks={}", nodes),
+          "--ntasks-per-node=1",
+          // The agents tell each other what fails, and outlive each other.
+          "--no-kill", "--kill-on-bad-exit=0", "--wait=0"};
+}
+
+// An agent has the CPUs of all tasks of its node.
+void add_cpus(int tasks, std::optional<int> each, Words& words) {
+  if (each || tasks > 1)
+    words.push_back(fmt::format("--cpus-per-task={}", each.value_or(1) * tasks));
+}
 
 class StepReader {
  public:
@@ -61,6 +77,14 @@ class StepReader {
     return std::move(step_);
   }
 
+  // Where the script has called no srun.
+  Words options_of_job(int nodes) const {
+    Words words = placing_options(nodes);
+    const Size job = size();
+    add_cpus((job.tasks + job.nodes - 1) / job.nodes, cpus_of_task(), words);
+    return words;
+  }
+
  private:
   const Setting* find(std::string_view name) const { return find_setting(read_.settings, name); }
 
@@ -68,17 +92,15 @@ class StepReader {
     const auto text = facts_.variable(name);
     return text ? count_of(*text) : std::nullopt;
   }
-  // Of srun's option, else of the variable that srun takes it from.
-  std::optional<int> given(std::string_view option, std::string_view name) const {
-    const Setting* own = find(option);
-    return own != nullptr ? count_of(own->value) : variable(name);
-  }
 
   Size size() const;
   void find_launch();
   std::optional<std::string> script_text() const;
   StepKind kind() const;
+  bool binds_gpus() const;
   std::string why_not() const;
+  std::optional<CountedGpus> gpus_of_task() const;
+  std::optional<int> cpus_of_task() const;
   void note_gpus();
   Words options() const;
 
@@ -154,11 +176,25 @@ StepKind StepReader::kind() const {
   }
 }
 
+// The job says by --gpu-bind which GPUs each task sees. --gpus-per-task says "per_task" there,
+// which a rank's own part of the node's GPUs is.
+bool StepReader::binds_gpus() const {
+  for (const char* name : {"SLURM_GPU_BIND", "SLURM_TRES_BIND"}) {
+    const std::string text = facts_.variable(name).value_or("");
+    if (!text.empty() && text.find("none") == text.npos && text.find("per_task") == text.npos)
+      return true;
+  }
+  return false;
+}
+
 // Why srun's way of starting it cannot be done otherwise; empty: it can.
 std::string StepReader::why_not() const {
   for (const char* name : {"multi-prog", "pty", "het-group", "nodelist", "exclude", "nodefile",
                            "relative", "gpu-bind", "ntasks-per-gpu", "tres-bind", "bcast"})
     if (find(name) != nullptr) return fmt::format("of srun --{}", name);
+  // srun refuses a number of tasks beside it.
+  if (facts_.variable("SLURM_NTASKS_PER_GPU")) return "of the job's --ntasks-per-gpu";
+  if (step_.kind == StepKind::tasks && binds_gpus()) return "of the job's --gpu-bind";
   if (const Setting* mpi = find("mpi"); mpi != nullptr && mpi->value != "none")
     return fmt::format("of srun --mpi={}", printable(mpi->value, 40));
   for (const Setting& each : read_.settings)
@@ -184,13 +220,30 @@ std::string StepReader::why_not() const {
   return {};
 }
 
+// Since 23.11 sbatch says --gpus-per-task in SLURM_TRES_PER_TASK.
+std::optional<CountedGpus> StepReader::gpus_of_task() const {
+  if (const Setting* own = find("gpus-per-task"); own != nullptr) return gpus_of_count(own->value);
+  if (const Setting* own = find("tres-per-task"); own != nullptr)
+    if (const auto gpus = gpus_of_gres(own->value)) return gpus;
+  if (const auto text = facts_.variable("SLURM_GPUS_PER_TASK")) return gpus_of_count(*text);
+  return gpus_of_gres(facts_.variable("SLURM_TRES_PER_TASK").value_or(""));
+}
+
 void StepReader::note_gpus() {
   if (step_.kind != StepKind::tasks) return;
-  const Setting* own = find("gpus-per-task");
-  const auto text =
-      own != nullptr ? std::optional(own->value) : facts_.variable("SLURM_GPUS_PER_TASK");
-  if (!text) return;
-  step_.gpus_per_task = count_of(split(*text, ':').back()).value_or(0);
+  if (const auto gpus = gpus_of_task())
+    step_.gpus_per_task = std::min(gpus->count.value_or(0), kMostCounted);
+}
+
+// Of srun's option, else of the variables that srun takes it from.
+std::optional<int> StepReader::cpus_of_task() const {
+  const Setting* own = find("cpus-per-task");
+  if (own != nullptr) return count_of(own->value);
+  const Setting* tres = find("tres-per-task");
+  if (tres != nullptr)
+    if (const auto cpus = read_tres_per_task(tres->value).cpus)
+      return std::min(*cpus, kMostCounted);
+  return variable("SLURM_CPUS_PER_TASK");
 }
 
 // What says how a task is placed is said anew: the agent has all that the node's tasks have.
@@ -203,26 +256,24 @@ Words StepReader::options() const {
   for (const Setting& each : read_.settings)
     if (std::find(kReplaced.begin(), kReplaced.end(), each.name) == kReplaced.end())
       words.push_back(word_of(each));
-  for (std::string& each : agent_step_options(facts_))
+  for (std::string& each : placing_options(facts_.nodes + facts_.spares))
     words.push_back(std::move(each));
   const int tasks = size_.tasks / size_.nodes;
-  const auto cpus = given("cpus-per-task", "SLURM_CPUS_PER_TASK");
-  if (cpus || tasks > 1)
-    words.push_back(fmt::format("--cpus-per-task={}", cpus.value_or(1) * tasks));
-  // Counted by task it would be more than the job's own tasks have, and be refused.
-  if (step_.gpus_per_task > 0)
+  add_cpus(tasks, cpus_of_task(), words);
+  // Counted by task it would be more than the job's own tasks have, and be refused. Slurm 26.05
+  // refuses GPUs in --gres beside it.
+  const Setting* gres = find("gres");
+  const bool by_node =
+      find("gpus-per-node") != nullptr || (gres != nullptr && gpus_of_gres(gres->value));
+  if (step_.gpus_per_task > 0 && !by_node)
     words.push_back(fmt::format("--gpus-per-node={}", step_.gpus_per_task * tasks));
   return words;
 }
 
 }  // namespace
 
-std::vector<std::string> agent_step_options(const StepFacts& facts) {
-  const int nodes = facts.nodes + facts.spares;
-  return {fmt::format("--nodes={}", nodes), fmt::format("--ntasks={}", nodes),
-          "--ntasks-per-node=1",
-          // The agents tell each other what fails, and outlive each other.
-          "--no-kill", "--kill-on-bad-exit=0", "--wait=0"};
+std::vector<std::string> agent_step_options(const StepFacts& facts, bool alone) {
+  return StepReader({}, facts).options_of_job(alone ? 1 : facts.nodes + facts.spares);
 }
 
 OldStep read_old_step(std::span<const std::string> words, const StepFacts& facts) {

@@ -41,7 +41,8 @@ struct OldStep {
 // words: behind "srun".
 OldStep read_old_step(std::span<const std::string> words, const StepFacts& facts);
 
-// The options for a step of agents where the script has called no srun.
-std::vector<std::string> agent_step_options(const StepFacts& facts);
+// The options for a step of agents where the script has called no srun. alone: on one node, without
+// spares.
+std::vector<std::string> agent_step_options(const StepFacts& facts, bool alone = false);
 
 }  // namespace lockstep::slurm

@@ -71,9 +71,41 @@ TEST(OldStepTest, SeveralTasksOfPythonAreRanks) {
   const OldStep gpus = read({"--ntasks-per-node=2", "--gpus-per-task=a100:2", "python", "t.py"});
   EXPECT_EQ(gpus.gpus_per_task, 2);
   EXPECT_EQ(gpus.options.back(), "--gpus-per-node=4");
+  // What sbatch says since 23.11.
+  const OldStep tres = read({"python", "t.py"},
+                            {{"SLURM_NTASKS", "4"}, {"SLURM_TRES_PER_TASK", "cpu=2,gres/gpu=1"}});
+  EXPECT_EQ(tres.gpus_per_task, 1);
+  EXPECT_EQ(tres.options.back(), "--gpus-per-node=2");
+  const OldStep own = read({"-n4", "--tres-per-task=cpu:3,gres/gpu:a100:1", "python", "t.py"});
+  EXPECT_EQ(own.gpus_per_task, 1);
+  EXPECT_EQ(own.options[own.options.size() - 2], "--cpus-per-task=6");
+  // Slurm 26.05 refuses both.
+  EXPECT_EQ(read({"-n4", "--gres=gpu:2", "--gpus-per-task=1", "python", "t.py"}).options.back(),
+            "--cpus-per-task=2");
   EXPECT_EQ(read({"python", "t.py"}, {{"SLURM_NTASKS_PER_NODE", "4"}}).tasks_per_node, 4);
   // One task on each node, as srun has it where nobody says a number.
   EXPECT_EQ(read({"python", "t.py"}).tasks_per_node, 1);
+}
+
+TEST(OldStepTest, WithoutSrunAnAgentHasTheCpusOfItsNodesTasks) {
+  const Variables job = {{"SLURM_NTASKS", "8"}, {"SLURM_CPUS_PER_TASK", "3"}};
+  const StepFacts facts{.nodes = 2,
+                        .spares = 1,
+                        .variable =
+                            [&](std::string_view name) {
+                              const auto found = job.find(name);
+                              return found == job.end() ? std::nullopt
+                                                        : std::optional(found->second);
+                            },
+                        .read_file = {}};
+  const Words rest = {"--ntasks-per-node=1", "--no-kill", "--kill-on-bad-exit=0", "--wait=0",
+                      "--cpus-per-task=12"};
+  Words all = {"--nodes=3", "--ntasks=3"};
+  all.insert(all.end(), rest.begin(), rest.end());
+  EXPECT_EQ(agent_step_options(facts), all);
+  Words one = {"--nodes=1", "--ntasks=1"};
+  one.insert(one.end(), rest.begin(), rest.end());
+  EXPECT_EQ(agent_step_options(facts, true), one);
 }
 
 TEST(OldStepTest, TheRestIsSruns) {
@@ -84,6 +116,12 @@ TEST(OldStepTest, TheRestIsSruns) {
     EXPECT_EQ(read(words).kind, StepKind::pass) << join(words, " ");
     EXPECT_EQ(read(words).why, "") << join(words, " ");
   }
+  const Variables by_gpu = {{"SLURM_NTASKS", "4"}, {"SLURM_NTASKS_PER_GPU", "1"}};
+  EXPECT_EQ(read({"torchrun", "t.py"}, by_gpu).why, "of the job's --ntasks-per-gpu");
+  const Variables bound = {{"SLURM_NTASKS", "4"}, {"SLURM_TRES_BIND", "gres/gpu:single:1"}};
+  EXPECT_EQ(read({"python", "t.py"}, bound).why, "of the job's --gpu-bind");
+  const Variables by_task = {{"SLURM_NTASKS", "4"}, {"SLURM_TRES_BIND", "gres/gpu:per_task:1"}};
+  EXPECT_EQ(read({"python", "t.py"}, by_task).kind, StepKind::tasks);
   for (const auto& [words, why] : std::vector<std::pair<Words, std::string>>{
            {{"-N1", "-n4", "python", "t.py"}, "it takes 1 of the job's 2 nodes"},
            {{"-n3", "python", "t.py"}, "3 tasks do not divide by 2 nodes"},

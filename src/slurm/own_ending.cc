@@ -44,6 +44,16 @@ std::string how_it_ended(const nlohmann::json& failure) {
   return "was killed by " + (signal.empty() ? fmt::format("signal {}", -code) : signal);
 }
 
+// "n1: why"; empty: the node took part.
+std::string left_out_line(const std::string& report) {
+  const auto read = read_report(report);
+  if (!read || read->outcome != kLeftOut) return {};
+  constexpr std::string_view kBegin = "left out: ";
+  std::string_view why = read->reason;
+  if (why.starts_with(kBegin)) why.remove_prefix(kBegin.size());
+  return fmt::format("{}: {}", read->node, why);
+}
+
 // Of the runs before the one that is told of.
 std::string before_words(const BatchState& state) {
   std::vector<std::string> causes = state.earlier;
@@ -126,13 +136,18 @@ Result<OwnEnding> read_own_ending(const JobFolder& folder) {
     auto culprit = read_culprit(report);
     if (culprit && (!own.culprit || culprit->failed_ms < own.culprit->failed_ms))
       own.culprit = std::move(*culprit);
+    if (std::string line = left_out_line(report); !line.empty())
+      own.left_out.push_back(std::move(line));
   }
+  std::sort(own.left_out.begin(), own.left_out.end());
   return own;
 }
 
 void add_own_words(const OwnEnding& own, Explained& job) {
   if (job_now(own.state) != job.job.job) return;
   if (job.job.state.ended() && own.state.stage == Stage::ended) tell_end(own, job);
+  for (const std::string& line : own.left_out)
+    job.facts.push_back({"without", line});
   if (const std::string before = before_words(own.state); !before.empty())
     job.facts.push_back({"before", before});
   if (const std::string chain = chain_in_words(own.state); !chain.empty())

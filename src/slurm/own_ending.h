@@ -30,6 +30,7 @@ std::optional<Culprit> read_culprit(std::string_view report);
 struct OwnEnding {
   BatchState state;
   std::optional<Culprit> culprit = {};
+  std::vector<std::string> left_out = {};  // "n1: why", of nodes that took no part in the run
 };
 // not_found: the batch step has not begun, or there is no such folder.
 Result<OwnEnding> read_own_ending(const JobFolder& folder);

@@ -17,13 +17,14 @@ enum class Outlook {
   held,              // until somebody releases it
   never,             // not as it was asked for: it must be changed or sent again
   needs_site,        // until those who run the cluster have done something
+  unknown,           // Slurm's reason does not tell; never taken for harmless
   runs,
   ended,
 };
 std::string_view outlook_word(Outlook outlook);  // "starts-by-itself", ...
 
 struct Explanation {
-  Outlook outlook = Outlook::starts_by_itself;
+  Outlook outlook = Outlook::unknown;
   std::string why;                  // one line
   std::vector<std::string> advice;  // a line each; none: there is nothing to do
 };
@@ -35,7 +36,8 @@ struct Surroundings {
   std::int64_t now = 0;  // Unix seconds
 };
 
-// For a job whose phase is waiting. A reason that is not known is given back as Slurm says it.
+// For a job whose phase is waiting. A reason that is not known is given back as Slurm says it, with
+// the outlook unknown. A job of priority 0 is held, whatever its reason says.
 Explanation explain_pending(const JobStatus& job, const Surroundings& around);
 
 // "QOSMaxGRESPerUser" -> "the QOS allows each user only so many GPUs". Empty: it is no limit.

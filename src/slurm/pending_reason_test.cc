@@ -162,9 +162,32 @@ TEST(PendingReason, LimitsAreReadFromTheirNames) {
     EXPECT_EQ(limit_words(other), "") << other;
 }
 
+TEST(PendingReason, AJobOfPriorityZeroIsHeldWhateverItsReasonSays) {
+  for (const char* reason : {"SolarEclipse", "None", "Resources"}) {
+    JobStatus job = job_for(reason);
+    job.priority = 0;
+    const Explanation explained = explain_pending(job, {});
+    EXPECT_EQ(explained.outlook, Outlook::held) << reason;
+    EXPECT_EQ(explained.advice.back(), "scontrol release 7") << reason;
+    job.priority = 1;
+    EXPECT_NE(explain_pending(job, {}).outlook, Outlook::held) << reason;
+    job.state = parse_job_state("SPECIAL_EXIT");
+    EXPECT_EQ(explain_pending(job, {}).outlook, Outlook::held) << reason;
+  }
+}
+
+TEST(PendingReason, OfAnArraysTasksTheReasonThatHoldsThemIsTold) {
+  EXPECT_EQ(said("Resources,JobHeldUser").why, said("JobHeldUser").why);
+  EXPECT_EQ(said("JobArrayTaskLimit,Priority").why, said("JobArrayTaskLimit").why);
+  EXPECT_EQ(said("Resources,SolarEclipse").outlook, Outlook::unknown);
+  EXPECT_EQ(said("Resources,SolarEclipse").why, "Slurm says Resources,SolarEclipse");
+}
+
 TEST(PendingReason, AReasonOfALaterReleaseIsGivenBack) {
   const Explanation explained = said("SolarEclipse");
   EXPECT_EQ(explained.why, "Slurm says SolarEclipse");
+  EXPECT_EQ(explained.outlook, Outlook::unknown);
+  EXPECT_EQ(outlook_word(explained.outlook), "unknown");
   EXPECT_EQ(said("\x1b[31mred").why, "Slurm says \\x1b[31mred");
 }
 

@@ -4,6 +4,7 @@
 #include "slurm/fields.h"
 #include "slurm/times.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::slurm {
@@ -64,6 +65,9 @@ JobStatus read_job(std::string_view line) {
   job.id = job_id_in(head);
   job.job = whole_job(job.id);
   job.name = line.substr(name + 8, name_end - name - 8);
+  // A part of a heterogeneous job has the numbers of all parts behind its name.
+  if (!oneline_value(head, "HetJobId").empty())
+    job.name.erase(std::min(job.name.rfind(" HetJobIdSet="), job.name.size()));
   const std::string user = oneline_value(rest, "UserId");
   job.user = user.substr(0, user.rfind('('));
   job.state = parse_job_state(oneline_value(rest, "JobState"));
@@ -132,8 +136,9 @@ StoppedBy stopped_by(std::string_view line) {
 }
 
 bool queues_again_what_ends_preempted(std::string_view version) {
-  // 22.05 does not, 24.11 does; what is between was not tried.
-  constexpr std::int64_t kFirst = 2411;
+  // slurmctld remembers a signal before preemption (GRACE_PREEMPT) since 24.05: job_complete() ends
+  // such a job as PREEMPTED. 22.05 and 24.11 were tried, too.
+  constexpr std::int64_t kFirst = 2405;
   const auto parts = split(strip(version.substr(version.rfind(' ') + 1)), '.');
   if (parts.size() < 2) return false;
   const auto year = parse_int(parts[0]);

@@ -84,6 +84,13 @@ TEST(Scontrol, PartsOfArraysAndHeterogeneousJobsHaveTheirIds) {
   const auto het = parse_scontrol_jobs("JobId=8 HetJobId=7 HetJobOffset=1" + rest).at(0);
   EXPECT_EQ(het.id, "7+1");
   EXPECT_EQ(het.job, "7");
+  EXPECT_EQ(het.name, "wrap");
+  const std::string set =
+      " JobName=a HetJobIdSet=b HetJobIdSet=7-8 UserId=root(0) JobState=FAILED\n";
+  EXPECT_EQ(parse_scontrol_jobs("JobId=7 HetJobId=7 HetJobOffset=0" + set).at(0).name,
+            "a HetJobIdSet=b");
+  // Of another job it is a part of the name.
+  EXPECT_EQ(parse_scontrol_jobs("JobId=7" + set).at(0).name, "a HetJobIdSet=b HetJobIdSet=7-8");
 }
 
 TEST(Scontrol, LinesThatMakeNoSenseAreLeftOut) {
@@ -110,6 +117,7 @@ TEST(Scontrol, WhoStopsAJob) {
 TEST(Scontrol, KnowsWhatItsVersionsDoWithAPreemptedJob) {
   EXPECT_FALSE(queues_again_what_ends_preempted("slurm-wlm 22.05.8\n"));
   EXPECT_FALSE(queues_again_what_ends_preempted("slurm 23.11.4"));
+  EXPECT_TRUE(queues_again_what_ends_preempted("slurm 24.05.0"));
   EXPECT_TRUE(queues_again_what_ends_preempted("slurm-wlm 24.11.5\n"));
   EXPECT_TRUE(queues_again_what_ends_preempted("slurm 26.05.1-1"));
   for (const char* odd : {"", "slurm", "24", "slurm 24.x", "slurm 24.99", "slurm -4.11", "9999.12"})

@@ -49,6 +49,15 @@ std::string telling_line(std::string_view text) {
   return error == std::string::npos ? best : best.substr(error + 8);
 }
 
+// scontrol says "Job 7_9 not found" of an array's task: on stdout up to 25.11, on stderr since.
+bool says_not_found(std::string_view text) {
+  for (const std::string& each : split(text, '\n')) {
+    const std::string line = telling_line(each);
+    if (line.starts_with("Job ") && line.ends_with(" not found")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> environment_for_tools(const std::vector<std::string>& own) {
@@ -72,7 +81,8 @@ Trouble trouble_of(const proc::ToolOutput& said) {
   if (said.exit.ok()) return Trouble::none;
   const std::string words = to_lower(said.err);
   const auto tells = [&](std::string_view part) { return words.find(part) != std::string::npos; };
-  if (tells("invalid job id")) return Trouble::unknown_job;
+  if (tells("invalid job id") || says_not_found(said.out) || says_not_found(said.err))
+    return Trouble::unknown_job;
   if (std::any_of(kUnreachable.begin(), kUnreachable.end(), tells)) return Trouble::unreachable;
   return Trouble::refused;
 }

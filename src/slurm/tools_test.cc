@@ -25,6 +25,11 @@ TEST(SlurmTools, WhatAFailureMeans) {
     EXPECT_EQ(trouble_of(failed(words)), Trouble::unreachable) << words;
   EXPECT_EQ(trouble_of(failed("slurm_load_jobs error: Invalid job id specified\n")),
             Trouble::unknown_job);
+  EXPECT_EQ(trouble_of({.out = "Job 1_9 not found\n", .err = "", .exit = {.code = 1}}),
+            Trouble::unknown_job);
+  EXPECT_EQ(trouble_of(failed("scontrol: error: Job 1_9 not found\n")), Trouble::unknown_job);
+  EXPECT_EQ(trouble_of(failed("Job 1_9 not found\n")), Trouble::unknown_job);
+  EXPECT_EQ(trouble_of(failed("scontrol: command not found\n")), Trouble::refused);
   EXPECT_EQ(trouble_of(failed("Slurm accounting storage is disabled\n")), Trouble::refused);
 }
 

@@ -15,12 +15,14 @@ namespace lockstep::slurm {
 // The outcome in the reports of a job that its pre-flight ends, and its exit code.
 inline constexpr std::string_view kUnfit = "unfit";
 inline constexpr int kUnfitCode = 125;
+// The outcome of a node that took no part, and whose place a spare has.
+inline constexpr std::string_view kLeftOut = "left out";
 
 // Of one agent's report.
 struct NodeReport {
-  std::string node;         // its host
-  std::string outcome;      // "succeeded", "failed", "interrupted", "spare", "left out", kUnfit
-  std::string reason = {};  // why, where no worker failed by itself
+  std::string node;              // its host
+  std::string outcome;           // "succeeded", "failed", "interrupted", "spare", kLeftOut, kUnfit
+  std::string reason = {};       // why, where no worker failed by itself
   std::optional<int> code = {};  // of the worker that failed first, as a shell has it
   std::string root_cause = {};   // "rank 3 (n2) exited with 7"
   std::int64_t failed_ms = 0;    // when it failed; 0: nobody did

@@ -118,6 +118,10 @@ std::string why_text(const std::vector<Explained>& all, std::int64_t now) {
     if (waits) add_line(text, "asks", asked_for(each.job));
     if (each.said.outlook == Outlook::starts_by_itself)
       add_line(text, "start", start_line(each.job, now));
+    if (waits && each.said.outlook == Outlook::unknown)
+      add_line(text, "start",
+               each.job.start ? start_line(each.job, now)
+                              : "not known: Slurm does not say whether it starts by itself");
     if (each.said.outlook == Outlook::never) add_line(text, "start", "never, unless it is changed");
     if (each.said.outlook == Outlook::held) add_line(text, "start", "not before it is released");
     if (const int restarts = each.job.restarts.value_or(0); restarts > 0)

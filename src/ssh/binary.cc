@@ -2,6 +2,7 @@
 
 #include "base/fnv.h"
 #include "base/id.h"
+#include "base/text.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "proc/spawn.h"
@@ -15,6 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -26,7 +28,12 @@ namespace lockstep::ssh {
 namespace {
 
 constexpr std::size_t kIdBytes = 8;
+constexpr std::size_t kMostShown = 60;     // of a word that a host says
 constexpr std::size_t kHead = 16UL << 10;  // the notes of an executable lie in front
+// The 64-bit machines that `uname -m` names. The host's word becomes a part of a file name here, so
+// a word outside this list must never reach the file system ("../../.ssh/id_ed25519").
+constexpr std::array<std::string_view, 6> kMachines = {"x86_64",  "aarch64", "ppc64le",
+                                                       "riscv64", "s390x",   "loongarch64"};
 
 std::string hex(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -161,6 +168,9 @@ Result<Binary> binary_for(std::string_view machine) {
   utsname here{};
   uname(&here);
   if (machine == here.machine) return own_binary();
+  if (std::find(kMachines.begin(), kMachines.end(), machine) == kMachines.end())
+    return fail(Errc::not_found, "its processor is '" + printable(machine, kMostShown) +
+                                     "', and no binary of Lockstep is for that");
   LOCKSTEP_TRY_ASSIGN(const std::string own, proc::own_executable());
   const std::string file = "/lockstep-" + std::string(machine);
   for (const std::string& folder : {own.substr(0, own.rfind('/')), io::data_folder()})

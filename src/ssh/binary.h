@@ -17,8 +17,9 @@ struct Binary {
   BinaryName name;
 };
 
-// machine: as `uname -m` says it. For another machine than this one: a file
-// `lockstep-MACHINE` beside this binary, or in $XDG_DATA_HOME/lockstep.
+// machine: the host's `uname -m`, which may be any text. not_found: the machine is not in the
+// closed list of known names. For a known machine other than this one: a file `lockstep-MACHINE`
+// beside this binary, or in $XDG_DATA_HOME/lockstep.
 Result<Binary> binary_for(std::string_view machine);
 Result<Binary> own_binary();
 

@@ -5,6 +5,8 @@
 #include <elf.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace lockstep::ssh {
 namespace {
@@ -61,6 +63,20 @@ TEST(BinaryFor, AnotherProcessorNeedsAnotherFile) {
   const auto other = binary_for("riscv64");
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message.find("its processor is riscv64"), std::string::npos);
+}
+
+// The host says which machine it is. A word of its choice must never become a path here.
+TEST(BinaryFor, AHostCannotNameAFileOfTheUser) {
+  const std::string data = ::testing::TempDir() + "data_of_a_user";
+  std::filesystem::create_directories(data + "/lockstep/lockstep-x");
+  std::ofstream(data + "/lockstep/id_ed25519") << "secret";
+  std::ofstream(data + "/lockstep/lockstep-riscv64") << "a binary";
+  setenv("XDG_DATA_HOME", data.c_str(), 1);
+  for (const char* machine : {"x/../id_ed25519", "x/../../lockstep/id_ed25519", "", "X86_64"})
+    EXPECT_FALSE(binary_for(machine)) << machine;
+  EXPECT_TRUE(binary_for("riscv64"));
+  EXPECT_EQ(binary_for("\x1b[2J").error().message,
+            "its processor is '\\x1b[2J', and no binary of Lockstep is for that");
 }
 
 }  // namespace

@@ -18,10 +18,16 @@ namespace lockstep::ssh {
 namespace {
 constexpr std::size_t kMostSaid = 64UL << 10;
 constexpr std::chrono::milliseconds kTurn{100};
+// A login shell or a home that hangs there would otherwise be waited for without end.
+constexpr std::chrono::seconds kLongestSilence{60};
 }  // namespace
 
 Connection::Connection(io::Loop& loop, ConnectionSettings settings, Events events)
-    : loop_(loop), settings_(std::move(settings)), events_(std::move(events)), turn_(loop) {
+    : loop_(loop),
+      settings_(std::move(settings)),
+      events_(std::move(events)),
+      turn_(loop),
+      silence_(loop) {
   if (settings_.name.empty()) settings_.name = target_text(settings_.target);
   turn_.start({}, [this] { begin(); });
 }
@@ -89,10 +95,18 @@ Status Connection::boot() {
                                                                     from_err_->grant(bytes.size());
                                                                   },
                                                                   [] {}});
+  silence_.start(kLongestSilence, [this] {
+    fail_with(
+        fail(Errc::timeout,
+             fmt::format("it logs in, and then says nothing for {} s", kLongestSilence.count()),
+             "see what `ssh HOST true` says: a login shell or a file system may hang there")
+            .value());
+  });
   return {};
 }
 
 void Connection::reset_session() {
+  silence_.cancel();
   from_err_.reset();
   err_.reset();
   link_.reset();
@@ -113,6 +127,7 @@ void Connection::on_frame(link::Frame frame) {
   if (hello == nullptr || hello->version != link::kVersion)
     return fail_with(fail(Errc::corrupt, "the binary there speaks another protocol").value());
   stage_ = Stage::ready;
+  silence_.cancel();
   push_lock_.reset();
   for (const link::Frame& waiting : waiting_frames_)
     link_->send(waiting);
@@ -166,6 +181,7 @@ void Connection::push(const Absent& absent) {
   // Whoever else of this user pushes will be done soon, and then it is there.
   if (!may_push()) return turn_.start(kTurn, [this] { boot_again(); });
   pushed_ = true;
+  silence_.cancel();
   stage_ = Stage::pushing;
   push_ = std::make_unique<Push>(loop_, socket_, *binary_, pushes_all_ ? 0 : absent.partial,
                                  calls_([this](Status done) { on_pushed(std::move(done)); }));
@@ -200,6 +216,7 @@ bool Connection::may_push() {
 void Connection::fail_with(Error error) {
   if (stage_ == Stage::failed) return;
   stage_ = Stage::failed;
+  silence_.cancel();
   Error named = std::move(error).within(settings_.name);
   turn_.start({}, [this, named = std::move(named)]() mutable {
     reset_session();

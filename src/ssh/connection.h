@@ -95,6 +95,7 @@ class Connection {
   bool session_over_ = false;
   std::optional<int> code_;
   io::Timer turn_;
+  io::Timer silence_;  // of a host that logs in and then says nothing
   CallbackScope calls_;
 };
 

@@ -1,6 +1,7 @@
 #include "ssh/control_place.h"
 
 #include "base/fnv.h"
+#include "io/own_folders.h"
 
 #include <fmt/core.h>
 
@@ -18,24 +19,24 @@ constexpr std::size_t kMostFolder = 107 - 17 - sizeof("/lockstep/0123456789abcde
 
 }  // namespace
 
-std::string control_folder() {
+Result<std::string> control_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   struct stat info {};
-  if (runtime != nullptr && *runtime == '/' && std::string_view(runtime).size() < kMostFolder &&
-      stat(runtime, &info) == 0 && info.st_uid == geteuid())
-    return std::string(runtime) + "/lockstep";
-  return fmt::format("/tmp/lockstep-{}", geteuid());
-}
-
-Result<std::string> control_socket(const Target& target, std::string_view pins) {
-  const std::string path = control_folder();
+  if (runtime == nullptr || *runtime != '/' || std::string_view(runtime).size() >= kMostFolder ||
+      stat(runtime, &info) != 0 || info.st_uid != geteuid())
+    return io::own_folder_in("/tmp", 0);
+  const std::string path = std::string(runtime) + "/lockstep";
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
-  struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0)
     return fail(Errc::denied,
                 path + " is no folder of yours alone, so no ssh connection is kept in it",
                 "remove it, or set XDG_RUNTIME_DIR to a folder of yours");
+  return path;
+}
+
+Result<std::string> control_socket(const Target& target, std::string_view pins) {
+  LOCKSTEP_TRY_ASSIGN(const std::string path, control_folder());
   std::string words = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", target.host, target.user.value_or(""),
                                   target.port.value_or(0), target.key_path, target.jump, pins);
   // A connection that was made by laxer rules is not shared.

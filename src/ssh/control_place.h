@@ -9,11 +9,11 @@
 
 namespace lockstep::ssh {
 
-// $XDG_RUNTIME_DIR/lockstep, else /tmp/lockstep-UID. It need not be there yet.
-std::string control_folder();
+// $XDG_RUNTIME_DIR/lockstep, else /tmp/lockstep-UID, or a name beside it where another user took
+// that one first (own_folder_in()). It is made; denied where it is not ours alone.
+Result<std::string> control_folder();
 
-// The socket for a target in that folder, which is made; denied where it is not ours alone. pins:
-// targets with other pins don't share a master.
+// The socket for a target in that folder. pins: targets with other pins don't share a master.
 Result<std::string> control_socket(const Target& target, std::string_view pins);
 
 }  // namespace lockstep::ssh

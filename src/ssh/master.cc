@@ -2,6 +2,9 @@
 
 #include "io/read_now.h"
 #include "io/unix_socket.h"
+#include "proc/tool_output.h"
+#include "ssh/find_trusts.h"
+#include "ssh/ssh_environment.h"
 #include "ssh/ssh_trouble.h"
 
 #include <errno.h>
@@ -52,6 +55,7 @@ void Master::take_turn() {
   // Whoever held the lock before may have started it.
   if (listens(settings_.socket)) return finish({});
   unlink(settings_.socket.c_str());
+  if (Status trusts = find_trusts(target_, settings_); !trusts) return finish(std::move(trusts));
   if (Status started = start(master_command(target_, settings_)); !started)
     finish(std::move(started));
 }
@@ -65,8 +69,7 @@ Status Master::start(std::vector<std::string> argv) {
   proc::SpawnSpec spec;
   spec.executable = *ssh;
   spec.argv = std::move(argv);
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    spec.env.emplace_back(*entry);
+  spec.env = ssh_environment(proc::own_environment());
   spec.stdin_fd = null.get();
   spec.stdout_fd = null.get();
   spec.stderr_fd = pipe.write.get();
@@ -108,7 +111,8 @@ void Master::on_failure() {
     said_.clear();
     if (start(probe_command(target_, settings_))) return;
   }
-  finish(Failure(ssh_trouble(target_, said_)));
+  const bool locked = !settings_.may_ask && !settings_.locked_keys.empty();
+  finish(Failure(ssh_trouble(target_, said_, locked ? settings_.locked_keys.front() : "")));
 }
 
 void Master::finish(Status status) {

@@ -67,7 +67,7 @@ Result<Pins> read_pins(const std::string& file, std::string_view address, int po
 
 Status pin_host(const std::string& file, std::string_view address, int port, const Pins& pins) {
   LOCKSTEP_TRY_ASSIGN(const std::string text, pins_text(file));
-  return io::replace_file(file, with_pins(text, address, port, pins));
+  return io::keep_record(file, with_pins(text, address, port, pins));
 }
 
 }  // namespace lockstep::ssh

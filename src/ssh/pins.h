@@ -9,6 +9,9 @@
 
 namespace lockstep::ssh {
 
+// The pins of a cluster lie in the state folder under this and its name.
+inline constexpr std::string_view kPinsPrefix = "hosts-";
+
 // What one host is held to.
 struct Pins {
   std::vector<std::string> keys;  // "ssh-ed25519 AAAA"; several while one is exchanged for another

@@ -35,17 +35,33 @@ void append_pinned(std::vector<std::string>& argv, const MasterSettings& setting
                           (settings.pins.empty() ? "/dev/null" : file_value(settings.pins)));
 }
 
-// Whom every connection trusts, and how long it waits.
-void append_trust(std::vector<std::string>& argv, const MasterSettings& settings, HostKeys keys) {
-  const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
-  if (keys == HostKeys::pinned) {
-    append_pinned(argv, settings);
-  } else {
-    option("StrictHostKeyChecking=accept-new");
+void append_first_seen(std::vector<std::string>& argv, const Target& target,
+                       const MasterSettings& settings) {
+  const auto trust = settings.trusts.find(target_key(target));
+  if (trust == settings.trusts.end() || !trust->second.strict) {
+    append_option(argv, "StrictHostKeyChecking=accept-new");
     if (!settings.pins.empty())
-      option(fmt::format("UserKnownHostsFile={} ~/.ssh/known_hosts ~/.ssh/known_hosts2",
-                         file_value(settings.pins)));
+      append_option(argv,
+                    fmt::format("UserKnownHostsFile={} ~/.ssh/known_hosts ~/.ssh/known_hosts2",
+                                file_value(settings.pins)));
+    return;
   }
+  // accept-new would take a key of another type than the files have.
+  append_option(argv, "StrictHostKeyChecking=yes");
+  std::vector<std::string> files;
+  for (const std::string& file : trust->second.files)
+    files.push_back(file_value(file));
+  append_option(argv, "UserKnownHostsFile=" + join(files, " "));
+}
+
+// Whom every connection trusts, and how long it waits.
+void append_trust(std::vector<std::string>& argv, const Target& target,
+                  const MasterSettings& settings) {
+  const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
+  if (target.host_keys == HostKeys::pinned)
+    append_pinned(argv, settings);
+  else
+    append_first_seen(argv, target, settings);
   option(fmt::format("ConnectTimeout={}", settings.patience.count()));
   // A connection that was cut is noticed within 15 s.
   option("ServerAliveInterval=5");
@@ -53,9 +69,9 @@ void append_trust(std::vector<std::string>& argv, const MasterSettings& settings
 }
 
 // How every connection is made that no person sits at.
-void append_rules(std::vector<std::string>& argv, const MasterSettings& settings,
-                  HostKeys keys = HostKeys::first_seen) {
-  append_trust(argv, settings, keys);
+void append_rules(std::vector<std::string>& argv, const Target& target,
+                  const MasterSettings& settings) {
+  append_trust(argv, target, settings);
   const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
   // What the user has for this host's interactive sessions would be done twice, or fail.
   option("ClearAllForwardings=yes");
@@ -65,21 +81,26 @@ void append_rules(std::vector<std::string>& argv, const MasterSettings& settings
   if (!settings.may_ask) option("BatchMode=yes");
 }
 
+Target hop_target(std::string_view text, const std::string& key_path) {
+  Target hop = parse_target(text).value_or(Target{.host = std::string(text)});
+  hop.key_path = key_path;
+  return hop;
+}
+
 // What ssh runs to reach a host through others: "a,b" is first a, then b. -J would do the same, but
 // its ssh does not get our rules, so that it would refuse a jump host that it does not know yet.
 std::string proxy_command(std::string_view jumps, const MasterSettings& settings,
                           const std::string& key_path) {
   const std::size_t comma = jumps.rfind(',');
   const std::string_view last = comma == std::string_view::npos ? jumps : jumps.substr(comma + 1);
+  const Target hop = hop_target(last, key_path);
   std::vector<std::string> argv = {"ssh", "-x", "-S", "none", "-W", "[%h]:%p"};
-  append_rules(argv, settings);
+  append_rules(argv, hop, settings);
   if (comma != std::string_view::npos) {
     std::string before = proxy_command(jumps.substr(0, comma), settings, key_path);
     replace_all(before, "%", "%%");
     append_option(argv, "ProxyCommand=" + std::move(before));
   }
-  Target hop = parse_target(last).value_or(Target{.host = std::string(last)});
-  hop.key_path = key_path;
   append_target(argv, hop);
   return shell_join(argv);
 }
@@ -93,12 +114,32 @@ void append_way(std::vector<std::string>& argv, const Target& target,
 
 }  // namespace
 
+std::vector<Target> hosts_on_the_way(const Target& target) {
+  std::vector<Target> hosts;
+  if (!target.jump.empty())
+    for (const std::string& hop : split(target.jump, ','))
+      hosts.push_back(hop_target(hop, target.key_path));
+  hosts.push_back(target);
+  return hosts;
+}
+
+// A host may be the target and a jump host of another one.
+std::string target_key(const Target& target) {
+  return fmt::format("{}:{}", target_text(target), target.port.value_or(0));
+}
+
+std::vector<std::string> look_up_command(const Target& target) {
+  std::vector<std::string> argv = {"ssh", "-G"};
+  append_target(argv, target);
+  return argv;
+}
+
 std::vector<std::string> master_command(const Target& target, const MasterSettings& settings) {
   std::string socket = settings.socket;
   replace_all(socket, "%", "%%");
   std::vector<std::string> argv = {"ssh", "-M", "-N", "-f", "-x", "-S", socket};
   append_option(argv, fmt::format("ControlPersist={}", settings.stay.count()));
-  append_rules(argv, settings, target.host_keys);
+  append_rules(argv, target, settings);
   append_way(argv, target, settings);
   return argv;
 }
@@ -106,7 +147,7 @@ std::vector<std::string> master_command(const Target& target, const MasterSettin
 std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings) {
   std::vector<std::string> argv = {"ssh", "-x", "-T", "-S", "none"};
   append_option(argv, "ControlMaster=no");
-  append_rules(argv, settings, target.host_keys);
+  append_rules(argv, target, settings);
   append_way(argv, target, settings);
   argv.emplace_back("true");
   return argv;
@@ -119,7 +160,7 @@ std::vector<std::string> login_command(const Target& target, const MasterSetting
   replace_all(socket, "%", "%%");
   std::vector<std::string> argv = {"ssh", "-S", socket};
   append_option(argv, "ControlMaster=no");
-  append_trust(argv, settings, target.host_keys);
+  append_trust(argv, target, settings);
   append_way(argv, target, settings);
   // Behind "--" ssh would take no more options; the host's name begins with none (target.h).
   argv.erase(argv.end() - 2);

@@ -59,6 +59,12 @@ std::optional<Error> key_trouble(const Target& target, std::string_view said) {
                  fmt::format("if that is right, forget the old key: ssh-keygen -f {} -R {}",
                              shell_quote(path), shell_quote(target.host)));
   }
+  if (has(said, "host key is known for"))
+    return error(Errc::denied,
+                 "it shows a host key of another type than the one that was first seen: another "
+                 "machine answers, or it was set up anew",
+                 fmt::format("if that is right, forget the old key: ssh-keygen -R {} (-f FILE)",
+                             shell_quote(target.host)));
   if (has(said, "Host key verification failed"))
     return error(Errc::denied, "its host key could not be verified",
                  "log in once with ssh to see the key and accept it");
@@ -96,7 +102,7 @@ std::optional<Error> way_trouble(std::string_view said) {
 
 }  // namespace
 
-Error ssh_trouble(const Target& target, std::string_view said) {
+Error ssh_trouble(const Target& target, std::string_view said, std::string_view locked_key) {
   if (auto trouble = pinned_trouble(target, said)) return std::move(*trouble);
   if (auto trouble = key_trouble(target, said)) return std::move(*trouble);
   // The first hop that fails is told first; what follows is its consequence.
@@ -104,6 +110,14 @@ Error ssh_trouble(const Target& target, std::string_view said) {
   if (const auto ways = between(said, ": Permission denied (", ")")) {
     const std::size_t at = said.find(": Permission denied (");
     const std::size_t line = said.rfind('\n', at) + 1;  // npos + 1 is 0
+    if (!locked_key.empty())
+      return error(
+          Errc::denied,
+          fmt::format("{} is not let in: no key of ours is accepted (it offers {}), and the "
+                      "key {} has a passphrase that nobody was asked for",
+                      printable(said.substr(line, at - line)), printable(*ways),
+                      printable(locked_key)),
+          "load it first: ssh-add " + shell_quote(locked_key));
     return error(Errc::denied,
                  fmt::format("{} is not let in: no key of ours is accepted (it offers {})",
                              printable(said.substr(line, at - line)), printable(*ways)),

@@ -12,7 +12,8 @@ namespace lockstep::ssh {
 // key was made for.
 inline constexpr const char* kWrongHost = "nothing was sent to it; end that machine";
 
-// said: the standard error of an ssh that failed.
-Error ssh_trouble(const Target& target, std::string_view said);
+// said: the standard error of an ssh that failed. locked_key: a private key with a passphrase that
+// ssh was not allowed to ask for, or empty.
+Error ssh_trouble(const Target& target, std::string_view said, std::string_view locked_key = {});
 
 }  // namespace lockstep::ssh

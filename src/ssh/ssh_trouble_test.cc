@@ -79,5 +79,23 @@ TEST(SshTrouble, OtherwiseTheLastLineIsShown) {
   EXPECT_EQ(message("a\x1b[2J\n"), "a\\x1b[2J");
 }
 
+TEST(SshTrouble, AKeyWithAPassphraseIsNamed) {
+  const Error error =
+      ssh_trouble(parse_target("gpu1").value(), "ubuntu@gpu1: Permission denied (publickey).\r\n",
+                  "/home/me/k 1");
+  EXPECT_EQ(error.message,
+            "ubuntu@gpu1 is not let in: no key of ours is accepted (it offers publickey), and the "
+            "key /home/me/k 1 has a passphrase that nobody was asked for");
+  EXPECT_EQ(error.hint, "load it first: ssh-add '/home/me/k 1'");
+}
+
+TEST(SshTrouble, AKeyOfAnotherTypeIsAChangedKey) {
+  EXPECT_NE(
+      message("No ED25519 host key is known for gpu1 and you have requested strict checking.\n"
+              "Host key verification failed.\n")
+          .find("a host key of another type"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace lockstep::ssh

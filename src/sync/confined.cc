@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 namespace lockstep::sync {
 namespace {
 
+constexpr int kMostLinks = 40;  // as the kernel
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 bool means_nothing_there(int number) {
@@ -96,6 +98,45 @@ Result<std::optional<Entry>> Confined::entry(std::string_view path, const struct
   if (size < 0) return fail_sys(printable(path), errno);
   entry.target.assign(target.data(), static_cast<std::size_t>(size));
   return entry;
+}
+
+Result<bool> Confined::leads_out(std::string_view path, std::string_view target) {
+  if (target.starts_with('/')) return true;
+  std::vector<std::string> at;  // a path without links
+  if (const std::size_t slash = path.rfind('/'); slash != std::string_view::npos)
+    at = split(path.substr(0, slash), '/');
+  std::vector<std::string> left;  // to be walked, the next part last
+  const auto walk = [&left](std::string_view text) {
+    std::vector<std::string> parts = split(text, '/');
+    left.insert(left.end(), parts.rbegin(), parts.rend());
+  };
+  walk(target);
+  for (int links = 0; !left.empty();) {
+    const std::string part = std::move(left.back());
+    left.pop_back();
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      if (at.empty()) return true;
+      at.pop_back();
+      continue;
+    }
+    if (is_of_git(part)) return true;
+    at.push_back(part);
+    const std::string here = join(at, "/");
+    LOCKSTEP_TRY_ASSIGN(const auto info, look(here));
+    if (!info || !S_ISLNK(info->st_mode)) continue;
+    LOCKSTEP_TRY_ASSIGN(const auto link, entry(here, *info));
+    if (!link || link->target.starts_with('/') || ++links > kMostLinks) return true;
+    at.pop_back();
+    walk(link->target);
+  }
+  return false;
+}
+
+Result<std::uint64_t> Confined::free_bytes() const {
+  struct statvfs info {};
+  if (fstatvfs(root_.get(), &info) != 0) return fail_sys("look at the file system", errno);
+  return std::uint64_t{info.f_bavail} * info.f_frsize;
 }
 
 Status Confined::remove(std::string_view path) {

@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,14 @@ class Confined {
   Result<std::optional<struct stat>> look(std::string_view path);
   // A file or link; nullopt for anything else that st_mode says.
   Result<std::optional<Entry>> entry(std::string_view path, const struct stat& info);
+
+  // Whether the kernel, following a link at `path` with this target, would leave the tree or come
+  // to what is_of_git(), through links that are there now. No link is followed beyond the tree. A
+  // link at `path` itself has no say.
+  Result<bool> leads_out(std::string_view path, std::string_view target);
+
+  // Free bytes of the root's file system, as far as this user may use them.
+  Result<std::uint64_t> free_bytes() const;
 
   // Removes a file or link, and the folders above it that are empty then.
   Status remove(std::string_view path);

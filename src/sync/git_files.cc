@@ -19,10 +19,28 @@ namespace {
 
 constexpr std::size_t kMostOutput = 1UL << 30;
 constexpr std::size_t kMostWords = 4096;
+constexpr int kLookForSignalsMs = 100;
 
 // A hook's environment speaks of another repository.
 bool is_for_git(std::string_view variable) {
   return !variable.starts_with("GIT_");
+}
+
+// A repository's own settings override protocol.allow, but not GIT_ALLOW_PROTOCOL: an empty list
+// of protocols keeps git from starting any remote's program, whatever git's version.
+constexpr const char* kGitVariables[] = {"GIT_NO_LAZY_FETCH=1",
+                                         "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0",
+                                         "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"};
+
+// Settings that win over those of a repository.
+std::vector<std::string> git_command(const std::string& folder,
+                                     const std::vector<std::string>& words) {
+  std::vector<std::string> argv = {"git", "--no-pager", "-C", folder};
+  for (const char* setting :
+       {"core.fsmonitor=false", "core.hooksPath=/dev/null", "protocol.allow=never"})
+    argv.insert(argv.end(), {"-c", setting});
+  argv.insert(argv.end(), words.begin(), words.end());
+  return argv;
 }
 
 struct Outputs {
@@ -30,12 +48,24 @@ struct Outputs {
   std::string err;
 };
 
-// Reads both until their ends, however the process mixes them.
+// Whether this process is asked to end. The signals are blocked, and stay for whoever takes them.
+bool is_asked_to_end() {
+  sigset_t pending;
+  if (sigpending(&pending) != 0) return false;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    if (sigismember(&pending, number) == 1) return true;
+  return false;
+}
+
+// Reads both until their ends, however the process mixes them. Git may never end: an index can be a
+// fifo, or lie on a network file system that does not answer.
 Status read_both(int out, int err, Outputs& read_into) {
   std::array<pollfd, 2> fds = {pollfd{out, POLLIN, 0}, pollfd{err, POLLIN, 0}};
   std::array<char, 64UL << 10> bytes;
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-    if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return fail_sys("poll", errno);
+    if (poll(fds.data(), fds.size(), kLookForSignalsMs) < 0 && errno != EINTR)
+      return fail_sys("poll", errno);
+    if (is_asked_to_end()) return fail(Errc::canceled, "git was stopped");
     for (pollfd& each : fds) {
       if (each.fd < 0 || each.revents == 0) continue;
       const ssize_t got = read(each.fd, bytes.data(), bytes.size());
@@ -53,29 +83,8 @@ Status read_both(int out, int err, Outputs& read_into) {
   return {};
 }
 
-}  // namespace
-
-std::vector<std::string> git_files_command(const std::string& folder) {
-  // fsmonitor is a program that the repository names; nothing of a repository is run here. Whose
-  // the folder is does not matter then.
-  return {"git",      "-C", folder, "-c", "core.fsmonitor=false", "-c", "safe.directory=*",
-          "ls-files", "-c", "-o",   "-z", "--exclude-standard"};
-}
-
-std::vector<std::string> split_at_nul(std::string_view output) {
-  std::vector<std::string> paths;
-  while (!output.empty()) {
-    const std::size_t end = output.find('\0');
-    if (end == std::string_view::npos) break;  // it was cut
-    std::string_view path = output.substr(0, end);
-    output.remove_prefix(end + 1);
-    if (path.ends_with('/')) path.remove_suffix(1);
-    if (!path.empty()) paths.emplace_back(path);
-  }
-  return paths;
-}
-
-Result<std::vector<std::string>> git_files(const std::string& folder) {
+// What git prints. unavailable: it failed, with the first line that it said of that.
+Result<std::string> run_git(const std::vector<std::string>& argv) {
   const char* path = std::getenv("PATH");
   const auto git = proc::find_executable("git", path == nullptr ? "/bin:/usr/bin" : path);
   if (!git) return fail(Errc::not_found, "there is no git in PATH");
@@ -84,9 +93,11 @@ Result<std::vector<std::string>> git_files(const std::string& folder) {
   const io::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   proc::SpawnSpec spec;
   spec.executable = *git;
-  spec.argv = git_files_command(folder);
+  spec.argv = argv;
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (is_for_git(*entry)) spec.env.emplace_back(*entry);
+  for (const char* variable : kGitVariables)
+    spec.env.emplace_back(variable);
   spec.stdin_fd = null.get();
   spec.stdout_fd = out.write.get();
   spec.stderr_fd = err.write.get();
@@ -104,7 +115,65 @@ Result<std::vector<std::string>> git_files(const std::string& folder) {
   if (!exit || !exit->ok())
     return fail(Errc::unavailable,
                 "git: " + printable(strip(said.err.substr(0, said.err.find('\n')))));
-  return split_at_nul(said.out);
+  return std::move(said.out);
+}
+
+bool is_ours(const struct stat& info) {
+  const char* sudo = std::getenv("SUDO_UID");
+  return is_trusted_owner(info.st_uid, geteuid(), sudo == nullptr ? "" : sudo);
+}
+
+// A link counts as well as what it leads to. What is missing belongs to nobody, and git says so.
+bool belongs_to_us(const std::string& path) {
+  struct stat info {};
+  return (lstat(path.c_str(), &info) != 0 || is_ours(info)) &&
+         (stat(path.c_str(), &info) != 0 || is_ours(info));
+}
+
+}  // namespace
+
+bool is_trusted_owner(unsigned int owner, unsigned int user, std::string_view sudo_uid) {
+  if (owner == 0 || owner == user) return true;
+  return user == 0 && parse_int(sudo_uid) == std::optional<std::int64_t>(owner);
+}
+
+// Git knows the user's own list of trusted folders, and old versions of git know no such list: they
+// would take any repository. So git is asked only where the list is not empty.
+Status check_git_owner(const std::string& top) {
+  const std::string git = top + "/.git";
+  if (belongs_to_us(top) && belongs_to_us(git) && belongs_to_us(git_folder_of(top))) return {};
+  std::string words =
+      "git: fatal: detected dubious ownership in repository at '" + printable(top) + "'";
+  const auto trusted = run_git(git_command("/", {"config", "--get-all", "safe.directory"}));
+  if (trusted && !trusted->empty()) {
+    const auto asked = run_git(git_command(top, {"rev-parse", "--git-dir"}));
+    if (asked) return {};
+    words = asked.error().message;
+  }
+  return fail(Errc::denied, words,
+              "if you trust its owner: git config --global --add safe.directory " + printable(top));
+}
+
+std::vector<std::string> git_files_command(const std::string& folder) {
+  return git_command(folder, {"ls-files", "-c", "-o", "-z", "--exclude-standard"});
+}
+
+std::vector<std::string> split_at_nul(std::string_view output) {
+  std::vector<std::string> paths;
+  while (!output.empty()) {
+    const std::size_t end = output.find('\0');
+    if (end == std::string_view::npos) break;  // it was cut
+    std::string_view path = output.substr(0, end);
+    output.remove_prefix(end + 1);
+    if (path.ends_with('/')) path.remove_suffix(1);
+    if (!path.empty()) paths.emplace_back(path);
+  }
+  return paths;
+}
+
+Result<std::vector<std::string>> git_files(const std::string& folder) {
+  LOCKSTEP_TRY_ASSIGN(const std::string paths, run_git(git_files_command(folder)));
+  return split_at_nul(paths);
 }
 
 // As git sees it: a repository's own .git has a HEAD; that of a worktree or submodule is a file.
@@ -113,6 +182,14 @@ bool is_git_top(const std::string& folder) {
   const std::string git = folder + "/.git";
   if (stat(git.c_str(), &info) != 0) return false;
   return S_ISREG(info.st_mode) || lstat((git + "/HEAD").c_str(), &info) == 0;
+}
+
+std::string git_folder_of(const std::string& top) {
+  std::string git = top + "/.git";
+  std::string text = io::read_file(git, kMostWords).value_or("");
+  if (!text.starts_with("gitdir: ")) return git;
+  text = strip(text.substr(8));
+  return text.starts_with('/') ? text : top + "/" + text;
 }
 
 std::string git_top_of(std::string_view folder) {

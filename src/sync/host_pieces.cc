@@ -56,7 +56,7 @@ Status Listing::folder(const std::string& path, std::size_t depth) {
   while (const dirent* found = readdir(listing.get()))
     names.emplace_back(found->d_name);
   for (const std::string& name : names) {
-    if (name == "." || name == ".." || name == ".git" || name.starts_with(draft_of(""))) continue;
+    if (name == "." || name == ".." || is_of_git(name) || name.starts_with(draft_of(""))) continue;
     const std::string inner = path.empty() ? name : fmt::format("{}/{}", path, name);
     LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(inner));
     if (info) LOCKSTEP_TRY(add(inner, *info, depth));

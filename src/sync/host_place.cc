@@ -5,16 +5,48 @@
 
 #include <fmt/core.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <utility>
 
 namespace lockstep::sync {
 namespace {
 constexpr std::size_t kMostRecord = 1UL << 30;
+constexpr std::time_t kDraftsLiveFor = 3600;  // seconds since anybody wrote to them
+
+// What an interrupted transfer left. A transfer under way writes to its drafts.
+void drop_old_drafts(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
+  if (!listing) return;
+  const int fd = dirfd(listing.get());
+  while (const dirent* found = readdir(listing.get())) {
+    struct stat info {};
+    if (fstatat(fd, found->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(info.st_mode) &&
+        std::time(nullptr) - info.st_mtime > kDraftsLiveFor)
+      unlinkat(fd, found->d_name, 0);
+  }
+}
+
 }  // namespace
+
+std::string drafts_for(const std::string& place, const std::string& record) {
+  std::string folder = record + ".drafts";
+  struct stat here {};
+  struct stat there {};
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return "";
+  if (stat(folder.c_str(), &here) != 0 || stat(place.c_str(), &there) != 0 ||
+      here.st_dev != there.st_dev)
+    return "";
+  drop_old_drafts(folder);
+  return folder;
+}
 
 std::optional<std::string> real_path(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
@@ -62,10 +94,21 @@ Result<Record> read_record(const HostFolders& folders, const std::string& place)
   return record;
 }
 
+Status check_owner(const Record& record, const Owner& owner, const std::string& place) {
+  if (record.place.empty() || same_owner(record.owner, owner)) return {};
+  const std::string theirs = owner_text(record.owner);
+  const std::string ours = owner_text(owner);
+  return fail(
+      Errc::already_exists,
+      fmt::format("{} holds the tree of {}, and this would be that of {}{}", printable(place),
+                  theirs, ours, theirs == ours ? " of another machine or user" : ""),
+      "SRC:DST names another place (run: --sync SRC:DST), --force takes this one over");
+}
+
 Result<Record> read_own_record(const HostFolders& folders, const std::string& place,
                                const Owner& owner) {
   LOCKSTEP_TRY_ASSIGN(Record record, read_record(folders, place));
-  if (record.owner != owner)
+  if (!same_owner(record.owner, owner))
     return fail(Errc::already_exists, fmt::format("{} was taken over by {} in the meantime",
                                                   printable(place), owner_text(record.owner)));
   return record;

@@ -22,6 +22,13 @@ Result<std::string> find_place(const std::string& destination, const std::string
 std::string record_path(const HostFolders& folders, const std::string& place);
 // not_found, or corrupt where it is damaged or of another place.
 Result<Record> read_record(const HostFolders& folders, const std::string& place);
+// The folder for files of a place that are not whole yet, beside its record; "" where they can't be
+// renamed into the place.
+std::string drafts_for(const std::string& place, const std::string& record);
+
+// already_exists: the place belongs to another one, and what to do.
+Status check_owner(const Record& record, const Owner& owner, const std::string& place);
+
 // Fails also where the place belongs to another one meanwhile.
 Result<Record> read_own_record(const HostFolders& folders, const std::string& place,
                                const Owner& owner);

@@ -18,8 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,7 +28,6 @@
 namespace lockstep::sync {
 namespace {
 
-constexpr std::time_t kDraftsLiveFor = 3600;  // seconds since anybody wrote to them
 constexpr std::size_t kMostNamed = 3;
 
 Status make_place(const std::string& path) {
@@ -77,19 +74,35 @@ std::string some_of(const std::vector<std::string>& paths) {
   return text;
 }
 
+// Looks for entries in the order of their paths.
+class InOrder {
+ public:
+  explicit InOrder(const Manifest& manifest) : at_(manifest.begin()), end_(manifest.end()) {}
+  bool has(const Entry& there) {
+    while (at_ != end_ && at_->path < there.path)
+      ++at_;
+    return at_ != end_ && at_->path == there.path && same(there, *at_);
+  }
+
+ private:
+  Manifest::const_iterator at_;
+  Manifest::const_iterator end_;
+};
+
 class Comparison {
  public:
   Comparison(const Offer& offer, Record& record, Confined tree)
-      : offer_(offer), record_(record), tree_(std::move(tree)) {}
+      : offer_(offer),
+        record_(record),
+        tree_(std::move(tree)),
+        was_sent_(record.sent),
+        was_coming_(record.coming) {}
 
   Status compare();
   Status check_way(const std::string& place) const;
   Status remove();
-  // What was sent lies there, and nothing else is meant.
-  bool is_settled() const {
-    return answer.needed.empty() && record_.coming.empty() && record_.owner == offer_.owner &&
-           record_.sent == offer_.manifest;
-  }
+  // The record says already what lies there, and nothing else is meant.
+  bool is_settled() const;
   // The record once the needed files are on their way.
   Record next(const std::string& place) const;
 
@@ -100,18 +113,26 @@ class Comparison {
     return find(record_.sent, path) != nullptr || find(record_.coming, path) != nullptr;
   }
   bool is_as_sent(const Entry& there) const;
+  // Somebody else's file that was the same on both sides: it is not taken for sent for that.
+  bool is_as_met(const Entry& there) const;
+  bool was_changed_there_alone(const Entry& meant) const;
   Status look_at(std::size_t index);
   Status look_at_obstacle(std::size_t index, const struct stat& info);
   Status look_above(std::string_view path);
   Result<bool> holds_only_ours(const std::string& folder);
   Status look_for_removal(const Manifest& earlier);
+  void look_for_strangers();
   void need(std::size_t index);
 
   const Offer& offer_;
   const Record& record_;
   Confined tree_;
+  InOrder was_sent_;
+  InOrder was_coming_;
   std::vector<bool> needed_;
+  std::vector<bool> sent_;               // is as meant there, and was sent
   std::map<std::size_t, Entry> before_;  // what lies where another is needed, and is as sent
+  std::map<std::size_t, Entry> met_;     // the same, as met
   std::vector<std::string> obstacles_;   // not ours: files and links
   std::vector<std::string> full_;        // not ours: folders where files are to be
   std::set<std::string> blocked_;        // what stands in place of a folder
@@ -122,6 +143,31 @@ bool Comparison::is_as_sent(const Entry& there) const {
   const Entry* sent = find(record_.sent, there.path);
   const Entry* coming = find(record_.coming, there.path);
   return (sent != nullptr && same(there, *sent)) || (coming != nullptr && same(there, *coming));
+}
+
+bool Comparison::is_as_met(const Entry& there) const {
+  const Entry* met = find(record_.met, there.path);
+  return met != nullptr && same(there, *met);
+}
+
+bool Comparison::was_changed_there_alone(const Entry& meant) const {
+  const Entry* met = find(record_.met, meant.path);
+  return met != nullptr && *met == meant;
+}
+
+bool Comparison::is_settled() const {
+  if (!answer.needed.empty() || !record_.coming.empty() || record_.owner != offer_.owner)
+    return false;
+  auto sent = record_.sent.begin();
+  auto met = record_.met.begin();
+  for (const Entry& meant : offer_.manifest)
+    if (sent != record_.sent.end() && *sent == meant)
+      ++sent;
+    else if (met != record_.met.end() && *met == meant)
+      ++met;
+    else
+      return false;
+  return sent == record_.sent.end() && met == record_.met.end();
 }
 
 void Comparison::need(std::size_t index) {
@@ -135,11 +181,15 @@ void Comparison::need(std::size_t index) {
 
 Status Comparison::compare() {
   needed_.resize(offer_.manifest.size());
+  sent_.resize(offer_.manifest.size());
   for (std::size_t i = 0; i < offer_.manifest.size(); ++i)
     LOCKSTEP_TRY(look_at(i));
   if (record_.sent != offer_.manifest) LOCKSTEP_TRY(look_for_removal(record_.sent));
   LOCKSTEP_TRY(look_for_removal(record_.coming));
-  answer.removed = gone_.size();
+  look_for_strangers();
+  answer.removals.assign(gone_.begin(), gone_.end());
+  answer.removals.insert(answer.removals.end(), blocked_.begin(), blocked_.end());
+  answer.removed = answer.removals.size();
   return {};
 }
 
@@ -152,9 +202,9 @@ Status Comparison::look_at(std::size_t index) {
   }
   if (S_ISREG(info->st_mode) || S_ISLNK(info->st_mode)) {
     LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(meant.path, *info));
+    sent_[index] = was_sent_.has(*there) || was_coming_.has(*there);
     if (same(*there, meant)) return {};
   }
-  need(index);
   return look_at_obstacle(index, *info);
 }
 
@@ -162,17 +212,26 @@ Status Comparison::look_at(std::size_t index) {
 Status Comparison::look_at_obstacle(std::size_t index, const struct stat& info) {
   const Entry& meant = offer_.manifest[index];
   if (S_ISDIR(info.st_mode)) {
+    need(index);
     LOCKSTEP_TRY_ASSIGN(const bool ours, holds_only_ours(meant.path));
     if (!ours) full_.push_back(meant.path);
     return {};
   }
   LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(meant.path, info));
-  if (!is_ours(meant.path))
-    obstacles_.push_back(meant.path);
-  else if (there && is_as_sent(*there))
+  if (!offer_.force && !is_ours(meant.path) && !(there && is_as_met(*there)) &&
+      was_changed_there_alone(meant)) {
+    answer.theirs.push_back(meant.path);
+    return {};
+  }
+  need(index);
+  if (there && is_as_sent(*there))
     before_.emplace(index, *there);
-  else
+  else if (there && is_as_met(*there))
+    met_.emplace(index, *there);
+  else if (is_ours(meant.path))
     ++answer.edited;
+  else
+    obstacles_.push_back(meant.path);
   return {};
 }
 
@@ -237,6 +296,14 @@ Status Comparison::look_for_removal(const Manifest& earlier) {
   return {};
 }
 
+// What was met, and never sent, stays where it is gone here.
+void Comparison::look_for_strangers() {
+  for (const Entry& entry : record_.met)
+    if (find(offer_.manifest, entry.path) == nullptr && !gone_.contains(entry.path) &&
+        tree_.look(entry.path).value_or(std::nullopt))
+      answer.kept.push_back(entry.path);
+}
+
 Status Comparison::check_way(const std::string& place) const {
   if (!full_.empty())
     return fail(
@@ -265,50 +332,18 @@ Status Comparison::remove() {
 }
 
 Record Comparison::next(const std::string& place) const {
-  Record record{.place = place, .owner = offer_.owner, .sent = {}, .coming = {}};
+  Record record{.place = place, .owner = offer_.owner};
   for (std::size_t i = 0; i < offer_.manifest.size(); ++i) {
     const Entry& meant = offer_.manifest[i];
     if (needed_[i]) record.coming.push_back(meant);
     if (const auto before = before_.find(i); before != before_.end())
       record.sent.push_back(before->second);
+    else if (const auto met = met_.find(i); met != met_.end())
+      record.met.push_back(met->second);
     else if (!needed_[i])
-      record.sent.push_back(meant);
+      (sent_[i] ? record.sent : record.met).push_back(meant);
   }
   return record;
-}
-
-// What an interrupted transfer left. A transfer under way writes to its drafts.
-void drop_old_drafts(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
-  if (!listing) return;
-  const int fd = dirfd(listing.get());
-  while (const dirent* found = readdir(listing.get())) {
-    struct stat info {};
-    if (fstatat(fd, found->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(info.st_mode) &&
-        std::time(nullptr) - info.st_mtime > kDraftsLiveFor)
-      unlinkat(fd, found->d_name, 0);
-  }
-}
-
-// "" where drafts can't be renamed into the place.
-std::string drafts_for(const std::string& place, const std::string& record) {
-  std::string folder = record + ".drafts";
-  struct stat here {};
-  struct stat there {};
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return "";
-  if (stat(folder.c_str(), &here) != 0 || stat(place.c_str(), &there) != 0 ||
-      here.st_dev != there.st_dev)
-    return "";
-  drop_old_drafts(folder);
-  return folder;
-}
-
-Status check_owner(const Offer& offer, const Record& record, const std::string& place) {
-  if (record.place.empty() || offer.force || record.owner == offer.owner) return {};
-  return fail(Errc::already_exists,
-              fmt::format("{} holds the tree of {}, and this would be that of {}", printable(place),
-                          owner_text(record.owner), owner_text(offer.owner)),
-              "--force takes it over, SRC:DST names another place");
 }
 
 }  // namespace
@@ -328,7 +363,7 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
     record = std::move(*read);
   else if (read.error().code == Errc::corrupt)
     remarks.push_back(path + " is damaged and begun anew: nothing that was sent before is removed");
-  LOCKSTEP_TRY(check_owner(offer, record, place.path));
+  if (!offer.force) LOCKSTEP_TRY(check_owner(record, offer.owner, place.path));
   if (!place.there) {  // a dry run
     Answer all{.place = place.path, .drafts = "", .rsync = has_rsync()};
     if (!offer.manifest.empty()) all.needed = {{0, offer.manifest.size() - 1}};
@@ -342,10 +377,14 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   comparison.answer.rsync = has_rsync();
   comparison.answer.remarks = std::move(remarks);
   if (offer.dry_run) return std::move(comparison.answer);
+  if (comparison.answer.removed != 0 && !offer.told) {
+    comparison.answer.waits = true;
+    return std::move(comparison.answer);
+  }
   LOCKSTEP_TRY(comparison.remove());
   // A record that can't be kept would make the files sent now nobody's.
   if (!comparison.is_settled())
-    LOCKSTEP_TRY(io::replace_file(path, encode_record(comparison.next(place.path))));
+    LOCKSTEP_TRY(io::keep_record(path, encode_record(comparison.next(place.path))));
   if (!comparison.answer.needed.empty()) comparison.answer.drafts = drafts_for(place.path, path);
   return std::move(comparison.answer);
 }

@@ -34,6 +34,7 @@ class HostTreeTest : public ::testing::Test {
   Result<Answer> ask(Offer offer = {}) {
     if (offer.destination.empty()) offer.destination = "tree";
     if (offer.owner.root.empty()) offer.owner = {"laptop", "/x"};
+    offer.told = true;
     offer.manifest = scan(client_.string(), By::own_rules).value().manifest;
     manifest_ = offer.manifest;
     return answer_offer(offer, {(top_ / "home").string(), (top_ / "state").string()});
@@ -53,6 +54,18 @@ class HostTreeTest : public ::testing::Test {
     for (const Entry& entry : pick(manifest_, answer.needed))
       paths.push_back(entry.path);
     return paths;
+  }
+
+  Result<Answer> ask_untold() {
+    Offer offer{.destination = "tree", .owner = {"laptop", "/x"}};
+    offer.manifest = scan(client_.string(), By::own_rules).value().manifest;
+    return answer_offer(offer, {(top_ / "home").string(), (top_ / "state").string()});
+  }
+  // As `lockstep sync --back` would.
+  void bring_back(const fs::path& path) const {
+    fs::create_directories((client_ / path).parent_path());
+    fs::copy(there_ / path, client_ / path, fs::copy_options::overwrite_existing);
+    fs::last_write_time(client_ / path, fs::last_write_time(there_ / path));
   }
 
   fs::path top_;
@@ -136,6 +149,85 @@ TEST_F(HostTreeTest, KeepsWhatWasChangedThereAndIsGoneHere) {
   EXPECT_TRUE(ask()->kept.empty());
 }
 
+TEST_F(HostTreeTest, ARemovalWaitsUntilItWasTold) {
+  for (const char* name : {"a", "b", "c"})
+    write(client_ / name, "1");
+  bring(ask().value());
+  fs::remove(client_ / "b");
+  write(client_ / "a", "22");
+  auto answer = ask_untold().value();
+  EXPECT_TRUE(answer.waits);
+  EXPECT_EQ(answer.removals, Paths{"b"});
+  EXPECT_TRUE(fs::exists(there_ / "b"));
+  answer = ask().value();
+  EXPECT_FALSE(answer.waits);
+  EXPECT_EQ(answer.removals, Paths{"b"});
+  EXPECT_EQ(needed(answer), Paths{"a"});
+  EXPECT_FALSE(fs::exists(there_ / "b"));
+  bring(answer);
+  EXPECT_FALSE(ask_untold()->waits);
+}
+
+// What a job has made there and was brought here is the same on both sides, and yet not sent.
+TEST_F(HostTreeTest, WhatAJobMadeThereIsNeverRemoved) {
+  write(client_ / "train.py", "1");
+  bring(ask().value());
+  write(there_ / "outputs/ckpt", "step 1");
+  bring_back("outputs/ckpt");
+  EXPECT_TRUE(ask()->needed.empty());
+  EXPECT_TRUE(ask()->needed.empty());
+  fs::remove_all(client_ / "outputs");
+  const auto answer = ask().value();
+  EXPECT_EQ(answer.removed, 0U);
+  EXPECT_EQ(answer.kept, Paths{"outputs/ckpt"});
+  EXPECT_TRUE(fs::exists(there_ / "outputs/ckpt"));
+  EXPECT_TRUE(ask()->kept.empty());  // it is told once
+}
+
+// The same where the job has overwritten what was sent.
+TEST_F(HostTreeTest, WhatAJobOverwroteIsNeverRemoved) {
+  write(client_ / "ckpt", "start");
+  bring(ask().value());
+  write(there_ / "ckpt", "step 1");
+  bring_back("ckpt");
+  EXPECT_TRUE(ask()->needed.empty());
+  fs::remove(client_ / "ckpt");
+  EXPECT_EQ(ask()->removed, 0U);
+  EXPECT_TRUE(fs::exists(there_ / "ckpt"));
+}
+
+TEST_F(HostTreeTest, WhatAJobGoesOnWritingStaysAsItIsThere) {
+  write(client_ / "train.py", "1");
+  bring(ask().value());
+  write(there_ / "ckpt", "step 1");
+  bring_back("ckpt");
+  ASSERT_TRUE(ask());
+  write(there_ / "ckpt", "step 10");
+  auto answer = ask().value();
+  EXPECT_TRUE(answer.needed.empty());
+  EXPECT_EQ(answer.theirs, Paths{"ckpt"});
+  EXPECT_EQ(ask()->theirs, Paths{"ckpt"});
+  write(client_ / "ckpt", "mine, and theirs");  // both sides have changed it
+  EXPECT_FALSE(ask());
+  EXPECT_EQ(needed(*ask({.force = true})), Paths{"ckpt"});
+}
+
+TEST_F(HostTreeTest, WhatWasMetIsReplacedAndThenSent) {
+  write(client_ / "a", "1");
+  write(there_ / "a", "1");
+  fs::last_write_time(there_ / "a", fs::last_write_time(client_ / "a"));
+  EXPECT_TRUE(ask()->needed.empty());
+  write(client_ / "a", "22");
+  EXPECT_EQ(needed(*ask()), Paths{"a"});
+  auto answer = ask().value();  // the first transfer was cut before it came
+  EXPECT_EQ(needed(answer), Paths{"a"});
+  EXPECT_EQ(answer.edited, 0U);
+  bring(answer);
+  EXPECT_TRUE(ask()->needed.empty());
+  fs::remove(client_ / "a");
+  EXPECT_EQ(ask()->removed, 1U);
+}
+
 // Whatever arrived before the client was killed is known, whatever did not is sent.
 TEST_F(HostTreeTest, GoesOnAfterATransferThatWasCut) {
   for (const char* name : {"a", "b", "c"})
@@ -213,6 +305,35 @@ TEST_F(HostTreeTest, APlaceHasOneOwner) {
             std::string::npos);
   EXPECT_TRUE(ask({.owner = {"other", "/y"}, .force = true}));
   EXPECT_FALSE(ask());
+}
+
+TEST_F(HostTreeTest, AnInstallationIsKnownByItsIdAndNotByTheHostsName) {
+  write(client_ / "a", "1");
+  bring(ask().value());  // by an older version
+  EXPECT_TRUE(ask({.owner = {"laptop", "/x", "id 1"}}));
+  EXPECT_TRUE(ask({.owner = {"renamed", "/x", "id 1"}}));
+  const auto refused = ask({.owner = {"renamed", "/x", "id 2"}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("of another machine or user"), std::string::npos);
+  EXPECT_FALSE(ask({.owner = {"laptop", "/y", "id 1"}}));
+}
+
+TEST_F(HostTreeTest, ARecordOfTheFirstVersionSaysNothingOfWhatWasSent) {
+  std::string bytes = "lockstep-synced 1\n";
+  for (const char* text : {"/home/me/tree", "laptop", "/x"})
+    encode_text(text, bytes);
+  encode({Entry{.path = "a", .size = 1, .mtime_ns = 5}}, bytes);
+  encode({Entry{.path = "b", .size = 1, .mtime_ns = 5}}, bytes);
+  const auto record = decode_record(bytes).value();
+  EXPECT_EQ(record.owner, (Owner{"laptop", "/x", ""}));
+  EXPECT_TRUE(record.sent.empty());
+  EXPECT_EQ(record.coming.size(), 1U);
+  ASSERT_EQ(record.met.size(), 1U);
+  const auto again = decode_record(encode_record(record)).value();
+  EXPECT_EQ(again.met, record.met);
+  EXPECT_EQ(again.coming, record.coming);
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(decode_record(bytes.substr(0, size))) << size;
 }
 
 TEST_F(HostTreeTest, ADryRunChangesNothing) {

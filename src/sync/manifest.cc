@@ -88,6 +88,23 @@ bool same(const Entry& there, const Entry& meant) {
   return false;
 }
 
+bool is_of_git(std::string_view part) {
+  if (part.size() == 4) return to_lower(part) == ".git";
+  return part.size() == 5 && to_lower(part) == "git~1";
+}
+
+bool link_may_come(const Entry& link) {
+  if (link.target.starts_with('/')) return false;
+  auto above = std::count(link.path.begin(), link.path.end(), '/');
+  bool in_front = true;
+  for (const std::string& part : split(link.target, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == ".." ? !in_front || --above < 0 : is_of_git(part)) return false;
+    in_front = in_front && part == "..";
+  }
+  return true;
+}
+
 Status check_path(std::string_view path) {
   const auto refuse = [path](const char* why) {
     return fail(Errc::corrupt, fmt::format("'{}' {}", printable(path), why));
@@ -98,7 +115,7 @@ Status check_path(std::string_view path) {
     const std::size_t end = std::min(path.find('/', from), path.size());
     const std::string_view part = path.substr(from, end - from);
     if (part.empty() || part == "." || part == "..") return refuse("could lead out of the tree");
-    if (part == ".git") return refuse("is of git itself");
+    if (is_of_git(part)) return refuse("is of git itself");
     from = end + 1;
   }
   return {};
@@ -161,6 +178,7 @@ Result<Manifest> decode(std::string_view& bytes) {
     return corrupt();
   Manifest manifest;
   manifest.reserve(*count);
+  std::size_t path_bytes = 0;
   for (std::uint64_t i = 0; i < *count; ++i) {
     const std::string_view before = manifest.empty() ? "" : std::string_view(manifest.back().path);
     const auto shared = decode_number(bytes);
@@ -170,6 +188,8 @@ Result<Manifest> decode(std::string_view& bytes) {
     entry.path.assign(before.substr(0, *shared)).append(*rest);
     LOCKSTEP_TRY(check_path(entry.path));
     if (!decode_rest(bytes, entry)) return corrupt();
+    path_bytes += entry.path.size() + entry.target.size();
+    if (path_bytes > kMostPathBytes) return corrupt();
     if (!manifest.empty() && entry.path <= manifest.back().path) return corrupt();
     manifest.push_back(std::move(entry));
   }
@@ -179,7 +199,8 @@ Result<Manifest> decode(std::string_view& bytes) {
 std::uint64_t bytes_of(const Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const Entry& entry : manifest)
-    bytes += entry.size;
+    if (__builtin_add_overflow(bytes, entry.size, &bytes))
+      return std::numeric_limits<std::uint64_t>::max();
   return bytes;
 }
 

@@ -45,8 +45,8 @@ TEST(Manifest, IsRefusedWhereverItIsCutOrSpoilt) {
 }
 
 TEST(Manifest, HoldsNoPathTwiceAndNoneThatLeadsOut) {
-  for (const char* path :
-       {"", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/", ".git/config", "a/.git/hooks/x"}) {
+  for (const char* path : {"", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/", ".git/config",
+                           "a/.git/hooks/x", "a/.GIT/config", ".Git", "git~1/config"}) {
     const std::string encoded = bytes({{.path = path}});
     std::string_view view = encoded;
     EXPECT_FALSE(decode(view)) << path;
@@ -61,12 +61,37 @@ TEST(Manifest, HoldsNoPathTwiceAndNoneThatLeadsOut) {
   EXPECT_TRUE(check_path(".gitignore"));
 }
 
+TEST(Manifest, ThatRepeatsALongPathIsBounded) {
+  const std::string folder(kMostPath - 8, 'x');
+  Manifest manifest;
+  for (int i = 0; i < 200'000; ++i)
+    manifest.push_back({.path = folder + std::to_string(1'000'000 + i)});
+  const std::string encoded = bytes(manifest);
+  EXPECT_LT(encoded.size(), 3U << 20);
+  std::string_view view = encoded;
+  EXPECT_FALSE(decode(view));
+}
+
+TEST(Manifest, ALinkMayComeIfNoOtherLinkCanLeadItOut) {
+  const auto may = [](const char* path, const char* target) {
+    return link_may_come({.path = path, .kind = Kind::link, .target = target});
+  };
+  EXPECT_TRUE(may("a/latest", "step_100"));
+  EXPECT_TRUE(may("a/b/model", "../../blobs/./1"));
+  EXPECT_TRUE(may("a/b/c", "../.."));
+  for (const char* target : {"/etc", "../../x", "..//../x", "b/../x", "b/c/../../../secret",
+                             "../.git/config", "../.GIT", ".git"})
+    EXPECT_FALSE(may("a/b", target)) << target;
+}
+
 TEST(Manifest, FindsItsEntries) {
   const Manifest manifest = some();
   ASSERT_NE(find(manifest, "a/run.sh"), nullptr);
   EXPECT_TRUE(find(manifest, "a/run.sh")->executable);
   EXPECT_EQ(find(manifest, "a"), nullptr);
   EXPECT_EQ(bytes_of(manifest), (1ULL << 40) + 3);
+  const Entry huge{.path = "x", .size = 1ULL << 63};
+  EXPECT_EQ(bytes_of({huge, huge, huge}), UINT64_MAX);
 }
 
 TEST(Manifest, TimesMayBeCoarseOnAHost) {

@@ -24,6 +24,11 @@ std::optional<std::size_t> count_in(const nlohmann::json& object, const char* na
   return at->get<std::size_t>();
 }
 
+bool flag_in(const nlohmann::json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_boolean() && at->get<bool>();
+}
+
 std::vector<std::string> texts_in(const nlohmann::json& object, const char* name) {
   std::vector<std::string> texts;
   const auto at = object.find(name);
@@ -32,6 +37,13 @@ std::vector<std::string> texts_in(const nlohmann::json& object, const char* name
     if (each.is_string() && texts.size() < kMostKeptNames)
       texts.push_back(printable(each.get<std::string>()));
   return texts;
+}
+
+nlohmann::ordered_json some_of(const std::vector<std::string>& names) {
+  auto some = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < names.size() && i < kMostKeptNames; ++i)
+    some.push_back(printable(names[i]));
+  return some;
 }
 
 // Ascending and without overlap, so that they are no more than what was offered.
@@ -57,9 +69,8 @@ std::optional<std::vector<Span>> spans_in(const nlohmann::json& object, std::siz
 std::string encode_offer(const Offer& offer) {
   std::string out(kMagic);
   encode_text(offer.destination, out);
-  encode_text(offer.owner.host, out);
-  encode_text(offer.owner.root, out);
-  encode_number((offer.force ? 1U : 0U) | (offer.dry_run ? 2U : 0U), out);
+  encode_owner(offer.owner, out);
+  encode_number((offer.force ? 1U : 0U) | (offer.dry_run ? 2U : 0U) | (offer.told ? 4U : 0U), out);
   encode(offer.manifest, out);
   return out;
 }
@@ -68,16 +79,16 @@ Result<Offer> decode_offer(std::string_view bytes) {
   if (!bytes.starts_with(kMagic)) return corrupt("that is no offer of a tree");
   bytes.remove_prefix(kMagic.size());
   Offer offer;
-  for (std::string* text : {&offer.destination, &offer.owner.host, &offer.owner.root}) {
-    const auto read = decode_text(bytes, kMostPath);
-    if (!read || read->find('\0') != std::string_view::npos)
-      return corrupt("the offer of a tree is cut or makes no sense");
-    *text = *read;
-  }
-  const auto flags = decode_number(bytes);
-  if (!flags || *flags > 3) return corrupt("the offer of a tree is cut or makes no sense");
+  const auto destination = decode_text(bytes, kMostPath);
+  auto owner = destination ? decode_owner(bytes) : std::nullopt;
+  const auto flags = owner ? decode_number(bytes) : std::nullopt;
+  if (!flags || *flags > 7 || destination->find('\0') != std::string_view::npos)
+    return corrupt("the offer of a tree is cut or makes no sense");
+  offer.destination = *destination;
+  offer.owner = std::move(*owner);
   offer.force = (*flags & 1) != 0;
   offer.dry_run = (*flags & 2) != 0;
+  offer.told = (*flags & 4) != 0;
   LOCKSTEP_TRY_ASSIGN(offer.manifest, decode(bytes));
   if (!bytes.empty()) return corrupt("there is more behind the offer of a tree");
   return offer;
@@ -101,9 +112,10 @@ std::string print_answer(const Result<Answer>& answer) {
   out["needed"] = std::move(needed);
   out["removed"] = answer->removed;
   out["edited"] = answer->edited;
-  out["kept"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < answer->kept.size() && i < kMostKeptNames; ++i)
-    out["kept"].push_back(printable(answer->kept[i]));
+  out["waits"] = answer->waits;
+  out["removals"] = some_of(answer->removals);
+  out["kept"] = some_of(answer->kept);
+  out["theirs"] = some_of(answer->theirs);
   out["remarks"] = answer->remarks;
   return codec::print_json(out);
 }
@@ -121,12 +133,14 @@ Result<Answer> parse_answer(std::string_view json, std::size_t offered) {
                 .drafts = codec::text_member(read, "drafts")};
   if (!needed || !removed || !edited || !answer.place.starts_with('/'))
     return corrupt("the host's answer makes no sense");
-  const auto rsync = read.find("rsync");
-  answer.rsync = rsync != read.end() && rsync->is_boolean() && rsync->get<bool>();
+  answer.rsync = flag_in(read, "rsync");
+  answer.waits = flag_in(read, "waits");
   answer.needed = *needed;
   answer.removed = *removed;
   answer.edited = *edited;
+  answer.removals = texts_in(read, "removals");
   answer.kept = texts_in(read, "kept");
+  answer.theirs = texts_in(read, "theirs");
   answer.remarks = texts_in(read, "remarks");
   return answer;
 }

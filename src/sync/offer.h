@@ -19,6 +19,7 @@ struct Offer {
   Owner owner = {};
   bool force = false;    // takes over what others sent, overwrites what is in the way
   bool dry_run = false;  // only says what would be
+  bool told = false;     // the user knows what will be removed
   Manifest manifest = {};
 };
 std::string encode_offer(const Offer& offer);
@@ -36,9 +37,15 @@ struct Answer {
   std::string drafts;  // a folder there on the same file system, for files that are not whole yet
   bool rsync = false;  // it is installed there
   std::vector<Span> needed = {};
-  std::size_t removed = 0;             // sent earlier, gone here
+  std::size_t removed = 0;                 // sent earlier and gone here, or forced out of the way
+  std::vector<std::string> removals = {};  // their names, or some of them
+  // Nothing was changed yet, as something is to be removed: the same offer comes again once the
+  // user was told.
+  bool waits = false;
   std::size_t edited = 0;              // sent earlier, changed there, now overwritten
-  std::vector<std::string> kept = {};  // sent earlier, gone here, changed there: left alone
+  std::vector<std::string> kept = {};  // gone here, and not there as they were sent: left alone
+  // Changed there and not here since both were the same, and never sent: left alone.
+  std::vector<std::string> theirs = {};
   std::vector<std::string> remarks = {};
 
   bool operator==(const Answer&) const = default;

@@ -7,17 +7,19 @@ namespace {
 
 Offer some() {
   return {.destination = "work/x y",
-          .owner = {"laptop", "/home/me/x"},
+          .owner = {"laptop", "/home/me/x", "id"},
           .force = true,
           .dry_run = false,
+          .told = true,
           .manifest = {{.path = "a", .size = 3, .mtime_ns = 7}, {.path = "b/c"}}};
 }
 
 TEST(Offer, ComesBackAsItWas) {
   const auto read = decode_offer(encode_offer(some())).value();
   EXPECT_EQ(read.destination, "work/x y");
-  EXPECT_EQ(read.owner, (Owner{"laptop", "/home/me/x"}));
+  EXPECT_EQ(read.owner, (Owner{"laptop", "/home/me/x", "id"}));
   EXPECT_TRUE(read.force);
+  EXPECT_TRUE(read.told);
   EXPECT_FALSE(read.dry_run);
   EXPECT_EQ(read.manifest, some().manifest);
 }
@@ -35,8 +37,11 @@ TEST(Answer, ComesBackAsItWas) {
                       .rsync = true,
                       .needed = {{0, 4}, {7, 7}},
                       .removed = 2,
+                      .removals = {"x", "y"},
+                      .waits = true,
                       .edited = 1,
                       .kept = {"a"},
+                      .theirs = {"b"},
                       .remarks = {"r"}};
   EXPECT_EQ(parse_answer(print_answer(answer), 8).value(), answer);
 }

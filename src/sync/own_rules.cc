@@ -44,20 +44,12 @@ std::string users_excludes(const std::string& git_folder) {
   return named.empty() ? xdg + "/git/ignore" : named;
 }
 
-// The .git of a repository, also where it is a file that names it.
-std::string git_folder_of(const std::string& top) {
-  const std::string git = top + "/.git";
-  std::string text = read_or_nothing(git);
-  if (!text.starts_with("gitdir: ")) return git;
-  text = strip(text.substr(8));
-  return text.starts_with('/') ? text : top + "/" + text;
-}
-
 using Rules = std::shared_ptr<const IgnoreRules>;
 
 class Walk {
  public:
-  explicit Walk(std::string top) : top_(std::move(top)) {}
+  enum class Ignores { hold, do_not };
+  Walk(std::string top, Ignores ignores) : top_(std::move(top)), ignores_(ignores) {}
   // below: of the root, relative to the top of its repository.
   Result<std::vector<std::string>> run(const std::string& below);
 
@@ -68,6 +60,7 @@ class Walk {
   bool is_ignored(const std::string& path, bool is_folder) const;
 
   std::string top_;
+  Ignores ignores_;
   std::size_t skip_ = 0;      // bytes of the root's path below the top
   std::vector<Rules> rules_;  // the last ones decide first
   std::vector<std::string> paths_;
@@ -97,6 +90,7 @@ Result<std::vector<std::string>> Walk::run(const std::string& below) {
 }
 
 bool Walk::is_ignored(const std::string& path, bool is_folder) const {
+  if (ignores_ == Ignores::do_not) return false;
   for (auto rules = rules_.rbegin(); rules != rules_.rend(); ++rules)
     if (const auto said = (*rules)->about(path, is_folder)) return *said;
   return false;
@@ -182,9 +176,14 @@ std::string excludes_file_in(std::string_view config, const std::string& home) {
 
 Result<std::vector<std::string>> files_by_own_rules(const std::string& root) {
   std::string top = git_top_of(root);
-  if (top.empty() || top == "/") top = root;
-  Walk walk(top);
+  if (top.empty() || top == "/" || (top != root && !check_git_owner(top))) top = root;
+  Walk walk(top, Walk::Ignores::hold);
   return walk.run(root == top ? "" : root.substr(top.size() + 1));
+}
+
+Result<std::vector<std::string>> all_files(const std::string& root) {
+  Walk walk(root, Walk::Ignores::do_not);
+  return walk.run("");
 }
 
 }  // namespace lockstep::sync

@@ -13,6 +13,9 @@ namespace lockstep::sync {
 // root count too, as do its info/exclude and the user's own excludes file.
 Result<std::vector<std::string>> files_by_own_rules(const std::string& root);
 
+// All of them: no ignore file is looked at.
+Result<std::vector<std::string>> all_files(const std::string& root);
+
 // An ignore file's text; "" where there is none. folder: an open descriptor.
 std::string read_rules(int folder, const char* name);
 

@@ -44,6 +44,27 @@ class PieceFilesTest : public ::testing::Test {
   std::optional<Confined> tree_;
 };
 
+TEST_F(PieceFilesTest, ALinkIsFollowedAsTheKernelDoes) {
+  fs::create_directories(root_ / "a/b");
+  fs::create_directory_symlink("../..", root_ / "a/b/top");
+  fs::create_directory_symlink("/mnt", root_ / "data");
+  fs::create_directory_symlink("b/../b/top/data", root_ / "a/far");
+  fs::create_directory_symlink("loop", root_ / "loop");
+  fs::create_directory_symlink("a/../..", root_ / "up");
+  const auto out = [&](const char* path, const char* target) {
+    return tree_->leads_out(path, target).value();
+  };
+  EXPECT_FALSE(out("x", "a/b"));
+  EXPECT_FALSE(out("a/x", "../none/./at//all"));
+  EXPECT_FALSE(out("x", "a/b/top/a"));
+  EXPECT_FALSE(out("a/b/x", "../.."));
+  EXPECT_TRUE(out("a/x", "../.."));
+  EXPECT_TRUE(out("x", "a/b/top/../secret"));
+  EXPECT_TRUE(out("a/x", "/etc"));
+  for (const char* target : {"data", "data/x", "a/far", "loop", "up", "a/b/top/.git/config"})
+    EXPECT_TRUE(out("x", target)) << target;
+}
+
 TEST_F(PieceFilesTest, AFileAppearsOnceItIsWhole) {
   const Entry entry{
       .path = "a/b", .executable = true, .size = 6, .mtime_ns = 1'500'000'000'000'000'007};

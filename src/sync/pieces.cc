@@ -82,32 +82,27 @@ Status check_error(std::string_view& bytes) {
 
 }  // namespace
 
-std::vector<std::vector<Range>> cut(const Manifest& manifest, std::uint64_t most_bytes) {
-  std::vector<std::vector<Range>> groups;
-  std::uint64_t room = 0;
-  const auto add = [&](Range range) {
-    if (groups.empty() || groups.back().size() == kMostPieces || (room == 0 && range.length != 0)) {
-      groups.emplace_back();
-      room = most_bytes;
-    }
-    range.length = std::min(range.length, room);
-    room -= range.length;
-    groups.back().push_back(range);
-    return range.length;
-  };
-  for (std::size_t i = 0; i < manifest.size(); ++i) {
-    std::uint64_t done = add({i, 0, manifest[i].size});
-    while (done < manifest[i].size)
-      done += add({i, done, manifest[i].size - done});
+std::vector<Range> Cutter::next() {
+  std::vector<Range> group;
+  std::uint64_t room = most_bytes_;
+  while (entry_ < manifest_->size() && group.size() < kMostPieces) {
+    const std::uint64_t left = (*manifest_)[entry_].size - done_;
+    if (left != 0 && room == 0) break;
+    const std::uint64_t length = std::min(left, room);
+    group.push_back({entry_, done_, length});
+    room -= length;
+    done_ += length;
+    if (length != left) break;
+    ++entry_;
+    done_ = 0;
   }
-  return groups;
+  return group;
 }
 
 std::string encode_delivery(const Delivery& delivery) {
   std::string out(kDelivery);
-  for (const std::string* text :
-       {&delivery.destination, &delivery.owner.host, &delivery.owner.root})
-    encode_text(*text, out);
+  encode_text(delivery.destination, out);
+  encode_owner(delivery.owner, out);
   put_heads(delivery.pieces, out);
   for (const Piece& piece : delivery.pieces)
     encode_text(piece.bytes, out);
@@ -116,10 +111,11 @@ std::string encode_delivery(const Delivery& delivery) {
 
 Result<Delivery> decode_delivery(std::string_view bytes) {
   Delivery delivery;
-  if (!take(bytes, kDelivery) || !take_text(bytes, delivery.destination, kMostPath) ||
-      !take_text(bytes, delivery.owner.host, kMostPath) ||
-      !take_text(bytes, delivery.owner.root, kMostPath))
+  if (!take(bytes, kDelivery) || !take_text(bytes, delivery.destination, kMostPath))
     return corrupt();
+  auto owner = decode_owner(bytes);
+  if (!owner) return corrupt();
+  delivery.owner = std::move(*owner);
   LOCKSTEP_TRY(take_heads(bytes, delivery.pieces));
   for (Piece& piece : delivery.pieces)
     if (!take_text(bytes, piece.bytes, kMostPieceBytes) ||

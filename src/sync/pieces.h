@@ -27,10 +27,23 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// The entries in order, cut into groups of at most so many bytes. kMostPieceBytes: each is one
-// request; kDeliveryBytes: each is one of a stream of deliveries.
+// Cuts the entries, in order, into groups of at most so many bytes. kMostPieceBytes: each is one
+// request; kDeliveryBytes: each is one of a stream of deliveries. Makes one group at a time, as an
+// entry may claim any size. The manifest must outlive it.
 inline constexpr std::uint64_t kDeliveryBytes = 1UL << 20;
-std::vector<std::vector<Range>> cut(const Manifest& manifest, std::uint64_t most_bytes);
+class Cutter {
+ public:
+  Cutter(const Manifest& manifest, std::uint64_t most_bytes)
+      : manifest_(&manifest), most_bytes_(most_bytes) {}
+  // Empty: that was all.
+  std::vector<Range> next();
+
+ private:
+  const Manifest* manifest_;
+  std::uint64_t most_bytes_;
+  std::size_t entry_ = 0;
+  std::uint64_t done_ = 0;  // of that entry
+};
 
 struct Piece {
   Entry entry;  // as a whole

@@ -7,6 +7,14 @@ namespace {
 
 constexpr std::uint64_t kMost = kMostPieceBytes;
 
+std::vector<std::vector<Range>> cut(const Manifest& manifest, std::uint64_t most_bytes) {
+  std::vector<std::vector<Range>> groups;
+  Cutter cutter(manifest, most_bytes);
+  for (auto group = cutter.next(); !group.empty(); group = cutter.next())
+    groups.push_back(std::move(group));
+  return groups;
+}
+
 TEST(Pieces, AreCutIntoBoundedGroups) {
   const Manifest manifest = {{.path = "a", .size = 5},
                              {.path = "b", .size = 0},
@@ -21,6 +29,13 @@ TEST(Pieces, AreCutIntoBoundedGroups) {
   EXPECT_TRUE(cut({}, kMost).empty());
   const Manifest many(kMostPieces + 1, Entry{.path = "x"});
   EXPECT_EQ(cut(many, kMost).size(), 2U);
+}
+
+TEST(Pieces, AFileOfAnySizeIsCutOneGroupAtATime) {
+  const Manifest manifest = {{.path = "a", .size = 1ULL << 62}, {.path = "b", .size = 1}};
+  Cutter cutter(manifest, kMost);
+  for (std::uint64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(cutter.next(), (std::vector<Range>{{0, i * kMost, kMost}}));
 }
 
 TEST(Pieces, DeliveriesComeBackAsTheyWere) {

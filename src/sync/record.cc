@@ -5,36 +5,75 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 namespace lockstep::sync {
 namespace {
-constexpr std::string_view kMagic = "lockstep-synced 1\n";
+constexpr std::string_view kMagic = "lockstep-synced 2\n";
+// Its records took whatever was the same on both sides for sent.
+constexpr std::string_view kFirstMagic = "lockstep-synced 1\n";
 }  // namespace
 
 std::string owner_text(const Owner& owner) {
   return printable(owner.host) + ":" + printable(owner.root);
 }
 
+bool same_owner(const Owner& a, const Owner& b) {
+  if (a.root != b.root) return false;
+  if (a.installation.empty() || b.installation.empty()) return a.host == b.host;
+  return a.installation == b.installation;
+}
+
+void encode_owner(const Owner& owner, std::string& out) {
+  for (const std::string* text : {&owner.host, &owner.root, &owner.installation})
+    encode_text(*text, out);
+}
+
+std::optional<Owner> decode_owner(std::string_view& bytes) {
+  Owner owner;
+  for (std::string* text : {&owner.host, &owner.root, &owner.installation}) {
+    const auto read = decode_text(bytes, kMostPath);
+    if (!read || read->find('\0') != std::string_view::npos) return std::nullopt;
+    *text = *read;
+  }
+  return owner;
+}
+
 std::string encode_record(const Record& record) {
   std::string out(kMagic);
-  for (const std::string* text : {&record.place, &record.owner.host, &record.owner.root})
-    encode_text(*text, out);
-  encode(record.sent, out);
-  encode(record.coming, out);
+  encode_text(record.place, out);
+  encode_owner(record.owner, out);
+  for (const Manifest* manifest : {&record.sent, &record.coming, &record.met})
+    encode(*manifest, out);
   return out;
 }
 
 Result<Record> decode_record(std::string_view bytes) {
   const auto corrupt = [] { return fail(Errc::corrupt, "the record of what was sent is damaged"); };
-  if (!bytes.starts_with(kMagic)) return corrupt();
+  const bool first = bytes.starts_with(kFirstMagic);
+  if (!first && !bytes.starts_with(kMagic)) return corrupt();
   bytes.remove_prefix(kMagic.size());
   Record record;
-  for (std::string* text : {&record.place, &record.owner.host, &record.owner.root}) {
-    const auto read = decode_text(bytes, kMostPath);
-    if (!read) return corrupt();
-    *text = *read;
+  const auto place = decode_text(bytes, kMostPath);
+  if (!place) return corrupt();
+  record.place = *place;
+  if (first) {
+    const auto host = decode_text(bytes, kMostPath);
+    const auto root = decode_text(bytes, kMostPath);
+    if (!host || !root) return corrupt();
+    record.owner = {std::string(*host), std::string(*root), {}};
+  } else {
+    auto owner = decode_owner(bytes);
+    if (!owner) return corrupt();
+    record.owner = std::move(*owner);
   }
   LOCKSTEP_TRY_ASSIGN(record.sent, decode(bytes));
   LOCKSTEP_TRY_ASSIGN(record.coming, decode(bytes));
+  if (first) {
+    std::swap(record.met, record.sent);
+  } else {
+    LOCKSTEP_TRY_ASSIGN(record.met, decode(bytes));
+  }
   if (!bytes.empty()) return corrupt();
   return record;
 }

@@ -5,6 +5,7 @@
 #include "sync/git_files.h"
 #include "sync/ignore.h"
 #include "sync/own_rules.h"
+#include "sync/piece_files.h"
 
 #include <fmt/core.h>
 
@@ -96,8 +97,11 @@ class Scanner {
 };
 
 Result<std::vector<std::string>> Scanner::paths_in(const std::string& folder) {
-  if (by_ == By::git && !git_top_of(folder).empty()) {
-    auto paths = git_files(folder);
+  if (by_ == By::nothing) return all_files(folder);
+  if (const std::string top = by_ == By::git ? git_top_of(folder) : ""; !top.empty()) {
+    // Git must not even read the settings of a repository that somebody else controls.
+    const Status owned = check_git_owner(top);
+    auto paths = owned ? git_files(folder) : Failure(owned.error());
     if (paths) return paths;
     if (paths.error().code != Errc::not_found && !std::exchange(remarked_, true))
       scan_.remarks.push_back(paths.error().message + "; the ignore files were read without it");
@@ -122,7 +126,11 @@ Status Scanner::add_repository(const std::string& below) {
 
 Status Scanner::add(const std::string& path) {
   if (!check_path(path)) return {};  // such as the .git of a repository inside
-  if (ignores_.drop(path)) return {};
+  if (last_part(path).starts_with(draft_of(""))) {
+    scan_.drafts.push_back(path);
+    return {};
+  }
+  if (by_ != By::nothing && ignores_.drop(path)) return {};
   LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(path));
   if (!info) return {};  // deleted, or behind a link that is sent itself
   if (S_ISDIR(info->st_mode)) {

@@ -1,5 +1,6 @@
 #include "sync/scan.h"
 
+#include "sync/git_files.h"
 #include "sync/own_rules.h"
 
 #include <gtest/gtest.h>
@@ -134,6 +135,18 @@ TEST_F(ScanTest, LockstepignoreTakesAway) {
           "sub/deep/here"});
 }
 
+// Outputs are ignored by most projects, and a job that begins again needs them all the same.
+TEST_F(ScanTest, EverythingIsWhatNothingIgnores) {
+  git("init");
+  write(".gitignore", "outputs/\n");
+  write("outputs/.lockstepignore", "*.bin\n");
+  write("outputs/a.bin");
+  write("outputs/deep/b");
+  root_ += "/outputs";
+  EXPECT_EQ(paths(By::git), Paths{});
+  EXPECT_EQ(paths(By::nothing), (Paths{".lockstepignore", "a.bin", "deep/b"}));
+}
+
 TEST_F(ScanTest, RepositoriesInsideBelong) {
   git("init");
   write("lib/.gitignore", "*.o\n");
@@ -181,6 +194,39 @@ TEST_F(ScanTest, NoProgramOfARepositoryIsRun) {
   fs::permissions(top_ / "hook", fs::perms::owner_all);
   git("config core.fsmonitor " + (top_ / "hook").string());
   EXPECT_EQ(paths(), Paths{"x"});
+}
+
+// A sparse index lacks a tree that only the remote has: git would start the remote's program.
+TEST_F(ScanTest, NoProgramOfARemoteIsRun) {
+  git("init");
+  write("in/x");
+  write("out/y");
+  git("add -A");
+  git("commit -m x");
+  git("sparse-checkout init --cone --sparse-index");
+  git("sparse-checkout set in");
+  write("../program", "#!/bin/sh\ntouch " + (top_ / "ran").string() + "\n");
+  fs::permissions(top_ / "program", fs::perms::owner_all);
+  git("config core.repositoryformatversion 1");
+  git("config extensions.partialClone origin");
+  git("config remote.origin.promisor true");
+  git("config remote.origin.url " + root_);
+  git("config remote.origin.uploadpack " + (top_ / "program").string());
+  git("config protocol.file.allow always");  // stronger than protocol.allow=never
+  const std::string line = "cd " + root_ + " && t=$(git rev-parse HEAD:out) && rm -f " +
+                           ".git/objects/$(echo $t | cut -c1-2)/$(echo $t | cut -c3-)";
+  ASSERT_EQ(system(line.c_str()), 0);
+  EXPECT_EQ(paths(), Paths{"in/x"});
+  EXPECT_FALSE(fs::exists(top_ / "ran"));
+}
+
+TEST_F(ScanTest, TrustsARepositoryAsGitDoes) {
+  EXPECT_TRUE(is_trusted_owner(1000, 1000, ""));
+  EXPECT_TRUE(is_trusted_owner(0, 1000, ""));
+  EXPECT_FALSE(is_trusted_owner(1001, 1000, "1001"));  // only root is called by sudo
+  EXPECT_FALSE(is_trusted_owner(1000, 0, ""));
+  EXPECT_TRUE(is_trusted_owner(1000, 0, "1000"));
+  EXPECT_FALSE(is_trusted_owner(1000, 0, "x"));
 }
 
 TEST_F(ScanTest, ABrokenRepositoryIsReadByOurOwnRules) {

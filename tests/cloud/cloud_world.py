@@ -126,7 +126,7 @@ class World:
         self.machines = {}
         self.settings = {"boot_s": 0.3, "end_s": 0.2, "operation_s": 0.1, "limits": 1.0, "address": "127.0.0.1",
                          "port": 22, "gce_capacity_s": 0.3, "listed_terminated_s": 3600, "max_run_late_s": 0.0,
-                         "gce_denied": [], "page_most": 5000}
+                         "gce_denied": [], "page_most": 5000, "spot_role": True}
         self.on_launch = self.on_end = self.on_notice = None
         self.errors = []       # of hooks
         self._events, self._order = [], itertools.count()

@@ -92,6 +92,10 @@ class Machines:
         tags = self.check_tags(tree)
         market = tree.get("InstanceMarketOptions", {})
         spot = market.get("MarketType") == "spot"
+        # The first spot launch of an account makes a role, which takes a right of its own.
+        if spot and not self.world.settings["spot_role"]:
+            raise Refused("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have "
+                          "permission to create the service-linked role for EC2 Spot Instances.", 403)
         if spot and tree.get("InstanceInitiatedShutdownBehavior") == "stop":
             raise Refused("InvalidParameterCombination", "one-time Spot instances cannot be stopped")
         hops = int(params.get("MetadataOptions.HttpPutResponseHopLimit", 1))

@@ -182,8 +182,11 @@ class Places:
         rows = [self.find_image(request.region, each) for each in wanted] or [
             each for each in self.images if each["region"] == request.region]
         owners = request.tree.get("Owner", [])
+        deprecated = bool(wanted) or request.params.get("IncludeDeprecated") == "true"
         made = []
         for each in rows:
+            if each.get("deprecated") and not deprecated:
+                continue
             owner = each.get("owner", self.catalog["image_owner"])
             alias = None if "owner" in each else "amazon"
             seen = {"name": each["name"], "state": "available", "architecture": each["arch"], "owner-id": owner,

@@ -176,17 +176,19 @@ class Face:
             secure, community = self.price(name), self.price(name, cloud="COMMUNITY")
             row = {"id": name, "name": entry["name"], "pool": None, "manufacturer": "NVIDIA", "memory": entry["memory"],
                    "secure": secure is not None, "community": community is not None,
-                   "price": {"secure": usd(secure), "community": usd(community)},
+                   "price": {"secure": usd(secure) or 0.0, "community": usd(community) or 0.0},
                    "maxCount": {"secure": entry["max"][0], "community": entry["max"][1]}}
             if request.query.get("include") == "AVAILABILITY":
                 row.update(availability=self.best(name), cudaVersions=[{"version": "12.8", "available": True}],
-                           dataCenters=[{"id": center, "availability": level}
+                           dataCenters=[{"id": center, "name": center, "availability": level}
                                         for center, level in self.levels(name).items()])
             rows.append(row)
         return self.said({"gpus": rows}, "Gpus")
 
     def data_centers(self, _):
-        rows = [{"id": name, "name": name, "location": place} for name, place in self.catalog["data_centers"].items()]
+        rows = [{"id": name, "name": place, "region": "EUROPE" if name.startswith("EU") else "NORTH_AMERICA",
+                 "networkVolumeTypes": ["STANDARD"], "compliance": [], "globalNetwork": True}
+                for name, place in self.catalog["data_centers"].items()]
         return self.said({"dataCenters": rows}, "DataCenters")
 
     # Pods.
@@ -202,14 +204,18 @@ class Face:
                 "gpu": {"id": machine.type, "count": machine.gpus}, "dataCenterId": machine.zone or None,
                 "cost": round(rate / 1e6, 6), "ports": machine.extra["ports"], "createdAt": stamp(machine.launched),
                 "startedAt": stamp(machine.running_at) if machine.running_at else None,
-                "ssh": {"direct": self.direct(machine)}}
+                "ssh": {"proxy": ssh_endpoint("ssh.runpod.io", 22, f"{machine.id}-64411eb2"),
+                        "direct": self.direct(machine)},
+                "actions": ["stop", "restart", "terminate"] if status == "RUNNING" else ["terminate"],
+                "args": machine.user_data, "mounts": {}, "registry": None, "cudaVersion": None, "template": None,
+                "locked": False, "runtime": {}, "globalNetworking": {"enabled": False}}
 
     def direct(self, machine):
         if machine.state != "running" or "22/tcp" not in machine.extra["ports"]:
             return None
         if self.world.now() < machine.address_from or machine.traits.get("no_ssh"):
             return None
-        return {"host": machine.address, "port": machine.port, "username": "root"}
+        return ssh_endpoint(machine.address, machine.port, "root")
 
     def listed(self):
         return [machine for machine in self.world.find(face="runpod")
@@ -371,6 +377,10 @@ class Face:
         return {"minimumBidPrice": usd(self.price(name, spot=True)) if there else None,
                 "uninterruptablePrice": usd(self.price(name, cloud=cloud)),
                 "stockStatus": level.capitalize() if there else None}
+
+
+def ssh_endpoint(host, port, user):
+    return {"host": host, "port": port, "username": user, "command": f"ssh {user}@{host} -p {port}"}
 
 
 def usd(value):

@@ -1,7 +1,9 @@
 // The link's frames and an ssh master's messages on any bytes in any pieces: the same outcome whole
-// and split, and what is accepted can be written and read again as the same.
+// and split, and what is accepted can be written and read again as the same. A client that has
+// started one command takes no more than its room, from nobody else, and nothing after its end.
 #include "base/error.h"
 #include "link/frames.h"
+#include "link/host_rules.h"
 #include "ssh/mux_codec.h"
 
 #include <stddef.h>
@@ -49,6 +51,31 @@ Outcome read(std::string_view bytes, size_t step, FrameReader::Wants wants) {
   return outcome;
 }
 
+void judge(std::string_view bytes) {
+  constexpr uint32_t kChannel = 1;
+  HostRules rules;
+  rules.sent(Start{.channel = kChannel, .result = true});
+  FrameReader reader(FrameReader::Wants::frames);
+  Frame frame;
+  size_t most = 3 * kWindow;  // of three streams
+  bool over = false;
+  while (reader.next(bytes, frame) == FrameReader::Step::frame) {
+    const auto verdict = rules.judge(frame);
+    if (verdict == HostRules::Verdict::refuse) {
+      LOCKSTEP_CHECK(!rules.why().empty());
+      return;
+    }
+    if (verdict == HostRules::Verdict::drop || std::holds_alternative<Hello>(frame)) continue;
+    LOCKSTEP_CHECK(!over);
+    over = std::holds_alternative<Exit>(frame) || std::holds_alternative<Refused>(frame);
+    if (const auto* data = std::get_if<Data>(&frame)) {
+      LOCKSTEP_CHECK(data->channel == kChannel && !data->bytes.empty());
+      LOCKSTEP_CHECK(data->bytes.size() <= most);
+      most -= data->bytes.size();
+    }
+  }
+}
+
 void read_master(std::string_view bytes) {
   bool broken = false;
   while (lockstep::ssh::mux::take_message(bytes, broken)) {
@@ -65,6 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto greeting = FrameReader::Wants::greeting;
   LOCKSTEP_CHECK(read(stream, stream.size(), greeting) == read(stream, step, greeting));
   read(bytes, std::max<size_t>(bytes.size(), 1), FrameReader::Wants::frames);
+  judge(bytes);
   read_master(bytes);
   return 0;
 }

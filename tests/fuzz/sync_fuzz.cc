@@ -1,6 +1,8 @@
 // What the ends of a sync say to each other, what a host keeps, and ignore files, on any bytes:
-// what is accepted comes back the same, and no path in it leads out of a tree.
+// what is accepted comes back the same, no path in it leads out of a tree or into a .git, and no
+// size in it makes more work than its pieces.
 #include "base/error.h"
+#include "base/text.h"
 #include "peer/length.h"
 #include "peer/meeting.h"
 #include "peer/peer_wire.h"
@@ -23,6 +25,21 @@ void check(const Manifest& manifest) {
   for (size_t i = 0; i < manifest.size(); ++i) {
     LOCKSTEP_CHECK(check_path(manifest[i].path).has_value());
     LOCKSTEP_CHECK(i == 0 || manifest[i - 1].path < manifest[i].path);
+    LOCKSTEP_CHECK(lockstep::to_lower(manifest[i].path).find("/.git/") == std::string::npos);
+    if (manifest[i].kind == Kind::link && link_may_come(manifest[i]))
+      LOCKSTEP_CHECK(manifest[i].target.front() != '/' &&
+                     lockstep::to_lower(manifest[i].target).find("/.git/") == std::string::npos);
+  }
+  Cutter cutter(manifest, kMostPieceBytes);
+  for (int groups = 0; groups < 4; ++groups) {
+    const auto group = cutter.next();
+    LOCKSTEP_CHECK(group.size() <= kMostPieces);
+    uint64_t bytes = 0;
+    for (const Range& range : group) {
+      bytes += range.length;
+      LOCKSTEP_CHECK(range.offset + range.length <= manifest[range.entry].size);
+    }
+    LOCKSTEP_CHECK(bytes <= kMostPieceBytes);
   }
 }
 

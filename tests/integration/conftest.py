@@ -8,9 +8,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import harness  # noqa: E402
 import hosts as several_hosts  # noqa: E402
+import root_mount  # noqa: E402
 
 
 def pytest_configure(config):
+    root_mount.ensure()
     for path in (harness.BINARY, harness.WORKER):
         if not path.exists() and not config.option.collectonly:
             pytest.exit(f"{path} is not there: run ./dev build first", 2)

@@ -24,7 +24,7 @@ def cloud(server):
     fake_cloud.control(server.url, "reset", {})
     server.world.advance(0, scale=1, skew=0)
     server.world.settings.update(boot_s=0.0, end_s=0.0, operation_s=0.0, limits=0, gce_capacity_s=0.0, delay_s=0,
-                                 max_run_late_s=0.0, gce_denied=[], page_most=5000)
+                                 max_run_late_s=0.0, gce_denied=[], page_most=5000, spot_role=True)
     server.world.on_launch = server.world.on_end = server.world.on_notice = None
     yield server
     assert fake_cloud.control(server.url, "errors") == []

@@ -11,11 +11,12 @@ sees a FIN, a RST or an error, as with a pulled cable behind a switch.
 import contextlib
 import ctypes
 import os
+import pathlib
 import signal
 import subprocess
 import uuid
 
-from harness import BINARY, PEERS, TOKEN, Run, Starter, children, until
+from harness import BINARY, BUILD, PEERS, REPOSITORY, TOKEN, Run, Starter, children, until
 
 NETWORK = "10.77.0"
 SECOND = "10.77.1"
@@ -41,6 +42,16 @@ def _must(argv, text=None):
     done = subprocess.run([str(part) for part in argv], input=text, text=True, capture_output=True)
     assert done.returncode == 0, f"{' '.join(map(str, argv))}\n{text or ''}{done.stderr}"
     return done.stdout
+
+
+# Over a folder an empty tmpfs, in which only the folders named behind it are left (those that lie in it).
+_HIDE = """
+hidden=$1; shift
+mount --rbind "$hidden" /mnt
+mount -t tmpfs tmpfs "$hidden"
+for kept; do mkdir -p "$kept"; mount --rbind "/mnt${kept#"$hidden"}" "$kept"; done
+umount -l /mnt
+"""
 
 
 class Holder:
@@ -115,6 +126,17 @@ class Host(Starter):
         self.holder = Holder("--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
                              "--propagation", "private", setup="\n".join(setup))
 
+    def inside(self, *argv):
+        """A command with this host's mounts (umount needs a /proc that knows its caller)."""
+        subprocess.run(["nsenter", "--target", str(self.holder.pid), "--mount", "--pid", "--", *map(str, argv)],
+                       check=True)
+
+    def hide(self, folder):
+        """An empty folder of this host's own, in which only the checkout, the build and the test's folder are seen."""
+        kept = {path for path in (REPOSITORY, BUILD, pathlib.Path(self.hosts.lockstep.folder))
+                if path.resolve().is_relative_to(folder)}
+        self.inside("sh", "-ec", _HIDE, "sh", folder, *sorted(path.resolve() for path in kept))
+
     def _plug(self, nic=0):
         # A port of its own after every boot: the kernel takes its time to remove that of a dead host.
         port, device = f"h{self.number}n{nic}b{self.boots}", f"eth{nic}"
@@ -138,6 +160,16 @@ class Host(Starter):
         assert not self.up
         self._begin()
         self._finish()
+
+    def spoken(self, *words):
+        """Processes here whose command lines have these words behind one another."""
+        needle = b"\0" + b"\0".join(word.encode() for word in words) + b"\0"
+        found = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                if needle in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
 
     def vanish(self):
         """The power cord: off the network first, so that no FIN gets out, then everything on it is dead."""

@@ -9,7 +9,7 @@ import pathlib
 import stat
 import subprocess
 
-from harness import BINARY, until
+from harness import BINARY, skip, until
 
 SBIN = "/usr/sbin"
 # A debootstrap folder of another Debian with slurm-wlm and munge, whose /usr all hosts get: another version of Slurm.
@@ -21,6 +21,8 @@ class SlurmCluster:
     """`count` compute hosts and a login host; `login.start`, `login.run` are those of hosts.Host."""
 
     def __init__(self, hosts, count=4, cpus=8, gpus=8, memory=4000, cred_expire=5, extra=()):
+        if OTHER and not pathlib.Path(OTHER, "usr/sbin/slurmctld").exists():
+            skip(f"no slurmctld in {OTHER}: run ./dev peers, or install slurm-wlm and munge there")
         self.hosts = hosts
         self.login, *self.nodes = hosts(count + 1)
         self.folder = hosts.lockstep.folder / "slurm"
@@ -88,14 +90,10 @@ class SlurmCluster:
         return host.start(*words, program=(f"{SBIN}/{program}",), env=self.env, cwd=self.folder)
 
     def _own_tmp(self, host):
-        """A /tmp that no other host sees; the test's folder, which may lie in it, stays where it is."""
-        shared = self.hosts.lockstep.folder
+        """A /tmp that no other host sees; the checkout and the test's folder, which may lie in it, stay."""
         if OTHER:
-            subprocess.run(["nsenter", "--target", str(host.holder.pid), "--mount", "--",
-                            "mount", "--bind", f"{OTHER}/usr", "/usr"], check=True)
-        subprocess.run(["nsenter", "--target", str(host.holder.pid), "--mount", "--", "sh", "-ec",
-                        f"mount --bind {shared} /mnt; mount -t tmpfs tmpfs /tmp; mkdir -p {shared}; "
-                        f"mount --move /mnt {shared}"], check=True)
+            host.inside("mount", "--bind", f"{OTHER}/usr", "/usr")
+        host.hide("/tmp")
 
     def _munged(self):
         munge, socket = self.folder / "munge", self.folder / "run/munge.socket"

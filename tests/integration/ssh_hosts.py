@@ -9,7 +9,7 @@ import pathlib
 import signal
 import subprocess
 
-from harness import BINARY, until
+from harness import BINARY, TOKEN, until
 
 SSHD = "/usr/sbin/sshd"
 SHELLS = {"bash": "/bin/bash", "dash": "/bin/dash", "zsh": "/usr/bin/zsh", "fish": "/usr/bin/fish", "csh": "/bin/tcsh"}
@@ -37,7 +37,7 @@ class SshHost:
             self.start_sshd()
 
     def _inside(self, *argv):
-        subprocess.run(["nsenter", "--target", str(self.host.holder.pid), "--mount", "--", *map(str, argv)], check=True)
+        self.host.inside(*argv)
 
     def _accounts(self, users, public_key):
         """Accounts of this host alone, and their homes, which outlast the machine being switched off."""
@@ -62,9 +62,9 @@ class SshHost:
     def _mount(self):
         """Homes, and a passwd file of our own over this machine's, in the host's mount namespace."""
         # A /home of its own: whether the folders above ours may be entered is pytest's affair.
-        self._inside("mount", "-t", "tmpfs", "tmpfs", "/home")
+        self.host.hide("/home")
         for name, home in self.homes.items():
-            self._inside("mkdir", f"/home/{name}")
+            self._inside("mkdir", "-p", f"/home/{name}")
             self._inside("mount", "--bind", home, f"/home/{name}")
         for name in ("passwd", "shadow"):
             self._inside("mount", "--bind", self.folder / name, f"/etc/{name}")
@@ -131,7 +131,9 @@ class Client(SshHost):
         self.binary = BINARY
 
     def environment(self, env=None):
-        return {"HOME": self.root_home, "XDG_RUNTIME_DIR": self.runtime, "SSH_AUTH_SOCK": None, **(env or {})}
+        """ssh keeps the token by which everything that is left behind is found."""
+        return {"HOME": self.root_home, "XDG_RUNTIME_DIR": self.runtime, "SSH_AUTH_SOCK": None,
+                "LOCKSTEP_SSH_ENV": TOKEN, **(env or {})}
 
     def start(self, *args, env=None, program=None, **options):
         return self.host.start(*args, env=self.environment(env), program=program or (self.binary,), **options)

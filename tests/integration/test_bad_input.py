@@ -56,6 +56,14 @@ def test_python_not_found(clean):
     one_line(clean.run("train.py", env={"PYTHON_EXEC": None, "PATH": str(clean.home)}), 1, "python3")
 
 
+def test_a_module_of_the_current_folder_does_not_run_in_place_of_pythons(lockstep):
+    """`python -c` looks there first; accelerate is asked by such a program, and the folder may be anybody's."""
+    for name in ("accelerate", "csv", "email", "json", "torch"):
+        (lockstep.work / f"{name}.py").write_text(f"open({str(lockstep.work / 'ran')!r}, 'a').write('{name} ')\n")
+    lockstep.run("accelerate", "launch", "--cpu", "absent.py")
+    assert not (lockstep.work / "ran").exists(), (lockstep.work / "ran").read_text()
+
+
 def test_log_dir_is_a_file(clean):
     one_line(clean.run("--log-dir", "train.py", "train.py"), 1, "train.py", "file")
     one_line(clean.run("--log-dir", "train.py/below", "train.py"), 1, "train.py")

@@ -2,6 +2,7 @@
 nothing rented that is not wanted. The providers are the fakes of tests/cloud; no sshd is behind their machines."""
 import contextlib
 import http.server
+import json
 import os
 import signal
 import threading
@@ -93,6 +94,59 @@ def test_keys_without_the_right_to_launch(cloud, laptop):  # noqa: F811
     last = ended.error_lines[-1]
     assert "us-east-1" in last and "UnauthorizedOperation" in last and "`lockstep cloud check aws`" in last, ended
     assert "asked again" not in ended.err, ended
+
+
+def test_an_account_that_never_had_spot_and_may_not_begin(cloud, laptop):  # noqa: F811
+    """EC2's answer to the first spot launch of an account whose keys may not make its role."""
+    cloud.world.settings["spot_role"] = False
+    remedy = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+    ended = laptop.run("up", "gpus", *AWS, "--spot", timeout=60)
+    assert ended.rc == 1 and remedy in ended.error_lines[-1] and nothing_rented(cloud), ended
+    assert "asked again" not in ended.err and ended.err.count("asking for") <= 1, ended
+    assert remedy in laptop.run("cloud", "check", "aws").out
+    run = renting(laptop, *AWS, "--spot=prefer")
+    (machine,) = machines(cloud)
+    assert not machine["spot"] and remedy in run.err(), run.err()
+    run.signal(signal.SIGINT)
+    assert run.wait(60).rc == 130
+
+
+def test_a_refusal_to_end_is_told_at_once(cloud, laptop):  # noqa: F811
+    """Which machine, what it costs, how to end it by hand; and it is ended as soon as the right is there."""
+    left_behind(laptop)
+    (machine,) = machines(cloud)
+    fault(cloud, {"kind": "error", "code": "UnauthorizedOperation", "status": 403,
+                  "message": "You are not authorized to perform this operation."},
+          face="ec2", action="TerminateInstances", times=-1)
+    run = laptop.start("down", "gpus")
+    until(lambda: "is refused its end" in run.err(), 20, "it is told")
+    line = next(line for line in run.err().splitlines() if "is refused its end" in line)
+    for words in (machine["id"], "0.8", "USD an hour", "UnauthorizedOperation", "https://us-east-1.console.aws.amazon.com/"):
+        assert words in line, line
+    cloud.faults.remove()
+    ended = run.wait(60)
+    assert ended.rc == 0 and ended.err.count("is refused its end") == 1 and not meter(cloud)["live"], ended
+
+
+def test_keys_that_were_renewed_in_their_file_are_read_again(cloud, laptop, tmp_path):  # noqa: F811
+    """Temporary keys are renewed there by whoever made them; a long job outlives the first ones."""
+    def temporary(number):
+        cloud.face("ec2").credentials[f"ASIATEMPORARY{number}"] = {
+            "secret": f"secret{number}", "token": f"token{number}", "expires": None}
+        (tmp_path / "credentials").write_text(
+            f"[work]\naws_access_key_id = ASIATEMPORARY{number}\naws_secret_access_key = secret{number}\n"
+            f"aws_session_token = token{number}\n")
+        (tmp_path / "credentials").chmod(0o600)
+    temporary(1)
+    env = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_PROFILE": "work",
+           "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
+    run = renting(laptop, *AWS, env=env)
+    assert "the keys of AWS profile work are temporary" in run.err() and "the file is read again" in run.err(), run.err()
+    temporary(2)
+    cloud.face("ec2").credentials["ASIATEMPORARY1"]["expires"] = cloud.world.now() - 1
+    run.signal(signal.SIGINT)
+    ended = run.wait(60)
+    assert ended.rc == 130 and not meter(cloud)["live"] and "is refused its end" not in ended.err, ended
 
 
 @pytest.mark.parametrize("variable, provider, gpus, folder, text", [
@@ -232,6 +286,15 @@ def test_a_price_that_was_raised_since_the_plan(cloud, laptop, provider, args, c
 def test_nobody_to_ask_and_no_cap(laptop):  # noqa: F811
     refused(laptop, 2, "nothing caps the cost", "-y", "--max-price", "--budget",
             args=("--gpus", "L4:1", "--provider", "aws"))
+
+
+def test_a_plan_promises_no_end_where_nothing_ends_the_bill(laptop):  # noqa: F811
+    args = ("up", "gpus", "--gpus", "A10:1", "--provider", "lambda", "--budget", "5", *GUARDED, "--print")
+    ended = laptop.run(*args)
+    assert ended.rc == 0 and "nothing else ends the bill of lambda's machines" in ended.out, ended
+    assert "at the latest" not in ended.out and "at most" not in ended.out, ended
+    told = json.loads(laptop.run(*args, "--json").out)
+    assert told["ends_ms"] is None and told["most_micros"] is None and not told["capped"], told
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "-x y", "n" * 64])
@@ -375,6 +438,13 @@ def test_up_after_the_machine_was_ended_in_the_console_rents_again(cloud, laptop
     assert again.wait(60).rc == 130 and meter(cloud)["live"] == []
 
 
+def test_ctrl_c_names_no_machine_that_it_has_ended(cloud, laptop):  # noqa: F811
+    run = renting(laptop)
+    run.signal(signal.SIGINT)
+    assert run.wait(60).rc == 130 and meter(cloud)["live"] == []
+    assert "there may still be" not in run.err(), run.err()
+
+
 def test_a_machine_that_is_ended_in_the_console_while_up_waits_for_it(cloud, laptop):  # noqa: F811
     run = renting(laptop)
     (first,) = machines(cloud)
@@ -406,6 +476,24 @@ class CheckIp(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+NOBODY = {"LOCKSTEP_CHECKIP_URL": "http://127.0.0.1:9"}
+
+
+def test_a_provider_that_opens_the_port_to_all_needs_no_public_address(cloud, laptop):  # noqa: F811
+    args = ("--gpus", "L4:1", "--provider", "runpod", "-y")
+    left_behind(laptop, *args, env=NOBODY)
+    again = renting(laptop, *args, env=NOBODY)
+    assert "address" not in again.err(), again.err()
+    again.signal(signal.SIGINT)
+    assert again.wait(60).rc == 130 and meter(cloud)["live"] == []
+
+
+def test_without_a_public_address_no_port_is_opened(cloud, laptop):  # noqa: F811
+    ended = laptop.run("up", "gpus", *AWS, env=NOBODY, timeout=60)
+    assert ended.rc == 1 and nothing_rented(cloud), ended
+    assert "public address was not found out" in ended.err and "--allow-from ADDRESS/32" in ended.err, ended
 
 
 def test_the_users_address_has_changed_since_up(cloud, laptop):  # noqa: F811

@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 import cloud_keys  # noqa: E402
 from guard_world import GuardWorld  # noqa: E402
-from harness import alive, read, until  # noqa: E402
+from harness import BINARY, PYTHON, REPOSITORY, alive, read, until  # noqa: E402
 
 
 @pytest.fixture
@@ -65,6 +65,22 @@ def test_a_killed_guard_is_started_again_and_ends_an_idle_machine(world):
     until(lambda: not alive(second), 30, "nothing is left to guard")
     assert "idle" in world.log() and machine.is_off()
     assert world.rentals()[0]["closed_ms"] > 0
+
+
+def test_a_python_program_that_names_lambda_gets_a_guard(world):
+    program = world.client.folder / "main.py"
+    program.write_text(f"""
+import lockstep
+gpu = lockstep.ondemand_cluster("lab", "A10:1", "lambda", options=["--allow-from", "{world.client.addr}/32"])
+print(gpu.run(["echo it works"])[0].code)
+""")
+    env = {"PYTHONPATH": REPOSITORY / "python", "LOCKSTEP_BINARY": BINARY, "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = world.start(program, program=(PYTHON,), cwd=world.client.folder,
+                        env=world.client.environment(env)).wait(150)
+    assert ended.rc == 0 and ended.out.splitlines() == ["it works", "0"], ended
+    assert "a guard on this machine ends lab's" in ended.err and len(world.live()) == 1 and world.guard(), ended
+    ended = world.lockstep("down", "lab")
+    assert ended.rc == 0 and not world.live(), ended
 
 
 def test_nobody_else_ends_it(world):

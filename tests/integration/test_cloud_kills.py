@@ -19,7 +19,7 @@ import sqlite3
 import pytest
 
 from cloud_worlds import (GUARD_S, cloud, fault, guard_timers, laptop, laptops, machines, meter,  # noqa: F401
-                          most_alive_at_once, server, until)
+                          most_alive_at_once, server, until, without_keys)
 from harness import alive, read
 
 RUNS = int(os.environ.get("LOCKSTEP_KILLS", "12"))
@@ -66,6 +66,23 @@ def check(cloud, *found, tolerance_s=TOLERANCE_S):  # noqa: F811
     costs, bill = [laptop.cost() for laptop in found], meter(cloud)  # noqa: F811
     assert all(row["closed_ms"] for cost in costs for row in cost["rentals"]), costs
     assert abs(sum(cost["cost_micros"] for cost in costs) - bill["micros"]) <= slack(cloud, tolerance_s), (costs, bill)
+
+
+@pytest.mark.parametrize("provider", ["aws", "lambda"])
+def test_cost_counts_a_machine_whose_launch_was_not_answered(cloud, laptop, provider):  # noqa: F811
+    """It lives, for all that is known: nothing an hour would be a lie."""
+    with laptop.held(action=LAUNCH[provider], when="after") as hold:
+        run = laptop.start("up", "gpus", *wish(provider))
+        hold.arrived()
+        kill(run)
+    assert len(meter(cloud)["live"]) == 1
+    ended = laptop.run("cost", "--json", env=without_keys())
+    (row,) = json.loads(ended.out)["rentals"]
+    rate = sum(bill["rate"] for machine in machines(cloud) for bill in machine["bills"])
+    assert row["unanswered"] and abs(row["micros_per_hour"] - rate) < 0.01 * rate, (row, rate)
+    assert "a launch without an answer" in laptop.run("cost", env=without_keys()).out
+    down(laptop)
+    check(cloud, laptop)
 
 
 def down(laptop, **options):  # noqa: F811

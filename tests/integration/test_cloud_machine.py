@@ -3,11 +3,14 @@ real sshd and sudo; GPUs are stand-ins."""
 import base64
 import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -116,7 +119,7 @@ def test_a_machine_boots_while_it_is_waited_for(world):
 
 def test_gpus_that_do_not_open_are_found(world):
     machine = world.launch(gpus=(8, 802))
-    (found,) = world.contact(machine, gpu="A100-80GB", gpus=8)
+    (found,) = world.contact(machine, gpu="A100-80GB", gpus=8, health_s=0)
     assert found["outcome"] == "sick", found
     assert "its GPUs can't be opened: cuInit: 802 (system not yet initialized)" in found["error"], found
     assert not daemon(machine) and sleepers(machine) == ["lockstep-guard"]
@@ -127,7 +130,7 @@ def test_gpus_that_do_not_open_are_found(world):
     (found,) = world.contact(machine, gpu="A100-80GB", gpus=8)
     assert "and a A100-80GB was bought" in found["error"], found
     machine.path("/usr/lib/libcuda.so.1").unlink()
-    (found,) = world.contact(machine, gpu="H100-SXM", gpus=8)
+    (found,) = world.contact(machine, gpu="H100-SXM", gpus=8, health_s=0)
     assert "there is no libcuda.so.1" in found["error"], found
     # Where nothing can open them they are only listed, and it is said.
     machine.path("/usr/bin/python3").unlink()
@@ -136,6 +139,23 @@ def test_gpus_that_do_not_open_are_found(world):
     assert found["outcome"] == "sick" and "Xid (PCI:0000:17:00): 79" in found["error"], found
     assert {"kind": "note", "what": "its GPUs were listed, but not opened: no python3 is there to open them"} in \
         found["findings"], found
+
+
+def test_a_driver_and_a_fabric_that_come_up_late_are_waited_for(world):
+    """A machine lets users in before its driver is loaded, and NVSwitches take another 47 s (a published log of p4d)."""
+    machine = world.launch()
+    run = world.start(world.request(machine, gpu="A100-80GB", gpus=8))
+    until(lambda: "gpus-0 waits for its NVIDIA driver, 300 s at most" in run.err(), 30, "it waits for the driver")
+    machine.give_gpus(8, 802)
+    until(lambda: "gpus-0 waits for the fabric manager of its NVSwitches, 300 s at most" in run.err(), 30,
+          "it waits for the fabric")
+    machine.give_gpus(8)
+    (found,) = json.loads(run.wait(30).out)
+    assert found["outcome"] == "ready", found
+    # What does not pass is not waited for, and what passes no longer than that.
+    machine.give_gpus(8, 802)
+    (found,) = world.contact(machine, gpu="A100-80GB", gpus=8, health_s=1)
+    assert found["outcome"] == "sick" and "(system not yet initialized), for " in found["error"], found
 
 
 def test_sudo_that_asks_for_a_password_is_told(world):
@@ -184,3 +204,51 @@ def test_what_a_provider_launches_is_met_and_given_its_lease(hosts, tmp_path, pr
         until(lambda: machine.is_off(), 30, "it is off")
         until(lambda: provider == "lambda" or not world.live(), 30, "the provider has seen it")
         assert world.fake.failures == [] and world.fake.world.errors == []
+
+
+@contextlib.contextmanager
+def silent_port():
+    """A port of this machine that answers nothing at all, as behind a firewall that drops: its queue is full."""
+    with contextlib.ExitStack() as open_ones:
+        listener = open_ones.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(2):
+            filler = open_ones.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def greeting_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+
+        def greet():
+            with contextlib.suppress(OSError):
+                listener.accept()[0].sendall(b"SSH-2.0-known\r\n")
+
+        threading.Thread(target=greet, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("known, words", [
+    (silent_port, "does not answer from here, either: a firewall here seems to block outgoing port"),
+    (greeting_port, "answers from here, so the machine or its firewall is silent"),
+    (None, "it may still boot, or a firewall here blocks outgoing port")])
+def test_a_port_that_stays_silent_is_told_from_a_machine_that_boots(tmp_path, known, words):
+    key = make_key(tmp_path / "key")
+    public = pathlib.Path(f"{key}.pub").read_text()
+    with silent_port() as port, (known or contextlib.nullcontext)() as probed:
+        asked = {"hosts": [{"name": "gpus-0", "address": "127.0.0.1", "port": port, "user": "ubuntu",
+                            "key_path": str(key), "host_public_key": public}],
+                 "pins": str(tmp_path / "pins"), "patience_s": 5, "silent_ms": 200}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path),
+                       "LOCKSTEP_SSH_PROBE": f"127.0.0.1:{probed}" if known else "none"}
+        said = subprocess.run([TOOL, "first-contact"], input=json.dumps(asked), capture_output=True, text=True,
+                              timeout=60, env=environment)
+    (found,) = json.loads(said.stdout)
+    assert found["outcome"] == "unreachable" and not found["heard"], found
+    assert f"gpus-0 nothing answers at 127.0.0.1 port {port} since 1 s; " in said.stderr and words in said.stderr, said

@@ -105,7 +105,7 @@ def world(hosts, tmp_path):
 
 SHOW = """
 import json, sys, torch, toy_need, mine
-print(json.dumps([sys.argv[1:], torch.NAME, toy_need.NAME, mine.VALUE]))
+print(json.dumps([sys.argv[1:], torch.__name__, toy_need.NAME, mine.VALUE]))
 sys.exit(int(sys.argv[1]))
 """
 
@@ -139,7 +139,7 @@ if __name__ == "__main__":
         names = sorted(lockstep.function(fn=where, system=gpu).map(range(2)))
         assert [folder for _, folder in names] == ["proj", "proj"] and len({name for name, _ in names}) == 2, names
         assert len(gpu.hosts()) == 2, gpu.hosts()
-        assert [each.output for each in gpu.run([["cat", "/opt/toys/none"], "pwd"], stop_on_failure=False)][1:]
+        assert [each.output for each in gpu.run([["cat", "/opt/toys/none"], "pwd"], check=False)][1:]
         gpu.keep_warm(90)
         cost = gpu.cost()
         assert 0 < cost < 40, cost
@@ -174,7 +174,7 @@ if __name__ == "__main__":
     gpu = lockstep.cluster(name="lab", instance_type="L4:1", provider="aws")
     remote = lockstep.function(fn=where, system=gpu)
     first, _ = remote()
-    gpu.run([["sudo", "poweroff"]], stream_logs=False)
+    gpu.run([["sudo", "poweroff"]], stream_logs=False, check=False)  # its connection goes, too
     gpu._seen = 0.0  # as after five minutes
     second, folder = remote()
     assert second != first and folder == "proj", (first, second)
@@ -223,7 +223,7 @@ with lockstep.ondemand_cluster(name="lab", instance_type="L4:1", provider="aws")
     ("instance_type='B100:8'", ["B100"]),
     ("instance_type='A100:8', max_price=1", ["no offer of A100:8 can be taken", "over --max-price 1.00"]),
     ("instance_type='L4:1', budget=0.01", ["--budget 0.01 does not pay for ten minutes"]),
-    ("instance_type='A100:1', provider='lambda'", ["cannot end its own bill"]),
+    ("instance_type='A100:1', provider='lambda', max_price=0.1", ["over --max-price 0.10"]),  # with a guard
     ("provider='azure'", ["no provider is called 'azure'", "aws, gcp, lambda, runpod"]),
     ("autostop_mins=0.5", ["--autostop 30s is too short: at least 60 s"]),
     ("options=['--lifetime', 'long']", ["--lifetime 'long' is no length of time"]),

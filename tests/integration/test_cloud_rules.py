@@ -201,7 +201,8 @@ def test_runpod_ends_what_has_an_end(cloud):
     running(cloud)
     seen = runpod_ask(cloud, f"v2/pods/{made['id']}").json
     assert seen["status"] == "RUNNING"
-    assert seen["ssh"]["direct"] == {"host": "127.0.0.1", "port": 22, "username": "root"}
+    assert seen["ssh"]["direct"] == {"host": "127.0.0.1", "port": 22, "username": "root",
+                                     "command": "ssh root@127.0.0.1 -p 22"}
     assert seen["cost"] == pytest.approx(0.43 + 20 * 0.10 / 730, abs=1e-5)
     fake_cloud.control(cloud.url, f"machines/{made['id']}/poweroff", {})
     assert runpod_ask(cloud, f"v2/pods/{made['id']}").json["status"] == "EXITED"

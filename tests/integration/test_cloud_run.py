@@ -1,8 +1,11 @@
 """`lockstep run --on-demand` from the first question to the bill: fakes of the providers, and behind them real machines
 (network namespaces that Debian's cloud-init has set up, with real sshd); only GPUs are stand-ins."""
 import json
+import os
 import pathlib
+import signal
 import sys
+import time
 
 import pytest
 
@@ -79,6 +82,12 @@ def test_spot_is_taken_in_the_middle_and_the_job_goes_on_from_its_checkpoint(wor
 def test_ctrl_c_ends_the_job_and_gives_back(world, project):
     run = world.start(*words(world, "lasting.py"), cwd=project)
     until(lambda: "began at step 0" in run.out(), 120, "it trains")
+    (machine,) = world.machines.all
+    (follower,) = machine.spoken("host-job", "follow")
+    os.kill(follower, signal.SIGKILL)  # as where its memory runs out: the job goes on, and so does its machine
+    until(lambda: machine.spoken("host-job", "follow") not in ([], [follower]) or run.process.poll() is not None, 30,
+          "another follower runs there")
+    assert run.process.poll() is None and len(world.live()) == 1, run.err()
     run.process.send_signal(2)
     ended = run.wait(120)
     assert ended.rc != 0 and "saved 1" in ended.out and world.live() == [], ended
@@ -92,6 +101,44 @@ def test_a_job_that_is_left_keeps_its_machine_and_down_asks_first(world, project
     assert refused.rc == 2 and "may still run on 'left'" in refused.err and len(world.live()) == 1, refused
     assert left.out.strip() in refused.err, "the job is named"
     assert world.lockstep("down", "left", "--force").rc == 0 and world.live() == []
+
+
+def test_down_asks_the_machines_whether_a_job_still_runs(world, project):
+    """Nobody tells this machine when a detached job ends, and `lockstep jobs` need not have asked."""
+    first = world.lockstep(*words(world, "--detach", "--name", "left", "--autostop", "never", "lasting.py"), cwd=project)
+    assert first.rc == 0, first
+    (machine,) = world.machines.all
+    home = machine.path(f"/home/{machine.user}")
+
+    def ended(run):
+        state = home / f".local/state/lockstep/jobs/{run.out.strip()}/state.json"
+        return state.exists() and json.loads(state.read_text())["stage"] == "ended"
+    (home / "go").touch()
+    until(lambda: ended(first), 60, "the first job ends")
+    (home / "go").unlink()
+    second = world.lockstep("run", "--on", "left", "--detach", "lasting.py", cwd=project)
+    assert second.rc == 0, second
+    refused = world.lockstep("down", "left")
+    assert refused.rc == 2 and f"job {second.out.strip()} may still run on 'left'" in refused.err, refused
+    (home / "go").touch()
+    until(lambda: ended(second), 60, "the second job ends")
+    given_back = world.lockstep("down", "left")
+    assert given_back.rc == 0 and world.live() == [], given_back
+
+
+def test_keep_promises_no_more_than_the_provider_gives(world):
+    """Google ends a machine after its maxRunDuration, and setScheduling takes stopped machines only."""
+    began = time.time()
+    ended = world.lockstep("up", "lab", "--gpus", "L4:1", "--provider", "gcp", "-y", "--lifetime", "62m",
+                           "--allow-from", f"{world.client.addr}/32", timeout=180)
+    assert ended.rc == 0 and "keep: not past that: Google Compute ends its machines itself" in ended.err, ended
+    (machine,) = world.live()
+    kept = world.lockstep("keep", "lab", "5h")
+    assert kept.rc == 0 and "its provider ends it then" in kept.out, kept
+    ends = ends_ms(world, "lab") / 1000
+    assert began + 3600 < ends <= machine.extra["ends"], (ends, machine.extra["ends"])
+    assert world.lockstep("keep", "lab", "30m").out.count("\n") == 1
+    assert world.lockstep("down", "lab").rc == 0 and world.live() == []
 
 
 def test_a_cluster_is_rented_at_its_use_and_again_when_it_has_ended(world, project):

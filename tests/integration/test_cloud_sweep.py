@@ -310,3 +310,37 @@ def test_a_journal_that_is_damaged_and_moved_away(cloud, laptop):  # noqa: F811
     ended = laptop.down()
     assert ended.rc == 0 and ENDED in ended.err + ended.out, ended
     assert [each for each in machines(cloud) if each["alive"]] == []
+
+
+def test_regions_that_the_organization_denies_are_told_once_and_hide_nothing(cloud, laptop):  # noqa: F811
+    """Accounts of companies: a service control policy refuses all calls in most regions."""
+    denied = {"face": "ec2", "region": "[!u]*", "times": -1, "do": {
+        "kind": "error", "status": 403, "code": "UnauthorizedOperation",
+        "message": "You are not authorized to perform this operation. User: arn:aws:iam::1:user/ann is not authorized "
+                   "to perform: ec2:DescribeInstances with an explicit deny in a service control policy"}}
+    cloud.faults.add(denied)
+    first = laptop.down("--all")
+    assert first.rc == 0, first
+    (line,) = [line for line in first.err.splitlines() if "denies" in line]
+    assert "aws: a policy of your organization denies" in line and "region" in line, first
+    before = len(cloud.records)
+    offers = laptop.run("offers", "L4:1", "--provider", "aws")
+    assert offers.rc == 0 and "denies" not in offers.out + offers.err, offers
+    again = laptop.down("--all")
+    assert again.rc == 0 and "denies" not in again.err, again
+    places = {each["region"] for each in cloud.records[before:] if each.get("region")}
+    assert places and all(place.startswith("u") for place in places), places
+    named = laptop.run("offers", "L4:1", "--provider", "aws", "--region", "eu-west-1")
+    assert "denies 1 region (eu-west-1)" in named.out, named
+
+
+def test_a_denied_region_where_something_was_rented_is_not_empty(cloud, laptop):  # noqa: F811
+    rented_and_killed(laptop)
+    (machine,) = machines(cloud)
+    cloud.faults.add({"face": "ec2", "region": "us-east-1", "times": -1, "do": {
+        "kind": "error", "status": 403, "code": "UnauthorizedOperation",
+        "message": "not authorized, with an explicit deny in a service control policy"}})
+    ended = laptop.down("--orphans")
+    assert ended.rc == 1 and "machines there are not known: aws" in ended.err, ended
+    cloud.faults.remove()
+    assert laptop.down().rc == 0 and not machines(cloud)[0]["alive"], machine

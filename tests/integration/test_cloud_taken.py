@@ -4,6 +4,7 @@ it (network namespaces that Debian's cloud-init has set up, with real sshd); onl
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -83,7 +84,10 @@ def test_a_notice_before_the_job_has_begun(world, project):
 
 
 def test_twice_in_a_row_and_then_without_a_notice(world, project):
-    """One run id, attempts counted, --resume once; what came back goes along although the second said nothing."""
+    """One run id, attempts counted, --resume once; what came back goes along although the second said nothing, and
+    although git ignores it."""
+    subprocess.run(["git", "init", "--quiet", project], check=True)
+    (project / ".gitignore").write_text("out/\n")
     run = SpotRun(world, project, last=2)
     run.said("at step 0")
     world.fake.world.notify(run.launched(1), 60)

@@ -33,15 +33,17 @@ def refused(ended, code, *words):
 
 
 def test_a_cluster_is_added_shown_and_removed(lockstep):
+    key = lockstep.folder / "key"
+    key.touch()
     hostfile = lockstep.folder / "hostfile"
     hostfile.write_text("worker-0 slots=8\nroot@worker-1:2222 slots=4 # spare\n")
     ended = cluster(lockstep, "add", "gpus", "--host", "ubuntu@10.0.0.5", "--hosts-file", hostfile, "--user", "me",
-                    "--key-path", "/k", "--jump", "j")
+                    "--key-path", key, "--jump", "j")
     assert (ended.rc, ended.out) == (0, "gpus: 3 nodes\n"), ended
     shown = json.loads(cluster(lockstep, "show", "gpus", "--json").out)
     assert [(node.get("user"), node["host"], node.get("port"), node.get("slots")) for node in shown["nodes"]] == [
         ("ubuntu", "10.0.0.5", None, None), ("me", "worker-0", None, 8), ("root", "worker-1", 2222, 4)]
-    assert all(node["key_path"] == "/k" and node["jump"] == "j" for node in shown["nodes"])
+    assert all(node["key_path"] == str(key) and node["jump"] == "j" for node in shown["nodes"])
     assert "1  me@worker-0  slots 8" in cluster(lockstep, "show", "gpus").out
     assert cluster(lockstep, "list").out.splitlines()[1].split()[:2] == ["gpus", "3"]
     assert [each["name"] for each in json.loads(cluster(lockstep, "list", "--json").out)] == ["gpus"]
@@ -58,7 +60,9 @@ def test_bad_input_is_named_and_adds_nothing(lockstep):
     refused(cluster(lockstep, "add", "known", "--host", "b"), 1, "there is a cluster known already", "remove")
     refused(cluster(lockstep, "add", "--host", "a"), 2, "no cluster is named")
     refused(cluster(lockstep, "add", "x"), 2, "no host is given")
-    refused(cluster(lockstep, "add", "x", "y", "--host", "a"), 2, "'y' is one word too many")
+    refused(cluster(lockstep, "add", "x", "--slurm", "y"), 2, "'y' is one word too many")
+    refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/no/key"), 2, "/no/key: there is no such file")
+    refused(cluster(lockstep, "add", "x", "--host", "a", "--key-path", "/"), 2, "it is no file")
     refused(cluster(lockstep, "add", "a/b", "--host", "a"), 2, "'a/b' is no name")
     refused(cluster(lockstep, "add", "local", "--host", "a"), 2, "this machine")
     refused(cluster(lockstep, "add", "x", "--host=-oProxyCommand=id"), 2, "is no host")
@@ -70,6 +74,26 @@ def test_bad_input_is_named_and_adds_nothing(lockstep):
     refused(cluster(lockstep, "show", "gpus"), 1, "there is no cluster gpus", "there are: known")
     refused(cluster(lockstep, "remove", "gpus"), 1, "there is no cluster gpus")
     assert [each["name"] for each in json.loads(cluster(lockstep, "list", "--json").out)] == ["known"]
+
+
+def test_hosts_are_given_in_many_ways_and_come_and_go(lockstep):
+    def hosts(name):
+        return [node["host"] for node in json.loads(cluster(lockstep, "show", name, "--json").out)["nodes"]]
+    assert cluster(lockstep, "add", "two", "--host", "a", "b").out == "two: 2 nodes\n"
+    assert cluster(lockstep, "add", "more", "--hosts", "a,me@b", "--hosts", "c").out == "more: 3 nodes\n"
+    assert cluster(lockstep, "add", "bare", "a", "b").rc == 0
+    assert [hosts(name) for name in ("two", "more", "bare")] == [["a", "b"], ["a", "b", "c"], ["a", "b"]]
+    refused(cluster(lockstep, "add", "two", "--host", "c"), 1, "add-host two HOST adds to it")
+    assert cluster(lockstep, "add-host", "two", "c", "--user", "me").out == "two: 3 nodes\n"
+    refused(cluster(lockstep, "add-host", "two", "a"), 2, "a is given twice")
+    refused(cluster(lockstep, "add-host", "two"), 2, "no host is given")
+    refused(cluster(lockstep, "add-host", "none", "a"), 1, "there is no cluster none")
+    for host, left in (("two-0", ["b", "c"]), ("me@c", ["b"])):
+        assert cluster(lockstep, "remove-host", "two", host).rc == 0
+        assert hosts("two") == left
+    refused(cluster(lockstep, "remove-host", "two", "b"), 2, "two would have no host left", "cluster remove two")
+    refused(cluster(lockstep, "remove-host", "more", "z"), 2, "more has no host z", "cluster show more")
+    assert cluster(lockstep, "remove-host", "more", "me@b", "0").rc == 0 and hosts("more") == ["c"]
 
 
 def test_a_damaged_database_is_kept_and_the_way_on_is_told(lockstep):

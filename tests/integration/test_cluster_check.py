@@ -166,3 +166,11 @@ def test_bad_input_is_named(world):
                         (("a", "--nodes", "7"), "--nodes 7"), (("-x",), "-x")):
         ended = client.run("cluster", "check", *args)
         assert ended.rc == 2 and words in ended.err, ended
+
+
+def test_a_host_that_logs_in_and_then_says_nothing_is_not_waited_for(world):
+    client, server = world()
+    (server.homes["me"] / ".bashrc").write_text("cat > /dev/null; exit\n")
+    ended = client.run("cluster", "check", f"me@{server.addr}", timeout=120)
+    assert ended.rc == 255 and "it logs in, and then says nothing for 60 s" in ended.out + ended.err, ended
+    assert f"still waiting for me@{server.addr}" in ended.err, ended

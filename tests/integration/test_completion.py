@@ -1,6 +1,8 @@
 """The completion scripts in the shells they are for, where these are installed."""
 
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -117,6 +119,67 @@ def test_zsh(line, expected, tmp_path):
 def test_zsh_with_rows_in_rows(line, expected, tmp_path):
     script = nested_script_for("zsh", tmp_path)
     assert output_of("zsh", "-f", "-c", ZSH, "zsh", script, line, expected) == ["found"]
+
+
+NAMED = [
+    ("lockstep run --on ", {"gpus", "lab"}), ("lockstep exec g", {"gpus"}), ("lockstep install ", {"gpus", "lab"}),
+    ("lockstep down l", {"lab"}), ("lockstep cluster show g", {"gpus"}), ("lockstep logs ", {"train"}),
+    ("lockstep wait tr", {"train"}), ("lockstep run --on-demand A100", {"A100", "A100-40GB", "A100-80GB"}),
+    ("lockstep offers A100-4", {"A100-40GB"}),
+]
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """The environment of a user who has clusters and jobs; one job's name must never come to a shell."""
+    folder = tmp_path_factory.mktemp("names")
+    env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PATH": f"{BINARY.parent}:{os.environ['PATH']}"}
+    for name in ("lab", "gpus"):
+        subprocess.run([BINARY, "cluster", "add", name, "--host", "me@198.51.100.7"], env=env, check=True, timeout=20,
+                       capture_output=True)
+    bad = folder / "$(touch taken)"
+    bad.write_text("#!/bin/sh\n")
+    bad.chmod(0o755)
+    for words in (["--name", "train", "true"], [f"./{bad.name}"]):
+        ended = subprocess.run([BINARY, "run", "--on", "local", "--sync", "none", "--no-python", *words], env=env,
+                               cwd=folder, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 0, ended
+    yield env
+    assert not list(folder.glob("taken")), "a job's name was run by a shell"
+
+
+@pytest.mark.parametrize("line, expected", NAMED)
+def test_names_in_bash_and_fish(line, expected, known, tmp_path):
+    bash = subprocess.run(["bash", "-c", BASH, "bash", script_for("bash", tmp_path), line], env=known, check=True,
+                          capture_output=True, text=True, timeout=20, cwd=tmp_path)
+    assert set(bash.stdout.splitlines()) - {""} == expected and not bash.stderr, bash
+    words = f"source {script_for('fish', tmp_path)}; complete -C '{line}'"
+    fish = subprocess.run(["fish", "--no-config", "-c", words], env=known, check=True, capture_output=True, text=True,
+                          timeout=20, cwd=tmp_path)
+    offered = {row.split("\t")[0] for row in fish.stdout.splitlines()}
+    assert {each for each in offered if each and not each.startswith("-")} == expected and not fish.stderr, fish
+
+
+@pytest.mark.parametrize("line, expected", [
+    ("lockstep run --on g", "--on gpus"), ("lockstep exec g", "exec gpus"), ("lockstep logs t", "logs train"),
+    ("lockstep run --on-demand A100-4", "A100-40GB")])
+def test_names_in_zsh(line, expected, known, tmp_path):
+    zsh = subprocess.run(["zsh", "-f", "-c", ZSH, "zsh", script_for("zsh", tmp_path), line, expected], env=known,
+                         check=True, capture_output=True, text=True, timeout=20, cwd=tmp_path)
+    assert zsh.stdout == "found\n", zsh
+
+
+def test_fish_is_given_no_range_without_an_end(tmp_path):
+    """fish 3.1 prints an error at every TAB for $words[2..], which 3.2 was the first to know."""
+    assert not re.search(r"\[[^]]*\.\.\]", script_for("fish", tmp_path).read_text())
+
+
+def test_names_of_a_user_who_has_none(tmp_path):
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    for kind in ("clusters", "jobs", "no-such"):
+        ended = subprocess.run([BINARY, "complete-names", kind], env=env, capture_output=True, timeout=20)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+    assert not (tmp_path / "state").exists()
 
 
 def test_tcsh_is_refused():

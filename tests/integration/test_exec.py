@@ -1,14 +1,18 @@
 """lockstep exec on hosts with a real sshd: what the user types arrives byte for byte, whatever the login shell, and
 what happens there comes back; every way to fail ends in one line that names the host and the hop."""
+import fcntl
 import os
 import random
+import select
 import shutil
 import signal
+import subprocess
+import termios
 
 import pytest
 
 from harness import BINARY, until
-from ssh_hosts import SHELLS, SshWorld
+from ssh_hosts import SHELLS, SshWorld, make_key
 
 
 @pytest.fixture
@@ -158,8 +162,8 @@ def test_who_is_not_reached_is_named(world):
     one_error(client.exec(where, "no-such-command"), 127, where, "no-such-command")
     one_error(client.exec(where, "/etc/passwd"), 126, where, "Permission denied")
     one_error(client.exec(where, "true", options=("--cwd", "/nowhere")), 126, where, "No such file or directory")
-    one_error(client.exec(f"other@{server.addr}", "true", options=("--key-path", "/nowhere")), 255,
-              "there is no key /nowhere")
+    one_error(client.exec(f"other@{server.addr}", "true", options=("--key-path", "/nowhere")), 2,
+              "--key-path /nowhere: there is no such file")
     server.nothing_left()
 
 
@@ -186,6 +190,107 @@ def test_a_changed_host_key_is_refused_with_the_way_out(world):
     os.system(f"ssh-keygen -q -t ed25519 -N '' -f {server.host_key}")
     server.start_sshd()
     one_error(client.exec(where, "true"), 255, where, "host key has changed", "ssh-keygen -f")
+
+
+def new_host_key(server):
+    server.stop_sshd()
+    for file in (server.host_key, server.host_key.with_suffix(".pub")):
+        file.unlink()
+    make_key(server.host_key)
+    server.start_sshd()
+
+
+def test_a_key_that_any_file_refuses_is_refused(world):
+    """ssh accepts what any of its files has: once the new key was noted for the bare host, the cluster would take it."""
+    client, server = world()
+    where = f"me@{server.addr}"
+    assert client.run("cluster", "add", "gpus", "--host", where).rc == 0
+    assert client.run("exec", "gpus", "--", "true").rc == 0
+    client.forget_masters()
+    new_host_key(server)
+    for place in ("gpus", where, "gpus"):
+        one_error(client.exec(place, "true"), 255, "host key has changed", "ssh-keygen -f", "hosts-gpus")
+    # A key of another type is another key, too.
+    server.stop_sshd()
+    server.host_key = server.folder / "ecdsa"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", server.host_key], check=True)
+    server.start_sshd()
+    for place in ("gpus", where):
+        one_error(client.exec(place, "true"), 255, "host key")
+    # What the user's own file has is not overruled by a cluster's, nor the other way round.
+    known = client.root_home / ".ssh/known_hosts"
+    known.write_text(f"{server.addr} {client.public_key}")
+    for place in ("gpus", where):
+        one_error(client.exec(place, "true"), 255, "have different host keys of it", "known_hosts")
+
+
+def test_the_kept_connection_knows_no_secrets(world):
+    client, server = world()
+    secrets = {"AWS_SECRET_ACCESS_KEY": "hunter2", "HF_TOKEN": "hunter3", "MY_OWN": "4", "LOCKSTEP_SSH_ENV": "MY_OWN"}
+    assert client.exec(f"me@{server.addr}", "true", env={**secrets, "LC_ALL": "C"}).rc == 0
+    masters = [pid for pid, comm in client.host.processes().items() if comm == "ssh"]
+    assert masters
+    for pid in masters:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read().split(b"\0")
+        assert not [each for each in environment if b"hunter" in each], environment
+        assert {b"LC_ALL=C", b"MY_OWN=4"} <= set(environment), environment
+
+
+def test_another_user_can_not_take_the_place_of_the_sockets(world):
+    client, server = world()
+    # A /tmp of its own, but for the test's folders.
+    tests = "/" + "/".join(client.root_home.parts[1:3])
+    for words in (("mkdir", "/home/kept"), ("mount", "--bind", tests, "/home/kept"),
+                  ("mount", "-t", "tmpfs", "tmpfs", "/tmp"), ("mkdir", "-p", tests),
+                  ("mount", "--bind", "/home/kept", tests), ("mkdir", "/tmp/lockstep-0")):
+        client._inside(*words)
+    client._inside("chown", "65534", "/tmp/lockstep-0")
+    for _ in range(2):
+        ended = client.exec(f"me@{server.addr}", "true", env={"XDG_RUNTIME_DIR": None})
+        assert ended.rc == 0 and "/tmp/lockstep-0-2 is used in its place" in ended.err, ended
+
+
+def test_a_key_with_a_passphrase_is_named_where_nobody_can_be_asked(world):
+    client, server = world()
+    key = client.root_home / "locked"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", key], check=True)
+    client.key.unlink()
+    one_error(client.exec(f"me@{server.addr}", "true", options=("--key-path", key)), 255,
+              f"the key {key} has a passphrase", f"ssh-add {key}")
+
+
+def test_a_prompt_for_a_passphrase_is_not_written_into(world):
+    client, server = world()
+    key = client.root_home / "locked"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", key], check=True)
+    (server.homes["me"] / ".ssh/authorized_keys").write_text(key.with_suffix(".pub").read_text())
+    screen, terminal = os.openpty()
+    run = client.start("exec", "--key-path", key, f"me@{server.addr}", "--", "echo", "there", stdin=terminal,
+                       stderr=terminal, start_new_session=True, process_group=None,
+                       preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(terminal)
+    seen = b""
+    while b"Enter passphrase" not in seen:
+        seen += os.read(screen, 4096)
+    # Longer than the first notice of a wait.
+    readable, _, _ = select.select([screen], [], [], 8)
+    more = os.read(screen, 4096) if readable else b""
+    assert b"lockstep" not in more, more
+    os.write(screen, b"secret\n")
+    ended = run.wait(60)
+    assert (ended.rc, ended.out) == (0, "there\n"), ended
+    os.close(screen)
+
+
+def test_slips_of_a_beginner_are_named(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    assert client.run("cluster", "add", "gpus", "--host", where).rc == 0
+    one_error(client.exec("gpu", "true"), 255, "the name gpu does not resolve", "did you mean the cluster gpus?")
+    one_error(client.run("exec", "gpus", "ls | wc -l"), 127, "lockstep exec gpus --shell 'ls | wc -l'")
+    one_error(client.exec(where, "true", options=("--key-path", "/no/key")), 2, "--key-path /no/key: there is no such file")
+    one_error(client.exec(where, "true", options=("--env-file", "/no/file")), 2, "--env-file", "/no/file")
 
 
 def test_a_key_that_others_may_read_is_named(world):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import signal
 import socket
 import threading
 
@@ -216,3 +217,14 @@ def test_a_login_has_a_terminal(world):
     assert run.wait(20).rc == 5
     os.close(leader)
     server.nothing_left()
+
+
+def test_a_host_that_does_not_answer_is_named_while_it_is_waited_for(world):
+    client, server = world()
+    server.sshd.signal(signal.SIGSTOP)  # connections are taken, and nobody greets
+    forward = client.start("forward", f"me@{server.addr}", "0:8888")
+    until(lambda: f"waiting for me@{server.addr} for 5 s: logging in" in forward.err(), 20, "it says what it waits for")
+    server.sshd.signal(signal.SIGCONT)
+    until(lambda: ":8888 of " in forward.out(), 20, "the port is there")
+    forward.process.terminate()
+    forward.wait(20)

@@ -243,3 +243,54 @@ time.sleep(600)
     run.wait()
     run.stdout.close()
     until(lambda: not inside(), what="the networks are empty")
+
+
+def test_a_folder_that_is_hidden_keeps_the_checkout_and_the_tests_folder(hosts, lockstep, monkeypatch, tmp_path):
+    """Hosts have a /tmp and a /home of their own, and a checkout may lie in either."""
+    place = tmp_path / "place"
+    for name in ("others", "checkout/build", "deep/in/test"):
+        (place / name).mkdir(parents=True)
+        (place / name / "file").write_text(name)
+    monkeypatch.setattr("hosts.REPOSITORY", place / "checkout")
+    monkeypatch.setattr("hosts.BUILD", place / "checkout/build")
+    (host,) = hosts(1)
+    monkeypatch.setattr(lockstep, "folder", place / "deep/in/test")
+    host.hide(place)
+    monkeypatch.undo()
+
+    def seen():
+        return host.run(place, "-type", "f", program=("/usr/bin/find",)).out.split()
+    assert sorted(seen()) == [f"{place}/checkout/build/file", f"{place}/deep/in/test/file"]
+    (place / "checkout/new").touch()
+    assert f"{place}/checkout/new" in seen()
+    assert (place / "others/file").exists()
+
+
+def test_a_chroot_whose_root_is_no_mount_point_can_have_hosts(tmp_path):
+    """The kernel refuses a private mount namespace there, and entering one would leave the chroot."""
+    root = tmp_path / "root"
+    for name in ("proc", "usr", "etc", "dev", "tmp", "mnt"):
+        (root / name).mkdir(parents=True)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    (root / "etc/mark").write_text("chroot")
+    program = f"""
+import os, subprocess, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import root_mount
+root_mount.ensure()
+private = ["unshare", "--mount", "--propagation", "private"]
+subprocess.run([*private, "nsenter", "--mount=/proc/self/ns/mnt", "cat", "/etc/mark"], check=True)
+"""
+    (root / "program.py").write_text(program)
+    os.makedirs(f"{root}{os.path.dirname(__file__)}")
+    script = f"""
+mount --rbind /usr {root}/usr
+mount --rbind /dev {root}/dev
+mount --bind {os.path.dirname(__file__)} {root}{os.path.dirname(__file__)}
+mount -t proc proc {root}/proc
+exec chroot {root} /usr/bin/python3 /program.py
+"""
+    ended = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-ec", script], capture_output=True,
+                           text=True)
+    assert (ended.returncode, ended.stdout) == (0, "chroot"), ended

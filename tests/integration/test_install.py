@@ -220,8 +220,65 @@ def test_a_failed_step_ends_it_with_its_code_and_last_lines(place):
 def test_the_hosts_own_python_refuses_with_what_pip_says(place):
     here = place(index=False)
     ended = here.install("--system", "toy_base")
-    one_error(ended, 1, here.where, "externally-managed-environment", "leave --system out")
+    one_error(ended, 1, here.where, "externally-managed-environment", "--venv auto", "sees the host's PyTorch",
+              "--break-system-packages")
     assert "This environment is externally managed" in ended.err
+    # A project that has kept the host's Python comes to its own environment by what the error says.
+    here.write({"src/x.py": ""})
+    assert here.states("--system", "local:src") == ["done"]
+    one_error(here.install("toy_base"), 1, "externally-managed-environment", "--venv auto")
+    with_uv(here)
+    assert here.states("--venv", "auto", "toy_base") == ["done"]
+    assert here.environment["kind"] == "venv"
+
+
+def test_an_environment_sees_the_pytorch_of_its_host(place):
+    """Debian's python3-torch: the environment of a project must not hide what the host's jobs ran with before."""
+    here = place()
+    here.index.wheel("toy_base", "1.0", "NAME = 'base'\n")
+    show = "import sys, torch, toy_base; print(sys.prefix, torch.__file__, torch.ones(2).sum().item())"
+    assert here.states("toy_base") == ["done"]
+    torch = here.client.exec(here.where, "/usr/bin/python3", "-c", "import torch; print(torch.__file__)").out.strip()
+    assert here.python(show) == f"{here.environment['prefix']} {torch} 2.0"
+
+    # An environment that an earlier version made without the host's packages is mended by the next install.
+    config = here.server.homes["me"] / here.environment["prefix"].removeprefix("/home/me/") / "pyvenv.cfg"
+    config.write_text(config.read_text().replace("= true", "= false"))
+    ended = here.install("toy_base")
+    assert ended.rc == 0 and "sees the packages of /usr/bin/python3, PyTorch among them" in ended.err, ended
+    assert here.python(show) == f"{here.environment['prefix']} {torch} 2.0"
+    assert here.states("toy_base") == ["unchanged"]
+
+
+def test_an_environment_made_of_an_environment_or_by_the_user(place):
+    here = place(index=False)
+    with_uv(here)
+
+    def venv(name, *packages):
+        python = f"/home/me/{name}/bin/python"
+        made = here.client.exec(here.where, "/usr/bin/python3", "-m", "venv", "--without-pip", f"/home/me/{name}")
+        assert made.rc == 0, made
+        (sites,) = (here.server.homes["me"] / name / "lib").glob("python3*/site-packages")
+        for package in packages:
+            (sites / f"{package}.py").write_text(f"NAME = {name!r}\n")
+        return python
+    # A host's python3 may be an environment that its image came with: what that has is seen, nothing else.
+    assert here.states("--python", venv("image's own", "torch", "toy_image"), "toy") == ["done"]
+    assert here.python("import torch, toy_image; print(torch.NAME)") == "image's own"
+    assert here.python("import importlib.util as u; print(u.find_spec('numpy'))") == "None"
+    # Where it has no PyTorch an environment stays for itself.
+    assert here.states("--venv", "apart", "--python", venv("bare", "toy_image"), "toy") == ["done"]
+    assert here.python("import importlib.util as u; print(u.find_spec('toy_image'))") == "None"
+    one_error(here.install("--no-uv", "toy2"), 1, "/home/me/code/apart/bin/python has no pip")
+    # The user's own environment is left as it is, and the way out is named; it is not where it has a PyTorch.
+    venv("mine")
+    ended = here.install("--venv", "~/mine", "toy")
+    assert ended.rc == 0 and "/home/me/mine does not see the PyTorch of /usr/bin/python3: install torch" in ended.err
+    assert "include-system-site-packages = false" in (here.server.homes["me"] / "mine/pyvenv.cfg").read_text()
+    venv("with", "torch")
+    ended = here.install("--venv", "~/with", "toy")
+    assert ended.rc == 0 and "PyTorch" not in ended.err
+    assert "include-system-site-packages = false" in (here.server.homes["me"] / "with/pyvenv.cfg").read_text()
 
 
 def test_steps_by_uv(place):
@@ -239,8 +296,6 @@ def test_steps_by_uv(place):
     one_error(here.install("broken", "toy"), 3, "step 1 of 2: broken", "code 3", "no such package")
     here.write({"lib/setup.py": "1"})
     assert here.states("toy -U", "reqs:reqs.txt") == ["unchanged", "done"]
-    # pip is asked for where it is not there.
-    one_error(here.install("--no-uv", "toy2"), 1, f"{prefix}/bin/python has no pip")
 
 
 def test_conda_files_and_environments(place):

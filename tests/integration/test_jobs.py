@@ -1,6 +1,7 @@
 """lockstep run --on, jobs, logs, wait and cancel on hosts with a real sshd: a job is the same as at home, outlives its
 client, is followed to the byte, ends everywhere, and leaves nothing."""
 import base64
+import contextlib
 import fcntl
 import json
 import os
@@ -9,6 +10,7 @@ import pty
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import termios
 
@@ -78,7 +80,10 @@ def test_one_host_is_as_at_home(world):
     ended = on(client, where, script(server, SAY))
     assert (ended.rc, ended.out) == (0, f"rank 0 of 1 on {server.name}\n"), ended
     assert "to stderr\n" in ended.err
-    ended = on(client, where, script(server, SAY + "sys.exit(7)"), options=("--exit-code", "worker"))
+    assert "job.py, as all words" not in ended.err
+    ended = on(client, where, script(server, SAY + "sys.exit(7)"), "--nproc_per_node", "2", "--lr=1",
+               options=("--exit-code", "worker"))
+    assert ended.err.count("--nproc-per-node goes to job.py, as all words behind the script do") == 1, ended
     assert ended.rc == 7 and ended.err.count("job.py FAILED") == 1, ended
     report = client.folder / "report.json"
     assert on(client, where, "job.py", options=("--report", report)).rc == 1
@@ -102,14 +107,20 @@ def test_several_hosts_are_one_job_with_one_report(world):
         f"gpus-{node}: [rank{2 * node + local}]: rank {2 * node + local} of 4 on {server.name}"
         for node, server in enumerate((one, two)) for local in range(2)], ended
     assert ended.err.count("job.py FAILED") == 1, ended.err
+    assert ended.err.count("OMP_NUM_THREADS is not set") == 1, ended.err
     assert "rank      : 3" in ended.err and f"host      : {two.name}" in ended.err, ended.err
     for server in (one, two):
         server.nothing_left()
 
 
-SAME = """import os
+SAME = """import os, sys, time
 for step in range(20):
     print("step", step, flush=True)
+for step in range(0, 101, 4):  # as tqdm draws it
+    sys.stderr.write(f"\\rEpoch:  {step}%|##  | {step}/100 [00:0{step % 7}<00:09, {step % 11}.{step}it/s]")
+    sys.stderr.flush()
+    time.sleep(0.05)
+sys.stderr.write("\\n")
 print("mine", os.environ["RANK"], flush=True)
 """
 
@@ -128,6 +139,8 @@ def test_lines_that_all_ranks_say_are_one_for_people(world):
         assert [line for ranks, line in folded if rank in numbers_in(ranks)] == [
             *(f"step {step}" for step in range(20)), f"mine {rank}"], ended.out
     assert len(folded) < 84 and "[rank" not in ended.out and "gpus-" not in ended.out, ended.out
+    bars = re.findall(r"^\[([0-9,-]+)\] Epoch: ", ended.err, re.M)
+    assert "0-3" in bars and ended.err.count("Epoch:") < 52, ended.err
     id_ = json.loads(client.run("jobs", "--json").out)["jobs"][0]["id"]
     assert client.run("logs", id_).out.count(": step 3\n") == 4
     assert client.run("logs", "--fold", "always", id_).out.count(" mine ") == 4
@@ -202,7 +215,7 @@ def test_ctrl_c_ends_the_job_and_a_hangup_does_not(world):
     until(lambda: "rank 0" in first.out(), 60, "it runs")
     first.process.send_signal(signal.SIGINT)
     ended = first.wait(60)
-    assert ended.rc != 0 and "the job is being stopped" in ended.err, ended
+    assert ended.rc != 0 and "stopped on 1 host; once more hurries it, a third time leaves" in ended.err, ended
     server.nothing_left()
     second = client.start(*words)
     until(lambda: "rank 0" in second.out(), 60, "it runs")
@@ -318,7 +331,7 @@ def test_jobs_wait_for_their_turn(world):
     client, server = world()
     where = f"me@{server.addr}"
     script(server, PARKED)
-    first = detached(client, where, "job.py", options=("--queue",))
+    first = detached(client, where, "job.py")  # without the queue: it holds the GPUs all the same
     second = detached(client, where, "job.py", options=("--queue",))
     states = {job["id"]: job["state"] for job in json.loads(client.run("jobs", "--json").out)["jobs"]}
     assert states == {first: "running", second: "queued"}
@@ -327,6 +340,53 @@ def test_jobs_wait_for_their_turn(world):
     go(server)
     assert client.run("wait", second).rc == 0
     assert client.run("wait", first).rc == 0
+
+
+def test_a_name_means_the_job_that_goes_on(world):
+    """And where there are several of it, none is ended by chance: a second one has a name of its own."""
+    client, server = world()
+    where = f"me@{server.addr}"
+    script(server, PARKED)
+    (server.homes["me"] / "short.py").write_text("pass")
+    old = detached(client, where, "job.py", options=("--name", "big"))
+    ended = on(client, where, "job.py", options=("--name", "big", "--detach"))
+    assert ended.rc == 0 and "a job named big has not ended: this one is big-2" in ended.err, ended
+    (second,) = [job for job in json.loads(client.run("jobs", "--json").out)["jobs"] if job["name"] == "big-2"]
+    assert client.run("cancel", "big-2").out == f"{second['id']}: canceled\n"
+    # As an older version has left it: a newer job of the same name has ended.
+    book = client.root_home / ".local/state/lockstep/state.db"
+    with contextlib.closing(sqlite3.connect(book)) as db, db:
+        db.execute("UPDATE jobs SET name = 'big'")
+    assert client.run("cancel", "big").out == f"{old}: canceled\n"
+    server.nothing_left()
+    two = [detached(client, where, "job.py", options=("--name", name)) for name in ("a", "b")]
+    with contextlib.closing(sqlite3.connect(book)) as db, db:
+        db.execute("UPDATE jobs SET name = 'big'")
+    refused = client.run("cancel", "big")
+    assert refused.rc == 2 and "2 jobs are named big" in refused.err, refused
+    assert all(id_ in refused.err for id_ in two) and old not in refused.err, refused
+    for id_ in two:
+        assert client.run("cancel", id_).rc == 0
+
+
+def test_jobs_says_at_once_that_a_host_is_off(world):
+    client, one, two = world(2)
+    add_cluster(client, (one, two))
+    for server in (one, two):
+        script(server, PARKED)
+    far = [detached(client, f"me@{two.addr}", "job.py", options=("--name", f"far{n}")) for n in range(2)]
+    near = detached(client, f"me@{one.addr}", "job.py")
+    two.host.cut()
+    ended = client.run("jobs", "--json")
+    states = {job["id"]: job["state"] for job in json.loads(ended.out)["jobs"]}
+    assert states == {near: "running", far[0]: "unreachable", far[1]: "unreachable"}, ended
+    assert ended.seconds < 12 and ended.err.count("no answer within 5 s") == 1, ended
+    since = re.search(r"unreachable since (20\d\d-\d\d-\d\d \d\d:\d\d:\d\d)", client.run("jobs", "--offline").out)
+    assert since, ended
+    two.host.heal()
+    client.forget_masters()
+    for id_ in (near, *far):
+        assert client.run("cancel", id_).rc == 0
 
 
 def test_this_machine_is_a_host_too(world):
@@ -411,13 +471,21 @@ def test_endings_and_resumed_parts_for_programs(world):
     assert again == told and ended.rc == told["code"] != 0, (again, told)
     assert [(host["name"], host["state"], host["code"]) for host in told["hosts"]] == [
         (f"gpus-{node}", "ended", told["hosts"][node]["code"]) for node in range(2)], told
-    id_ = detached(client, "gpus", "job.py", options=("--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=2"))
+    id_ = detached(client, "gpus", "job.py", env={"KEY": "s3cret"}, options=(
+        "--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=2", "--env", "WORD=kept", "--secret", "KEY"))
     state = json.loads((two.homes["me"] / f".local/state/lockstep/jobs/{id_}/state.json").read_text())
     os.kill(two.host.outer(state["supervisor"]), signal.SIGKILL)
     two.nothing_left()
     ended = client.run("resume", "--json", id_)
+    assert ended.rc == 2 and "--secret KEY" in ended.err, ended
+    book = client.root_home / ".local/state/lockstep/state.db"
+    assert b"s3cret" not in book.read_bytes() and book.stat().st_mode & 0o077 == 0
+    ended = client.run("resume", "--json", "--secret", "KEY", id_, env={"KEY": "s3cret"})
     assert ended.rc == 0 and json.loads(ended.out) == {
         "id": id_, "state": "running", "nodes": ["gpus-1"], "ahead": []}, ended
+    (worker,) = until(lambda: [pid for pid, comm in two.commands().items() if comm == "python3"], 60, "it runs again")
+    given = pathlib.Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
+    assert b"WORD=kept" in given and b"KEY=s3cret" in given, given
     go(one, two)
     ended = client.run("wait", "--json", id_)
     assert (ended.rc, json.loads(ended.out)["state"]) == (0, "ended"), ended

@@ -3,8 +3,11 @@ that a person types next explain what happened and mend it."""
 import contextlib
 import json
 import os
+import pathlib
 import random
+import re
 import signal
+import time
 
 import pytest
 
@@ -136,7 +139,7 @@ def test_whatever_is_killed_the_next_commands_explain_and_mend(world):
         job.strike(fault, server)
         # Whatever it was, it is told as it is: what is lost can be resumed, and the rest goes on.
         state = job.state()
-        assert state in ("running", "ended", "lost"), (what, state)
+        assert state in ("running", "ended", "lost", "unreachable"), (what, state)
         if chance.random() < 0.5:
             ended = client.run("resume", job.id)
             refused = ended.rc == 2 and "is lost" in ended.err or ended.rc == 255 and ended.err
@@ -157,3 +160,112 @@ def test_whatever_is_killed_the_next_commands_explain_and_mend(world):
         (server.homes["me"] / "go").touch()
     ended = client.run("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "job.py", timeout=90)
     assert ended.rc == 0 and ended.out.count(" is ") == len(servers), ended
+
+
+def test_only_the_jobs_own_record_is_its_end(world):
+    """Whatever ends the process that passes on its output, or the link: the job runs, so nothing has ended."""
+    client, server = world()
+    (server.homes["me"] / "job.py").write_text(PARKED + "print('end', flush=True)\nsys.exit(5)\n")
+    run = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".", "--exit-code", "worker",
+                       "job.py")
+    until(lambda: "rank 0" in run.out(), 60, "it runs")
+    id_ = json.loads(client.run("jobs", "--json").out)["jobs"][0]["id"]
+    waiting = client.start("wait", "--json", id_)
+    for number, words in ((signal.SIGKILL, ("host-job", "follow")), (signal.SIGTERM, ("host-job", "follow")),
+                          (signal.SIGTERM, ("link",))):
+        until(lambda words=words: len(server.host.spoken(*words)) >= 2, 30, f"two of {words}")
+        old = server.host.spoken(*words)
+        for pid in old:
+            with contextlib.suppress(ProcessLookupError):  # a link's guardian goes with it
+                os.kill(pid, number)
+        until(lambda old=old: len(set(server.host.spoken("host-job", "follow")) - set(old)) == 2 or
+              run.process.poll() is not None, 30, f"both are back after {words}")
+        assert run.process.poll() is None and waiting.process.poll() is None, (words, run.err(), waiting.err())
+    (server.homes["me"] / "go").touch()
+    ended = run.wait(30)
+    assert ended.rc == 5 and ended.out.count("rank 0") == 1 and ended.out.endswith("end\n"), ended
+    assert "its follower was ended by SIGKILL" in ended.err, ended
+    told = waiting.wait(30)
+    assert (told.rc, json.loads(told.out)["code"], json.loads(told.out)["state"]) == (5, 5, "ended"), told
+
+
+def test_a_follower_that_cannot_follow_is_tried_less_and_less_often(world):
+    client, server = world()
+    home = server.homes["me"]
+    (home / "job.py").write_text(PARKED)
+    assert client.exec(f"me@{server.addr}", "true").rc == 0
+    run = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".", "job.py")
+    until(lambda: "rank 0" in run.out(), 60, "it runs")
+    (folder,) = (home / ".local/state/lockstep/jobs").iterdir()
+    (folder / "out").rename(folder / "kept")
+    (folder / "out").mkdir()  # no follower can read that
+    before = server.sshd.err().count("Starting session")
+    kill(server.host.spoken("host-job", "follow"))
+    until(lambda: run.err().count("for 10 s: ") == 1, 40, "it is said who is waited for")
+    assert server.sshd.err().count("Starting session") - before < 15
+    assert "waiting for" in run.err() and "Ctrl-C ends the job" in run.err(), run.err()
+    assert run.err().count("trying again") == 1 and "is back" not in run.err(), run.err()
+    (folder / "out").rmdir()
+    (folder / "kept").rename(folder / "out")
+    (home / "go").touch()
+    assert run.wait(30).rc == 0
+
+
+def test_two_hosts_meet_by_our_backend_and_a_lost_one_ends_the_job(world):
+    client, *servers = world(2)
+    words = [word for server in servers for word in ("--host", f"me@{server.addr}")]
+    assert client.run("cluster", "add", "gpus", *words).rc == 0
+    for server in servers:
+        (server.homes["me"] / "job.py").write_text(PARKED)
+    run = client.start("run", "--on", "gpus", "--sync", "none", "--cwd", ".", "--event-log-handler", "console",
+                       "job.py")
+    until(lambda: run.out().count(" is ") == 2, 90, "both run")
+    assert set(re.findall(r'"rdzv_backend": "(\w+)"', until(run.err, 10, "events"))) == {"lockstep"}, run.err()
+    one, two = servers
+    (folder,) = (one.homes["me"] / ".local/state/lockstep/jobs").iterdir()
+    environment = pathlib.Path(f"/proc/{named(one, 'lockstep-agent')[0]}/environ").read_bytes()
+    assert b"LOCKSTEP_RDZV_TOKEN=" in environment  # and the hub refuses whoever does not have it
+    off = time.monotonic()
+    two.switch_off()
+    until(lambda: json.loads((folder / "state.json").read_text())["stage"] == "ended", 30, "the job has failed")
+    assert time.monotonic() - off < 13, time.monotonic() - off  # 5 s until it is noticed; static took 15
+    client.forget_masters()
+    ended = run.wait(40)
+    assert ended.rc == 1 and "the other hosts say that job" in ended.err, ended
+
+
+# Fills the disk, then fails; what it prints meanwhile has no room either.
+GREEDY = """
+import os, sys
+print('begins', flush=True)
+with open('much', 'wb', buffering=0) as file:
+    try:
+        while True:
+            file.write(b'x' * 4096)
+    except OSError:
+        sys.stderr.write('no room\\\\n' * 1000)
+os._exit(5)
+"""
+
+
+def test_a_job_that_fills_the_disk_ends_as_it_ended(world):
+    """And what the host keeps of it and of the others is whole; a job that finds no room is refused with the place."""
+    client, server = world()
+    where, home = f"me@{server.addr}", "/home/me"
+    server._inside("mount", "-t", "tmpfs", "-o", "size=40m,uid=2001,mode=0700", "tmpfs", home)
+    server._inside("mkdir", f"{home}/.ssh")
+    server._inside("sh", "-c", f"echo '{client.public_key.strip()}' > {home}/.ssh/authorized_keys")
+    disk = pathlib.Path(f"/proc/{server.host.holder.pid}/root{home}")
+    (disk / "job.py").write_text(GREEDY)
+    words = ("run", "--on", where, "--sync", "none", "--cwd", ".", "--exit-code", "worker")
+    ended = client.run(*words, "--name", "big", "job.py")
+    assert ended.rc == 5 and "begins" in ended.out, ended
+    (job,) = json.loads(client.run("jobs", "--json").out)["jobs"]
+    assert (job["state"], job["code"]) == ("ended", 5), job
+    (folder,) = (disk / ".local/state/lockstep/jobs").iterdir()
+    assert json.loads((folder / "state.json").read_text())["code"] == 5
+    refused = client.run(*words, "--name", "next", "job.py")
+    assert refused.rc == 255 and f"no space left on {server.name}:{home}/.local/state" in refused.err, refused
+    assert client.run("wait", "big").rc == 5
+    (disk / "much").unlink()
+    assert client.run(*words, "--no-python", "true").rc == 0

@@ -40,6 +40,19 @@ def test_unequal_nodes(job, counts):
         assert tells(first, "MASTER_PORT") == {str(job.port)}
 
 
+def test_what_holds_for_all_nodes_is_said_once(job):
+    """Not by each node, and not again after a restart. The option behind the script may be the script's own."""
+    script = job.lockstep.folder / "t.py"
+    script.write_text("import os, sys\n"
+                      "sys.exit(os.environ['RANK'] == '0' and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n")
+    runs = [job.script(number, script, "--hostfile", "x", args=("--max-restarts", 1), nproc=2,
+                       env={"OMP_NUM_THREADS": None}) for number in range(2)]
+    said = [run.wait(60) for run in runs]
+    assert [each.rc for each in said] == [0, 0], said
+    for line in ("OMP_NUM_THREADS is not set", f"--hostfile goes to {script}"):
+        assert sum(each.err.count(line) for each in said) == 1, said
+
+
 def test_roles(job):
     roles = ("trainer", "reader", "trainer")
     runs = [job.node(number, "--role", role, nnodes="3", nproc=number + 1) for number, role in enumerate(roles)]

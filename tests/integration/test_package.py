@@ -1,4 +1,5 @@
 """The packages of ./dev package: the same bytes each time; each is installed and runs a job of two workers."""
+import email
 import os
 import re
 import subprocess
@@ -81,6 +82,26 @@ def test_the_tarball(tree, script, version):
     assert ranks(output(tree / "lib/lockstep/torchrun", *RUN, script)) == BOTH
 
 
+def test_documents_and_examples_come_along(tree):
+    """Where help says they are, with the paths that help and the documents themselves name."""
+    said = output(tree / "bin/lockstep", "run", "--help")
+    assert said.endswith(f"\ndocs/ and examples/ are in {tree}/share/doc/lockstep\n"), said
+    documents = tree / "share/doc/lockstep"
+    named = set()
+    for command in ("run", "submit", "check", "up", "offers", "cluster add"):
+        said = output(tree / "bin/lockstep", *command.split(), "--help")
+        named |= set(re.findall(r"(?:docs|examples)/[\w./-]*\w", said))
+    assert {"docs/remote.md", "docs/slurm.md", "docs/cloud.md"} < named
+    assert not [name for name in named if not (documents / name).exists()]
+    assert "docs/" not in output(BUILD / "lockstep", "run", "--help").splitlines()[-1]
+    for page in documents.rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            # What is about the source alone stays with it.
+            of_source = link.split("/")[-1] in ("CONTRIBUTING.md", "RESULTS.md", "LICENSE")
+            assert of_source or (page.parent / link).exists(), (page, link)
+    assert os.access(documents / "examples/run_on_remote.py", os.R_OK)
+
+
 def test_the_man_pages_are_good_roff(tree):
     pages = sorted((tree / "share/man/man1").iterdir())
     assert [page.name for page in pages] == [
@@ -90,9 +111,11 @@ def test_the_man_pages_are_good_roff(tree):
             "check",
             "cloud-check",
             "cloud-selftest",
+            "cluster-add-host",
             "cluster-add",
             "cluster-check",
             "cluster-list",
+            "cluster-remove-host",
             "cluster-remove",
             "cluster-show",
             "cost",
@@ -137,9 +160,21 @@ def test_the_wheel(dist, tmp_path, script, version):
     assert ranks(output("torchrun", *RUN, script, env=active)) == BOTH
     (tmp_path / "venv/bin/torchrun").unlink()
     assert (tmp_path / "venv/share/man/man1/lockstep-run.1").exists()
+    assert f"docs/ and examples/ are in {tmp_path}/venv/share/doc/lockstep\n" in output(program, "run", "--help")
+    assert (tmp_path / "venv/share/doc/lockstep/docs/remote.md").exists()
     # The package's modules come with it, and know their binary whatever is in PATH.
     where = "import lockstep; print(lockstep.find_binary(), lockstep.record.__name__)"
     assert output(tmp_path / "venv/bin/python", "-c", where) == f"{program} record\n"
+    python = tmp_path / "venv/bin/python"
+    assert output(python, "-c", "import lockstep; print(lockstep.__version__)") == f"{version}\n"
+    assert output(python, "-m", "lockstep", "--version") == f"lockstep {version}\n"
+    (tmp_path / "prefix.py").write_text("import sys; print(sys.prefix)")
+    # Also another binary runs what it starts with the Python that was asked.
+    other = {**os.environ, "LOCKSTEP_BINARY": str(BUILD / "lockstep")}
+    assert output(python, "-m", "lockstep", "run", tmp_path / "prefix.py", env=other) == f"{tmp_path}/venv\n"
+    told = email.message_from_string(output(*pip, "show", "--verbose", "lockstep").replace("\n  ", "\n "))
+    assert (told["Version"], told["License"]) == (version, "Apache-2.0") and "PyTorch" in told["Summary"], told
+    assert "License :: OSI Approved :: Apache Software License" in told["Classifiers"], told
     output(*pip, "install", "--no-index", "--find-links", dist, "--target", tmp_path / "target", "lockstep")
     found = output(PYTHON, "-c", where, env={**os.environ, "PYTHONPATH": str(tmp_path / "target")})
     assert found == f"{tmp_path}/target/bin/lockstep record\n"
@@ -167,6 +202,8 @@ exec chroot "$1/root" sh -ec '
   dpkg -i /lockstep.deb
   dpkg -V lockstep
   lockstep --version
+  lockstep run --help | grep -q "docs/ and examples/ are in /usr/share/doc/lockstep"
+  test -s /usr/share/doc/lockstep/docs/remote.md -a -s /usr/share/doc/lockstep/examples/run_on_remote.py
   lockstep run --standalone --nproc-per-node 2 /train.py
   PATH=/usr/lib/lockstep:$PATH torchrun --standalone --nproc-per-node 2 /train.py
   dpkg -P lockstep

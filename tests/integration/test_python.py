@@ -217,6 +217,48 @@ if __name__ == "__main__":
     assert not (programs.project / "pwned").exists()
 
 
+HOSTILE = '''
+import os, struct, sys
+
+def answers(path):
+    """What a host says that was taken over: a value, or an exception, that names a class by this path from __main__."""
+    def text(value):
+        return b"X" + struct.pack("<I", len(value)) + value.encode()
+    target = text("__main__") + text(path) + b"\\x93"
+    made = target + b"(](" + text("touch") + text("pwned") + b"etR"
+    answer = sys._getframe(1).f_locals["answer"]
+    if path == "an exception":
+        made = target = text("__main__") + text("lockstep._program.subprocess.Popen") + text("t") + text("t")
+        part = b"\\x80\\x04](](" + text("touch") + text("pwned") + b"ee}\\x86."
+        answer.put(b"e", b"\\x80\\x04(" + target + b"C" + bytes([len(part)]) + part + b"t.")
+    else:
+        answer.write(b"\\x80\\x04" + made + b".")
+        answer.put(b"k")
+    os._exit(0)
+'''
+
+
+def test_a_host_that_was_taken_over_starts_nothing_here(programs):
+    (programs.project / "hostile.py").write_text(HOSTILE)
+    good(programs.run("""
+import subprocess, hostile
+from subprocess import Popen
+if __name__ == "__main__":
+    import lockstep._program
+    answers = remote(hostile.answers)
+    for path in ("lockstep._program.subprocess.Popen", "subprocess.Popen", "Popen", "hostile.os.system"):
+        try:
+            raise AssertionError(answers(path))
+        except lockstep.ValueRefused as error:
+            assert f"__main__.{path}" in str(error), error
+    try:
+        answers("an exception")
+    except lockstep.RemoteError as error:
+        assert error.type_name == "__main__.lockstep._program.subprocess.Popen", error.type_name
+"""))
+    assert not (programs.project / "pwned").exists()
+
+
 def test_what_cannot_be_called_is_told(programs):
     said = good(programs.run("""
 import work
@@ -293,13 +335,16 @@ if __name__ == "__main__":
         raise AssertionError
     gpu = lockstep.cluster(HOSTS)  # the same hosts: reused
     try:
-        lockstep.cluster(name="gpus", ips=["other"])
+        lockstep.cluster(name="gpus", ips=["other"], replace=False)
     except lockstep.LockstepError as error:
-        assert "cluster remove gpus" in str(error)
+        assert "leave out replace=False" in str(error)
     else:
         raise AssertionError
-    lockstep.cluster(name="gpus", ips=["other"], ssh_creds={"ssh_user": "u", "ssh_private_key": "~/k"}, replace=True)
-    assert lockstep.cluster(name="gpus").hosts()[0]["user"] == "u"
+    open(__import__("os").path.expanduser("~/k"), "w").close()  # a key must be there
+    lockstep.cluster(name="gpus", ips=["other"], ssh_creds={"ssh_user": "u", "ssh_private_key": "~/k"})
+    nodes = lockstep.cluster(name="gpus").hosts()
+    assert [(node["host"], node["user"]) for node in nodes] == [("other", "u")], nodes
+    print("updated", file=sys.stderr)
 """))
 
 
@@ -353,14 +398,21 @@ if __name__ == "__main__":
 def test_commands_and_status(programs):
     said = good(programs.run("""
 if __name__ == "__main__":
-    results = gpu.run(["echo one; echo two >&2", ["sh", "-c", 'echo "$0"', "a b"], "exit 3", "echo never"])
-    assert [tuple(each) for each in results] == [(0, "one\\n", "two\\n"), (0, "a b\\n", ""), (3, "", "")], results
-    assert [each.code for each in gpu.run(["exit 3", "pwd"], stop_on_failure=False, stream_logs=False)] == [3, 0]
+    try:
+        gpu.up_if_not().run(["echo one; echo two >&2", ["sh", "-c", 'echo "$0"', "a b"], "echo so >&2; exit 3", "pwd"])
+    except lockstep.CommandError as error:
+        assert [tuple(each) for each in error.results] == [
+            (0, "one\\n", "two\\n"), (0, "a b\\n", ""), (3, "", "so\\n"), (0, "/home/me\\n", "")], error.results
+        assert error.code == 3 and str(error).startswith("echo so >&2; exit 3 on ") and str(error).endswith(": so")
+    else:
+        raise AssertionError
+    assert [each.code for each in gpu.run(["exit 3", "pwd"], check=False, stream_logs=False)] == [3, 0]
+    assert gpu.run(["pwd"], cwd="proj", stream_logs=False)[0].output == "/home/me/proj\\n"
     assert [each["reached"] for each in gpu.status()["nodes"]] == [True]
     status = lockstep.Cluster("me@no-such-host", one_host=True).status()
     assert "does not resolve" in status["nodes"][0]["error"], status
 """))
-    assert said == "one\na b\n", said
+    assert said == "one\na b\n/home/me\n", said
 
 
 def test_a_tensor_and_an_array(programs):

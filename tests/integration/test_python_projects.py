@@ -12,7 +12,7 @@ from ssh_hosts import SshWorld
 EXAMPLE = REPOSITORY / "examples/run_on_remote.py"
 SHOW = """
 import json, sys, torch, toy_need, mine
-print(json.dumps([sys.argv[1:], torch.NAME, toy_need.NAME, mine.VALUE]))
+print(json.dumps([sys.argv[1:], torch.__name__, toy_need.NAME, mine.VALUE]))
 sys.exit(int(sys.argv[1]))
 """
 
@@ -39,6 +39,8 @@ def project(world):
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
+
+    write.folder = folder
 
     def run(program, *args, cwd=folder, code=0):
         env = {"PYTHONPATH": REPOSITORY / "python", "LOCKSTEP_BINARY": BINARY, "PYTHONDONTWRITEBYTECODE": "1",
@@ -96,8 +98,11 @@ except lockstep.LockstepError as error:
 else:
     raise AssertionError
 gpu.install_packages(["toy_req"])
-results = gpu.run(["pwd", "python3 -c 'import toy_req; print(toy_req.NAME)'"], stream_logs=False)
-assert [each.output for each in results] == ["/home/me/proj\\n", "toy_req\\n"], results
+need = "python3 -c 'import toy_req; print(toy_req.NAME)'"
+results = gpu.run(["pwd", need, need.split(" ", 2)[:2] + [need.split("'")[1]]], stream_logs=False)
+assert [each.output for each in results] == ["/home/me\\n", "toy_req\\n", "toy_req\\n"], results
+results = gpu.run(["pwd", ["pwd"]], stream_logs=False, cwd=gpu.folder)
+assert [each.output for each in results] == ["/home/me/proj\\n", "/home/me/proj\\n"], results
 assert gpu.sync()["hosts"][0]["code"] == 0
 """})
     run("main.py")
@@ -113,6 +118,80 @@ def test_an_example_runs_with_its_arguments_and_its_code(project):
         '[["3", "--host-like", "it\'s $HOME\\n", "--host", "x"], "torch", "toy_need", 1]'), ended
     write({"mine/__init__.py": "VALUE = 2\n"})
     assert run(EXAMPLE, *options, "0").out.splitlines()[-1].endswith('"toy_need", 2]')
+
+
+def test_what_is_nobodys_project_is_not_sent(project):
+    """A .git that another user put above the current folder would have all of that sent."""
+    write, server, run = project
+    write({"shared/mine/main.py": f"""
+import lockstep
+gpu = lockstep.cluster(ips=["me@{server.addr}"])
+def here():
+    return 1
+if __name__ == "__main__":
+    for use in (gpu.sync, lockstep.function(here, gpu), lambda: gpu.install_packages(["toy_req"])):
+        try:
+            use()
+        except lockstep.LockstepError as error:
+            assert "dubious ownership" in str(error), error
+        else:
+            raise AssertionError(use)
+""", "shared/.git/HEAD": "ref: refs/heads/main\n", "shared/secret": "another's"})
+    os.chown(write.folder / "shared/.git", 4711, 0)
+    run("main.py", cwd=write.folder / "shared/mine")
+    assert not (server.homes["me"] / "shared").exists() and not (server.homes["me"] / "mine").exists()
+
+
+# As Hugging Face's script of 2023 does it, call by call.
+AS_RUNHOUSE = """
+import argparse, shlex
+import lockstep as rh
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host")
+    parser.add_argument("--example")
+    args, rest = parser.parse_known_args()
+    gpu = rh.cluster(name="rh-cluster", ips=[args.host], ssh_creds={"ssh_user": "me", "ssh_private_key": None})
+    gpu.up_if_not()
+    gpu.install_packages(["pip:./"])
+    gpu.run([f"pip install -r proj/examples/{args.example.rsplit('/', 1)[0]}/requirements.txt"])
+    gpu.run(["pip install torch --upgrade"])
+    gpu.run([f"python proj/examples/{args.example} {' '.join(map(shlex.quote, rest))}"])
+"""
+
+
+def test_hugging_faces_script_needs_another_import_and_no_more(project):
+    write, server, run = project
+    write({**source_files("mine", "1.0", "VALUE = 1\n"), "examples/text/show.py": SHOW,
+           "examples/text/requirements.txt": "toy_need\n", "remote.py": AS_RUNHOUSE})
+    options = ("--host", server.addr, "--example", "text/show.py")
+    ended = run("remote.py", *options, "0", "it's $HOME")
+    assert ended.out.splitlines()[-1] == '[["0", "it\'s $HOME"], "torch", "toy_need", 1]', ended
+    # It looks at no result: what fails there may not end with 0 here.
+    ended = run("remote.py", *options, "3", code=1)
+    assert "CommandError: python proj/examples/text/show.py 3 on rh-cluster ended with code 3" in ended.err, ended
+    write({"examples/text/requirements.txt": "no_such_package\n"})
+    ended = run("remote.py", *options, "0", code=1)
+    assert "no_such_package" in ended.err and '"toy_need"' not in ended.out, ended
+
+
+def test_localhost_is_this_machine_without_sshd(project):
+    write, server, run = project
+    write({"examples/show.py": "import os, sys; print(os.getcwd(), sys.argv[1:]); sys.exit(4)", "main.py": """
+import lockstep, os
+def where():
+    return os.getcwd(), os.getpid()
+if __name__ == "__main__":
+    here = lockstep.cluster(ips=["localhost"])
+    folder, pid = lockstep.function(where, here)()
+    assert folder == os.path.expanduser("~/proj") and pid != os.getpid(), folder
+    assert here.run(["pwd"], stream_logs=False)[0].output.strip() == os.path.expanduser("~")
+    assert here.status()["nodes"][0]["reached"]
+"""})
+    run("main.py")
+    ended = run(EXAMPLE, "--host", "localhost", "--torch", "", "--example", "show.py", "a b", code=4)
+    assert ended.out.splitlines()[-1].endswith("/proj ['a b']"), ended
 
 
 OWN = (["--host", "localhost"], ["--user", "me"], ["--key_path", "k"])

@@ -140,7 +140,9 @@ def test_interrupt_then_term_kills_at_once_too(lockstep):
     until(lambda: lockstep.signals(1) == ["INT"])
     time.sleep(APART)
     run.signal(signal.SIGTERM)
-    assert run.wait().rc == 1
+    ended = run.wait()
+    assert ended.rc == 1
+    assert ended.err.count("received SIGINT, shutting down workers; a second one kills them at once\n") == 1
 
 
 def test_user_signals_during_the_shutdown_do_not_cut_it_short(lockstep):

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from harness import BINARY, PYTHON, WORKER, until
+from package_index import write_wheel
 from slurm_cluster import SlurmCluster
 
 
@@ -47,6 +48,28 @@ def test_ranks_on_all_nodes(cluster):
     assert sorted((cluster.work / f"slurm-{job}.out").read_text().splitlines()) == sorted(lines)
     assert cluster.run("logs", job).out.splitlines() == lines
     assert cluster.run("wait", job).rc == 0
+
+
+def test_gpus_and_tasks_in_every_spelling_of_slurms(cluster):
+    """Slurm takes the job, and all ranks of a node see all of its GPUs."""
+    for words, ranks, cpus in ((("--gres=gres/gpu:2",), 4, None), (("--gres=gpu=2",), 4, None),
+                               (("--tres-per-task=gres/gpu=1", "--ntasks-per-node=2"), 4, "2"),
+                               (("--tres-per-task=cpu:2,gres/gpu:1", "--ntasks-per-node=2"), 4, "4"),
+                               (("--ntasks-per-gpu=1", "--gpus-per-node=2"), 4, "2"),
+                               (("--gres=gpu:2", "--gpus-per-task=1"), 4, "2"),
+                               (("--gpus-per-node=2", "--ntasks-per-node=2", "--cpus-per-gpu=2"), 4, None),
+                               (("--gpus-per-node=2", "--gpu-bind=single:1"), 4, None)):
+        plain = cluster.script("plain.sh", "#!/bin/sh\n")
+        if cluster.slurm("sbatch", "--test-only", "-N2", "-t5", *words, plain, check=False).rc != 0:
+            continue  # a version that does not take it
+        ended = submit(cluster, "-N2", "-t5", "--follow", "--no-check", "--env=OMP_NUM_THREADS=1", *words,
+                       *worker("show=RANK,WORLD_SIZE,CUDA_VISIBLE_DEVICES,SLURM_CPUS_PER_TASK"))
+        assert ended.rc == 0, (words, ended)
+        lines = sorted(ended.out.splitlines()[1:])
+        assert len(lines) == ranks, (words, ended)
+        for rank, line in enumerate(lines):
+            assert f": show RANK={rank} WORLD_SIZE={ranks} CUDA_VISIBLE_DEVICES=0,1 " in line, (words, ended)
+            assert cpus is None or line.endswith(f"SLURM_CPUS_PER_TASK={cpus}"), (words, ended)
 
 
 def test_nobody_has_a_file_where_the_binary_comes_to(cluster):
@@ -183,6 +206,22 @@ def test_a_spare_replaces_a_dead_node(slow_to_notice, tmp_path):
     assert ended.rc == 0, ended
     assert f"{dead.name} is gone" in ended.out, ended
     assert "down" not in cluster.node_states()[dead.name]
+
+
+@pytest.mark.parametrize("preflight", ("quick", "off"))
+def test_a_wheel_that_fails_on_the_first_node(cluster, preflight):
+    """The others would meet there: they meet without it, and a spare has its place."""
+    wheel = write_wheel(cluster.work, "toy", "1.0", "import socket\nassert socket.gethostname() != 'node1', 'no GPU'\n")
+    program = ("--", "--no-python", PYTHON, "-c", "import os, socket, toy; print('rank', os.environ['RANK'], 'of', "
+               "os.environ['WORLD_SIZE'], 'on', socket.gethostname(), flush=True)")
+    running = cluster.start("submit", "-N2", "--spare=1", "-w", "node[1-3]", "-t5", "--follow", f"--wheel={wheel}",
+                            f"--preflight={preflight}", "--env=OMP_NUM_THREADS=1", *program)
+    ended = running.wait(60)
+    assert ended.rc == 0, ended
+    lines = [line for line in ended.out.splitlines() if "rank" in line]
+    assert {re.sub(r"^\[rank\d\]: ", "", line) for line in lines} == {"rank 0 of 2 on node2", "rank 1 of 2 on node3"}
+    told = cluster.run("why", number_in(running)).out
+    assert re.search(r"  without node1: toy-1\.0.*no GPU", told), told
 
 
 def test_jobs_that_share_nodes_have_ports_of_their_own(cluster, tmp_path):

@@ -1,8 +1,10 @@
 """lockstep submit --on: jobs of a real Slurm cluster that a laptop submits, and what it knows of them later."""
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -154,6 +156,11 @@ def test_a_laptop_that_is_killed_and_a_connection_that_is_lost(world, tmp_path):
         f'done; done; exit 7'))
     job = number_in(follower)
     until(lambda: "line 1\n" in follower.out(), 60, "it is followed")
+    (there,) = world.login.host.spoken("host-job", "follow")
+    os.kill(there, signal.SIGTERM)  # which ends no job
+    until(lambda: world.login.host.spoken("host-job", "follow") not in ([], [there]) or
+          follower.process.poll() is not None, 30, "another follower runs there")
+    assert follower.process.poll() is None and follower.out().count("line 1\n") == 1, follower.err()
     follower.kill()
     world.client.forget_masters()
     (tmp_path / "go1").touch()

@@ -29,9 +29,10 @@ def is_slow_srun(line):
 
 
 def original(cluster, script, *args, rc=0):
-    """The same with plain sbatch."""
-    ended = cluster.slurm("sbatch", "--wait", "--parsable", "-o", "plain.out", script, *args, check=False)
-    assert ended.rc == rc, ended
+    """The same with plain sbatch, whose --wait looks every ten seconds."""
+    job = cluster.slurm("sbatch", "--parsable", "-o", "plain.out", script, *args).out.strip()
+    until(lambda: cluster.job(job)["JobState"] in ("COMPLETED", "FAILED"), 60, f"job {job} has ended")
+    assert cluster.job(job)["ExitCode"] == f"{rc}:0"
     lines = (cluster.work / "plain.out").read_text().splitlines()
     return [line for line in lines if not is_slow_srun(line)]
 
@@ -39,6 +40,11 @@ def original(cluster, script, *args, rc=0):
 def script(cluster, head, body, shebang="#!/bin/bash"):
     return cluster.script("old.slurm", "\n".join([shebang, *(f"#SBATCH {line}" for line in head.split("|")), "",
                                                   body]) + "\n")
+
+
+def brought(cluster):
+    """How many binaries are left in the nodes' /tmp."""
+    return [node.run("/tmp", program=("/bin/ls",)).out.count("lockstep-") for node in cluster.nodes]
 
 
 SHOW = "show=RANK,WORLD_SIZE,LOCAL_RANK,FROM_SCRIPT"
@@ -66,7 +72,7 @@ echo done
     assert [line for line in lines if not line.startswith(("show", "+"))] == [
         "nodes 2 on node1 as an argument", "done"]
     assert sorted(line for line in lines if line.startswith("show")) == shown(4, 2)
-    assert [node.run("/tmp", program=("/bin/ls",)).out.count("lockstep-") for node in cluster.nodes] == [0, 0, 0, 0]
+    assert brought(cluster) == [0, 0, 0, 0]
 
 
 def test_srun_python_with_one_task_a_rank(cluster):
@@ -88,9 +94,29 @@ srun python3 train.py '$local_rank ${rank}' "$@"
     assert sorted(lines) == sorted(original(cluster, path, "x y"))
     assert len(lines) == 4
     assert "2 tasks on each of 2 nodes are ranks of Lockstep's agents" in ended.out
+    assert "exceeds that of job" not in ended.out, ended
     # srun itself ends with the largest code.
     output_of(cluster, "--binary=sbcast", path, "fail", rc=5)
+    assert brought(cluster) == [0, 0, 0, 0]
     original(cluster, path, "fail", rc=5)
+
+
+def test_tasks_with_gpus_of_their_own(cluster):
+    """Whichever way the script counts a task's GPUs, and whatever variables sbatch makes of it."""
+    names = "SLURM_PROCID SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_CPUS_PER_TASK CUDA_VISIBLE_DEVICES".split()
+    (cluster.work / "train.py").write_text(
+        f"import os\nprint('task', [os.environ.get(name) for name in {names!r}], flush=True)\n")
+    for way, binary in (("--ntasks-per-node=2|--gpus-per-task=1", "sbcast"),
+                        ("--ntasks-per-node=2|--tres-per-task=cpu:2,gres/gpu:1", "shared"),
+                        ("--ntasks-per-gpu=1|--gpus-per-node=2", "shared")):
+        path = script(cluster, f"--nodes=2|--time=5|{way}", "srun python3 train.py && ls /tmp > files")
+        if cluster.slurm("sbatch", "--test-only", path, check=False).rc != 0:
+            continue  # a version that does not know the option yet
+        expected = sorted(original(cluster, path))
+        assert [line.count(f"'{gpu}']") for line, gpu in zip(expected, (0, 1, 0, 1))] == [1] * 4, expected
+        lines, ended = output_of(cluster, f"--binary={binary}", path)
+        assert sorted(lines) == expected and "exceeds that of job" not in ended.out, ended
+        assert "lockstep-" not in (cluster.work / "files").read_text() and brought(cluster) == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("launch", (
@@ -181,6 +207,31 @@ srun torchrun --nnodes $SLURM_NNODES --nproc_per_node 1 --no-python {WORKER} env
     assert "nodes 2 node1,node2\n" in ended.out
 
 
+def test_spares_are_counted_nowhere(cluster):
+    """Whichever way the ranks are started: they, and a shell on the way to them, see the nodes that train."""
+    names = "RANK,SLURM_NNODES,SLURM_JOB_NUM_NODES,SLURM_NTASKS,SLURM_NODEID"
+    (cluster.work / "train.py").write_text(
+        "import os\n"
+        f"print('show', *(name + '=' + os.environ.get(name, '') for name in {names!r}.split(',')), flush=True)\n")
+    launch = f"torchrun --nnodes $SLURM_NNODES --nproc_per_node 1 --no-python {WORKER} show={names}"
+    path = script(cluster, "--nodes=2|--ntasks-per-node=1|--time=5", f"""
+export OMP_NUM_THREADS=1
+srun {launch}
+srun bash -c 'echo "shell $SLURM_NNODES $SLURM_JOB_NUM_NODES $SLURM_JOB_NODELIST"; {launch}'
+srun python3 train.py
+""")
+    lines, ended = output_of(cluster, "--spare=1", path)
+    assert sorted(line for line in lines if line.startswith("shell")) == ["shell 2 2 node1,node2"] * 3, ended
+    counted = [f"SLURM_NNODES=2 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=2 SLURM_NODEID={rank}" for rank in (0, 1)]
+    ranks = [f"show RANK={rank} {counted[rank]}" for rank in (0, 1)]
+    tasks = [f"show RANK= {counted[rank]}" for rank in (0, 1)]
+    assert sorted(line for line in lines if line.startswith("show")) == sorted(ranks * 2 + tasks), ended
+    ended = cluster.run("submit", "-N2", "--spare=1", "-t5", "--follow", "--env=OMP_NUM_THREADS=1", "--", "--no-python",
+                        WORKER, f"show={names}")
+    told = sorted(line for line in ended.out.splitlines() if line.startswith("[rank"))
+    assert ended.rc == 0 and told == [f"[rank{rank}]: {ranks[rank]}" for rank in (0, 1)], ended
+
+
 def test_what_is_submitted(cluster):
     """Every line of the script stays as it is; ours stand between; arguments of any bytes arrive."""
     head = "#!/bin/bash\n#SBATCH   -N1   # one\n#SBATCH --time=5 --comment=\"it's\"\n# mine\n"
@@ -229,8 +280,9 @@ def main():
     run.run(args)
 """)
     (cluster.work / "train.py").write_text(
-        "import os, sys\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], "
-        "os.environ['ACCELERATE_MIXED_PRECISION'], sys.argv[1:], flush=True)\n")
+        "import os, sys\n"
+        "line = 'rank {RANK} of {WORLD_SIZE} {ACCELERATE_MIXED_PRECISION} '.format(**os.environ) + str(sys.argv[1:])\n"
+        "os.write(1, (line + '\\n').encode())  # at once, as ranks share the file\n")
     words = ("accelerate", "launch", "--machine_rank", "0", "--num_machines", "2", "--num_processes", "4", "train.py",
              "a b")
     path = {"PYTHONPATH": str(folder)}

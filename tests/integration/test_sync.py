@@ -1,6 +1,7 @@
 """lockstep sync: the files of a project on hosts with a real sshd, rsync and git. What was sent and is gone is removed,
 what others put there never is, and whatever is interrupted the next sync mends."""
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -177,7 +178,7 @@ def test_edits_there_are_overwritten_and_told_but_not_deleted(world):
     ended = client.run("sync", where, cwd=project.folder)
     assert ended.rc == 0, ended
     assert "1 file was changed there since it was sent, and overwritten" in ended.err, ended
-    assert "gone here, but changed there since they were sent, so they stay: b" in ended.err, ended
+    assert "gone here, but made or changed there, so they stay: b" in ended.err, ended
     assert (there / "a").read_text() == "1" and (there / "b").read_text() == "edited"
     assert client.run("sync", where, cwd=project.folder).err == ""
 
@@ -243,6 +244,38 @@ def test_another_project_does_not_take_over_the_place(world):
     assert (server.homes["me"] / "work/second/b").exists()
     assert client.run("sync", "--force", where, cwd=second).rc == 0
     assert set(tree(first.there(server))) == {b"b"}
+
+
+def test_a_run_of_a_project_whose_place_is_taken(world):
+    """Another project of that name, or this one after it was moved."""
+    client, server = world()
+    where = f"me@{server.addr}"
+    first = Project(client)
+    first.write("a")
+    first.sync(where)
+    second = client.root_home / "other/project"
+    (second / "src").mkdir(parents=True)
+    (second / "src/b").write_text("second's")
+    git(second, "init")
+    run = ("run", "--on", where, "--no-python")
+    one_error(client.run(*run, "true", cwd=second), 1, "holds the tree of", "--sync SRC:DST", "--force")
+    for words, place in ((f"{second}:work/second", "work/second"), (":~/work/third/", "work/third"),
+                         (":/home/me/fourth", "fourth")):
+        ended = client.run(*run, "--sync", words, "cat", "b", cwd=second / "src")
+        assert (ended.rc, ended.out) == (0, "second's"), ended
+        assert set(tree(server.homes["me"] / place)) == {b"src/b"}
+    one_error(client.run(*run, "--sync", ":../x", "true", cwd=second), 1, "no plain path")
+    one_error(client.run(*run, "--sync", "src:", "true", cwd=second), 2, "names no place")
+    one_error(client.run(*run, "--sync", "none", "--force", "true", cwd=second), 2, "--sync none")
+    (second / "src/mod.py").write_text("def one():\n    return 1\n")
+    (server.homes["me"] / "fourth/result").write_text("x")
+    assert client.run("sync", where, ":fourth", cwd=second).rc == 0
+    ended = client.run("call", where, "mod:one", "--project", ":fourth", cwd=second / "src")
+    assert (ended.rc, ended.out) == (0, "1\n"), ended
+    assert client.run("sync", where, ":fourth", "--back", "../result", cwd=second / "src").rc == 0
+    assert (second / "result").read_text() == "x"
+    ended = client.run(*run, "--force", "cat", "src/b", cwd=second)
+    assert (ended.rc, ended.out) == (0, "second's") and "removes 1 file there" in ended.err, ended
 
 
 @pytest.mark.parametrize("way", ["pieces", "rsync"])
@@ -386,6 +419,69 @@ def test_a_transfer_that_was_killed_is_mended_by_the_next(world, who):
     assert project.sync(where)["files"] == 0
 
 
+def make_promisor(folder, program):
+    """A sparse index without a tree that only the remote has: git starts the remote's program to get it."""
+    git(folder, "init")
+    for name in ("in/x", "out/y"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("1")
+    for words in (("add", "-A"), ("commit", "-m", "x"), ("sparse-checkout", "init", "--cone", "--sparse-index"),
+                  ("sparse-checkout", "set", "in"), ("config", "core.repositoryformatversion", "1"),
+                  ("config", "extensions.partialClone", "origin"), ("config", "remote.origin.promisor", "true"),
+                  ("config", "remote.origin.url", str(folder)), ("config", "protocol.file.allow", "always"),
+                  ("config", "remote.origin.uploadpack", str(program))):
+        git(folder, *words)
+    lost = subprocess.run(["git", "rev-parse", "HEAD:out"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    (folder / ".git/objects" / lost.stdout[:2] / lost.stdout.strip()[2:]).unlink()
+
+
+def test_a_repository_of_another_user_is_taken_only_as_git_takes_it(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    shared = client.root_home / "shared"
+    shared.mkdir()
+    program, ran = client.folder / "program", client.folder / "ran"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    make_promisor(shared, program)
+    subprocess.run(["chown", "-R", "2001", shared / ".git"], check=True)
+    (shared / "theirs").write_text("x")
+    work = shared / "work"
+    work.mkdir()
+    (work / "a").write_text("1")
+    words = f"git: fatal: detected dubious ownership in repository at '{shared}'"
+    one_error(client.run("sync", where, cwd=work), 2, words, "safe.directory", "--sync DIR")
+    one_error(client.run("run", "--on", where, "--no-python", "true", cwd=work), 2, words)
+    assert "Connection from" not in server.sshd.err()
+    ended = client.run("sync", where, ".", cwd=work)
+    assert ended.rc == 0 and words in ended.err and ": 1 file," in ended.out, ended
+    assert set(tree(server.homes["me"] / "work")) == {b"a"}
+    assert not ran.exists()
+    (client.root_home / ".gitconfig").write_text(f"[safe]\n\tdirectory = {shared}\n")
+    assert client.run("sync", where, cwd=work).rc == 0
+    assert set(tree(server.homes["me"] / "shared")) == {b"in/x", b"theirs", b"work/a"}
+    (client.root_home / ".gitconfig").write_text("[safe]\n\tdirectory = /elsewhere\n")
+    one_error(client.run("sync", where, cwd=work), 2, words)
+    subprocess.run(["chown", "-R", "0", shared / ".git"], check=True)
+    (client.root_home / ".gitconfig").unlink()
+    assert client.run("sync", where, cwd=work).out.startswith(f"{where}: nothing to do")
+    assert not ran.exists()
+
+
+def test_a_folder_that_everybody_can_write_to_is_named_or_not_sent(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    shared = client.root_home / "scratch"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "a").write_text("1")
+    for words in (("sync", where), ("run", "--on", where, "--no-python", "true")):
+        one_error(client.run(*words, cwd=shared), 2, "everybody can write to it", "--sync DIR")
+    assert "Connection from" not in server.sshd.err()
+    assert client.run("run", "--on", where, "--sync", ".", "--no-python", "true", cwd=shared).rc == 0
+    assert (server.homes["me"] / "scratch/a").exists()
+
+
 def test_nothing_behind_links_is_sent(world):
     client, server = world()
     where = f"me@{server.addr}"
@@ -436,7 +532,7 @@ def test_without_rsync_the_files_arrive_all_the_same(world):
     assert tree(project.there(server)) == project.sent()
 
 
-def test_a_file_that_grows_while_others_are_sent_comes_with_the_next_sync(world):
+def test_a_file_that_grows_while_others_are_sent_arrives_too(world):
     client, server = world()
     where = f"me@{server.addr}"
     project = Project(client)
@@ -449,10 +545,86 @@ def test_a_file_that_grows_while_others_are_sent_comes_with_the_next_sync(world)
     until(lambda: (there / "big0").exists(), 30, "files are under way")
     project.write("log", "begun, and more")
     ended = run.wait(60)
-    assert ended.rc == 0 and "changed while they were read" in ended.err and "log" in ended.err, ended
-    assert not (there / "log").exists()
-    project.sync(where, program=without_rsync)
+    assert ended.rc == 0 and "hosts get what a moment showed: log" in ended.err, ended
     assert tree(there) == project.sent()
+
+
+@contextlib.contextmanager
+def rewritten_all_the_time(path):
+    """Each content is many times the same number."""
+    program = ("import os, sys\n"
+               "for number in range(10**9):\n"
+               "    with open(sys.argv[1] + '.new', 'w') as file:\n"
+               "        file.write(f'{number}\\n' * 1000)\n"
+               "    os.rename(sys.argv[1] + '.new', sys.argv[1])\n")
+    with subprocess.Popen(["/usr/bin/python3", "-c", program, path]) as writer:
+        try:
+            until(path.exists, 10, "the file is there")
+            yield
+        finally:
+            writer.kill()
+
+
+def test_a_file_that_changes_all_the_time_is_sent_as_a_moment_shows_it(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write(".gitignore", "*.new\n")
+    project.write("a", "1")
+    with rewritten_all_the_time(project.folder / "status"):
+        ended = client.run("run", "--on", where, "--no-python", "cat", "status", cwd=project.folder)
+        assert ended.rc == 0, ended
+        numbers = ended.out.split()
+        assert len(numbers) == 1000 and len(set(numbers)) == 1, ended
+        assert client.run("sync", where, cwd=project.folder).rc == 0
+        numbers = (project.there(server) / "status").read_text().split()
+        assert len(numbers) == 1000 and len(set(numbers)) == 1
+
+
+def test_many_syncs_of_one_project_at_once_take_turns(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    for number in range(300):
+        project.write(f"f{number}", os.urandom(3000))
+    runs = [client.start("sync", where, cwd=project.folder) for _ in range(40)]
+    ended = [run.wait(120) for run in runs]
+    assert [end.rc for end in ended] == [0] * 40, [end for end in ended if end.rc != 0]
+    assert sum("another lockstep (process" in end.err for end in ended) > 0
+    assert sum(end.out.startswith(f"{where}: 300 files") for end in ended) == 1
+    assert tree(project.there(server)) == project.sent()
+
+
+def test_a_git_that_never_ends_can_be_stopped(world):
+    client, server = world()
+    project = Project(client)
+    project.write("a", "1")
+    os.mkfifo(project.folder / ".git/index")
+    run = client.start("sync", f"me@{server.addr}", cwd=project.folder)
+    until(lambda: "git" in client.host.processes().values(), 30, "git waits for a writer")
+    run.signal(signal.SIGINT)
+    assert run.wait(30).rc == 128 + signal.SIGINT
+    until(lambda: "git" not in client.host.processes().values(), 10, "git is gone")
+
+
+def test_a_sync_that_waits_for_another_can_be_stopped(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a", "1")
+    project.sync(where)
+    assert client.run("sync", where, "--back", "a", cwd=project.folder).rc == 0
+    with contextlib.ExitStack() as held:
+        locks = list((client.root_home / ".local/state/lockstep/locks").iterdir())
+        for lock in locks:
+            fcntl.flock(held.enter_context(open(lock, "rb")), fcntl.LOCK_EX)
+        for words, told in (((), "was stopped"), (("--back", "a"), "stopped while it waited")):
+            run = client.start("sync", where, *words, cwd=project.folder)
+            until(lambda: "is at it; waiting" in run.err(), 30, "it waits")
+            run.signal(signal.SIGINT)
+            one_error(run.wait(30), 128 + signal.SIGINT, told)
+            assert client.run("sync", "--dry-run", where, *words, cwd=project.folder).rc == 0
+    assert len(locks) == 2
 
 
 def test_a_client_without_git(world):
@@ -510,6 +682,83 @@ def test_results_come_back(world):
     one_error(client.run("sync", "gpus", "--back", "none", cwd=project.folder), 1, "gpus-0: there is no none there")
 
 
+def test_what_a_job_made_is_never_removed_and_a_removal_is_told_first(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("train.py", "1")
+    project.write("gone", "1")
+    project.sync(where)
+    there = project.there(server)
+    as_me(there / "outputs", lambda path: path.mkdir())
+    as_me(there / "outputs/ckpt", lambda path: path.write_text("step 1"))
+    assert client.run("sync", where, "--back", "outputs", cwd=project.folder).rc == 0
+    assert client.run("sync", where, cwd=project.folder).out.startswith(f"{where}: nothing to do")
+    as_me(there / "outputs/ckpt", lambda path: path.write_text("step 10"))  # the next job
+    ended = client.run("run", "--on", where, "--no-python", "true", cwd=project.folder)
+    assert ended.rc == 0 and "not sent from here, so they stay: outputs/ckpt" in ended.err, ended
+    shutil.rmtree(project.folder / "outputs")
+    (project.folder / "gone").unlink()
+    for words in (("sync", "--dry-run", where), ("run", "--on", where, "--no-python", "cat", "gone")):
+        ended = client.run(*words, cwd=project.folder)
+        told = "would remove" if "sync" in words else "removes"
+        assert f"{told} 1 file there, sent earlier and gone here: gone" in ended.err, ended
+        assert "made or changed there, so they stay: outputs/ckpt" in ended.err, ended
+        assert (there / "gone").exists() is (told != "removes")
+    assert ended.err.index("removes 1 file") < ended.err.index("No such file"), ended
+    assert (there / "outputs/ckpt").read_text() == "step 10"
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["seen", "ignored"])
+def test_what_an_interrupted_back_leaves_is_never_sent(world, ignored):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write(".gitignore", "out/\n" if ignored else "")
+    project.sync(where)
+    there = project.there(server)
+    as_me(there / "out", lambda path: path.mkdir())
+    as_me(there / "out/model", lambda path: path.write_bytes(b""))
+    os.truncate(there / "out/model", 300_000_000)
+
+    def drafts():
+        return list(project.folder.glob("out/.lockstep-part-*"))
+
+    back = client.start("sync", where, "--back", "out", cwd=project.folder)
+    until(drafts, 30, "a file is under way")
+    back.signal(signal.SIGSTOP)
+    assert client.run("sync", where, cwd=project.folder).rc == 0
+    assert drafts(), "the draft of a transfer under way stays"
+    back.signal(signal.SIGKILL)
+    back.wait(30)
+    server.nothing_left()
+    assert drafts(), "it came whole before the kill"
+    (there / "out/model").unlink()
+    as_me(there / "out/other", lambda path: path.write_text("x"))
+    assert client.run("sync", where, cwd=project.folder).rc == 0
+    assert set(tree(there)) == {b".gitignore", b"out/other"}
+    assert client.run("sync", where, "--back", "out", cwd=project.folder).rc == 0
+    assert [path.name for path in (project.folder / "out").iterdir()] == ["other"]
+
+
+def test_a_tree_belongs_to_an_installation_and_not_to_a_name(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    project = Project(client)
+    project.write("a", "1")
+    project.sync(where)
+    subprocess.run(["nsenter", "--target", str(client.host.holder.pid), "--uts", "hostname", "renamed"], check=True)
+    project.write("b", "1")
+    assert client.run("sync", where, cwd=project.folder).rc == 0
+    # Another machine of this name, with the same path.
+    installation = client.root_home / ".local/state/lockstep/sync-id"
+    installation.rename(installation.with_name("kept"))
+    (project.folder / "a").unlink()
+    one_error(client.run("sync", where, cwd=project.folder), 1, where, "of another machine or user", "--force")
+    assert set(tree(project.there(server))) == {b"a", b"b"}
+    assert installation.read_text() != installation.with_name("kept").read_text()
+
+
 def test_what_is_newer_here_stays(world):
     client, server = world()
     where = f"me@{server.addr}"
@@ -544,7 +793,7 @@ def test_nothing_from_a_host_leads_out_of_the_project(world):
     as_me(there / ".git/config", lambda path: path.write_text("x"))
     config = (project.folder / ".git/config").read_text()
     ended = client.run("sync", where, "--back", ".", cwd=project.folder)
-    assert ended.rc == 0 and "links that lead out or changed meanwhile: out/evil, out/up" in ended.err, ended
+    assert ended.rc == 0 and "or changed meanwhile: out/evil, out/up" in ended.err, ended
     assert os.readlink(project.folder / "out/fine") == "../a" and not os.path.lexists(project.folder / "out/evil")
     assert (project.folder / ".git/config").read_text() == config
     shutil.rmtree(project.folder / "out")

@@ -77,6 +77,13 @@ def test_jobs_that_wait(cluster):
     state(cluster, failed, "FAILED")
     assert "its script ended with code 4" in why(cluster, failed)
     assert facts(cluster, failed)["exit_code"] == 4
+    # A text in place of a reason: Slurm holds the job.
+    special = submit(cluster, "-N1", "-t", "1", "--wrap", "exit 5")
+    state(cluster, special, "FAILED")
+    cluster.slurm("scontrol", "requeuehold", "State=SpecialExit", special)
+    reason(cluster, special, "job_requeued_in_held_state")
+    assert "it was put back to the queue and is held" in why(cluster, special)
+    assert facts(cluster, special)["outlook"] == "held"
     after = submit(cluster, "-d", f"afterok:{failed}", "--wrap", "true")
     reason(cluster, after, "DependencyNeverSatisfied")
     assert f"afterok:{failed}" in why(cluster, after) and f"scancel {after}" in why(cluster, after)
@@ -94,6 +101,10 @@ def test_jobs_that_wait(cluster):
     array = submit(cluster, "--array=1-3", "--hold", "--wrap", "true")
     assert facts(cluster, array)["ids"] == [f"{array}_[1-3]"]
     assert facts(cluster, f"{array}_2")["reason"] == "JobHeldUser"
+    refused(cluster.run("why", f"{array}_9"), 1, f"Slurm knows no job {array}_9")
+
+    parts = submit(cluster, "-J", "hetty", "--hold", "-N1", ":", "-N1", "--wrap", "true")
+    assert facts(cluster, parts)["name"] == "hetty"
 
 
 def test_a_node_whose_check_fails_is_named(cluster):

@@ -115,6 +115,17 @@ def test_options_become_words_of_the_binary(world, given, words):
         word for word in PLAIN if word.partition("=")[0] not in named]
 
 
+@pytest.mark.parametrize("provider, more, words", [
+    ("lambda", [], ["--guard", "here"]), (["aws", "lambda"], [], ["--guard", "here"]), ("lambda,aws", [], ["--guard"]),
+    ("lambda", ["--guard", "me@desk"], ["--guard", "me@desk"]), ("lambda", ["--guard=me@desk"], ["--guard=me@desk"]),
+    ("lambda", ["--i-will-watch"], ["--i-will-watch"]), ("aws", [], []), ("cheapest", [], [])], ids=repr)
+def test_machines_that_can_not_end_their_own_bill_get_a_guard_and_it_is_said(world, capfd, provider, more, words):
+    options(provider=provider, options=more)
+    (asked,) = world.calls()
+    assert set(words) <= set(asked) and sum(word.startswith("--guard") for word in asked) == ("--guard" in str(words))
+    assert ("a guard on this machine ends lab's" in capfd.readouterr().err) == (not more and bool(words))
+
+
 @pytest.mark.parametrize("given,error", [
     ({"use_spot": "False"}, "use_spot is 'False'; it is True, False or 'prefer'"), ({"use_spot": 1}, "use_spot is 1"),
     ({"num_nodes": 0}, "num_nodes is 0; it is more than 0"), ({"num_nodes": 1.5}, "whole"),
@@ -220,7 +231,7 @@ def test_a_function_rents_them(world):
     assert [words[0] for words in world.calls()] == ["up", "call"]
 
 
-@pytest.mark.parametrize("own", [{"ips": ["10.0.0.5"]}, {"ssh_creds": {"ssh_user": "me"}}, {"replace": True}], ids=repr)
+@pytest.mark.parametrize("own", [{"ips": ["10.0.0.5"]}, {"ssh_creds": {"ssh_user": "me"}}], ids=repr)
 @pytest.mark.parametrize("rented", [{"instance_type": "V100:1"}, {"provider": "cheapest"}, {"use_spot": False}],
                          ids=repr)
 def test_hosts_of_your_own_and_machines_on_demand_exclude_each_other(world, own, rented):

@@ -5,14 +5,16 @@ import io
 import os
 import pathlib
 import pickle
+import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 
+import lockstep  # noqa: E402
 from lockstep._errors import CallError, RemoteError, RemoteTraceback, ValueRefused  # noqa: E402
-from lockstep._program import Answer, Interrupted, error_text  # noqa: E402
+from lockstep._program import Answer, Interrupted, _why_no_answer, error_text  # noqa: E402
 from lockstep._project import find_root, find_source, inside, name_on_hosts  # noqa: E402
 from lockstep._values import Trust, made_exception, read_value  # noqa: E402
 
@@ -94,7 +96,7 @@ def test_exceptions_are_made_again_where_their_class_is_known():
     assert type(error) is ValueError and error.args == ("x",) and error.extra == 1
     assert isinstance(error.__cause__, RemoteTraceback) and "the trace" in str(error.__cause__)
     assert type(made("test_values", "Mine")) is Mine
-    assert type(made("pickle", "PicklingError")) is pickle.PicklingError  # imported here, though not ours
+    assert type(made("_pickle", "PicklingError")) is pickle.PicklingError  # imported here, though not ours
     for module, name, part in (("builtins", "SystemExit", None), ("builtins", "KeyboardInterrupt", None),
                                ("builtins", "ValueError", None), ("os", "system", None), ("antigravity", "X", None),
                                ("builtins", "ValueError", b"nonsense"), ("builtins", "UnicodeDecodeError", None)):
@@ -132,14 +134,32 @@ def test_an_answer_that_is_cut_off_or_nonsense_is_told():
     for data in (b"", b"v\1", frame(b"v", b"ab"), frame(b"k", b"x")[:-1]):
         with pytest.raises(EOFError):
             answer(data).finish()
-    for data in (frame(b"z", b"?"), b"v\xff\xff\xff\xff", b"e\xff\xff\xff\xff"):
+    too_much = b"v" + ((1 << 20) + 1).to_bytes(4, "little") + b"x" * 100
+    for data in (frame(b"z", b"?"), b"v\xff\xff\xff\xff", b"e\xff\xff\xff\xff", too_much):
         with pytest.raises(CallError):
             answer(data).finish()
+
+
+def test_why_there_is_no_answer():
+    assert "SIGKILL" in _why_no_answer(137) and "SIGTERM" in _why_no_answer(-15)
+    assert "code 170" in _why_no_answer(170) and "code 3" in _why_no_answer(3)  # 42 is a real-time signal
 
 
 def test_the_error_line_of_the_binary_is_found():
     assert error_text("waiting\nlockstep sync: error: gpus-0: no; do this\n", "x") == "gpus-0: no; do this"
     assert error_text("", "ended with code 3") == "ended with code 3"
+
+
+def test_the_version_and_python_m(monkeypatch):
+    cmake = (pathlib.Path(__file__).resolve().parents[2] / "CMakeLists.txt").read_text()
+    assert f"project(lockstep VERSION {lockstep.__version__} " in cmake.replace("\n", " ")
+    run = [sys.executable, "-m", "lockstep", "-c", "import sys; print(sys.executable)"]
+    package = os.path.dirname(os.path.dirname(lockstep.__file__))
+    for binary, code, said in ((sys.executable, 0, sys.executable), ("/no/such", 1, "LOCKSTEP_BINARY is '/no/such'")):
+        env = {**os.environ, "PYTHONPATH": package, "LOCKSTEP_BINARY": binary}
+        ended = subprocess.run(run, env=env, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == code and said in ended.stdout + ended.stderr, ended
+        assert len((ended.stdout + ended.stderr).splitlines()) == 1, ended
 
 
 def test_the_project_of_a_folder(tmp_path):

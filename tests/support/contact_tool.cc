@@ -50,7 +50,8 @@ Json answer_of(const cluster::FirstContact& contact) {
           {"findings", findings},
           {"host_public_key", contact.host_public_key},
           {"fresh_key", contact.fresh_key},
-          {"answered_ms", contact.answered_ms}};
+          {"answered_ms", contact.answered_ms},
+          {"heard", contact.heard}};
 }
 
 Json contact(const Json& json) {
@@ -62,6 +63,8 @@ Json contact(const Json& json) {
   request.wish.gpus = json.value("gpus", 0);
   request.lease = terms_of(json.value("terms", Json::object()));
   request.patience = std::chrono::seconds(json.value("patience_s", 60));
+  request.silent_for = std::chrono::milliseconds(json.value("silent_ms", 60'000));
+  request.health_patience = std::chrono::seconds(json.value("health_s", 300));
   request.on_step = [&request](std::size_t host, std::string_view step) {
     std::cerr << request.hosts[host].name << ' ' << step << std::endl;
   };

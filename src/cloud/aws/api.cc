@@ -107,6 +107,19 @@ Trouble refused(const ApiCall& call, const http::Answer& answer) {
   return trouble;
 }
 
+bool same_keys(const Keys& a, const Keys& b) {
+  return a.key.id == b.key.id && a.key.session_token == b.key.session_token;
+}
+
+// EC2 says of keys that have expired that the request has, and of keys that were replaced that it
+// can't validate them. To read a file again costs nothing, to call a program does.
+bool may_be_old(const Keys& keys, std::string_view code) {
+  if (code.starts_with("ExpiredToken") || code == "RequestExpired")
+    return keys.read || keys.expires_ms != 0;
+  return keys.read && (code == "AuthFailure" || code == "InvalidClientTokenId" ||
+                       code == "UnrecognizedClientException");
+}
+
 Question question_of(const ApiCall& call, const Endpoint& endpoint) {
   const ServiceRow& row = row_of(call.service);
   const bool json = *row.target != 0;
@@ -183,21 +196,41 @@ Error Trouble::error() const {
   return {.code = errc, .message = message, .hint = hint};
 }
 
+// AWS names the kind of policy in its answer: "... with an explicit deny in a service control
+// policy".
+bool Trouble::denied_by_organization() const {
+  return kind == Kind::refused && meaning == Meaning::not_allowed &&
+         said.find("service control policy") != std::string::npos;
+}
+
 Asked<void> Api::ready(Web& web) {
   return renew(web, nullptr);
 }
 
+Keys Api::keys() const {
+  const std::lock_guard lock(mutex_);
+  return keys_;
+}
+
 // bad: keys that were refused. Whoever finds others in their place takes those.
 Asked<void> Api::renew(Web& web, const Keys* bad) {
+  bool reread = false;
   {
     const std::lock_guard lock(mutex_);
     const bool hold = keys_.expires_ms == 0 || keys_.expires_ms - kRenewBeforeMs > web.now_ms();
-    const bool same = bad != nullptr && bad->key.session_token == keys_.key.session_token;
+    const bool same = bad != nullptr && same_keys(*bad, keys_);
     if (!keys_.key.id.empty() && hold && !same) return {};
+    reread = !keys_.key.id.empty();
   }
   if (const Status found = ring_.find(); !found) return tl::make_unexpected(no_keys(found.error()));
-  auto keys = ring_.fetch(
-      web, [&](const Keys& base, const Profile& role) { return assume(web, base, role); });
+  // Who renews temporary keys writes the files anew. A ring of its own: other threads use ring_.
+  KeyRing fresh(ring_.ground());
+  if (reread)
+    if (const Status found = fresh.find(); !found)
+      return tl::make_unexpected(no_keys(found.error()));
+  auto keys = (reread ? fresh : ring_).fetch(web, [&](const Keys& base, const Profile& role) {
+    return assume(web, base, role);
+  });
   if (!keys) return tl::make_unexpected(no_keys(keys.error()));
   const std::lock_guard lock(mutex_);
   keys_ = std::move(*keys);
@@ -238,19 +271,12 @@ Asked<std::string> Api::ask(Web& web, const ApiCall& call) {
 
 Asked<std::string> Api::once(Web& web, const ApiCall& call) {
   for (int tries = 0;; ++tries) {
-    Keys keys;
-    {
-      const std::lock_guard lock(mutex_);
-      keys = keys_;
-    }
+    const Keys keys = this->keys();
     auto answer = signed_ask(web, call, keys);
     const bool good = answer.has_value();
-    // EC2 says of keys that have expired that the request has.
-    const bool expired = !good && !answer.error().again &&
-                         (answer.error().code.starts_with("ExpiredToken") ||
-                          answer.error().code == "RequestExpired");
-    if (expired && tries == 0 && keys.expires_ms != 0)
-      answer.error().again = renew(web, &keys).has_value();
+    const bool old = !good && !answer.error().again && may_be_old(keys, answer.error().code);
+    if (old && tries == 0)
+      answer.error().again = renew(web, &keys) && !same_keys(keys, this->keys());
     if (!good && answer.error().again && tries < 2) continue;
     if (good) {
       const std::lock_guard lock(mutex_);

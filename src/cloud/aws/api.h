@@ -63,6 +63,8 @@ struct Trouble {
   ~Trouble();
 
   Error error() const;
+  // A policy of the account's organization refuses it, whatever rights the keys have.
+  bool denied_by_organization() const;
 };
 
 // As AWS would refuse what it isn't asked.
@@ -89,6 +91,7 @@ class Api {
   // Whether these keys have worked in any other region.
   bool keys_work_elsewhere(const std::string& region) const;
   std::int64_t clock_offset_ms() const;  // AWS's clock less ours, once it mattered
+  Keys keys() const;
   std::string keys_from() const;
   std::string key_id() const;
 

@@ -34,6 +34,12 @@ constexpr std::string_view kPolicy = R"({
       "servicequotas:GetServiceQuota"
     ],
     "Resource": "*"
+  }, {
+    "Sid": "LockstepSpot",
+    "Effect": "Allow",
+    "Action": "iam:CreateServiceLinkedRole",
+    "Resource": "arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/*",
+    "Condition": {"StringLike": {"iam:AWSServiceName": "spot.amazonaws.com"}}
   }]
 })";
 
@@ -105,6 +111,9 @@ class Check {
     if (answer) return;
     if (answer.error().meaning == Meaning::not_allowed)
       missing_ += fmt::format("{}ec2:{}", missing_.empty() ? "" : ", ", query.action());
+    else if (answer.error().meaning == Meaning::no_spot)
+      note(Finding::Kind::note, "spot machines can't be rented: " + answer.error().code,
+           std::string(spot_role_hint()));
     else if (answer.error().kind != Trouble::Kind::refused)
       note(Finding::Kind::bad, answer.error().message, answer.error().hint);
   }
@@ -163,6 +172,9 @@ class Check {
     spec.intent = spec.cluster = "check";
     spec.owner = api_.ring().ground().owner;
     spec.offer.type = "g4dn.xlarge";
+    probe(launch_query(spec, {.image = image}, ""));
+    if (missing_.find("RunInstances") != std::string::npos) return;
+    spec.offer.spot = true;
     probe(launch_query(spec, {.image = image}, ""));
   }
 

@@ -29,6 +29,7 @@ constexpr std::array kMeanings{
     MeaningRow{"MaxSpotInstanceCountExceeded", Meaning::next_region},
     MeaningRow{"AuthFailure", Meaning::keys_here},
     MeaningRow{"OptInRequired", Meaning::keys_here},
+    MeaningRow{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", Meaning::no_spot},
     MeaningRow{"InvalidClientTokenId", Meaning::keys},
     MeaningRow{"UnrecognizedClientException", Meaning::keys},
     MeaningRow{"ExpiredToken*", Meaning::keys},
@@ -91,6 +92,8 @@ Refusal refusal_of(Meaning meaning, bool keys_work_elsewhere) {
     case Meaning::keys:
     case Meaning::not_allowed:
       return Refusal::provider_out;
+    case Meaning::no_spot:
+      return Refusal::spot_out;
     case Meaning::ours:
     case Meaning::soon:
       return Refusal::stop;
@@ -98,6 +101,11 @@ Refusal refusal_of(Meaning meaning, bool keys_work_elsewhere) {
       break;
   }
   return Refusal::unknown;
+}
+
+std::string_view spot_role_hint() {
+  return "nobody has used spot in this account yet: whoever may make roles calls `aws iam "
+         "create-service-linked-role --aws-service-name spot.amazonaws.com` once";
 }
 
 bool blames_clock(std::string_view code) {

@@ -19,12 +19,16 @@ enum class Meaning {
   again,        // the same call once more, with growing pauses
   soon,         // not known yet where it was made just now: again in a second
   not_allowed,  // keys work and have not that right
+  no_spot,      // the account has no role for spot yet, and these keys may not make it
   unknown,
 };
 
 // status: HTTP's, for codes that are not in the table.
 Meaning meaning_of(int status, std::string_view code);
 Refusal refusal_of(Meaning meaning, bool keys_work_elsewhere);
+
+// What mends Meaning::no_spot.
+std::string_view spot_role_hint();
 
 // Whether a wrong clock could be the cause.
 bool blames_clock(std::string_view code);

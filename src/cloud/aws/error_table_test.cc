@@ -86,5 +86,12 @@ TEST(AwsErrors, ZonesInTheMessageAreFound) {
   EXPECT_TRUE(zones_named("choosing us-east-1", "us-east-1").empty());
 }
 
+TEST(ErrorTable, AnAccountWithoutTheRoleForSpotHasNoSpotAndAllTheRest) {
+  const Meaning meaning = meaning_of(403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted");
+  EXPECT_EQ(meaning, Meaning::no_spot);
+  EXPECT_EQ(refusal_of(meaning, true), Refusal::spot_out);
+  EXPECT_EQ(meaning_of(403, "AuthFailure"), Meaning::keys_here);
+}
+
 }  // namespace
 }  // namespace lockstep::cloud::aws

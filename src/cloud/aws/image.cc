@@ -27,12 +27,16 @@ constexpr ImageKind kOpenImages{"with NVIDIA's driver",
                                 kDeepLearning,
                                 {"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) ",
                                  "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) "}};
+// Published scripts name this image with Ubuntu 20.04 only, the last of them in 2024. Neither the
+// name with 22.04 nor the parameter was found in a public document: they are asked for first, and
+// cost one refusal where they do not exist.
 constexpr ImageKind kOldImages{
     "with NVIDIA's driver",
     "deeplearning/ami/",
     "/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
     kDeepLearning,
-    {"Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) ", nullptr}};
+    {"Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) ",
+     "Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 20.04) "}};
 constexpr ImageKind kPlainImages{
     "of Ubuntu",
     "canonical/ubuntu/server/24.04/stable/current/",
@@ -73,6 +77,9 @@ Asked<std::string> newest_id(Web& web, Api& api, const ImageWish& wish) {
   Query query("DescribeImages");
   query.filter("name", patterns).filter("state", "available").filter("architecture", wish.arch);
   query.add("Owner.1", kind.owner);
+  // AWS lists images of other owners two years after they were made only to a caller who asks for
+  // deprecated ones.
+  if (&kind == &kOldImages) query.add("IncludeDeprecated", "true");
   auto items = api.ask_pages(web, query, wish.region, "imagesSet");
   if (!items) return tl::make_unexpected(std::move(items).error());
   std::string id = newest_image(*items, names);

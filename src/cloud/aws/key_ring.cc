@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cloud/key_file.h"
+#include "cloud/time_text.h"
 #include "codec/url.h"
 #include "io/fd.h"
 #include "proc/spawn.h"
@@ -76,6 +77,8 @@ Status KeyRing::look() {
     key.id = id;
     key.secret = secret;
     key.session_token = env("AWS_SESSION_TOKEN");
+    // As `aws configure export-credentials --format env` prints it.
+    sources_.back()->keys.expires_ms = parse_iso_time(env("AWS_CREDENTIAL_EXPIRATION")).value_or(0);
   }
   LOCKSTEP_TRY(look_in_profiles());
   add_exported();
@@ -207,6 +210,7 @@ Result<Keys> KeyRing::fetch_from(Web& web, const KeySource& source,
   Result<Keys> keys = source.keys;
   switch (source.kind) {
     case KeySource::Kind::given:
+      keys->read = true;
       break;
     case KeySource::Kind::program:
       keys = keys_of_program(source);

@@ -28,7 +28,7 @@ LaunchOutcome answered(std::vector<std::string> ids) {
 // Under a token that had launched already there would be no such refusal.
 bool speaks_of_the_launch(Meaning meaning) {
   return meaning == Meaning::next_zone || meaning == Meaning::next_region ||
-         meaning == Meaning::ours;
+         meaning == Meaning::no_spot || meaning == Meaning::ours;
 }
 
 ImageWish wish_of(const LaunchSpec& spec) {
@@ -62,6 +62,7 @@ LaunchOutcome Launcher::outcome_of(const Trouble& trouble, const std::string& re
     return {.message = std::move(message)};
   if (trouble.meaning == Meaning::not_allowed)
     message += " (`lockstep cloud check aws` prints the rights that are needed)";
+  if (trouble.meaning == Meaning::no_spot) message += fmt::format("; {}", spot_role_hint());
   LaunchOutcome outcome = refusal(refusal_of(trouble.meaning, api_.keys_work_elsewhere(region)),
                                   trouble.code, std::move(message));
   outcome.zones_to_try = zones_named(trouble.said, region);

@@ -52,8 +52,8 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
   std::vector<std::string> places = query.regions;
   if (places.empty()) {
     // Whoever rents asks anew where that is possible. Better those of yesterday than none.
-    auto all = regions(web, api, kHourMs);
-    if (!all) all = regions(web, api, kDayMs);
+    auto all = open_regions(web, api, kHourMs);
+    if (!all) all = open_regions(web, api, kDayMs);
     if (!all) return tl::make_unexpected(all.error().error());
     places = std::move(*all);
   }
@@ -65,8 +65,7 @@ Result<Listing> list_machines(Web& web, Api& api, const ListQuery& query) {
   Listing listing;
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (!answers[i]) {
-      listing.unheard.push_back(
-          {.provider = "aws", .region = places[i], .why = answers[i].error().message});
+      listing.unheard.push_back(region_silence(web, api, places[i], answers[i].error()));
       continue;
     }
     for (Machine& machine : machines_of(*answers[i], places[i]))

@@ -110,16 +110,16 @@ void price_on_demand(Offer& offer, const MachineType& type, const Priced& demand
 
 }  // namespace
 
-std::string missing_news(const RegionNews& news) {
+const Trouble* missing_news(const RegionNews& news) {
   for (const Asked<KeptRows>* asked : {&news.zones, &news.types})
-    if (!*asked) return asked->error().message;
-  return news.spot && !*news.spot ? news.spot->error().message : "";
+    if (!*asked) return &asked->error();
+  return news.spot && !*news.spot ? &news.spot->error() : nullptr;
 }
 
 std::vector<Offer> region_offers(const RegionNews& news, const PriceNews& prices,
                                  const OfferQuery& query) {
   std::vector<Offer> offers;
-  if (!missing_news(news).empty()) return offers;
+  if (missing_news(news) != nullptr) return offers;
   for (const MachineType& type : machine_table("aws")->types) {
     if (!query.gpu.admits(type.gpu, type.gpus)) continue;
     const Priced demand = demand_price(type, news.region, prices);

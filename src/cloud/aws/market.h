@@ -23,8 +23,8 @@ struct RegionNews {
 
 using PriceNews = std::map<std::string, Asked<KeptRows>>;  // by type: region, micro-dollars
 
-// "" where enough is known of a region to make offers of it.
-std::string missing_news(const RegionNews& news);
+// Why there are no offers of a region; nullptr where enough is known of it.
+const Trouble* missing_news(const RegionNews& news);
 
 std::vector<Offer> region_offers(const RegionNews& news, const PriceNews& prices,
                                  const OfferQuery& query);

@@ -108,13 +108,13 @@ TEST(AwsMarket, AQuotaIsOfItsFamily) {
 
 TEST(AwsMarket, ARegionOfWhichTooLittleIsKnownIsSilent) {
   RegionNews news = news_of("us-east-1");
-  EXPECT_EQ(missing_news(news), "");
+  EXPECT_EQ(missing_news(news), nullptr);
   news.spot = unheard("no spot prices");
-  EXPECT_EQ(missing_news(news), "no spot prices");
+  EXPECT_EQ(missing_news(news)->message, "no spot prices");
   EXPECT_TRUE(region_offers(news, {}, query_for("L4:1", true)).empty());
   RegionNews silent = news_of("us-east-1");
   silent.zones = unheard("no zones");
-  EXPECT_EQ(missing_news(silent), "no zones");
+  EXPECT_EQ(missing_news(silent)->message, "no zones");
 }
 
 }  // namespace

@@ -81,10 +81,10 @@ struct Heard {
 };
 
 void hear_of_regions(Web& web, Api& api, const OfferQuery& query, Heard& heard) {
-  heard.regions = query.regions.empty() ? regions(web, api, query.fresh ? 0 : kDayMs)
+  heard.regions = query.regions.empty() ? open_regions(web, api, query.fresh ? 0 : kDayMs)
                                         : Asked<std::vector<std::string>>(query.regions);
   // Better those of yesterday than none.
-  if (!heard.regions) heard.regions = regions(web, api, kDayMs);
+  if (!heard.regions) heard.regions = open_regions(web, api, kDayMs);
   if (!heard.regions) return;
   for (const std::string& region : *heard.regions)
     heard.news.push_back({.region = region, .zones = not_asked(), .types = not_asked()});
@@ -116,8 +116,8 @@ Catalog find_offers(Web& patient, Api& api, const OfferQuery& query) {
   asking.run();
   if (!heard.regions) return {.offers = {}, .silent = {whole_silence(heard.regions.error())}};
   for (const RegionNews& news : heard.news) {
-    if (std::string why = missing_news(news); !why.empty())
-      catalog.silent.push_back({.provider = "aws", .region = news.region, .why = std::move(why)});
+    if (const Trouble* trouble = missing_news(news))
+      catalog.silent.push_back(region_silence(web, api, news.region, *trouble));
     for (Offer& offer : region_offers(news, heard.prices, query))
       catalog.offers.push_back(std::move(offer));
   }

@@ -142,6 +142,13 @@ Asked<WordRows> ask_prices(Web& web, Api& api, const std::string& type) {
   return rows;
 }
 
+// Kept only once a region was refused, so that nobody is asked.
+KeptQuestion denied_question(const std::string& region) {
+  return {.name = "denied-" + region, .most_age_ms = kDayMs, .ask = [region](Web& /*web*/) {
+            return Asked<WordRows>(WordRows{{region}});
+          }};
+}
+
 }  // namespace
 
 Asked<std::vector<std::string>> regions(Web& web, Api& api, std::int64_t most_age_ms) {
@@ -154,6 +161,26 @@ Asked<std::vector<std::string>> regions(Web& web, Api& api, std::int64_t most_ag
   for (const auto& row : kept->rows)
     names.push_back(row[0]);
   return names;
+}
+
+Asked<std::vector<std::string>> open_regions(Web& web, Api& api, std::int64_t most_age_ms) {
+  auto names = regions(web, api, most_age_ms);
+  if (names)
+    std::erase_if(*names, [&](const std::string& region) {
+      return rows_at_hand(web, api, denied_question(region)).has_value();
+    });
+  return names;
+}
+
+Silence region_silence(Web& web, Api& api, const std::string& region, const Trouble& trouble) {
+  Silence silence{.provider = "aws", .region = region, .why = trouble.message};
+  silence.denied = trouble.denied_by_organization();
+  if (silence.denied) {
+    KeptQuestion answered = denied_question(region);
+    answered.most_age_ms = 0;
+    (void)kept_rows(web, api, answered);
+  }
+  return silence;
 }
 
 KeptQuestion zones_question(Api& api, const std::string& region) {

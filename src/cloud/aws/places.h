@@ -15,6 +15,11 @@ inline constexpr std::int64_t kTenMinutesMs = 600'000;
 // Those that are switched on for this account.
 Asked<std::vector<std::string>> regions(Web& web, Api& api, std::int64_t most_age_ms);
 
+// Those of them that no policy of the account's organization refuses. A refusal is kept for a day.
+Asked<std::vector<std::string>> open_regions(Web& web, Api& api, std::int64_t most_age_ms);
+// The silence of a region that gave this trouble. Keeps the refusal of an organization's policy.
+Silence region_silence(Web& web, Api& api, const std::string& region, const Trouble& trouble);
+
 // Questions whose rows are: zone and its id; type and zone; type, zone and micro-dollars an hour;
 // the limit.
 KeptQuestion zones_question(Api& api, const std::string& region);

@@ -91,6 +91,22 @@ Result<Keys> keys_with_expiration(Keys keys, std::string_view expiration) {
 
 }  // namespace
 
+std::string keys_note(const Keys& keys, std::int64_t until_ms) {
+  // Roles, programs and the metadata service give new ones before the old ones end.
+  if (!keys.read || keys.key.session_token.empty()) return {};
+  if (keys.expires_ms > until_ms) return {};
+  const std::string when = keys.expires_ms > 0
+                               ? fmt::format("end {}", iso_time(keys.expires_ms))
+                               : std::string("end at a time that nothing here tells");
+  const bool of_file = keys.from.starts_with("AWS profile");
+  return fmt::format(
+      "the keys of {} are temporary and {}, and these machines may run until {}: {}", keys.from,
+      when, iso_time(until_ms),
+      of_file ? "renew them there before that, the file is read again"
+              : "give AWS_PROFILE in their place, whose keys are read again, or this command can "
+                "end no machine after that");
+}
+
 Profile profile_of(const codec::Ini& credentials, const codec::Ini& config, std::string_view name) {
   Profile profile;
   take_section(config.section(fmt::format("profile {}", name)), profile);

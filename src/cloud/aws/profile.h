@@ -16,7 +16,12 @@ struct Keys {
   codec::SigV4Key key;
   std::int64_t expires_ms = 0;  // 0: they don't
   std::string from = {};        // for people: "AWS_ACCESS_KEY_ID"
+  bool read = false;            // from a file or the environment: nothing renews them by itself
 };
+
+// Says what happens when temporary keys end before `until_ms` (Unix time): one line; empty: they
+// last, or renew themselves.
+std::string keys_note(const Keys& keys, std::int64_t until_ms);
 
 struct Profile {
   bool there = false;

@@ -77,5 +77,26 @@ TEST(AwsProfile, AnAssumedRoleIsRead) {
   EXPECT_FALSE(parse_assumed_role("<AssumeRoleResponse/>"));
 }
 
+TEST(KeysNote, SaysWhenTemporaryKeysEndBeforeTheMachinesMay) {
+  Keys keys{.key = {.id = "i", .secret = "s", .session_token = "t"},
+            .expires_ms = 1'795'417'200'000,
+            .from = "AWS_ACCESS_KEY_ID",
+            .read = true};
+  const std::string note = keys_note(keys, 1'795'417'200'000);
+  EXPECT_NE(note.find("the keys of AWS_ACCESS_KEY_ID are temporary and end 2026-11-23T"),
+            std::string::npos)
+      << note;
+  EXPECT_NE(note.find("AWS_PROFILE"), std::string::npos) << note;
+  EXPECT_EQ(keys_note(keys, 1'795'417'199'999), "");
+  keys.expires_ms = 0;
+  keys.from = "AWS profile work";
+  EXPECT_NE(keys_note(keys, 1).find("the file is read again"), std::string::npos);
+  keys.read = false;  // of a role, a program or the metadata service
+  EXPECT_EQ(keys_note(keys, 1), "");
+  keys.read = true;
+  keys.key.session_token.clear();
+  EXPECT_EQ(keys_note(keys, 1), "");
+}
+
 }  // namespace
 }  // namespace lockstep::cloud::aws

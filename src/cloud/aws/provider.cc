@@ -28,6 +28,9 @@ constexpr Traits kAwsTraits{
     .keys_hint =
         "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, ~/.aws/credentials, "
         "~/.aws/config, `aws configure export-credentials`, EC2 instance metadata",
+    .console =
+        "https://{region}.console.aws.amazon.com/ec2/home?region={region}#Instances: , "
+        "terminate {id}",
     .fake_hint =
         "signatures, requests and answers are those of AWS's own SDK; prices, stock, quotas "
         "and refusals are known from a fake only",
@@ -40,6 +43,9 @@ class AwsProvider : public Provider {
 
   const Traits& traits() const override { return kAwsTraits; }
   Status keys() override { return api_.ring().find(); }
+  std::string keys_note(Web& web, std::int64_t until_ms) override {
+    return api_.ready(web) ? aws::keys_note(api_.keys(), until_ms) : std::string();
+  }
   Result<std::string> account(Web& web) override {
     auto account = account_of(web, api_);
     if (!account) return tl::make_unexpected(account.error().error());

@@ -1,6 +1,7 @@
 // Bodies of AWS's query protocol: "Action=..&Version=..&..", lists from 1 on. Pure.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

@@ -8,6 +8,7 @@
 #include "cloud/gcp/launch.h"
 #include "cloud/gcp/machines.h"
 #include "cloud/gcp/offers.h"
+#include "cloud/gcp/requests.h"
 #include "cloud/machine_name.h"
 
 #include <fmt/core.h>
@@ -29,11 +30,15 @@ constexpr Traits kTraits = {
     .knows_host_keys = true,
     .ending = Ending::by_itself,
     .port_rule = PortRule::of_account,
+    // instances.setScheduling takes stopped instances only, and stopping would end the job.
+    .fixed_end = true,
+    .most_lifetime_s = kMostRun,
     .minimum_billing_s = 60,
     .notice_s = 30,
     .keys_hint =
         "GOOGLE_APPLICATION_CREDENTIALS, ~/.config/gcloud/application_default_credentials"
         ".json, or gcloud; the project from GOOGLE_CLOUD_PROJECT or gcloud",
+    .console = "https://console.cloud.google.com/compute/instances , delete {id} of {zone}",
     .fake_hint =
         "tested against a fake that Google's own client (@google-cloud/compute) drives; "
         "never against Google itself",

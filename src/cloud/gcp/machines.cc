@@ -144,10 +144,11 @@ Machine read_machine(const nlohmann::json& instance, const std::string& zone) {
   machine.owner = short_text(instance, "labels/lockstep-owner");
   machine.cluster = short_text(instance, "labels/lockstep-cluster");
   machine.ends_ms = parse_time_label(text_at(instance, "labels/lockstep-ends"));
-  if (machine.ends_ms == 0)
-    machine.ends_ms =
-        parse_iso_time(text_at(instance, "resourceStatus/scheduling/terminationTimestamp"))
-            .value_or(0);
+  // Google's own end may come before ours: a run lasts 120 days at most.
+  const std::int64_t cap =
+      parse_iso_time(text_at(instance, "resourceStatus/scheduling/terminationTimestamp"))
+          .value_or(0);
+  if (cap > 0 && (machine.ends_ms == 0 || cap < machine.ends_ms)) machine.ends_ms = cap;
   machine.node = node_of_name(machine.id);
   machine.token = request_id_of_name(machine.id);
   return machine;

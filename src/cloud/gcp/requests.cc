@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kLabelLimit = 63;
 constexpr std::int64_t kLeastRun = 30;  // seconds, as documented
-constexpr std::int64_t kMostRun = 120LL * 86'400;
 
 // Where instances name other things by a path in their zone, bulk inserts want bare names.
 enum class Naming { by_path, bare };
@@ -35,8 +34,15 @@ std::string disks_text(Naming naming, const LaunchSpec& spec, const LaunchWords&
       json_text(words.image));
 }
 
+// Google's Deep Learning images install NVIDIA's driver at the first boot only if this key is set.
+// Google's guide and users of the images whose family names a driver (-nvidia-580) set the key,
+// too; such an image keeps its driver.
+bool installs_driver(const LaunchSpec& spec, const LaunchWords& words) {
+  return spec.offer.gpus > 0 && words.image.starts_with("projects/deeplearning-platform-release/");
+}
+
 // No service account: nothing on the machine has a key of ours.
-std::string metadata_text(const LaunchSpec& spec) {
+std::string metadata_text(const LaunchSpec& spec, const LaunchWords& words) {
   const auto item = [](std::string_view key, std::string_view value) {
     return fmt::format(R"({{"key":"{}","value":{}}})", key, json_text(value));
   };
@@ -44,6 +50,7 @@ std::string metadata_text(const LaunchSpec& spec) {
   if (!spec.user_data.empty()) text += item("user-data", spec.user_data) + ",";
   text += item("ssh-keys", fmt::format("{}:{}", kUser, strip(spec.public_key))) + ",";
   text += item("enable-guest-attributes", "TRUE") + ",";
+  if (installs_driver(spec, words)) text += item("install-nvidia-driver", "True") + ",";
   return text + item("block-project-ssh-keys", "true") + "]}";
 }
 
@@ -79,7 +86,7 @@ std::string properties_text(Naming naming, const LaunchSpec& spec, const LaunchW
   return fmt::format(
       R"("disks":{},{}"labels":{},"machineType":{},"metadata":{},"networkInterfaces":[{{"accessConfigs":[{{"name":"External NAT","type":"ONE_TO_ONE_NAT"}}],"network":"{}"}}],"scheduling":{},"tags":{{"items":[{}]}})",
       disks_text(naming, spec, words, series_of(type.machine)), added, labels_text(spec),
-      place(naming, spec, "machineTypes", type.machine), metadata_text(spec), kNetwork,
+      place(naming, spec, "machineTypes", type.machine), metadata_text(spec, words), kNetwork,
       scheduling_text(spec), json_text(machine_tag(spec.owner)));
 }
 

@@ -13,6 +13,8 @@ namespace lockstep::cloud::gcp {
 
 inline constexpr std::string_view kUser = "ubuntu";  // of all images that are chosen here
 inline constexpr std::string_view kNetwork = "global/networks/default";
+inline constexpr std::int64_t kMostRun =
+    120LL * 86'400;  // seconds of maxRunDuration, as documented
 
 struct LaunchWords {
   std::string image;  // "projects/P/global/images/NAME"

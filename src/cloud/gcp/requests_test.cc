@@ -51,6 +51,18 @@ TEST(Requests, GiveN1ItsAcceleratorAndG4ItsDisk) {
   EXPECT_EQ(last_part(text_at(body, "disks/0/initializeParams/diskType")), "hyperdisk-balanced");
 }
 
+TEST(Requests, AskGooglesDeepLearningImageForTheDriver) {
+  LaunchSpec spec = sample_spec();
+  spec.offer.gpus = 1;
+  const std::string wanted = R"({"key":"install-nvidia-driver","value":"True"})";
+  const LaunchWords google{
+      .image = "projects/deeplearning-platform-release/global/images/common-cu129", .disk_gb = 200};
+  EXPECT_NE(insert_body(spec, google).find(wanted), std::string::npos);
+  EXPECT_EQ(insert_body(spec, kWords).find(wanted), std::string::npos);
+  spec.offer.gpus = 0;
+  EXPECT_EQ(insert_body(spec, google).find(wanted), std::string::npos);
+}
+
 TEST(Requests, OfAGangAreAllOrNoneWithBareNames) {
   LaunchSpec spec = sample_spec();
   spec.count = 2;

@@ -32,6 +32,7 @@ constexpr Traits kTraits{
     .port_rule = PortRule::of_region,
     .notice_s = 0,
     .keys_hint = "LAMBDA_API_KEY, or api_key = ... in ~/.lambda_cloud/lambda_keys",
+    .console = "https://cloud.lambda.ai/instances , terminate {id}",
     .fake_hint = "Lambda Cloud: tested against our own fake only, after the published API 1.8.3"};
 
 }  // namespace

@@ -36,9 +36,12 @@ constexpr Traits kTraits{
     .has_sudo = false,
     .container = true,
     .machine_ending = MachineEnding::runpod_pod,
+    .port_rule = PortRule::none,
+    .fixed_end = true,  // no call that RunPod documents changes a pod's terminateAfter
     .minimum_billing_s = 1,
     .notice_s = 5,
     .keys_hint = "RUNPOD_API_KEY, or apikey = \"...\" in ~/.runpod/config.toml",
+    .console = "https://console.runpod.io/pods , terminate {id}",
     .fake_hint =
         "RunPod: tested against our own fake only, after the published REST API v2 and "
         "users' code for GraphQL"};

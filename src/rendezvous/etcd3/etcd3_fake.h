@@ -6,6 +6,7 @@
 #include "codec/json.h"
 #include "http/client_testing.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>

@@ -1,6 +1,7 @@
 // Hundreds of nodes and what can happen to them, in random order from a seed: joins, failures,
 // losses, silences, lost and repeated frames, new connections, the end. Nobody may ever hold ranks
 // that contradict another's, and when the noise stops all must agree.
+#include <cstdint>
 #include <random>
 #include <set>
 

@@ -1,0 +1,18 @@
+"""`python -m lockstep`: the binary, with this Python for what it runs."""
+import os
+import sys
+
+from lockstep._binary import BinaryNotFound, find_binary
+
+
+def main() -> None:
+    try:
+        binary = find_binary()
+    except BinaryNotFound as error:
+        sys.exit(f"python -m lockstep: error: {error}")
+    os.environ.setdefault("PYTHON_EXEC", sys.executable)
+    os.execv(binary, [binary, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+#include "cli/behind_script.h"
+
+#include "cli/run_options.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string hint(const Table& table, const Words& words) {
+  const auto parsed = parse_options(
+      table, words, [](std::string_view) -> std::optional<std::string> { return std::nullopt; });
+  return parsed ? behind_script_hint(table, *parsed) : parsed.error().error.message;
+}
+
+TEST(BehindScript, NamesOptionsThatWouldShapeTheJob) {
+  EXPECT_EQ(
+      hint(run_table(), {"train.py", "--on", "gpus"}),
+      "--on goes to train.py, as all words behind the script do; if lockstep run is meant, put "
+      "--on in front of train.py; \"-- train.py ...\" ends this hint");
+  for (const char* word : {"--nproc-per-node=8", "--nproc_per_node", "--nnodes=2", "--on-demand",
+                           "--on_demand=A100:8", "--hostfile", "--spares", "--slots=0,1"})
+    EXPECT_NE(hint(run_table(), {"train.py", "--lr", "1", word}), "") << word;
+  EXPECT_EQ(hint(run_table(), {"t.py", "--nnodes=1", "--on=x", "--nnodes"})
+                .find("--nnodes and --on go to t.py"),
+            0U);
+}
+
+TEST(BehindScript, IsSilentWhereTheScriptIsMeant) {
+  for (const Words& words :
+       {Words{"train.py", "--lr", "1", "on", "--online", "-on", "--n"},
+        Words{"--on", "gpus", "train.py", "--on", "x"},  // ours was given
+        Words{"--", "train.py", "--on", "gpus"}, Words{"train.py", "sub", "--", "--on", "gpus"},
+        Words{"train.py", "--name", "x", "--master_port", "1", "--json"}})
+    EXPECT_EQ(hint(run_table(), words), "");
+  EXPECT_EQ(hint(torchrun_table(), {"train.py", "--on", "gpus"}), "");  // no option of torchrun
+  EXPECT_NE(hint(torchrun_table(), {"train.py", "--nnodes", "2"}), "");
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,121 @@
+#include "link/host_rules.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace lockstep::link {
+namespace {
+
+std::size_t place(Stream stream) {
+  return static_cast<std::size_t>(stream);
+}
+
+}  // namespace
+
+void HostRules::sent(const Frame& frame) {
+  std::visit([this](const auto& content) { note(content); }, frame);
+}
+
+void HostRules::note(const Start& start) {
+  channels_[start.channel] = Channel{.result = start.result};
+}
+
+void HostRules::note(const Data& data) {
+  const auto at = channels_.find(data.channel);
+  if (at != channels_.end()) at->second.input += data.bytes.size();
+}
+
+void HostRules::note(const Credit& credit) {
+  const auto at = channels_.find(credit.channel);
+  if (at == channels_.end()) return;
+  std::size_t& room = at->second.room[place(credit.stream)];
+  room = std::min(room + credit.bytes, kWindow);
+}
+
+void HostRules::note(const Ping& /*ping*/) {
+  ++pings_;
+}
+
+HostRules::Verdict HostRules::judge(const Frame& frame) {
+  if (!greeted_ && !std::holds_alternative<Hello>(frame)) return refuse("a frame before 'hello'");
+  return std::visit([this](const auto& content) { return on(content); }, frame);
+}
+
+HostRules::Verdict HostRules::refuse(std::string_view why) {
+  why_ = why;
+  return Verdict::refuse;
+}
+
+HostRules::Channel* HostRules::running(std::uint32_t channel) {
+  const auto at = channels_.find(channel);
+  return at == channels_.end() || !at->second.started ? nullptr : &at->second;
+}
+
+HostRules::Verdict HostRules::on(const Hello& /*hello*/) {
+  if (greeted_) return refuse("a second 'hello'");
+  greeted_ = true;
+  return Verdict::take;
+}
+
+HostRules::Verdict HostRules::on(const Started& started) {
+  const auto at = channels_.find(started.channel);
+  if (at == channels_.end() || at->second.started)
+    return refuse("the start of what nobody asked for");
+  at->second.started = true;
+  return Verdict::take;
+}
+
+HostRules::Verdict HostRules::on(const Refused& refused) {
+  const auto at = channels_.find(refused.channel);
+  if (at == channels_.end() || at->second.started)
+    return refuse("the refusal of what nobody asked for");
+  channels_.erase(at);
+  return Verdict::take;
+}
+
+HostRules::Verdict HostRules::on(const Exit& exit) {
+  if (running(exit.channel) == nullptr) return refuse("the end of what does not run");
+  channels_.erase(exit.channel);
+  return Verdict::take;
+}
+
+// An empty Data uses up no room, so a flood of them would know no bound.
+HostRules::Verdict HostRules::on(const Data& data) {
+  Channel* channel = running(data.channel);
+  if (channel == nullptr) return refuse("the output of what does not run");
+  if (data.bytes.empty()) return refuse("an empty piece of output");
+  if (data.stream == Stream::in || (data.stream == Stream::result && !channel->result))
+    return refuse("output that nobody asked for");
+  std::size_t& room = channel->room[place(data.stream)];
+  if (data.bytes.size() > room) return refuse("more output than it was given room for");
+  room -= data.bytes.size();
+  return Verdict::take;
+}
+
+HostRules::Verdict HostRules::on(const Eof& eof) {
+  if (running(eof.channel) == nullptr || eof.stream == Stream::in)
+    return refuse("the end of output that nobody asked for");
+  return Verdict::take;
+}
+
+// The host may count input as read just after the program's end.
+HostRules::Verdict HostRules::on(const Credit& credit) {
+  Channel* channel = running(credit.channel);
+  if (channel == nullptr) return Verdict::drop;
+  if (credit.stream != Stream::in || credit.bytes > channel->input)
+    return refuse("room for input that it was not sent");
+  channel->input -= credit.bytes;
+  return Verdict::take;
+}
+
+HostRules::Verdict HostRules::on(const Ping& /*ping*/) {
+  return Verdict::drop;  // only clients ask
+}
+
+HostRules::Verdict HostRules::on(const Pong& /*pong*/) {
+  if (pings_ == 0) return refuse("an answer that nobody asked for");
+  --pings_;
+  return Verdict::take;
+}
+
+}  // namespace lockstep::link

@@ -1,0 +1,35 @@
+// How long a failed check of health is repeated before the machine counts as sick. Machines answer
+// ssh before they are ready: drivers are still being installed, and NVSwitches have no fabric yet.
+// Pure.
+#pragma once
+
+#include "machine/health.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::machine {
+
+// One machine's, over all of its checks.
+class HealthPatience {
+ public:
+  struct Word {
+    enum class Kind { healthy, wait, sick };
+    Kind kind = Kind::healthy;
+    std::string text = {};  // wait: "waits for ..."; sick: what is wrong. One line
+  };
+
+  // most: of all waiting together, from the first failed check on.
+  explicit HealthPatience(std::chrono::milliseconds most) : most_(most) {}
+
+  // now: since any moment, the same one in all calls.
+  Word judge(const std::vector<HealthFinding>& findings, std::chrono::milliseconds now);
+
+ private:
+  std::chrono::milliseconds most_;
+  std::optional<std::chrono::milliseconds> since_;
+};
+
+}  // namespace lockstep::machine

@@ -1,0 +1,15 @@
+// The pyvenv.cfg of a virtual environment. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::setup {
+
+// Returns whether the environment imports packages of the Python that it was made of.
+bool sees_base_packages(std::string_view config);
+
+// Returns the same settings with include-system-site-packages = true.
+std::string with_base_packages(std::string_view config);
+
+}  // namespace lockstep::setup

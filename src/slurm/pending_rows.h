@@ -1,0 +1,203 @@
+// The reasons and texts by which Slurm 22.05 to 26.05 says why a job waits, one row each, in the
+// order in which a reason is looked for. Limits of accounts and QOS are read in limit_words.cc.
+// A test holds the list of all reasons that Slurm's sources have (pending_reason_list_test.cc).
+#pragma once
+
+#include "slurm/pending_reason.h"
+
+#include <array>
+#include <string_view>
+
+namespace lockstep::slurm::pending_rows {
+
+struct Row {
+  std::string_view reason;  // as scontrol writes it, underscores for spaces; a star: any text
+  Outlook outlook;
+  std::string_view why;
+  std::string_view advice;
+};
+
+inline constexpr std::string_view kWithoutReservation =
+    "scontrol update JobId={id} ReservationName= and scontrol release {id} start it without";
+inline constexpr std::string_view kTopology =
+    "fewer nodes, or another --segment or --switches, fit more easily; scontrol show topology "
+    "shows the parts";
+
+// In the texts: {reason} (as Slurm says it), {id}, {partition}, {account}, {qos}, {nodes} (how many
+// it asks for), {time}, {detail} (what Slurm writes behind the reason), {dependency}, {eligible}.
+inline constexpr std::array kRows = {
+    Row{"None", Outlook::starts_by_itself, "Slurm has not looked at it yet", ""},
+    Row{"WaitingForScheduling", Outlook::starts_by_itself, "Slurm has not looked at it yet", ""},
+    Row{"Resources", Outlook::starts_by_itself,
+        "it is next, but what it asks for is in use by other jobs",
+        "a shorter --time or fewer nodes may fit into a gap sooner"},
+    Row{"Priority", Outlook::starts_by_itself,
+        "jobs of higher priority wait before it in partition {partition}",
+        "a shorter --time or fewer nodes may fit into a gap sooner (sprio -j {id} shows what its "
+        "priority is made of)"},
+    Row{"Nodes_required_for_job_are_DOWN*", Outlook::starts_by_itself,
+        "there are not enough free nodes: some that it could use are down, drained or kept for "
+        "jobs of higher priority",
+        "fewer nodes or another partition would start it sooner"},
+    Row{"Required_node_not_available*", Outlook::needs_site,
+        "a node that it must have is down, drained or reserved",
+        "leave out --nodelist, or name other nodes"},
+    Row{"ReqNodeNotAvail*Reserved_for_maintenance", Outlook::starts_by_itself,
+        "its nodes are reserved for maintenance before the job could end",
+        "a --time that ends before the maintenance starts it now (scontrol show reservation says "
+        "when)"},
+    Row{"ReqNodeNotAvail,_May_be_reserved_for_other_job", Outlook::starts_by_itself,
+        "a node that it needs is planned for another job",
+        "a shorter --time may fit in before that job"},
+    Row{"ReqNodeNotAvail*", Outlook::needs_site,
+        "a node that it must have is not available{detail}",
+        "leave out --nodelist, or name other nodes; a --time that ends before a reservation may "
+        "help, too"},
+    Row{"NodeDown", Outlook::needs_site, "a node that it must have is down",
+        "leave out --nodelist, or name other nodes"},
+    Row{"Dependency", Outlook::starts_by_itself, "it waits for other jobs: {dependency}", ""},
+    Row{"DependencyNeverSatisfied", Outlook::never,
+        "it waits for another job to end in a way in which that did not end: {dependency}",
+        "scancel {id} and send it again, or scontrol update JobId={id} Dependency= to start it "
+        "without"},
+    Row{"BeginTime", Outlook::starts_by_itself, "it may not start before {eligible}",
+        "scontrol update JobId={id} StartTime=now starts it earlier"},
+    Row{"JobHeldUser", Outlook::held, "its owner holds it", "scontrol release {id}"},
+    Row{"JobHeldAdmin", Outlook::needs_site, "an administrator holds it",
+        "ask those who run the cluster"},
+    Row{"JobHoldMaxRequeue", Outlook::held,
+        "Slurm holds it because its start failed too often (MaxBatchRequeue)",
+        "see why it did not start, then scontrol release {id}"},
+    Row{"launch_failure_limit_exceeded_requeued_held", Outlook::held,
+        "Slurm holds it because its start failed too often (MaxBatchRequeue)",
+        "see why it did not start, then scontrol release {id}"},
+    Row{"MaxRequeue*", Outlook::held, "Slurm holds it because it was put back too often",
+        "see why it did not start, then scontrol release {id}"},
+    Row{"launch_failed_requeued_held", Outlook::held,
+        "a node could not start it, as a rule because a check before jobs (prolog) failed there; "
+        "Slurm holds it now",
+        ""},
+    Row{"job_requeued_in_held_state", Outlook::held, "it was put back to the queue and is held",
+        "scontrol release {id}"},
+    Row{"job_requeued_in_special_exit_state", Outlook::held,
+        "it ended with a code that the cluster treats as special (RequeueExitHold) and is held",
+        "see what its last run said, then scontrol release {id}"},
+    Row{"user_env_retrieval_failed_requeued_held", Outlook::held,
+        "Slurm holds it because its first node could not load the user's environment "
+        "(--get-user-env)",
+        "scontrol release {id} tries again; without --get-user-env the node need not load it"},
+    Row{"Prolog", Outlook::starts_by_itself, "the cluster prepares its start (PrologSlurmctld)",
+        ""},
+    Row{"Cleaning", Outlook::starts_by_itself,
+        "its last run is still being cleaned up on its nodes", ""},
+    Row{"PartitionNodeLimit", Outlook::never,
+        "it asks for {nodes}, which partition {partition} does not allow or have",
+        "ask for fewer nodes, or name another partition (-p)"},
+    Row{"PartitionTimeLimit", Outlook::never,
+        "it asks for {time}, longer than partition {partition} allows",
+        "scontrol update JobId={id} TimeLimit=..., or name another partition (-p)"},
+    Row{"PartitionDown", Outlook::needs_site, "partition {partition} is down: it starts no jobs",
+        "name another partition (-p), or wait"},
+    Row{"PartitionInactive", Outlook::needs_site,
+        "partition {partition} is inactive: it takes and starts no jobs",
+        "name another partition (-p), or wait"},
+    Row{"PartitionConfig", Outlook::never,
+        "what it asks for does not go with the settings of partition {partition}",
+        "scontrol show partition {partition} shows them"},
+    Row{"MaxMemPerLimit", Outlook::never,
+        "it asks for more memory than partition {partition} allows on a node or CPU",
+        "ask for less with --mem"},
+    Row{"BadConstraints", Outlook::never, "no node of the cluster has what it asks for",
+        "see --constraint, --gres, --mem and --cpus-per-task; sinfo -o '%P %c %m %G %f' shows what "
+        "nodes have"},
+    Row{"Constraints", Outlook::never, "no node of the cluster has what it asks for",
+        "see --constraint, --gres, --mem and --cpus-per-task; sinfo -o '%P %c %m %G %f' shows what "
+        "nodes have"},
+    Row{"Reservation", Outlook::starts_by_itself,
+        "the reservation that it is for has not begun, or is in use",
+        "scontrol show reservation says when"},
+    Row{"ReservationDeleted", Outlook::held,
+        "the reservation that it was for is gone, and Slurm holds it", kWithoutReservation},
+    Row{"Reservation_*_was_deleted", Outlook::held,
+        "the reservation that it was for is gone, and Slurm holds it", kWithoutReservation},
+    Row{"ReservationInvalid", Outlook::held,
+        "the reservation that it asks for can't be used, and Slurm holds it", kWithoutReservation},
+    Row{"Reservation_*_is_invalid", Outlook::held,
+        "the reservation that it asks for can't be used, and Slurm holds it", kWithoutReservation},
+    Row{"Licenses", Outlook::starts_by_itself, "licenses that it asks for are in use",
+        "scontrol show licenses shows them"},
+    Row{"License_request_*", Outlook::held,
+        "it asks for licenses that the cluster does not have any more, and Slurm holds it",
+        "scontrol update JobId={id} Licenses=... and scontrol release {id} start it with others"},
+    Row{"MaxPoweredUpNodes", Outlook::starts_by_itself,
+        "as many nodes are powered up as the cluster allows at once", ""},
+    Row{"MpiPortsBusy", Outlook::starts_by_itself,
+        "the ports that Slurm gives to MPI are in use on its nodes", ""},
+    Row{"NvidiaImexChannels", Outlook::starts_by_itself,
+        "all channels by which GPUs of several nodes share memory (NVIDIA IMEX) are in use", ""},
+    Row{"JobArrayTaskLimit", Outlook::starts_by_itself,
+        "as many tasks of its array run as it allows at once (the number behind % of --array)",
+        "scontrol update ArrayTaskThrottle=N JobId={id} allows more"},
+    Row{"InvalidAccount", Outlook::never, "there is no account {account}, or you may not use it",
+        "sacctmgr show associations user=$USER shows yours; then give -A"},
+    Row{"AccountNotAllowed", Outlook::never, "partition {partition} is not for account {account}",
+        "name another partition (-p) or account (-A)"},
+    Row{"Job's_account_not_*", Outlook::never, "partition {partition} is not for account {account}",
+        "name another partition (-p) or account (-A)"},
+    Row{"uid_*_not_in_group_permitted_to_use_this_partition*", Outlook::never,
+        "partition {partition} is for groups of users that its owner is not in",
+        "name another partition (-p); scontrol show partition {partition} shows AllowGroups"},
+    Row{"InvalidQOS", Outlook::never, "there is no QOS {qos}, or you may not use it",
+        "sacctmgr show associations user=$USER format=account,qos shows yours; then give -q"},
+    Row{"QOSNotAllowed", Outlook::never,
+        "partition {partition} or the account does not allow QOS {qos}",
+        "name another QOS (-q) or partition (-p)"},
+    Row{"Job's_QOS_not_*", Outlook::never, "partition {partition} does not allow QOS {qos}",
+        "name another QOS (-q) or partition (-p)"},
+    Row{"QOSUsageThreshold", Outlook::starts_by_itself,
+        "your share of the cluster is used up for now (QOS {qos})",
+        "wait until it recovers, or name another QOS (-q)"},
+    Row{"AccountingPolicy", Outlook::starts_by_itself, "a limit of the account or QOS is reached",
+        ""},
+    Row{"PowerNotAvail", Outlook::starts_by_itself,
+        "there is not enough electrical power for its nodes now", ""},
+    Row{"PowerReserved", Outlook::starts_by_itself, "the electrical power is reserved", ""},
+    Row{"BurstBuffer*", Outlook::starts_by_itself, "its data is not in the burst buffer yet", ""},
+    Row{"burst_buffer/*:_Stage-out_in_progress", Outlook::starts_by_itself,
+        "its last run's data is being copied out of the burst buffer", ""},
+    Row{"burst_buffer/*", Outlook::needs_site, "its burst buffer failed: {reason}",
+        "scontrol show burstbuffer shows it; ask those who run the cluster"},
+    // The texts of 26.05 about the network's topology. Slurm gives the same text for a job that
+    // waits for nodes and for one that fits nowhere.
+    Row{"Required_nodes_lack_available_resources", Outlook::unknown,
+        "the nodes that it names (--nodelist) do not have what it asks for, now or at all",
+        "leave out --nodelist, or name other nodes"},
+    Row{"Required_nodes_do_not_fit_topology", Outlook::unknown,
+        "the nodes that it names (--nodelist) do not lie together in the network, as Slurm sees it",
+        "leave out --nodelist, or name nodes of one block"},
+    Row{"No_suitable_topology_unit_found*", Outlook::unknown,
+        "no part of the network has enough free nodes for it, now or at all", kTopology},
+    Row{"Insufficient_resources_in_topology_unit", Outlook::unknown,
+        "no part of the network has enough free resources for it, now or at all", kTopology},
+    Row{"Weight-based_selection_could_not_satisfy_request_within_topology_unit", Outlook::unknown,
+        "no part of the network has enough free nodes for it, now or at all", kTopology},
+    Row{"Exceeded_maximum_node_limit_during_topology_allocation", Outlook::unknown,
+        "nodes that lie together in the network are more than it may have (--nodes, limits)",
+        kTopology},
+    Row{"No_available_nodes_in_topology", Outlook::unknown,
+        "none of the nodes that it may use is in the network's topology now", kTopology},
+    Row{"FedJobLock", Outlook::starts_by_itself,
+        "clusters of the federation agree on where it starts", ""},
+    Row{"FrontEndDown", Outlook::needs_site, "the front end of the cluster is down", ""},
+    Row{"SystemFailure", Outlook::needs_site, "Slurm, a file system or the network failed",
+        "ask those who run the cluster"},
+    Row{"SchedDefer", Outlook::never, "it was to start at once, and could not",
+        "leave out --immediate"},
+    Row{"InactiveLimit", Outlook::never, "its client went away before it began",
+        "send it with sbatch"},
+    Row{"BlockMaxError", Outlook::needs_site, "its block of nodes failed too often", ""},
+    Row{"BlockFreeAction", Outlook::starts_by_itself, "its block of nodes is being freed", ""},
+    Row{"JobLaunchFailure", Outlook::needs_site, "it could not be started on its nodes", ""},
+};
+
+}  // namespace lockstep::slurm::pending_rows

@@ -1,0 +1,43 @@
+// Which host keys known_hosts files have for a host. ssh accepts a key if any of its files has it,
+// although another file has a different one; here a key that any file refuses is refused. Pure.
+#pragma once
+
+#include "base/error.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::ssh {
+
+// The keys ("ssh-ed25519 AAAA...") that the text of a known_hosts file has for a name as ssh looks
+// it up: "host", or "[host]:port" for another port than 22. Hashed names and patterns count. Lines
+// with a marker (@cert-authority, @revoked) do not.
+std::vector<std::string> known_keys(std::string_view text, std::string_view name);
+
+struct KnownKeys {
+  std::string file;
+  std::vector<std::string> keys;
+};
+
+// By which known_hosts files a connection checks the host's key.
+struct Trust {
+  bool strict = false;                  // some file has a key of it, so that no other key will do
+  std::vector<std::string> files = {};  // if strict: those that have one
+
+  bool operator==(const Trust&) const = default;
+};
+
+// Errors: two files have different keys of the same type, so one of them refuses whatever the host
+// shows.
+Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name);
+
+// How ssh looks for a host's key, read from what `ssh -G` prints.
+struct LookUp {
+  std::string name;                          // as known_keys() takes it
+  std::vector<std::string> files = {};       // the user's and the machine's
+  std::vector<std::string> identities = {};  // private keys, whether they are there or not
+};
+LookUp parse_look_up(std::string_view ssh_g, const std::string& home);
+
+}  // namespace lockstep::ssh

@@ -1,0 +1,68 @@
+#include "ssh/known_keys.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::ssh {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The hashes are ssh-keygen -H's own.
+constexpr std::string_view kFile =
+    "# a comment\n"
+    "gpu2,10.0.0.2 ssh-ed25519 AAAA1 me@laptop\n"
+    "  \n"
+    "[gpu2]:2222\tssh-ed25519  AAAA2\n"
+    "*.corp,!bad.corp ssh-rsa AAAA3\n"
+    "@cert-authority * ssh-rsa AAAA4\n"
+    "HASHED ssh-ed25519 AAAA5\n"
+    "gpu2 ecdsa-sha2-nistp256 AAAA6\n"
+    "cut ssh-rsa\n";
+
+TEST(KnownKeys, AreFoundAsSshFindsThem) {
+  std::string file(kFile);
+  file.replace(file.find("HASHED"), 6,
+               "|1|ibsxaahLhvFNvVjzvjN7hDuMBf4=|fizVHdmKF9CNlNLuVgpY+I/SPHs=");
+  EXPECT_EQ(known_keys(file, "gpu2"), (Words{"ssh-ed25519 AAAA1", "ecdsa-sha2-nistp256 AAAA6"}));
+  EXPECT_EQ(known_keys(file, "10.0.0.2"), Words{"ssh-ed25519 AAAA1"});
+  EXPECT_EQ(known_keys(file, "[gpu2]:2222"), Words{"ssh-ed25519 AAAA2"});
+  EXPECT_EQ(known_keys(file, "x.corp"), Words{"ssh-rsa AAAA3"});
+  EXPECT_EQ(known_keys(file, "hidden.example"), Words{"ssh-ed25519 AAAA5"});
+  for (const char* name : {"bad.corp", "gpu", "gpu22", "corp", "cut", "", "[gpu2]:22"})
+    EXPECT_EQ(known_keys(file, name), Words{}) << name;
+}
+
+TEST(Trust, IsStrictOnceAnyFileKnowsTheHost) {
+  EXPECT_EQ(trust_in({{"/a", {}}, {"/b", {}}}, "h").value(), Trust{});
+  EXPECT_EQ(
+      trust_in({{"/a", {}}, {"/b", {"ssh-rsa A"}}, {"/c", {"ssh-rsa A", "ssh-ed25519 B"}}}, "h")
+          .value(),
+      (Trust{true, {"/b", "/c"}}));
+}
+
+TEST(Trust, FilesThatDisagreeRefuseEveryKey) {
+  const auto trust = trust_in({{"/pins", {"ssh-ed25519 OLD"}}, {"/own", {"ssh-ed25519 NEW"}}}, "h");
+  ASSERT_FALSE(trust);
+  EXPECT_EQ(trust.error().code, Errc::denied);
+  EXPECT_NE(trust.error().message.find("/pins and /own"), std::string::npos);
+  // Keys of other types, or one in common, are no contradiction.
+  EXPECT_TRUE(trust_in({{"/a", {"ssh-ed25519 A"}}, {"/b", {"ssh-rsa B"}}}, "h"));
+  EXPECT_TRUE(trust_in({{"/a", {"ssh-rsa A", "ssh-rsa B"}}, {"/b", {"ssh-rsa B"}}}, "h"));
+}
+
+TEST(LookUp, IsWhatSshSays) {
+  const LookUp usual = parse_look_up(
+      "user me\nhostname Gpu2.Corp\nport 22\nglobalknownhostsfile /etc/ssh/known_hosts\n"
+      "userknownhostsfile ~/.ssh/known_hosts /x/y\n"
+      "identityfile ~/.ssh/id_rsa\nidentityfile /k\n",
+      "/home/me");
+  EXPECT_EQ(usual.name, "gpu2.corp");
+  EXPECT_EQ(usual.files, (Words{"/etc/ssh/known_hosts", "/home/me/.ssh/known_hosts", "/x/y"}));
+  EXPECT_EQ(usual.identities, (Words{"/home/me/.ssh/id_rsa", "/k"}));
+  EXPECT_EQ(parse_look_up("hostname h\nport 2222\n", "/").name, "[h]:2222");
+  EXPECT_EQ(parse_look_up("hostname h\nport 2222\nhostkeyalias a\n", "/").name, "a");
+  EXPECT_EQ(parse_look_up("", "/").name, "");
+}
+
+}  // namespace
+}  // namespace lockstep::ssh

@@ -1,0 +1,27 @@
+#include "ssh/private_key.h"
+
+#include "base/text.h"
+#include "codec/base64.h"
+
+#include <algorithm>
+#include <string>
+
+namespace lockstep::ssh {
+
+bool needs_passphrase(std::string_view file) {
+  constexpr std::string_view kBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
+  constexpr std::size_t kHead = 64;  // of base64: the magic, and the cipher's name behind it
+  const std::size_t at = file.find(kBegin);
+  if (at == std::string_view::npos)
+    return file.find("-----BEGIN ENCRYPTED PRIVATE KEY-----") != std::string_view::npos ||
+           file.find("Proc-Type: 4,ENCRYPTED") != std::string_view::npos;
+  std::string text(strip(file.substr(at + kBegin.size())).substr(0, kHead));
+  text.erase(std::remove(text.begin(), text.end(), '\n'), text.end());
+  text.resize(text.size() / 4 * 4);
+  const auto head = codec::base64_decode(text);
+  // PROTOCOL.key: "openssh-key-v1\0", then the name of the cipher with its length.
+  constexpr std::string_view kOpen("openssh-key-v1\0\0\0\0\4none", 23);
+  return head && head->starts_with(kOpen.substr(0, 15)) && !head->starts_with(kOpen);
+}
+
+}  // namespace lockstep::ssh

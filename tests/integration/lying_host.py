@@ -1,0 +1,131 @@
+"""A host that was taken over: in the place of the binary that the client has pushed lies a program that speaks the
+link's protocol (docs/protocols/link.md) and lies.
+
+A lie is Python, run for every link with `link` in sight; it ends the link when it returns.
+"""
+import os
+import textwrap
+
+LINK = r'''#!/usr/bin/python3
+import os, struct, sys, time
+
+OUT, ERR, RESULT = 1, 2, 3
+WINDOW = 2 << 20
+
+
+def text(value):
+    value = value if isinstance(value, bytes) else value.encode()
+    return struct.pack("<I", len(value)) + value
+
+
+class Link:
+    def write(self, data):
+        while data:
+            data = data[os.write(1, data):]
+
+    def frame(self, kind, fields):
+        self.write(struct.pack("<IB", len(fields) + 1, kind) + fields)
+
+    def hello(self, host="liar"):
+        self.write(b"\n\x01lockstep-link\x02")
+        self.frame(1, struct.pack("<H", 1) + text("0.1.0") + text(host) + text("/home/me"))
+
+    def started(self, channel=1):
+        self.frame(3, struct.pack("<Iq", channel, 1))
+
+    def refused(self, why, channel=1):
+        self.frame(4, struct.pack("<Ii", channel, 127) + text(why))
+
+    def exit(self, code=0, channel=1):
+        self.frame(5, struct.pack("<Iii", channel, code, 0))
+
+    def data(self, value, stream=OUT, channel=1):
+        self.frame(6, struct.pack("<IB", channel, stream) + text(value))
+
+    def all(self, value, stream=OUT):
+        """Within the room there is at the beginning."""
+        for at in range(0, len(value), 65536):
+            self.data(value[at:at + 65536], stream)
+
+    def read(self):
+        """The next frame's type and fields; None at the end."""
+        head = self._exactly(5)
+        return None if head is None else (head[4], self._exactly(struct.unpack("<I", head[:4])[0] - 1))
+
+    def words(self):
+        """Of the next Start."""
+        while True:
+            kind, fields = self.read() or sys.exit(0)
+            if kind == 2:
+                break
+        count, at, words = struct.unpack_from("<I", fields, 4)[0], 8, []
+        for _ in range(count):
+            size = struct.unpack_from("<I", fields, at)[0]
+            words.append(fields[at + 4:at + 4 + size].decode())
+            at += 4 + size
+        return words
+
+    def until_gone(self):
+        while self.read():
+            pass
+
+    def _exactly(self, size):
+        data = b""
+        while len(data) < size:
+            part = os.read(0, size - len(data))
+            if not part:
+                return None
+            data += part
+        return data
+
+
+def number(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7f | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def listing(*entries):
+    """Of (path, size) and (path, target), sorted."""
+    out = b"lockstep-tree\n" + number(len(entries))
+    for path, what in entries:
+        out += number(0) + number(len(path.encode())) + path.encode()
+        if isinstance(what, str):
+            out += b"\x01" + number(len(what)) + what.encode()
+        else:
+            out += b"\x00" + number(what) + number(2000000000000000000)
+    return out
+
+
+def contents(*texts):
+    return b"lockstep-tree\n" + number(len(texts)) + b"".join(number(len(each)) + each for each in texts)
+
+
+link = Link()
+'''
+
+
+class LyingHost:
+    """`world` has logged in there once, so that its binary is in place."""
+
+    def __init__(self, client, server, user="me"):
+        self.client, self.server = client, server
+        self.where = f"{user}@{server.addr}"
+        assert client.exec(self.where, "true").rc == 0
+        [self.place] = (server.homes[user] / ".cache/lockstep/bin").iterdir()
+        self.honest = self.place.read_bytes()
+
+    def lies(self, lie):
+        self._put((LINK + textwrap.dedent(lie)).encode())
+
+    def is_honest(self):
+        self._put(self.honest)
+
+    def _put(self, content):
+        draft = self.place.with_name("draft")
+        draft.write_bytes(content)
+        draft.chmod(0o755)
+        os.chown(draft, 2001, 2001)
+        draft.replace(self.place)

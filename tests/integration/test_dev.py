@@ -1,0 +1,136 @@
+"""./dev itself: what it does to the machine of a person who only wants to see a demo."""
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from harness import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "tests/cloud"))
+
+import machines  # noqa: E402
+
+CONTROL = """Package: lockstep-probe
+Version: 1
+Architecture: all
+Maintainer: nobody <nobody@example.org>
+Description: a service
+"""
+UNIT = """[Service]
+ExecStart=/bin/true
+[Install]
+WantedBy=multi-user.target
+"""
+INIT = """#!/bin/sh
+### BEGIN INIT INFO
+# Provides: lockstep-probe
+# Required-Start:
+# Required-Stop:
+# Default-Start: 2 3 4 5
+# Default-Stop: 0 1 6
+### END INIT INFO
+"""
+# In place of asking systemd, which does not run in that root, to start something.
+SYSTEMCTL = """#!/bin/sh
+case " $* " in
+  *' start '*) touch /started ;;
+  *' is-enabled '*) echo enabled ;;
+  *) exec /real-systemctl "$@" ;;
+esac
+"""
+# As debhelper writes it.
+POSTINST = """#!/bin/sh
+set -e
+deb-systemd-helper unmask lockstep-probe.service >/dev/null || true
+if deb-systemd-helper --quiet was-enabled lockstep-probe.service; then
+  deb-systemd-helper enable lockstep-probe.service >/dev/null || true
+fi
+update-rc.d lockstep-probe defaults >/dev/null
+if [ -d /run/systemd/system ]; then
+  deb-systemd-invoke start lockstep-probe.service
+else
+  invoke-rc.d lockstep-probe start
+fi
+touch /configured
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A Debian package with a service, which its installation enables and starts."""
+    root = tmp_path / "probe"
+    for name, text in {"DEBIAN/control": CONTROL, "DEBIAN/postinst": POSTINST, "etc/init.d/lockstep-probe": INIT,
+                       "lib/systemd/system/lockstep-probe.service": UNIT}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755 if "control" not in name and "systemd" not in name else 0o644)
+    subprocess.run(["dpkg-deb", "--build", "-Zgzip", root, tmp_path / "probe.deb"], check=True, capture_output=True)
+    return tmp_path / "probe.deb"
+
+
+def left_by(how, package, functions=""):
+    """Installs it in a root over this machine's, and says what is there then."""
+    (package.parent / "systemctl").write_text(SYSTEMCTL)
+    (package.parent / "systemctl").chmod(0o755)
+    script = rf"""
+image=
+{machines.ROOT}
+rm -f $root/usr/sbin/policy-rc.d  # containers have one
+cp {package} $root/probe.deb
+cp -L /bin/systemctl $root/real-systemctl
+mount --bind {package.parent}/systemctl $root/bin/systemctl
+mkdir -p $root/run/systemd/system
+cat >$root/functions
+cd $root
+pivot_root . mnt
+umount -l /mnt
+exec bash -ec '. /functions; {how} dpkg -i /probe.deb >/log 2>&1 || {{ cat /log; exit 1; }}
+  ls -d /configured /started /etc/systemd/system/*/lockstep-probe.service /etc/rc2.d/*lockstep-probe \
+    /usr/sbin/policy-rc.d 2>/dev/null || true'
+"""
+    ended = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--propagation", "private", "sh",
+                            "-ec", script], input=functions, capture_output=True, text=True)
+    assert ended.returncode == 0, ended
+    return {re.sub("^S[0-9]+", "", pathlib.PurePath(line).name) + " in " + str(pathlib.PurePath(line).parent)
+            for line in ended.stdout.split()}
+
+
+def functions(*names):
+    """Functions of ./dev, as text."""
+    text = (REPOSITORY / "dev").read_text()
+    return "\n".join(re.search(rf"^{name}\(\) {{.*?^}}", text, re.M | re.S)[0] for name in names)
+
+
+def test_packages_start_nothing_and_enable_nothing(package):
+    plain = left_by("", package)
+    assert plain == {"configured in /", "started in /", "lockstep-probe in /etc/rc2.d",
+                     "lockstep-probe.service in /etc/systemd/system/multi-user.target.wants"}, plain
+    quietly = functions("as_root", "quietly")
+    assert left_by("quietly", package, quietly) == {"configured in /"}
+    # Where nothing may be mounted: no systemd looks at what is enabled there.
+    left = left_by("unshare() { return 1; }; as_root() { \"$@\"; }; quietly", package, quietly)
+    assert "configured in /" in left and "started in /" not in left, left
+    assert "policy-rc.d in /usr/sbin" not in left, left
+
+
+def test_what_comes_is_said_before_it_is_installed(tmp_path):
+    """apt's words, in one line; nothing is installed for it."""
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "apt-get").write_text("""#!/bin/sh
+echo "$@" >>$(dirname "$0")/calls
+echo '3 upgraded, 129 newly installed, 0 to remove and 5 not upgraded.'
+echo 'Need to get 1,181 MB/1,250 MB of archives.'
+echo 'After this operation, 3,900 MB of additional disk space will be used.'
+exit 1
+""")
+    (fake / "apt-get").chmod(0o755)
+    script = f"set -euo pipefail; as_root() {{ \"$@\"; }}\n{functions('say_what_comes')}\nsay_what_comes slurm-wlm"
+    ended = subprocess.run(["bash", "-c", script], capture_output=True, text=True,
+                           env={"PATH": f"{fake}:/usr/bin:/bin"})
+    assert ended.stdout == ("132 packages come: 1181 MB to download, 3,900 MB on disk, 7 min as a rule.\n"
+                            "Services among them are neither started nor enabled.\n"), ended
+    assert "--assume-no" in (fake / "calls").read_text() and "-y" not in (fake / "calls").read_text().split()
