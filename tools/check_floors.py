@@ -5,9 +5,10 @@ and that no file grows past what one sitting can read.
 A room may include rooms on floors below its own and on its own floor, but none above. Every room that
 it includes must be named by DEPS in its CMakeLists.txt or be reached through those that are, and every
 room in DEPS must be included. A file that uses std::uint64_t and its like includes <cstdint>, itself or
-through a header of ours: the headers of other compilers do not bring it along. A folder of a room that calls lockstep_room() itself is a room of its own
-on the same floor: rendezvous/hub is rendezvous_hub, with the namespace lockstep::rendezvous::hub. JSON
-goes through codec/json.h, whose limits hold for all that a peer may send.
+through a header of ours: the headers of other compilers do not bring it along. A folder of a room that
+calls lockstep_room() itself is a room of its own on the same floor: rendezvous/hub is rendezvous_hub, with
+the namespace lockstep::rendezvous::hub. JSON goes through codec/json.h, whose limits hold for all that a
+peer may send.
 """
 import pathlib
 import re

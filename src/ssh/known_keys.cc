@@ -16,6 +16,7 @@ namespace lockstep::ssh {
 namespace {
 
 constexpr std::string_view kHashed = "|1|";
+constexpr int kUsualPort = 22;
 
 // ssh's patterns: '*' is any text, '?' any character.
 bool matches(std::string_view pattern, std::string_view name) {
@@ -128,7 +129,6 @@ Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view nam
 }
 
 LookUp parse_look_up(std::string_view ssh_g, const std::string& home) {
-  constexpr int kUsualPort = 22;
   LookUp look_up;
   std::string host;
   std::string alias;

@@ -109,7 +109,10 @@ for unit in $(cd $root/etc/systemd/system/multi-user.target.wants && ls); do
   [ $unit = ssh.service ] || rm $root/etc/systemd/system/multi-user.target.wants/$unit
 done
 # As an image has them enabled; on this machine ./dev enables nothing.
-wanted() { mkdir -p $root/etc/systemd/system/$2.wants; ln -sf /lib/systemd/system/$1 $root/etc/systemd/system/$2.wants/; }
+wanted() {
+  mkdir -p $root/etc/systemd/system/$2.wants
+  ln -sf /lib/systemd/system/$1 $root/etc/systemd/system/$2.wants/
+}
 wanted ssh.service multi-user.target
 for unit in cloud-init-local cloud-init cloud-config cloud-final; do
   wanted $unit.service cloud-init.target

@@ -121,7 +121,8 @@ def test_a_refusal_to_end_is_told_at_once(cloud, laptop):  # noqa: F811
     run = laptop.start("down", "gpus")
     until(lambda: "is refused its end" in run.err(), 20, "it is told")
     line = next(line for line in run.err().splitlines() if "is refused its end" in line)
-    for words in (machine["id"], "0.8", "USD an hour", "UnauthorizedOperation", "https://us-east-1.console.aws.amazon.com/"):
+    for words in (machine["id"], "0.8", "USD an hour", "UnauthorizedOperation",
+                  "https://us-east-1.console.aws.amazon.com/"):
         assert words in line, line
     cloud.faults.remove()
     ended = run.wait(60)
@@ -141,7 +142,8 @@ def test_keys_that_were_renewed_in_their_file_are_read_again(cloud, laptop, tmp_
     env = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_PROFILE": "work",
            "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
     run = renting(laptop, *AWS, env=env)
-    assert "the keys of AWS profile work are temporary" in run.err() and "the file is read again" in run.err(), run.err()
+    assert "the keys of AWS profile work are temporary" in run.err(), run.err()
+    assert "the file is read again" in run.err(), run.err()
     temporary(2)
     cloud.face("ec2").credentials["ASIATEMPORARY1"]["expires"] = cloud.world.now() - 1
     run.signal(signal.SIGINT)

@@ -105,7 +105,8 @@ def test_a_job_that_is_left_keeps_its_machine_and_down_asks_first(world, project
 
 def test_down_asks_the_machines_whether_a_job_still_runs(world, project):
     """Nobody tells this machine when a detached job ends, and `lockstep jobs` need not have asked."""
-    first = world.lockstep(*words(world, "--detach", "--name", "left", "--autostop", "never", "lasting.py"), cwd=project)
+    options = ("--detach", "--name", "left", "--autostop", "never")
+    first = world.lockstep(*words(world, *options, "lasting.py"), cwd=project)
     assert first.rc == 0, first
     (machine,) = world.machines.all
     home = machine.path(f"/home/{machine.user}")

@@ -201,7 +201,7 @@ def new_host_key(server):
 
 
 def test_a_key_that_any_file_refuses_is_refused(world):
-    """ssh accepts what any of its files has: once the new key was noted for the bare host, the cluster would take it."""
+    """ssh accepts what any of its files has: a new key noted for the bare host would then hold for the cluster."""
     client, server = world()
     where = f"me@{server.addr}"
     assert client.run("cluster", "add", "gpus", "--host", where).rc == 0
@@ -289,7 +289,8 @@ def test_slips_of_a_beginner_are_named(world):
     assert client.run("cluster", "add", "gpus", "--host", where).rc == 0
     one_error(client.exec("gpu", "true"), 255, "the name gpu does not resolve", "did you mean the cluster gpus?")
     one_error(client.run("exec", "gpus", "ls | wc -l"), 127, "lockstep exec gpus --shell 'ls | wc -l'")
-    one_error(client.exec(where, "true", options=("--key-path", "/no/key")), 2, "--key-path /no/key: there is no such file")
+    one_error(client.exec(where, "true", options=("--key-path", "/no/key")), 2,
+              "--key-path /no/key: there is no such file")
     one_error(client.exec(where, "true", options=("--env-file", "/no/file")), 2, "--env-file", "/no/file")
 
 

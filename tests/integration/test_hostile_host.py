@@ -94,7 +94,8 @@ def test_files_that_could_be_gits_own_never_come(host, project):
     for path in ("outputs/.GIT/config", "outputs/.git/config", "outputs/git~1/config"):
         ended = back(host, project, (f"listing(('{path}', 1))", "contents(b'x')"))
         one_error(ended, 1, path, "is of git itself")
-    ended = back(host, project, ("listing(('outputs/HEAD', 1), ('outputs/config', 1), ('outputs/link', '../.git/config'),"
+    ended = back(host, project, ("listing(('outputs/HEAD', 1), ('outputs/config', 1),"
+                                 " ('outputs/link', '../.git/config'),"
                                  " ('outputs/objects/x', 1), ('outputs/refs/x', 1))",
                                  "contents(b'1', b'2', b'3')"))
     assert ended.rc == 0 and "outputs/HEAD, outputs/link" in ended.err, ended
@@ -117,6 +118,7 @@ def test_links_that_lead_out_together_never_come(host, project):
 def test_a_claim_of_much_is_checked_before_anything_is_made_of_it(host, project):
     ended = back(host, project, ("listing(('outputs/model.pt', 1 << 62))", "contents(b'')"))
     one_error(ended, 1, "4611686.0 TB in 1 file to come", "are free here")
-    ended = back(host, project, ("listing(*[('outputs/%d' % i, (1 << 63) - 1) for i in range(10, 20)])", "contents(b'')"))
+    ended = back(host, project, ("listing(*[('outputs/%d' % i, (1 << 63) - 1) for i in range(10, 20)])",
+                                 "contents(b'')"))
     one_error(ended, 1, "are free here")
     assert not list(project.glob("outputs/*"))

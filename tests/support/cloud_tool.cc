@@ -79,8 +79,8 @@ Json call_json(const LaunchCall& call) {
 
 Json outcome_json(const LaunchOutcome& outcome) {
   constexpr const char* kKinds[] = {"answered", "refused", "unknown"};
-  constexpr const char* kRefusals[] = {"next_zone", "next_region", "provider_out", "spot_out",
-                                       "stop", "unknown"};
+  constexpr const char* kRefusals[] = {"next_zone", "next_region", "provider_out",
+                                       "spot_out",  "stop",        "unknown"};
   return {{"kind", kKinds[static_cast<int>(outcome.kind)]},
           {"ids", outcome.ids},
           {"refusal", outcome.kind == LaunchOutcome::Kind::refused
