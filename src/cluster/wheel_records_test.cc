@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 
 namespace lockstep::cluster {
 namespace {
@@ -14,10 +16,18 @@ using std::chrono::milliseconds;
 
 class WheelRecordsTest : public testing::Test {
  protected:
-  WheelRecordsTest() : folder_(testing::TempDir() + "wheel_records") {
-    std::filesystem::remove_all(folder_.path());
+  WheelRecordsTest() : folder_(unique_folder()) {
     std::filesystem::create_directories(folder_.at(kWheelsFolder));
   }
+  ~WheelRecordsTest() override { std::filesystem::remove_all(folder_.path()); }
+
+  // ctest runs the cases at the same time, each in a process of its own.
+  static std::string unique_folder() {
+    std::string name = testing::TempDir() + "wheel-records-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << name;
+    return name;
+  }
+
   slurm::JobFolder folder_;
   const Status failed_ = fail(Errc::invalid_input, "it does not work");
 };
