@@ -121,17 +121,51 @@ bool Coordinator::fits(const Member& member, const Join& join) {
     return false;
   }
   if (!launches_the_same(member, join)) return false;
-  if (join.node_rank < 0) return true;
+  const Member* other = of_node_rank(member, join);
+  if (other == nullptr) return true;
+  const std::string text =
+      fmt::format("two nodes have --node-rank {}: {} ({}) and {} ({})", join.node_rank,
+                  other->called(), other->offer.address, join.host, join.address);
+  turn_away(member, text, "give every node a --node-rank of its own");
+  return false;
+}
+
+// The node that has the node rank which another one asks for; nullptr: nobody has it.
+const Coordinator::Member* Coordinator::of_node_rank(const Member& member, const Join& join) const {
+  if (join.node_rank < 0) return nullptr;
   for (const auto& [peer, other] : members_) {
-    if (&other == &member || other.stage == Stage::idle) continue;
-    if (other.offer.node_rank != join.node_rank) continue;
-    const std::string text =
-        fmt::format("two nodes have --node-rank {}: {} ({}) and {} ({})", join.node_rank,
-                    other.called(), other.offer.address, join.host, join.address);
-    turn_away(member, text, "give every node a --node-rank of its own");
-    return false;
+    if (&other != &member && other.stage != Stage::idle && other.offer.node_rank == join.node_rank)
+      return &other;
   }
+  return nullptr;
+}
+
+// A host that was switched off and on again asks for its node rank before its old connection is
+// known to be dead. Its join waits until the old connection says something, which makes it a second
+// node with this rank, or is lost.
+bool Coordinator::hold_for_twin(Member& member, Join& join, Time now) {
+  const Member* twin = of_node_rank(member, join);
+  const bool same_host =
+      twin != nullptr && twin->called() == join.host && twin->offer.address == join.address;
+  const Ms since = std::exchange(member.held_since, Ms(0));
+  if (!same_host || (since > Ms(0) && twin->heard > since)) return false;
+  member.held_since = since > Ms(0) ? since : watched_ + unwatched(now) + Ms(1);
+  member.held_join = std::move(join);
   return true;
+}
+
+void Coordinator::decide_held_joins(Time now) {
+  std::vector<PeerId> holding;
+  for (const auto& [peer, member] : members_) {
+    if (member.held_join) holding.push_back(peer);
+  }
+  for (const PeerId peer : holding) {
+    const auto at = members_.find(peer);
+    if (at == members_.end() || !at->second.held_join) continue;
+    Join join = std::move(*at->second.held_join);
+    at->second.held_join.reset();
+    on_join(at->second, std::move(join), now);
+  }
 }
 
 // The nodes that are here already decide what the job launches. Only a node that was in a round of
@@ -175,6 +209,7 @@ void Coordinator::on_join(Member& member, Join join, Time now) {
   // A node on a new connection repeats its join, maybe before it hears that it has its place. To
   // take it for a wish to leave that place would interrupt the round that has just begun.
   if (std::exchange(member.repeats_join, false)) return;
+  if (hold_for_twin(member, join, now)) return;
   if (!fits(member, join)) return remove(member.peer, "its settings do not fit", now);
   if (of_adopted_round(join) && take_seat(member, join)) set_stage(member, Stage::placed);
   const bool leaves_running = running() && in_round(member);

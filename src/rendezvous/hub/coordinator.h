@@ -127,6 +127,10 @@ class Coordinator {
     std::uint64_t arrival = 0;
     std::optional<Report> report;
     std::string out_of_patience;  // why its join came to nothing
+    // A join for the node rank of a node with the same name and address. It is decided once that
+    // node has been heard of again, or is lost.
+    std::optional<Join> held_join;
+    Ms held_since{0};  // on the clock watched_
     std::string called() const { return offer.host.empty() ? name : offer.host; }
   };
   using Members = std::map<PeerId, Member>;
@@ -158,6 +162,9 @@ class Coordinator {
   bool keep_offered_place(PeerId gone, PeerId peer, Time now);
   void on_join(Member& member, Join join, Time now);
   bool fits(const Member& member, const Join& join);
+  const Member* of_node_rank(const Member& member, const Join& join) const;
+  bool hold_for_twin(Member& member, Join& join, Time now);
+  void decide_held_joins(Time now);
   bool launches_the_same(const Member& member, const Join& join);
   void turn_away(const Member& member, const std::string& text, const std::string& hint);
   void on_failed(Member& member, const Failed& failed, Time now);

@@ -49,6 +49,7 @@ void Coordinator::tick(Time now) {
     next_beat_ = now + settings_.heartbeat;
     watch_silence(now);
     expire(now);
+    decide_held_joins(now);
     beat();
   }
   consider(now);

@@ -87,6 +87,39 @@ TEST(Coordinator, TwoWithOneNodeRankTheSecondHearsBothNames) {
   EXPECT_TRUE(f.agents["b"].got.empty());
 }
 
+// A host that was switched off comes back before its old connection is known to be dead.
+TEST(Coordinator, TheSameHostGetsItsNodeRankBackOnceItsOldConnectionIsLost) {
+  Fixture f(nodes(2, 2));
+  f.replacement = true;
+  f.arrive("a").offer.node_rank = 0;
+  f.arrive("b").offer.node_rank = 1;
+  f.join_all({"a", "b"});
+  f.arrive("again").offer = f.agents["b"].offer;
+  f.join("again");
+  f.pass(2s, {"b"});
+  EXPECT_EQ(f.refused("again"), "-");
+  EXPECT_FALSE(f.agents["again"].closed);
+  f.lose("b", "the connection broke");
+  f.say("a", f.agents["a"].offer);
+  f.pass(2s, {"b"});
+  EXPECT_EQ(f.refused("again"), "-");
+  EXPECT_EQ(f.rank("again"), 1);
+  EXPECT_EQ(f.rank("a"), 0);
+}
+
+TEST(Coordinator, ASecondNodeOnTheSameHostHearsThatItsNodeRankIsTaken) {
+  Fixture f(nodes(3, 3));
+  f.arrive("b").offer.node_rank = 1;
+  f.join("b");
+  f.arrive("second").offer = f.agents["b"].offer;
+  f.join("second");
+  EXPECT_EQ(f.refused("second"), "-");
+  f.pass(3s);
+  EXPECT_EQ(f.refused("second"), "two nodes have --node-rank 1: b (addr-b) and b (addr-b)");
+  EXPECT_TRUE(f.agents["second"].closed);
+  EXPECT_TRUE(f.agents["b"].got.empty());
+}
+
 TEST(Coordinator, DifferentNnodesAreNamed) {
   Fixture f(nodes(2, 4));
   f.arrive("b").offer.max_nodes = 2;
