@@ -4,6 +4,7 @@
 #include "codec/json.h"
 #include "slurm/ask_cluster.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,15 +17,15 @@ struct PartitionSummary {
   std::string name;
   bool is_default = false;
   std::string state;  // UP, DOWN, DRAIN, INACTIVE
-  int nodes = 0;
-  int in_service = 0;
+  std::int64_t nodes = 0;
+  std::int64_t in_service = 0;
   std::vector<GpuKind> gpus;  // the kinds that some node has
   int least_cpus = 0;         // of a node
   int most_cpus = 0;
   std::int64_t least_memory_mb = 0;
   std::int64_t most_memory_mb = 0;
   std::optional<std::int64_t> max_time;
-  std::vector<std::pair<std::string, int>> states;  // "idle" 3, "drained" 1
+  std::vector<std::pair<std::string, std::int64_t>> states;  // "idle" 3, "drained" 1
 };
 
 std::vector<PartitionSummary> summarize(const ClusterFacts& facts);
