@@ -225,7 +225,7 @@ void JobFollow::on_started(std::size_t node) {
 void JobFollow::on_steady(std::size_t node) {
   Host& host = *hosts_[node];
   host.turn.cancel();
-  host.lost = false;  // somebody has resumed its part
+  host.lost = false;  // `lockstep resume` began the part of this host again
   host.pause = kFirstPause;
   if (!std::exchange(host.away, false)) return;
   patience_.cancel();

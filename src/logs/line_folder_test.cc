@@ -54,7 +54,7 @@ TEST_F(LineFolderTest, ABarOfSeveralRanksIsALineASecond) {
     return "\rEpoch 1:  " + std::to_string(done) + "%|\xe2\x96\x88  | " + std::to_string(done) +
            "/100 [00:0" + std::to_string(done / 10) + "<00:09, 9.98it/s]";
   };
-  EXPECT_FALSE(lines.draw(0, frame(0), at(0)));  // nobody else draws it so far
+  EXPECT_FALSE(lines.draw(0, frame(0), at(0)));  // only rank 0 draws the bar so far
   EXPECT_TRUE(lines.draw(1, frame(0), at(1)));
   for (int step = 1; step <= 20; ++step)
     for (int rank : {1, 0, 2})

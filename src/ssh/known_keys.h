@@ -23,7 +23,7 @@ struct KnownKeys {
 // By which known_hosts files a connection checks the host's key.
 struct Trust {
   bool strict = false;                  // some file has a key of it, so that no other key will do
-  std::vector<std::string> files = {};  // if strict: those that have one
+  std::vector<std::string> files = {};  // if strict: the files with a key of the host
 
   bool operator==(const Trust&) const = default;
 };

@@ -130,7 +130,7 @@ bool Coordinator::fits(const Member& member, const Join& join) {
   return false;
 }
 
-// The node that has the node rank which another one asks for; nullptr: nobody has it.
+// Returns the other node with the node rank that `join` asks for, nullptr if the rank is free.
 const Coordinator::Member* Coordinator::of_node_rank(const Member& member, const Join& join) const {
   if (join.node_rank < 0) return nullptr;
   for (const auto& [peer, other] : members_) {
@@ -140,9 +140,9 @@ const Coordinator::Member* Coordinator::of_node_rank(const Member& member, const
   return nullptr;
 }
 
-// A host that was switched off and on again asks for its node rank before its old connection is
-// known to be dead. Its join waits until the old connection says something, which makes it a second
-// node with this rank, or is lost.
+// A host that was switched off and on again may join before the hub notices that the host's old
+// connection is dead. Hold the join until the old connection is lost (the join succeeds) or sends
+// bytes (two agents run on that host: refuse the join).
 bool Coordinator::hold_for_twin(Member& member, Join& join, Time now) {
   const Member* twin = of_node_rank(member, join);
   const bool same_host =
