@@ -17,14 +17,15 @@ Result<OwnStream> OwnStream::open(int fd, Way way) {
   if (S_ISFIFO(info.st_mode) || terminal) {
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int flags = (way == Way::read ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    if (Fd anew(::open(path.c_str(), flags)); anew) return OwnStream(std::move(anew), true, -1);
+    if (Fd anew(::open(path.c_str(), flags)); anew) return OwnStream(fd, std::move(anew), true, -1);
   }
+  if (!pollable) return OwnStream(fd, Fd(), false, -1);
   // A socket, or a terminal of another user (sudo -u) that can't be opened anew.
   Fd same(fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!same) return fail_sys("duplicate a standard stream", errno);
   const int before = fcntl(same.get(), F_GETFL);
-  if (pollable) LOCKSTEP_TRY(set_nonblocking(same.get()));
-  return OwnStream(std::move(same), pollable, pollable ? before : -1);
+  LOCKSTEP_TRY(set_nonblocking(same.get()));
+  return OwnStream(fd, std::move(same), true, before);
 }
 
 OwnStream::~OwnStream() {

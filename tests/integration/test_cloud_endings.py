@@ -2,6 +2,7 @@
 next command tells how it ended, once. Real machines behind the fake of AWS."""
 import contextlib
 import pathlib
+import re
 import signal
 import sqlite3
 import sys
@@ -83,13 +84,20 @@ def test_killed_at_one_step_of_the_end_after_the_other(world):
 
 
 def test_what_a_follower_writes_is_bounded(world):
-    (world.project / "train.py").write_text("import os\nos.makedirs('out', exist_ok=True)\n"
-                                            "for i in range(300_000): print(i, 'x' * 100)\nprint('the end')\n")
+    # The pauses are longer than the log's watcher waits before it shortens what it has put aside.
+    (world.project / "train.py").write_text("import os, time\nos.makedirs('out', exist_ok=True)\n"
+                                            "for i in range(300_000):\n"
+                                            "    print(i, 'x' * 100, flush=i % 50_000 == 0)\n"
+                                            "    if i % 50_000 == 0: time.sleep(1)\n"
+                                            "print('the end')\n")
     assert world.train("--spot", "--detach").wait(120).rc == 0
     until(lambda: not world.live() and not world.followers(), 120, "it ends")
     parts = {part: read(world.state / f"rentals/lab.log{part}") for part in ("", ".1", ".2")}
     assert all(len(text) < 17 << 20 for text in parts.values()), {part: len(text) for part, text in parts.items()}
     assert "\n0 xxx" in parts[".1"] and "\nthe end\n" in parts[".2"] + parts[""]
+    kept = parts[".2"].split("\n", 1)[1] + parts[""].split("\n", 1)[1]  # a line may be cut, and both begin with one
+    numbers = [int(number) for number in re.findall(r"^(\d+) x{100}$", kept, re.M)]
+    assert numbers[-1] == 299_999 and numbers == list(range(numbers[0], 300_000)), "the end has no gap"
     assert parts[""].startswith("lockstep: this log is long: it begins in "), parts[""][:200]
     assert "it begins in lab.log.1; lab.log.2 came before" in parts[""][:200]
     assert world.lockstep("logs", "lab", "-n", "1").out == world.log().splitlines()[-1] + "\n"
