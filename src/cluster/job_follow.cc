@@ -70,6 +70,8 @@ class JobFollow {
     std::int64_t out = 0;  // bytes that have come
     std::int64_t err = 0;
     bool over = false;  // the host's record says that the job has ended there
+    bool clean = true;  // the last follower there passed on all output before it ended
+    std::optional<io::TimePoint> cut_since;  // the first look at an ended job with output missing
     bool away = false;
     bool met = false;
     bool lost = false;  // its part of the job ended without a word; somebody may resume it
@@ -90,6 +92,7 @@ class JobFollow {
   void on_output(std::size_t node, const link::Data& data);
   void on_failed(std::size_t node, const std::string& why);
   void on_record(std::size_t node);
+  bool has_all_output(std::size_t node);
   void on_over(std::size_t node);
   void on_missing(std::size_t node, const std::string& why);
   void on_steady(std::size_t node);
@@ -190,8 +193,8 @@ void JobFollow::on_exit(std::size_t node, const link::Exit& exit) {
   Host& host = *hosts_[node];
   if (exit.channel == kRecord) return on_record(node);
   if (exit.channel != kFollow) return;
-  const bool clean = exit.code == 0 && exit.signal == 0;
-  if (clean && !request_.to_end) return on_over(node);
+  host.clean = exit.code == 0 && exit.signal == 0;
+  if (host.clean && !request_.to_end) return on_over(node);
   host.why_away = exit.signal != 0 ? "its follower was ended by " + proc::signal_name(exit.signal)
                                    : fmt::format("its follower ended with exit code {}", exit.code);
   host.told.clear();
@@ -211,9 +214,22 @@ void JobFollow::on_record(std::size_t node) {
     return on_lost(node, fmt::format("{}: its part of job {} ended without a word; lockstep resume "
                                      "{} starts it again",
                                      name, request_.job.id, request_.job.id));
-  if (host.record->state.stage == job::Stage::ended) return on_over(node);
-  host.record.reset();
+  const bool ended = host.record->state.stage == job::Stage::ended;
+  if (ended && has_all_output(node)) return on_over(node);
+  if (!ended) host.record.reset();
   on_failed(node, name + ": " + host.why_away);
+}
+
+// A follower that was killed may not have passed on the last output of a job that has ended.
+// Another follower brings the rest, unless none can.
+bool JobFollow::has_all_output(std::size_t node) {
+  Host& host = *hosts_[node];
+  if (host.clean) return true;
+  if (!host.cut_since) host.cut_since = io::Clock::now();
+  if (io::Clock::now() - *host.cut_since < kLastPatience) return false;
+  log::warning("{}: {}; the end of the job's output is missing here", request_.job.nodes[node].name,
+               host.why_away);
+  return true;
 }
 
 void JobFollow::on_started(std::size_t node) {

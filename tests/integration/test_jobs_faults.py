@@ -189,6 +189,23 @@ def test_only_the_jobs_own_record_is_its_end(world):
     assert (told.rc, json.loads(told.out)["code"], json.loads(told.out)["state"]) == (5, 5, "ended"), told
 
 
+def test_a_follower_that_dies_after_the_jobs_end_costs_no_output(world):
+    client, server = world()
+    home = server.homes["me"]
+    (home / "job.py").write_text(PARKED + "print('the end', flush=True)\n")
+    run = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".", "job.py")
+    until(lambda: "rank 0" in run.out(), 60, "it runs")
+    followers = server.host.spoken("host-job", "follow")
+    for pid in followers:
+        server.host.freeze(pid)
+    (folder,) = (home / ".local/state/lockstep/jobs").iterdir()
+    (home / "go").touch()
+    until(lambda: json.loads((folder / "state.json").read_text())["stage"] == "ended", 30, "the job has ended")
+    kill(followers)
+    ended = run.wait(30)
+    assert ended.rc == 0 and ended.out.endswith("the end\n"), ended
+
+
 def test_a_follower_that_cannot_follow_is_tried_less_and_less_often(world):
     client, server = world()
     home = server.homes["me"]
