@@ -1,20 +1,17 @@
 // lockstep forward: ports of this machine that lead to ports of a host.
-#include "base/log.h"
 #include "base/text.h"
 #include "cli/forward_options.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cluster/port_forward.h"
-#include "cluster/wait_words.h"
+#include "cluster/wait_notice.h"
 #include "codec/json.h"
 
 #include <fmt/core.h>
 
 #include <signal.h>
 
-#include <chrono>
 #include <cstdio>
-#include <functional>
 #include <utility>
 
 namespace lockstep::cli {
@@ -61,15 +58,10 @@ int forward_command(const Call& call) {
   signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
   int code = 0;
-  io::Timer notice(loop);
-  std::chrono::seconds waited{0};
-  const std::function<void()> tell_waiting = [&] {
-    waited += cluster::next_notice(waited);
-    for (const std::string& line : cluster::wait_lines({{place->name, "logging in"}}, waited))
-      log::warning("{}; Ctrl-C ends this command", line);
-    notice.start(cluster::next_notice(waited), tell_waiting);
-  };
-  notice.start(cluster::next_notice(waited), tell_waiting);
+  cluster::WaitNotice notice(loop, [&]() -> cluster::WaitNotice::Waiting {
+    return {{place->name, std::string("logging in") + cluster::kCtrlCEnds}};
+  });
+  notice.start();
   std::unique_ptr<cluster::PortForward> forward;
   auto opened =
       cluster::PortForward::open(loop, *place, std::move(*specs),

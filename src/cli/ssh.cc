@@ -4,6 +4,7 @@
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cluster/moved_client.h"
+#include "cluster/wait_notice.h"
 #include "proc/spawn.h"
 #include "ssh/control_place.h"
 #include "ssh/find_trusts.h"
@@ -55,6 +56,10 @@ Status log_in(const cluster::HostPlace& place, const std::vector<std::string>& w
       there = std::move(status);
       loop.stop();
     });
+    cluster::WaitNotice notice(loop, [&]() -> cluster::WaitNotice::Waiting {
+      return {{place.name, std::string("logging in") + cluster::kCtrlCEnds}};
+    });
+    notice.start();
     loop.run();
     if (!there)
       return Failure(cluster::with_guess(std::move(there).error(), place).within(place.name));

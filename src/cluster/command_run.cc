@@ -1,9 +1,8 @@
 #include "cluster/command_run.h"
 
 #include "base/callback_scope.h"
-#include "base/log.h"
 #include "cluster/host_output.h"
-#include "cluster/wait_words.h"
+#include "cluster/wait_notice.h"
 #include "io/open_files.h"
 #include "io/own_stream.h"
 #include "proc/signal_watch.h"
@@ -12,9 +11,7 @@
 #include <fmt/core.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,7 +40,7 @@ class CommandRun {
         endings_(request.hosts.size()),
         out_(loop_, std::move(out)),
         err_(loop_, std::move(err)),
-        notice_(loop_),
+        notice_(loop_, [this] { return waiting(); }),
         limit_(loop_),
         patience_(loop_) {
     if (answer) answer_.emplace(loop_, std::move(*answer));
@@ -60,6 +57,9 @@ class CommandRun {
     bool fed = false;                     // what was given is under way
     bool asked = false;
     bool over = false;
+    io::TimePoint heard;  // the last frame came
+    bool pinged = false;  // and no frame has come since
+    bool quiet = true;    // nothing but answers to pings came since the last notice
   };
 
   void on_signal(int number);
@@ -78,7 +78,8 @@ class CommandRun {
   std::optional<std::string> next_input(std::size_t index);
   void on_asked(std::size_t index);
   void call_meanwhile();
-  void tell_waiting();
+  bool asks_lockstep() const;
+  WaitNotice::Waiting waiting();
 
   const CommandRequest& request_;
   io::Loop& loop_;
@@ -91,11 +92,10 @@ class CommandRun {
   std::unique_ptr<proc::SignalWatch> signals_;
   bool called_meanwhile_ = false;
   int stops_ = 0;
-  io::Timer notice_;
+  WaitNotice notice_;
   io::Timer limit_;
   io::Timer patience_;  // with hosts that end for another one's failure
   bool failed_ = false;
-  std::chrono::seconds waited_{0};
   CallbackScope calls_;  // the loop may live longer
 };
 
@@ -105,7 +105,7 @@ Result<std::vector<HostEnding>> CommandRun::run() {
   hosts_.resize(request_.hosts.size());
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     start(i);
-  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
+  notice_.start();
   if (request_.limit) limit_.start(*request_.limit, [this] { end_silent(); });
   loop_.run();
   return endings_;
@@ -136,6 +136,7 @@ void CommandRun::on_signal(int number) {
 void CommandRun::start(std::size_t index) {
   const HostPlace& place = request_.hosts[index];
   Host& host = hosts_[index];
+  host.heard = io::Clock::now();
   const bool alone = hosts_.size() == 1;
   const auto labels = request_.labels;
   if (labels == CommandRequest::Labels::several ? !alone : labels == CommandRequest::Labels::always)
@@ -167,6 +168,9 @@ void CommandRun::call_meanwhile() {
 }
 
 void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
+  hosts_[index].heard = io::Clock::now();
+  hosts_[index].pinged = false;
+  if (!std::holds_alternative<link::Pong>(frame)) hosts_[index].quiet = false;
   const std::string& name = request_.hosts[index].name;
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(index, *data);
   if (std::holds_alternative<link::Started>(frame) && has_input()) return open_input(index);
@@ -315,24 +319,34 @@ void CommandRun::when_all_is_printed(std::function<void()> fn) {
   });
 }
 
-// ssh switches the terminal's echo off while it asks for a passphrase or password.
-bool terminal_asks() {
-  const io::Fd terminal(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  termios settings{};
-  return terminal && tcgetattr(terminal.get(), &settings) == 0 && (settings.c_lflag & ECHO) == 0;
+// A question to the lockstep there, whose answer is kept: nobody sees meanwhile that it works.
+bool CommandRun::asks_lockstep() const {
+  return request_.own_binary && request_.argv.front().starts_with("host-") &&
+         request_.output != CommandRequest::Output::print && !request_.on_errors;
 }
 
-// Whoever waits says for whom, but never in the middle of a prompt.
-void CommandRun::tell_waiting() {
-  if (terminal_asks()) return notice_.start(next_notice(waited_), [this] { tell_waiting(); });
-  waited_ += next_notice(waited_);
-  std::vector<std::pair<std::string, std::string>> away;
-  for (std::size_t i = 0; i < hosts_.size(); ++i)
-    if (!hosts_[i].over && !hosts_[i].connection->ready())
-      away.emplace_back(request_.hosts[i].name, hosts_[i].connection->doing());
-  for (const std::string& line : wait_lines(away, waited_))
-    log::warning("{}", line);
-  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
+// A user's command may be silent for as long as it likes. Its host may not: the host answers pings.
+WaitNotice::Waiting CommandRun::waiting() {
+  WaitNotice::Waiting away;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    Host& host = hosts_[i];
+    if (host.over) continue;
+    const std::string& name = request_.hosts[i].name;
+    if (!host.connection->ready()) {
+      away.emplace_back(name, std::string(host.connection->doing()) + kCtrlCEnds);
+      continue;
+    }
+    const auto silent = std::chrono::round<std::chrono::seconds>(io::Clock::now() - host.heard);
+    if (host.pinged)
+      away.emplace_back(name, fmt::format("it has not answered for {} s; a third Ctrl-C ends this "
+                                          "command",
+                                          silent.count()));
+    else if (host.quiet && asks_lockstep())
+      away.emplace_back(name, std::string("its answer") + kCtrlCEnds);
+    if (!host.pinged) host.connection->send(link::Ping{});
+    host.pinged = host.quiet = true;
+  }
+  return away;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/wait_notice.h"
 #include "codec/json.h"
 #include "host/facts_json.h"
 #include "io/open_files.h"
@@ -25,7 +26,6 @@ constexpr std::size_t kClockReadings = 5;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostRepaired = 10'000;
 constexpr std::size_t kFilesOfAHost = 12;
-constexpr std::chrono::seconds kNotice{5};
 constexpr std::chrono::seconds kPatience{60};  // for a host that was reached
 
 double milliseconds(io::Duration duration) {
@@ -46,6 +46,9 @@ class Probe {
 
   bool is_over() const { return over_; }
   const std::string& name() const { return check_.name; }
+  std::string doing() const {
+    return std::string(link_->ready() ? "its answer" : link_->doing()) + kCtrlCEnds;
+  }
 
  private:
   void ping();
@@ -205,13 +208,13 @@ Result<std::vector<HostCheck>> check_hosts(const CheckRequest& request) {
     probes.push_back(std::make_unique<Probe>(loop, request, request.hosts[i], checks[i], [&] {
       if (--left == 0) loop.stop();
     }));
-  io::Timer notice(loop);
-  notice.start(kNotice, [&] {
-    std::vector<std::string> names;
+  WaitNotice notice(loop, [&] {
+    WaitNotice::Waiting waiting;
     for (const auto& probe : probes)
-      if (!probe->is_over()) names.push_back(probe->name());
-    log::warning("still waiting for {}", join(names, ", "));
+      if (!probe->is_over()) waiting.emplace_back(probe->name(), probe->doing());
+    return waiting;
   });
+  notice.start();
   loop.run();
   return checks;
 }

@@ -76,8 +76,8 @@ class JobFollow {
     bool met = false;
     bool lost = false;  // its part of the job ended without a word; somebody may resume it
     std::string why_away;
-    io::TimePoint away_since;
-    std::string told;  // by the channel of the record, so far
+    io::TimePoint since;  // when it was first asked, or went away
+    std::string told;     // by the channel of the record, so far
     std::optional<job::JobRecord> record;
     std::chrono::milliseconds pause = kFirstPause;
     io::Timer turn;  // opens a new link, or calls the present one steady
@@ -131,9 +131,11 @@ Result<JobOutcome> JobFollow::run(const std::vector<OutputPlaces>& from) {
     hosts_.push_back(std::make_unique<Host>(loop_));
     hosts_[i]->out = from[i].out;
     hosts_[i]->err = from[i].err;
+    hosts_[i]->since = io::Clock::now();
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);
+  notice_.start(next_notice({}), [this] { tell_waiting(); });
   look_at_silence();
   loop_.run();
   outcome_.nodes.resize(hosts_.size());
@@ -279,9 +281,9 @@ void JobFollow::on_failed(std::size_t node, const std::string& why) {
   if (!request_.to_end && !host.met) return on_missing(node, why);
   host.why_away = why;
   if (!std::exchange(host.away, true)) {
-    host.away_since = io::Clock::now();
+    if (host.met) host.since = io::Clock::now();
     log::warning("{}; the job needs no connection, trying again", why);
-    if (!notice_.active()) notice_.start(next_notice({}), [this] { tell_waiting(); });
+    notice_.start(next_notice({}), [this] { tell_waiting(); });
   }
   if (request_.gone && !asking_.joinable() && !gone_timer_.active())
     gone_timer_.start(kAskIfGone, [this] { ask_if_gone(); });
@@ -343,17 +345,19 @@ void JobFollow::give_up() {
   finish();
 }
 
-// A command that waits says for whom, since when, and how to stop it.
+// Names the hosts that are waited for, for how long, and how to stop that. The first log-in counts
+// too: a host that is off takes half a minute to fail.
 void JobFollow::tell_waiting() {
   using std::chrono::seconds;
-  if (finishing_ || !any_away()) return;
+  if (finishing_) return;
   std::map<seconds, std::vector<std::pair<std::string, std::string>>> away;
   seconds longest{0};
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     const Host& host = *hosts_[i];
-    if (!host.away || host.over) continue;
-    const auto since = std::chrono::round<seconds>(io::Clock::now() - host.away_since);
-    away[since].emplace_back(request_.job.nodes[i].name, "it is tried again and again");
+    if (host.over || (host.met && !host.away)) continue;
+    const auto since = std::chrono::round<seconds>(io::Clock::now() - host.since);
+    away[since].emplace_back(request_.job.nodes[i].name,
+                             host.away ? "it is tried again and again" : host.link->doing());
     longest = std::max(longest, since);
   }
   const char* stop = request_.on_stop == FollowRequest::OnStop::cancel
@@ -362,7 +366,7 @@ void JobFollow::tell_waiting() {
   for (const auto& [since, hosts] : away)
     for (const std::string& line : wait_lines(hosts, since))
       log::warning("{}; {}", line, stop);
-  notice_.start(next_notice(longest), [this] { tell_waiting(); });
+  if (!away.empty()) notice_.start(next_notice(longest), [this] { tell_waiting(); });
 }
 
 bool JobFollow::any_away() const {

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/command_run.h"
-#include "cluster/wait_words.h"
+#include "cluster/wait_notice.h"
 #include "codec/json_members.h"
 #include "io/fd.h"
 #include "proc/signal_watch.h"
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -35,7 +34,8 @@ constexpr std::size_t kMostRequest = link::kWindow / 2;
 
 class JobStart {
  public:
-  explicit JobStart(const JobRequest& request) : request_(request), notice_(loop_) {}
+  explicit JobStart(const JobRequest& request)
+      : request_(request), notice_(loop_, [this] { return waiting(); }) {}
   Result<StartedJob> run();
   // Some hosts may have begun although others have not.
   bool is_half_begun() const { return error_ && told_to_go_; }
@@ -61,7 +61,7 @@ class JobStart {
   void end_trial();
   void go();
   void fail_with(Error error);
-  void tell_waiting();
+  WaitNotice::Waiting waiting() const;
 
   const JobRequest& request_;
   io::Loop loop_;
@@ -75,8 +75,7 @@ class JobStart {
   std::optional<Error> error_;
   bool told_to_go_ = false;
   std::unique_ptr<proc::SignalWatch> signals_;
-  io::Timer notice_;
-  std::chrono::seconds waited_{0};
+  WaitNotice notice_;
 };
 
 Result<StartedJob> JobStart::run() {
@@ -91,7 +90,7 @@ Result<StartedJob> JobStart::run() {
   hosts_.resize(request_.hosts.size());
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     open(i);
-  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
+  notice_.start();
   loop_.run();
   if (error_) return Failure(*error_);
   return started_;
@@ -259,18 +258,15 @@ void JobStart::fail_with(Error error) {
   loop_.stop();
 }
 
-// Whoever waits says for whom.
-void JobStart::tell_waiting() {
-  waited_ += next_notice(waited_);
-  std::vector<std::pair<std::string, std::string>> away;
+WaitNotice::Waiting JobStart::waiting() const {
+  WaitNotice::Waiting away;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (!hosts_[i].answered)
-      away.emplace_back(request_.hosts[i].name, hosts_[i].link->ready()
-                                                    ? "the job is being prepared"
-                                                    : hosts_[i].link->doing());
-  for (const std::string& line : wait_lines(away, waited_))
-    log::warning("{}", line);
-  notice_.start(next_notice(waited_), [this] { tell_waiting(); });
+      away.emplace_back(request_.hosts[i].name,
+                        std::string(hosts_[i].link->ready() ? "the job is being prepared"
+                                                            : hosts_[i].link->doing()) +
+                            kCtrlCEnds);
+  return away;
 }
 
 }  // namespace

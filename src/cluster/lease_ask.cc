@@ -3,6 +3,7 @@
 #include "cluster/lease_answer.h"
 #include "cluster/rented_host.h"
 #include "cluster/small_command.h"
+#include "cluster/wait_notice.h"
 #include "io/open_files.h"
 #include "proc/signal_watch.h"
 #include "proc/signals.h"
@@ -39,6 +40,12 @@ class LeaseAsk {
     patience_.start(kAskPatience, [this] {
       end(fmt::format("{}: no answer within {} s", name_, kAskPatience.count()));
     });
+  }
+
+  bool is_over() const { return over_; }
+  const std::string& name() const { return name_; }
+  std::string doing() const {
+    return std::string(link_->ready() ? "its answer" : link_->doing()) + kCtrlCEnds;
   }
 
  private:
@@ -92,6 +99,13 @@ Result<std::vector<LeaseAnswer>> ask_all(const std::vector<HostPlace>& places,
     asks.push_back(std::make_unique<LeaseAsk>(loop, places[i], words, input, answers[i], [&] {
       if (--left == 0) loop.stop();
     }));
+  WaitNotice notice(loop, [&] {
+    WaitNotice::Waiting waiting;
+    for (const auto& ask : asks)
+      if (!ask->is_over()) waiting.emplace_back(ask->name(), ask->doing());
+    return waiting;
+  });
+  notice.start();
   if (left > 0) loop.run();
   if (stopped_by != 0)
     return Failure(Error{

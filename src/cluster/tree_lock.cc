@@ -1,6 +1,7 @@
 #include "cluster/tree_lock.h"
 
 #include "base/text.h"
+#include "cluster/wait_words.h"
 #include "io/own_folders.h"
 #include "sync/record.h"
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -65,13 +67,18 @@ Status TreeLocks::lock(const std::string& path, const std::string& what, const T
   if (!io::make_folders(folder_of_locks())) return {};
   io::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return {};
-  bool told = false;
+  const auto began = std::chrono::steady_clock::now();
+  std::chrono::seconds due{0};
   while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return {};
-    if (!std::exchange(told, true) && tell)
-      tell(fmt::format("{}: another lockstep{} is at it; waiting for it", what,
-                       holder_of(fd.get())));
+    if (std::chrono::steady_clock::now() - began >= due) {
+      due += next_notice(due);
+      if (tell)
+        tell(
+            fmt::format("{}: another lockstep{} is at it; waiting for it; Ctrl-C ends this command",
+                        what, holder_of(fd.get())));
+    }
     if (const int number = wait_a_little(); number != 0)
       return tl::make_unexpected(
           Error{Errc::canceled, "stopped while it waited for another lockstep", {}, number});

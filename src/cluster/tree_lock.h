@@ -15,7 +15,8 @@ namespace lockstep::cluster {
 // locks (it is read-only, or its file system has none), nothing is locked.
 class TreeLocks {
  public:
-  // Called once with words for a person, before another process is waited for.
+  // Called with words for a person while another process is waited for: at once, then at the pauses
+  // of next_notice().
   using Tell = std::function<void(const std::string& text)>;
 
   // Locks the trees at `destination` of these hosts. Waits as long as other processes hold them.

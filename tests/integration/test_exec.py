@@ -144,6 +144,30 @@ def test_what_a_command_leaves_behind_is_ended_with_it(world):
     server.nothing_left()
 
 
+def test_a_host_that_falls_silent_is_told_and_a_silent_command_is_not(world):
+    client, server = world()
+    where, home = f"me@{server.addr}", server.homes["me"]
+    assert client.exec(where, "true").rc == 0
+    quiet = client.start("exec", where, "--", "sleep", "12")
+    until(lambda: "sleep" in server.commands().values(), 20, "the silent command runs")
+    others = server.host.spoken("link")
+    wait = "touch begun; until [ -e go ]; do sleep 0.1; done; exit 3"
+    run = client.start("exec", where, "--", "sh", "-c", wait)
+    until((home / "begun").exists, 20, "the command runs")
+    links = [pid for pid in server.host.spoken("link") if pid not in others]
+    for pid in links:
+        server.host.freeze(pid)
+    line = f"waiting for {where} for 10 s: it has not answered for "
+    until(lambda: line in run.err(), 30, "it says who is silent")
+    assert "a third Ctrl-C ends this command" in run.err(), run.err()
+    for pid in links:
+        server.host.thaw(pid)
+    (home / "go").touch()
+    assert run.wait(20).rc == 3
+    ended = quiet.wait(20)
+    assert (ended.rc, ended.err) == (0, ""), ended
+
+
 def test_a_lost_connection_is_told(world):
     client, server = world()
     run = client.start("exec", f"me@{server.addr}", "--", "sh", "-c", "echo up; sleep 1000")

@@ -228,6 +228,29 @@ def test_a_follower_that_cannot_follow_is_tried_less_and_less_often(world):
     assert run.wait(30).rc == 0
 
 
+def test_every_command_says_which_host_it_waits_for(world):
+    """Before the first log-in has failed, too, and while a host works on its answer."""
+    client, server = world()
+    where, home = f"me@{server.addr}", server.homes["me"]
+    (home / "job.py").write_text(PARKED.replace("sys.exit(0)", "print('asked to end', flush=True)"))
+    id_ = client.run("run", "--on", where, "--sync", "none", "--cwd", ".", "--detach", "job.py").out.strip()
+    until(lambda: "rank 0" in client.run("logs", id_).out, 60, "it runs")
+    cancel = client.start("cancel", id_)
+    until(lambda: f"waiting for {where} for 5 s: its answer; Ctrl-C ends this command" in cancel.err(), 20, "it is told")
+    client.forget_masters()
+    server.host.cut()
+    follower = client.start("logs", "-f", id_)
+    until(lambda: f"waiting for {where} for 5 s: logging in; Ctrl-C stops waiting" in follower.err(), 20, "it is told")
+    assert "trying again" not in follower.err(), "no log-in has failed yet"
+    login = client.start("ssh", where)
+    until(lambda: f"waiting for {where} for 5 s: logging in" in login.err(), 20, "it is told")
+    login.process.kill()
+    server.host.heal()
+    (home / "go").touch()
+    assert follower.wait(60).rc == client.run("wait", id_).rc != 0
+    cancel.wait(60)
+
+
 def test_two_hosts_meet_by_our_backend_and_a_lost_one_ends_the_job(world):
     client, *servers = world(2)
     words = [word for server in servers for word in ("--host", f"me@{server.addr}")]
