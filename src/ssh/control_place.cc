@@ -1,6 +1,7 @@
 #include "ssh/control_place.h"
 
 #include "base/fnv.h"
+#include "base/log.h"
 #include "io/own_folders.h"
 
 #include <fmt/core.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 namespace lockstep::ssh {
 namespace {
@@ -17,14 +19,27 @@ namespace {
 // A socket's path holds 107 bytes, and ssh puts 17 more behind it while it makes one.
 constexpr std::size_t kMostFolder = 107 - 17 - sizeof("/lockstep/0123456789abcdef") + 2;
 
+// The home can lie on a network file system that has no sockets, so it comes last.
+Result<std::string> folder_in_home(const Error& why) {
+  std::string path = io::state_folder() + "/ssh";
+  if (path.size() >= kMostFolder + std::string_view("/lockstep").size()) return Failure(why);
+  LOCKSTEP_TRY(io::make_folders(path));
+  static bool told = false;
+  if (!std::exchange(told, true)) log::warning("{}: connections are kept in {}", why.message, path);
+  return path;
+}
+
 }  // namespace
 
 Result<std::string> control_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   struct stat info {};
   if (runtime == nullptr || *runtime != '/' || std::string_view(runtime).size() >= kMostFolder ||
-      stat(runtime, &info) != 0 || info.st_uid != geteuid())
-    return io::own_folder_in("/tmp", 0);
+      stat(runtime, &info) != 0 || info.st_uid != geteuid()) {
+    auto found = io::own_folder_in("/tmp", 0);
+    if (found || found.error().code != Errc::denied) return found;
+    return folder_in_home(found.error());
+  }
   const std::string path = std::string(runtime) + "/lockstep";
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
   if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);

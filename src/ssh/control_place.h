@@ -10,7 +10,8 @@
 namespace lockstep::ssh {
 
 // $XDG_RUNTIME_DIR/lockstep, else /tmp/lockstep-UID, or a name beside it where another user took
-// that one first (own_folder_in()). It is made; denied where it is not ours alone.
+// that one first (own_folder_in()), else `ssh` in the user's state folder. It is made; denied where
+// it is not ours alone.
 Result<std::string> control_folder();
 
 // The socket for a target in that folder. pins: targets with other pins don't share a master.

@@ -273,6 +273,15 @@ def test_another_user_can_not_take_the_place_of_the_sockets(world):
     for _ in range(2):
         ended = client.exec(f"me@{server.addr}", "true", env={"XDG_RUNTIME_DIR": None})
         assert ended.rc == 0 and "/tmp/lockstep-0-2 is used in its place" in ended.err, ended
+    # Nor can another user take all of these names.
+    client.forget_masters()
+    for number in range(2, 10):
+        client._inside("mkdir", "-p", f"/tmp/lockstep-0-{number}")
+        client._inside("chown", "65534", f"/tmp/lockstep-0-{number}")
+    for _ in range(2):
+        ended = client.exec(f"me@{server.addr}", "true", env={"XDG_RUNTIME_DIR": None, "XDG_STATE_HOME": "/home/state"})
+        assert ended.rc == 0 and "connections are kept in /home/state/lockstep/ssh" in ended.err, ended
+    assert server.sshd.err().count("Accepted publickey") == 2, "each of the two connections was kept"
 
 
 def test_a_key_with_a_passphrase_is_named_where_nobody_can_be_asked(world):
