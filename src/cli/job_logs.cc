@@ -63,16 +63,21 @@ Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
   return job;
 }
 
+// Whether a name means its newest job where several jobs of the name have not ended.
+enum class Several { newest, refuse };
+
 // A name means the job of that name that goes on, though a newer one has ended.
-Result<KnownJob> job_to_cancel(const JobBook& known, const Parsed& parsed) {
+Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed, Several several) {
   LOCKSTEP_TRY_ASSIGN(KnownJob newest, one_job(known, parsed));
   const std::string& word = parsed.names.front();
   if (newest.id == word || newest.name != word) return newest;
   LOCKSTEP_TRY_ASSIGN(auto jobs, known.going_on(word));
-  if (jobs.size() > 1) LOCKSTEP_TRY(cluster::refresh_jobs(known, jobs));
+  const bool newest_alone = jobs.size() == 1 && jobs.front().id == newest.id;
+  if (!newest_alone) LOCKSTEP_TRY(cluster::refresh_jobs(known, jobs));
   std::erase_if(jobs, [](const KnownJob& job) { return job.is_over(); });
   if (jobs.empty()) return newest;
   if (jobs.size() == 1) return std::move(jobs.front());
+  if (several == Several::newest && jobs.front().id == newest.id) return newest;
   std::vector<std::string> ids;
   for (const KnownJob& job : jobs)
     ids.push_back(fmt::format("{} ({} on {}, {})", job.id, job::stage_name(job.stage), job.place,
@@ -167,7 +172,7 @@ Result<int> wait_for_job(const Call& call) {
   EndingOptions options;
   fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  LOCKSTEP_TRY_ASSIGN(KnownJob job, one_job(known, call.parsed));
+  LOCKSTEP_TRY_ASSIGN(KnownJob job, job_going_on(known, call.parsed, Several::newest));
   if (const auto place = cluster::slurm_place_here(job)) {
     LOCKSTEP_TRY_ASSIGN(const auto ending,
                         cluster::follow_slurm_job({.job = job, .place = *place, .print = false}));
@@ -180,7 +185,7 @@ Result<int> cancel_job(const Call& call) {
   EndingOptions options;
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  LOCKSTEP_TRY_ASSIGN(const KnownJob job, job_to_cancel(known, call.parsed));
+  LOCKSTEP_TRY_ASSIGN(const KnownJob job, job_going_on(known, call.parsed, Several::refuse));
   if (const auto place = cluster::slurm_place_here(job)) {
     LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::cancel_slurm_job(job, *place));
     LOCKSTEP_TRY_ASSIGN(const int ignored, told_ending(known, job, ending, options.json));

@@ -357,7 +357,11 @@ def test_a_name_means_the_job_that_goes_on(world):
     book = client.root_home / ".local/state/lockstep/state.db"
     with contextlib.closing(sqlite3.connect(book)) as db, db:
         db.execute("UPDATE jobs SET name = 'big'")
+    waiting = client.start("wait", "--json", "big")
+    until(lambda: server.host.spoken("host-job", "follow"), 30, "the job that goes on is waited for")
     assert client.run("cancel", "big").out == f"{old}: canceled\n"
+    told = json.loads(waiting.wait(30).out)
+    assert (told["id"], told["canceled"]) == (old, True), told
     server.nothing_left()
     two = [detached(client, where, "job.py", options=("--name", name)) for name in ("a", "b")]
     with contextlib.closing(sqlite3.connect(book)) as db, db:
