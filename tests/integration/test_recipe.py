@@ -129,6 +129,17 @@ def test_node_to_node(cluster, tmp_path):
     assert [json.loads(each.read_text()) for each in folder.glob("0-*.json")] == [[]] * 4  # nothing was moved
 
 
+def test_another_user_can_not_keep_wheels_off_a_node(cluster, tmp_path):
+    path = toy(tmp_path)
+    first = cluster.nodes[0]
+    assert first.run("/tmp/lockstep-0", program=("/bin/mkdir",)).rc == 0
+    assert first.run("65534", "/tmp/lockstep-0", program=("/bin/chown",)).rc == 0
+    ended = submit(cluster, "-N2", "-w", "node1,node2", "-t5", "--follow", "--wheel", path, *SHOW)
+    assert ended.rc == 0 and ended.out.count("toy 1 /tmp/lockstep-0/overlays") == 1, ended
+    assert ended.out.count("toy 1 /tmp/lockstep-0-2/overlays") == 1, ended
+    assert "/tmp/lockstep-0 is not this user's own folder: /tmp/lockstep-0-2 is used in its place" in ended.out, ended
+
+
 def test_a_swept_overlay_is_made_again(cluster, tmp_path):
     path = toy(tmp_path)
     assert submit(cluster, "-N1", "-t5", "--follow", "--wheel", path, *SHOW).rc == 0
