@@ -12,7 +12,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 
 import fake_cloud  # noqa: E402
 import machines  # noqa: E402
-from harness import BUILD, alive, status_of  # noqa: E402
+from harness import BUILD, alive, status_of, until  # noqa: E402
 from ssh_hosts import Client  # noqa: E402
 
 TOOL = BUILD / "tests/contact_tool"
@@ -164,9 +164,13 @@ class CloudWorld:
         return ended
 
     def close(self):
-        for pid in [*self.guards(), *self.processes(b"follow-rented")]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        def gone():  # a guard may be starting a follower, and a process may be slow to die in a write
+            left = [*self.guards(), *self.processes(b"follow-rented")]
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not left
+        until(gone, 20, "no guard and no follower is left")
         self.fake.close()
         self.machines.close()
         self.client.forget_masters()
