@@ -59,7 +59,7 @@ class CommandRun {
     bool over = false;
     io::TimePoint heard;  // the last frame came
     bool pinged = false;  // and no frame has come since
-    bool quiet = true;    // nothing but answers to pings came since the last notice
+    bool quiet = true;    // no output came and no input was taken since the last notice
   };
 
   void on_signal(int number);
@@ -170,7 +170,8 @@ void CommandRun::call_meanwhile() {
 void CommandRun::on_frame(std::size_t index, const link::Frame& frame) {
   hosts_[index].heard = io::Clock::now();
   hosts_[index].pinged = false;
-  if (!std::holds_alternative<link::Pong>(frame)) hosts_[index].quiet = false;
+  hosts_[index].quiet = hosts_[index].quiet && (std::holds_alternative<link::Pong>(frame) ||
+                                                std::holds_alternative<link::Started>(frame));
   const std::string& name = request_.hosts[index].name;
   if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(index, *data);
   if (std::holds_alternative<link::Started>(frame) && has_input()) return open_input(index);
