@@ -1,6 +1,8 @@
 """./dev itself: what it does to the machine of a person who only wants to see a demo."""
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -134,3 +136,93 @@ exit 1
     assert ended.stdout == ("132 packages come: 1181 MB to download, 3,900 MB on disk, 7 min as a rule.\n"
                             "Services among them are neither started nor enabled.\n"), ended
     assert "--assume-no" in (fake / "calls").read_text() and "-y" not in (fake / "calls").read_text().split()
+
+
+def fake(folder, name, text):
+    """A program that stands in the place of the real one, first in PATH."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+def bash(script, *words, path="", **env):
+    """What a script prints, which starts with functions of ./dev."""
+    environment = {"PATH": f"{path}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", **env}
+    return subprocess.run(["bash", "-c", f"set -euo pipefail\n{script}", "bash", *words], capture_output=True, text=True,
+                          env=environment)
+
+
+@pytest.mark.parametrize("demo, wanted, foreign", [
+    ("", {"procps", "python3-torch"}, {"openssh-server", "slurm-wlm", "cloud-init", "nftables"}),
+    ("ssh", {"openssh-server", "nftables"}, {"slurm-wlm", "munge", "cloud-init"}),
+    ("slurm", {"slurm-wlm", "munge", "nftables"}, {"openssh-server", "cloud-init"}),
+    ("cloud", {"cloud-init", "openssh-server"}, {"slurm-wlm", "munge"})])
+def test_a_demo_installs_what_it_needs_and_says_so_first(tmp_path, demo, wanted, foreign):
+    """With stand-ins for apt and dpkg, on a machine that has no package: nothing is installed."""
+    fake(tmp_path / "bin", "dpkg-query", "#!/bin/sh\nexit 1\n")
+    fake(tmp_path / "bin", "apt-get", f"""#!/bin/sh
+echo "$@" >>{tmp_path}/calls
+case "$*" in
+  update*) ;;
+  *--assume-no*)
+    echo '0 upgraded, 129 newly installed, 0 to remove and 0 not upgraded.'
+    echo 'Need to get 100 MB of archives.'
+    echo 'After this operation, 390 MB of additional disk space will be used.' ;;
+  *) echo 'apt installs'; exit 42 ;;
+esac
+""")
+    (tmp_path / "checkout").mkdir()
+    shutil.copy(REPOSITORY / "dev", tmp_path / "checkout")
+    # An /etc of its own: the cloud's demo keeps cloud-init from touching the machine.
+    ended = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-ec", f"""
+mkdir {tmp_path}/etc {tmp_path}/work
+mount -t overlay overlay -o lowerdir=/etc,upperdir={tmp_path}/etc,workdir={tmp_path}/work /etc
+PATH={tmp_path}/bin:$PATH exec {tmp_path}/checkout/dev demo {demo}"""], capture_output=True, text=True)
+    assert ended.returncode == 42, ended
+    assert ended.stdout.index("129 packages come: 100 MB") < ended.stdout.index("apt installs"), ended
+    install = [line.split() for line in (tmp_path / "calls").read_text().splitlines() if " -y " in line]
+    assert len(install) == 1 and wanted <= set(install[0]), install
+    laboratory = {"etcd-server", "redis-server", "debootstrap", "awscli", "zsh", "strace", "python3-pytest", "systemd"}
+    assert not set(install[0]) & (foreign | laboratory), install
+    assert (tmp_path / "etc/cloud/cloud-init.disabled").exists() == (demo == "cloud")
+
+
+def test_a_demo_shows_words_and_output_in_their_order(tmp_path):
+    """Into a pipe, too: titles, commands, and both streams of what runs."""
+    program = f"""
+import subprocess, sys
+sys.path[:0] = [{str(REPOSITORY / "tests/integration")!r}, {str(REPOSITORY / "tests")!r}]
+from demo_screen import Shown, say, type_out
+from harness import Lockstep
+import pathlib
+made = Lockstep(pathlib.Path({str(tmp_path)!r}))
+def start(*words, **options):
+    return made.start("-c", words[-1], program=("/bin/sh",), **options)
+say("first")
+type_out(start, "exec", "echo out 1; echo err 1 >&2; echo out 2")
+subprocess.run(["echo", "from outside"], check=True)
+say("second")
+follower = Shown(start, ("logs", "echo begun; read go; echo over >&2"), stdin=subprocess.PIPE)
+follower.until_said("begun")
+say("third")
+follower.run.process.stdin.write(b"go\\n")
+follower.run.process.stdin.close()
+follower.end()
+made.close()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                           env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"})
+    assert ended.returncode == 0, ended
+    lines = [line for line in ended.stdout.splitlines() if line and not line.startswith("$")]
+    assert lines == ["== first", "out 1", "err 1", "out 2", "from outside", "== second", "begun", "== third", "over"]
+
+
+def test_warnings_are_errors_for_developers_only(tmp_path):
+    fake(tmp_path / "bin", "cmake", "#!/bin/sh\necho \"$*\"\n")
+    build = f"jobs=1; cd {tmp_path}\n{functions('cmake_build')}\nverb=$1; cmake_build release"
+    for verb, ci, strict in (("build", "", False), ("demo", "", False), ("package", "", False), ("build", "true", True),
+                             ("test", "", True), ("in-lane", "", True), ("lint", "", True)):
+        log = tmp_path / "log"
+        ended = bash(build.replace(">/dev/null", f">>{log}"), verb, path=tmp_path / "bin", CI=ci)
+        assert ended.returncode == 0 and ("LOCKSTEP_WERROR=ON" in log.read_text()) == strict, (verb, ci, ended)
+        log.unlink()
