@@ -226,3 +226,25 @@ def test_warnings_are_errors_for_developers_only(tmp_path):
         ended = bash(build.replace(">/dev/null", f">>{log}"), verb, path=tmp_path / "bin", CI=ci)
         assert ended.returncode == 0 and ("LOCKSTEP_WERROR=ON" in log.read_text()) == strict, (verb, ci, ended)
         log.unlink()
+
+
+def test_another_checkout_finds_what_one_has_compiled(tmp_path):
+    """With the plain lines of CONTRIBUTING.md: a file of the product, and one with a precompiled header."""
+    counts = []
+    env = {**{name: value for name, value in os.environ.items() if not name.startswith("CCACHE_")},
+           "CCACHE_DIR": tmp_path / "cache"}
+    for name in ("one", "other"):
+        checkout = tmp_path / name
+        checkout.mkdir()
+        for part in ("CMakeLists.txt", "CMakePresets.json", "src", "cmake", "bench", "tests", "python"):
+            copy = shutil.copytree if (REPOSITORY / part).is_dir() else shutil.copy
+            copy(REPOSITORY / part, checkout / part)
+        objects = ("lockstep_base.dir/error.cc.o", "base_test.dir/fnv_test.cc.o")
+        for words in (["cmake", "--preset", "debug"],
+                      ["ninja", "-C", "build/debug", *(f"src/base/CMakeFiles/{part}" for part in objects)],
+                      ["ccache", "--print-stats"]):
+            done = subprocess.run(words, cwd=checkout, env=env, capture_output=True, text=True)
+            assert done.returncode == 0, done
+        counts.append({line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()})
+    hits = [count["direct_cache_hit"] + count["preprocessed_cache_hit"] for count in counts]
+    assert hits == [0, 3] and counts[1]["cache_miss"] == 3, counts  # the third one is the precompiled header
