@@ -248,3 +248,34 @@ def test_another_checkout_finds_what_one_has_compiled(tmp_path):
         counts.append({line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()})
     hits = [count["direct_cache_hit"] + count["preprocessed_cache_hit"] for count in counts]
     assert hits == [0, 3] and counts[1]["cache_miss"] == 3, counts  # the third one is the precompiled header
+
+
+def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
+    """On the main line, as in CI, where nothing else tells what came; and what is not committed yet."""
+    names = ("old", "first", "second", "last")
+    hours = (-9, -7, -1, 0)
+
+    def git(*words, hour=0):
+        date = f"@{1_800_000_000 + hour * 3600} +0000"
+        done = subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@example.org", *words], cwd=tmp_path,
+                              capture_output=True, text=True, env={**os.environ, "GIT_COMMITTER_DATE": date})
+        assert done.returncode == 0, done
+        return done.stdout.strip()
+
+    def changed():
+        ended = bash(f"cd {tmp_path}\n{functions('changed_sources')}\nchanged_sources '*.cc'")
+        assert ended.returncode == 0, ended
+        return ended.stdout.split()
+    git("init", "-q", "-b", "main")
+    for name, hour in zip(names, hours):
+        (tmp_path / f"{name}.cc").touch()
+        git("add", ".")
+        git("commit", "-qm", name, hour=hour)
+        if hour == -9:
+            assert changed() == ["old.cc"]  # there is no older commit
+    assert changed() == ["first.cc", "last.cc", "second.cc"]
+    git("update-ref", "refs/remotes/origin/main", "HEAD")  # as in a clone of it
+    (tmp_path / "new.cc").touch()
+    assert changed() == ["first.cc", "last.cc", "new.cc", "second.cc"]
+    git("update-ref", "refs/remotes/origin/main", "HEAD~1")  # on a branch
+    assert changed() == ["last.cc", "new.cc"]
