@@ -279,3 +279,16 @@ def test_lint_reads_all_files_of_the_commits_that_came_together(tmp_path):
     assert changed() == ["first.cc", "last.cc", "new.cc", "second.cc"]
     git("update-ref", "refs/remotes/origin/main", "HEAD~1")  # on a branch
     assert changed() == ["last.cc", "new.cc"]
+
+
+@pytest.mark.parametrize("verb", ["test", "lint"])
+def test_other_systems_are_told_at_once_that_tests_run_on_debian_12(tmp_path, verb):
+    (tmp_path / "os-release").write_text('ID=debian\nVERSION_ID="13"\n')
+    fake(tmp_path / "bin", "dpkg-query", "#!/bin/sh\nexit 1\n")
+    fake(tmp_path / "bin", "apt-get", "#!/bin/sh\nexit 42\n")
+    shutil.copy(REPOSITORY / "dev", tmp_path)
+    ended = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-ec", f"""
+mount --bind {tmp_path}/os-release /etc/os-release
+PATH={tmp_path}/bin:$PATH exec {tmp_path}/dev {verb}"""], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, ""), ended
+    assert ended.stderr.startswith(f"./dev {verb}: ") and len(ended.stderr.splitlines()) == 1, ended
