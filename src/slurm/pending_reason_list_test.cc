@@ -116,6 +116,10 @@ constexpr std::array kTexts = {
     Text{"burst_buffer/lua: Stage-out in progress", Outlook::starts_by_itself},
     Text{"burst_buffer/lua: JobHeldAdmin: slurm_bb_data_in failed: x", Outlook::needs_site},
     Text{"burst_buffer/datawarp: Invalid burst buffer spec (x)", Outlook::needs_site},
+    Text{"Burst buffer pre_run error", Outlook::needs_site},
+    Text{"Burst buffer create_persistent error", Outlook::needs_site},
+    Text{"Could not find burst buffer record", Outlook::needs_site},
+    Text{"Error managing persistent burst buffers", Outlook::needs_site},
 };
 
 Explanation said(std::string_view reason) {
@@ -154,6 +158,12 @@ TEST(PendingReasonList, EveryTextOfEightReleasesIsInWordsAndNoHoldLooksHarmless)
       EXPECT_EQ(outlook_word(told.outlook), outlook_word(each.outlook)) << form;
     }
   }
+}
+
+TEST(PendingReasonList, AFailedBurstBufferIsNotTakenForOneThatIsBeingFilled) {
+  EXPECT_EQ(outlook_word(said("BurstBufferOperation").outlook), "needs-site");
+  EXPECT_EQ(outlook_word(said("BurstBufferStageIn").outlook), "starts-by-itself");
+  EXPECT_EQ(outlook_word(said("BurstBufferResources").outlook), "starts-by-itself");
 }
 
 TEST(PendingReasonList, LimitsOnRunningMinutesAreRead) {

@@ -19,6 +19,9 @@ struct Row {
 
 inline constexpr std::string_view kWithoutReservation =
     "scontrol update JobId={id} ReservationName= and scontrol release {id} start it without";
+inline constexpr std::string_view kBurstBufferFailed = "its burst buffer failed: {reason}";
+inline constexpr std::string_view kBurstBufferAdvice =
+    "scontrol show burstbuffer shows it; ask those who run the cluster";
 inline constexpr std::string_view kTopology =
     "fewer nodes, or another --segment or --switches, fit more easily; scontrol show topology "
     "shows the parts";
@@ -162,11 +165,16 @@ inline constexpr std::array kRows = {
     Row{"PowerNotAvail", Outlook::starts_by_itself,
         "there is not enough electrical power for its nodes now", ""},
     Row{"PowerReserved", Outlook::starts_by_itself, "the electrical power is reserved", ""},
+    Row{"BurstBufferOperation", Outlook::needs_site, kBurstBufferFailed, kBurstBufferAdvice},
     Row{"BurstBuffer*", Outlook::starts_by_itself, "its data is not in the burst buffer yet", ""},
     Row{"burst_buffer/*:_Stage-out_in_progress", Outlook::starts_by_itself,
         "its last run's data is being copied out of the burst buffer", ""},
-    Row{"burst_buffer/*", Outlook::needs_site, "its burst buffer failed: {reason}",
-        "scontrol show burstbuffer shows it; ask those who run the cluster"},
+    Row{"burst_buffer/*", Outlook::needs_site, kBurstBufferFailed, kBurstBufferAdvice},
+    Row{"Burst_buffer_*_error", Outlook::needs_site, kBurstBufferFailed, kBurstBufferAdvice},
+    Row{"Could_not_find_burst_buffer_record", Outlook::needs_site, kBurstBufferFailed,
+        kBurstBufferAdvice},
+    Row{"Error_managing_persistent_burst_buffers", Outlook::needs_site, kBurstBufferFailed,
+        kBurstBufferAdvice},
     // The texts of 26.05 about the network's topology. Slurm gives the same text for a job that
     // waits for nodes and for one that fits nowhere.
     Row{"Required_nodes_lack_available_resources", Outlook::unknown,
