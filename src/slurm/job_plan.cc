@@ -271,23 +271,21 @@ Status Planner::count_workers() {
   return {};
 }
 
-std::string with_number(std::string_view text, long number) {
-  auto parts = split(text, ':');
-  parts.back() = std::to_string(number);
-  return join(parts, ":");
-}
-
 // What the script counts for the whole job: a spare has as much of it as any other node.
 Status Planner::add_spares(std::string_view name, long nodes) {
   const Setting* all = find(name);
   if (all == nullptr) return {};
-  const auto count = parse_int(split(all->value, ':').back());
-  if (!count || *count < 0 || *count > kMostNodes * kMostWorkers || *count % nodes != 0)
+  // "16", "a100:16" or "a100=16".
+  const std::string kind = all->value.substr(0, all->value.find_last_of(":=") + 1);
+  const auto count = parse_int(all->value.substr(kind.size()));
+  const bool is_one_kind = kind.find(',') == std::string::npos;
+  if (!is_one_kind || !count || *count < 0 || *count > kMostNodes * kMostWorkers ||
+      *count % nodes != 0)
     return fail(Errc::invalid_input,
                 fmt::format("--spare: --{}={} can't be shared among {} nodes", name,
                             printable(all->value, 40), nodes),
                 fmt::format("give --{}-per-node", name));
-  set(std::string(name), with_number(all->value, *count / nodes * (nodes + wish_.spares)));
+  set(std::string(name), kind + std::to_string(*count / nodes * (nodes + wish_.spares)));
   return {};
 }
 

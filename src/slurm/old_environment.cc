@@ -131,10 +131,13 @@ void hide_spares(const std::vector<std::string>& nodes, int spares, Variables& v
     set(variables, name, print_counts(counts));
   }
   for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_GPUS"}) {
-    const auto all = parse_int(find(variables, name).value_or(""));
+    // SLURM_GPUS may be "a100:16".
+    const std::string text = find(variables, name).value_or("");
+    const std::string kind = text.substr(0, text.find_last_of(":=") + 1);
+    const auto all = parse_int(text.substr(kind.size()));
     const auto had = static_cast<std::int64_t>(nodes.size());
     if (all && *all % had == 0)
-      set(variables, name, std::to_string(*all / had * static_cast<std::int64_t>(count)));
+      set(variables, name, kind + std::to_string(*all / had * static_cast<std::int64_t>(count)));
   }
 }
 

@@ -10,6 +10,7 @@ TEST(OldEnvironmentTest, SparesAreHidden) {
                          {"SLURM_NNODES", "3"},
                          {"SLURM_JOB_NUM_NODES", "3"},
                          {"SLURM_NTASKS", "12"},
+                         {"SLURM_GPUS", "a100:24"},
                          {"SLURM_TASKS_PER_NODE", "4(x3)"},
                          {"SLURM_JOB_CPUS_PER_NODE", "8(x2),6"},
                          {"HOME", "/h"}};
@@ -18,6 +19,7 @@ TEST(OldEnvironmentTest, SparesAreHidden) {
                                   {"SLURM_NNODES", "2"},
                                   {"SLURM_JOB_NUM_NODES", "2"},
                                   {"SLURM_NTASKS", "8"},
+                                  {"SLURM_GPUS", "a100:16"},
                                   {"SLURM_TASKS_PER_NODE", "4(x2)"},
                                   {"SLURM_JOB_CPUS_PER_NODE", "8(x2)"},
                                   {"LOCKSTEP_SLURM_NODELIST", "n1,n2,n3"},

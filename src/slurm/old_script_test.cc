@@ -68,6 +68,17 @@ TEST(OldScriptTest, SparesNeedANumberOfNodes) {
   EXPECT_FALSE(made("#!/bin/sh\n#SBATCH --array=1-4\ntrue\n"));
 }
 
+TEST(OldScriptTest, ASpareHasAsManyGpusAsAnyOtherNode) {
+  const auto gpus = [](const std::string& value) {
+    const auto text = made("#!/bin/sh\n#SBATCH -N2 --gpus=" + value + "\ntrue\n", 1);
+    return text ? find_setting(read_sbatch_file(*text).settings, "gpus")->value : "refused";
+  };
+  EXPECT_EQ(gpus("16"), "24");
+  EXPECT_EQ(gpus("a100:16"), "a100:24");
+  EXPECT_EQ(gpus("a100=16"), "a100=24");
+  EXPECT_EQ(gpus("a100:2,h100:2"), "refused");
+}
+
 TEST(OldScriptTest, TheStandInsKeepEveryArgument) {
   bool found = false;
   for (const FolderFile& file : stand_in_files("/a b/lockstep"))
