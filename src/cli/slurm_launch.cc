@@ -369,7 +369,11 @@ Result<int> StandIn::launcher() {
   if (many || with_wheels || (facts_.nodes == 1 && facts_.spares > 0)) {
     call = {"srun"};
     const bool on_one = !many && facts_.nodes > 1;
-    if (on_one) alone(agent);
+    if (on_one) {
+      alone(agent);
+      // This node sees the job's folder. A copy would stay on the nodes that take no part.
+      carried_ = false;
+    }
     append(call, slurm::agent_step_options(facts_, on_one));
     append(call, node_call(binary(folder), folder, carried_, slurm::agent_words(agent)));
     drop_counts();
