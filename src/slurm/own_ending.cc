@@ -54,6 +54,20 @@ std::string left_out_line(const std::string& report) {
   return fmt::format("{}: {}", read->node, why);
 }
 
+// The nodes that took no part in this run, a line each. The launches of a user's own script have
+// reports of their own.
+std::vector<std::string> left_out_lines(const JobFolder& folder, int run) {
+  std::vector<std::string> paths = folder.launches();
+  paths.push_back(folder.path());
+  std::vector<std::string> lines;
+  for (const std::string& path : paths)
+    for (const std::string& report : JobFolder(path).reports(run))
+      if (std::string line = left_out_line(report); !line.empty()) lines.push_back(std::move(line));
+  std::sort(lines.begin(), lines.end());
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+  return lines;
+}
+
 // Of the runs before the one that is told of.
 std::string before_words(const BatchState& state) {
   std::vector<std::string> causes = state.earlier;
@@ -136,10 +150,8 @@ Result<OwnEnding> read_own_ending(const JobFolder& folder) {
     auto culprit = read_culprit(report);
     if (culprit && (!own.culprit || culprit->failed_ms < own.culprit->failed_ms))
       own.culprit = std::move(*culprit);
-    if (std::string line = left_out_line(report); !line.empty())
-      own.left_out.push_back(std::move(line));
   }
-  std::sort(own.left_out.begin(), own.left_out.end());
+  own.left_out = left_out_lines(folder, own.state.run);
   return own;
 }
 

@@ -4,6 +4,7 @@ import re
 import pytest
 
 from harness import WORKER, until
+from package_index import write_wheel
 from slurm_cluster import SlurmCluster
 
 
@@ -44,7 +45,8 @@ def script(cluster, head, body, shebang="#!/bin/bash"):
 
 def brought(cluster):
     """How many binaries are left in the nodes' /tmp."""
-    return [node.run("/tmp", program=("/bin/ls",)).out.count("lockstep-") for node in cluster.nodes]
+    return [len(re.findall(r"^lockstep-\d+-", node.run("/tmp", program=("/bin/ls",)).out, re.M))
+            for node in cluster.nodes]
 
 
 SHOW = "show=RANK,WORLD_SIZE,LOCAL_RANK,FROM_SCRIPT"
@@ -230,6 +232,34 @@ srun python3 train.py
                         WORKER, f"show={names}")
     told = sorted(line for line in ended.out.splitlines() if line.startswith("[rank"))
     assert ended.rc == 0 and told == [f"[rank{rank}]: {ranks[rank]}" for rank in (0, 1)], ended
+
+
+def script_with_a_wheel(cluster, body, bad):
+    """The wheel loads on every node but `bad`."""
+    wheel = write_wheel(cluster.work, "toy", "1.0", f"import socket\nassert socket.gethostname() != {bad!r}, 'no GPU'\n")
+    (cluster.work / "train.py").write_text(
+        "import os, socket, toy\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], 'on', "
+        "socket.gethostname(), flush=True)\n")
+    return script(cluster, "--nodes=2|--ntasks-per-node=1|--time=5", f"export OMP_NUM_THREADS=1\n{body}"), wheel
+
+
+@pytest.mark.parametrize("launch", ("srun torchrun --nnodes 2 train.py", "torchrun --nnodes 2 train.py",
+                                    "srun bash -c 'torchrun --nnodes $SLURM_NNODES train.py'"))
+def test_a_wheel_that_fails_on_the_first_node(cluster, launch):
+    """The batch script runs on the first node; its launch goes on without it, and a spare has its place."""
+    path, wheel = script_with_a_wheel(cluster, launch, "node1")
+    lines, ended = output_of(cluster, "--spare=1", f"--wheel={wheel}", "--no-check", path, timeout=60)
+    assert sorted(line for line in lines if line.startswith("rank")) == ["rank 0 of 2 on node2", "rank 1 of 2 on node3"]
+    told = cluster.run("why", ended.out.split()[3]).out
+    assert re.search(r"  without node1: toy-1\.0.*no GPU", told), told
+
+
+def test_no_binary_stays_on_a_node_that_takes_no_part(cluster):
+    """torchrun on the first node alone: the wheel goes there by srun, and the job has another node."""
+    path, wheel = script_with_a_wheel(cluster, "torchrun --nproc_per_node 1 train.py", "")
+    lines, _ = output_of(cluster, "--binary=sbcast", f"--wheel={wheel}", "--no-check", path)
+    assert "rank 0 of 1 on node1" in lines
+    assert brought(cluster) == [0, 0, 0, 0]
 
 
 def test_what_is_submitted(cluster):
