@@ -320,6 +320,7 @@ Result<int> StandIn::srun() {
       agent.run.push_back(std::move(word));
     }
     slurm::Variables variables = slurm::variables_of(proc::own_environment());
+    if (step.cpus_per_task) variables["SLURM_CPUS_PER_TASK"] = std::to_string(*step.cpus_per_task);
     slurm::keep_for_tasks(step.gpus_per_task, variables);
     use_environment(variables);
   } else {

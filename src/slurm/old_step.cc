@@ -72,7 +72,7 @@ class StepReader {
       return std::move(step_);
     }
     step_.tasks_per_node = size_.tasks / size_.nodes;
-    note_gpus();
+    note_counts();
     step_.options = options();
     return std::move(step_);
   }
@@ -101,7 +101,7 @@ class StepReader {
   std::string why_not() const;
   std::optional<CountedGpus> gpus_of_task() const;
   std::optional<int> cpus_of_task() const;
-  void note_gpus();
+  void note_counts();
   Words options() const;
 
   const StepFacts& facts_;
@@ -229,8 +229,9 @@ std::optional<CountedGpus> StepReader::gpus_of_task() const {
   return gpus_of_gres(facts_.variable("SLURM_TRES_PER_TASK").value_or(""));
 }
 
-void StepReader::note_gpus() {
+void StepReader::note_counts() {
   if (step_.kind != StepKind::tasks) return;
+  if (find("cpus-per-task") != nullptr) step_.cpus_per_task = cpus_of_task();
   if (const auto gpus = gpus_of_task())
     step_.gpus_per_task = std::min(gpus->count.value_or(0), kMostCounted);
 }

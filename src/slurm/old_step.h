@@ -35,7 +35,8 @@ struct OldStep {
   std::vector<std::string> options = {};  // of srun, for a step of one agent on every node
   std::vector<std::string> words = {};    // what is started
   int tasks_per_node = 1;
-  int gpus_per_task = 0;  // 0: a task sees all of its node
+  int gpus_per_task = 0;                  // 0: a task sees all of its node
+  std::optional<int> cpus_per_task = {};  // nullopt: the step counts CPUs as the job does
 };
 
 // words: behind "srun".

@@ -68,6 +68,8 @@ TEST(OldStepTest, SeveralTasksOfPythonAreRanks) {
   EXPECT_EQ(read({"python", "t.py"}, uneven).why,
             "its nodes have 3,1 tasks, and not as many each (--ntasks-per-node)");
   EXPECT_EQ(read({"--ntasks-per-node=2", "python", "t.py"}, uneven).kind, StepKind::tasks);
+  EXPECT_EQ(step.cpus_per_task, std::nullopt);
+  EXPECT_EQ(read({"-c2", "python", "t.py"}, job).cpus_per_task, 2);
   const OldStep gpus = read({"--ntasks-per-node=2", "--gpus-per-task=a100:2", "python", "t.py"});
   EXPECT_EQ(gpus.gpus_per_task, 2);
   EXPECT_EQ(gpus.options.back(), "--gpus-per-node=4");

@@ -90,11 +90,12 @@ def test_srun_python_with_one_task_a_rank(cluster):
     path = script(cluster, "--nodes=2|--ntasks-per-node=2|--cpus-per-task=2|--gpus-per-node=2|--time=5", """
 export FROM_SCRIPT="a b" MASTER_PORT=29501
 export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun -c1 python3 train.py 'CPUs of its own'
 srun python3 train.py '$local_rank ${rank}' "$@"
 """)
     lines, ended = output_of(cluster, path, "x y")
     assert sorted(lines) == sorted(original(cluster, path, "x y"))
-    assert len(lines) == 4
+    assert len(lines) == 8
     assert "2 tasks on each of 2 nodes are ranks of Lockstep's agents" in ended.out
     assert "exceeds that of job" not in ended.out, ended
     # srun itself ends with the largest code.
