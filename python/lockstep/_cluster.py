@@ -274,19 +274,16 @@ def cluster(name: Optional[str] = None, ips: Optional[Sequence[str]] = None,
             raise LockstepError(f"there is no cluster {name}; give its hosts as ips=[...]")
         return Cluster(name, project)
     nodes = _known(name)
-    if nodes is not None and not _same(nodes, hosts, key):
-        if not replace:
-            raise LockstepError(f"there is a cluster {name} already, with other hosts or another key; leave out "
-                                "replace=False, or give another name")
+    if nodes is not None and _same(nodes, hosts, key):
+        return Cluster(name, project)
+    if nodes is not None and not replace:
+        raise LockstepError(f"there is a cluster {name} already, with other hosts or another key; leave out "
+                            "replace=False, or give another name")
+    more = [*(["--key-path", key] if key else []), *(["--replace"] if nodes is not None else [])]
+    ended = _program.run(["cluster", "add", name, *[f"--host={host}" for host in hosts], *more])
+    if ended.code != 0 and not _same(_known(name) or [], hosts, key):  # another program may have been faster
+        raise LockstepError(_program.error_text(ended.stderr, f"cluster {name} cannot be added"), ended.code)
+    if nodes is not None:
         before = ", ".join(_node_text(node) for node in nodes) or "without hosts"
-        removed = _program.run(["cluster", "remove", name])
-        if removed.code != 0:
-            raise LockstepError(_program.error_text(removed.stderr, f"{name} can't be replaced"), removed.code)
         print(f"lockstep: cluster {name} is now {', '.join(hosts)}; it was {before}", file=sys.stderr)
-        nodes = None
-    if nodes is None:
-        more = ["--key-path", key] if key else []
-        ended = _program.run(["cluster", "add", name, *[part for host in hosts for part in ("--host", host)], *more])
-        if ended.code != 0 and not _same(_known(name) or [], hosts, key):  # another program may have been faster
-            raise LockstepError(ended.stderr.strip(), ended.code)
     return Cluster(name, project)

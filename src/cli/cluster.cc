@@ -159,6 +159,22 @@ Status add_rented(const std::string& name, const ClusterAddOptions& options,
   return {};
 }
 
+Status check_own_hosts(const Cluster& cluster) {
+  if (!cluster.is_slurm() && !cluster.is_rented()) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("{} is not a cluster of hosts that were named one by one", cluster.name),
+              fmt::format("lockstep cluster remove {} forgets it", cluster.name));
+}
+
+// --replace never forgets a cluster of Slurm's or machines on demand.
+Status keep_hosts(const Registry& known, const Cluster& made, bool replace) {
+  if (!replace) return known.add(made);
+  LOCKSTEP_TRY_ASSIGN(const auto clusters, known.list());
+  for (const Cluster& each : clusters)
+    if (each.name == made.name) LOCKSTEP_TRY(check_own_hosts(each));
+  return known.put(made);
+}
+
 Status add(const Call& call) {
   ClusterAddOptions options;
   fill(cluster_add_table(), call.parsed, options);
@@ -169,6 +185,9 @@ Status add(const Call& call) {
                       takes_hosts ? first_name(call.parsed) : one_name(call.parsed));
   if (options.login && !options.slurm)
     return fail(Errc::invalid_input, "--login is for clusters of Slurm's", "give --slurm, too");
+  if (options.replace && !takes_hosts)
+    return fail(Errc::invalid_input, "--replace is for clusters of hosts of your own",
+                fmt::format("lockstep cluster remove {} forgets the cluster", name));
   LOCKSTEP_TRY_ASSIGN(const Registry known, registry());
   if (machines.gpus) {
     if (options.slurm || !options.hosts.empty() || !options.host_lists.empty() ||
@@ -183,7 +202,7 @@ Status add(const Call& call) {
       const Cluster made,
       with_hosts({.name = name, .source = "ssh", .created_ms = unix_ms(), .nodes = {}}, options,
                  {call.parsed.names.begin() + 1, call.parsed.names.end()}));
-  LOCKSTEP_TRY(known.add(made));
+  LOCKSTEP_TRY(keep_hosts(known, made, options.replace));
   tell_nodes(made, options.json);
   return {};
 }
@@ -192,9 +211,7 @@ Status add(const Call& call) {
 Result<Cluster> own_hosts(const Registry& known, const Parsed& parsed) {
   LOCKSTEP_TRY_ASSIGN(const std::string name, first_name(parsed));
   LOCKSTEP_TRY_ASSIGN(Cluster found, known.find(name));
-  if (found.is_slurm() || found.is_rented())
-    return fail(Errc::invalid_input,
-                fmt::format("{} is not a cluster of hosts that were named one by one", name));
+  LOCKSTEP_TRY(check_own_hosts(found));
   return found;
 }
 

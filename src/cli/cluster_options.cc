@@ -72,6 +72,10 @@ Table make_add_table() {
                            .field = into<&ClusterAddOptions::jump>,
                            .metavar = "HOST",
                            .help = "connect through this host, or several: a,b"},
+                          {.name = "replace",
+                           .field = into<&ClusterAddOptions::replace>,
+                           .help = "replace the hosts of a cluster that has this name already; "
+                                   "accepted host keys stay"},
                           {.name = "json",
                            .field = into<&ClusterAddOptions::json>,
                            .help = "for programs: the cluster, as show --json prints it"},
@@ -95,7 +99,8 @@ Table make_add_host_table() {
       .shown_names = "NAME HOST.."};
   const Table add = make_add_table();
   for (const Option& row : add.groups[0].options)
-    if (row.name != "slurm" && row.name != "login") table.groups[0].options.push_back(row);
+    if (row.name != "slurm" && row.name != "login" && row.name != "replace")
+      table.groups[0].options.push_back(row);
   return table;
 }
 

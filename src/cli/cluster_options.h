@@ -20,6 +20,7 @@ struct ClusterAddOptions {
   bool slurm = false;
   std::optional<std::string> login;
   std::optional<std::string> nodes;  // with --on-demand: how many
+  bool replace = false;
   bool json = false;
 };
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from harness import BINARY
+from harness import BINARY, PYTHON, REPOSITORY
 from ssh_hosts import SshWorld
 
 
@@ -94,6 +94,38 @@ def test_hosts_are_given_in_many_ways_and_come_and_go(lockstep):
     refused(cluster(lockstep, "remove-host", "two", "b"), 2, "two would have no host left", "cluster remove two")
     refused(cluster(lockstep, "remove-host", "more", "z"), 2, "more has no host z", "cluster show more")
     assert cluster(lockstep, "remove-host", "more", "me@b", "0").rc == 0 and hosts("more") == ["c"]
+
+
+def test_hosts_are_replaced_at_once_and_nothing_else_is(lockstep):
+    """The same from Python: a replacement that fails must not lose the hosts that were known."""
+    folder = state(lockstep).parent
+
+    def hosts(name):
+        return [node["host"] for node in json.loads(cluster(lockstep, "show", name, "--json").out)["nodes"]]
+
+    def python(arguments, code=0):
+        text = f"import lockstep; lockstep.cluster({arguments})"
+        ended = lockstep.run("-c", text, program=(PYTHON,), env={
+            "XDG_STATE_HOME": lockstep.folder / "state", "PYTHONPATH": REPOSITORY / "python",
+            "LOCKSTEP_BINARY": BINARY})
+        assert ended.rc == code, ended
+        return ended.err
+
+    assert cluster(lockstep, "add", "own", "--host", "a", "b", "--replace").rc == 0 and hosts("own") == ["a", "b"]
+    pins = folder / "hosts-own"
+    pins.write_text("a ssh-ed25519 AAAA\n")
+    assert cluster(lockstep, "add", "own", "--host", "c", "--replace").out == "own: 1 node\n"
+    assert hosts("own") == ["c"] and pins.exists(), "an accepted host key was forgotten"
+    assert "cluster own is now d; it was c" in python("name='own', ips=['d']") and hosts("own") == ["d"]
+    assert pins.exists() and python("name='own', ips=['d']") == ""
+    assert "'-oX' is no host" in python("name='own', ips=['-oX']", code=1) and hosts("own") == ["d"]
+    words = ["--on-demand", "A100:8", "-y"]
+    assert cluster(lockstep, "add", "rented", *words).rc == 0
+    refused(cluster(lockstep, "add", "rented", "--host", "a", "--replace"), 2, "rented is not a cluster of hosts")
+    refused(cluster(lockstep, "add", "rented", *words, "--replace"), 2, "--replace is for", "remove rented")
+    refused(cluster(lockstep, "add", "own", "--slurm", "--replace"), 2, "--replace is for", "remove own")
+    assert "rented is not a cluster of hosts" in python("name='rented', ips=['a']", code=1)
+    assert cluster(lockstep, "show", "rented", "--json").rc == 0 and hosts("own") == ["d"]
 
 
 def test_a_damaged_database_is_kept_and_the_way_on_is_told(lockstep):
