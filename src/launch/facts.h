@@ -24,8 +24,9 @@ struct Facts {
   std::function<int()> cpu_count;  // usable by this process: affinity, not what is built in
   std::function<int()> gpu_count;  // CUDA or ROCm; 0: none
   std::function<int()> xpu_count;
-  // Devices of a kind that an extension has added to PyTorch, as this Python's torch names it;
-  // nullopt: torch knows no such kind, or there is no torch.
+  // The number of devices of the kind that an extension has added to PyTorch ("npu"), asked of this
+  // Python's torch. kind: the name that the extension must have; empty: any. nullopt: torch has no
+  // such extension, or there is no torch.
   std::function<std::optional<int>(const std::string& python, const std::string& kind)>
       custom_devices;
   std::function<FileKind(const std::string& path)> file_kind;  // following links

@@ -278,7 +278,7 @@ TEST(LaunchConfig, CountsWorkers) {
 
 TEST(LaunchConfig, CountsDevicesOfAnExtensionOfPyTorch) {
   Machine machine;
-  machine.custom = {{"npu", 8}, {"hpu", 0}};
+  machine.custom = {{"npu", 8}, {"mtia", 0}};
   const auto asked = [&](const char* kind) {
     RawOptions raw;
     raw.script = "T";
@@ -286,8 +286,14 @@ TEST(LaunchConfig, CountsDevicesOfAnExtensionOfPyTorch) {
     return make_launch_config(raw, machine.facts());
   };
   EXPECT_EQ(asked("npu")->nproc, 8);
-  EXPECT_EQ(asked("hpu").error().message, "hpu is not available.");
+  EXPECT_EQ(asked("mtia").error().message, "mtia is not available.");
   EXPECT_EQ(asked("tpu").error().message, "Unsupported nproc_per_node value: tpu");
+  EXPECT_EQ(asked("auto")->nproc, 6) << "CPUs";
+  machine.custom[""] = 8;
+  EXPECT_EQ(asked("auto")->nproc, 8);
+  machine.gpus = 2;
+  EXPECT_EQ(asked("auto")->nproc, 2) << "GPUs come first";
+  machine.gpus = 0;
   machine.programs.erase("python3");
   EXPECT_EQ(asked("npu").error().message, "Unsupported nproc_per_node value: npu");
 }

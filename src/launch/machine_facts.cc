@@ -94,12 +94,20 @@ std::vector<std::string> program_folders() {
 }
 
 // torchrun asks torch for the one kind of device that an extension may add ("privateuse1"), and its
-// module torch.KIND for their number.
+// module torch.KIND for their number. The current folder may be anybody's: Python must not import
+// from there. Without a kind, torch is imported only where an extension has registered itself: the
+// import takes seconds.
 std::optional<int> custom_devices(const std::string& python, const std::string& kind) {
-  constexpr const char* kQuestion = R"(import sys, torch
+  constexpr const char* kQuestion = R"(import sys
+sys.path[:] = [folder for folder in sys.path if folder]
 kind = sys.argv[1]
-if kind == torch._C._get_privateuse1_backend_name():
-    module = getattr(torch, kind, None)
+if not kind:
+    from importlib.metadata import entry_points
+    if not entry_points(group='torch.backends'): sys.exit()
+import torch
+name = torch._C._get_privateuse1_backend_name()
+if kind in ('', name):
+    module = getattr(torch, name, None)
     print("lockstep:%d" % (module.device_count() if module and module.is_available() else 0)))";
   constexpr std::string_view kMarker = "lockstep:";
   // A first import of torch from a busy network's file system takes its time.

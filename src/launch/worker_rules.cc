@@ -17,6 +17,13 @@ Result<std::int64_t> devices(int count, std::string_view name) {
   return count;
 }
 
+// Devices of an extension of PyTorch, such as npu: only the script's Python knows them.
+std::optional<int> custom_devices(const std::string& kind, const Facts& facts) {
+  Origin origin;
+  const auto python = find_python(facts, origin);
+  return python ? facts.custom_devices(*python, kind) : std::nullopt;
+}
+
 Result<std::int64_t> worker_count(const std::string& text, const Facts& facts) {
   if (const auto count = parse_int(text)) return *count;
   if (text == "cpu") return facts.cpu_count();
@@ -25,13 +32,11 @@ Result<std::int64_t> worker_count(const std::string& text, const Facts& facts) {
   if (text == "auto") {
     if (const int gpus = facts.gpu_count(); gpus > 0) return gpus;
     if (const int xpus = facts.xpu_count(); xpus > 0) return xpus;
+    if (const int others = custom_devices("", facts).value_or(0); others > 0) return others;
     return facts.cpu_count();
   }
-  // The device of an extension of PyTorch's, as npu or hpu: only the script's Python knows it.
-  Origin origin;
-  const bool is_name = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0;
-  if (const auto python = find_python(facts, origin); python && is_name)
-    if (const auto count = facts.custom_devices(*python, text)) return devices(*count, text);
+  if (!text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0)
+    if (const auto count = custom_devices(text, facts)) return devices(*count, text);
   return fail(Errc::invalid_input,
               fmt::format("Unsupported nproc_per_node value: {}", printable(text)),
               "--nproc-per-node takes a number, cpu, gpu, xpu, auto, or the name of a device that "

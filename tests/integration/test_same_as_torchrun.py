@@ -1,5 +1,6 @@
 """PyTorch 2.14's own torchrun, asked what it has: its options, and what it gives to a worker."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -65,6 +66,66 @@ def test_environment_of_a_worker(lockstep, args):
         assert {name for name in our if our[name] != their[name]} <= DIFFER
         assert pathlib.Path(our["TORCHELASTIC_ERROR_FILE"]).parts[-3:] == \
             pathlib.Path(their["TORCHELASTIC_ERROR_FILE"]).parts[-3:]
+
+
+EXTENSION = """
+import types
+import torch
+
+def load():
+    module = types.ModuleType("torch.toy")
+    module.is_available = lambda: True
+    module.device_count = lambda: 3
+    torch.utils.rename_privateuse1_backend("toy")
+    torch._register_device_module("toy", module)
+"""
+
+
+def test_devices_of_an_extension(lockstep):
+    """An extension that PyTorch loads by its entry point, as torch_npu: its name and `auto` count its devices."""
+    about = lockstep.folder / "toy_backend-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy_backend\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[torch.backends]\ntoy = toy_backend:load\n")
+    (lockstep.folder / "toy_backend.py").write_text(EXTENSION)
+    # A file of anybody's in the current folder must not run.
+    (lockstep.folder / "here").mkdir()
+    for name in ("torch", "types"):
+        (lockstep.folder / "here" / f"{name}.py").write_text(f"open({str(lockstep.folder / 'ran')!r}, 'w')\n")
+    env = {**AID, "PYTHONPATH": f"{lockstep.folder}:{AID['PYTHONPATH']}"}
+    ours = {"env": {**env, "PYTHON_EXEC": peer("2.14")}}
+    theirs = {"env": {**env, "PYTHON_EXEC": None, "PEER_PROGRAM": "/usr/bin/torchrun"}, "program": (peer("2.14"),)}
+    for asked in ("toy", "auto"):
+        for who in (ours, theirs):
+            ended = lockstep.start("--standalone", "--nproc-per-node", asked, SCRIPTS / "show.py",
+                                   cwd=lockstep.folder / "here", **who).wait(120)
+            assert ended.rc == 0 and ended.out.count('"WORLD_SIZE": "3"') == 3, ended
+    assert not (lockstep.folder / "ran").exists()
+    ended = lockstep.run("--nproc-per-node", "npu", SCRIPTS / "show.py", **ours, timeout=120)
+    assert ended.rc == 1 and "Unsupported nproc_per_node value: npu" in ended.err, ended
+    text = (lockstep.folder / "toy_backend.py").read_text()
+    (lockstep.folder / "toy_backend.py").write_text(text.replace("True", "False"))
+    ended = lockstep.run("--nproc-per-node", "toy", SCRIPTS / "show.py", **ours, timeout=120)
+    assert ended.rc == 1 and "toy is not available" in ended.err, ended
+    ended = lockstep.run("--explain", "--nproc-per-node", "auto", SCRIPTS / "show.py", **ours, timeout=120)
+    assert ended.rc == 0 and f"workers here     {len(os.sched_getaffinity(0))} " in ended.out, ended
+
+
+def test_rendezvous_info_of_a_standalone_job(lockstep):
+    """At LOGLEVEL=INFO, line by line behind the log's own head; at the usual level nothing is said."""
+    for who in ({"env": {"PYTHON_EXEC": peer("2.14"), **AID}},
+                {"env": {"PEER_PROGRAM": "/usr/bin/torchrun", "PYTHON_EXEC": None, **AID}, "program": (peer("2.14"),)}):
+        for level in ("INFO", "WARNING"):
+            given = {**who, "env": {**who["env"], "LOGLEVEL": level}}
+            ended = lockstep.run("--standalone", "--rdzv-id", "mine", SCRIPTS / "show.py", **given, timeout=120)
+            run_id = json.loads(ended.out.splitlines()[-1])["env"]["TORCHELASTIC_RUN_ID"]
+            lines = [line.partition("] ")[2] for line in ended.err.splitlines()]
+            if level == "WARNING":
+                assert "Rendezvous info:" not in lines, ended
+                continue
+            at = lines.index("Rendezvous info:")
+            assert lines[at - 2:at + 4] == ["", "*" * 38, "Rendezvous info:", "--rdzv-backend=c10d "
+                                            f"--rdzv-endpoint=localhost:0 --rdzv-id={run_id}", "*" * 38, ""], ended
 
 
 # Thirty ways to write it; all of two workers, so that PyTorch's own can run them one by one on a machine of two CPUs.
