@@ -132,7 +132,9 @@ class Build {
 
   Status compile() {
     if (prepared_.place.empty()) {
-      LOCKSTEP_TRY_ASSIGN(prepared_.place, fetch_source(plan_, prepared_.scratch, say_));
+      LOCKSTEP_TRY_ASSIGN(const FetchedSource fetched,
+                          fetch_source(plan_, prepared_.scratch, say_));
+      prepared_.place = fetched.place;
     }
     std::string source = prepared_.place;
     if (plan_.source.kind == WheelSource::Kind::folder) {

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kDeepSpeed = "deepspeed";
 constexpr std::string_view kPrefix = "DS_BUILD_";
+constexpr std::string_view kAllOps = "DS_BUILD_OPS";
 constexpr int kFormat = 1;  // of what is kept; another one is another key
 constexpr std::size_t kKeyDigits = 16;
 constexpr std::size_t kMostOps = 500;
@@ -83,6 +84,11 @@ std::string value_of(std::string_view line, std::string_view name) {
 bool is_called(const Op& op, const std::string& given) {
   const std::string word = to_upper(given);
   return given == op.name || word == op.variable || std::string(kPrefix) + word == op.variable;
+}
+
+// Whether the build gets a DS_BUILD_OPS of ours, whatever the environment has.
+bool decides_all_ops(const WheelPlan& plan) {
+  return !plan.ops.empty() || plan.source.is_deepspeed();
 }
 
 }  // namespace
@@ -194,9 +200,16 @@ bool concerns_builds(std::string_view name) {
 
 std::vector<std::string> ops_of_environment(const WheelPlan& plan) {
   std::vector<std::string> asked;
-  for (const std::string& each : plan.given)
-    if (each.starts_with(kPrefix) && !each.starts_with("DS_BUILD_OPS=") && each.ends_with("=1"))
+  for (const std::string& each : plan.given) {
+    const std::string name = each.substr(0, each.find('='));
+    const bool chosen = std::any_of(plan.ops.begin(), plan.ops.end(),
+                                    [&](const Op& op) { return op.variable == name; });
+    if (!name.starts_with(kPrefix) || chosen || (name == kAllOps && decides_all_ops(plan)))
+      continue;
+    // DeepSpeed reads a number: "1", "2". DS_BUILD_STRING is a part of a version.
+    if (each.size() > name.size() && parse_int(each.substr(name.size() + 1)).value_or(0) != 0)
       asked.push_back(each);
+  }
   std::sort(asked.begin(), asked.end());
   return asked;
 }
@@ -208,7 +221,7 @@ std::vector<std::string> build_variables(const WheelPlan& plan) {
       return each.size() > name.size() && each.starts_with(name) && each[name.size()] == '=';
     });
   };
-  if (!plan.ops.empty() || plan.source.is_deepspeed()) variables.emplace_back("DS_BUILD_OPS=0");
+  if (decides_all_ops(plan)) variables.push_back(std::string(kAllOps) + "=0");
   for (const Op& op : plan.ops)
     variables.push_back(op.variable + "=1");
   if (!plan.archs.empty()) variables.push_back("TORCH_CUDA_ARCH_LIST=" + archs_text(plan.archs));

@@ -98,10 +98,13 @@ TEST(BuildVariables, AreWhatDeepSpeedReads) {
   own.given = {"DS_ENABLE_NINJA="};
   own.archs.clear();
   EXPECT_EQ(build_variables(own), (Strings{"DS_BUILD_OPS=0", "DS_BUILD_CPU_ADAM=1", "MAX_JOBS=4"}));
-  own.given = {"DS_BUILD_UTILS=1", "DS_BUILD_AIO=0", "DS_BUILD_OPS=1", "DS_BUILD_ADAM=1"};
-  EXPECT_EQ(ops_of_environment(own), (Strings{"DS_BUILD_ADAM=1", "DS_BUILD_UTILS=1"}));
+  own.given = {"DS_BUILD_UTILS=1", "DS_BUILD_AIO=0",    "DS_BUILD_OPS=1", "DS_BUILD_ADAM=2",
+               "DS_BUILD_GDS=",    "DS_BUILD_STRING=x", "CC=1",           "DS_BUILD_CPU_ADAM=1"};
+  EXPECT_EQ(ops_of_environment(own), (Strings{"DS_BUILD_ADAM=2", "DS_BUILD_UTILS=1"}));
   WheelPlan project;
   project.source = *read_wheel_source("./mine");
+  project.given = {"DS_BUILD_OPS=1"};  // goes through to the build of a folder
+  EXPECT_EQ(ops_of_environment(project), Strings{"DS_BUILD_OPS=1"});
   EXPECT_EQ(build_variables(project), Strings{"MAX_JOBS=1"});
 }
 

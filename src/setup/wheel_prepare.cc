@@ -215,12 +215,17 @@ class Preparation {
       return {};
     }
     LOCKSTEP_TRY_ASSIGN(prepared_.scratch, make_scratch());
-    auto place = fetch_source(plan(), prepared_.scratch, say_);
-    if (!place) {
+    auto fetched = fetch_source(plan(), prepared_.scratch, say_);
+    if (!fetched) {
       remove_scratch(prepared_.scratch);
-      return Failure(place.error());
+      return Failure(fetched.error());
     }
-    prepared_.place = std::move(*place);
+    prepared_.place = std::move(fetched->place);
+    // pip packs a repository anew, with the times of the files: the same commit is another archive.
+    if (!fetched->commit.empty()) {
+      plan().content = source.place + " " + fetched->commit;
+      return {};
+    }
     Digest digest;
     LOCKSTEP_TRY(digest.add_file(prepared_.place));
     plan().content = digest.hex();

@@ -51,6 +51,16 @@ bool is_left_by_builds(const std::string& name) {
          name == "__pycache__";
 }
 
+// "  Resolved https://github.com/a/b to commit 1f2e..."; empty: the line says something else.
+std::string resolved_commit(std::string_view line) {
+  constexpr std::string_view kBegin = "Resolved ";
+  constexpr std::string_view kTo = " to commit ";
+  const std::string_view text = strip(line);
+  const std::size_t at = text.rfind(kTo);
+  if (!text.starts_with(kBegin) || at == std::string_view::npos) return {};
+  return std::string(text.substr(at + kTo.size()));
+}
+
 Result<std::string> own_binary() {
   std::error_code trouble;
   const fs::path path = fs::read_symlink("/proc/self/exe", trouble);
@@ -75,8 +85,8 @@ void remove_scratch(const std::string& scratch) {
   if (!scratch.empty()) fs::remove_all(scratch, trouble);
 }
 
-Result<std::string> fetch_source(const WheelPlan& plan, const std::string& scratch,
-                                 const SayLine& say) {
+Result<FetchedSource> fetch_source(const WheelPlan& plan, const std::string& scratch,
+                                   const SayLine& say) {
   const WheelSource& source = plan.source;
   std::string what = source.name;
   if (!source.version.empty()) what += "==" + source.version;
@@ -84,11 +94,15 @@ Result<std::string> fetch_source(const WheelPlan& plan, const std::string& scrat
     what = what.empty() ? source.place : what + " @ " + source.place;
   const std::string folder = scratch + "/sdist";
   say(fmt::format("fetching {}", printable(what)));
+  FetchedSource fetched;
   const auto ended = run_tool({{plan.python.python, "-c", kBoundedPip, "download", "--no-deps",
                                 "--no-build-isolation", "--no-binary", ":all:", "-d", folder, what},
                                pip_variables(),
                                scratch},
-                              [](std::string_view) {});
+                              [&fetched](std::string_view line) {
+                                if (auto commit = resolved_commit(line); !commit.empty())
+                                  fetched.commit = std::move(commit);
+                              });
   if (!ended) return Failure(ended.error());
   if (ended->code != 0)
     return fail(Errc::unavailable,
@@ -97,8 +111,10 @@ Result<std::string> fetch_source(const WheelPlan& plan, const std::string& scrat
                 "where there is no internet, fetch its source and give deepspeed@DIR");
   std::error_code trouble;
   for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end;
-       at.increment(trouble))
-    return at->path().string();
+       at.increment(trouble)) {
+    fetched.place = at->path().string();
+    return fetched;
+  }
   return fail(Errc::unavailable, fmt::format("pip fetched no file for {}", printable(what)));
 }
 

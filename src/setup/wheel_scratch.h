@@ -14,9 +14,13 @@ namespace lockstep::setup {
 Result<std::string> make_scratch();
 void remove_scratch(const std::string& scratch);
 
-// Of an index or a URL; the archive's path.
-Result<std::string> fetch_source(const WheelPlan& plan, const std::string& scratch,
-                                 const SayLine& say);
+struct FetchedSource {
+  std::string place;   // the archive's path
+  std::string commit;  // of a git URL, as pip says it; else empty
+};
+// Fetches the source of an index or a URL by pip.
+Result<FetchedSource> fetch_source(const WheelPlan& plan, const std::string& scratch,
+                                   const SayLine& say);
 // A copy of a project without what earlier builds have left in it. Its .git is a link.
 Status copy_source(const std::string& from, const std::string& to);
 // Compilers that make code for the level, as CC and CXX of the build; "NAME=value".

@@ -165,6 +165,31 @@ def test_print_builds_nothing(builder):
     assert f"{PYTHON} -m pip wheel" in ended.stdout and not (builder.cache / "lockstep").exists()
 
 
+def test_print_shows_what_the_environment_asks_for(builder):
+    env = {"DS_BUILD_CPU_SCALE": "1", "DS_BUILD_NEVER": "0", "DS_BUILD_OPS": "1"}
+    ended = builder.run(PROJECT, "--print", "-j8", env=env)
+    assert "# builds an op, from the environment: DS_BUILD_CPU_SCALE=1\n" in ended.stdout, ended
+    assert "environment: DS_BUILD_OPS=1\n" in ended.stdout and "NEVER" not in ended.stdout, ended
+    assert "export MAX_JOBS=8\n" in ended.stdout, ended
+    ended = builder.run(PROJECT, "--print", "--ops", "cpu_scale", "-j", "2", env=env)
+    assert "export DS_BUILD_OPS=0\nexport DS_BUILD_CPU_SCALE=1\n" in ended.stdout, ended
+    assert "environment" not in ended.stdout and "export MAX_JOBS=2\n" in ended.stdout, ended
+    refused(builder.run(PROJECT, "--print", "-j0"), 2, "--jobs must be from 1 to 1024 (got 0)")
+
+
+def test_utils_is_left_out_for_cpus(builder):
+    """The real DeepSpeed has no such op for CPUs, and its setup.py passes it over without a word."""
+    project = builder.project()
+    (project / "op_builder/utils.py").write_text(
+        'class UtilsBuilder:\n    BUILD_VAR = "DS_BUILD_UTILS"\n    NAME = "utils"\n')
+    ended = builder.run(project, "--ops", "cpu_scale,utils", "--print")
+    assert ended.returncode == 0 and "the op utils is left out" in ended.stderr, ended
+    assert "DS_BUILD_UTILS" not in ended.stdout and "export DS_BUILD_CPU_SCALE=1\n" in ended.stdout, ended
+    env = fake_cuda(builder, "13.0", "13.0")
+    ended = builder.run(project, "--ops", "utils", "--print", "--arch", "A100", env=env)
+    assert ended.returncode == 0 and "export DS_BUILD_UTILS=1\n" in ended.stdout, ended
+
+
 def fake_cuda(builder, torch_cuda, toolkit):
     """A PyTorch for CUDA, and a toolkit; neither does anything."""
     packages, home = builder.folder / "packages/torch", builder.folder / "cuda"
@@ -182,6 +207,10 @@ def test_gpu_architectures_are_those_that_the_toolkit_takes(builder):
     env = fake_cuda(builder, "13.0", "13.0")
     ended = builder.run(PROJECT, "--print", "--arch", "8.0 9.0+PTX", env=env)
     assert ended.returncode == 0 and "export TORCH_CUDA_ARCH_LIST='8.0;9.0+PTX'\n" in ended.stdout, ended
+    ended = builder.run(PROJECT, "--print", "--arch", "A100-SXM4-80GB,RTX-A6000;h100", env=env)
+    assert ended.returncode == 0 and "export TORCH_CUDA_ARCH_LIST='8.0;8.6;9.0'\n" in ended.stdout, ended
+    refused(builder.run(PROJECT, "--print", "--arch", "V100", env=env), 2, "CUDA 13.0 does not compile for 7.0",
+            "12.x or older")
     refused(builder.run(PROJECT, "--print", "--arch", "7.0", env=env), 2, "CUDA 13.0 does not compile for 7.0",
             "12.x or older", "7.5, 8.0")
     refused(builder.run(PROJECT, "--print", "--arch", "Volta", env=env), 2, "'Volta' is no GPU architecture")

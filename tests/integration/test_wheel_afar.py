@@ -161,3 +161,29 @@ def test_pip_fetches_versions_and_urls(served, tmp_path):
     ended = build(f"deepspeed@{url}/endless.tar.gz")
     assert ended.returncode == 1 and "File too large" in ended.stderr, ended
     assert not list(pathlib.Path("/tmp").glob("lockstep-wheel-*/sdist/endless*"))
+
+
+def test_a_repository_is_built_once_for_each_commit(tmp_path):
+    """A URL of git as SOURCE. pip packs the same commit into another archive each time."""
+    repository = tmp_path / "tiny"
+    project(repository)
+
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", repository, *words], check=True,
+                       capture_output=True)
+
+    def build():
+        ended = subprocess.run([BINARY, "wheel", "--json", "--python", PYTHON, f"git+file://{repository}@main"],
+                               env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, cwd=tmp_path,
+                               capture_output=True, text=True, timeout=300)
+        assert ended.returncode == 0, ended
+        return json.loads(ended.stdout)
+
+    git("init", "-q", "-b", "main")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    first, again = build(), build()
+    assert first["wheel"] == "tiny-1.0-py3-none-any.whl" and not first["cached"], first
+    assert again["cached"] and again["sha256"] == first["sha256"], again
+    git("commit", "-qm", "second", "--allow-empty")
+    assert not build()["cached"]
