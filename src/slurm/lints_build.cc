@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <set>
 
 namespace lockstep::slurm {
@@ -103,6 +104,36 @@ Version loaded_module(const JobScript& script, std::string_view name) {
   return found;
 }
 
+// "12" of `update-alternatives --set gcc /usr/bin/gcc-12`: the last --set counts. Without one, the
+// system takes the --install with the highest priority (its last word).
+Version chosen_alternative(const JobScript& script) {
+  Version installed;
+  std::int64_t highest = INT64_MIN;
+  Version set;
+  for (const ShellCommand& each : script.commands) {
+    const auto tool = std::find_if(each.words.begin(), each.words.end(), [](const auto& word) {
+      return base_name(word) == "update-alternatives";
+    });
+    std::int64_t priority = INT64_MIN;
+    Version compiler;
+    for (auto word = tool; word != each.words.end() && *word != "--slave"; ++word) {
+      const std::string_view base = base_name(*word);
+      if (base.starts_with("gcc-") || base.starts_with("g++-"))
+        compiler = {std::string(base.substr(4)), each.line};
+      else if (const auto number = parse_int(*word))
+        priority = *number;
+    }
+    if (compiler.text.empty()) continue;
+    if (std::find(tool, each.words.end(), "--set") != each.words.end()) {
+      set = compiler;
+    } else if (priority > highest) {
+      installed = compiler;
+      highest = priority;
+    }
+  }
+  return set.text.empty() ? installed : set;
+}
+
 // "7" of CC=gcc-7 or CXX=g++-7.
 Version named_compiler(const JobScript& script) {
   for (const std::string_view name : {"CXX", "CC", "CUDAHOSTCXX"}) {
@@ -114,17 +145,7 @@ Version named_compiler(const JobScript& script) {
     if (dash != std::string::npos && (base.starts_with("gcc-") || base.starts_with("g++-")))
       return {value.substr(dash + 1), variable->second.line};
   }
-  // update-alternatives --set gcc /usr/bin/gcc-12; --install LINK gcc /usr/bin/gcc-12 120
-  for (const ShellCommand& each : script.commands) {
-    const auto tool = std::find_if(each.words.begin(), each.words.end(), [](const auto& word) {
-      return base_name(word) == "update-alternatives";
-    });
-    for (auto word = tool; word != each.words.end(); ++word)
-      if (const std::string_view base = base_name(*word);
-          base.starts_with("gcc-") || base.starts_with("g++-"))
-        return {std::string(base.substr(4)), each.line};
-  }
-  return {};
+  return chosen_alternative(script);
 }
 
 std::string list_of_arch(const JobScript& script, int& line) {

@@ -323,15 +323,19 @@ void look_unset_variable(const JobScript& script, const CheckFacts& /*facts*/, F
 }
 
 // "deepspeed t.py <normal cl args> --deepspeed": the shell reads from a file "normal" and writes to
-// one that is called "--deepspeed".
+// one that is called "--deepspeed". At the end of a line it refuses the script.
 void look_placeholder(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const ShellCommand& each : script.commands)
-    for (const std::string& output : each.outputs)
-      if (output.starts_with("-") && output.size() > 1)
-        found.add(
-            each.line, fmt::format("the shell writes to a file named {}", printable(output, 60)),
-            "<...> of an example stands for words of yours; the shell takes it for redirections",
-            "write your own arguments in its place");
+    for (const std::string& output : each.outputs) {
+      if (!output.empty() && (output.size() == 1 || output[0] != '-')) continue;
+      found.add(
+          each.line,
+          output.empty()
+              ? "a > stands at the end of the line, and the shell stops there"
+              : fmt::format("the shell writes to a file named {}", printable(output, 60)),
+          "<...> of an example stands for words of yours; the shell takes it for redirections",
+          "write your own arguments in its place");
+    }
 }
 
 void look_overwrite_output(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {

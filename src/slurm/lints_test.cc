@@ -301,6 +301,7 @@ std::vector<Row> bad_scripts() {
       {"script-missing", head(c10d + "t.py --deepspeed gone.json\n"), 3, "gone.json is not there"},
       {"placeholder", head("deepspeed t.py <normal cl args> --deepspeed --lr 1\n"), 3,
        "the shell writes to a file named --deepspeed"},
+      {"placeholder", head("deepspeed t.py <normal cl args>\n"), 3, "a > stands at the end"},
       {"compiler",
        head("sudo update-alternatives --set gcc /usr/bin/gcc-7\npython setup.py bdist_wheel\n"),
        3,
@@ -350,6 +351,25 @@ TEST(Lints, OfALaunchByLockstepOnlyTheRestIsSaid) {
   EXPECT_EQ(all.size(), 3U);
   ASSERT_EQ(rest.size(), 1U);
   EXPECT_EQ(rest[0].lint, "gpu-count");
+}
+
+TEST(Lints, TheCompilerIsTheAlternativeThatTheSystemTakes) {
+  const auto found_in = [](const std::string& body) {
+    const Row row{
+        "", head(body + "python setup.py bdist_wheel\n"), 0, "", {}, {.torch_version = "2.4.1"}};
+    std::string all;
+    for (const Finding& each : check(row))
+      if (each.lint == "compiler") all += text_of(each);
+    return all;
+  };
+  const std::string install = "sudo update-alternatives --install /usr/bin/gcc gcc /usr/bin/gcc-";
+  const std::string slave = " --slave /usr/bin/g++ g++ /usr/bin/g++-";
+  const std::string set = "sudo update-alternatives --set gcc /usr/bin/gcc-";
+  EXPECT_EQ(found_in(set + "7\n" + set + "12\n"), "");
+  EXPECT_NE(found_in(set + "12\n" + set + "7\n"), "");
+  EXPECT_EQ(found_in(install + "7 70" + slave + "7\n" + install + "12 120" + slave + "12\n"), "");
+  EXPECT_NE(found_in(install + "7 120\n" + install + "12 70\n"), "");
+  EXPECT_NE(found_in(install + "7 70\n" + install + "12 120\n" + set + "7\n"), "");
 }
 
 // Lockstep leaves it as it is: its words mean a world for each node.

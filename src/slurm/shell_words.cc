@@ -76,6 +76,7 @@ class Reader {
       end_word();
       ++at_;
     } else if (c == '\n') {
+      if (target_ == Target::output && !in_word_) command_.outputs.emplace_back();
       end_command("");
       ++at_;
       ++line_;

@@ -17,7 +17,8 @@ struct ShellCommand {
   int line = 0;
   std::vector<std::string> assignments;  // "A=1" in front of the words, or alone
   std::vector<std::string> words;        // quotes taken off
-  std::vector<std::string> outputs;      // the files of > and >>
+  // The files of > and >>. Empty: the line ends behind the sign, and the shell refuses the script.
+  std::vector<std::string> outputs;
   // What stands behind it: "|", "&", "&&", "||", ";", ")" or nothing.
   std::string end;
   // The last line of its here-documents, which begin behind its own; 0: it has none.

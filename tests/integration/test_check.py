@@ -71,6 +71,17 @@ def test_a_command_line_and_its_files(check):
     assert "[pipe-status]" in text and "0 errors, 2 warnings\n" in text, text
     text = check("submit", "-N2", "-t1", "--mem=1", "--", "trian.py", code=1)
     assert "error: trian.py is not there" in text and "[script-missing]" in text, text
+    text = check("submit", "-N2", "-t1", "--mem=1", "--", "train.py", "--deepspeed", "gone.json", code=1)
+    assert "error: gone.json is not there" in text and "[script-missing]" in text, text
+    # The line of a tutorial, copied as it is.
+    script = write(check.folder, "copied.sh", HEAD + "deepspeed train.py <normal cl args> --deepspeed ds.json\n")
+    text = check(script, code=1)
+    assert "copied.sh:3: error: the shell writes to a file named --deepspeed" in text and "[placeholder]" in text, text
+    script = write(check.folder, "copied-end.sh", HEAD + "deepspeed train.py <normal cl args>\n")
+    assert "copied-end.sh:3: error: a > stands at the end of the line" in check(script, code=1)
+    script = write(check.folder, "old-gcc.sh", HEAD + "update-alternatives --set gcc /usr/bin/gcc-4.8\n"
+                   "pip install flash-attn --no-build-isolation\n")
+    assert "old-gcc.sh:3: error: gcc 4.8 is too old for PyTorch" in check(script, code=1)
 
 
 def test_a_hostfile_and_a_configuration_alone(check):
