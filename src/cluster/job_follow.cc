@@ -92,7 +92,7 @@ class JobFollow {
   void on_output(std::size_t node, const link::Data& data);
   void on_failed(std::size_t node, const std::string& why);
   void on_record(std::size_t node);
-  bool has_all_output(std::size_t node);
+  void on_end_of_job(std::size_t node);
   void on_over(std::size_t node);
   void on_missing(std::size_t node, const std::string& why);
   void on_steady(std::size_t node);
@@ -216,22 +216,20 @@ void JobFollow::on_record(std::size_t node) {
     return on_lost(node, fmt::format("{}: its part of job {} ended without a word; lockstep resume "
                                      "{} starts it again",
                                      name, request_.job.id, request_.job.id));
-  const bool ended = host.record->state.stage == job::Stage::ended;
-  if (ended && has_all_output(node)) return on_over(node);
-  if (!ended) host.record.reset();
+  if (host.record->state.stage == job::Stage::ended) return on_end_of_job(node);
+  host.record.reset();
   on_failed(node, name + ": " + host.why_away);
 }
 
 // A follower that was killed may not have passed on the last output of a job that has ended.
 // Another follower brings the rest, unless none can.
-bool JobFollow::has_all_output(std::size_t node) {
+void JobFollow::on_end_of_job(std::size_t node) {
   Host& host = *hosts_[node];
-  if (host.clean) return true;
+  if (host.clean) return on_over(node);
   if (!host.cut_since) host.cut_since = io::Clock::now();
-  if (io::Clock::now() - *host.cut_since < kLastPatience) return false;
-  log::warning("{}: {}; the end of the job's output is missing here", request_.job.nodes[node].name,
-               host.why_away);
-  return true;
+  const std::string why = request_.job.nodes[node].name + ": " + host.why_away;
+  if (io::Clock::now() - *host.cut_since < kLastPatience) return on_failed(node, why);
+  on_missing(node, why + "; the end of the job's output is missing here");
 }
 
 void JobFollow::on_started(std::size_t node) {
