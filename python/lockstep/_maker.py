@@ -1,7 +1,9 @@
 """What every maker of objects has, where a host says what they are made of."""
+import collections
 from typing import Any, List, Mapping, Tuple
 
 _KEY_MOST = 10000  # tuples and items of a dict's key: hash() walks all of them, and can't be interrupted
+CHAINED = (collections.defaultdict, collections.deque)  # CPython frees them, and slices, by recursion without a limit
 
 
 class Malformed(Exception):

@@ -10,7 +10,7 @@ import types
 import uuid
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-from lockstep._maker import Maker, Malformed
+from lockstep._maker import CHAINED, Maker, Malformed
 
 _PLAIN_KINDS = (bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, range, set, slice, str,
                 tuple, type(None))
@@ -25,12 +25,16 @@ def typed(args: Tuple[Any, ...], *kinds: Tuple[type, ...]) -> Tuple[Any, ...]:
 
 
 _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
+_FRACTION_BITS = 14000  # of a number of 4000 digits; the common divisor of large numbers takes hours
 
 
 def _fraction(*args: Any) -> fractions.Fraction:
     if len(args) == 1 and type(args[0]) is str and _FRACTION.fullmatch(args[0]):
         return fractions.Fraction(args[0])
-    return fractions.Fraction(*typed(args, (int,), (int,)))
+    parts = typed(args, (int,), (int,))
+    if any(part.bit_length() > _FRACTION_BITS for part in parts):
+        raise Malformed("a fraction of too many digits")
+    return fractions.Fraction(*parts)
 
 
 def _counter(*args: Any) -> Any:
@@ -52,11 +56,17 @@ def _deque(*args: Any) -> Any:
     return collections.deque(items or (), most)
 
 
+def _slice(*args: Any) -> slice:
+    if any(type(arg) in (slice, *CHAINED) for arg in args):
+        raise Malformed("a slice of containers")
+    return slice(*args)
+
+
 _ZONE = (datetime.timezone,)
 _MAKE: Dict[type, _Make] = {
     complex: lambda *args: complex(*typed(args, (float,), (float,))),
     range: lambda *args: range(*typed(args, (int,), (int,), (int,))),
-    slice: lambda *args: slice(*args),
+    slice: _slice,
     object: lambda: object(),
     collections.Counter: _counter,
     collections.OrderedDict: lambda: collections.OrderedDict(),

@@ -23,6 +23,6 @@ class Trust:
         maker = find_exception(self._root, self._allowed, module, name)
         if maker is None:
             return None
-        made: Exception = maker.make(tuple(args), {}, True)
+        made: Exception = maker.make(args, {}, True)
         maker.build(made, state)
         return made

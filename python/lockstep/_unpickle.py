@@ -7,11 +7,12 @@ import io
 import struct
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from lockstep._maker import Maker, Malformed, NotTaken, StandInMaker, check_key
+from lockstep._maker import CHAINED, Maker, Malformed, NotTaken, StandInMaker, check_key
 
 _REFUSED_MOST = 1000  # each takes a class of its own
 _FRAME_MOST = 1 << 22  # Python's pickler ends a frame beyond 64 KiB
 _PART = 1 << 20
+_CHAIN_MOST = 20
 _FLOAT, _INT = struct.Struct(">d"), struct.Struct("<i")
 _GETATTR = StandInMaker("builtins.getattr")  # by which Python 3.11 sends the members of enums; it gets nothing else
 
@@ -34,16 +35,39 @@ class Reader:
         self._made: Dict[int, Tuple[Any, Maker]] = {}
 
     def load(self) -> Any:
-        operations = {code: getattr(self, name) for code, name in _OPERATIONS.items()}
         try:
-            while True:
-                self._commonest()
-                code = self._take(1)[0]
-                if code == _STOP:
-                    return self._stack.pop()
-                operations[code]()
-        except (LookupError, UnicodeError, struct.error, TypeError, OverflowError, MemoryError) as error:
-            raise Malformed(f"{type(error).__name__}: {error}") from error
+            value = self._load()
+            self._check_chains()
+            return value
+        except BaseException as error:
+            for made in self._chained():
+                made.clear()
+            if isinstance(error, (LookupError, UnicodeError, struct.error, TypeError, OverflowError, MemoryError)):
+                raise Malformed(f"{type(error).__name__}: {error}") from error
+            raise
+
+    def _load(self) -> Any:
+        operations = {code: getattr(self, name) for code, name in _OPERATIONS.items()}
+        while True:
+            self._commonest()
+            code = self._take(1)[0]
+            if code == _STOP:
+                return self._stack.pop()
+            operations[code]()
+
+    def _chained(self) -> List[Any]:
+        """A chain of a million of these overflows the C stack when CPython frees it."""
+        return [made for made, _ in self._made.values() if type(made) in CHAINED]
+
+    def _check_chains(self) -> None:
+        """Drops the innermost containers round by round. After many rounds a long chain or a ring is left."""
+        left = {id(made): made for made in self._chained()}
+        for _ in range(_CHAIN_MOST):
+            left = {key: made for key, made in left.items()
+                    if any(id(item) in left for item in (made.values() if isinstance(made, dict) else made))}
+            if not left:
+                return
+        raise Malformed("containers are nested too deep")
 
     def _commonest(self) -> None:
         """Numbers, short texts and MEMOIZE, as long as the frame has nothing else: a million of them are common."""

@@ -24,13 +24,17 @@ class _FullReader(pickle.Unpickler):
 
 def _persistent(pid: Any) -> Any:
     """Arrays and tensors: a tuple of kind, type, shape, bytes, and of a tensor whether it needs a gradient."""
+    # Check types before any other use: an object of the project's classes would run its own methods.
+    if type(pid) is not tuple or len(pid) not in (4, 5):
+        raise CallError("the value holds an array that makes no sense")
     kind, type_name, shape, data = pid[:4]
     sizes = type(shape) is tuple and all(type(size) is int and size >= 0 for size in shape)
-    if not sizes or type(type_name) is not str or type(data) not in (bytes, bytearray):
+    named = type(kind) is str and type(type_name) is str
+    if not sizes or not named or type(data) not in (bytes, bytearray):
         raise CallError("the value holds an array that makes no sense")
     if kind in ("array", "scalar"):
         return _array(kind, type_name, shape, data)
-    return _tensor(kind, type_name, shape, data, pid[4] is True)
+    return _tensor(kind, type_name, shape, data, pid[-1] is True)
 
 
 # numpy's dtype.str of booleans, numbers, text, bytes and times: never objects, whose bytes would be addresses.
@@ -98,8 +102,12 @@ def _refusal(names: List[str], value: Any) -> ValueRefused:
 
 def read_exception(data: bytes, serialization: str, trust: Trust) -> BaseException:
     """The exception that `data` tells of, with its traceback on the host as its cause."""
-    module, name, told, trace, part = read_value(io.BytesIO(data), "safe", Trust(None))
-    return made_exception(str(module), str(name), str(told), str(trace), part, serialization, trust)
+    said = read_value(io.BytesIO(data), "safe", Trust(None))
+    # Trust(None) still takes classes of __main__, whose own methods unpacking and str() would run.
+    if type(said) is not tuple or len(said) != 5 or any(type(text) is not str for text in said[:4]):
+        raise CallError("an exception must come as four texts and its arguments")
+    module, name, told, trace, part = said
+    return made_exception(module, name, told, trace, part if type(part) is bytes else None, serialization, trust)
 
 
 def made_exception(module: str, name: str, told: str, trace: str, part: Optional[bytes], serialization: str,
@@ -116,7 +124,9 @@ def _made_again(module: str, name: str, part: Optional[bytes], serialization: st
     if part is None:
         return None
     try:
-        arguments, state = read_value(io.BytesIO(part), serialization, trust)
-        return trust.make_exception(module, name, arguments, state)
+        made = read_value(io.BytesIO(part), serialization, trust)
+        if type(made) is not tuple or len(made) != 2 or type(made[0]) is not tuple:
+            return None
+        return trust.make_exception(module, name, *made)
     except Exception:  # it has other arguments here, or they hold what is not taken
         return None

@@ -164,6 +164,26 @@ class Twice(collections.namedtuple("Twice", "a b")):
         trap("Twice.__iter__")
         return iter(())
 
+class Five(tuple):
+    def __iter__(self):
+        trap("Five.__iter__")
+        return iter((1, 2, 3, 4, 5))
+    def __getitem__(self, key):
+        trap("Five.__getitem__")
+        return 1
+    def __len__(self):
+        trap("Five.__len__")
+        return 5
+
+class Said(str):
+    def __str__(self):
+        trap("Said.__str__")
+        return "said"
+    def __eq__(self, other):
+        trap("Said.__eq__")
+        return True
+    __hash__ = str.__hash__
+
 class Slots:
     __slots__ = ("a", "b")
     def __init__(self):
@@ -238,7 +258,8 @@ sys.modules[__name__].__class__ = Trap
 '''
 
 CLASSES = ["Point", "Point.Inner", "New", "State", "Ends", "OfMeta", "Items", "Pairs", "Members", "Text", "Number",
-           "Pair", "Twice", "Slots", "Colour", "Right", "Odd", "Failure", "Plain", "NoFile", "Data", "Shape"]
+           "Pair", "Twice", "Five", "Said", "Slots", "Colour", "Right", "Odd", "Failure", "Plain", "NoFile",
+           "Data", "Shape"]
 # What no host may reach: by a module, by a class that holds it, by another name, or because nobody has it.
 NEVER = [("victim", path) for path in (
     "Popen", "run", "renamed", "renamed.Popen", "subprocess.Popen", "os.system", "function", "Point.kind",

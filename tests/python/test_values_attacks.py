@@ -3,6 +3,8 @@ import io
 import os
 import pathlib
 import pickle
+import struct
+import subprocess
 import sys
 
 import pytest
@@ -13,9 +15,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lockstep  # noqa: E402
 import lockstep._classes  # noqa: E402  before the oracle looks
 from lockstep._errors import CallError, RemoteError, ValueRefused  # noqa: E402
-from lockstep._values import Trust, made_exception, read_value  # noqa: E402
+from lockstep._values import Trust, made_exception, read_exception, read_value  # noqa: E402
 from pickle_words import (CLASSES, NEVER, PLAIN, PROTO, call, dict_of, import_victim, list_of, name, new,  # noqa: E402
-                          number, text, whole)
+                          number, text, tuple_of, whole)
 from pickle_oracle import Fuzz, Oracle  # noqa: E402
 
 ROUNDS = int(os.environ.get("LOCKSTEP_PICKLE_ROUNDS", "800"))
@@ -123,6 +125,76 @@ def test_an_exception_is_made_of_names_texts_and_values(victim):
     assert type(error) is victim["NoFile"] and error.filename == "/x" and error.errno == 2
 
 
+def test_an_exception_that_is_made_of_objects_runs_none_of_their_methods(victim, monkeypatch):
+    trust = Trust(os.path.dirname(victim["__file__"]))
+    for path in ("Five", "Said"):  # classes of the script itself are taken with every value
+        own_class = victim[path]
+        monkeypatch.setattr(own_class, "__module__", "__main__")
+        monkeypatch.setattr(sys.modules["__main__"], path, own_class, raising=False)
+    five = new(name("__main__", "Five"), tuple_of(*map(number, range(5))))
+    said = new(name("__main__", "Said"), text("x"))
+    texts = [text(each) for each in ("victim", "Plain", "told", "trace")]
+    parts = [pickle.dumps(part) for part in ((("x",), None), ([], None), None, (("x",), None, 1))]
+    parts += [whole(five), whole(tuple_of(five, b"N")), whole(tuple_of(said, b"N")), whole(tuple_of(b")", five))]
+    answers = [whole(tuple_of(*texts, b"C" + bytes([len(part)]) + part)) for part in parts]
+    answers += [whole(five), whole(said), whole(b"N"), whole(tuple_of(*texts)), whole(tuple_of(*texts, five)),
+                whole(tuple_of(*texts, said)), whole(tuple_of(*texts[:3], said, b"N")),
+                whole(tuple_of(said, *texts[1:], b"N"))]
+    with Oracle(victim) as oracle:
+        made = []
+        for data in answers:
+            try:
+                made.append(read_exception(data, "safe", trust))
+            except CallError as error:
+                made.append(error)
+    assert not oracle.found, oracle.found
+    assert [type(each) for each in made[:2]] == [victim["Plain"], RemoteError], made
+    assert {type(each) for each in made} == {victim["Plain"], RemoteError, CallError}, made
+
+
+def test_an_array_that_is_made_of_objects_runs_none_of_their_methods(read):
+    kind, size, data = text("array"), b"K\1\x85", b"C\x08abcdefgh"
+    five, said = new(own("Five"), tuple_of(*map(number, range(5)))), new(own("Said"), text("array"))
+    for pid in (five, said, number(1), tuple_of(said, text("<f8"), size, data), tuple_of(kind, said, size, data),
+                tuple_of(kind, text("<f8"), five, data), tuple_of(kind, text("<f8"), size, said),
+                tuple_of(text("parameter"), text("float32"), size, data, five, five)):
+        assert isinstance(read(whole(pid, b"Q")), CallError)
+
+
+# A chain that CPython would free by recursion, beyond the end of the C stack.
+LONG = 150000
+MAKE = b"h\0)R"  # of the class that is first in the memo
+DEQUE, DEFAULTDICT, SLICE = (name(*words) + b"\x94" for words in (
+    ("collections", "deque"), ("collections", "defaultdict"), ("builtins", "slice")))
+CHAINS = {
+    "slices": SLICE + b"h\0(" * LONG + b"N" + b"tR" * LONG,
+    "deques": DEQUE + MAKE * LONG + b"a" * (LONG - 1),
+    "defaultdicts": DEFAULTDICT + (MAKE + b"N") * LONG + MAKE + b"s" * LONG,
+    "deques, the outermost first": DEQUE + MAKE + b"\x94" + b"".join(
+        MAKE + b"\x94aj" + struct.pack("<I", number) for number in range(2, LONG)) + b"j" + struct.pack("<I", 1),
+}
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+@pytest.mark.parametrize("ends", [b".", b"!", b""], ids=["whole", "nonsense", "cut"])
+def test_a_long_chain_of_containers_does_not_end_this_process(victim, kind, ends):
+    program = CHAIN.format(folders=[str(pathlib.Path(lockstep.__file__).parents[1])])
+    ended = subprocess.run([sys.executable, "-c", program], input=PROTO + CHAINS[kind] + ends, timeout=60)
+    assert ended.returncode == 0
+
+
+CHAIN = """
+import sys
+sys.path += {folders}
+from lockstep._values import CallError, Trust, read_value
+try:
+    read_value(sys.stdin.buffer, "safe", Trust(None))
+except (CallError, EOFError):
+    sys.exit(0)
+sys.exit("it was taken")
+"""
+
+
 def test_names_that_are_refused_are_told_once_and_without_their_controls(read):
     odd = whole(b"](", *[call(name("sub\x1b[2Jprocess", "Popen" + "n" * 999))] * 3000, b"e")
     came = read(odd)
@@ -149,7 +221,9 @@ def bomb(levels):
     whole(call(name("builtins", "bytes"), b"\x8a\x08" + b"\x7f" * 8)),
     whole(call(name("builtins", "bytearray"), b"\x8a\x08" + b"\x7f" * 8)),
     whole(call(name("collections", "defaultdict"), name("victim", "Point"))),
-    whole(call(name("fractions", "Fraction"), text("1e999999999"))), b"", PROTO, PROTO + b".", b"\x80\x03N.",
+    whole(call(name("fractions", "Fraction"), text("1e999999999"))),
+    whole(call(name("fractions", "Fraction"), b"\x8b" + struct.pack("<i", 4000) + b"\x55" * 4000, number(3))),
+    b"", PROTO, PROTO + b".", b"\x80\x03N.",
     b"cos\nsystem\n.", PROTO + b"(S'true'\nios\nsystem\n.", PROTO + b"\x82\x01.", PROTO + b"\x97."],
     ids=lambda data: repr(data[:12]))
 def test_nonsense_and_excess_end_with_an_error(read, data):
@@ -268,6 +342,12 @@ def test_no_pickle_runs_anything(victim, monkeypatch):
                 taken += 1
             except (CallError, EOFError) as error:
                 value = error
+            if turn % 4 == 0:  # the same as an exception's arguments, and as what tells of one
+                value = made_exception("victim", "Plain", "told", "trace", data, "safe", trust)
+                try:
+                    value = read_exception(data, "safe", trust)
+                except (CallError, EOFError) as error:
+                    value = error
         assert not oracle.found, (SEED, turn, data, oracle.found)
         del value
     assert taken > ROUNDS / 50, f"only {taken} of {ROUNDS} were values at all"
