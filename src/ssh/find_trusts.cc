@@ -58,7 +58,9 @@ Result<Trust> find_trust(const Target& target, MasterSettings& settings) {
   std::vector<KnownKeys> known;
   for (const std::string& file : files) {
     const auto text = io::read_file(file, kMostFile);
-    if (text) known.push_back({file, known_keys(*text, look_up.name)});
+    if (text)
+      known.push_back(
+          {file, known_keys(*text, look_up.name), has_marked_line(*text, look_up.name)});
   }
   return trust_in(known, look_up.name);
 }

@@ -110,9 +110,19 @@ std::vector<std::string> known_keys(std::string_view text, std::string_view name
   return keys;
 }
 
+bool has_marked_line(std::string_view text, std::string_view name) {
+  for (const std::string& line : split(text, '\n')) {
+    if (!line.starts_with('@')) continue;
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() >= 4 && are_for(words[1], name)) return true;
+  }
+  return false;
+}
+
 Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name) {
   Trust trust;
   for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i].marked || !files[i].keys.empty()) trust.files.push_back(files[i].file);
     if (files[i].keys.empty()) continue;
     for (std::size_t j = 0; j < i; ++j)
       if (disagree(files[j], files[i]))
@@ -123,7 +133,6 @@ Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view nam
                     fmt::format("forget the wrong one: ssh-keygen -f FILE -R {}",
                                 shell_quote(std::string(name))));
     trust.strict = true;
-    trust.files.push_back(files[i].file);
   }
   return trust;
 }

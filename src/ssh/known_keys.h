@@ -15,15 +15,21 @@ namespace lockstep::ssh {
 // with a marker (@cert-authority, @revoked) do not.
 std::vector<std::string> known_keys(std::string_view text, std::string_view name);
 
+// Returns whether the text marks a key (@cert-authority, @revoked) for that name.
+bool has_marked_line(std::string_view text, std::string_view name);
+
 struct KnownKeys {
   std::string file;
   std::vector<std::string> keys;
+  bool marked = false;  // has_marked_line()
 };
 
 // By which known_hosts files a connection checks the host's key.
 struct Trust {
-  bool strict = false;                  // some file has a key of it, so that no other key will do
-  std::vector<std::string> files = {};  // if strict: the files with a key of the host
+  bool strict = false;  // some file has a key of it, so that no other key will do
+  // ssh must read these files: each marks a key for the host or, if strict, has a key of the host.
+  // ssh refuses a revoked key only if it reads the file that revokes the key.
+  std::vector<std::string> files = {};
 
   bool operator==(const Trust&) const = default;
 };

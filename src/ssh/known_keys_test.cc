@@ -40,6 +40,15 @@ TEST(Trust, IsStrictOnceAnyFileKnowsTheHost) {
       (Trust{true, {"/b", "/c"}}));
 }
 
+TEST(Trust, ReadsFilesWithMarkedLines) {
+  EXPECT_TRUE(has_marked_line("gpu2 ssh-rsa A\n@revoked gpu* ssh-ed25519 K\n", "gpu2"));
+  EXPECT_TRUE(has_marked_line("@cert-authority\t*.corp ssh-rsa CA comment\n", "x.corp"));
+  EXPECT_FALSE(has_marked_line("@revoked gpu3 ssh-ed25519 K\n@revoked gpu2 cut\n", "gpu2"));
+  EXPECT_EQ(trust_in({{"/revokes", {}, true}, {"/b", {"ssh-rsa A"}}, {"/c", {}}}, "h").value(),
+            (Trust{true, {"/revokes", "/b"}}));
+  EXPECT_EQ(trust_in({{"/revokes", {}, true}}, "h").value(), (Trust{false, {"/revokes"}}));
+}
+
 TEST(Trust, FilesThatDisagreeRefuseEveryKey) {
   const auto trust = trust_in({{"/pins", {"ssh-ed25519 OLD"}}, {"/own", {"ssh-ed25519 NEW"}}}, "h");
   ASSERT_FALSE(trust);

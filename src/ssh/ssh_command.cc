@@ -37,19 +37,17 @@ void append_pinned(std::vector<std::string>& argv, const MasterSettings& setting
 
 void append_first_seen(std::vector<std::string>& argv, const Target& target,
                        const MasterSettings& settings) {
-  const auto trust = settings.trusts.find(target_key(target));
-  if (trust == settings.trusts.end() || !trust->second.strict) {
-    append_option(argv, "StrictHostKeyChecking=accept-new");
-    if (!settings.pins.empty())
-      append_option(argv,
-                    fmt::format("UserKnownHostsFile={} ~/.ssh/known_hosts ~/.ssh/known_hosts2",
-                                file_value(settings.pins)));
-    return;
-  }
+  const auto found = settings.trusts.find(target_key(target));
+  const Trust trust = found == settings.trusts.end() ? Trust{} : found->second;
   // accept-new would take a key of another type than the files have.
-  append_option(argv, "StrictHostKeyChecking=yes");
+  append_option(argv,
+                trust.strict ? "StrictHostKeyChecking=yes" : "StrictHostKeyChecking=accept-new");
+  if (!trust.strict && settings.pins.empty()) return;  // ssh reads the user's own files
   std::vector<std::string> files;
-  for (const std::string& file : trust->second.files)
+  // ssh writes a new key into the first file.
+  if (!trust.strict)
+    files = {file_value(settings.pins), "~/.ssh/known_hosts", "~/.ssh/known_hosts2"};
+  for (const std::string& file : trust.files)
     files.push_back(file_value(file));
   append_option(argv, "UserKnownHostsFile=" + join(files, " "));
 }

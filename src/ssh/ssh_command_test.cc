@@ -73,6 +73,21 @@ TEST(SshCommand, TheKeyThatWasGivenIsShownToJumpHostsToo) {
   EXPECT_NE(proxy.find("-i '/my key'"), std::string::npos) << proxy;
 }
 
+TEST(SshCommand, FilesWithKeysAndMarkedLinesAreRead) {
+  const Target target{.host = "h"};
+  MasterSettings settings{.socket = "/s", .pins = "/pins"};
+  settings.trusts[target_key(target)] = {.strict = false, .files = {"/revokes"}};
+  const auto first = master_command(target, settings);
+  EXPECT_TRUE(has(first, "StrictHostKeyChecking=accept-new"));
+  EXPECT_TRUE(has(first,
+                  "UserKnownHostsFile=\"/pins\" ~/.ssh/known_hosts ~/.ssh/known_hosts2 "
+                  "\"/revokes\""));
+  settings.trusts[target_key(target)] = {.strict = true, .files = {"/pins", "/revokes"}};
+  const auto known = master_command(target, settings);
+  EXPECT_TRUE(has(known, "StrictHostKeyChecking=yes"));
+  EXPECT_TRUE(has(known, "UserKnownHostsFile=\"/pins\" \"/revokes\""));
+}
+
 TEST(SshCommand, APinnedHostIsKnownByItsPinAlone) {
   const Target target{.host = "h", .jump = "j", .host_keys = HostKeys::pinned};
   const MasterSettings settings{.socket = "/s", .pins = "/p"};

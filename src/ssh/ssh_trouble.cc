@@ -47,6 +47,10 @@ std::optional<Error> pinned_trouble(const Target& target, std::string_view said)
 }
 
 std::optional<Error> key_trouble(const Target& target, std::string_view said) {
+  if (has(said, "is marked as revoked"))
+    return error(Errc::denied,
+                 "its host key is revoked: a line @revoked of a known_hosts file names the key",
+                 "give the host a new key; if the line is wrong, take it out");
   if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED")) {
     const std::string place = between(said, "Offending ", "").value_or("");
     const std::string file = place.substr(

@@ -27,6 +27,13 @@ TEST(SshTrouble, NamesTheHopThatFails) {
             "it takes connections, but no SSH server greets there");
 }
 
+TEST(SshTrouble, NamesAKeyThatIsRevoked) {
+  EXPECT_EQ(message("@       WARNING: REVOKED HOST KEY DETECTED!               @\r\n"
+                    "The ED25519 host key for gpu1 is marked as revoked.\r\n"
+                    "Host key verification failed.\r\n"),
+            "its host key is revoked: a line @revoked of a known_hosts file names the key");
+}
+
 TEST(SshTrouble, NamesTheKeyAndWhoIsNotLetIn) {
   EXPECT_EQ(message("ubuntu@gpu1: Permission denied (publickey,password).\r\n"),
             "ubuntu@gpu1 is not let in: no key of ours is accepted (it offers publickey,password)");

@@ -248,6 +248,22 @@ def test_a_key_that_any_file_refuses_is_refused(world):
         one_error(client.exec(place, "true"), 255, "have different host keys of it", "known_hosts")
 
 
+def test_a_key_that_the_user_has_revoked_is_refused_for_a_cluster(world):
+    """The cluster's own file has the key, and ssh reads no other file unless it is named."""
+    client, server = world()
+    where = f"me@{server.addr}"
+    assert client.run("cluster", "add", "gpus", "--host", where).rc == 0
+    assert client.run("exec", "gpus", "--", "true").rc == 0
+    client.forget_masters()
+    known = client.root_home / ".ssh/known_hosts"
+    key = " ".join(server.host_key.with_suffix(".pub").read_text().split()[:2])
+    known.write_text(f"@revoked * {key}\n")
+    for place in ("gpus", where):
+        one_error(client.exec(place, "true"), 255, "its host key is revoked")
+    known.write_text(f"@revoked other.example {key}\n")
+    assert client.exec("gpus", "true").rc == 0
+
+
 def test_the_kept_connection_knows_no_secrets(world):
     client, server = world()
     secrets = {"AWS_SECRET_ACCESS_KEY": "hunter2", "HF_TOKEN": "hunter3", "MY_OWN": "4", "LOCKSTEP_SSH_ENV": "MY_OWN"}
