@@ -83,8 +83,10 @@ Status read_both(int out, int err, Outputs& read_into) {
   return {};
 }
 
-// What git prints. unavailable: it failed, with the first line that it said of that.
-Result<std::string> run_git(const std::vector<std::string>& argv) {
+// Returns git's output. unavailable: git failed, with the first line of its words.
+// worktree: overrides core.worktree of the repository's settings, which may name any folder.
+Result<std::string> run_git(const std::vector<std::string>& argv,
+                            const std::string& worktree = "") {
   const char* path = std::getenv("PATH");
   const auto git = proc::find_executable("git", path == nullptr ? "/bin:/usr/bin" : path);
   if (!git) return fail(Errc::not_found, "there is no git in PATH");
@@ -98,6 +100,7 @@ Result<std::string> run_git(const std::vector<std::string>& argv) {
     if (is_for_git(*entry)) spec.env.emplace_back(*entry);
   for (const char* variable : kGitVariables)
     spec.env.emplace_back(variable);
+  if (!worktree.empty()) spec.env.push_back("GIT_WORK_TREE=" + worktree);
   spec.stdin_fd = null.get();
   spec.stdout_fd = out.write.get();
   spec.stderr_fd = err.write.get();
@@ -172,7 +175,8 @@ std::vector<std::string> split_at_nul(std::string_view output) {
 }
 
 Result<std::vector<std::string>> git_files(const std::string& folder) {
-  LOCKSTEP_TRY_ASSIGN(const std::string paths, run_git(git_files_command(folder)));
+  LOCKSTEP_TRY_ASSIGN(const std::string paths,
+                      run_git(git_files_command(folder), git_top_of(folder)));
   return split_at_nul(paths);
 }
 

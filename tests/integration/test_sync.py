@@ -468,6 +468,81 @@ def test_a_repository_of_another_user_is_taken_only_as_git_takes_it(world):
     assert not ran.exists()
 
 
+def make_trap(client):
+    """A program that notes that it ran, and a way to see what it noted."""
+    program, ran = client.folder / "trap", client.folder / "trapped"
+    program.write_text(f'#!/bin/sh\necho "$0 $*" >> {ran}\nexit 1\n')
+    program.chmod(0o755)
+    return program, lambda: ran.read_text() if ran.exists() else ""
+
+
+def set_traps(folder, program):
+    """Every setting of a repository that names a program which git may run, as a hostile archive could have them."""
+    hooks = folder / ".git/traps"
+    hooks.mkdir()
+    for name in ("post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-auto-gc", "post-checkout"):
+        (hooks / name).symlink_to(program)
+    names = ("core.fsmonitor", "core.pager", "pager.ls-files", "core.sshCommand", "core.gitProxy", "core.askPass",
+             "core.editor", "core.alternateRefsCommand", "diff.external", "filter.x.clean", "filter.x.smudge",
+             "filter.x.process", "diff.x.command", "diff.x.textconv", "gpg.program")
+    for words in (*((name, program) for name in names), ("core.hooksPath", hooks), ("filter.x.required", "true"),
+                  ("credential.helper", f"!{program}"), ("alias.ls-files", f"!{program}"),
+                  ("core.untrackedCache", "true")):
+        git(folder, "config", *map(str, words))
+    (folder / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
+
+
+def test_the_settings_of_a_repository_run_nothing(world):
+    """A .git that came with an archive belongs to the user who unpacked it."""
+    client, server = world()
+    where = f"me@{server.addr}"
+    program, trapped = make_trap(client)
+    project = Project(client)
+    make_promisor(project.folder, program)
+    (project.folder / "sub").mkdir()
+    git(project.folder / "sub", "init")
+    project.write("sub/y")
+    git(project.folder / "sub", "add", "-A")
+    for folder in (project.folder / "sub", project.folder):
+        set_traps(folder, program)
+    subprocess.run(["git", "status"], cwd=project.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert trapped(), "git itself springs none of the traps"
+    (client.folder / "trapped").unlink()
+    os.utime(project.folder / "in/x")
+    # Git in a trap's environment: variables that name a repository or programs are another one's.
+    ended = project.sync(where, env={"GIT_EXTERNAL_DIFF": program, "GIT_SSH_COMMAND": program, "GIT_PAGER": program})
+    assert not trapped()
+    assert set(tree(project.there(server))) == {b".gitattributes", b"in/x", b"sub/.gitattributes", b"sub/y"}, ended
+    assert client.run("run", "--on", where, "--no-python", "true", cwd=project.folder).rc == 0
+    assert not trapped()
+
+
+def test_a_repository_that_names_another_folder_sends_its_own_files(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    secret = client.root_home / "secret"
+    (secret / "dir").mkdir(parents=True)
+    for name in ("key", "a", "dir/key"):
+        (secret / name).write_text("secret")
+    project = Project(client)
+    project.write("a", "mine")
+    project.write("b", "mine")
+    (project.folder / "dir").symlink_to(secret / "dir")
+    git(project.folder, "config", "core.worktree", str(secret))
+    project.sync(where)
+    assert tree(project.there(server)) == project.sent() and len(project.sent()) == 3
+    # A worktree's .git that leads to a repository of another user.
+    theirs = client.root_home / "theirs"
+    theirs.mkdir()
+    git(theirs, "init")
+    subprocess.run(["chown", "-R", "2001", theirs / ".git"], check=True)
+    linked = Project(client, "linked", repository=False)
+    linked.write("c")
+    linked.write(".git", f"gitdir: {theirs}/.git\n")
+    one_error(client.run("sync", where, cwd=linked.folder), 2, "detected dubious ownership in repository at")
+    assert not linked.there(server).exists()
+
+
 def test_a_folder_that_everybody_can_write_to_is_named_or_not_sent(world):
     client, server = world()
     where = f"me@{server.addr}"
