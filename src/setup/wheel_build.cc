@@ -33,6 +33,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMostManifest = 4UL << 20;
+constexpr std::size_t kForeignKeyDigits = 32;  // a wheel that was built here has 16
 
 // null: it is not set.
 ordered_json variable(const char* name) {
@@ -296,10 +297,17 @@ Result<BuiltWheel> seen_wheel(const ordered_json& manifest) {
 Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& bytes,
                                       const std::string& host) {
   const std::string name = text_in(manifest, "wheel");
-  const std::string key = text_in(manifest, "key");
+  const std::string told = text_in(manifest, "key");
   if (!name.ends_with(".whl") || name.starts_with('.') || name.find('/') != std::string::npos ||
-      !is_plain_hex(key))
+      !is_plain_hex(told))
     return fail(Errc::corrupt, fmt::format("what {} says of its wheel makes no sense", host));
+  // The host chooses its key: it must not be able to name the wheel of another host, or of a build
+  // on this machine, which would be replaced.
+  Digest digest;
+  digest.add(host);
+  digest.add(told);
+  const std::string key = digest.hex().substr(0, kForeignKeyDigits);
+  manifest["key"] = key;
   const std::string top = io::cache_folder() + "/wheel-builds";
   LOCKSTEP_TRY(io::make_folders(top));
   std::string draft = fmt::format("{}/{}.new-XXXXXX", top, key);
