@@ -106,6 +106,14 @@ def test_a_missing_script_is_refused_as_well(lockstep):
     one_line(lockstep.run("--explain"), 2, "script")
 
 
+def test_no_file_of_the_current_folder_runs_where_torch_is_asked_for_devices(lockstep, tmp_path):
+    ran = tmp_path / "ran"
+    for name in ("torch", "json", "os"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    lockstep.run("--explain", "--nproc-per-node", "mydevice", TOUCH, cwd=tmp_path)
+    assert not ran.exists()
+
+
 def test_slurm(lockstep):
     rows, said = explain(lockstep, env=SLURM)
     assert rows["nodes"] == ("2", "Slurm: SLURM_STEP_NUM_NODES")
