@@ -107,6 +107,63 @@ link = Link()
 '''
 
 
+# The honest binary answers, and what it says is spoiled on the way.
+SPOILS = r'''
+import random, re, subprocess, threading
+
+chance = random.Random(%r)
+honest = subprocess.Popen([%r, *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+CONTROL = rb"\u001b[2J\u009b\u202e"
+ODD = [b"null", b"[]", b"{}", b"true", b'""', b"-1", b"4611686018427387904", b"18446744073709551615", b"1e300", b"1.5",
+       b"99999999999999999999999999", b'"' + CONTROL + b'"', b"[" * 300, b'"../../x"', b'"/"']
+
+
+def spoiled(data):
+    data = bytearray(data)
+    for _ in range(chance.randrange(1, 4)):
+        kind = chance.randrange(6)
+        texts = [at.start() + 1 for at in re.finditer(rb'"[^"]', data)]
+        values = list(re.finditer(rb'(?<=[:\[,])("[^"]*"|-?[0-9.]+|true|false|null)', data))
+        if kind == 0 and texts:
+            at = chance.choice(texts)
+            data[at:at] = CONTROL
+        elif kind in (1, 2) and values:
+            at = chance.choice(values)
+            data[at.start():at.end()] = chance.choice(ODD)
+        elif kind == 3 and data:
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        elif kind == 4:
+            del data[chance.randrange(len(data) + 1):]
+        elif kind == 5:
+            data += chance.choice(ODD)
+    return bytes(data[:65536]) or b"x"
+
+
+def pass_on():
+    while data := os.read(0, 65536):
+        honest.stdin.write(data)
+        honest.stdin.flush()
+    honest.stdin.close()
+
+
+def exactly(size):
+    data = honest.stdout.read(size)
+    return data if len(data) == size else sys.exit(0)
+
+
+threading.Thread(target=pass_on, daemon=True).start()
+GREETING = b"\n\x01lockstep-link\x02"
+link.write(exactly(len(GREETING)))
+while True:
+    size, kind = struct.unpack("<IB", exactly(5))
+    fields = exactly(size - 1)
+    # A reading of the clock is no JSON: the client waits a minute for the rest of one that is cut.
+    if kind == 6 and fields[4] in (OUT, RESULT) and not fields[9:].strip().isdigit() and chance.random() < 0.8:
+        fields = fields[:5] + text(spoiled(fields[9:]))
+    link.frame(kind, fields)
+'''
+
+
 class LyingHost:
     """`world` has logged in there once, so that its binary is in place."""
 
@@ -119,6 +176,14 @@ class LyingHost:
 
     def lies(self, lie):
         self._put((LINK + textwrap.dedent(lie)).encode())
+
+    def spoils(self, seed):
+        """From now on answers are spoiled at random."""
+        honest = self.place.parents[3] / "honest"
+        if not honest.exists():
+            honest.write_bytes(self.honest)
+            honest.chmod(0o755)
+        self._put((LINK + SPOILS % (seed, "/home/me/honest")).encode())
 
     def is_honest(self):
         self._put(self.honest)

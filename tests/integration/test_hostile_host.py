@@ -1,5 +1,6 @@
 """The client's end of a link to a host that was taken over: it believes, keeps and writes no more than it has asked
 for, and says in one line what is wrong with the host."""
+import json
 import os
 import subprocess
 
@@ -47,6 +48,18 @@ def test_only_what_was_asked_for_is_believed(host):
         host.lies(lie + "\nlink.until_gone()")
         ended = host.client.exec(host.where, "true")
         one_error(ended, 255, host.where, words)
+
+
+def test_a_file_that_a_host_asks_for_as_a_machines_name_is_not_sent(host):
+    """Binaries for other machines lie in this folder as lockstep-MACHINE."""
+    place = host.client.root_home / ".local/share/lockstep"
+    (place / "lockstep-x").mkdir(parents=True)
+    (place / "secret").write_text("secret")
+    (place / "lockstep-secret").write_text("secret")
+    for machine in ("x/../secret", "secret", "../../../.ssh/id_ed25519", "/etc/passwd", "x86_64/../secret"):
+        host.lies(f"link.write(b'\\nlockstep-absent Linux {machine} 0\\n'); sys.exit(71)")
+        one_error(host.client.exec(host.where, "true"), 255, f"'{machine}', and no binary of Lockstep is for that")
+    assert not [each for each in host.place.parent.iterdir() if each != host.place]
 
 
 def test_a_flood_beyond_the_room_ends_the_command(host):
@@ -122,3 +135,36 @@ def test_a_claim_of_much_is_checked_before_anything_is_made_of_it(host, project)
                                  "contents(b'')"))
     one_error(ended, 1, "are free here")
     assert not list(project.glob("outputs/*"))
+
+
+ROUNDS = int(os.environ.get("LOCKSTEP_SPOILED_ROUNDS", "2"))
+SEED = int(os.environ.get("LOCKSTEP_SPOILED_SEED", "1"))
+
+
+def test_spoiled_answers_end_no_command_badly_and_reach_no_terminal(host, project):
+    """LOCKSTEP_SPOILED_ROUNDS=50 LOCKSTEP_SPOILED_SEED=7 for a long one."""
+    where, client = host.where, host.client
+    (project / "a").write_text("1")
+    commands = [("cluster", "check", where), ("cluster", "check", where, "--json"), ("sync", where),
+                ("sync", where, "--json"), ("sync", where, "--back", "outputs"), ("jobs",), ("jobs", "--json"),
+                ("install", where, "local:./"), ("exec", where, "--json", "--", "echo", "x"),
+                ("call", where, "work:one", "--json"), ("run", "--on", where, "--no-python", "--detach", "true"),
+                ("logs", "JOB"), ("cancel", "JOB")]
+    (project / "work.py").write_text("def one():\n    return [1, 'x', {'a': 2}]\n")
+    job = client.run("run", "--on", where, "--no-python", "--detach", "true", cwd=project)
+    assert job.rc == 0 and client.run("logs", "-f", job.out.strip(), cwd=project).rc == 0, job
+    made = "mkdir -p project/outputs/d && echo 1 > project/outputs/m && ln -s ../m project/outputs/d/link"
+    assert client.exec(where, "sh", "-c", made).rc == 0
+    for number in range(ROUNDS * len(commands)):
+        words = [job.out.strip() if word == "JOB" else word for word in commands[number % len(commands)]]
+        (project / "a").write_text(str(number))
+        subprocess.run(["rm", "-rf", project / "outputs"], check=True)
+        host.spoils(SEED * 1000 + number)
+        ended = client.run(*words, cwd=project, timeout=90.0)
+        shown = f"{number}: {words} {ended}"
+        assert 0 <= ended.rc < 128 or ended.rc == 255, shown
+        assert not set("\x1b\x9b\u202e") & set(ended.out + ended.err), shown
+        assert set(os.listdir(project)) <= {".git", "a", "outputs", "work.py"}, shown
+        if "--json" in words and ended.out and words[0] != "exec":
+            [json.loads(line) for line in ended.out.splitlines()]
+    host.is_honest()
