@@ -186,10 +186,7 @@ int start_agent(const Node& node) {
                                     : node.options.run;
   argv.insert(argv.end(), words.begin(), words.end());
   // What all agents would say alike is said by the first one.
-  if (slurm::variable("SLURM_NODEID") != "0") {
-    setenv("OMP_NUM_THREADS", "1", 0);
-    argv.insert(argv.begin() + 2, "--report-tails=none");
-  }
+  if (slurm::variable("SLURM_NODEID") != "0") argv.insert(argv.begin() + 2, "--report-tails=none");
   proc::block(proc::handled_signals());
   const auto code = slurm::NodeStep(node.folder.path()).run(argv);
   if (code) return *code;

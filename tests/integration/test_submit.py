@@ -50,6 +50,16 @@ def test_ranks_on_all_nodes(cluster):
     assert cluster.run("wait", job).rc == 0
 
 
+def test_threads_of_ranks_are_the_same_on_all_nodes(cluster):
+    """As torchrun has them: 1 where a node has several ranks, said once for the job; else what the user has set."""
+    for words, threads, said in ((("--gpus-per-node=1",), "-", 0), (("--gpus-per-node=2",), "1", 1)):
+        ended = submit(cluster, "-N2", "-t5", "--follow", "--no-check", *words, *worker("show=RANK,OMP_NUM_THREADS"))
+        assert ended.rc == 0, ended
+        shown = re.findall(r"show RANK=\d OMP_NUM_THREADS=(\S*)", ended.out)
+        assert len(shown) in (2, 4) and set(shown) == {threads}, ended
+        assert (ended.out + ended.err).count("OMP_NUM_THREADS is not set") == said, ended
+
+
 def test_gpus_and_tasks_in_every_spelling_of_slurms(cluster):
     """Slurm takes the job, and all ranks of a node see all of its GPUs."""
     for words, ranks, cpus in ((("--gres=gres/gpu:2",), 4, None), (("--gres=gpu=2",), 4, None),
