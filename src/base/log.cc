@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include "base/mid_line.h"
 #include "base/text.h"
 
 #include <sys/time.h>
@@ -84,6 +85,7 @@ void write(Level level, std::string_view text) {
   if (g_sink != nullptr) {
     g_sink(g_sink_context, out);
   } else {
+    end_line();
     write_all(out);
   }
 }

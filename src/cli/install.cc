@@ -98,6 +98,7 @@ class Terminal {
 
   HostLines lines_;
   bool drawn_;
+  WipesForLog wipes_{[this] { print(lines_.erase()); }};
 };
 
 // The files that the specs name; the hosts that have them, and what went wrong with the others.

@@ -1,5 +1,6 @@
 #include "cli/on_demand.h"
 
+#include "base/mid_line.h"
 #include "cli/date_text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand_words.h"
@@ -252,6 +253,7 @@ int exit_code_of(const Error& error) {
 }
 
 void tell_line(std::string_view program, const std::string& text) {
+  end_line();
   std::fputs(fmt::format("{}: {}\n", program, text).c_str(), stderr);
 }
 

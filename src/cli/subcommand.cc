@@ -1,5 +1,6 @@
 #include "cli/subcommand.h"
 
+#include "base/mid_line.h"
 #include "base/text.h"
 
 #include <fmt/core.h>
@@ -221,6 +222,7 @@ void print_error(std::string_view program, const Error& error) {
   std::string text = std::string(program) + ": error: " + error.message;
   if (!error.hint.empty() && text.ends_with('.')) text.pop_back();
   if (!error.hint.empty()) text += "; " + error.hint;
+  end_line();
   // Much of it may be another node's.
   std::fprintf(stderr, "%s\n", printable(text, std::string::npos).c_str());
 }

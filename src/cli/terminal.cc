@@ -1,10 +1,14 @@
 #include "cli/terminal.h"
 
+#include "base/log.h"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace lockstep::cli {
 
@@ -18,6 +22,19 @@ TerminalSize terminal_size(int fd) {
 
 bool folds(std::string_view when) {
   return when == "always" || (when == "auto" && isatty(STDOUT_FILENO) == 1);
+}
+
+WipesForLog::WipesForLog(std::function<void()> wipe) : wipe_(std::move(wipe)) {
+  log::set_sink(
+      [](void* self, std::string_view lines) {
+        static_cast<WipesForLog*>(self)->wipe_();
+        std::fwrite(lines.data(), 1, lines.size(), stderr);
+      },
+      this);
+}
+
+WipesForLog::~WipesForLog() {
+  log::set_sink(nullptr, nullptr);
 }
 
 }  // namespace lockstep::cli

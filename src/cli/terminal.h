@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 
 namespace lockstep::cli {
@@ -16,5 +17,17 @@ TerminalSize terminal_size(int fd);
 
 // Whether --fold WHEN folds equal lines on this process's standard output.
 bool folds(std::string_view when);
+
+// While it lives, a message of the log first wipes away what is drawn on the terminal.
+class WipesForLog {
+ public:
+  explicit WipesForLog(std::function<void()> wipe);
+  ~WipesForLog();
+  WipesForLog(const WipesForLog&) = delete;
+  WipesForLog& operator=(const WipesForLog&) = delete;
+
+ private:
+  std::function<void()> wipe_;
+};
 
 }  // namespace lockstep::cli

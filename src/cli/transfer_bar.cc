@@ -1,6 +1,5 @@
 #include "cli/transfer_bar.h"
 
-#include "cli/terminal.h"
 #include "cluster/sync_tree.h"
 
 #include <fmt/core.h>

@@ -2,6 +2,8 @@
 // the end.
 #pragma once
 
+#include "cli/terminal.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +32,7 @@ class TransferBar {
   bool wanted_;
   bool drawn_ = false;
   std::chrono::steady_clock::time_point last_;
+  WipesForLog wipes_{[this] { clear(); }};
 };
 
 }  // namespace lockstep::cli

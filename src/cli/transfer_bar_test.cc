@@ -1,6 +1,11 @@
 #include "cli/transfer_bar.h"
 
+#include "base/log.h"
+
 #include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
 
 namespace lockstep::cli {
 namespace {
@@ -19,6 +24,23 @@ TEST(TransferBar, HasWhatRoomThereIs) {
   EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 20), "5.0 MB of 10.0 MB");
   EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 9), "5.0 MB o");
   EXPECT_EQ(bar_text(5 * kMega, 10 * kMega, 1), "");
+}
+
+TEST(TransferBar, IsWipedBeforeAMessageOfTheLog) {
+  int wiped = 0;
+  testing::internal::CaptureStderr();
+  {
+    const WipesForLog wipes([&wiped] {
+      ++wiped;
+      std::fputs("(wiped)", stderr);
+    });
+    log::warning("host x waits");
+  }
+  log::warning("later");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(wiped, 1);
+  EXPECT_TRUE(said.starts_with("(wiped)W")) << said;
+  EXPECT_NE(said.find("host x waits\nW"), std::string::npos) << said;
 }
 
 TEST(TransferBar, NeverReachesTheLastColumn) {

@@ -1,5 +1,9 @@
 #include "cluster/host_output.h"
 
+#include "base/mid_line.h"
+
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +15,7 @@ constexpr std::size_t kMostLine = 64UL << 10;
 
 HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text)
     : stream_(std::move(stream)),
+      on_terminal_(isatty(stream_.fd()) == 1 && isatty(STDERR_FILENO) == 1),
       line_text_(std::move(line_text)),
       sink_(loop, stream_.fd(), stream_.pollable(),
             {[this](std::size_t bytes) { on_consumed(bytes); }, [] {}}) {}
@@ -18,11 +23,16 @@ HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text)
 void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed printed) {
   if (prefix.empty() && !line_text_) {
     pieces_.push_back({bytes.size(), bytes.size(), std::move(printed)});
-    return sink_.put(bytes);
+    return write(bytes);
   }
   const std::string text = whole_lines(prefix, bytes);
   if (text.empty()) return printed(bytes.size());
   pieces_.push_back({text.size(), bytes.size(), std::move(printed)});
+  write(text);
+}
+
+void HostOutput::write(std::string_view text) {
+  if (on_terminal_ && !text.empty()) set_mid_line(!text.ends_with('\n'));
   sink_.put(text);
 }
 
@@ -56,7 +66,7 @@ void HostOutput::end(std::string_view prefix) {
   add_line(prefix, std::exchange(at->second, {}), text);
   if (text.empty()) return;
   pieces_.push_back({text.size(), 0, [](std::size_t) {}});
-  sink_.put(text);
+  write(text);
 }
 
 void HostOutput::when_idle(std::function<void()> fn) {

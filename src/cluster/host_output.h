@@ -40,11 +40,13 @@ class HostOutput {
     std::size_t given_bytes;
     Printed printed;
   };
+  void write(std::string_view text);
   void on_consumed(std::size_t bytes);
   void add_line(std::string_view prefix, std::string_view line, std::string& text) const;
   std::string whole_lines(std::string_view prefix, std::string_view bytes);
 
   io::OwnStream stream_;
+  bool on_terminal_;  // of stderr, too: there errors follow what is printed here
   LineText line_text_;
   link::Sink sink_;
   std::deque<Piece> pieces_;

@@ -25,6 +25,13 @@ import os, sys, time
 sys.stdout.write(f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']} on {os.uname().nodename}\\n")
 print('to stderr', file=sys.stderr, flush=True)
 """
+# Draws a bar that has no end, and waits.
+BAR = """
+import sys, time
+sys.stderr.write("\\r 10%|#         | 1/10")
+sys.stderr.flush()
+time.sleep(600)
+"""
 # Runs until a file is there, and says so before.
 PARKED = SAY + """
 while not os.path.exists(os.path.expanduser('~/go')):
@@ -224,6 +231,26 @@ def test_ctrl_c_ends_the_job_and_a_hangup_does_not(world):
     assert ended.rc == 128 + signal.SIGHUP and "goes on; lockstep logs -f" in ended.err, ended
     go(server)
     assert client.run("wait", "job.py").rc == 0
+
+
+@pytest.mark.parametrize("fold", ["never", "always"])
+def test_a_message_never_shares_a_line_with_a_progress_bar(world, fold):
+    client, server = world()
+    script(server, BAR)
+    screen, terminal = pty.openpty()
+    run = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".", "--fold", fold, "job.py",
+                       stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    seen = b""
+    while b"10%|#" not in seen:
+        seen += os.read(screen, 4096)
+    server.kill_all()
+    while b"trying again" not in seen:
+        seen += os.read(screen, 4096)
+    assert re.search(r"10%\|#[^\n]*\nW[^\n]*trying again", seen.decode().replace("\r\n", "\n")), seen
+    run.process.send_signal(signal.SIGHUP)
+    run.wait(30)
+    os.close(screen)
 
 
 def test_nohup_keeps_a_client_whose_terminal_goes_away(world):
