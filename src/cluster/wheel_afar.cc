@@ -3,12 +3,14 @@
 #include "base/id.h"
 #include "base/text.h"
 #include "cluster/command_run.h"
+#include "cluster/installation.h"
 #include "cluster/project.h"
 #include "cluster/sync_tree.h"
 #include "codec/json_members.h"
 #include "io/file_system.h"
 #include "proc/spawn.h"
 #include "setup/node_ability.h"
+#include "setup/places.h"
 #include "setup/tool.h"
 #include "setup/wheel_plan.h"
 #include "slurm/tools.h"
@@ -170,7 +172,9 @@ Status send_source(const HostPlace& host, WheelRequest& request, const SayLine& 
   LOCKSTEP_TRY_ASSIGN(const auto source, setup::read_wheel_source(request.source));
   if (source.kind != setup::WheelSource::Kind::folder) return {};
   LOCKSTEP_TRY_ASSIGN(const Project project, find_project(".", source.place));
-  SyncOptions options{.destination = kSources + project.name};
+  // Each folder of each machine has a place of its own: no option of `wheel` could name another.
+  SyncOptions options{.destination = kSources + setup::key_of(installation_id() + project.root) +
+                                     "/" + project.name};
   options.remark = [&](const std::string& text) { say("warning: " + text); };
   LOCKSTEP_TRY_ASSIGN(const auto report, sync_project({host}, project, options));
   const HostSync& sync = report.hosts.at(0);

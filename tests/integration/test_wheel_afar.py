@@ -115,6 +115,12 @@ def test_on_a_host_over_ssh(hosts):
         assert hashlib.sha256(path.read_bytes()).hexdigest() == manifest["sha256"]
         assert list((servers[0].homes["me"] / ".cache/lockstep/wheel-builds").glob("*/*.whl"))
         assert not (servers[1].homes["me"] / ".cache/lockstep/wheel-builds").exists()
+        # A second folder of that name takes nothing from the first, and none of the options of `wheel` is needed.
+        (client.folder / "two").mkdir()
+        project(client.folder / "two/tiny", small_source_files("tiny", "2.0", "V = 2\n"))
+        ended = client.run("wheel", "--python", PYTHON, "./tiny", "--on", "gpus", cwd=client.folder / "two",
+                           timeout=300)
+        assert ended.rc == 0 and "tiny-2.0-py3-none-any.whl" in ended.out, ended
         (client.folder / "tiny/backend.py").write_text("raise RuntimeError('no such backend')\n")
         ended = client.run("wheel", "--python", PYTHON, "./tiny", "--on", "gpus", cwd=client.folder, timeout=300)
         assert ended.rc == 1 and "gpus-0 could not build it" in ended.err and "no such backend" in ended.err, ended
