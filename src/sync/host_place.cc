@@ -102,7 +102,8 @@ Status check_owner(const Record& record, const Owner& owner, const std::string& 
       Errc::already_exists,
       fmt::format("{} holds the tree of {}, and this would be that of {}{}", printable(place),
                   theirs, ours, theirs == ours ? " of another machine or user" : ""),
-      "SRC:DST names another place (run: --sync SRC:DST), --force takes this one over");
+      "another place is named by sync SRC:DST, run --sync SRC:DST or install --project SRC:DST; "
+      "sync --force and run --force take this one over");
 }
 
 Result<Record> read_own_record(const HostFolders& folders, const std::string& place,

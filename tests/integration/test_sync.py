@@ -259,6 +259,10 @@ def test_a_run_of_a_project_whose_place_is_taken(world):
     git(second, "init")
     run = ("run", "--on", where, "--no-python")
     one_error(client.run(*run, "true", cwd=second), 1, "holds the tree of", "--sync SRC:DST", "--force")
+    (second / "reqs.txt").touch()
+    one_error(client.run("install", where, "reqs:reqs.txt", cwd=second), 1, "holds the tree of",
+              "install --project SRC:DST", "sync --force")
+    (second / "reqs.txt").unlink()
     for words, place in ((f"{second}:work/second", "work/second"), (":~/work/third/", "work/third"),
                          (":/home/me/fourth", "fourth")):
         ended = client.run(*run, "--sync", words, "cat", "b", cwd=second / "src")
@@ -331,6 +335,21 @@ def test_several_hosts_and_one_that_is_away(world):
     servers[1].start_sshd()
     assert project.sync("gpus", "--nodes", "1")["files"] == 1
     assert tree(project.there(servers[1])) == project.sent()
+
+
+def test_what_rsync_calls_gives_a_cause_and_no_notice(world):
+    """The first line that it says on stderr is told as the cause of a transfer that has failed."""
+    client, server = world()
+    place = json.dumps([{"name": "gpu", "user": "me", "host": server.addr}])
+    os.kill(server.sshd.process.pid, signal.SIGSTOP)  # logins begin there and go no further
+    shell = client.start("rsync-shell", "gpu", "true", env={"LOCKSTEP_RSYNC_PLACE": place})
+    other = client.start("exec", f"me@{server.addr}", "true")
+    until(lambda: "waiting for" in other.err(), 30, "the wait is told")
+    assert shell.err() == ""
+    for run in (shell, other):
+        run.process.send_signal(signal.SIGINT)
+        run.wait(30)
+    os.kill(server.sshd.process.pid, signal.SIGCONT)
 
 
 def test_a_place_where_nothing_can_be_written_is_named(world):
