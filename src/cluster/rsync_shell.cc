@@ -1,5 +1,6 @@
 #include "cluster/rsync_shell.h"
 
+#include "base/log.h"
 #include "cluster/place_json.h"
 
 #include <cstdlib>
@@ -12,6 +13,8 @@ Result<int> rsync_shell(const std::vector<std::string>& words) {
   auto places = parse_places(text == nullptr ? "" : text);
   if (!places || places->size() != 1 || words.size() < 2)
     return fail(Errc::invalid_input, "rsync starts this, people do not");
+  // rsync_trouble() takes the first line on stderr for the cause of a failure, not a notice.
+  log::set_level(log::Level::error);
   CommandRequest request;
   request.hosts = std::move(*places);
   request.argv.assign(words.begin() + 1, words.end());
