@@ -63,7 +63,7 @@ Table make_call_table() {
               "first that is not 0.\n",
           .operands = Operands::names,
           .groups = {call_group(), {"Variables", variable_rows()}, place_group()},
-          .shown_names = "HOST MODULE:FUNCTION"};
+          .shown_names = "HOST|CLUSTER MODULE:FUNCTION"};
 }
 
 Status check_json(std::string_view option, const std::string& text, bool list) {

@@ -123,8 +123,9 @@ def test_zsh_with_rows_in_rows(line, expected, tmp_path):
 
 NAMED = [
     ("lockstep run --on ", {"gpus", "lab"}), ("lockstep exec g", {"gpus"}), ("lockstep install ", {"gpus", "lab"}),
-    ("lockstep down l", {"lab"}), ("lockstep cluster show g", {"gpus"}), ("lockstep logs ", {"train"}),
-    ("lockstep wait tr", {"train"}), ("lockstep run --on-demand A100", {"A100", "A100-40GB", "A100-80GB"}),
+    ("lockstep call g", {"gpus"}), ("lockstep down l", {"lab"}), ("lockstep cluster show g", {"gpus"}),
+    ("lockstep logs ", {"train"}), ("lockstep wait tr", {"train"}),
+    ("lockstep run --on-demand A100", {"A100", "A100-40GB", "A100-80GB"}),
     ("lockstep offers A100-4", {"A100-40GB"}),
 ]
 
