@@ -183,6 +183,15 @@ bool is_held(const JobStatus& job) {
          job.state.name == "SPECIAL_EXIT" || job.state.name == "RESV_DEL_HOLD";
 }
 
+// --requeue=expedite of 25.11. Once the nodes' epilogs have run, slurmctld holds the job if none of
+// them has failed (batch_requeue_fini).
+Explanation explain_expedited(const JobStatus& job) {
+  return {Outlook::unknown,
+          "its last run failed, and Slurm waits for the epilogs of its nodes: if one of them fails "
+          "the job starts again, else Slurm holds it",
+          {filled("scontrol release {id} once it is held", job)}};
+}
+
 void say_held(const JobStatus& job, Explanation& said) {
   said.outlook = Outlook::held;
   said.why += "; it is held";
@@ -232,6 +241,8 @@ Explanation explain_pending(const JobStatus& job, const Surroundings& around) {
   Explanation said = explain_reason(reason, job);
   if (said.outlook == Outlook::unknown && said.advice.empty())
     said = explain_worst_of(reason, job, std::move(said));
+  if (job.state.name == "EXPEDITING" && said.outlook == Outlook::starts_by_itself)
+    said = explain_expedited(job);
   if (is_held(job) &&
       (said.outlook == Outlook::starts_by_itself || said.outlook == Outlook::unknown))
     say_held(job, said);

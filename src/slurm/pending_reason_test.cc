@@ -176,6 +176,14 @@ TEST(PendingReason, AJobOfPriorityZeroIsHeldWhateverItsReasonSays) {
   }
 }
 
+TEST(PendingReason, AnExpeditedRequeueMayEndInAHold) {
+  JobStatus job = job_for("None");
+  job.state = parse_job_state("EXPEDITING");
+  EXPECT_EQ(explain_pending(job, {}).outlook, Outlook::unknown);
+  job.priority = 0;
+  EXPECT_EQ(explain_pending(job, {}).outlook, Outlook::held);
+}
+
 TEST(PendingReason, OfAnArraysTasksTheReasonThatHoldsThemIsTold) {
   EXPECT_EQ(said("Resources,JobHeldUser").why, said("JobHeldUser").why);
   EXPECT_EQ(said("JobArrayTaskLimit,Priority").why, said("JobArrayTaskLimit").why);
