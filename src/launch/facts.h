@@ -25,8 +25,8 @@ struct Facts {
   std::function<int()> gpu_count;  // CUDA or ROCm; 0: none
   std::function<int()> xpu_count;
   // The number of devices of the kind that an extension has added to PyTorch ("npu"), asked of this
-  // Python's torch. kind: the name that the extension must have; empty: any. nullopt: torch has no
-  // such extension, or there is no torch.
+  // Python's torch. kind: the name that the extension must have; empty: any. nullopt: torch is
+  // missing, or has another extension or none.
   std::function<std::optional<int>(const std::string& python, const std::string& kind)>
       custom_devices;
   std::function<FileKind(const std::string& path)> file_kind;  // following links

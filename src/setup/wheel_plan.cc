@@ -86,7 +86,7 @@ bool is_called(const Op& op, const std::string& given) {
   return given == op.name || word == op.variable || std::string(kPrefix) + word == op.variable;
 }
 
-// Whether the build gets a DS_BUILD_OPS of ours, whatever the environment has.
+// Returns whether build_variables() sets DS_BUILD_OPS, over the environment.
 bool decides_all_ops(const WheelPlan& plan) {
   return !plan.ops.empty() || plan.source.is_deepspeed();
 }

@@ -57,7 +57,7 @@ struct WheelPlan {
 
 // Whether builds look at a variable of this name.
 bool concerns_builds(std::string_view name);
-// "DS_BUILD_X=1" of the environment: ops that the build makes beside those of build_variables().
+// Returns the "DS_BUILD_X=1" of the environment: the build adds these ops to build_variables().
 std::vector<std::string> ops_of_environment(const WheelPlan& plan);
 // "NAME=value" that the build gets over the environment.
 std::vector<std::string> build_variables(const WheelPlan& plan);

@@ -15,8 +15,8 @@ Result<std::string> make_scratch();
 void remove_scratch(const std::string& scratch);
 
 struct FetchedSource {
-  std::string place;   // the archive's path
-  std::string commit;  // of a git URL, as pip says it; else empty
+  std::string place;   // path of the archive
+  std::string commit;  // the commit that pip names for a git URL, else empty
 };
 // Fetches the source of an index or a URL by pip.
 Result<FetchedSource> fetch_source(const WheelPlan& plan, const std::string& scratch,

@@ -323,7 +323,7 @@ void look_unset_variable(const JobScript& script, const CheckFacts& /*facts*/, F
 }
 
 // "deepspeed t.py <normal cl args> --deepspeed": the shell reads from a file "normal" and writes to
-// one that is called "--deepspeed". At the end of a line it refuses the script.
+// one that is called "--deepspeed". If the line ends behind ">", the shell refuses the script.
 void look_placeholder(const JobScript& script, const CheckFacts& /*facts*/, Findings& found) {
   for (const ShellCommand& each : script.commands)
     for (const std::string& output : each.outputs) {

@@ -251,6 +251,23 @@ def test_every_command_says_which_host_it_waits_for(world):
     cancel.wait(60)
 
 
+def test_output_that_cannot_be_passed_on_is_no_success(world):
+    """Ten seconds, and then the host is named: the job has ended, so nothing is to be waited for."""
+    client, server = world()
+    home = server.homes["me"]
+    (home / "job.py").write_text("print('said')\n")
+    where = ("--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".")
+    assert client.run("run", *where, "job.py", timeout=60).out == "said\n"
+    (folder,) = (home / ".local/state/lockstep/jobs").iterdir()
+    assert client.run("logs", folder.name, timeout=60).out == "said\n"
+    (folder / "out").unlink()
+    (folder / "out").mkdir()  # no follower can read that
+    ended = client.run("logs", folder.name, timeout=60)
+    assert ended.rc == 255 and "the end of the job's output is missing here" in ended.err, ended
+    ended = client.run("logs", "-f", folder.name, timeout=60)
+    assert ended.rc == 0 and "the end of the job's output is missing here" in ended.err, ended  # the job's own code
+
+
 def test_two_hosts_meet_by_our_backend_and_a_lost_one_ends_the_job(world):
     client, *servers = world(2)
     words = [word for server in servers for word in ("--host", f"me@{server.addr}")]
