@@ -7,6 +7,7 @@ extension is built once and comes to every node, one node is cut off, and the sp
 taken down at the end. Needs root.
 """
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -77,6 +78,9 @@ def commands(node):
 
 def main():
     root_mount.ensure()
+    if not os.path.ismount("/sys/fs/cgroup"):
+        sys.exit("demo: slurmd does not start without /sys/fs/cgroup, which is not mounted here; "
+                 "if this is a chroot, run `mount --rbind /sys CHROOT/sys` outside of it")
     with tempfile.TemporaryDirectory(prefix="lockstep-demo-", dir="/var/tmp") as folder:
         folder = pathlib.Path(folder)
         folder.chmod(0o755)
