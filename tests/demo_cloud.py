@@ -22,7 +22,7 @@ from harness import Lockstep  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
 
 EXAMPLE = HERE.parent / "examples/digits"
-EPOCHS = 12
+EPOCHS = 60  # enough that the training outlasts the seconds until its machine hears of the notice
 
 
 class Demo:
