@@ -148,8 +148,8 @@ def fake(folder, name, text):
 def bash(script, *words, path="", **env):
     """What a script prints, which starts with functions of ./dev."""
     environment = {"PATH": f"{path}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", **env}
-    return subprocess.run(["bash", "-c", f"set -euo pipefail\n{script}", "bash", *words], capture_output=True, text=True,
-                          env=environment)
+    return subprocess.run(["bash", "-c", f"set -euo pipefail\n{script}", "bash", *words], env=environment, text=True,
+                          capture_output=True)
 
 
 @pytest.mark.parametrize("demo, wanted, foreign", [
