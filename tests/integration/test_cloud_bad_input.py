@@ -459,6 +459,17 @@ def test_a_machine_that_is_ended_in_the_console_while_up_waits_for_it(cloud, lap
     assert run.wait(60).rc == 130 and meter(cloud)["live"] == []
 
 
+def test_spot_machines_that_are_taken_while_they_boot_say_nothing_of_this_network(cloud, laptop):  # noqa: F811
+    run = renting(laptop, *AWS, "--spot", env={"LOCKSTEP_SSH_PROBE": "none"})
+    for number in (2, 3):
+        fake_cloud.control(cloud.url, f"machines/{machines(cloud)[-1]['id']}/end",
+                           {"why": "Server.SpotInstanceTermination"})
+        until(lambda: len(machines(cloud)) == number and run.err().count("waits for sshd") == number, 30,
+              "the next one is taken")
+    run.signal(signal.SIGINT)
+    assert run.wait(60).rc == 130 and meter(cloud)["live"] == [] and "firewall" not in run.err()
+
+
 def test_up_prints_no_plan_for_what_is_there(cloud, laptop):  # noqa: F811
     left_behind(laptop)
     ended = laptop.run("up", "gpus", *AWS, "--print")
