@@ -40,9 +40,21 @@ def expected(steps, world):
     return total(model)
 
 
+def join():
+    """Debian's newer PyTorch is built without libuv, and asks for libuv in every store that it opens by itself."""
+    try:
+        dist.init_process_group("gloo")
+    except RuntimeError as error:
+        if "libuv" not in str(error):
+            raise
+        store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, use_libuv=False)
+        dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]),
+                                store=dist.PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store))
+
+
 def main():
     folder, pause = pathlib.Path(sys.argv[1]), float(sys.argv[2])
-    dist.init_process_group("gloo")
+    join()
     rank, world = dist.get_rank(), dist.get_world_size()
     model, optimizer = model_and_optimizer()
     step = 0
