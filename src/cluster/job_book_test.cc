@@ -48,6 +48,24 @@ TEST_F(JobBookTest, ANumberOfSlurmsIsNotTheBeginningOfAnId) {
   EXPECT_FALSE(begins_only(*find_job(book(), "train"), "train"));
 }
 
+// A chain that Slurm called 2 first waits as 4; its id begins with a 2.
+TEST_F(JobBookTest, AnEarlierNumberOfAChainIsNotTheBeginningOfItsId) {
+  std::filesystem::create_directories(folder_);
+  slurm::BatchState state;
+  state.stage = slurm::Stage::requeued;
+  state.job = "2";
+  state.next = "4";
+  state.chain = 0;
+  ASSERT_TRUE(slurm::JobFolder(folder_).keep(state));
+  KnownJob known = job("2f0c9a31", "train", 1);
+  known.nodes.clear();
+  known.plan = plan_text(SlurmPlace{.job = "2", .folder = folder_, .output = "/o"});
+  ASSERT_TRUE(book().add(known));
+  ASSERT_EQ(slurm_place(known)->job, "4");
+  EXPECT_FALSE(begins_only(*find_job(book(), "2"), "2"));
+  EXPECT_FALSE(begins_only(*find_job(book(), "4"), "4"));
+}
+
 TEST_F(JobBookTest, AJobIsFoundByIdItsBeginningOrItsName) {
   ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
   ASSERT_TRUE(book().add(job("aaaa2222", "train", 2)));

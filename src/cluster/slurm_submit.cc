@@ -290,10 +290,23 @@ std::optional<slurm::BatchState> slurm_state(const KnownJob& job, const SlurmPla
   return state ? std::optional(std::move(*state)) : std::nullopt;
 }
 
+namespace {
+
+// Whether Slurm has given this number to the job or to an earlier one of its chain.
+bool is_in_chain(const KnownJob& job, const std::string& word) {
+  const auto place = slurm_place_here(job);
+  const auto state = place ? slurm_state(job, *place) : std::nullopt;
+  return state && state->chain &&
+         (place->job == word || state->job == word ||
+          std::find(state->jobs.begin(), state->jobs.end(), word) != state->jobs.end());
+}
+
+}  // namespace
+
 bool begins_only(const KnownJob& job, const std::string& word) {
   const auto place = slurm_place(job);
   return job.id != word && job.name != word && job.id.starts_with(word) &&
-         (!place || place->job != word);
+         (!place || place->job != word) && !is_in_chain(job, word);
 }
 
 Result<KnownJob> find_job(const JobBook& book, const std::string& word) {
@@ -303,13 +316,7 @@ Result<KnownJob> find_job(const JobBook& book, const std::string& word) {
   if (!slurm::is_job_id(word)) return job;
   LOCKSTEP_TRY_ASSIGN(auto known, book.list(kMostLookedAt));
   for (KnownJob& each : known)
-    if (const auto place = slurm_place_here(each)) {
-      const auto state = slurm_state(each, *place);
-      if (state && state->chain &&
-          (place->job == word ||
-           std::find(state->jobs.begin(), state->jobs.end(), word) != state->jobs.end()))
-        return std::move(each);
-    }
+    if (is_in_chain(each, word)) return std::move(each);
   return job;
 }
 
