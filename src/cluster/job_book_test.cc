@@ -48,7 +48,7 @@ TEST_F(JobBookTest, ANumberOfSlurmsIsNotTheBeginningOfAnId) {
   EXPECT_FALSE(begins_only(*find_job(book(), "train"), "train"));
 }
 
-// A chain that Slurm called 2 first waits as 4; its id begins with a 2.
+// The chain was Slurm's job 2, and waits as job 4. The chain's own id begins with a 2.
 TEST_F(JobBookTest, AnEarlierNumberOfAChainIsNotTheBeginningOfItsId) {
   std::filesystem::create_directories(folder_);
   slurm::BatchState state;

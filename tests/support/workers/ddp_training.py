@@ -47,9 +47,10 @@ def join():
     except RuntimeError as error:
         if "libuv" not in str(error):
             raise
-        store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, use_libuv=False)
-        dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]),
-                                store=dist.PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store))
+        env = os.environ
+        store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False, use_libuv=False)
+        dist.init_process_group("gloo", rank=int(env["RANK"]), world_size=int(env["WORLD_SIZE"]),
+                                store=dist.PrefixStore(f"attempt {env['TORCHELASTIC_RESTART_COUNT']}", store))
 
 
 def main():
