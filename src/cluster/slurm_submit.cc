@@ -292,7 +292,7 @@ std::optional<slurm::BatchState> slurm_state(const KnownJob& job, const SlurmPla
 
 namespace {
 
-// Whether Slurm has given this number to the job or to an earlier one of its chain.
+// Returns whether Slurm has given this number to the job, or to an earlier job of the same chain.
 bool is_in_chain(const KnownJob& job, const std::string& word) {
   const auto place = slurm_place_here(job);
   const auto state = place ? slurm_state(job, *place) : std::nullopt;

@@ -183,13 +183,14 @@ bool is_held(const JobStatus& job) {
          job.state.name == "SPECIAL_EXIT" || job.state.name == "RESV_DEL_HOLD";
 }
 
-// --requeue=expedite of 25.11. Once the nodes' epilogs have run, slurmctld holds the job if none of
-// them has failed (batch_requeue_fini).
+// --requeue=expedite of 25.11. Once the nodes' epilogs have run, slurmctld holds the job if no
+// epilog has failed (batch_requeue_fini).
 Explanation explain_expedited(const JobStatus& job) {
-  return {Outlook::unknown,
-          "its last run failed, and Slurm waits for the epilogs of its nodes: if one of them fails "
-          "the job starts again, else Slurm holds it",
-          {filled("scontrol release {id} once it is held", job)}};
+  return {
+      Outlook::unknown,
+      "the last run failed, and Slurm waits for the epilogs of the nodes: if an epilog fails the "
+      "job starts again, else Slurm holds the job",
+      {filled("scontrol release {id} once it is held", job)}};
 }
 
 void say_held(const JobStatus& job, Explanation& said) {

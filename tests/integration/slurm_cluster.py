@@ -160,7 +160,7 @@ class SlurmCluster:
 
     def close(self):
         """Ends the daemons; what is left on a host then was left by a job."""
-        # A scancel of newer versions asks a stopped controller for ever: timeout ends it, so that it is not left running.
+        # A newer scancel asks a stopped controller for ever, so timeout ends that scancel.
         self.run("20", "/usr/bin/scancel", "--full", "-u", "root", program=("/usr/bin/timeout",))
         for host in self.nodes:
             if host.up:

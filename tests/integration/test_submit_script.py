@@ -237,7 +237,8 @@ srun python3 train.py
 
 def script_with_a_wheel(cluster, body, bad):
     """The wheel loads on every node but `bad`."""
-    wheel = write_wheel(cluster.work, "toy", "1.0", f"import socket\nassert socket.gethostname() != {bad!r}, 'no GPU'\n")
+    module = f"import socket\nassert socket.gethostname() != {bad!r}, 'no GPU'\n"
+    wheel = write_wheel(cluster.work, "toy", "1.0", module)
     (cluster.work / "train.py").write_text(
         "import os, socket, toy\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], 'on', "
         "socket.gethostname(), flush=True)\n")
