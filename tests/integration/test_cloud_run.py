@@ -166,3 +166,18 @@ def test_a_cluster_is_rented_at_its_use_and_again_when_it_has_ended(world, proje
     assert world.lockstep("down", "big").rc == 0 and world.live() == []
     assert "rented at its use" in world.lockstep("cluster", "list").out
     assert world.lockstep("cluster", "remove", "big").rc == 0
+
+
+def test_keep_says_which_machine_it_waits_for(world):
+    ended = world.lockstep("up", "lab", "--gpus", "L4:1", "--provider", "aws", "-y", "--allow-from",
+                           f"{world.client.addr}/32", timeout=180)
+    assert ended.rc == 0, ended
+    (machine,) = world.machines.all
+    world.client.forget_masters()
+    machine.cut()
+    keep = world.start("keep", "lab", "5h")
+    until(lambda: "waiting for lab-0 for 5 s: logging in; Ctrl-C ends this command" in keep.err(), 30, "it is told")
+    machine.heal()
+    ended = keep.wait(60)
+    assert ended.rc == 0, ended
+    assert world.lockstep("down", "lab").rc == 0 and world.live() == []
