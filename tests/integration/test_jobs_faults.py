@@ -63,6 +63,9 @@ def test_a_million_lines_over_a_hundred_cuts(world):
     with open(output, "wb") as out:
         follower = client.start("run", "--on", f"me@{server.addr}", "--sync", "none", "--cwd", ".", "job.py",
                                 stdout=out)
+    # A connection that is cut before the job has begun ends the command: nothing was started then.
+    until(lambda: server.host.spoken("host-job", "follow") or follower.process.poll() is not None, 60, "it is followed")
+    assert follower.process.poll() is None, follower.err()
     text = "".join(f"line {i}\n" for i in range(LINES)).encode()
     end = 0
     for part in range(CUTS):
