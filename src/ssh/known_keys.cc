@@ -83,18 +83,12 @@ std::string_view type_of(std::string_view key) {
   return key.substr(0, key.find(' '));
 }
 
-// Whether both have keys of one type, and none in common.
-bool disagree(const KnownKeys& one, const KnownKeys& other) {
-  const auto has = [](const KnownKeys& in, const auto& fact) {
-    return std::any_of(in.keys.begin(), in.keys.end(), fact);
-  };
-  return has(one, [&](const std::string& key) {
-    const auto of_type = [&](const std::string& each) { return type_of(each) == type_of(key); };
-    const auto shared = [&](const std::string& each) {
-      return type_of(each) == type_of(key) &&
-             std::find(other.keys.begin(), other.keys.end(), each) != other.keys.end();
-    };
-    return has(other, of_type) && !has(one, shared);
+// Returns whether `one` has a key of a type for which `other` has other keys only.
+bool has_refused_key(const KnownKeys& one, const KnownKeys& other) {
+  return std::any_of(one.keys.begin(), one.keys.end(), [&other](const std::string& key) {
+    return std::find(other.keys.begin(), other.keys.end(), key) == other.keys.end() &&
+           std::any_of(other.keys.begin(), other.keys.end(),
+                       [&key](const std::string& each) { return type_of(each) == type_of(key); });
   });
 }
 
@@ -119,20 +113,26 @@ bool has_marked_line(std::string_view text, std::string_view name) {
   return false;
 }
 
+// ssh accepts a key that any of its files has. So leave a file out if another file refuses one of
+// its keys: the other file has the keys that both accept.
 Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name) {
   Trust trust;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (files[i].marked || !files[i].keys.empty()) trust.files.push_back(files[i].file);
-    if (files[i].keys.empty()) continue;
-    for (std::size_t j = 0; j < i; ++j)
-      if (disagree(files[j], files[i]))
-        return fail(Errc::denied,
-                    fmt::format("{} and {} have different host keys of it, so one of them refuses "
-                                "any key that it shows",
-                                printable(files[j].file), printable(files[i].file)),
-                    fmt::format("forget the wrong one: ssh-keygen -f FILE -R {}",
-                                shell_quote(std::string(name))));
-    trust.strict = true;
+  for (const KnownKeys& file : files) {
+    if (!file.marked && file.keys.empty()) continue;
+    const auto other = std::find_if(files.begin(), files.end(), [&file](const KnownKeys& each) {
+      return has_refused_key(file, each);
+    });
+    trust.strict = trust.strict || !file.keys.empty();
+    if (other == files.end()) {
+      trust.files.push_back(file.file);
+    } else if (file.marked || has_refused_key(*other, file)) {
+      return fail(Errc::denied,
+                  fmt::format("{} and {} have different host keys of it, so one of them refuses "
+                              "any key that it shows",
+                              printable(file.file), printable(other->file)),
+                  fmt::format("forget the wrong one: ssh-keygen -f FILE -R {}",
+                              shell_quote(std::string(name))));
+    }
   }
   return trust;
 }

@@ -27,15 +27,15 @@ struct KnownKeys {
 // By which known_hosts files a connection checks the host's key.
 struct Trust {
   bool strict = false;  // some file has a key of it, so that no other key will do
-  // ssh must read these files: each marks a key for the host or, if strict, has a key of the host.
+  // ssh must read these files: each marks a key for the host or, if strict, has keys of the host
+  // that no other file refuses. If strict, ssh must read no other file.
   // ssh refuses a revoked key only if it reads the file that revokes the key.
   std::vector<std::string> files = {};
 
   bool operator==(const Trust&) const = default;
 };
 
-// Errors: two files have different keys of the same type, so one of them refuses whatever the host
-// shows.
+// Errors: two files have different keys of the same type, and each refuses a key of the other.
 Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name);
 
 // How ssh looks for a host's key, read from what `ssh -G` prints.

@@ -54,9 +54,18 @@ TEST(Trust, FilesThatDisagreeRefuseEveryKey) {
   ASSERT_FALSE(trust);
   EXPECT_EQ(trust.error().code, Errc::denied);
   EXPECT_NE(trust.error().message.find("/pins and /own"), std::string::npos);
-  // Keys of other types, or one in common, are no contradiction.
+  // Keys of other types are no contradiction.
   EXPECT_TRUE(trust_in({{"/a", {"ssh-ed25519 A"}}, {"/b", {"ssh-rsa B"}}}, "h"));
-  EXPECT_TRUE(trust_in({{"/a", {"ssh-rsa A", "ssh-rsa B"}}, {"/b", {"ssh-rsa B"}}}, "h"));
+}
+
+TEST(Trust, LeavesAFileOutIfAnotherRefusesOneOfItsKeys) {
+  const KnownKeys two{"/two", {"ssh-rsa A", "ssh-rsa B"}};
+  EXPECT_EQ(trust_in({two, {"/one", {"ssh-rsa B"}}}, "h").value(), (Trust{true, {"/one"}}));
+  EXPECT_EQ(trust_in({{"/one", {"ssh-rsa B", "ssh-ed25519 C"}}, two}, "h").value(),
+            (Trust{true, {"/one"}}));
+  EXPECT_FALSE(trust_in({two, {"/other", {"ssh-rsa B", "ssh-rsa C"}}}, "h"));
+  // ssh must read a file that revokes keys, and would accept every key in the file.
+  EXPECT_FALSE(trust_in({{"/two", two.keys, true}, {"/one", {"ssh-rsa B"}}}, "h"));
 }
 
 TEST(LookUp, IsWhatSshSays) {

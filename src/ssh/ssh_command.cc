@@ -44,12 +44,13 @@ void append_first_seen(std::vector<std::string>& argv, const Target& target,
                 trust.strict ? "StrictHostKeyChecking=yes" : "StrictHostKeyChecking=accept-new");
   if (!trust.strict && settings.pins.empty()) return;  // ssh reads the user's own files
   std::vector<std::string> files;
-  // ssh writes a new key into the first file.
-  if (!trust.strict)
+  if (trust.strict)  // the machine's file is among the others if its keys count
+    append_option(argv, "GlobalKnownHostsFile=/dev/null");
+  else  // ssh writes a new key into the first file
     files = {file_value(settings.pins), "~/.ssh/known_hosts", "~/.ssh/known_hosts2"};
   for (const std::string& file : trust.files)
     files.push_back(file_value(file));
-  append_option(argv, "UserKnownHostsFile=" + join(files, " "));
+  append_option(argv, "UserKnownHostsFile=" + (files.empty() ? "/dev/null" : join(files, " ")));
 }
 
 // Whom every connection trusts, and how long it waits.

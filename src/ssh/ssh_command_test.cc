@@ -86,6 +86,8 @@ TEST(SshCommand, FilesWithKeysAndMarkedLinesAreRead) {
   const auto known = master_command(target, settings);
   EXPECT_TRUE(has(known, "StrictHostKeyChecking=yes"));
   EXPECT_TRUE(has(known, "UserKnownHostsFile=\"/pins\" \"/revokes\""));
+  EXPECT_TRUE(has(known, "GlobalKnownHostsFile=/dev/null"));
+  EXPECT_FALSE(has(first, "GlobalKnownHostsFile=/dev/null"));
 }
 
 TEST(SshCommand, APinnedHostIsKnownByItsPinAlone) {

@@ -248,6 +248,27 @@ def test_a_key_that_any_file_refuses_is_refused(world):
         one_error(client.exec(place, "true"), 255, "have different host keys of it", "known_hosts")
 
 
+def test_a_key_that_one_file_refuses_is_refused_although_another_has_it_beside_the_first(world):
+    client, server = world()
+    where = f"me@{server.addr}"
+    assert client.run("cluster", "add", "gpus", "--host", where).rc == 0
+    for place in ("gpus", where):
+        assert client.exec(place, "true").rc == 0
+    [pins] = (client.root_home / ".local/state/lockstep").glob("hosts-*")
+    (client.root_home / ".ssh/known_hosts").write_text(pins.read_text())
+    client.forget_masters()
+    new_host_key(server)
+    new = " ".join(server.host_key.with_suffix(".pub").read_text().split()[:2])
+    first = pins.read_text()
+    pins.write_text(f"{first}{server.addr} {new}\n")
+    for place in ("gpus", where):
+        one_error(client.exec(place, "true"), 255, "host key has changed", ".ssh/known_hosts")
+    with open(client.root_home / ".ssh/known_hosts", "a") as known:
+        known.write(f"{server.addr} {new}\n")
+    for place in ("gpus", where):
+        assert client.exec(place, "true").rc == 0
+
+
 def test_a_key_that_the_user_has_revoked_is_refused_for_a_cluster(world):
     """The cluster's own file has the key, and ssh reads no other file unless it is named."""
     client, server = world()
