@@ -359,7 +359,9 @@ def bound(hosts):
 
 
 def test_ranks_have_the_cpus_of_the_allocation(bound):
-    program = ("--", "--no-python", PYTHON, "-c", "import os; print('cpus', len(os.sched_getaffinity(0)))")
+    # One write a line: what other ranks say may come between two.
+    program = ("--", "--no-python", PYTHON, "-c",
+               "import os; os.write(1, b'cpus %d\\n' % len(os.sched_getaffinity(0)))")
     for words, ranks, cpus in ((("-c1",), 2, 1), (("-c2",), 2, 2), (("--ntasks-per-node=2", "-c1"), 4, 2)):
         ended = submit(bound, "-N2", "-t5", "--follow", "--env=OMP_NUM_THREADS=1", *words, *program)
         assert ended.rc == 0, ended
