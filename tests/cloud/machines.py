@@ -76,6 +76,7 @@ ln -s /proc/self/fd/0 $root/dev/stdin
 ln -s /proc/self/fd/1 $root/dev/stdout
 ln -s /proc/self/fd/2 $root/dev/stderr
 mkdir -p $root/run/lock $root/run/sshd
+touch $root/etc/hosts $root/etc/resolv.conf  # mounted over later; a minimal Debian has no /etc/hosts
 """
 
 BOOT = r"""

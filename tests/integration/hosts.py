@@ -118,7 +118,9 @@ class Host(Starter):
 
     def _begin(self):
         hosts_file = self.hosts.hosts_file
-        setup = [f"hostname {self.name}", f"mount --bind {hosts_file} /etc/hosts", "ip link set lo up",
+        # A minimal Debian has no /etc/hosts, and there is nothing to mount over then.
+        setup = ["[ -e /etc/hosts ] || touch /etc/hosts", "[ -e /etc/resolv.conf ] || touch /etc/resolv.conf",
+                 f"hostname {self.name}", f"mount --bind {hosts_file} /etc/hosts", "ip link set lo up",
                  # Names come from the file alone; a resolver that cannot be reached would only take time.
                  f"mount --bind {self.hosts.resolv_file} /etc/resolv.conf"]
         for peer in PEERS.glob("*/etc/hosts"):
