@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness import REPOSITORY
+from harness import BUILD, REPOSITORY
 
 sys.path.append(str(REPOSITORY / "tests/cloud"))
 
@@ -185,6 +185,18 @@ PATH={tmp_path}/bin:$PATH exec {tmp_path}/checkout/dev demo {demo}"""], capture_
     laboratory = {"etcd-server", "redis-server", "debootstrap", "awscli", "zsh", "strace", "python3-pytest", "systemd"}
     assert not set(install[0]) & (foreign | laboratory), install
     assert (tmp_path / "etc/cloud/cloud-init.disabled").exists() == (demo == "cloud")
+
+
+def test_the_demo_kills_a_worker_and_recovers(tmp_path):
+    """With what is built and installed here."""
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/release").symlink_to(BUILD)
+    (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
+    ended = bash(f"need() {{ :; }}; build() {{ :; }}; cd {tmp_path}\n"
+                 f"{functions('say', 'say_how_long', 'worker_of_rank', 'demo')}\ndemo")
+    assert ended.returncode == 0, ended
+    assert re.search(r"== demo: kill -KILL \d+ \(the worker of rank 1\)", ended.stdout), ended
+    assert float(re.search(r"== test accuracy ([0-9.]+) %", ended.stdout)[1]) >= 95, ended
 
 
 def test_a_demo_shows_words_and_output_in_their_order(tmp_path):
