@@ -212,25 +212,35 @@ Keys Api::keys() const {
   return keys_;
 }
 
+// again: other programs may have renewed temporary keys in their files. A ring of its own reads the
+// files again, as other threads use ring_.
+Result<Keys> Api::find_keys(Web& web, bool again) {
+  const auto assumed = [&](const Keys& base, const Profile& role) {
+    return assume(web, base, role);
+  };
+  LOCKSTEP_TRY(ring_.find());
+  if (!again) return ring_.fetch(web, assumed);
+  KeyRing fresh(ring_.ground());
+  LOCKSTEP_TRY(fresh.find());
+  return fresh.fetch(web, assumed);
+}
+
 // bad: keys that were refused. Whoever finds others in their place takes those.
 Asked<void> Api::renew(Web& web, const Keys* bad) {
-  bool reread = false;
+  bool again = false;
+  bool usable = false;
   {
     const std::lock_guard lock(mutex_);
-    const bool hold = keys_.expires_ms == 0 || keys_.expires_ms - kRenewBeforeMs > web.now_ms();
+    const std::int64_t left_ms = keys_.expires_ms - web.now_ms();
+    const bool hold = keys_.expires_ms == 0 || left_ms > kRenewBeforeMs;
     const bool same = bad != nullptr && same_keys(*bad, keys_);
     if (!keys_.key.id.empty() && hold && !same) return {};
-    reread = !keys_.key.id.empty();
+    again = !keys_.key.id.empty();
+    usable = again && !same && left_ms > 0;
   }
-  if (const Status found = ring_.find(); !found) return tl::make_unexpected(no_keys(found.error()));
-  // Who renews temporary keys writes the files anew. A ring of its own: other threads use ring_.
-  KeyRing fresh(ring_.ground());
-  if (reread)
-    if (const Status found = fresh.find(); !found)
-      return tl::make_unexpected(no_keys(found.error()));
-  auto keys = (reread ? fresh : ring_).fetch(web, [&](const Keys& base, const Profile& role) {
-    return assume(web, base, role);
-  });
+  auto keys = find_keys(web, again);
+  // A login that is over gives no new keys. The old ones still end machines in these minutes.
+  if (!keys && usable) return {};
   if (!keys) return tl::make_unexpected(no_keys(keys.error()));
   const std::lock_guard lock(mutex_);
   keys_ = std::move(*keys);

@@ -101,6 +101,7 @@ class Api {
   Result<Keys> assume(Web& web, const Keys& base, const Profile& role);
   bool mends_clock(Web& web, std::int64_t signed_with, std::string_view date, const ApiCall& call);
   Asked<void> renew(Web& web, const Keys* bad);
+  Result<Keys> find_keys(Web& web, bool again);
 
   KeyRing ring_;
   mutable std::mutex mutex_;  // of all below

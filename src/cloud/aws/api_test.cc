@@ -161,6 +161,38 @@ TEST(AwsApi, KeysThatAreWrongAreNoMatterOfTheClock) {
   EXPECT_EQ(web.asked.size(), 1U);
 }
 
+// As where a login of SSO is over some minutes before the keys that it gave.
+TEST(AwsApi, KeysAreReadAgainBeforeTheyExpireAndUsedUntilTheyDo) {
+  std::map<std::string, std::string> variables{
+      {"AWS_ACCESS_KEY_ID", "FIRST"},
+      {"AWS_SECRET_ACCESS_KEY", "SECRET"},
+      {"AWS_SESSION_TOKEN", "TOKEN"},
+      {"AWS_CREDENTIAL_EXPIRATION", "2027-01-15T09:00:00Z"}};
+  Api api({.env = [&](std::string_view name) -> std::optional<std::string> {
+             const auto found = variables.find(std::string(name));
+             return found == variables.end() ? std::nullopt : std::optional(found->second);
+           },
+           .home = "/nonexistent",
+           .cache = {},
+           .state = {}});
+  ScriptedWeb web([](const Question&) { return answered(200, kGood); });
+  const auto signed_by = [&](const std::string& id) {
+    return api.ask(web, harmless()) &&
+           field_of(web.asked.back(), "authorization").find("=" + id + "/") != std::string::npos;
+  };
+  EXPECT_TRUE(signed_by("FIRST"));
+  variables["AWS_ACCESS_KEY_ID"] = "SECOND";
+  EXPECT_TRUE(signed_by("FIRST"));
+  variables.erase("AWS_SECRET_ACCESS_KEY");  // no keys are found now
+  web.now += 57LL * 60'000;
+  EXPECT_TRUE(signed_by("FIRST"));
+  web.now += 4LL * 60'000;
+  EXPECT_FALSE(api.ask(web, harmless()));
+  variables["AWS_SECRET_ACCESS_KEY"] = "SECRET";
+  variables["AWS_CREDENTIAL_EXPIRATION"] = "2027-01-15T10:00:00Z";
+  EXPECT_TRUE(signed_by("SECOND"));
+}
+
 TEST(AwsApi, WithoutKeysNobodyIsAsked) {
   Api api({.env = [](std::string_view) { return std::optional<std::string>(); },
            .home = "/nonexistent",

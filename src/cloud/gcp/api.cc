@@ -27,6 +27,15 @@ tl::unexpected<ApiError> no_answer(ApiError::Kind kind, std::string message) {
   return tl::make_unexpected(ApiError{.kind = kind, .message = std::move(message)});
 }
 
+// A token endpoint that is not reached says nothing about the keys.
+tl::unexpected<ApiError> without_token(const Error& error) {
+  ApiError::Kind kind = ApiError::Kind::keys;
+  if (error.code == Errc::canceled) kind = ApiError::Kind::canceled;
+  if (error.code == Errc::unavailable || error.code == Errc::timeout) kind = ApiError::Kind::unsent;
+  return tl::make_unexpected(
+      ApiError{.kind = kind, .message = error.message, .lasting = error.code == Errc::timeout});
+}
+
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= 100 && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -49,10 +58,7 @@ ApiAnswer Api::ask_once(Web& web, const ApiCall& call, std::string& retry_after)
   // A token may be taken back before its time: once more with a new one.
   for (bool again = true;; again = false) {
     auto token = tokens_.get(web);
-    if (!token)
-      return no_answer(
-          token.error().code == Errc::canceled ? ApiError::Kind::canceled : ApiError::Kind::keys,
-          token.error().message);
+    if (!token) return without_token(token.error());
     Question question{.method = std::string(call.method),
                       .base = endpoint_.empty()
                                   ? std::string(kHosts[static_cast<std::size_t>(call.host)])

@@ -172,6 +172,36 @@ TEST(GcpTokens, AProgramThatIsSlowIsNotWaitedForLongerThanThereIsTime) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(GcpTokens, AreUsedUntilTheyEndWhereNoNewOneIsGiven) {
+  Tokens tokens(user_keys());
+  Reply answer = cloud::testing::answered(200, R"({"access_token":"t","expires_in":3600})");
+  cloud::testing::ScriptedWeb web([&](const Question&) { return answer; });
+  ASSERT_TRUE(tokens.get(web));
+  answer = cloud::testing::answered(503, "");
+  web.now += 3'500'000;
+  for (int i = 0; i < 2; ++i) {
+    const auto token = tokens.get(web);
+    ASSERT_TRUE(token);
+    EXPECT_EQ(*token, "t");
+  }
+  EXPECT_EQ(web.asked.size(), 2U) << "once a second at most";
+  web.now += 100'000;
+  EXPECT_FALSE(tokens.get(web));
+}
+
+// Machines whose end was refused for lack of keys are told to the user at once; silence is not.
+TEST(GcpTokens, AnEndpointThatFailsSaysNothingAboutTheKeys) {
+  const auto code_of = [](const Reply& answer) {
+    cloud::testing::ScriptedWeb web([&](const Question&) { return answer; });
+    Api api(user_keys(), bare_ground());
+    const ApiAnswer asked = api.ask(web, {.target = "/x", .shown = "x"});
+    return failure_of(asked.error(), "x").value().code;
+  };
+  EXPECT_EQ(code_of(cloud::testing::answered(503, "")), Errc::unavailable);
+  EXPECT_EQ(code_of(cloud::testing::unanswered(true)), Errc::unavailable);
+  EXPECT_EQ(code_of(cloud::testing::answered(400, R"({"error":"invalid_grant"})")), Errc::denied);
+}
+
 TEST(GcpTokens, WithoutOneSayWhoseKeysTheyAre) {
   Tokens tokens(user_keys());
   cloud::testing::ScriptedWeb web([&](const Question&) {

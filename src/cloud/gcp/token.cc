@@ -92,10 +92,11 @@ Status Tokens::renew(Web& web) {
     if (!reply.answer) return Failure(reply.answer.error());
     if (reply.answer->head.status == 200) {
       const nlohmann::json answer = codec::parse_json(reply.answer->body);
-      token_ = text_at(answer, "access_token");
+      std::string token = text_at(answer, "access_token");
       const std::int64_t seconds = number_at(answer, "expires_in");
-      if (!is_token_text(token_) || seconds <= 0)
+      if (!is_token_text(token) || seconds <= 0)
         return fail(Errc::corrupt, "what Google's token endpoint answers has no token in it");
+      token_ = std::move(token);
       until_ms_ = web.now_ms() + std::min<std::int64_t>(seconds, 12LL * 3600) * 1000;
       return {};
     }
@@ -108,8 +109,10 @@ Status Tokens::renew(Web& web) {
       log::warning("this machine's clock is off by {} s by Google's: set it", skew / 1000);
       continue;
     }
-    return fail(Errc::denied, fmt::format("no access token for the keys in {}: {} ({})",
-                                          credentials_.where, error.message, error.code));
+    const bool passing = error.status == 429 || error.status >= 500;
+    return fail(passing ? Errc::unavailable : Errc::denied,
+                fmt::format("no access token for the keys in {}: {} ({})", credentials_.where,
+                            error.message, error.code));
   }
 }
 
@@ -117,15 +120,20 @@ Result<std::string> Tokens::get(Web& web) {
   // Another thread may ask for it, with more time than we have.
   const std::unique_lock lock(mutex_, std::min(web.time_left(), kLongestWait));
   if (!lock) return fail(Errc::timeout, "no access token in the time that there was");
-  if (!token_.empty() && web.now_ms() + kEarly < until_ms_) return token_;
-  if (web.now_ms() < failed_until_ms_) return Failure(failure_);
-  if (const Status renewed = renew(web); !renewed) {
+  const auto holds_for = [&](std::int64_t ms) {
+    return !token_.empty() && web.now_ms() + ms < until_ms_;
+  };
+  if (holds_for(kEarly)) return token_;
+  if (web.now_ms() >= failed_until_ms_) {
+    const Status renewed = renew(web);
+    if (renewed) return token_;
     failure_ = renewed.error();
-    const bool of_us = failure_.code == Errc::canceled || failure_.code == Errc::timeout;
-    failed_until_ms_ = web.now_ms() + (of_us ? 0 : kFailureStands);
-    return Failure(failure_);
+    if (failure_.code == Errc::canceled) return Failure(failure_);
+    failed_until_ms_ = web.now_ms() + (failure_.code == Errc::timeout ? 0 : kFailureStands);
   }
-  return token_;
+  // The old token still ends machines in its last minutes.
+  if (holds_for(0)) return token_;
+  return Failure(failure_);
 }
 
 void Tokens::refused(std::string_view token) {
