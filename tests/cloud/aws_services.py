@@ -59,7 +59,7 @@ class Services:
         seconds = int(request.params.get("DurationSeconds", 3600))
         if not 900 <= seconds <= 43200:
             raise Refused("ValidationError", "DurationSeconds is from 900 to 43200")
-        key = self.world.ident("ASIA", 16).upper()
+        key = self.world.ident("ASIAY34FZKBO", 8).upper()
         made = {"secret": self.world.ident("", 40), "token": self.world.ident("FwoG", 200),
                 "expires": self.world.now() + seconds}
         self.face.credentials[key] = made

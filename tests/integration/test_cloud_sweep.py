@@ -13,6 +13,8 @@ import pytest
 from cloud_worlds import (cloud, fake_cloud, fault, laptop, laptops, machines, meter, server, until,  # noqa: F401
                           without_keys)
 
+import cloud_keys  # noqa: E402  (cloud_worlds knows its folder)
+
 WISH = ("--gpus", "L4:1", "--provider", "aws", "-y")
 ENDED = "was ours and nobody wanted it: ended"
 # What is typed, and the exit code where nothing is rented.
@@ -332,6 +334,22 @@ def test_regions_that_the_organization_denies_are_told_once_and_hide_nothing(clo
     assert places and all(place.startswith("u") for place in places), places
     named = laptop.run("offers", "L4:1", "--provider", "aws", "--region", "eu-west-1")
     assert "denies 1 region (eu-west-1)" in named.out, named
+
+
+def test_denied_regions_are_remembered_for_a_role_whose_keys_are_new_each_time(cloud, laptop, tmp_path):  # noqa: F811
+    """As in companies: a login, or a role, gives each command other keys of the same account."""
+    role = tmp_path / "config"
+    role.write_text("[profile work]\nrole_arn = arn:aws:iam::1:role/gpu\nsource_profile = base\n[profile base]\n"
+                    f"aws_access_key_id = {cloud_keys.AWS_KEY}\naws_secret_access_key = {cloud_keys.AWS_SECRET}\n")
+    env = {"AWS_CONFIG_FILE": str(role), "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "work"}
+    cloud.faults.add({"face": "ec2", "region": "[!u]*", "times": -1, "do": {
+        "kind": "error", "status": 403, "code": "UnauthorizedOperation",
+        "message": "not authorized, with an explicit deny in a service control policy"}})
+    first = laptop.down("--all", env=env)
+    assert first.rc == 0 and first.err.count("denies") == 1, first
+    again = laptop.down("--all", env=env)
+    assert again.rc == 0 and "denies" not in again.err, again
+    assert len([key for key in cloud.face("ec2").credentials if key.startswith("ASIA")]) >= 2
 
 
 def test_a_denied_region_where_something_was_rented_is_not_empty(cloud, laptop):  # noqa: F811

@@ -203,10 +203,6 @@ bool Trouble::denied_by_organization() const {
          said.find("service control policy") != std::string::npos;
 }
 
-Asked<void> Api::ready(Web& web) {
-  return renew(web, nullptr);
-}
-
 Keys Api::keys() const {
   const std::lock_guard lock(mutex_);
   return keys_;
@@ -239,11 +235,11 @@ Asked<void> Api::renew(Web& web, const Keys* bad) {
     usable = again && !same && left_ms > 0;
   }
   auto keys = find_keys(web, again);
-  // A login that is over gives no new keys. The old ones still end machines in these minutes.
+  // An expired login gives no new keys. The old keys still end machines in these minutes.
   if (!keys && usable) return {};
   if (!keys) return tl::make_unexpected(no_keys(keys.error()));
   const std::lock_guard lock(mutex_);
-  keys_ = std::move(*keys);
+  keys_ = *std::move(keys);
   return {};
 }
 
@@ -388,14 +384,14 @@ std::int64_t Api::clock_offset_ms() const {
   return offset_ms_;
 }
 
-std::string Api::keys_from() const {
-  const std::lock_guard lock(mutex_);
-  return keys_.from;
-}
-
-std::string Api::key_id() const {
-  const std::lock_guard lock(mutex_);
-  return keys_.key.id;
+// Each login gives other temporary keys. Users have found, and AWS does not document, that the ids
+// of an account's keys share their first 12 characters. Otherwise answers are only asked more
+// often.
+std::string Api::account_mark() const {
+  constexpr std::size_t kOfAccount = 12;
+  const Keys now = keys();
+  if (now.key.session_token.empty()) return now.key.id;
+  return fmt::format("{} {}", now.key.id.substr(0, kOfAccount), now.from);
 }
 
 }  // namespace lockstep::cloud::aws

@@ -79,7 +79,7 @@ class Api {
 
   KeyRing& ring() { return ring_; }
   // Keys are at hand and hold for some minutes. Call it before asking on several threads.
-  Asked<void> ready(Web& web);
+  Asked<void> ready(Web& web) { return renew(web, nullptr); }
   // The body of a good answer. May be called on several threads at once, each with its own Web.
   Asked<std::string> ask(Web& web, const ApiCall& call);
   // An answer that is cut or makes no sense is none.
@@ -92,8 +92,9 @@ class Api {
   bool keys_work_elsewhere(const std::string& region) const;
   std::int64_t clock_offset_ms() const;  // AWS's clock less ours, once it mattered
   Keys keys() const;
-  std::string keys_from() const;
-  std::string key_id() const;
+  std::string keys_from() const { return keys().from; }
+  // Names the account in kept answers, also after a login that gave other temporary keys.
+  std::string account_mark() const;
 
  private:
   Asked<std::string> once(Web& web, const ApiCall& call);

@@ -161,7 +161,7 @@ TEST(AwsApi, KeysThatAreWrongAreNoMatterOfTheClock) {
   EXPECT_EQ(web.asked.size(), 1U);
 }
 
-// As where a login of SSO is over some minutes before the keys that it gave.
+// An SSO login may end some minutes before the keys that it gave.
 TEST(AwsApi, KeysAreReadAgainBeforeTheyExpireAndUsedUntilTheyDo) {
   std::map<std::string, std::string> variables{
       {"AWS_ACCESS_KEY_ID", "FIRST"},

@@ -24,7 +24,7 @@ WordRows rows_of_text(std::string_view text) {
 }
 
 std::string kept_name(const Api& api, const KeptQuestion& question) {
-  return fmt::format("aws-{:016x}-{}", fnv1a(api.key_id()), question.name);
+  return fmt::format("aws-{:016x}-{}", fnv1a(api.account_mark()), question.name);
 }
 
 }  // namespace
