@@ -183,14 +183,14 @@ Status end_named(cluster::OnDemand& world, const std::string& name, const DownOp
 Status end_orphans(cluster::OnDemand& world, const DownOptions& options, cloud::Reconciled& swept) {
   LOCKSTEP_TRY_ASSIGN(swept, world.sweep(waits_for(down_table().program, kForLeftovers)));
   tell_sweep(down_table().program, swept, world.web().now_ms());
-  if (!options.json && swept.ended.empty() && swept.unheard.empty())
+  if (!options.json && swept.ended.empty() && swept.ending.empty() && swept.unheard.empty())
     std::puts(world.with_keys({}) ? "nothing of ours is there that nobody wants"
                                   : "no provider was asked: no keys are found");
   return {};
 }
 
 bool is_done(const cloud::Reconciled& swept) {
-  return swept.unheard.empty() &&
+  return swept.unheard.empty() && swept.not_ended.empty() &&
          std::all_of(swept.ended.begin(), swept.ended.end(),
                      [](const auto& one) { return one.error.message.empty(); });
 }

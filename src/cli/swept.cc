@@ -102,6 +102,7 @@ nlohmann::ordered_json swept_json(const cloud::Reconciled& swept) {
   return {{"ended", machines(swept.ended)},
           {"foreign", machines(swept.foreign)},
           {"closed", std::move(closed)},
+          {"not_ended", swept.not_ended},
           {"unheard", std::move(unheard)}};
 }
 

@@ -1,6 +1,9 @@
 #include "cloud/reconcile.h"
 
 #include "cloud/machine_table.h"
+#include "cloud/refused_end.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
@@ -32,14 +35,31 @@ bool is_wanted(const Machine& machine, const std::vector<Rental>& open) {
   });
 }
 
-// What it has cost, by what the provider says it costs, else by the built-in price on demand.
-Micros about_cost(std::string_view provider, const Machine& machine, std::int64_t now) {
+// The hourly rate: the provider's own number, else the built-in price on demand; 0: unknown.
+Micros about_rate(std::string_view provider, const Machine& machine) {
   Micros per_hour = machine.per_hour;
   const MachineTable* table = per_hour == 0 ? machine_table(provider) : nullptr;
   if (table != nullptr)
     for (const MachineType& type : table->types)
       if (type.type == machine.type) per_hour = type.on_demand.value_or(0);
-  return machine.launched_ms > 0 ? cost_of(per_hour, now - machine.launched_ms) : 0;
+  return per_hour;
+}
+
+// A machine that no rental wants.
+Leftover end_leftover(const ReconcileParts& parts, Provider& provider, const Machine& machine) {
+  const std::string name(provider.traits().name);
+  const Micros rate = about_rate(name, machine);
+  Leftover one{.provider = name, .machine = machine};
+  if (machine.launched_ms > 0) one.cost = cost_of(rate, parts.web.now_ms() - machine.launched_ms);
+  Status ended = provider.end(parts.web, {machine});
+  if (ended) return one;
+  one.error = std::move(ended).error();
+  if (!is_lasting_refusal(one.error)) return one;
+  const std::string costs =
+      rate > 0 ? fmt::format("it costs {} USD an hour; ", dollars_text(rate)) : "";
+  one.error.hint =
+      fmt::format("{}in the console: {}", costs, console_words(provider.traits(), machine));
+  return one;
 }
 
 // It had its time. A minute more, as machines have it.
@@ -66,10 +86,15 @@ Status bring_up_to_date(const ReconcileParts& parts, Rental& rental, Reconciled&
   RentRules rules;
   rules.unknown_patience = parts.patience;
   rules.end_patience = parts.patience;
-  Renting renting({parts.journal, parts.web, parts.web, provider, {}}, rules);
+  const auto note_refusal = [&](const RentEvent& event) {
+    if (event.kind == RentEvent::Kind::not_ended)
+      done.not_ended.push_back(fmt::format("{}: {}", rental.cluster, event.text));
+  };
+  Renting renting({parts.journal, parts.web, parts.web, provider, note_refusal}, rules);
   if (!rental.wanted || is_over(rental, parts.web.now_ms())) {
+    const std::size_t refused = done.not_ended.size();
     const Status ended = renting.give_back(rental);
-    if (!ended && ended.error().code == Errc::timeout)
+    if (!ended && (ended.error().code == Errc::timeout || done.not_ended.size() > refused))
       done.ending.push_back(rental);
     else
       LOCKSTEP_TRY(ended);
@@ -160,7 +185,6 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
                              const std::vector<Heard>& heard) {
   Reconciled done;
   LOCKSTEP_TRY_ASSIGN(const std::vector<Rental> open, parts.journal.open_rentals());
-  const std::int64_t now = parts.web.now_ms();
   for (const Heard& one : heard) {
     const std::string name(one.provider->traits().name);
     if (!one.listing) {
@@ -177,11 +201,7 @@ Result<Reconciled> reconcile(const ReconcileParts& parts, const std::vector<Rent
       if (machine.owner != parts.owner) {
         done.foreign.push_back({.provider = name, .machine = machine});
       } else if (!is_wanted(machine, before) && !is_wanted(machine, open)) {
-        const Status ended = one.provider->end(parts.web, {machine});
-        done.ended.push_back({.provider = name,
-                              .machine = machine,
-                              .cost = about_cost(name, machine, now),
-                              .error = ended ? Error{} : ended.error()});
+        done.ended.push_back(end_leftover(parts, *one.provider, machine));
       }
     }
   }

@@ -20,7 +20,7 @@ struct Leftover {
   std::string provider;
   Machine machine;
   Micros cost = 0;   // about what it has cost, where there is a price for it; else 0
-  Error error = {};  // it could not be ended; empty: it was
+  Error error = {};  // empty: ended. hint: the console page that ends the machine
 };
 
 struct Reconciled {
@@ -28,8 +28,10 @@ struct Reconciled {
   std::vector<Leftover> foreign;  // of another installation: shown, left alone
   std::vector<Rental> closed;     // all of its machines are gone
   std::vector<Rental> ending;     // asked to end, and not seen gone yet
-  std::vector<Silence> unheard;   // machines there are unknown, not none
-  std::vector<Silence> denied;    // regions that the account may not use, and never used from here
+  // Lines of refused_end.h: providers that refuse to end machines.
+  std::vector<std::string> not_ended;
+  std::vector<Silence> unheard;  // machines there are unknown, not none
+  std::vector<Silence> denied;   // regions that the account may not use, and never used from here
 };
 
 struct ReconcileParts {

@@ -1,5 +1,6 @@
 // How the machines of a rental are, and their end.
 #include "base/text.h"
+#include "cloud/refused_end.h"
 #include "cloud/renting.h"
 #include "cloud/renting_words.h"
 
@@ -43,18 +44,6 @@ bool unheard_of(const Listing& listing, const Offer& offer) {
   return std::any_of(listing.unheard.begin(), listing.unheard.end(), [&](const Silence& silence) {
     return silence.region.empty() || silence.region == offer.region || silence.region == offer.zone;
   });
-}
-
-// Fills in the machine's own words.
-std::string console_words(std::string_view words, const Machine& machine) {
-  const std::pair<std::string_view, const std::string&> fields[] = {
-      {"{id}", machine.id}, {"{region}", machine.region}, {"{zone}", machine.zone}};
-  std::string text(words);
-  for (const auto& [name, value] : fields)
-    for (std::size_t at = text.find(name); at != std::string::npos;
-         at = text.find(name, at + value.size()))
-      text.replace(at, name.size(), value);
-  return text;
 }
 
 }  // namespace
@@ -132,27 +121,17 @@ Status Renting::ask_to_end(Attempt& attempt, Provider& provider, Web& web) {
   return {};
 }
 
-// A refusal that asking again does not mend is told at once, once for each reason: every hour until
-// somebody mends it costs money.
+// A refusal that asking again does not mend is told at once, once for each reason.
 void Renting::tell_refused_end(const Attempt& attempt, const Provider& provider, const Error& why) {
-  const bool lasting =
-      why.code == Errc::denied || why.code == Errc::not_found || why.code == Errc::invalid_input;
-  if (!lasting || !refused_ends_.emplace(attempt.number, why.message).second) return;
-  std::string ids;
-  std::string where;
-  Micros rate = 0;
-  for (const Held& held : attempt.machines) {
-    if (held.gone_ms != 0) continue;
-    ids += (ids.empty() ? "" : ", ") + held.machine.id;
-    rate += attempt.per_hour;
-    if (where.empty()) where = console_words(provider.traits().console, held.machine);
-  }
-  if (ids.empty()) return;
+  if (!is_lasting_refusal(why) || !refused_ends_.emplace(attempt.number, why.message).second)
+    return;
+  std::vector<Machine> machines;
+  for (const Held& held : attempt.machines)
+    if (held.gone_ms == 0) machines.push_back(held.machine);
+  if (machines.empty()) return;
+  const Micros rate = static_cast<Micros>(machines.size()) * attempt.per_hour;
   tell(RentEvent::Kind::not_ended, &attempt.offer,
-       fmt::format("{} still costs {} USD an hour, and is asked to end again and again: {}{}{}; in "
-                   "the console: {}",
-                   ids, dollars_text(rate), why.message, why.hint.empty() ? "" : "; ", why.hint,
-                   where));
+       refused_end_words(machines, rate, provider.traits(), why));
 }
 
 // Until it was seen gone.
@@ -178,7 +157,7 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   while (true) {
     if (web.now_ms() >= ask_at) {
       Status ended = ask_to_end(attempt, *provider, web);
-      if (!ended) trouble = ended.error();
+      trouble = ended ? Error{} : ended.error();
       if (!ended && trouble.code == Errc::canceled) return ended;
       ask_at = web.now_ms() + (ended ? kAskAgainMs : kAskSoonMs);
     }
@@ -201,7 +180,7 @@ void Renting::start_ending(Attempt& attempt, const std::string& why) const {
 }
 
 Failure Renting::not_gone(const Offer& offer, const Error& trouble) const {
-  return fail(Errc::timeout,
+  return fail(is_lasting_refusal(trouble) ? Errc::denied : Errc::timeout,
               fmt::format("{}: not seen gone within {} s{}{}", offer_words(offer),
                           rules_.end_patience.count() / 1000, trouble.message.empty() ? "" : ": ",
                           trouble.message),

@@ -339,6 +339,42 @@ TEST_F(RentingCase, WithoutKeysReconcileSaysThatMachinesAreUnknown) {
   EXPECT_EQ(done->unheard.front().provider, "sim");
 }
 
+TEST_F(RentingCase, ASweepTellsOfMachinesThatAreRefusedTheirEnd) {
+  ASSERT_TRUE(rent());
+  const std::string id = rental.live().front()->machine.id;
+  world.pass_time(120'000);
+  provider.deaf = true;
+  rental.wanted = false;
+  ASSERT_TRUE(journal.keep(rental));
+  Reconciled done = swept();
+  EXPECT_TRUE(done.not_ended.empty()) << "a provider that does not answer has refused nothing";
+  EXPECT_EQ(done.ending.size(), 1U);
+  provider.deaf_with = Errc::denied;
+  done = swept();
+  ASSERT_EQ(done.not_ended.size(), 1U);
+  EXPECT_EQ(done.not_ended[0].find("c: " + id + " still costs 1.00 USD an hour"), 0U)
+      << done.not_ended[0];
+  EXPECT_TRUE(done.unheard.empty());
+  ASSERT_TRUE(journal.keep([&] {
+    Rental over = rental;
+    over.closed_ms = world.now;  // the journal knows nothing of it any more
+    return over;
+  }()));
+  done = swept();
+  ASSERT_EQ(done.ended.size(), 1U);
+  EXPECT_NE(done.ended[0].error.hint.find("in the console: "), std::string::npos);
+  provider.deaf = false;
+  EXPECT_TRUE(swept().ended.at(0).error.message.empty());
+}
+
+TEST_F(RentingCase, ARefusalIsAnErrorOfItsOwnKind) {
+  ASSERT_TRUE(rent());
+  provider.deaf = true;
+  EXPECT_EQ(renting().give_back(rental).error().code, Errc::timeout);
+  provider.deaf_with = Errc::denied;
+  EXPECT_EQ(renting().give_back(rental).error().code, Errc::denied) << "who has other keys: now";
+}
+
 TEST_F(RentingCase, ForeignMachinesAreLeftAlone) {
   ASSERT_TRUE(rent());
   world.machines.front().owner = "another";

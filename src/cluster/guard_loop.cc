@@ -29,6 +29,8 @@ using cloud::Rental;
 // A question to a silent machine takes so long: none is asked when an end is nearer.
 constexpr std::int64_t kLongestAskMs = 70'000;
 constexpr std::int64_t kNearestLookMs = 200;
+// The guard retries later. A provider that refuses to end machines must not delay other rentals.
+constexpr std::chrono::minutes kEndPatience{1};
 
 class Guard {
  public:
@@ -201,7 +203,11 @@ Status Guard::act_locked(Rental& rental, const GuardPlan& plan) {
     LOCKSTEP_TRY(end_now(rental, plan.machines));
     return world_->look(rental);
   }
-  LOCKSTEP_TRY(world_->give_back(rental, {}));
+  const auto tell = [&](const cloud::RentEvent& event) {
+    if (event.kind == cloud::RentEvent::Kind::not_ended)
+      say(fmt::format("'{}': {}", rental.cluster, event.text));
+  };
+  LOCKSTEP_TRY(world_->give_back(rental, tell, kEndPatience));
   say(fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
                   cloud::dollars_text(world_->cost(rental))));
   return {};

@@ -327,11 +327,14 @@ Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRul
   return rented;
 }
 
-Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell) {
+Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell,
+                           std::chrono::milliseconds patience) {
   // A guard that is not reached keeps nothing from being ended: it sees for itself what is left.
   rental.wanted = false;
   (void)guards_->tell(rental, GuardNewsKind::working);
-  LOCKSTEP_TRY(renting({}, tell).give_back(rental));
+  cloud::RentRules rules;
+  rules.end_patience = patience;
+  LOCKSTEP_TRY(renting(rules, tell).give_back(rental));
   LOCKSTEP_TRY(leave_registry(rental.cluster));
   cloud::remove_key_pair(user_key_file(rental.cluster));
   cloud::remove_key_pair(folder_of(rental.cluster) + "/host_key");

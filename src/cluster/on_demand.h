@@ -88,8 +88,9 @@ class OnDemand {
   Status rent(cloud::Rental& rental, Market market, const cloud::RentRules& rules, const Tell& tell,
               const TellStep& step);
   // Ends the machines and forgets their cluster. Goes on where the user has asked to stop; a second
-  // signal ends it.
-  Status give_back(cloud::Rental& rental, const Tell& tell);
+  // signal ends it. patience: until all must be seen gone.
+  Status give_back(cloud::Rental& rental, const Tell& tell,
+                   std::chrono::milliseconds patience = cloud::RentRules{}.end_patience);
   // Ends its machines, which are taken or of no use, and keeps the rental wanted.
   Status drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell);
   // How its machines are now, as the journal is told.

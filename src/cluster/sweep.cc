@@ -13,7 +13,7 @@ constexpr std::int64_t kCleanMs = 60'000;
 
 bool found_nothing(const cloud::Reconciled& swept) {
   return swept.ended.empty() && swept.closed.empty() && swept.ending.empty() &&
-         swept.unheard.empty();
+         swept.not_ended.empty() && swept.unheard.empty();
 }
 
 }  // namespace

@@ -111,22 +111,74 @@ def test_an_account_that_never_had_spot_and_may_not_begin(cloud, laptop):  # noq
     assert run.wait(60).rc == 130
 
 
-def test_a_refusal_to_end_is_told_at_once(cloud, laptop):  # noqa: F811
+ENDS = {"aws": ("ec2", "TerminateInstances", "https://us-east-1.console.aws.amazon.com/ec2/"),
+        "gcp": ("gce", "instances.delete", "https://console.cloud.google.com/compute/instances"),
+        "lambda": ("lambda", "terminate", "https://cloud.lambda.ai/instances"),
+        "runpod": ("runpod", "pods.delete", "https://console.runpod.io/pods")}
+# Each stays as it is until somebody mends it: a right that is missing, keys that are revoked or have expired.
+REFUSALS = [("aws", "UnauthorizedOperation", 403), ("aws", "RequestExpired", 400), ("aws", "AuthFailure", 401),
+            ("aws", "InvalidClientTokenId", 403), ("gcp", "forbidden", 403), ("gcp", "authError", 401),
+            ("lambda", "global/invalid-api-key", 401), ("lambda", "global/account-inactive", 403),
+            ("runpod", "Unauthorized", 401)]
+
+
+def refusal_to_end(cloud, provider, code, status):  # noqa: F811
+    face, action, _ = ENDS[provider]
+    fault(cloud, {"kind": "error", "code": code, "status": status, "message": "You may not end it."}, face=face,
+          action=action, times=-1)
+
+
+def left_at(laptop, provider):  # noqa: F811
+    gpus = "A10:1" if provider == "lambda" else "L4:1"
+    left_behind(laptop, "--gpus", gpus, "--provider", provider, "-y", *(GUARDED if provider == "lambda" else ()))
+    (machine,) = machines(laptop.cloud)
+    return machine
+
+
+def tells_where_to_end(line, provider, machine):
+    name = machine["name" if provider == "gcp" else "id"]
+    for words in (name, "USD an hour", "You may not end it.", ENDS[provider][2]):
+        assert words in line, line
+
+
+@pytest.mark.parametrize("provider, code, status", REFUSALS)
+def test_a_refusal_to_end_is_told_at_once(cloud, laptop, provider, code, status):  # noqa: F811
     """Which machine, what it costs, how to end it by hand; and it is ended as soon as the right is there."""
-    left_behind(laptop)
-    (machine,) = machines(cloud)
-    fault(cloud, {"kind": "error", "code": "UnauthorizedOperation", "status": 403,
-                  "message": "You are not authorized to perform this operation."},
-          face="ec2", action="TerminateInstances", times=-1)
+    machine = left_at(laptop, provider)
+    refusal_to_end(cloud, provider, code, status)
     run = laptop.start("down", "gpus")
     until(lambda: "is refused its end" in run.err(), 20, "it is told")
     line = next(line for line in run.err().splitlines() if "is refused its end" in line)
-    for words in (machine["id"], "0.8", "USD an hour", "UnauthorizedOperation",
-                  "https://us-east-1.console.aws.amazon.com/"):
-        assert words in line, line
+    tells_where_to_end(line, provider, machine)
     cloud.faults.remove()
     ended = run.wait(60)
     assert ended.rc == 0 and ended.err.count("is refused its end") == 1 and not meter(cloud)["live"], ended
+
+
+def test_a_provider_that_fails_for_a_while_has_refused_nothing(cloud, laptop):  # noqa: F811
+    left_at(laptop, "aws")
+    fault(cloud, {"kind": "status", "status": 503}, face="ec2", action="TerminateInstances", times=8)
+    ended = laptop.run("down", "gpus", timeout=90)
+    assert ended.rc == 0 and "is refused its end" not in ended.err and not meter(cloud)["live"], ended
+
+
+def test_every_command_tells_of_a_machine_that_is_refused_its_end(cloud, laptop):  # noqa: F811
+    """`down` was interrupted, or the lease is over: the sweep ends what nobody wants, where it may."""
+    machine = left_at(laptop, "aws")
+    refusal_to_end(cloud, "aws", "UnauthorizedOperation", 403)
+    run = laptop.start("down", "gpus")
+    until(lambda: "is refused its end" in run.err(), 20, "it is told")
+    run.signal(signal.SIGKILL)
+    run.wait()
+    for words in (("offers", "L4:1"), ("cost",), ("down", "--orphans"), ("cost", "--json")):
+        ended = laptop.run(*words, timeout=60)
+        (line,) = [line for line in ended.err.splitlines() if machine["id"] in line]
+        tells_where_to_end(line, "aws", machine)
+        assert ended.rc == (1 if words[0] == "down" else 0), ended
+    assert machine["id"] in json.loads(ended.out)["swept"]["not_ended"][0]
+    cloud.faults.remove()
+    ended = laptop.run("down", "--orphans", timeout=60)
+    assert ended.rc == 0 and not meter(cloud)["live"], ended
 
 
 def test_keys_that_were_renewed_in_their_file_are_read_again(cloud, laptop, tmp_path):  # noqa: F811

@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import sys
+import time
 
 import pytest
 
@@ -39,6 +40,23 @@ def test_a_lease_ends_although_the_client_was_killed(world):
     (rental,) = world.rentals()
     assert rental["closed_ms"] > 0 and rental["nodes"] == []
     assert world.guards() == [], "what is given back needs none"
+
+
+def test_a_guard_writes_down_at_once_that_it_is_refused(world):
+    """Which machine, what it costs and where to end it; it is ended as soon as the provider lets it."""
+    world.fake.faults.add({"face": "lambda", "action": "terminate", "times": -1, "do": {
+        "kind": "error", "status": 403, "code": "global/account-inactive", "message": "You may not end it."}})
+    began = time.monotonic()
+    assert world.up("--guard", "here", "--lifetime", "60s").wait(100).rc == 0
+    (machine,) = world.live()
+    until(lambda: "still costs" in world.log(), 100, "it is written down")
+    assert time.monotonic() - began < 120, world.log()
+    (line,) = [line for line in world.log().splitlines() if "still costs" in line]
+    for words in ("'lab': ", machine.id, "USD an hour", "You may not end it.", "https://cloud.lambda.ai/instances"):
+        assert words in line, line
+    world.fake.faults.remove()
+    until(lambda: not world.live(), 60, "its end")
+    until(lambda: not world.guards(), 30, "nothing is left to guard")
 
 
 def test_a_killed_guard_is_started_again_and_ends_an_idle_machine(world):

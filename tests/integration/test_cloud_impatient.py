@@ -164,7 +164,7 @@ def test_down_prints_one_document(cloud, laptop, words):  # noqa: F811
     said = json.loads(ended.out)
     assert ended.rc == (1 if "never" in words else 0) and set(said) == {"rentals", "swept"}, ended
     assert [row["name"] for row in said["rentals"]] == ([] if words == ("--orphans",) else ["gpus"])
-    assert set(said["swept"]) == {"ended", "foreign", "closed", "unheard"}
+    assert set(said["swept"]) == {"ended", "foreign", "closed", "not_ended", "unheard"}
     assert "'never'" in ended.err or "never" not in words, ended
 
 

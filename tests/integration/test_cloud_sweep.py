@@ -108,7 +108,8 @@ def test_every_command_ends_what_nobody_wants(cloud, laptop, words, code):  # no
         told = [json.loads(each.out) for each in (first, again)]
         if "cost" in words:
             assert [each["id"] for each in told[0].pop("swept")["ended"]] == [left["id"]]
-            assert told[1].pop("swept") == {"ended": [], "foreign": [], "closed": [], "unheard": []}
+            assert told[1].pop("swept") == {"ended": [], "foreign": [], "closed": [], "not_ended": [],
+                                            "unheard": []}
             assert told[0] == told[1]
     elif words[0] not in ("offers", "down", "up"):  # ages of prices are in those
         assert first.out == again.out

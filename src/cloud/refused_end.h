@@ -1,0 +1,25 @@
+// Tells a person about machines that a provider refuses to end: each hour until the cause is
+// removed costs money. Pure.
+#pragma once
+
+#include "base/error.h"
+#include "cloud/money.h"
+#include "cloud/provider.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cloud {
+
+// Returns whether asking again cannot help: the keys are revoked or expired, or lack the right.
+bool is_lasting_refusal(const Error& error);
+
+// "https://... , terminate i-1": where a person ends this machine.
+std::string console_words(const Traits& traits, const Machine& machine);
+
+// One line: which machines, what they cost an hour, why they are not ended, where a person ends
+// them. Empty: there is no machine.
+std::string refused_end_words(const std::vector<Machine>& machines, Micros per_hour,
+                              const Traits& traits, const Error& why);
+
+}  // namespace lockstep::cloud
