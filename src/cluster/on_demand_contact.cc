@@ -169,6 +169,8 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
     if (step) step(fmt::format("{}: {}", request.hosts[host].name, what));
   };
   request.silent_for = cloud::paced(request.silent_for, cloud::pace_of(ground_));
+  request.patience = std::chrono::ceil<std::chrono::seconds>(
+      cloud::paced(request.patience, cloud::pace_of(ground_)));
   request.provider_ahead_ms = cloud::known_server_ahead_ms().value_or(0);
   if (step && std::abs(request.provider_ahead_ms) > kClockOffMs)
     step(fmt::format(
@@ -192,19 +194,18 @@ Verdict OnDemand::first_contact(Rental& rental, const TellStep& step) {
   return {};
 }
 
-// A machine that nobody has heard of may be broken. After a second one renting more would only
-// cost.
+// Turns the results of first contact into a verdict. Two silent machines in a row stop the renting.
 Verdict OnDemand::verdict_of(const std::vector<FirstContact>& met) {
   for (const FirstContact& one : met) {
     if (one.outcome == FirstContact::Outcome::ready) continue;
-    const bool unheard = one.outcome == FirstContact::Outcome::unreachable && !one.heard;
-    if (silent_machines_.note(!unheard))
+    if (silent_machines_.note(one.silent))
       return stopped({Errc::unavailable,
-                      one.error + ", and neither did the machine before it: a firewall here may "
-                                  "block outgoing port 22",
+                      one.error + ", and the machine before it was not reached, either: a firewall "
+                                  "here may block outgoing port 22",
                       "`ssh -v git@github.com` tells whether this network lets SSH out", 0});
     return {.kind = Verdict::Kind::bad, .error = {Errc::unavailable, one.error, {}, 0}};
   }
+  (void)silent_machines_.note(false);
   return {};
 }
 

@@ -61,8 +61,7 @@ class Contact {
   milliseconds waited() const {
     return std::chrono::duration_cast<milliseconds>(io::Clock::now() - begun_);
   }
-  // A machine that boots refuses connections before sshd runs. Silence is a firewall's.
-  bool is_silent() const { return !result_.heard && waited() >= request_.silent_for; }
+  bool is_silent() const { return result_.answered_ms == 0 && waited() >= request_.silent_for; }
   Status pin_first();
   void say(std::string step);
   void probe();
@@ -157,7 +156,6 @@ void Contact::probe() {
 }
 
 void Contact::on_probed(Status greeted) {
-  if (greeted || greeted.error().code != Errc::timeout) result_.heard = true;
   if (!greeted) return try_again(greeted.error().message);
   if (result_.answered_ms == 0) result_.answered_ms = unix_ms();
   turn_.start({}, [this] { log_in(); });
@@ -165,11 +163,13 @@ void Contact::on_probed(Status greeted) {
 
 void Contact::try_again(std::string why) {
   why_ = std::move(why);
-  if (waited() >= request_.patience)
+  if (waited() >= request_.patience) {
+    result_.silent = result_.answered_ms == 0;
     return end(FirstContact::Outcome::unreachable,
                fmt::format("not reached within {} s: {}", request_.patience.count(), why_));
+  }
   stage_ = Stage::probing;
-  if (is_silent()) say(silent_.words(host().address, host().port, request_.silent_for));
+  if (is_silent()) say(silent_.words(host().address, host().port, request_.silent_for, why_));
   turn_.start(next_try(waited()), [this] { probe(); });
 }
 

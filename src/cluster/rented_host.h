@@ -59,7 +59,7 @@ struct FirstContact {
   std::string host_public_key = {};  // the one that is pinned now
   bool fresh_key = false;            // it is not the one that user data carried any more
   std::int64_t answered_ms = 0;      // Unix time when sshd answered first
-  bool heard = false;                // anything answered at its port, if only by a refusal
+  bool silent = false;               // within `patience` no SSH server has answered
 };
 
 // One for each host, in their order.

@@ -23,22 +23,26 @@ std::string SilentPort::known_server() {
 }
 
 std::string SilentPort::words(const std::string& address, int port,
-                              std::chrono::milliseconds silent_for) {
+                              std::chrono::milliseconds silent_for, std::string_view why) {
   if (found_ == Found::not_asked) ask();
-  std::string text = fmt::format("nothing answers at {} port {} since {} s; ", address, port,
-                                 std::chrono::ceil<std::chrono::seconds>(silent_for).count());
+  const std::string text =
+      fmt::format("no SSH server answers at {} port {} since {} s ({}); ", address, port,
+                  std::chrono::ceil<std::chrono::seconds>(silent_for).count(), why);
+  const std::string known = printable(known_, 100);
   switch (found_) {
     case Found::not_asked:
     case Found::asking:
       break;
     case Found::answers:
-      return text + fmt::format("{} answers from here, so the machine or its firewall is silent",
-                                printable(known_, 100));
-    case Found::silent:
       return text + fmt::format(
-                        "{} does not answer from here, either: a firewall here seems to "
-                        "block outgoing port {}",
-                        printable(known_, 100), port);
+                        "{} answers from here, so the machine still boots, or its own "
+                        "firewall is closed",
+                        known);
+    case Found::blocked:
+      return text + fmt::format(
+                        "{} does not answer from here, either ({}): a firewall here seems "
+                        "to block outgoing port {}",
+                        known, blocked_by_, port);
   }
   return text + fmt::format("it may still boot, or a firewall here blocks outgoing port {}", port);
 }
@@ -61,15 +65,15 @@ void SilentPort::ask() {
 // A name that is not found says nothing about ports.
 void SilentPort::on_resolved(Result<io::Resolved> resolved, int port) {
   if (!resolved) return;
-  probe_ = std::make_unique<SshdProbe>(
-      loop_, io::address_text(resolved->addresses.front()), port, [this](const Status& greeted) {
-        const bool silent = !greeted && greeted.error().code == Errc::timeout;
-        found_ = silent ? Found::silent : Found::answers;
-      });
+  probe_ = std::make_unique<SshdProbe>(loop_, io::address_text(resolved->addresses.front()), port,
+                                       [this](const Status& greeted) {
+                                         found_ = greeted ? Found::answers : Found::blocked;
+                                         if (!greeted) blocked_by_ = greeted.error().message;
+                                       });
 }
 
-bool SilentMachines::note(bool heard) {
-  in_a_row_ = heard ? 0 : in_a_row_ + 1;
+bool SilentMachines::note(bool silent) {
+  in_a_row_ = silent ? in_a_row_ + 1 : 0;
   return in_a_row_ >= kMost;
 }
 

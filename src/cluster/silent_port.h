@@ -1,5 +1,5 @@
-// Tells apart a machine that boots slowly from a network that blocks outgoing port 22: asks once
-// whether a public SSH server is reached from here.
+// Tells a machine that boots slowly from a network that blocks outgoing port 22: probes a public
+// SSH server once. Firewalls drop such connections or refuse them, so both count as blocked.
 #pragma once
 
 #include "cluster/sshd_probe.h"
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lockstep::cluster {
@@ -20,15 +21,16 @@ class SilentPort {
   SilentPort(const SilentPort&) = delete;
   SilentPort& operator=(const SilentPort&) = delete;
 
-  // One line about a port that has not answered for so long. The first call asks the known server,
-  // later calls have what was found.
-  std::string words(const std::string& address, int port, std::chrono::milliseconds silent_for);
+  // Returns one line about a port without an SSH server. why: the error of the last try. The first
+  // call starts the probe of the known server, later calls include its result.
+  std::string words(const std::string& address, int port, std::chrono::milliseconds silent_for,
+                    std::string_view why);
 
   // github.com:22, or what LOCKSTEP_SSH_PROBE names; "none" is none.
   static std::string known_server();
 
  private:
-  enum class Found { not_asked, asking, answers, silent };
+  enum class Found { not_asked, asking, answers, blocked };
 
   void ask();
   void on_resolved(Result<io::Resolved> resolved, int port);
@@ -36,16 +38,17 @@ class SilentPort {
   io::Loop& loop_;
   std::string known_;
   Found found_ = Found::not_asked;
+  std::string blocked_by_;  // the error of the probe
   std::unique_ptr<io::Lookup> lookup_;
   std::unique_ptr<SshdProbe> probe_;
 };
 
-// Whether renting goes on after a machine that nobody has heard of: the first may be broken, a
-// second in a row means that this machine's network lets no such connection out.
+// Stops renting after two machines in a row whose SSH server never answered. One such machine may
+// be broken; after two, each further machine would only cost money.
 class SilentMachines {
  public:
-  // True: renting must stop.
-  bool note(bool heard);
+  // silent: the last machine's SSH server never answered. Returns true if renting must stop.
+  bool note(bool silent);
 
  private:
   static constexpr int kMost = 2;

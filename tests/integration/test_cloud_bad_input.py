@@ -492,6 +492,15 @@ def test_up_after_the_machine_was_ended_in_the_console_rents_again(cloud, laptop
     assert again.wait(60).rc == 130 and meter(cloud)["live"] == []
 
 
+def test_a_second_machine_that_is_never_reached_ends_the_attempt(cloud, laptop):  # noqa: F811
+    """As where a firewall here blocks outgoing port 22: more machines would only cost."""
+    ended = laptop.run("up", "gpus", *AWS, env={"LOCKSTEP_CLOUD_PACE": "0.003", "LOCKSTEP_SSH_PROBE": "none"},
+                       timeout=120)
+    assert ended.rc == 1 and "no SSH server answers at 127.0.0.1 port 22 since" in ended.err, ended
+    assert "the machine before it was not reached, either: a firewall here may block outgoing port 22" in ended.err
+    assert ended.err.count("is of no use") == 1 and len(machines(cloud)) == 2 and meter(cloud)["live"] == [], ended
+
+
 def test_ctrl_c_names_no_machine_that_it_has_ended(cloud, laptop):  # noqa: F811
     run = renting(laptop)
     run.signal(signal.SIGINT)

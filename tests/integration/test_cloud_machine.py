@@ -221,6 +221,14 @@ def silent_port():
 
 
 @contextlib.contextmanager
+def refusing_port():
+    """A port that nobody has: as behind a firewall that rejects, or a machine whose sshd does not run yet."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+@contextlib.contextmanager
 def greeting_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -235,13 +243,15 @@ def greeting_port():
 
 
 @pytest.mark.parametrize("known, words", [
-    (silent_port, "does not answer from here, either: a firewall here seems to block outgoing port"),
-    (greeting_port, "answers from here, so the machine or its firewall is silent"),
+    (silent_port, "does not answer from here, either (it does not answer): a firewall here seems to block outgoing"),
+    (refusing_port, "does not answer from here, either (connection refused): a firewall here seems to block outgoing"),
+    (greeting_port, "answers from here, so the machine still boots, or its own firewall is closed"),
     (None, "it may still boot, or a firewall here blocks outgoing port")])
-def test_a_port_that_stays_silent_is_told_from_a_machine_that_boots(tmp_path, known, words):
+@pytest.mark.parametrize("machine, why", [(silent_port, "it does not answer"), (refusing_port, "connection refused")])
+def test_a_port_that_stays_silent_is_told_from_a_machine_that_boots(tmp_path, machine, why, known, words):
     key = make_key(tmp_path / "key")
     public = pathlib.Path(f"{key}.pub").read_text()
-    with silent_port() as port, (known or contextlib.nullcontext)() as probed:
+    with machine() as port, (known or contextlib.nullcontext)() as probed:
         asked = {"hosts": [{"name": "gpus-0", "address": "127.0.0.1", "port": port, "user": "ubuntu",
                             "key_path": str(key), "host_public_key": public}],
                  "pins": str(tmp_path / "pins"), "patience_s": 5, "silent_ms": 200}
@@ -250,5 +260,6 @@ def test_a_port_that_stays_silent_is_told_from_a_machine_that_boots(tmp_path, kn
         said = subprocess.run([TOOL, "first-contact"], input=json.dumps(asked), capture_output=True, text=True,
                               timeout=60, env=environment)
     (found,) = json.loads(said.stdout)
-    assert found["outcome"] == "unreachable" and not found["heard"], found
-    assert f"gpus-0 nothing answers at 127.0.0.1 port {port} since 1 s; " in said.stderr and words in said.stderr, said
+    assert found["outcome"] == "unreachable" and found["silent"], found
+    assert f"gpus-0 no SSH server answers at 127.0.0.1 port {port} since 1 s ({why}); " in said.stderr, said
+    assert words in said.stderr, said

@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cloud"))
 
 from rented_world import CloudWorld  # noqa: E402
 
-PACE = {"LOCKSTEP_CLOUD_PACE": "0.02"}
+PACE = {"LOCKSTEP_CLOUD_PACE": "0.05"}
 
 
 @pytest.fixture(name="world")

@@ -51,7 +51,7 @@ Json answer_of(const cluster::FirstContact& contact) {
           {"host_public_key", contact.host_public_key},
           {"fresh_key", contact.fresh_key},
           {"answered_ms", contact.answered_ms},
-          {"heard", contact.heard}};
+          {"silent", contact.silent}};
 }
 
 Json contact(const Json& json) {
