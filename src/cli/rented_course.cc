@@ -25,6 +25,11 @@ constexpr int kLossesToOnDemand = 3;  // of spot, until --spot=prefer has had en
 // Of all, until one on demand that goes ends the job: they stay where the job is not the reason.
 constexpr int kMostLosses = 5;
 
+// Exit code 2 promises that nothing was rented.
+int code_after_renting(int code) {
+  return code == 2 ? 1 : code;
+}
+
 }  // namespace
 
 using Stage = cloud::RentedJob::Stage;
@@ -202,7 +207,7 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
                    watched    ? fmt::format("with its job, which {} watches, or ", job_.watcher)
                    : followed ? "with its job, which is followed from here, or "
                               : idle,
-                   date_text(rental_.ends_ms),
+                   date_text(certain_end_ms(world_, rental_)),
                    watched    ? "; the next command fetches its outputs"
                    : followed ? "; " + cluster::follow_log(rental_.cluster)
                               : ""));
@@ -268,7 +273,7 @@ int RentedCourse::stop_with(const Error& error) {
   left_ = remote_.follows && (why.code == Errc::canceled || !job_.job.empty());
   job_.note = why.message;
   if (!left_) (void)finish({.code = 1, .job = job_.job});
-  return exit_code_of(why);
+  return code_after_renting(exit_code_of(why));
 }
 
 int RentedCourse::course() {
@@ -286,8 +291,9 @@ int RentedCourse::course() {
         return finish({.code = code, .job = {}});
       if (!again) return stop_with(again.error());
     }
-    const auto ended = attempt();
+    auto ended = attempt();
     if (!ended) return stop_with(ended.error());
+    if (!ended->why.empty()) ended->code = code_after_renting(ended->code);
     code = ended->code;
     if (to_leave()) return leave(*ended);
     if (const auto other =

@@ -135,7 +135,7 @@ def test_a_job_that_can_not_begin_has_ended_and_says_why(world):
     (world.project / "variables").unlink()
     kill_client(world)
     until(lambda: not world.live() and not world.followers(), 120, f"it ends: {world.log()}")
-    world.told("exit code 2, it did not begin: --env-file: open variables: ")
+    world.told("exit code 1, it did not begin: --env-file: open variables: ")
     assert len(world.machines.all) == 1
 
 
