@@ -3,6 +3,7 @@
 #include "cloud/machine_name.h"
 #include "cloud/runpod/runpod_provider.h"
 #include "cloud/runpod/runpod_requests.h"
+#include "cloud/server_clock.h"
 
 #include <fmt/core.h>
 
@@ -13,8 +14,10 @@ namespace {
 
 constexpr std::int64_t kLeastLifetimeMs = 60'000;
 
-// When RunPod itself ends the pod, whatever becomes of us.
+// When RunPod itself ends the pod, whatever becomes of us: by RunPod's clock, as a client that is
+// an hour behind would lose its pods an hour early.
 std::int64_t hard_end(const LaunchSpec& spec, std::int64_t now_ms) {
+  now_ms += known_server_ahead_ms().value_or(0);
   if (spec.lifetime_s > 0) return now_ms + std::max(spec.lifetime_s * 1000, kLeastLifetimeMs);
   return spec.ends_ms > 0 ? std::max(spec.ends_ms, now_ms + kLeastLifetimeMs) : 0;
 }

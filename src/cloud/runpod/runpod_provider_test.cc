@@ -2,6 +2,7 @@
 #include "cloud/machine_name.h"
 #include "cloud/runpod/runpod.h"
 #include "cloud/scripted_web_testing.h"
+#include "cloud/server_clock.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 
@@ -74,6 +75,14 @@ class RunpodProviderTest : public ::testing::Test {
     return found == answers.end() ? answered(404, "{}") : found->second;
   }};
 };
+
+TEST_F(RunpodProviderTest, ThatEndGoesByRunpodsClock) {
+  note_server_clock("Fri, 15 Jan 2027 09:00:00 GMT", web.now + 500, web.now + 500);
+  const auto made = provider->prepare(web, spec);
+  note_server_clock("Fri, 15 Jan 2027 08:00:00 GMT", web.now + 500, web.now + 500);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(input_of(*made)["terminateAfter"], "2027-01-15T11:00:00Z");
+}
 
 TEST_F(RunpodProviderTest, TheCallHasAnEndThatRunpodKeeps) {
   const auto made = provider->prepare(web, spec);
