@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -125,6 +126,19 @@ def test_down_asks_the_machines_whether_a_job_still_runs(world, project):
     until(lambda: ended(second), 60, "the second job ends")
     given_back = world.lockstep("down", "left")
     assert given_back.rc == 0 and world.live() == [], given_back
+
+
+def test_a_machine_is_held_to_its_providers_clock_and_the_users_is_told_of(world):
+    """The provider is half a minute ahead of both machines: that their clocks agree proves nothing."""
+    world.fake.world.advance(skew=30)
+    run = world.start("up", "lab", "--gpus", "L4:1", "--provider", "aws", "-y",
+                      "--allow-from", f"{world.client.addr}/32")
+    until(lambda: "is of no use" in run.err() or run.process.poll() is not None, 120, "the machine is judged")
+    run.process.send_signal(signal.SIGINT)
+    ended = run.wait(60)
+    assert re.search(r"this machine's clock is (29|30) s behind its provider's: set it", ended.err), ended
+    assert re.search(r"its clock is (29|30|31) s behind its provider's", ended.err), ended
+    assert world.live() == [], ended
 
 
 def test_keep_promises_no_more_than_the_provider_gives(world):

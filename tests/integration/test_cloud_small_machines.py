@@ -3,6 +3,7 @@ that runs the start script. The client knows only what the providers told it."""
 import json
 import pathlib
 import sys
+import time
 
 import pytest
 
@@ -61,6 +62,22 @@ def test_a_gang_at_lambda_is_asked_for_one_by_one_and_one_refusal_ends_all(world
     up(world, "lambda", "A10:1", "--nodes", "2", "--i-will-watch")
     said = typed(world, "exec", "lab", "--", "hostname")
     assert said.rc == 0 and len(set(said.out.split())) >= 2, said
+    assert typed(world, "down", "lab", "-y").rc == 0 and world.live() == []
+
+
+def test_keep_goes_no_further_than_a_pod_of_runpods_lives(world):
+    """RunPod deletes a pod at its terminateAfter, whatever the machine was told of its lease since."""
+    said = typed(world, "up", "lab", "--gpus", "L4:1", "--provider", "runpod", "--max-price", "3", "--lifetime", "62m",
+                 "--print")
+    assert "keep: not past that: RunPod ends its machines itself; give --lifetime now" in said.out, said
+    up(world, "runpod", "L4:1", "--lifetime", "62m")
+    (machine,) = world.live()
+    kept = typed(world, "keep", "lab", "5h")
+    assert kept.rc == 0 and "its provider ends it then, and has no call that moves this" in kept.out, kept
+    told = json.loads(typed(world, "cost", "--json").out)["rentals"][0]["ends_ms"] / 1000
+    assert machine.launched + 3600 < told <= machine.extra["terminate_after"] + 1, (told, machine.extra)
+    shown = typed(world, "cluster", "show", "lab")
+    assert time.strftime("%H:%M", time.localtime(told)) in shown.out, shown
     assert typed(world, "down", "lab", "-y").rc == 0 and world.live() == []
 
 
