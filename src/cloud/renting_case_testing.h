@@ -47,10 +47,12 @@ class HookedProvider : public SimProvider {
   }
   Status end(Web& web, const std::vector<Machine>& machines) override {
     if (deaf) return fail(deaf_with, "503");
+    ++ends;
     return SimProvider::end(web, machines);
   }
 
   int prepared = 0;
+  int ends = 0;  // accepted
   bool silent = false;
   bool deaf = false;  // ends nothing
   Errc deaf_with = Errc::unavailable;

@@ -152,7 +152,13 @@ Status Renting::end_attempt(Rental& rental, std::size_t at, const std::string& w
   constexpr std::int64_t kAskAgainMs = 30'000;
   constexpr std::int64_t kAskSoonMs = 5'000;
   const std::int64_t began = web.now_ms();
-  std::int64_t ask_at = began;
+  // end_all() has asked. A second question to a machine that is ending may be refused, which says
+  // nothing: moto's EC2 does so.
+  const bool just_asked =
+      std::all_of(attempt.machines.begin(), attempt.machines.end(), [&](const Held& held) {
+        return held.gone_ms != 0 || (held.end_ms > 0 && began - held.end_ms < kAskSoonMs);
+      });
+  std::int64_t ask_at = just_asked ? began + kAskAgainMs : began;
   Error trouble;
   while (true) {
     if (web.now_ms() >= ask_at) {
