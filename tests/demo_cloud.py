@@ -8,7 +8,6 @@ from its checkpoint, and everything is given back. Needs root.
 """
 import json
 import pathlib
-import shutil
 import sys
 import tempfile
 
@@ -18,16 +17,16 @@ sys.path[:0] = [str(HERE / "cloud"), str(HERE / "integration")]
 import hosts  # noqa: E402
 import root_mount  # noqa: E402
 from demo_screen import Shown, say, type_out  # noqa: E402
+from demo_training import place_training  # noqa: E402
 from harness import Lockstep  # noqa: E402
 from rented_world import CloudWorld  # noqa: E402
 
-EXAMPLE = HERE.parent / "examples/digits"
 EPOCHS = 60  # enough that the training outlasts the seconds until its machine hears of the notice
 
 
 class Demo:
-    def __init__(self, world, project):
-        self.world, self.project = world, project
+    def __init__(self, world, project, needs):
+        self.world, self.project, self.needs = world, project, needs
         self.options = {"cwd": project, "env": {"PYTHON_EXEC": "/usr/bin/python3"}}
         self.allow = ["--allow-from", f"{world.client.addr}/32"]
 
@@ -42,8 +41,8 @@ class Demo:
         self.type("run", *machines, *self.allow, "--print", "train.py")
         say("rented, met, synced, started: two machines, one rank each")
         run = Shown(self.world.start, ("run", *machines, *self.allow, "--back", "checkpoints", "--max-restarts", "0",
-                                       "--env", "PYTHON_EXEC=/usr/bin/python3", "train.py", "--epochs", str(EPOCHS),
-                                       "--checkpoint-dir", "checkpoints"), **self.options)
+                                       "--env", "PYTHON_EXEC=/usr/bin/python3", *self.needs, "train.py",
+                                       "--epochs", str(EPOCHS), "--checkpoint-dir", "checkpoints"), **self.options)
         run.until_said("epoch  3 of")
         taken = self.world.live()[1]
         say(f"the provider takes one away, with notice: {taken.id} in {taken.zone}")
@@ -67,12 +66,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-demo-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
-        shutil.copytree(EXAMPLE, folder / "digits")
+        needs = place_training(folder / "digits")
         (folder / "lockstep").mkdir()
         made = hosts.Hosts(Lockstep(folder / "lockstep"))
         try:
             with CloudWorld(made, folder) as world:
-                Demo(world, folder / "digits").run()
+                Demo(world, folder / "digits", needs).run()
         finally:
             made.close()
 

@@ -19,17 +19,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "integration"))
 import hosts  # noqa: E402
 import root_mount  # noqa: E402
 from demo_screen import Shown, say, type_out  # noqa: E402
+from demo_training import EXAMPLES, place_training  # noqa: E402
 from harness import Lockstep  # noqa: E402
 from slurm_cluster import SlurmCluster  # noqa: E402
 
-EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 PYTHON = "/usr/bin/python3"
 EPOCHS = 16
 
 
 class Demo:
-    def __init__(self, cluster):
-        self.cluster = cluster
+    def __init__(self, cluster, needs):
+        self.cluster, self.needs = cluster, needs
         self.options = {"cwd": cluster.work / "digits", "env": {"PYTHON_EXEC": PYTHON}}
 
     def type(self, *words):
@@ -43,7 +43,7 @@ class Demo:
         wheel = re.search(r"^/\S+\.whl$", self.type("wheel", "../augment", "--python", PYTHON), re.M)[0]
         say("two nodes and a spare are asked for; the wheel goes to all of them")
         follower = Shown(self.cluster.start, ("submit", "-N", "2", "--spare", "1", "--time", "20", "--mem", "2000",
-                                              "--wheel", wheel, "--follow", "train.py", "--augment",
+                                              "--wheel", wheel, "--follow", *self.needs, "train.py", "--augment",
                                               "--epochs", EPOCHS, "--checkpoint-dir", "checkpoints"), **self.options)
         follower.until_said("epoch  3 of")
         number = re.search(r"Submitted batch job (\d+)", follower.run.out())[1]
@@ -90,9 +90,8 @@ def main():
         try:
             say("Slurm's controller and four nodes start on this machine")
             cluster = SlurmCluster(made, 4)
-            for example in ("digits", "augment"):
-                shutil.copytree(EXAMPLES / example, cluster.work / example)
-            Demo(cluster).run()
+            shutil.copytree(EXAMPLES / "augment", cluster.work / "augment")
+            Demo(cluster, place_training(cluster.work / "digits")).run()
         finally:
             if cluster is not None:
                 cluster.close()

@@ -7,7 +7,6 @@ is followed although its first client is long gone. Everything is taken down at 
 """
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,17 +16,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "integration"))
 import hosts  # noqa: E402
 import root_mount  # noqa: E402
 from demo_screen import Shown, say, type_out  # noqa: E402
+from demo_training import place_training  # noqa: E402
 from harness import Lockstep  # noqa: E402
 from ssh_hosts import SshWorld  # noqa: E402
 
-EXAMPLE = pathlib.Path(__file__).parent.parent / "examples/digits"
 EPOCHS = 16
 
 
 class Demo:
-    def __init__(self, world, project):
+    def __init__(self, world, project, needs):
         self.client, self.one, self.two = world(2)
-        self.project = project
+        self.project, self.needs = project, needs
 
     def type(self, *words):
         return type_out(self.client.start, *words, cwd=self.project)
@@ -38,7 +37,7 @@ class Demo:
         self.type("cluster", "check", "lab")
         say("the project is synced, its folder put on the path, and the job starts on both; the client goes away")
         self.type("run", "--on", "lab", "--detach", "--name", "digits", "--install", "local:./",
-                  "--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=5", "train.py",
+                  "--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=5", *self.needs, "train.py",
                   "--epochs", str(EPOCHS), "--checkpoint-dir", str(checkpoints))
         self.type("jobs")
         say("another client follows it")
@@ -63,7 +62,7 @@ def main():
         folder = pathlib.Path(folder)
         folder.chmod(0o755)
         project = folder / "digits"
-        shutil.copytree(EXAMPLE, project)
+        needs = place_training(project)
         checkpoints = folder / "checkpoints"  # as on a file system that both hosts share
         checkpoints.mkdir(mode=0o777)
         checkpoints.chmod(0o777)
@@ -72,7 +71,7 @@ def main():
         made = hosts.Hosts(Lockstep(folder / "lockstep"))
         world = SshWorld(made)
         try:
-            Demo(world, project).run(checkpoints)
+            Demo(world, project, needs).run(checkpoints)
         finally:
             world.close()
             made.close()
