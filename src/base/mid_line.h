@@ -1,5 +1,5 @@
-// Whether the last line on the terminal of stderr has no end yet, such as a job's progress bar that
-// this process passes on. The next message then begins a line of its own. Any thread may call this.
+// Remembers that the terminal's last line has no end yet, such as a job's progress bar that this
+// process passes on. The next message must begin a line of its own. Thread-safe.
 #pragma once
 
 namespace lockstep {

@@ -162,7 +162,8 @@ Status add_rented(const std::string& name, const ClusterAddOptions& options,
 Status check_own_hosts(const Cluster& cluster) {
   if (!cluster.is_slurm() && !cluster.is_rented()) return {};
   return fail(Errc::invalid_input,
-              fmt::format("{} is not a cluster of hosts that were named one by one", cluster.name),
+              fmt::format("{} must be a cluster of your own hosts, added by --host or --hosts-file",
+                          cluster.name),
               fmt::format("lockstep cluster remove {} forgets it", cluster.name));
 }
 

@@ -63,10 +63,10 @@ Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
   return job;
 }
 
-// Whether a name means its newest job where several jobs of the name have not ended.
+// The rule for a name that several running jobs have: take the newest, or refuse the name.
 enum class Several { newest, refuse };
 
-// A name means the job of that name that goes on, though a newer one has ended.
+// Returns the running job of a name, even if a newer job of that name has ended.
 Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed, Several several) {
   LOCKSTEP_TRY_ASSIGN(KnownJob newest, one_job(known, parsed));
   const std::string& word = parsed.names.front();

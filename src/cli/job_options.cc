@@ -72,14 +72,15 @@ Option ending_json() {
 }
 
 Table make_wait_table() {
-  return {.program = "lockstep wait",
-          .summary = "Waits until a job has ended. The exit code is the job's.",
-          .epilog =
-              "JOB is an id, the beginning of one, or a name: the newest job of that name, but an\n"
-              "older one that has not ended comes before one that has.\n",
-          .operands = Operands::names,
-          .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
-          .shown_names = "JOB"};
+  return {
+      .program = "lockstep wait",
+      .summary = "Waits until a job has ended. The exit code is the job's.",
+      .epilog =
+          "JOB is an id, the beginning of an id, or a name. A name means the newest job of that\n"
+          "name that still runs, or the newest of all if every job of that name has ended.\n",
+      .operands = Operands::names,
+      .groups = {{"Options", {ending_json(), help_option(), version_option()}}},
+      .shown_names = "JOB"};
 }
 
 Table make_cancel_table() {

@@ -371,7 +371,7 @@ std::vector<std::string> sweep_lines(const cloud::Reconciled& swept, std::int64_
     lines.push_back(
         one.error.message.empty()
             ? machine_words(one) + " was ours and nobody wanted it: ended" + cost_words(one, now_ms)
-            : machine_words(one) + " is ours and nobody wants it, and was not ended: " +
+            : machine_words(one) + " is ours and no longer needed, but was not ended: " +
                   one.error.message + (one.error.hint.empty() ? "" : "; " + one.error.hint));
   lines.insert(lines.end(), swept.not_ended.begin(), swept.not_ended.end());
   for (const cloud::Rental& rental : swept.closed)

@@ -18,7 +18,7 @@ TerminalSize terminal_size(int fd);
 // Whether --fold WHEN folds equal lines on this process's standard output.
 bool folds(std::string_view when);
 
-// While it lives, a message of the log first wipes away what is drawn on the terminal.
+// During the lifetime of this object, each log message first wipes the drawn progress bar.
 class WipesForLog {
  public:
   explicit WipesForLog(std::function<void()> wipe);

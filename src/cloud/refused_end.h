@@ -14,11 +14,11 @@ namespace lockstep::cloud {
 // Returns whether asking again cannot help: the keys are revoked or expired, or lack the right.
 bool is_lasting_refusal(const Error& error);
 
-// "https://... , terminate i-1": where a person ends this machine.
+// Returns where a person can terminate the machine: "https://... , terminate i-1".
 std::string console_words(const Traits& traits, const Machine& machine);
 
-// One line: which machines, what they cost an hour, why they are not ended, where a person ends
-// them. Empty: there is no machine.
+// Returns one line: the machines, their rate, why the provider refuses to terminate them, and
+// where a person can do it. Returns an empty text for an empty list.
 std::string refused_end_words(const std::vector<Machine>& machines, Micros per_hour,
                               const Traits& traits, const Error& why);
 

@@ -320,13 +320,14 @@ void CommandRun::when_all_is_printed(std::function<void()> fn) {
   });
 }
 
-// A question to the lockstep there, whose answer is kept: nobody sees meanwhile that it works.
+// True for a question to the host's lockstep whose answer is collected, not printed. The user sees
+// no output while the host works on the answer.
 bool CommandRun::asks_lockstep() const {
   return request_.own_binary && request_.argv.front().starts_with("host-") &&
          request_.output != CommandRequest::Output::print && !request_.on_errors;
 }
 
-// A user's command may be silent for as long as it likes. Its host may not: the host answers pings.
+// A user's command may print nothing for hours, but the host must answer pings.
 WaitNotice::Waiting CommandRun::waiting() {
   WaitNotice::Waiting away;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {

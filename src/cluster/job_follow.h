@@ -44,7 +44,7 @@ struct JobOutcome {
   // The record that each host told at the end; nullopt: the host was not reached, or knows no such
   // job. Unless `left` or `gone`, the job has ended on at least one host, or is lost on all.
   std::vector<std::optional<job::JobRecord>> nodes;
-  // Names of hosts whose output, or the end of it, did not come.
+  // Hosts whose output is missing or incomplete.
   std::vector<std::string> missing = {};
 };
 

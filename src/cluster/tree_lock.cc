@@ -75,9 +75,8 @@ Status TreeLocks::lock(const std::string& path, const std::string& what, const T
     if (std::chrono::steady_clock::now() - began >= due) {
       due += next_notice(due);
       if (tell)
-        tell(
-            fmt::format("{}: another lockstep{} is at it; waiting for it; Ctrl-C ends this command",
-                        what, holder_of(fd.get())));
+        tell(fmt::format("{}: another lockstep{} uses this tree; waiting; Ctrl-C ends this command",
+                         what, holder_of(fd.get())));
     }
     if (const int number = wait_a_little(); number != 0)
       return tl::make_unexpected(

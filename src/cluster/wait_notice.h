@@ -18,7 +18,7 @@ inline constexpr const char* kCtrlCEnds = "; Ctrl-C ends this command";
 // nothing while ssh asks for a password or passphrase on the terminal.
 class WaitNotice {
  public:
-  // The names of hosts that are waited for, each with the step it is at. Empty: nothing is logged.
+  // Each awaited host by name, with its current step. Logs nothing if empty.
   using Waiting = std::vector<std::pair<std::string, std::string>>;
 
   // who: called before each notice.

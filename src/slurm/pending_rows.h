@@ -21,7 +21,7 @@ inline constexpr std::string_view kWithoutReservation =
     "scontrol update JobId={id} ReservationName= and scontrol release {id} start it without";
 inline constexpr std::string_view kBurstBufferFailed = "its burst buffer failed: {reason}";
 inline constexpr std::string_view kBurstBufferAdvice =
-    "scontrol show burstbuffer shows it; ask those who run the cluster";
+    "scontrol show burstbuffer shows the error; ask the cluster's administrators";
 inline constexpr std::string_view kTopology =
     "fewer nodes, or another --segment or --switches, fit more easily; scontrol show topology "
     "shows the parts";

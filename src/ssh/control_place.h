@@ -9,9 +9,9 @@
 
 namespace lockstep::ssh {
 
-// $XDG_RUNTIME_DIR/lockstep, else /tmp/lockstep-UID, or a name beside it where another user took
-// that one first (own_folder_in()), else `ssh` in the user's state folder. It is made; denied where
-// it is not ours alone.
+// Makes and returns the folder of the sockets: $XDG_RUNTIME_DIR/lockstep, else /tmp/lockstep-UID,
+// or /tmp/lockstep-UID-2 and so on if another user took that name (own_folder_in()), else `ssh` in
+// the user's state folder. Error denied: other users could enter the folder.
 Result<std::string> control_folder();
 
 // The socket for a target in that folder. pins: targets with other pins don't share a master.

@@ -113,8 +113,8 @@ bool has_marked_line(std::string_view text, std::string_view name) {
   return false;
 }
 
-// ssh accepts a key that any of its files has. So leave a file out if another file refuses one of
-// its keys: the other file has the keys that both accept.
+// ssh accepts a key that any of its files has. If a second file refuses a key of the first file,
+// leave the first file out: the second has the keys that both accept.
 Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name) {
   Trust trust;
   for (const KnownKeys& file : files) {

@@ -26,7 +26,7 @@ struct KnownKeys {
 
 // By which known_hosts files a connection checks the host's key.
 struct Trust {
-  bool strict = false;  // some file has a key of it, so that no other key will do
+  bool strict = false;  // some file has a key of the host: ssh accepts no other key
   // ssh must read these files: each marks a key for the host or, if strict, has keys of the host
   // that no other file refuses. If strict, ssh must read no other file.
   // ssh refuses a revoked key only if it reads the file that revokes the key.

@@ -44,7 +44,7 @@ void append_first_seen(std::vector<std::string>& argv, const Target& target,
                 trust.strict ? "StrictHostKeyChecking=yes" : "StrictHostKeyChecking=accept-new");
   if (!trust.strict && settings.pins.empty()) return;  // ssh reads the user's own files
   std::vector<std::string> files;
-  if (trust.strict)  // the machine's file is among the others if its keys count
+  if (trust.strict)  // the global file is listed by name if its keys count
     append_option(argv, "GlobalKnownHostsFile=/dev/null");
   else  // ssh writes a new key into the first file
     files = {file_value(settings.pins), "~/.ssh/known_hosts", "~/.ssh/known_hosts2"};

@@ -714,7 +714,7 @@ def test_a_sync_that_waits_for_another_can_be_stopped(world):
             fcntl.flock(held.enter_context(open(lock, "rb")), fcntl.LOCK_EX)
         for words, told in (((), "was stopped"), (("--back", "a"), "stopped while it waited")):
             run = client.start("sync", where, *words, cwd=project.folder)
-            until(lambda: run.err().count("is at it; waiting") == 2, 30, "it waits, and says so again")
+            until(lambda: run.err().count("uses this tree; waiting") == 2, 30, "it waits, and says so again")
             run.signal(signal.SIGINT)
             one_error(run.wait(30), 128 + signal.SIGINT, told)
             assert client.run("sync", "--dry-run", where, *words, cwd=project.folder).rc == 0
