@@ -150,11 +150,12 @@ def tells(run, key):
     return {worker[key] for worker in shown(run)}
 
 
-def held(job, count, *args, actions=("pause",), own=None, **options):
-    """Nodes that run; number 0 hosts."""
+def held(job, count, *args, first=(), actions=("pause",), own=None, **options):
+    """Nodes that run; number 0 hosts. first: actions that each rank has done before a test goes on."""
     runs = []
     for number in range(count):
-        runs.append(job.node(number, *args, *(own(job, number) if own else ()), actions=(SHOW, *actions), **options))
+        words = (*args, *(own(job, number) if own else ()))
+        runs.append(job.node(number, *words, actions=(*first, SHOW, *actions), **options))
         listening(job.port)
     for run in runs:
         starts(run, 1)

@@ -93,7 +93,7 @@ def test_a_leader_that_is_told_to_stop_leaves_the_others(meeting, go):
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_node_that_is_told_to_stop_tells_at_once(meeting, go, leads):
     runs = [meeting.node(number, "--shutdown-timeout", 60, nnodes="2:3", settings="last_call_timeout=1",
-                         actions=(SHOW, "ignore=INT", f"wait={go}")) for number in range(3)]
+                         actions=("ignore=INT", SHOW, f"wait={go}")) for number in range(3)]
     for run in runs:
         starts(run, 1)
     told = runs.pop(meeting.leader() if leads else (meeting.leader() + 1) % 3)

@@ -239,7 +239,7 @@ def test_a_signal_to_one_agent_of_a_fixed_job_ends_it(job, told):
 # ... although its workers take their time.
 @pytest.mark.parametrize("told", [0, 1])
 def test_a_node_that_is_told_to_stop_tells_at_once(job, told):
-    runs = held(job, 2, "--shutdown-timeout", 60, actions=(f"@{told}", "ignore=TERM", "@*", "pause"))
+    runs = held(job, 2, "--shutdown-timeout", 60, first=(f"@{told}", "ignore=TERM", "@*"))
     runs[told].signal(signal.SIGTERM)
     (other,) = ends(runs[1 - told], rc=1, timeout=5)
     words = {"c10d": f"127.0.0.{told + 2} has left: it was told to stop", "lockstep": "was stopped",
