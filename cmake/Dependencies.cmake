@@ -38,6 +38,11 @@ endforeach()
 add_library(lockstep_crypto STATIC IMPORTED GLOBAL)
 set_target_properties(lockstep_crypto PROPERTIES IMPORTED_LOCATION ${CRYPTO_LINKED}
   INTERFACE_INCLUDE_DIRECTORIES ${SSL_INCLUDE} INTERFACE_LINK_LIBRARIES "pthread;dl")
+# Debian 13's libcrypto calls zstd, Debian 12's does not.
+find_library(ZSTD_STATIC NAMES libzstd.a)
+if(ZSTD_STATIC)
+  target_link_libraries(lockstep_crypto INTERFACE ${ZSTD_STATIC})
+endif()
 add_library(lockstep_tls STATIC IMPORTED GLOBAL)
 set_target_properties(lockstep_tls PROPERTIES IMPORTED_LOCATION ${SSL_LINKED} INTERFACE_LINK_LIBRARIES lockstep_crypto)
 if(LOCKSTEP_STATIC)

@@ -62,10 +62,10 @@ void cut_json(nlohmann::ordered_json& value) {
 }
 
 std::string shown_body(const std::string& body) {
-  auto json = codec::parse_ordered_json(body);
-  if (json.is_structured()) {
-    cut_json(json);
-    return codec::print_json(json);
+  auto read = codec::parse_ordered_json(body);
+  if (read.is_structured()) {
+    cut_json(read);
+    return codec::print_json(read);
   }
   if (body.find('=') != std::string::npos) return shown_form(body);
   return fmt::format("({} bytes)", body.size());
