@@ -224,7 +224,7 @@ std::string StepReader::why_not() const {
 std::optional<CountedGpus> StepReader::gpus_of_task() const {
   if (const Setting* own = find("gpus-per-task"); own != nullptr) return gpus_of_count(own->value);
   if (const Setting* own = find("tres-per-task"); own != nullptr)
-    if (const auto gpus = gpus_of_gres(own->value)) return gpus;
+    if (auto gpus = gpus_of_gres(own->value)) return gpus;
   if (const auto text = facts_.variable("SLURM_GPUS_PER_TASK")) return gpus_of_count(*text);
   return gpus_of_gres(facts_.variable("SLURM_TRES_PER_TASK").value_or(""));
 }

@@ -20,12 +20,12 @@ constexpr std::size_t kMostFile = 16UL << 20;
 // Of all clusters.
 std::vector<std::string> all_pins() {
   std::vector<std::string> files;
-  const std::string folder = io::state_folder();
+  const std::filesystem::path folder = io::state_folder();
   std::error_code error;
   std::filesystem::directory_iterator at(folder, error);
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name.starts_with(kPinsPrefix)) files.push_back(folder + "/" + name);
+    if (name.starts_with(kPinsPrefix)) files.push_back((folder / name).string());
   }
   std::sort(files.begin(), files.end());
   return files;
