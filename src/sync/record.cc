@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <initializer_list>
 #include <utility>
 
 namespace lockstep::sync {
@@ -12,6 +13,16 @@ namespace {
 constexpr std::string_view kMagic = "lockstep-synced 2\n";
 // Its records took whatever was the same on both sides for sent.
 constexpr std::string_view kFirstMagic = "lockstep-synced 1\n";
+
+bool decode_texts(std::string_view& bytes, std::initializer_list<std::string*> texts) {
+  for (std::string* text : texts) {
+    const auto read = decode_text(bytes, kMostPath);
+    if (!read || read->find('\0') != std::string_view::npos) return false;
+    *text = *read;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string owner_text(const Owner& owner) {
@@ -31,11 +42,7 @@ void encode_owner(const Owner& owner, std::string& out) {
 
 std::optional<Owner> decode_owner(std::string_view& bytes) {
   Owner owner;
-  for (std::string* text : {&owner.host, &owner.root, &owner.installation}) {
-    const auto read = decode_text(bytes, kMostPath);
-    if (!read || read->find('\0') != std::string_view::npos) return std::nullopt;
-    *text = *read;
-  }
+  if (!decode_texts(bytes, {&owner.host, &owner.root, &owner.installation})) return std::nullopt;
   return owner;
 }
 
@@ -57,16 +64,10 @@ Result<Record> decode_record(std::string_view bytes) {
   const auto place = decode_text(bytes, kMostPath);
   if (!place) return corrupt();
   record.place = *place;
-  if (first) {
-    const auto host = decode_text(bytes, kMostPath);
-    const auto root = decode_text(bytes, kMostPath);
-    if (!host || !root) return corrupt();
-    record.owner = {std::string(*host), std::string(*root), {}};
-  } else {
-    auto owner = decode_owner(bytes);
-    if (!owner) return corrupt();
-    record.owner = std::move(*owner);
-  }
+  // The first version knew no installation.
+  Owner& owner = record.owner;
+  if (!decode_texts(bytes, {&owner.host, &owner.root})) return corrupt();
+  if (!first && !decode_texts(bytes, {&owner.installation})) return corrupt();
   LOCKSTEP_TRY_ASSIGN(record.sent, decode(bytes));
   LOCKSTEP_TRY_ASSIGN(record.coming, decode(bytes));
   if (first) {
