@@ -121,7 +121,8 @@ def test_hosts_are_replaced_at_once_and_nothing_else_is(lockstep):
     assert "'-oX' is no host" in python("name='own', ips=['-oX']", code=1) and hosts("own") == ["d"]
     words = ["--on-demand", "A100:8", "-y"]
     assert cluster(lockstep, "add", "rented", *words).rc == 0
-    refused(cluster(lockstep, "add", "rented", "--host", "a", "--replace"), 2, "rented must be a cluster of your own hosts")
+    replace = cluster(lockstep, "add", "rented", "--host", "a", "--replace")
+    refused(replace, 2, "rented must be a cluster of your own hosts")
     refused(cluster(lockstep, "add", "rented", *words, "--replace"), 2, "--replace is for", "remove rented")
     refused(cluster(lockstep, "add", "own", "--slurm", "--replace"), 2, "--replace is for", "remove own")
     assert "rented must be a cluster of your own hosts" in python("name='rented', ips=['a']", code=1)

@@ -243,7 +243,8 @@ def test_every_command_says_which_host_it_waits_for(world):
     client.forget_masters()
     server.host.cut()
     follower = client.start("logs", "-f", id_)
-    until(lambda: f"waiting for {where} for 5 s: logging in; Ctrl-C stops waiting" in follower.err(), 20, "it is told")
+    waits = f"waiting for {where} for 5 s: logging in; Ctrl-C stops waiting"
+    until(lambda: waits in follower.err(), 20, "it is told")
     assert "trying again" not in follower.err(), "no log-in has failed yet"
     login = client.start("ssh", where)
     until(lambda: f"waiting for {where} for 5 s: logging in" in login.err(), 20, "it is told")
