@@ -21,8 +21,10 @@ FLOORS = {
     3: "store logs link sync",
     4: "rendezvous launch launchers ssh setup peer slurm cloud",
     5: "agent status remote job machine",
-    6: "cluster",
-    7: "cli",
+    6: "hosts project",
+    7: "rent",
+    8: "jobs",
+    9: "cli",
 }
 TOP_FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
 MAX_LINES = 800

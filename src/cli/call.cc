@@ -4,10 +4,10 @@
 #include "cli/places.h"
 #include "cli/project_words.h"
 #include "cli/subcommand.h"
-#include "cluster/command_run.h"
-#include "cluster/python_call.h"
-#include "cluster/variables.h"
 #include "codec/json.h"
+#include "hosts/command_run.h"
+#include "hosts/python_call.h"
+#include "hosts/variables.h"
 #include "io/fd.h"
 #include "proc/signals.h"
 
@@ -23,10 +23,10 @@
 namespace lockstep::cli {
 namespace {
 
-using cluster::CallAnswer;
-using cluster::CommandRequest;
-using cluster::HostEnding;
-using cluster::HostPlace;
+using hosts::CallAnswer;
+using hosts::CommandRequest;
+using hosts::HostEnding;
+using hosts::HostPlace;
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
@@ -68,12 +68,12 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   CommandRequest request;
   LOCKSTEP_TRY_ASSIGN(request.hosts, places_of(options.where, options.places));
   LOCKSTEP_TRY_ASSIGN(const Place place, place_of(options));
-  request.argv = {"in-project", options.python, "-c", std::string(cluster::kCallRunner)};
+  request.argv = {"in-project", options.python, "-c", std::string(hosts::kCallRunner)};
   request.own_binary = true;
-  LOCKSTEP_TRY_ASSIGN(request.env, cluster::variables_of({.env = options.variables.env,
-                                                          .files = options.variables.env_files,
-                                                          .secrets = options.variables.secrets},
-                                                         cluster::own_variable));
+  LOCKSTEP_TRY_ASSIGN(request.env, hosts::variables_of({.env = options.variables.env,
+                                                        .files = options.variables.env_files,
+                                                        .secrets = options.variables.secrets},
+                                                       hosts::own_variable));
   request.folder = place.folder;
   if (options.answer_fd) {
     if (request.hosts.size() != 1)
@@ -82,8 +82,8 @@ Result<CommandRequest> request_of(const CallOptions& options) {
     request.answer_fd = static_cast<int>(*options.answer_fd);
     return request;
   }
-  cluster::PythonCall call;
-  LOCKSTEP_TRY_ASSIGN(call.function, cluster::parse_function_name(options.function));
+  hosts::PythonCall call;
+  LOCKSTEP_TRY_ASSIGN(call.function, hosts::parse_function_name(options.function));
   const bool any = options.args != "[]" || options.kwargs != "{}";
   // Where there are none the runner need not load what reads JSON.
   if (any)
@@ -93,7 +93,7 @@ Result<CommandRequest> request_of(const CallOptions& options) {
   call.root = place.root;
   call.output_to_stderr = options.json;
   request.input = CommandRequest::Input::given;
-  request.given = {cluster::call_request(call)};
+  request.given = {hosts::call_request(call)};
   request.answer = CommandRequest::Answer::keep;
   return request;
 }
@@ -123,7 +123,7 @@ Outcome outcome_of(const HostPlace& host, const HostEnding& ending, const CallOp
       outcome.error += fmt::format("; lockstep sync {} sends the project there", options.where);
     return outcome;
   }
-  const CallAnswer answer = cluster::parse_call_answer(ending.answer);
+  const CallAnswer answer = hosts::parse_call_answer(ending.answer);
   if (answer.kind == CallAnswer::Kind::value) {
     outcome.value = codec::parse_json(answer.text, kValueLimits);
     outcome.returned = !outcome.value.is_discarded();
@@ -196,7 +196,7 @@ int refuse_call(const CallOptions& options, const Error& error, int code) {
   std::string text = error.message;
   if (!error.hint.empty()) text += "; " + error.hint;
   if (options.answer_fd && io::write_all(static_cast<int>(*options.answer_fd),
-                                         cluster::refused_answer(text), "the answer"))
+                                         hosts::refused_answer(text), "the answer"))
     return code;
   return refuse(error, code);
 }
@@ -212,7 +212,7 @@ int call_command(const Call& call) {
                        request.error().code == Errc::invalid_input ? kBadInput : kNotReached);
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  const auto endings = cluster::run_command(*request);
+  const auto endings = hosts::run_command(*request);
   if (!endings) return refuse_call(*options, endings.error(), kNotReached);
   if (!options->answer_fd) return tell(*options, *request, *endings);
   const HostEnding& ending = endings->front();

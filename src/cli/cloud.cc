@@ -33,7 +33,7 @@ const char* kind_word(Finding::Kind kind) {
   return "bad";
 }
 
-Result<std::vector<Checked>> check_all(cluster::OnDemand& world,
+Result<std::vector<Checked>> check_all(rent::OnDemand& world,
                                        const std::vector<std::string>& names) {
   std::vector<Checked> checked;
   for (const auto& provider : world.all()) {
@@ -41,7 +41,7 @@ Result<std::vector<Checked>> check_all(cluster::OnDemand& world,
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
     checked.push_back({.provider = provider.get()});
   }
-  std::vector<cluster::Asking::Job> jobs;
+  std::vector<rent::Asking::Job> jobs;
   for (Checked& one : checked) {
     if (const Status keys = one.provider->keys(); !keys) {
       one.findings.push_back(
@@ -53,7 +53,7 @@ Result<std::vector<Checked>> check_all(cluster::OnDemand& world,
     jobs.push_back({one.provider->traits().name,
                     [&one](cloud::Web& web) { one.findings = one.provider->check(web); }});
   }
-  cluster::Asking(world.web(), std::move(jobs))
+  rent::Asking(world.web(), std::move(jobs))
       .wait(waits_for(cloud_check_table().program, "what our keys may do there"));
   LOCKSTEP_TRY(world.check_stopped());
   return checked;
@@ -86,7 +86,7 @@ nlohmann::ordered_json checked_json(const std::vector<Checked>& checked) {
 Result<int> check_clouds(const Call& call, Swept& swept) {
   CloudCheckOptions options;
   fill(cloud_check_table(), call.parsed, options);
-  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   for (const std::string& name : call.parsed.names)
     if (world->provider(name) == nullptr) return Failure(world->with_keys({name}).error());
   swept.begin();

@@ -10,8 +10,8 @@
 #include "cli/places.h"
 #include "cli/rent_tables.h"
 #include "cloud/machine_table.h"
-#include "cluster/rented_host.h"
 #include "proc/signals.h"
+#include "rent/rented_host.h"
 
 #include <fmt/core.h>
 
@@ -44,7 +44,7 @@ struct SelftestWish {
 
 class SelfTest {
  public:
-  SelfTest(cluster::OnDemand& world, const cloud::Traits& traits, SelftestWish wanted)
+  SelfTest(rent::OnDemand& world, const cloud::Traits& traits, SelftestWish wanted)
       : world_(world), traits_(traits), wanted_(std::move(wanted)) {}
 
   Result<int> run();
@@ -68,7 +68,7 @@ class SelfTest {
 
   static constexpr std::string_view kProgram = "lockstep cloud selftest";
 
-  cluster::OnDemand& world_;
+  rent::OnDemand& world_;
   const cloud::Traits& traits_;
   SelftestWish wanted_;
   cloud::Rental rental_;
@@ -118,7 +118,7 @@ void SelfTest::on_event(const RentEvent& event) {
 // The steps of first contact, as cluster/rented_host.cc names them.
 void SelfTest::on_step(const std::string& line) {
   if (line.ends_with(": logs in")) report(Mark::ok, "sshd answers");
-  if (line.ends_with(cluster::kOwnHostKey)) own_host_key_ = true;
+  if (line.ends_with(rent::kOwnHostKey)) own_host_key_ = true;
   if (line.ends_with(": is looked over"))
     report(Mark::ok, own_host_key_
                          ? "its image made a host key of its own, which is the one that its "
@@ -206,8 +206,8 @@ Status SelfTest::end_by_itself() {
   }
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(rental_.cluster, {}));
   const std::int64_t end = unix_ms() + kSelftestEndIn * 1000;
-  LOCKSTEP_TRY_ASSIGN(const auto answers, cluster::keep_leases(places, end));
-  for (const cluster::LeaseAnswer& answer : answers)
+  LOCKSTEP_TRY_ASSIGN(const auto answers, rent::keep_leases(places, end));
+  for (const rent::LeaseAnswer& answer : answers)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
   report(Mark::ok, fmt::format("its lease ends in {} s now", kSelftestEndIn));
   LOCKSTEP_TRY(watch_end());
@@ -312,7 +312,7 @@ Result<SelftestWish> selftest_wish(const Parsed& parsed) {
 
 Result<int> test_provider(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(SelftestWish wanted, selftest_wish(call.parsed));
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   LOCKSTEP_TRY_ASSIGN(const auto providers, world->with_keys(wanted.wish.providers));
   return SelfTest(*world, providers.front()->traits(), std::move(wanted)).run();
 }

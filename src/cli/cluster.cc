@@ -8,10 +8,10 @@
 #include "cli/rented_places.h"
 #include "cli/subcommand.h"
 #include "cloud/journal.h"
-#include "cluster/hosts_file.h"
-#include "cluster/place.h"
-#include "cluster/registry.h"
 #include "codec/json.h"
+#include "hosts/hosts_file.h"
+#include "hosts/place.h"
+#include "hosts/registry.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 
@@ -26,8 +26,8 @@
 namespace lockstep::cli {
 namespace {
 
-using cluster::Cluster;
-using cluster::Registry;
+using hosts::Cluster;
+using hosts::Registry;
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 1;
@@ -43,21 +43,21 @@ Result<Registry> registry() {
 }
 
 // more: words behind the cluster's name.
-Result<std::vector<cluster::ListedHost>> hosts_of(const ClusterAddOptions& options,
-                                                  const std::vector<std::string>& more) {
+Result<std::vector<hosts::ListedHost>> hosts_of(const ClusterAddOptions& options,
+                                                const std::vector<std::string>& more) {
   std::vector<std::string> texts = options.hosts;
   texts.insert(texts.end(), more.begin(), more.end());
   for (const std::string& list : options.host_lists)
     for (std::string& each : split(list, ','))
       texts.push_back(std::move(each));
-  std::vector<cluster::ListedHost> hosts;
+  std::vector<hosts::ListedHost> hosts;
   for (const std::string& text : texts) {
     LOCKSTEP_TRY_ASSIGN(ssh::Target target, ssh::parse_target(text));
     hosts.push_back({std::move(target)});
   }
   if (options.hosts_file) {
     LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(*options.hosts_file));
-    auto listed = cluster::parse_hosts_file(text);
+    auto listed = hosts::parse_hosts_file(text);
     if (!listed) return Failure(std::move(listed).error().within(*options.hosts_file));
     hosts.insert(hosts.end(), listed->begin(), listed->end());
   }
@@ -72,15 +72,15 @@ Result<Cluster> with_hosts(Cluster made, const ClusterAddOptions& options,
   LOCKSTEP_TRY_ASSIGN(auto hosts, hosts_of(options, more));
   std::string key;
   if (options.key_path) {
-    LOCKSTEP_TRY_ASSIGN(key, cluster::check_key_path(*options.key_path));
+    LOCKSTEP_TRY_ASSIGN(key, hosts::check_key_path(*options.key_path));
     key = std::filesystem::absolute(key).string();  // it is used from any folder
   }
-  for (cluster::ListedHost& host : hosts) {
-    cluster::Node node{std::move(host.target), host.slots};
+  for (hosts::ListedHost& host : hosts) {
+    hosts::Node node{std::move(host.target), host.slots};
     if (options.user && !node.target.user) node.target.user = options.user;
     if (options.key_path) node.target.key_path = key;
     if (options.jump) node.target.jump = *options.jump;
-    const auto same = [&](const cluster::Node& other) { return other.target == node.target; };
+    const auto same = [&](const hosts::Node& other) { return other.target == node.target; };
     if (std::any_of(made.nodes.begin(), made.nodes.end(), same))
       return fail(Errc::invalid_input,
                   fmt::format("{} is given twice", ssh::target_text(node.target)));
@@ -104,7 +104,7 @@ Result<std::string> first_name(const Parsed& parsed) {
 
 nlohmann::ordered_json json_of(const Cluster& cluster) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
-  for (const cluster::Node& node : cluster.nodes) {
+  for (const hosts::Node& node : cluster.nodes) {
     nlohmann::ordered_json each{{"host", node.target.host}};
     if (node.target.user) each["user"] = *node.target.user;
     if (node.target.port) each["port"] = *node.target.port;
@@ -139,7 +139,7 @@ Status add_slurm(const std::string& name, const ClusterAddOptions& options, cons
 // Nothing is rented yet, but from now on it is without a question.
 Status add_rented(const std::string& name, const ClusterAddOptions& options,
                   const OnDemandOptions& machines, const Registry& known) {
-  LOCKSTEP_TRY(cluster::check_cluster_name(name));
+  LOCKSTEP_TRY(hosts::check_cluster_name(name));
   cloud::Rental standing{.id = name, .cluster = name, .owner = {}, .created_ms = unix_ms()};
   LOCKSTEP_TRY_ASSIGN(standing.wish, wish_of(machines, options.nodes));
   LOCKSTEP_TRY_ASSIGN(standing.terms, terms_of(machines));
@@ -198,7 +198,7 @@ Status add(const Call& call) {
     return add_rented(name, options, machines, known);
   }
   if (options.slurm) return add_slurm(name, options, known);
-  LOCKSTEP_TRY(cluster::check_cluster_name(name));
+  LOCKSTEP_TRY(hosts::check_cluster_name(name));
   LOCKSTEP_TRY_ASSIGN(
       const Cluster made,
       with_hosts({.name = name, .source = "ssh", .created_ms = unix_ms(), .nodes = {}}, options,
@@ -236,7 +236,7 @@ Status remove_host(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const Cluster found, own_hosts(known, call.parsed));
   LOCKSTEP_TRY_ASSIGN(
       const Cluster left,
-      cluster::without_hosts(found, {call.parsed.names.begin() + 1, call.parsed.names.end()}));
+      hosts::without_hosts(found, {call.parsed.names.begin() + 1, call.parsed.names.end()}));
   LOCKSTEP_TRY(known.put(left));
   tell_nodes(left, options.json);
   return {};
@@ -306,7 +306,7 @@ Status show(const Call& call) {
               found.nodes.size() == 1 ? "node" : "nodes", found.source.c_str(),
               date_text(found.created_ms).c_str());
   for (std::size_t i = 0; i < found.nodes.size(); ++i) {
-    const cluster::Node& node = found.nodes[i];
+    const hosts::Node& node = found.nodes[i];
     std::string line = fmt::format("  {}  {}", i, ssh::target_text(node.target));
     if (node.target.port) line += fmt::format(":{}", *node.target.port);
     if (node.slots) line += fmt::format("  slots {}", *node.slots);

@@ -4,10 +4,10 @@
 #include "cli/cluster_slurm.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
-#include "cluster/check_report.h"
-#include "cluster/project.h"
-#include "cluster/registry.h"
+#include "hosts/check_report.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
+#include "project/project.h"
 #include "ssh/binary.h"
 #include "ssh/control_place.h"
 #include "ssh/repair.h"
@@ -31,7 +31,7 @@ constexpr int kFailed = 1;
 std::string project_name() {
   std::error_code error;
   const auto project =
-      cluster::find_project(std::filesystem::current_path(error).string(), std::nullopt);
+      project::find_project(std::filesystem::current_path(error).string(), std::nullopt);
   return project ? project->name : "";
 }
 
@@ -45,8 +45,7 @@ Result<std::vector<std::string>> repair_here() {
        ssh::remove_old_pushes(io::cache_folder() + "/push", path.substr(path.rfind('/') + 1),
                               std::chrono::system_clock::now()))
     removed.push_back(std::move(each));
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(const auto pins, registry.remove_stray_pins());
   for (const std::string& file : pins)
     removed.push_back("the host keys of a cluster that is not known " + file);
@@ -64,24 +63,24 @@ Result<int> check(const Call& call) {
   if (call.parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(call.parsed.names[1])));
-  LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
   const auto known = registry.find(call.parsed.names[0]);
   if (known && known->is_slurm()) return check_slurm(*known, registry, options);
-  cluster::CheckRequest request;
+  hosts::CheckRequest request;
   LOCKSTEP_TRY_ASSIGN(request.hosts, places_of(call.parsed.names[0], place_options));
   request.project = project_name();
   request.repair = options.repair;
   signal(SIGCHLD, SIG_DFL);
-  cluster::CheckReport report{.repairs = options.repair};
+  hosts::CheckReport report{.repairs = options.repair};
   if (options.repair) {
     LOCKSTEP_TRY_ASSIGN(report.repaired_here, repair_here());
   }
-  LOCKSTEP_TRY_ASSIGN(report.hosts, cluster::check_hosts(request));
-  report.findings = cluster::findings_of(report.hosts);
-  const std::string text = options.json ? codec::print_json(cluster::report_json(report)) + "\n"
-                                        : cluster::report_text(report);
+  LOCKSTEP_TRY_ASSIGN(report.hosts, hosts::check_hosts(request));
+  report.findings = hosts::findings_of(report.hosts);
+  const std::string text = options.json ? codec::print_json(hosts::report_json(report)) + "\n"
+                                        : hosts::report_text(report);
   std::fputs(text.c_str(), stdout);
-  return cluster::report_code(report);
+  return hosts::report_code(report);
 }
 
 int check_command(const Call& call) {

@@ -2,7 +2,7 @@
 
 #include "base/clock_ms.h"
 #include "base/text.h"
-#include "cluster/slurm_host.h"
+#include "hosts/slurm_host.h"
 #include "io/own_folders.h"
 #include "slurm/bad_node_file.h"
 #include "slurm/cluster_text.h"
@@ -18,16 +18,16 @@
 namespace lockstep::cli {
 namespace {
 
-using cluster::Cluster;
-using cluster::HostPlace;
+using hosts::Cluster;
+using hosts::HostPlace;
 
-Result<slurm::RunTool> tools_of(const Cluster& found, const cluster::Registry& registry) {
+Result<slurm::RunTool> tools_of(const Cluster& found, const hosts::Registry& registry) {
   signal(SIGCHLD, SIG_DFL);
   if (found.nodes.empty())
-    return cluster::slurm_tools({.name = std::string("local"), .target = {}, .here = true});
-  return cluster::slurm_tools({.name = ssh::target_text(found.nodes[0].target),
-                               .target = found.nodes[0].target,
-                               .pins = registry.pins_file(found.name)});
+    return hosts::slurm_tools({.name = std::string("local"), .target = {}, .here = true});
+  return hosts::slurm_tools({.name = ssh::target_text(found.nodes[0].target),
+                             .target = found.nodes[0].target,
+                             .pins = registry.pins_file(found.name)});
 }
 
 std::string by_way_of(const Cluster& found) {
@@ -54,8 +54,8 @@ nlohmann::ordered_json bad_json(const std::vector<slurm::BadNode>& nodes) {
 }  // namespace
 
 Result<Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOptions& options,
-                                 const cluster::Registry& registry, std::string& line) {
-  LOCKSTEP_TRY(cluster::check_cluster_name(name));
+                                 const hosts::Registry& registry, std::string& line) {
+  LOCKSTEP_TRY(hosts::check_cluster_name(name));
   if (!options.hosts.empty() || options.hosts_file)
     return fail(Errc::invalid_input, "--slurm and --host exclude each other",
                 "Slurm knows its nodes; --login names the host where its commands are");
@@ -77,7 +77,7 @@ Result<Cluster> slurm_cluster_of(const std::string& name, const ClusterAddOption
   return made;
 }
 
-Status show_slurm(const Cluster& found, const cluster::Registry& registry,
+Status show_slurm(const Cluster& found, const hosts::Registry& registry,
                   const ClusterShowOptions& options, nlohmann::ordered_json json) {
   LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(found, registry));
   LOCKSTEP_TRY_ASSIGN(const slurm::ClusterFacts facts, slurm::ask_cluster(run));
@@ -102,7 +102,7 @@ Status show_slurm(const Cluster& found, const cluster::Registry& registry,
   return {};
 }
 
-Result<int> check_slurm(const Cluster& found, const cluster::Registry& registry,
+Result<int> check_slurm(const Cluster& found, const hosts::Registry& registry,
                         const ClusterCheckOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const slurm::RunTool run, tools_of(found, registry));
   const slurm::ClusterProbe probe = slurm::probe_cluster(run);

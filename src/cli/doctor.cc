@@ -3,8 +3,8 @@
 
 #include "cli/doctor_options.h"
 #include "cli/subcommand.h"
-#include "cluster/check_findings.h"
 #include "codec/json.h"
+#include "hosts/check_findings.h"
 
 #include <fmt/core.h>
 
@@ -22,10 +22,10 @@ namespace {
 // the doctor does not say better.
 std::vector<setup::Finding> all_findings(const setup::DoctorFacts& facts) {
   std::vector<setup::Finding> findings;
-  cluster::HostCheck here{.name = facts.host.host, .where = "local", .facts = facts.host};
+  hosts::HostCheck here{.name = facts.host.host, .where = "local", .facts = facts.host};
   here.facts.python = {.path = "python3"};
-  for (cluster::Finding& each : cluster::findings_of({here}))
-    findings.push_back({each.weight == cluster::Finding::Weight::trouble, each.what,
+  for (hosts::Finding& each : hosts::findings_of({here}))
+    findings.push_back({each.weight == hosts::Finding::Weight::trouble, each.what,
                         std::move(each.text), std::move(each.cure)});
   for (setup::Finding& each : setup::findings_of(facts))
     findings.push_back(std::move(each));

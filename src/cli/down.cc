@@ -8,10 +8,10 @@
 #include "cli/swept.h"
 #include "cli/watched_job.h"
 #include "cloud/kept_answer.h"
-#include "cluster/job_book.h"
-#include "cluster/job_follow.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
+#include "jobs/job_book.h"
+#include "jobs/on_hosts/job_follow.h"
 
 #include <fmt/core.h>
 
@@ -29,10 +29,9 @@ using cloud::Rental;
 constexpr int kTriesToEnd = 180;  // once a second: machines take so long to end
 
 // Jobs that were running when their hosts were last asked.
-std::vector<cluster::KnownJob> unended_jobs(const cluster::JobBook& book,
-                                            const std::string& cluster) {
-  auto jobs = book.list(200).value_or(std::vector<cluster::KnownJob>());
-  std::erase_if(jobs, [&](const cluster::KnownJob& job) {
+std::vector<jobs::KnownJob> unended_jobs(const jobs::JobBook& book, const std::string& cluster) {
+  auto jobs = book.list(200).value_or(std::vector<jobs::KnownJob>());
+  std::erase_if(jobs, [&](const jobs::KnownJob& job) {
     return job.place != cluster || job.stage == job::Stage::ended || job.stage == job::Stage::lost;
   });
   return jobs;
@@ -40,33 +39,33 @@ std::vector<cluster::KnownJob> unended_jobs(const cluster::JobBook& book,
 
 // Asks the hosts, since nobody tells this machine when a detached job ends. True: it has ended, or
 // its machines know nothing of it. What no machine answers may still run.
-Result<bool> has_ended(const cluster::JobBook& book, const cluster::KnownJob& job) {
-  const auto nodes = cluster::ask_status(job);
+Result<bool> has_ended(const jobs::JobBook& book, const jobs::KnownJob& job) {
+  const auto nodes = jobs::ask_status(job);
   if (!nodes && nodes.error().code == Errc::canceled) return Failure(nodes.error());
   if (!nodes || std::any_of(nodes->begin(), nodes->end(), [](const auto& node) { return !node; }))
     return false;
-  const cluster::JobEnding ending = cluster::ending_of(*nodes);
+  const jobs::JobEnding ending = jobs::ending_of(*nodes);
   if (ending.stage != job::Stage::ended && ending.stage != job::Stage::lost) return false;
-  LOCKSTEP_TRY(cluster::note_ending(book, job.id, ending));
+  LOCKSTEP_TRY(jobs::note_ending(book, job.id, ending));
   return true;
 }
 
 // The ids of jobs that may be at work on machines that are alive.
-Result<std::vector<std::string>> jobs_there(cluster::OnDemand& world, Rental rental) {
+Result<std::vector<std::string>> jobs_there(rent::OnDemand& world, Rental rental) {
   std::vector<std::string> ids;
-  const auto book = cluster::JobBook::open(io::state_folder());
+  const auto book = jobs::JobBook::open(io::state_folder());
   if (!book) return ids;
   const auto jobs = unended_jobs(*book, rental.cluster);
   // Without an answer the machines may be alive.
   if (jobs.empty() || (world.look_only(rental) && rental.live().empty())) return ids;
-  for (const cluster::KnownJob& job : jobs) {
+  for (const jobs::KnownJob& job : jobs) {
     LOCKSTEP_TRY_ASSIGN(const bool ended, has_ended(*book, job));
     if (!ended) ids.push_back(job.id);
   }
   return ids;
 }
 
-Status agree_to_end(cluster::OnDemand& world, const Rental& rental, const DownOptions& options) {
+Status agree_to_end(rent::OnDemand& world, const Rental& rental, const DownOptions& options) {
   if (options.force || options.yes) return {};
   LOCKSTEP_TRY_ASSIGN(const auto jobs, jobs_there(world, rental));
   if (jobs.empty()) return {};
@@ -78,7 +77,7 @@ Status agree_to_end(cluster::OnDemand& world, const Rental& rental, const DownOp
 
 // Whoever rents it ends that once nobody wants it, and nobody follows a job that the journal has no
 // more.
-Status lock_to_end(cluster::OnDemand& world, const Rental& rental) {
+Status lock_to_end(rent::OnDemand& world, const Rental& rental) {
   Status locked = world.lock(rental.cluster);
   if (locked) return locked;
   LOCKSTEP_TRY(world.journal().ask_to_end(rental.id));
@@ -96,7 +95,7 @@ Status lock_to_end(cluster::OnDemand& world, const Rental& rental) {
 }
 
 // By whoever had it in hands.
-void tell_gone(cluster::OnDemand& world, Rental& rental) {
+void tell_gone(rent::OnDemand& world, Rental& rental) {
   const auto known = world.journal().since(rental.created_ms);
   if (known)
     for (const Rental& one : *known)
@@ -109,7 +108,7 @@ void tell_gone(cluster::OnDemand& world, Rental& rental) {
 }
 
 // As the rental is once nobody else can change it.
-Status give_back_locked(cluster::OnDemand& world, Rental& rental, bool force) {
+Status give_back_locked(rent::OnDemand& world, Rental& rental, bool force) {
   LOCKSTEP_TRY(lock_to_end(world, rental));
   auto now = world.journal().of_cluster(rental.cluster);
   if (now ? now->id != rental.id : now.error().code == Errc::not_found) {
@@ -125,7 +124,7 @@ Status give_back_locked(cluster::OnDemand& world, Rental& rental, bool force) {
 }
 
 // Whether a machine was asked for there since then.
-bool used_since(cluster::OnDemand& world, std::string_view provider, std::int64_t ms) {
+bool used_since(rent::OnDemand& world, std::string_view provider, std::int64_t ms) {
   if (ms == 0) return world.journal().ever_used(provider).value_or(false);
   const auto rentals = world.journal().since(ms);
   if (!rentals) return false;
@@ -138,7 +137,7 @@ bool used_since(cluster::OnDemand& world, std::string_view provider, std::int64_
 // What renting has made besides machines, once none of them is there: for each provider once after
 // the last rental there. It costs nothing, so nothing about it is a failure. Who rents from now on
 // is in the journal, or waits to make it anew.
-void clean_up(cluster::OnDemand& world) {
+void clean_up(rent::OnDemand& world) {
   const auto mine = world.hold_account();
   if (!mine || !*mine) return;
   const auto open = world.journal().open_rentals();
@@ -159,7 +158,7 @@ void clean_up(cluster::OnDemand& world) {
 }
 
 // An error: it may still be there, or there never was one of that name.
-Status end_named(cluster::OnDemand& world, const std::string& name, const DownOptions& options,
+Status end_named(rent::OnDemand& world, const std::string& name, const DownOptions& options,
                  nlohmann::ordered_json& rows) {
   auto rental = world.journal().of_cluster(name);
   if (!rental && rental.error().code == Errc::not_found) {
@@ -180,7 +179,7 @@ Status end_named(cluster::OnDemand& world, const std::string& name, const DownOp
 }
 
 // What nobody wants is ended, in all places. An error: some of it may be left.
-Status end_orphans(cluster::OnDemand& world, const DownOptions& options, cloud::Reconciled& swept) {
+Status end_orphans(rent::OnDemand& world, const DownOptions& options, cloud::Reconciled& swept) {
   LOCKSTEP_TRY_ASSIGN(swept, world.sweep(waits_for(down_table().program, kForLeftovers)));
   tell_sweep(down_table().program, swept, world.web().now_ms());
   if (!options.json && swept.ended.empty() && swept.ending.empty() && swept.unheard.empty())
@@ -201,7 +200,7 @@ Result<int> take_down(const Call& call, Swept& swept) {
   std::vector<std::string> names = call.parsed.names;
   if (names.empty() && !options.all && !options.orphans)
     return fail(Errc::invalid_input, "nothing is named", "write lockstep down NAME, or --all");
-  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   if (options.all) {
     LOCKSTEP_TRY_ASSIGN(const auto open, world->journal().open_rentals());
     for (const Rental& rental : open)

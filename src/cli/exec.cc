@@ -4,8 +4,8 @@
 #include "cli/exec_options.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
-#include "cluster/command_run.h"
-#include "cluster/variables.h"
+#include "hosts/command_run.h"
+#include "hosts/variables.h"
 #include "proc/signals.h"
 
 #include <signal.h>
@@ -30,14 +30,14 @@ int exec_command(const Call& call) {
   auto places = places_of(options->where, options->places);
   if (!places)
     return refuse(places.error(), places.error().code == Errc::invalid_input ? kBadInput : kFailed);
-  auto variables = cluster::variables_of({.env = options->variables.env,
-                                          .files = options->variables.env_files,
-                                          .secrets = options->variables.secrets},
-                                         cluster::own_variable);
+  auto variables = hosts::variables_of({.env = options->variables.env,
+                                        .files = options->variables.env_files,
+                                        .secrets = options->variables.secrets},
+                                       hosts::own_variable);
   if (!variables) return refuse(variables.error(), kBadInput);
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  cluster::CommandRequest request;
+  hosts::CommandRequest request;
   request.hosts = std::move(*places);
   request.argv = options->command;
   if (options->in_project) {
@@ -46,21 +46,21 @@ int exec_command(const Call& call) {
   }
   request.env = std::move(*variables);
   request.folder = options->folder.value_or("");
-  if (options->no_input) request.input = cluster::CommandRequest::Input::none;
-  if (options->json) request.output = cluster::CommandRequest::Output::keep;
-  const auto endings = cluster::run_command(request);
+  if (options->no_input) request.input = hosts::CommandRequest::Input::none;
+  if (options->json) request.output = hosts::CommandRequest::Output::keep;
+  const auto endings = hosts::run_command(request);
   if (!endings) return refuse(endings.error(), kFailed);
   if (options->json) {
     std::puts(codec::print_json(exec_json(request.hosts, *endings)).c_str());
-    return cluster::code_of(*endings);
+    return hosts::code_of(*endings);
   }
   constexpr int kNotFound = 127;
-  for (const cluster::HostEnding& ending : *endings)
+  for (const hosts::HostEnding& ending : *endings)
     if (!ending.error.empty())
       print_error(exec_table().program,
                   {Errc::unavailable, ending.error,
                    ending.code == kNotFound ? shell_hint(*options) : std::string(), 0});
-  return cluster::code_of(*endings);
+  return hosts::code_of(*endings);
 }
 
 }  // namespace

@@ -16,11 +16,11 @@ void add_text(nlohmann::ordered_json& json, const std::string& name, const std::
 
 }  // namespace
 
-nlohmann::ordered_json exec_json(const std::vector<cluster::HostPlace>& hosts,
-                                 const std::vector<cluster::HostEnding>& endings) {
+nlohmann::ordered_json exec_json(const std::vector<hosts::HostPlace>& hosts,
+                                 const std::vector<hosts::HostEnding>& endings) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const cluster::HostEnding& ending = endings[i];
+    const hosts::HostEnding& ending = endings[i];
     nlohmann::ordered_json host{{"name", hosts[i].name}, {"code", ending.code}};
     if (ending.signal != 0) host["signal"] = ending.signal;
     if (!ending.error.empty()) host["error"] = ending.error;
@@ -28,7 +28,7 @@ nlohmann::ordered_json exec_json(const std::vector<cluster::HostPlace>& hosts,
     add_text(host, "stderr", ending.err);
     list.push_back(std::move(host));
   }
-  return {{"code", cluster::code_of(endings)}, {"hosts", std::move(list)}};
+  return {{"code", hosts::code_of(endings)}, {"hosts", std::move(list)}};
 }
 
 }  // namespace lockstep::cli

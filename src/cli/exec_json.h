@@ -1,15 +1,15 @@
 // What `lockstep exec --json` prints.
 #pragma once
 
-#include "cluster/command_run.h"
 #include "codec/json.h"
+#include "hosts/command_run.h"
 
 #include <vector>
 
 namespace lockstep::cli {
 
 // Output that is no UTF-8 is there twice: with the wrong bytes replaced, and exactly, in base64.
-nlohmann::ordered_json exec_json(const std::vector<cluster::HostPlace>& hosts,
-                                 const std::vector<cluster::HostEnding>& endings);
+nlohmann::ordered_json exec_json(const std::vector<hosts::HostPlace>& hosts,
+                                 const std::vector<hosts::HostEnding>& endings);
 
 }  // namespace lockstep::cli

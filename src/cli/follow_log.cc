@@ -1,10 +1,10 @@
 #include "cli/follow_log.h"
 
 #include "cloud/journal.h"
-#include "cluster/job_claim.h"
-#include "cluster/registry.h"
+#include "hosts/registry.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
@@ -59,7 +59,7 @@ off_t size_of(const std::string& path) {
 // When anything was written last; nullopt: nothing is there.
 std::optional<std::int64_t> written_ms(const std::string& cluster) {
   std::optional<std::int64_t> newest;
-  for (const std::string& path : cluster::follow_logs(cluster)) {
+  for (const std::string& path : rent::follow_logs(cluster)) {
     struct stat info {};
     if (stat(path.c_str(), &info) != 0) continue;
     const std::int64_t ms =
@@ -79,7 +79,7 @@ std::string last_lines(std::string text, std::int64_t lines) {
 }  // namespace
 
 FollowLog::FollowLog(const std::string& cluster) : cluster_(cluster) {
-  const std::vector<std::string> paths = cluster::follow_logs(cluster);
+  const std::vector<std::string> paths = rent::follow_logs(cluster);
   beginning_ = paths[0];
   before_ = paths[1];
   path_ = paths[2];
@@ -131,22 +131,22 @@ void FollowLog::put_aside(bool is_last) {
 }
 
 std::optional<std::string> cluster_of_log(const std::string& file) {
-  for (const std::string_view ending : cluster::kFollowLogEndings)
+  for (const std::string_view ending : rent::kFollowLogEndings)
     if (file.size() > ending.size() && file.ends_with(ending))
       return file.substr(0, file.size() - ending.size());
   return std::nullopt;
 }
 
 std::optional<FollowerWords> told_by_follower(const std::string& word,
-                                              const Result<cluster::KnownJob>& newest,
+                                              const Result<jobs::KnownJob>& newest,
                                               std::optional<std::int64_t> lines) {
-  if (!cluster::check_cluster_name(word)) return std::nullopt;
+  if (!hosts::check_cluster_name(word)) return std::nullopt;
   const auto written = written_ms(word);
   if (!written) return std::nullopt;
   if (newest && (newest->id == word || newest->name == word) &&
       (newest->place != word || newest->created_ms > *written))
     return std::nullopt;
-  FollowerWords said{.text = {}, .path = cluster::follow_log(word)};
+  FollowerWords said{.text = {}, .path = rent::follow_log(word)};
   auto journal = cloud::Journal::open(io::state_folder());
   const auto jobs = journal ? journal->jobs() : Failure(journal.error());
   if (jobs)
@@ -155,7 +155,7 @@ std::optional<FollowerWords> told_by_follower(const std::string& word,
       if (job.stage == cloud::RentedJob::Stage::working && !job.job.empty()) return std::nullopt;
       said.goes_on = true;
     }
-  for (const std::string& part : cluster::follow_logs(word))
+  for (const std::string& part : rent::follow_logs(word))
     if (const auto bytes = io::read_file(part, kMostShown)) said.text += *bytes;
   if (lines) said.text = last_lines(std::move(said.text), *lines);
   return said;

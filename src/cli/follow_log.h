@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "cluster/job_book.h"
+#include "jobs/job_book.h"
 
 #include <sys/types.h>
 
@@ -58,7 +58,7 @@ struct FollowerWords {
   bool goes_on = false;  // more may come
 };
 std::optional<FollowerWords> told_by_follower(const std::string& word,
-                                              const Result<cluster::KnownJob>& newest,
+                                              const Result<jobs::KnownJob>& newest,
                                               std::optional<std::int64_t> lines);
 
 }  // namespace lockstep::cli

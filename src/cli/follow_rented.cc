@@ -8,9 +8,9 @@
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
 #include "cli/watch_course.h"
-#include "cluster/job_claim.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
+#include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
@@ -42,7 +42,7 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
   // The job of somebody elsewhere: its log has the rental in its name, and what is in it is ours.
   LOCKSTEP_TRY(log.begin(rental.told_ms != 0 ? 0 : rental.created_ms));
   if (rental.told_ms != 0) {
-    LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+    LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
     LOCKSTEP_TRY(WatchCourse(*world, std::move(rental), std::move(job)).run());
     return 0;
   }
@@ -51,7 +51,7 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
   std::error_code gone;
   std::filesystem::current_path(job.folder, gone);
   if (gone) return fail(Errc::not_found, "its folder is gone: " + job.folder);
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   LOCKSTEP_TRY(keys_of(*world, rental));
   job.follower = getpid();
   LOCKSTEP_TRY(world->journal().note_job(job));
@@ -70,11 +70,11 @@ Result<int> go_on_with(const Program& program, RentedJob job, cloud::Rental rent
 }
 
 Result<int> follow_rented(const Call& call) {
-  const bool foreign = call.words.size() == 2 && call.words.back() == cluster::kForeignEnvironment;
+  const bool foreign = call.words.size() == 2 && call.words.back() == rent::kForeignEnvironment;
   if (call.words.size() != 1 && !foreign)
     return fail(Errc::invalid_input, "it takes the id of a rental");
   const std::string& id = call.words.front();
-  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, cluster::await_job(id));
+  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, rent::await_job(id));
   proc::block(proc::handled_signals());
   LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto job, job_of(journal, id));
@@ -99,7 +99,7 @@ int follow_command(const Call& call) {
 
 }  // namespace
 
-extern constinit const Subcommand kFollowRented{.name = cluster::kFollowCommand,
+extern constinit const Subcommand kFollowRented{.name = rent::kFollowCommand,
                                                 .summary = "goes on with a job on rented machines",
                                                 .run = follow_command,
                                                 .listed = false};

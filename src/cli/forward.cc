@@ -3,9 +3,9 @@
 #include "cli/forward_options.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
-#include "cluster/port_forward.h"
-#include "cluster/wait_notice.h"
 #include "codec/json.h"
+#include "hosts/port_forward.h"
+#include "hosts/wait_notice.h"
 
 #include <fmt/core.h>
 
@@ -26,21 +26,21 @@ int refuse(const Error& error, int code) {
   return error.code == Errc::invalid_input ? kBadInput : code;
 }
 
-Result<std::vector<cluster::ForwardSpec>> specs_of(const std::vector<std::string>& names) {
+Result<std::vector<hosts::ForwardSpec>> specs_of(const std::vector<std::string>& names) {
   if (names.empty())
     return fail(Errc::invalid_input, "no host is named", "write lockstep forward user@host 8888");
   if (names.size() < 2)
     return fail(Errc::invalid_input, "no port is given",
                 fmt::format("write lockstep forward {} 8888", printable(names[0])));
-  std::vector<cluster::ForwardSpec> specs;
+  std::vector<hosts::ForwardSpec> specs;
   for (std::size_t i = 1; i < names.size(); ++i) {
-    LOCKSTEP_TRY_ASSIGN(cluster::ForwardSpec spec, cluster::parse_forward_spec(names[i]));
+    LOCKSTEP_TRY_ASSIGN(hosts::ForwardSpec spec, hosts::parse_forward_spec(names[i]));
     specs.push_back(std::move(spec));
   }
   return specs;
 }
 
-std::string text_of(const cluster::ForwardSpec& spec, const std::string& name, bool json) {
+std::string text_of(const hosts::ForwardSpec& spec, const std::string& name, bool json) {
   if (!json)
     return fmt::format("127.0.0.1:{} is {}:{} of {}", spec.local, spec.host, spec.port, name);
   return codec::print_json(nlohmann::ordered_json{
@@ -58,24 +58,24 @@ int forward_command(const Call& call) {
   signal(SIGPIPE, SIG_IGN);
   io::Loop loop;
   int code = 0;
-  cluster::WaitNotice notice(loop, [&]() -> cluster::WaitNotice::Waiting {
-    return {{place->name, std::string("logging in") + cluster::kCtrlCEnds}};
+  hosts::WaitNotice notice(loop, [&]() -> hosts::WaitNotice::Waiting {
+    return {{place->name, std::string("logging in") + hosts::kCtrlCEnds}};
   });
   notice.start();
-  std::unique_ptr<cluster::PortForward> forward;
+  std::unique_ptr<hosts::PortForward> forward;
   auto opened =
-      cluster::PortForward::open(loop, *place, std::move(*specs),
-                                 {[&] {
-                                    notice.cancel();
-                                    for (const cluster::ForwardSpec& spec : forward->specs())
-                                      std::puts(text_of(spec, place->name, json).c_str());
-                                    std::fflush(stdout);
-                                  },
-                                  [&](const Error& why) { refuse(why, 0); },
-                                  [&](Error why) {
-                                    code = refuse(std::move(why).within(place->name), kNotReached);
-                                    loop.stop();
-                                  }});
+      hosts::PortForward::open(loop, *place, std::move(*specs),
+                               {[&] {
+                                  notice.cancel();
+                                  for (const hosts::ForwardSpec& spec : forward->specs())
+                                    std::puts(text_of(spec, place->name, json).c_str());
+                                  std::fflush(stdout);
+                                },
+                                [&](const Error& why) { refuse(why, 0); },
+                                [&](Error why) {
+                                  code = refuse(std::move(why).within(place->name), kNotReached);
+                                  loop.stop();
+                                }});
   if (!opened) return refuse(opened.error(), kFailed);
   forward = std::move(*opened);
   loop.run();

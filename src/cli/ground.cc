@@ -4,8 +4,8 @@
 #include "cli/project_words.h"
 #include "cli/subcommand.h"
 #include "cli/transfer_bar.h"
-#include "cluster/install.h"
-#include "cluster/sync_tree.h"
+#include "project/install.h"
+#include "project/sync_tree.h"
 
 #include <filesystem>
 #include <utility>
@@ -58,11 +58,11 @@ std::string script_there(const std::string& script, const Ground& ground) {
 }
 
 Result<int> make_ready(std::string_view program, const RemoteOptions& options,
-                       const std::vector<cluster::HostPlace>& places, const Ground& ground,
+                       const std::vector<hosts::HostPlace>& places, const Ground& ground,
                        const ChosenEnvironment& environment) {
   if (ground.project) {
     TransferBar bar(true);
-    cluster::SyncOptions settings;
+    project::SyncOptions settings;
     settings.force = options.force;
     settings.remark = [&bar](const std::string& text) {
       bar.clear();
@@ -70,7 +70,7 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
     };
     settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
     LOCKSTEP_TRY_ASSIGN(const auto report,
-                        cluster::sync_project(places, *ground.project, settings));
+                        project::sync_project(places, *ground.project, settings));
     bar.clear();
     if (const int code = tell_troubles(program, report.hosts); code != 0) return code;
   }
@@ -78,7 +78,7 @@ Result<int> make_ready(std::string_view program, const RemoteOptions& options,
   if (!ground.project)
     return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
                 "leave --sync none out, or use lockstep install");
-  LOCKSTEP_TRY_ASSIGN(const auto installs, cluster::install_packages(places, *ground.project,
+  LOCKSTEP_TRY_ASSIGN(const auto installs, project::install_packages(places, *ground.project,
                                                                      {.specs = options.install,
                                                                       .choice = environment.choice,
                                                                       .place = environment.place}));

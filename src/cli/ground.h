@@ -4,8 +4,8 @@
 
 #include "cli/environment_options.h"
 #include "cli/remote_options.h"
-#include "cluster/host_link.h"
-#include "cluster/project.h"
+#include "hosts/host_link.h"
+#include "project/project.h"
 
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ namespace lockstep::cli {
 
 // Where the job runs there, and what is brought.
 struct Ground {
-  std::optional<cluster::Project> project;  // nullopt: nothing is brought
+  std::optional<project::Project> project;  // nullopt: nothing is brought
   std::string folder;                       // there
 };
 
@@ -29,7 +29,7 @@ std::string script_there(const std::string& script, const Ground& ground);
 // Brings the project's files, then installs packages. The exit code: not 0 where a host is not
 // ready, which has been said.
 Result<int> make_ready(std::string_view program, const RemoteOptions& options,
-                       const std::vector<cluster::HostPlace>& places, const Ground& ground,
+                       const std::vector<hosts::HostPlace>& places, const Ground& ground,
                        const ChosenEnvironment& environment);
 
 }  // namespace lockstep::cli

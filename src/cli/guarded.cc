@@ -4,10 +4,10 @@
 #include "cli/follow_log.h"
 #include "cli/on_demand.h"
 #include "cli/watched_job.h"
-#include "cluster/guard.h"
-#include "cluster/guard_plan.h"
-#include "cluster/job_claim.h"
 #include "io/own_folders.h"
+#include "rent/guard.h"
+#include "rent/guard_plan.h"
+#include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
@@ -28,13 +28,13 @@ bool needs_guard(const cloud::Attempt& attempt) {
 
 // What a guard is for.
 std::string without_guard(const cloud::Rental& rental) {
-  return cluster::ends_itself(rental)
+  return rent::ends_itself(rental)
              ? fmt::format("nobody goes on with '{}' when its command is gone", rental.cluster)
              : fmt::format("nobody ends '{}'", rental.cluster);
 }
 
 // How it ended, as far as that was written down.
-std::string ending_words(const cluster::OnDemand& world, const cloud::RentedJob& job,
+std::string ending_words(const rent::OnDemand& world, const cloud::RentedJob& job,
                          const cloud::Rental* rental) {
   using Stage = cloud::RentedJob::Stage;
   if (job.stage == Stage::ended) return fmt::format("exit code {}, {}", job.code, job.note);
@@ -54,7 +54,7 @@ bool is_told(const cloud::RentedJob& job, const cloud::Rental& rental) {
 }
 
 // A watcher keeps nothing so long that nobody has asked for.
-bool is_long_over(cluster::OnDemand& world, const cloud::RentedJob& job) {
+bool is_long_over(rent::OnDemand& world, const cloud::RentedJob& job) {
   const std::int64_t then = world.web().now_ms() - std::chrono::milliseconds(kLogsKept).count();
   if (job.began_ms > then) return false;
   const auto since = world.journal().since(then);  // open, or closed since
@@ -62,7 +62,7 @@ bool is_long_over(cluster::OnDemand& world, const cloud::RentedJob& job) {
                                [&](const auto& rental) { return rental.id == job.rental; });
 }
 
-void tell_watched(cluster::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
+void tell_watched(rent::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
                   const Error& error) {
   const bool over = is_long_over(world, job);
   tell_line(program,
@@ -72,13 +72,13 @@ void tell_watched(cluster::OnDemand& world, std::string_view program, const clou
   if (over) (void)world.journal().drop_job(job.rental);
 }
 
-void tell_jobs(cluster::OnDemand& world, std::string_view program,
+void tell_jobs(rent::OnDemand& world, std::string_view program,
                const std::vector<cloud::Rental>& open) {
   const auto jobs = world.journal().jobs();
   if (!jobs) return;
   for (const cloud::RentedJob& job : *jobs) {
     if (!job.watcher.empty()) {
-      if (cluster::job_is_claimed(job.rental)) continue;
+      if (rent::job_is_claimed(job.rental)) continue;
       const auto told = fetch_left(world, program, job);
       if (told) continue;
       tell_watched(world, program, job, told.error());
@@ -89,9 +89,9 @@ void tell_jobs(cluster::OnDemand& world, std::string_view program,
     const bool ended = job.stage == cloud::RentedJob::Stage::ended;
     if (!ended) {
       const bool guarded = std::any_of(open.begin(), open.end(), [&](const auto& one) {
-        return one.id == job.rental && cluster::wants_guard(one);
+        return one.id == job.rental && rent::wants_guard(one);
       });
-      if (guarded || cluster::job_is_claimed(job.rental)) continue;
+      if (guarded || rent::job_is_claimed(job.rental)) continue;
       auto since = world.journal().since(job.began_ms);
       if (!since) return;
       closed = std::move(*since);
@@ -104,7 +104,7 @@ void tell_jobs(cluster::OnDemand& world, std::string_view program,
     else if (ended || rental != nullptr)
       tell_line(program,
                 fmt::format("'{}' was followed after its command had gone: {}; {}", job.cluster,
-                            ending_words(world, job, rental), cluster::follow_log(job.cluster)));
+                            ending_words(world, job, rental), rent::follow_log(job.cluster)));
     (void)world.journal().drop_job(job.rental);
   }
 }
@@ -130,7 +130,7 @@ void drop_old_logs(const std::vector<cloud::Rental>& open) {
 
 }  // namespace
 
-Status keys_of(const cluster::OnDemand& world, const cloud::Rental& rental) {
+Status keys_of(const rent::OnDemand& world, const cloud::Rental& rental) {
   for (const cloud::Attempt& attempt : rental.attempts)
     if (cloud::Provider* one = world.provider(attempt.offer.provider);
         attempt.open() && one != nullptr)
@@ -144,28 +144,28 @@ bool ends_with_guard(const cloud::Rental& rental) {
   return std::any_of(rental.attempts.begin(), rental.attempts.end(), needs_guard);
 }
 
-void keep_guarded_here(cluster::OnDemand& world, std::string_view program,
+void keep_guarded_here(rent::OnDemand& world, std::string_view program,
                        const std::vector<cloud::Rental>& rentals) {
-  if (rentals.empty() || cluster::guard_lives()) return;
+  if (rentals.empty() || rent::guard_lives()) return;
   for (const cloud::Rental& rental : rentals)
     if (const Status keys = keys_of(world, rental); !keys)
       return tell_line(program, fmt::format("no guard runs, so {}: {}", without_guard(rental),
                                             keys.error().message));
   const std::string name = rentals.front().cluster;
-  if (const auto up = cluster::need_guard(world); !up)
+  if (const auto up = rent::need_guard(world); !up)
     return tell_line(program, fmt::format("{}: {}; {}", without_guard(rentals.front()),
                                           up.error().message, up.error().hint));
   tell_line(program, fmt::format("the guard of '{}' did not run; it runs again", name));
 }
 
 // What another command has in hands is told by that.
-void keep_guarded_there(cluster::OnDemand& world, std::string_view program,
+void keep_guarded_there(rent::OnDemand& world, std::string_view program,
                         const std::string& cluster) {
   if (!world.lock(cluster)) return;
   if (const auto rental = world.journal().of_cluster(cluster)) {
-    using Word = cluster::GuardHosts::Word;
-    const cluster::GuardHosts& guards = world.guards();
-    (void)world.guards().tell(*rental, cluster::GuardNewsKind::noting);
+    using Word = rent::GuardHosts::Word;
+    const rent::GuardHosts& guards = world.guards();
+    (void)world.guards().tell(*rental, rent::GuardNewsKind::noting);
     const Word word = guards.word_of(*rental);
     if (word == Word::started)
       tell_line(program, fmt::format("the guard of '{}' on {} did not run; it runs again", cluster,
@@ -182,12 +182,11 @@ void keep_guarded_there(cluster::OnDemand& world, std::string_view program,
 
 }  // namespace
 
-EndedBy ended_by(const cluster::OnDemand& world, const cloud::Rental& rental) {
-  using Word = cluster::GuardHosts::Word;
+EndedBy ended_by(const rent::OnDemand& world, const cloud::Rental& rental) {
+  using Word = rent::GuardHosts::Word;
   if (!ends_with_guard(rental)) return EndedBy::itself;
-  if (cluster::guard_host_of(rental).empty())
-    return cluster::wants_guard(rental) && cluster::guard_lives() ? EndedBy::guard
-                                                                  : EndedBy::nobody;
+  if (rent::guard_host_of(rental).empty())
+    return rent::wants_guard(rental) && rent::guard_lives() ? EndedBy::guard : EndedBy::nobody;
   const Word word = world.guards().word_of(rental);
   if (word == Word::refuses) return EndedBy::nobody;
   return word == Word::silent ? EndedBy::unheard : EndedBy::guard;
@@ -206,40 +205,40 @@ std::string ended_by_words(std::string_view name, std::string_view where) {
                      name == "guard" ? "" : ", which does not answer now");
 }
 
-std::int64_t fixed_end_ms(const cluster::OnDemand& world, const cloud::Rental& rental) {
+std::int64_t fixed_end_ms(const rent::OnDemand& world, const cloud::Rental& rental) {
   return cloud::fixed_end_ms(rental, [&](std::string_view name) {
     const cloud::Provider* known = world.provider(name);
     return known != nullptr && known->traits().fixed_end;
   });
 }
 
-std::int64_t certain_end_ms(const cluster::OnDemand& world, const cloud::Rental& rental) {
+std::int64_t certain_end_ms(const rent::OnDemand& world, const cloud::Rental& rental) {
   const std::int64_t fixed = fixed_end_ms(world, rental);
   return fixed > 0 && rental.ends_ms > 0 ? std::min(fixed, rental.ends_ms) : rental.ends_ms;
 }
 
-std::string end_words(const cluster::OnDemand& world, const cloud::Rental& rental) {
+std::string end_words(const rent::OnDemand& world, const cloud::Rental& rental) {
   if (ended_by(world, rental) == EndedBy::nobody) return "nobody ends its bill but you";
   return "by itself it ends at " + date_text(certain_end_ms(world, rental));
 }
 
-void keep_guarded(cluster::OnDemand& world, std::string_view program) {
+void keep_guarded(rent::OnDemand& world, std::string_view program) {
   const auto rentals = world.journal().open_rentals();
   if (!rentals) return;
   tell_jobs(world, program, *rentals);
   drop_old_logs(*rentals);
   std::vector<cloud::Rental> here;
   for (const cloud::Rental& rental : *rentals) {
-    if (cluster::wants_guard(rental)) here.push_back(rental);
-    if (cluster::concerns_guard(rental) && cluster::has_open_attempt(rental))
+    if (rent::wants_guard(rental)) here.push_back(rental);
+    if (rent::concerns_guard(rental) && rent::has_open_attempt(rental))
       keep_guarded_there(world, program, rental.cluster);
   }
   keep_guarded_here(world, program, here);
 }
 
-Status agree_with_guard(cluster::OnDemand& world, const cloud::Wish& wish, cloud::Terms& terms) {
+Status agree_with_guard(rent::OnDemand& world, const cloud::Wish& wish, cloud::Terms& terms) {
   const cloud::Rental would{.id = {}, .cluster = {}, .owner = {}, .terms = terms};
-  const std::string host = cluster::guard_host_of(would);
+  const std::string host = rent::guard_host_of(would);
   if (host.empty()) return {};
   LOCKSTEP_TRY_ASSIGN(const auto asked, world.with_keys(wish.providers));
   std::vector<std::string> names;
@@ -254,7 +253,7 @@ Status agree_with_guard(cluster::OnDemand& world, const cloud::Wish& wish, cloud
   for (cloud::Provider* provider : asked) {
     if (!terms.watched || provider->traits().ending == cloud::Ending::with_guard) continue;
     LOCKSTEP_TRY_ASSIGN(const std::string account, provider->account(world.web()));
-    const std::string ours = cluster::account_word(provider->traits().name, account);
+    const std::string ours = rent::account_word(provider->traits().name, account);
     if (std::find(there.accounts.begin(), there.accounts.end(), ours) == there.accounts.end())
       return fail(Errc::denied,
                   fmt::format("the guard on {}: its key of {} is of another account than yours",

@@ -1,7 +1,7 @@
 // lockstep host-job: what clients ask of the jobs on a host; people do not call it.
 #include "cli/subcommand.h"
-#include "cluster/slurm_requests.h"
 #include "job/job_requests.h"
+#include "jobs/on_slurm/slurm_requests.h"
 
 #include <string>
 #include <utility>
@@ -10,7 +10,7 @@ namespace lockstep::cli {
 namespace {
 
 int host_job_command(const Call& call) {
-  auto of_slurm = cluster::serve_slurm_request(call.words);
+  auto of_slurm = jobs::on_slurm::serve_slurm_request(call.words);
   const auto code = of_slurm ? std::move(*of_slurm) : job::serve_request(call.words);
   if (code) return *code;
   // A follower's stderr is the job's: a word of its own there would count among the job's bytes.

@@ -2,11 +2,11 @@
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/submit.h"
-#include "cluster/login_submit.h"
-#include "cluster/slurm_once.h"
-#include "cluster/slurm_submit.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
+#include "jobs/on_slurm/login_submit.h"
+#include "jobs/on_slurm/slurm_once.h"
+#include "jobs/on_slurm/slurm_submit.h"
 #include "proc/tool_output.h"
 #include "setup/environment.h"
 #include "setup/tool.h"
@@ -49,7 +49,8 @@ void set(const std::vector<std::string>& variables) {
 
 Result<int> submit(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const std::string input, read_input());
-  LOCKSTEP_TRY_ASSIGN(const cluster::LoginRequest request, cluster::parse_request(input));
+  LOCKSTEP_TRY_ASSIGN(const jobs::on_slurm::LoginRequest request,
+                      jobs::on_slurm::parse_request(input));
   const std::string folder = std::filesystem::path(io::home_folder()) / request.folder;
   const bool is_here = chdir(folder.c_str()) == 0;
   if (!is_here && !request.preview) return fail_sys("enter " + printable(folder), errno);
@@ -65,28 +66,29 @@ Result<int> submit(const Call& call) {
 Result<int> tell_known(const std::string& id) {
   if (!job::is_job_id(id)) return fail(Errc::invalid_input, "it is no job's id");
   const slurm::JobFolder folder(slurm::JobFolder::place(id));
-  LOCKSTEP_TRY_ASSIGN(const auto lock, cluster::SubmitLock::take());
-  LOCKSTEP_TRY_ASSIGN(const std::string number, cluster::submitted_before(folder));
-  if (number.empty()) return cluster::kNotSubmitted;
-  cluster::SlurmPlace place{number, folder.path(), {}};
-  auto noted = cluster::find_submitted(id);
-  if (noted) place = *cluster::slurm_place(*noted);
+  LOCKSTEP_TRY_ASSIGN(const auto lock, jobs::on_slurm::SubmitLock::take());
+  LOCKSTEP_TRY_ASSIGN(const std::string number, jobs::on_slurm::submitted_before(folder));
+  if (number.empty()) return jobs::on_slurm::kNotSubmitted;
+  jobs::on_slurm::SlurmPlace place{number, folder.path(), {}};
+  auto noted = jobs::on_slurm::find_submitted(id);
+  if (noted) place = *jobs::on_slurm::slurm_place(*noted);
   std::puts(
       codec::print_json(nlohmann::ordered_json{
                             {"job", place.job}, {"output", place.output}, {"folder", place.folder}})
           .c_str());
   if (noted) return 0;
   // From now on it is known as any other.
-  cluster::KnownJob job{.id = id, .name = {}, .place = "slurm", .command = {}};
-  job.plan = cluster::plan_text(place);
-  LOCKSTEP_TRY(cluster::note_submitted(folder, job));
+  jobs::KnownJob job{.id = id, .name = {}, .place = "slurm", .command = {}};
+  job.plan = jobs::on_slurm::plan_text(place);
+  LOCKSTEP_TRY(jobs::on_slurm::note_submitted(folder, job));
   return 0;
 }
 
 Result<int> serve(const Call& call) {
   const Args& words = call.words;
   if (words.empty()) return submit(call);
-  if (words == Args{"check"}) return setup::find_program("sbatch").empty() ? cluster::kNotThere : 0;
+  if (words == Args{"check"})
+    return setup::find_program("sbatch").empty() ? jobs::on_slurm::kNotThere : 0;
   if (words.size() == 2 && words[0] == "known") return tell_known(words[1]);
   return fail(Errc::invalid_input, "clients call this, people do not");
 }

@@ -3,13 +3,13 @@
 #include "sync/host_tree.h"
 
 #include "cli/subcommand.h"
-#include "cluster/rsync_shell.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "peer/meeting.h"
 #include "peer/serve.h"
 #include "peer/take.h"
 #include "proc/signals.h"
+#include "project/rsync_shell.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -116,7 +116,7 @@ int host_tree_command(const Call& call) {
 int rsync_shell_command(const Call& call) {
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  const auto code = cluster::rsync_shell(call.words);
+  const auto code = project::rsync_shell(call.words);
   if (code) return *code;
   std::fputs((code.error().message + "\n").c_str(), stderr);
   return 255;

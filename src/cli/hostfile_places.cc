@@ -1,7 +1,7 @@
 #include "cli/hostfile_places.h"
 
 #include "cli/places.h"
-#include "cluster/place.h"
+#include "hosts/place.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "launchers/deepspeed_env.h"
@@ -49,11 +49,11 @@ Result<std::vector<std::string>> deepspeed_variables() {
 }
 
 // A hostfile of this machine alone is no reason to log in.
-Result<cluster::HostPlace> place_of(const std::string& name, bool alone,
-                                    const PlaceOptions& options) {
+Result<hosts::HostPlace> place_of(const std::string& name, bool alone,
+                                  const PlaceOptions& options) {
   if (alone && name == "localhost")
-    return cluster::HostPlace{.name = name, .target = {}, .here = true};
-  return cluster::place_of_host(name, {options.user, options.key_path, options.jump});
+    return hosts::HostPlace{.name = name, .target = {}, .here = true};
+  return hosts::place_of_host(name, {options.user, options.key_path, options.jump});
 }
 
 Result<ChosenPlaces> hostfile_places(const RemoteOptions& options) {
@@ -64,7 +64,7 @@ Result<ChosenPlaces> hostfile_places(const RemoteOptions& options) {
                                                            options.exclude.value_or("")));
   LOCKSTEP_TRY_ASSIGN(
       const auto numbers,
-      cluster::parse_node_numbers(options.place.nodes.value_or("all"), chosen.hosts.size()));
+      hosts::parse_node_numbers(options.place.nodes.value_or("all"), chosen.hosts.size()));
   ChosenPlaces places{.notes = std::move(chosen.notes)};
   for (const std::size_t number : numbers) {
     const launchers::HostSlots& host = chosen.hosts[number];

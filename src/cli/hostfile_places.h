@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "cli/remote_options.h"
-#include "cluster/host_link.h"
+#include "hosts/host_link.h"
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace lockstep::cli {
 
 struct ChosenPlaces {
-  std::vector<cluster::HostPlace> hosts = {};
+  std::vector<hosts::HostPlace> hosts = {};
   // Of --hostfile alone.
   std::vector<std::string> slots = {};      // of each host, for --slots
   std::vector<std::string> variables = {};  // "NAME=value": what DeepSpeed takes to hosts

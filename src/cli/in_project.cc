@@ -1,7 +1,7 @@
 // lockstep in-project: a command in the environment of the project that the current folder belongs
 // to. Clients start it on hosts; it becomes the command.
 #include "cli/subcommand.h"
-#include "cluster/python_call.h"
+#include "hosts/python_call.h"
 #include "io/fd.h"
 #include "proc/spawn.h"
 #include "setup/environment.h"
@@ -26,7 +26,7 @@ constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 int refuse(const Error& error, int code) {
   const char* answer = std::getenv("LOCKSTEP_RESULT_FD");
   if (answer == nullptr ||
-      !io::write_all(std::atoi(answer), cluster::refused_answer(error.message), "the answer"))
+      !io::write_all(std::atoi(answer), hosts::refused_answer(error.message), "the answer"))
     print_error("lockstep", error);
   return code;
 }

@@ -1,5 +1,5 @@
 // lockstep install: packages for a project on hosts.
-#include "cluster/install.h"
+#include "project/install.h"
 
 #include "cli/host_lines.h"
 #include "cli/install_options.h"
@@ -8,11 +8,11 @@
 #include "cli/subcommand.h"
 #include "cli/terminal.h"
 #include "cli/transfer_bar.h"
-#include "cluster/registry.h"
-#include "cluster/sync_tree.h"
 #include "codec/json.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
+#include "project/sync_tree.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr int kFailed = 255;  // as ssh has it
 
-nlohmann::ordered_json json_of(const cluster::HostInstall& install) {
+nlohmann::ordered_json json_of(const project::HostInstall& install) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const setup::StepAnswer& each : install.answer.steps)
     steps.push_back(
@@ -48,28 +48,28 @@ nlohmann::ordered_json json_of(const cluster::HostInstall& install) {
             {"local", environment.local}}}};
 }
 
-void print(const std::vector<cluster::HostInstall>& installs, bool json) {
+void print(const std::vector<project::HostInstall>& installs, bool json) {
   if (json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const cluster::HostInstall& each : installs)
+    for (const project::HostInstall& each : installs)
       all.push_back(json_of(each));
     std::puts(codec::print_json(all).c_str());
   }
-  for (const cluster::HostInstall& each : installs) {
+  for (const project::HostInstall& each : installs) {
     if (each.show_tail)
       for (const std::string& line : each.answer.tail)
         std::fprintf(stderr, "%s: %s\n", each.name.c_str(), line.c_str());
     if (!each.error.empty())
       print_error(install_table().program, {Errc::unavailable, each.error, each.hint, 0});
     if (each.error.empty() && !json)
-      std::puts((each.name + ": " + cluster::summary_of(each)).c_str());
+      std::puts((each.name + ": " + project::summary_of(each)).c_str());
   }
 }
 
 // What goes on, on a terminal: a line per host where all of them fit, else as it comes.
 class Terminal {
  public:
-  Terminal(const std::vector<cluster::HostPlace>& hosts, bool wanted)
+  Terminal(const std::vector<hosts::HostPlace>& hosts, bool wanted)
       : lines_(names_of(hosts)),
         drawn_(wanted && terminal_size(STDERR_FILENO).columns > 0 &&
                hosts.size() < terminal_size(STDERR_FILENO).rows) {}
@@ -84,10 +84,10 @@ class Terminal {
   }
 
  private:
-  static std::vector<std::string> names_of(const std::vector<cluster::HostPlace>& hosts) {
+  static std::vector<std::string> names_of(const std::vector<hosts::HostPlace>& hosts) {
     std::vector<std::string> names;
     names.reserve(hosts.size());
-    for (const cluster::HostPlace& each : hosts)
+    for (const hosts::HostPlace& each : hosts)
       names.push_back(each.name);
     return names;
   }
@@ -102,21 +102,21 @@ class Terminal {
 };
 
 // The files that the specs name; the hosts that have them, and what went wrong with the others.
-Result<std::vector<cluster::HostPlace>> sync_first(const std::vector<cluster::HostPlace>& places,
-                                                   const cluster::Project& project,
-                                                   std::vector<cluster::HostInstall>& failed,
-                                                   bool json) {
+Result<std::vector<hosts::HostPlace>> sync_first(const std::vector<hosts::HostPlace>& places,
+                                                 const project::Project& project,
+                                                 std::vector<project::HostInstall>& failed,
+                                                 bool json) {
   TransferBar bar(!json);
-  cluster::SyncOptions settings;
+  project::SyncOptions settings;
   settings.progress = [&bar](std::uint64_t bytes, std::uint64_t of) { bar.draw(bytes, of); };
   settings.remark = [&bar](const std::string& text) {
     bar.clear();
     std::fprintf(stderr, "%s: warning: %s\n", install_table().program.data(), text.c_str());
   };
-  LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, project, settings));
-  std::vector<cluster::HostPlace> synced;
+  LOCKSTEP_TRY_ASSIGN(const auto report, project::sync_project(places, project, settings));
+  std::vector<hosts::HostPlace> synced;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const cluster::HostSync& host = report.hosts.at(i);
+    const project::HostSync& host = report.hosts.at(i);
     if (host.error.empty()) {
       synced.push_back(places[i]);
     } else {
@@ -128,10 +128,10 @@ Result<std::vector<cluster::HostPlace>> sync_first(const std::vector<cluster::Ho
 }
 
 // In the order of the hosts.
-std::vector<cluster::HostInstall> in_order(const std::vector<cluster::HostPlace>& places,
-                                           const std::vector<cluster::HostInstall>& failed,
-                                           const std::vector<cluster::HostInstall>& installs) {
-  std::vector<cluster::HostInstall> all;
+std::vector<project::HostInstall> in_order(const std::vector<hosts::HostPlace>& places,
+                                           const std::vector<project::HostInstall>& failed,
+                                           const std::vector<project::HostInstall>& installs) {
+  std::vector<project::HostInstall> all;
   for (std::size_t f = 0, i = 0; f + i < places.size();) {
     const bool has_failed = f < failed.size() && failed[f].name == places[f + i].name;
     all.push_back(has_failed ? failed[f++] : installs.at(i++));
@@ -142,7 +142,7 @@ std::vector<cluster::HostInstall> in_order(const std::vector<cluster::HostPlace>
 // An overlay lies on the disk of a node, and only jobs come to the nodes of a Slurm cluster.
 Status refuse_overlay_on_slurm(const InstallOptions& options) {
   if (!options.overlay) return {};
-  LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
   const auto known = registry.find(options.where);
   if (!known || !known->is_slurm()) return {};
   return fail(Errc::invalid_input,
@@ -150,21 +150,21 @@ Status refuse_overlay_on_slurm(const InstallOptions& options) {
               "write lockstep submit --wheel FILE ... for each job");
 }
 
-Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& options,
-                                                      const cluster::Project& project) {
+Result<std::vector<project::HostInstall>> install_all(const InstallOptions& options,
+                                                      const project::Project& project) {
   LOCKSTEP_TRY(refuse_overlay_on_slurm(options));
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options.where, options.places));
   LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
-  std::vector<cluster::HostPlace> ready = places;
-  std::vector<cluster::HostInstall> failed;
-  if (cluster::needs_files(specs) && !options.no_sync) {
+  std::vector<hosts::HostPlace> ready = places;
+  std::vector<project::HostInstall> failed;
+  if (project::needs_files(specs) && !options.no_sync) {
     LOCKSTEP_TRY_ASSIGN(ready, sync_first(places, project, failed, options.json));
     if (ready.empty()) return failed;
   }
   Terminal terminal(ready, !options.json);
-  cluster::InstallOptions settings{.specs = options.specs,
+  project::InstallOptions settings{.specs = options.specs,
                                    .choice = options.chosen.choice,
                                    .place = options.chosen.place,
                                    .python = options.python.value_or(""),
@@ -175,10 +175,10 @@ Result<std::vector<cluster::HostInstall>> install_all(const InstallOptions& opti
     settings.on_words = [&terminal](std::size_t host, std::string_view bytes) {
       terminal.put(host, bytes);
     };
-  LOCKSTEP_TRY_ASSIGN(auto installs, cluster::install_packages(ready, project, settings));
+  LOCKSTEP_TRY_ASSIGN(auto installs, project::install_packages(ready, project, settings));
   // It was not shown as it came.
   if (terminal.drawn())
-    for (cluster::HostInstall& each : installs)
+    for (project::HostInstall& each : installs)
       each.show_tail = true;
   return in_order(places, failed, installs);
 }
@@ -195,7 +195,7 @@ int install_command(const Call& call) {
   const auto installs = install_all(*options, *project);
   if (!installs) return refuse(installs.error(), kFailed);
   print(*installs, options->json);
-  return cluster::code_of(*installs);
+  return project::code_of(*installs);
 }
 
 }  // namespace

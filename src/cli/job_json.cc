@@ -15,7 +15,7 @@ void add_ending(nlohmann::ordered_json& json, job::Stage stage, std::optional<in
 
 }  // namespace
 
-nlohmann::ordered_json job_json(const cluster::KnownJob& job,
+nlohmann::ordered_json job_json(const jobs::KnownJob& job,
                                 const std::vector<std::optional<job::JobRecord>>& nodes) {
   nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -29,7 +29,7 @@ nlohmann::ordered_json job_json(const cluster::KnownJob& job,
     }
     hosts.push_back(std::move(host));
   }
-  const cluster::JobEnding ending = cluster::ending_of(nodes);
+  const jobs::JobEnding ending = jobs::ending_of(nodes);
   nlohmann::ordered_json json{{"id", job.id}, {"name", job.name}};
   add_ending(json, ending.stage, ending.code, ending.canceled);
   json["hosts"] = std::move(hosts);
@@ -44,13 +44,13 @@ nlohmann::ordered_json started_json(const std::string& id, const std::vector<std
           {"ahead", ahead}};
 }
 
-nlohmann::ordered_json slurm_job_json(const cluster::KnownJob& job,
-                                      const cluster::SlurmEnding& ending) {
+nlohmann::ordered_json slurm_job_json(const jobs::KnownJob& job,
+                                      const jobs::on_slurm::SlurmEnding& ending) {
   nlohmann::ordered_json json{{"id", job.id},
                               {"name", job.name},
                               {"on", job.place},
                               {"state", job::stage_name(ending.stage)}};
-  if (const auto place = cluster::slurm_place(job)) json["job"] = place->job;
+  if (const auto place = jobs::on_slurm::slurm_place(job)) json["job"] = place->job;
   if (ending.stage != job::Stage::ended) return json;
   json["code"] = ending.code;
   json["ended_ms"] = ending.ended_ms;

@@ -13,8 +13,8 @@ job::JobRecord record(job::Stage stage, int code, bool canceled = false) {
   return made;
 }
 
-cluster::KnownJob job_on(std::vector<std::string> names) {
-  cluster::KnownJob job{.id = "3f0a9c1e", .name = "big", .place = "gpus", .command = "train.py"};
+jobs::KnownJob job_on(std::vector<std::string> names) {
+  jobs::KnownJob job{.id = "3f0a9c1e", .name = "big", .place = "gpus", .command = "train.py"};
   for (std::string& name : names) {
     job.nodes.emplace_back();
     job.nodes.back().name = std::move(name);

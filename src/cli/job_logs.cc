@@ -7,16 +7,16 @@
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
 #include "cli/terminal.h"
-#include "cluster/command_run.h"
-#include "cluster/job_book.h"
-#include "cluster/job_follow.h"
-#include "cluster/job_plan.h"
-#include "cluster/job_refresh.h"
-#include "cluster/job_start.h"
-#include "cluster/slurm_follow.h"
-#include "cluster/variables.h"
 #include "codec/json.h"
+#include "hosts/command_run.h"
+#include "hosts/variables.h"
 #include "io/own_folders.h"
+#include "jobs/job_book.h"
+#include "jobs/on_hosts/job_follow.h"
+#include "jobs/on_hosts/job_plan.h"
+#include "jobs/on_hosts/job_start.h"
+#include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/places/job_refresh.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -30,8 +30,8 @@
 namespace lockstep::cli {
 namespace {
 
-using cluster::JobBook;
-using cluster::KnownJob;
+using jobs::JobBook;
+using jobs::KnownJob;
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 255;
@@ -56,10 +56,10 @@ Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
   if (parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(parsed.names[1])));
-  auto job = cluster::find_job(known, parsed.names.front());
+  auto job = jobs::on_slurm::find_job(known, parsed.names.front());
   // A job of Slurm's that somebody else has submitted.
   if (!job && job.error().code == Errc::not_found && slurm::is_job_id(parsed.names.front()))
-    return cluster::find_slurm_job(parsed.names.front());
+    return jobs::on_slurm::find_slurm_job(parsed.names.front());
   return job;
 }
 
@@ -73,7 +73,7 @@ Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed, Severa
   if (newest.id == word || newest.name != word) return newest;
   LOCKSTEP_TRY_ASSIGN(auto jobs, known.going_on(word));
   const bool newest_alone = jobs.size() == 1 && jobs.front().id == newest.id;
-  if (!newest_alone) LOCKSTEP_TRY(cluster::refresh_jobs(known, jobs));
+  if (!newest_alone) LOCKSTEP_TRY(jobs::places::refresh_jobs(known, jobs));
   std::erase_if(jobs, [](const KnownJob& job) { return job.is_over(); });
   if (jobs.empty()) return newest;
   if (jobs.size() == 1) return std::move(jobs.front());
@@ -90,7 +90,7 @@ Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed, Severa
 
 // The code of this command for a job of Slurm's that was followed.
 Result<int> told_ending(const JobBook& known, const KnownJob& job,
-                        const cluster::SlurmEnding& ending, bool tell) {
+                        const jobs::on_slurm::SlurmEnding& ending, bool tell) {
   LOCKSTEP_TRY(known.note(job.id, ending.stage, ending.code, ending.ended_ms));
   if (tell) print(slurm_job_json(job, ending));
   if (ending.left) return 128 + ending.signal;
@@ -106,16 +106,18 @@ void take_signals() {
 }
 
 // The code of this command where the job was followed to its end. tell: how it ended, as JSON.
-Result<int> follow_to_end(const JobBook& known, const cluster::FollowRequest& request, bool tell) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::JobOutcome outcome, cluster::follow_job(request));
+Result<int> follow_to_end(const JobBook& known, const jobs::on_hosts::FollowRequest& request,
+                          bool tell) {
+  LOCKSTEP_TRY_ASSIGN(const jobs::on_hosts::JobOutcome outcome,
+                      jobs::on_hosts::follow_job(request));
   if (outcome.left) return 128 + outcome.signal;
   if (!request.to_end && outcome.missing.empty()) return 0;
   if (!request.to_end)
     return fail(Errc::unavailable,
                 "not reached, so what it has said is missing: " + join(outcome.missing, ", "));
   if (tell) print(job_json(request.job, outcome.nodes));
-  const cluster::JobEnding ending = cluster::ending_of(outcome.nodes);
-  LOCKSTEP_TRY(cluster::note_ending(known, request.job.id, ending));
+  const jobs::JobEnding ending = jobs::ending_of(outcome.nodes);
+  LOCKSTEP_TRY(jobs::note_ending(known, request.job.id, ending));
   if (ending.code) return *ending.code;
   log::warning("job {}: no host knows how it ended", request.job.id);
   return kFailed;
@@ -148,14 +150,15 @@ Result<int> print_logs(const Call& call) {
       return print_words(*said, options);
   if (!found) return Failure(std::move(found).error());
   KnownJob job = std::move(*found);
-  if (const auto place = cluster::slurm_place_here(job)) {
-    LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::follow_slurm_job({.job = job,
-                                                                      .place = *place,
-                                                                      .to_end = options.follow,
-                                                                      .json = options.json,
-                                                                      .fold = folds(options.fold),
-                                                                      .lines = options.lines,
-                                                                      .rank = options.rank}));
+  if (const auto place = jobs::on_slurm::slurm_place_here(job)) {
+    LOCKSTEP_TRY_ASSIGN(const auto ending,
+                        jobs::on_slurm::follow_slurm_job({.job = job,
+                                                          .place = *place,
+                                                          .to_end = options.follow,
+                                                          .json = options.json,
+                                                          .fold = folds(options.fold),
+                                                          .lines = options.lines,
+                                                          .rank = options.rank}));
     return options.follow ? told_ending(known, job, ending, false) : Result<int>(0);
   }
   return follow_to_end(known,
@@ -173,9 +176,9 @@ Result<int> wait_for_job(const Call& call) {
   fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(KnownJob job, job_going_on(known, call.parsed, Several::newest));
-  if (const auto place = cluster::slurm_place_here(job)) {
-    LOCKSTEP_TRY_ASSIGN(const auto ending,
-                        cluster::follow_slurm_job({.job = job, .place = *place, .print = false}));
+  if (const auto place = jobs::on_slurm::slurm_place_here(job)) {
+    LOCKSTEP_TRY_ASSIGN(const auto ending, jobs::on_slurm::follow_slurm_job(
+                                               {.job = job, .place = *place, .print = false}));
     return told_ending(known, job, ending, options.json);
   }
   return follow_to_end(known, {.job = std::move(job), .print = false}, options.json);
@@ -186,19 +189,19 @@ Result<int> cancel_job(const Call& call) {
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(const KnownJob job, job_going_on(known, call.parsed, Several::refuse));
-  if (const auto place = cluster::slurm_place_here(job)) {
-    LOCKSTEP_TRY_ASSIGN(const auto ending, cluster::cancel_slurm_job(job, *place));
+  if (const auto place = jobs::on_slurm::slurm_place_here(job)) {
+    LOCKSTEP_TRY_ASSIGN(const auto ending, jobs::on_slurm::cancel_slurm_job(job, *place));
     LOCKSTEP_TRY_ASSIGN(const int ignored, told_ending(known, job, ending, options.json));
     (void)ignored;
     if (!options.json) std::printf("%s: %s\n", place->job.c_str(), ending.words.c_str());
     return 0;
   }
   LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      cluster::run_command({.hosts = job.nodes,
-                                            .argv = {"host-job", "cancel", job.id},
-                                            .own_binary = true,
-                                            .input = cluster::CommandRequest::Input::none,
-                                            .output = cluster::CommandRequest::Output::keep}));
+                      hosts::run_command({.hosts = job.nodes,
+                                          .argv = {"host-job", "cancel", job.id},
+                                          .own_binary = true,
+                                          .input = hosts::CommandRequest::Input::none,
+                                          .output = hosts::CommandRequest::Output::keep}));
   std::vector<std::optional<job::JobRecord>> nodes;
   bool all_told = true;
   for (std::size_t i = 0; i < endings.size(); ++i) {
@@ -211,9 +214,9 @@ Result<int> cancel_job(const Call& call) {
     log::warning("{}", endings[i].error.empty() ? job.nodes[i].name + ": it knows no such job"
                                                 : endings[i].error);
   }
-  const cluster::JobEnding ending = cluster::ending_of(nodes);
+  const jobs::JobEnding ending = jobs::ending_of(nodes);
   if (all_told || ending.stage == job::Stage::ended)
-    LOCKSTEP_TRY(cluster::note_ending(known, job.id, ending));
+    LOCKSTEP_TRY(jobs::note_ending(known, job.id, ending));
   if (options.json) {
     print(job_json(job, nodes));
   } else {
@@ -226,15 +229,15 @@ Result<int> cancel_job(const Call& call) {
 Result<int> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
   LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
-  if (const auto place = cluster::slurm_place(job))
+  if (const auto place = jobs::on_slurm::slurm_place(job))
     return fail(Errc::invalid_input, "a job of Slurm's is resumed by Slurm",
                 "scontrol requeue " + place->job + ", or submit it again");
   const ResumeOptions options = resume_options(call.parsed);
-  LOCKSTEP_TRY_ASSIGN(const auto env, cluster::variables_of({.env = options.variables.env,
-                                                             .files = options.variables.env_files,
-                                                             .secrets = options.variables.secrets},
-                                                            cluster::own_variable));
-  LOCKSTEP_TRY_ASSIGN(const auto records, cluster::ask_status(job));
+  LOCKSTEP_TRY_ASSIGN(const auto env, hosts::variables_of({.env = options.variables.env,
+                                                           .files = options.variables.env_files,
+                                                           .secrets = options.variables.secrets},
+                                                          hosts::own_variable));
+  LOCKSTEP_TRY_ASSIGN(const auto records, jobs::ask_status(job));
   std::vector<int> lost;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -245,8 +248,8 @@ Result<int> resume_job(const Call& call) {
   if (lost.empty())
     return fail(Errc::invalid_input, "nothing of job " + job.id + " is lost",
                 "lockstep jobs shows how it stands");
-  LOCKSTEP_TRY_ASSIGN(const auto request, cluster::resumed_request(job, lost, env));
-  LOCKSTEP_TRY_ASSIGN(const auto started, cluster::start_job(request));
+  LOCKSTEP_TRY_ASSIGN(const auto request, jobs::on_hosts::resumed_request(job, lost, env));
+  LOCKSTEP_TRY_ASSIGN(const auto started, jobs::on_hosts::start_job(request));
   LOCKSTEP_TRY(known.note(job.id, job::Stage::running, 0, 0));
   const bool waits = !started.ahead.empty();
   if (options.json)

@@ -3,11 +3,11 @@
 #include "cli/job_options.h"
 #include "cli/local_runs.h"
 #include "cli/subcommand.h"
-#include "cluster/job_book.h"
-#include "cluster/job_refresh.h"
-#include "cluster/slurm_follow.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
+#include "jobs/job_book.h"
+#include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/places/job_refresh.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -19,15 +19,15 @@
 namespace lockstep::cli {
 namespace {
 
-using cluster::KnownJob;
+using jobs::KnownJob;
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 1;
 
 // What its batch step keeps of the runs before.
-void add_chain(const KnownJob& job, const cluster::SlurmPlace& place,
+void add_chain(const KnownJob& job, const jobs::on_slurm::SlurmPlace& place,
                nlohmann::ordered_json& json) {
-  const auto state = cluster::slurm_state(job, place);
+  const auto state = jobs::on_slurm::slurm_state(job, place);
   if (!state) return;
   std::vector<std::string> causes = state->earlier;
   std::vector<std::string> jobs = state->jobs;
@@ -46,7 +46,7 @@ void add_chain(const KnownJob& job, const cluster::SlurmPlace& place,
 
 nlohmann::ordered_json json_of(const KnownJob& job) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
-  for (const cluster::HostPlace& node : job.nodes)
+  for (const hosts::HostPlace& node : job.nodes)
     nodes.push_back(node.name);
   nlohmann::ordered_json json{{"id", job.id},
                               {"name", job.name},
@@ -59,7 +59,7 @@ nlohmann::ordered_json json_of(const KnownJob& job) {
     json["state"] = "unreachable";
     json["unreachable_since_ms"] = job.away_ms;
   }
-  if (const auto place = cluster::slurm_place(job)) {
+  if (const auto place = jobs::on_slurm::slurm_place(job)) {
     json["job"] = place->job;
     json["output"] = place->output;
     add_chain(job, *place, json);
@@ -108,7 +108,7 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>&
               run.command);
   for (const KnownJob& job : jobs) {
     std::string on = job.place;
-    if (const auto place = cluster::slurm_place(job)) on += " " + place->job;
+    if (const auto place = jobs::on_slurm::slurm_place(job)) on += " " + place->job;
     if (job.nodes.size() > 1) on += fmt::format(" ({})", job.nodes.size());
     print_row(job.id, job.name, on, state_text(job), job.created_ms, job.command);
   }
@@ -116,9 +116,9 @@ void print_table(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>&
 
 Status list_jobs(const JobsOptions& options) {
   if (options.most < 1) return fail(Errc::invalid_input, "--most is a number from 1");
-  LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
-  if (!options.offline) LOCKSTEP_TRY(cluster::refresh_jobs(book, jobs));
+  if (!options.offline) LOCKSTEP_TRY(jobs::places::refresh_jobs(book, jobs));
   const auto runs = local_runs();
   options.json ? print_json(jobs, runs) : print_table(jobs, runs);
   return {};

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/commands.h"
-#include "cluster/moved_client.h"
+#include "rent/moved_client.h"
 #include "ssh/master.h"
 
 #include <errno.h>
@@ -42,12 +42,12 @@ int with_output_written(int code) {
 int main(int argc, char** argv) {
   fill_standard_streams();
   lockstep::log::set_level_from_env();
-  lockstep::ssh::tell_slow_logins(lockstep::cluster::on_slow_login);
+  lockstep::ssh::tell_slow_logins(lockstep::rent::on_slow_login);
   const std::string_view path = argc > 0 ? argv[0] : "lockstep";
   lockstep::cli::Args words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const int code = with_output_written(lockstep::cli::dispatch(
       lockstep::cli::lockstep_program(), path.substr(path.rfind('/') + 1), std::move(words)));
   // As long as all that its threads use is there.
-  lockstep::cluster::finish_slow_logins();
+  lockstep::rent::finish_slow_logins();
   return code;
 }

@@ -3,9 +3,9 @@
 // would end up in the user's prompt.
 #include "cli/subcommand.h"
 #include "cloud/gpu.h"
-#include "cluster/job_book.h"
-#include "cluster/registry.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
+#include "jobs/job_book.h"
 
 #include <unistd.h>
 
@@ -32,9 +32,9 @@ bool is_plain(std::string_view name) {
 
 Names cluster_names(const std::string& folder) {
   Names names;
-  const auto registry = cluster::Registry::open(folder);
+  const auto registry = hosts::Registry::open(folder);
   if (!registry) return names;
-  for (const cluster::Cluster& each : registry->list().value_or(std::vector<cluster::Cluster>{}))
+  for (const hosts::Cluster& each : registry->list().value_or(std::vector<hosts::Cluster>{}))
     names.push_back(each.name);
   return names;
 }
@@ -42,13 +42,13 @@ Names cluster_names(const std::string& folder) {
 // A job's name, or its id where several jobs have the name. The newest comes first.
 Names job_names(const std::string& folder) {
   Names names;
-  const auto book = cluster::JobBook::open(folder);
+  const auto book = jobs::JobBook::open(folder);
   if (!book) return names;
-  const auto jobs = book->list(kMostJobs).value_or(std::vector<cluster::KnownJob>{});
+  const auto jobs = book->list(kMostJobs).value_or(std::vector<jobs::KnownJob>{});
   std::map<std::string, int> count;
-  for (const cluster::KnownJob& each : jobs)
+  for (const jobs::KnownJob& each : jobs)
     ++count[each.name];
-  for (const cluster::KnownJob& each : jobs)
+  for (const jobs::KnownJob& each : jobs)
     names.push_back(count[each.name] == 1 ? each.name : each.id);
   return names;
 }

@@ -29,7 +29,7 @@ Result<int> show_offers(const Call& call, Swept& swept) {
   LOCKSTEP_TRY_ASSIGN(cloud::Wish wish, wish_of(options, own.nodes));
   // Shown, and marked as what needs a guard.
   wish.guarded = true;
-  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto market,
                       world->ask(wish, false, waits_for(swept.program(), kForOffers)));

@@ -6,9 +6,9 @@
 #include "cli/on_demand_words.h"
 #include "cli/subcommand.h"
 #include "cli/watched_job.h"
-#include "cluster/guard.h"
-#include "cluster/sweep.h"
 #include "codec/json.h"
+#include "rent/guard.h"
+#include "rent/sweep.h"
 
 #include <fmt/core.h>
 
@@ -47,7 +47,7 @@ Status check_consent(const OnDemandOptions& options, const cloud::Terms& terms,
               "give -y, --max-price or --budget, or see the plan with --print");
 }
 
-Status consent(cluster::OnDemand& world, const RentRequest& request) {
+Status consent(rent::OnDemand& world, const RentRequest& request) {
   if (request.options.yes || !at_terminal()) return {};
   return ask_consent(world, "rent it?", "nothing was rented");
 }
@@ -65,7 +65,7 @@ Status check_budget(const cloud::Terms& terms, const cloud::Candidate& first) {
 }
 
 // What is there of the cluster from an earlier command, if anything is.
-Result<std::optional<cloud::Rental>> known_rental(cluster::OnDemand& world,
+Result<std::optional<cloud::Rental>> known_rental(rent::OnDemand& world,
                                                   const std::string& cluster) {
   auto known = world.journal().of_cluster(cluster);
   if (known && known->wanted) return std::optional<cloud::Rental>(std::move(*known));
@@ -77,14 +77,14 @@ Result<std::optional<cloud::Rental>> known_rental(cluster::OnDemand& world,
 }
 
 // What is taken up is opened to --allow-from, else to where this machine is now.
-Status let_in(cluster::OnDemand& world, const RentRequest& request, cloud::Rental& rental) {
+Status let_in(rent::OnDemand& world, const RentRequest& request, cloud::Rental& rental) {
   if (request.options.allow_from) {
     LOCKSTEP_TRY_ASSIGN(const cloud::Terms terms, terms_of(request.options));
     rental.terms.own_address = false;
     return world.open_to(rental, terms.allow_from);
   }
   if (rental.terms.open_to_all()) return {};
-  const auto address = cluster::OnDemand::own_address(world.web());
+  const auto address = rent::OnDemand::own_address(world.web());
   const auto step = [&](const std::string& line) { tell_line(request.program, line); };
   const Status open =
       address ? world.follow_address(rental, *address, step) : Status(Failure(address.error()));
@@ -109,7 +109,7 @@ void tell_left_out(const RentRequest& request, cloud::Rental& rental) {
 }
 
 // An error: the user does not want to go on.
-Status tell_swept(cluster::OnDemand& world, std::string_view program,
+Status tell_swept(rent::OnDemand& world, std::string_view program,
                   const Result<cloud::Reconciled>& swept) {
   LOCKSTEP_TRY(world.check_stopped());
   if (swept)
@@ -120,13 +120,12 @@ Status tell_swept(cluster::OnDemand& world, std::string_view program,
 }
 
 struct Chosen {
-  cluster::OnDemand::Market market;
+  rent::OnDemand::Market market;
   cloud::Wish wish;
   cloud::Terms terms;
 };
 
-Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
-                                              const RentRequest& request) {
+Result<std::optional<Chosen>> choose_machines(rent::OnDemand& world, const RentRequest& request) {
   Chosen chosen;
   if (request.standing) {
     chosen.wish = request.standing->wish;
@@ -143,8 +142,7 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
   LOCKSTEP_TRY(check_consent(request.options, chosen.terms, chosen.wish));
   LOCKSTEP_TRY(world.with_keys(chosen.wish.providers));
   if (!request.options.print) LOCKSTEP_TRY(agree_with_guard(world, chosen.wish, chosen.terms));
-  cluster::Sweep sweep(world, cluster::Sweep::When::always,
-                       waits_for(request.program, kForLeftovers));
+  rent::Sweep sweep(world, rent::Sweep::When::always, waits_for(request.program, kForLeftovers));
   LOCKSTEP_TRY_ASSIGN(chosen.market,
                       world.ask(chosen.wish, true, waits_for(request.program, kForOffers), &sweep));
   auto swept = sweep.finish();
@@ -180,7 +178,7 @@ Result<std::optional<Chosen>> choose_machines(cluster::OnDemand& world,
 }
 
 // The user has stopped it, or it failed: what is there ends.
-Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rental& rental,
+Failure undone(rent::OnDemand& world, const RentRequest& request, cloud::Rental& rental,
                Error why) {
   const int signal = world.take_signal();
   if (why.code == Errc::canceled && why.sys == 0) why.sys = signal;
@@ -202,7 +200,7 @@ Failure undone(cluster::OnDemand& world, const RentRequest& request, cloud::Rent
 }
 
 // Somebody works on it, perhaps: that a look at it was stopped, or failed, ends nothing.
-Failure as_it_was(cluster::OnDemand& world, const cloud::Rental& rental, Error why) {
+Failure as_it_was(rent::OnDemand& world, const cloud::Rental& rental, Error why) {
   if (why.code == Errc::canceled && why.sys == 0) why.sys = world.take_signal();
   why.message += fmt::format("; '{}' stays as it is", rental.cluster);
   return Failure(std::move(why));
@@ -222,7 +220,7 @@ bool at_terminal() {
   return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
 }
 
-Status ask_consent(cluster::OnDemand& world, const std::string& question, const char* otherwise) {
+Status ask_consent(rent::OnDemand& world, const std::string& question, const char* otherwise) {
   std::fputs((question + " [y/N] ").c_str(), stderr);
   if (says_yes(world.stop_fd())) return {};
   const int signal = world.take_signal();
@@ -230,7 +228,7 @@ Status ask_consent(cluster::OnDemand& world, const std::string& question, const 
   return Failure(Error{Errc::canceled, otherwise, {}, signal});
 }
 
-Result<std::optional<cloud::Rental>> standing_rental(cluster::OnDemand& world,
+Result<std::optional<cloud::Rental>> standing_rental(rent::OnDemand& world,
                                                      const std::string& cluster) {
   LOCKSTEP_TRY_ASSIGN(auto all, world.journal().standing());
   for (cloud::Rental& one : all)
@@ -257,7 +255,7 @@ void tell_line(std::string_view program, const std::string& text) {
   std::fputs(fmt::format("{}: {}\n", program, text).c_str(), stderr);
 }
 
-cluster::Asking::Waiting waits_for(std::string_view program, std::string_view what) {
+rent::Asking::Waiting waits_for(std::string_view program, std::string_view what) {
   return [program, what](const std::string& whom) {
     tell_line(program, fmt::format("waiting for {}: {}; Ctrl-C ends that", whom, what));
   };
@@ -268,17 +266,16 @@ void tell_sweep(std::string_view program, const cloud::Reconciled& swept, std::i
     tell_line(program, line);
 }
 
-Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& request) {
+Result<Rented> rent_machines(rent::OnDemand& world, const RentRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const auto wait_s, wait_seconds(request.options));
   LOCKSTEP_TRY(world.check_name(request.cluster));
   // From here on nobody else rents for it, nor gives it back: the journal's word holds.
   if (!request.options.print) LOCKSTEP_TRY(world.lock(request.cluster));
   LOCKSTEP_TRY_ASSIGN(std::optional<cloud::Rental> rental, known_rental(world, request.cluster));
-  cluster::OnDemand::Market market;
+  rent::OnDemand::Market market;
   if (rental) {
     // Before it is taken up: a journal that was restored from an old copy does not know of all.
-    cluster::Sweep sweep(world, cluster::Sweep::When::always,
-                         waits_for(request.program, kForLeftovers));
+    rent::Sweep sweep(world, rent::Sweep::When::always, waits_for(request.program, kForLeftovers));
     LOCKSTEP_TRY(tell_swept(world, request.program, sweep.finish()));
     tell_left_out(request, *rental);
     if (request.options.print) {
@@ -297,8 +294,8 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
   }
   // Before a byte of it goes out: who can't be guarded is not rented.
   io::Fd guard;
-  if (cluster::wants_guard(*rental)) {
-    LOCKSTEP_TRY_ASSIGN(guard, cluster::need_guard(world));
+  if (rent::wants_guard(*rental)) {
+    LOCKSTEP_TRY_ASSIGN(guard, rent::need_guard(world));
   }
   if (request.before) LOCKSTEP_TRY(request.before(*rental));
   const bool in_use = !request.before && is_in_use(*rental);
@@ -319,15 +316,14 @@ Result<Rented> rent_machines(cluster::OnDemand& world, const RentRequest& reques
   return Rented{.rental = std::move(rental)};
 }
 
-Status give_machines_back(cluster::OnDemand& world, std::string_view program,
-                          cloud::Rental& rental) {
+Status give_machines_back(rent::OnDemand& world, std::string_view program, cloud::Rental& rental) {
   const Status back = world.give_back(
       rental, [&](const cloud::RentEvent& event) { tell_line(program, event_text(event)); });
   const std::string cost = cloud::dollars_text(world.cost(rental));
   if (back) {
     tell_line(program, fmt::format("'{}' is given back; it cost {} USD", rental.cluster, cost));
     end_if_watched(world, program, rental.id);
-    if (world.guards().word_of(rental) == cluster::GuardHosts::Word::silent)
+    if (world.guards().word_of(rental) == rent::GuardHosts::Word::silent)
       tell_line(program, fmt::format("its guard finds that out by itself: {}",
                                      world.guards().trouble_of(rental)));
     return {};

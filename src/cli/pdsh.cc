@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/subcommand.h"
-#include "cluster/command_run.h"
-#include "cluster/place.h"
+#include "hosts/command_run.h"
+#include "hosts/place.h"
 #include "io/own_folders.h"
 #include "launchers/pdsh_words.h"
 #include "proc/signals.h"
@@ -44,12 +44,12 @@ int refuse(const Error& error, int code) {
 constexpr const char* kReadCommand =
     "command=$(cat); exec \"${SHELL:-/bin/sh}\" -c \"$command\" </dev/null";
 
-Result<cluster::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
-  cluster::CommandRequest request;
+Result<hosts::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
+  hosts::CommandRequest request;
   request.argv = {"/bin/sh", "-c", kReadCommand};
-  request.input = cluster::CommandRequest::Input::given;
-  request.labels = pdsh.labels ? cluster::CommandRequest::Labels::always
-                               : cluster::CommandRequest::Labels::never;
+  request.input = hosts::CommandRequest::Input::given;
+  request.labels =
+      pdsh.labels ? hosts::CommandRequest::Labels::always : hosts::CommandRequest::Labels::never;
   request.fail_fast = pdsh.fail_fast;
   const char* ssh_args = std::getenv("PDSH_SSH_ARGS_APPEND");
   const launchers::PdshWay way = launchers::pdsh_way(ssh_args == nullptr ? "" : ssh_args);
@@ -58,9 +58,9 @@ Result<cluster::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
                  printable(join(way.left, " ")));
   for (std::size_t i = 0; i < pdsh.hosts.size(); ++i) {
     LOCKSTEP_TRY_ASSIGN(
-        cluster::HostPlace place,
-        cluster::place_of_host(pdsh.hosts[i],
-                               {.user = pdsh.user, .key_path = way.key, .jump = way.jump}));
+        hosts::HostPlace place,
+        hosts::place_of_host(pdsh.hosts[i],
+                             {.user = pdsh.user, .key_path = way.key, .jump = way.jump}));
     place.name = place.target.host;
     if (!place.target.port) place.target.port = way.port;
     request.hosts.push_back(std::move(place));
@@ -71,11 +71,11 @@ Result<cluster::CommandRequest> request_of(const launchers::PdshWords& pdsh) {
 
 // One line for each host that has failed, as pdsh has it, and one for all that were ended.
 // The largest code; but where the first failure ends all others (-k), that of the first.
-int say_endings(const launchers::PdshWords& pdsh, const std::vector<cluster::HostEnding>& endings) {
+int say_endings(const launchers::PdshWords& pdsh, const std::vector<hosts::HostEnding>& endings) {
   int largest = 0;
   std::map<std::string, std::vector<std::string>> ended;  // why -> hosts
   for (std::size_t i = 0; i < endings.size(); ++i) {
-    const cluster::HostEnding& ending = endings[i];
+    const hosts::HostEnding& ending = endings[i];
     if (ending.stopped) {
       ended["another host has failed (-k)"].push_back(pdsh.hosts[i]);
       continue;
@@ -100,7 +100,7 @@ int run_over_ssh(const launchers::PdshWords& pdsh) {
   signal(SIGCHLD, SIG_DFL);
   const auto request = request_of(pdsh);
   if (!request) return refuse(request.error(), kBadInput);
-  const auto endings = cluster::run_command(*request);
+  const auto endings = hosts::run_command(*request);
   if (!endings) return refuse(endings.error(), kFailed);
   return say_endings(pdsh, *endings);
 }

@@ -1,7 +1,7 @@
 #include "cli/places.h"
 
 #include "cli/rented_places.h"
-#include "cluster/registry.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
 
 #include <fmt/core.h>
@@ -10,27 +10,25 @@
 
 namespace lockstep::cli {
 
-Result<std::vector<cluster::HostPlace>> places_of(const std::string& where,
-                                                  const PlaceOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
+Result<std::vector<hosts::HostPlace>> places_of(const std::string& where,
+                                                const PlaceOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   LOCKSTEP_TRY(ensure_rented(registry, where));
-  return cluster::find_places(registry, where, options.nodes,
-                              {options.user, options.key_path, options.jump});
+  return hosts::find_places(registry, where, options.nodes,
+                            {options.user, options.key_path, options.jump});
 }
 
-Result<std::vector<cluster::HostPlace>> places_as_rented(const std::string& name,
-                                                         const PlaceOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
+Result<std::vector<hosts::HostPlace>> places_as_rented(const std::string& name,
+                                                       const PlaceOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
   const auto known = registry.find(name);
   if (!known || !known->is_rented() || known->nodes.empty())
     return fail(Errc::unavailable, fmt::format("the machines of '{}' are gone", name));
-  return cluster::find_places(registry, name, options.nodes, {});
+  return hosts::find_places(registry, name, options.nodes, {});
 }
 
-Result<cluster::HostPlace> one_place(const Table& table, const Parsed& parsed,
-                                     const std::string& where) {
+Result<hosts::HostPlace> one_place(const Table& table, const Parsed& parsed,
+                                   const std::string& where) {
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(where, one_node_options(table, parsed).places));
   if (places.front().here)
     return fail(Errc::invalid_input, "'local' is this machine", "name a host");

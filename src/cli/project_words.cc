@@ -19,13 +19,13 @@ Result<ProjectWords> project_words(const std::string& text) {
   return words;
 }
 
-Result<cluster::Project> project_of(const std::string& folder,
+Result<project::Project> project_of(const std::string& folder,
                                     const std::optional<std::string>& words) {
   ProjectWords parts;
   if (words) {
     LOCKSTEP_TRY_ASSIGN(parts, project_words(*words));
   }
-  LOCKSTEP_TRY_ASSIGN(cluster::Project project, cluster::find_project(folder, parts.source));
+  LOCKSTEP_TRY_ASSIGN(project::Project project, project::find_project(folder, parts.source));
   if (!parts.destination) return project;
   // Jobs and environments there take it as it stands.
   std::string place = *parts.destination;

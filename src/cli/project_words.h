@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "cluster/project.h"
+#include "project/project.h"
 
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ Result<ProjectWords> project_words(const std::string& text);
 
 // The project that the words name, else the one around `folder`. Its name is the place on hosts:
 // relative to the home there, or absolute.
-Result<cluster::Project> project_of(const std::string& folder,
+Result<project::Project> project_of(const std::string& folder,
                                     const std::optional<std::string>& words);
 
 }  // namespace lockstep::cli

@@ -9,18 +9,18 @@
 #include "cli/job_json.h"
 #include "cli/run_options.h"
 #include "cli/terminal.h"
-#include "cluster/command_run.h"
-#include "cluster/job_book.h"
-#include "cluster/job_follow.h"
-#include "cluster/job_plan.h"
-#include "cluster/job_refresh.h"
-#include "cluster/job_start.h"
-#include "cluster/variables.h"
 #include "codec/json.h"
 #include "host/identity.h"
+#include "hosts/command_run.h"
+#include "hosts/variables.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
+#include "jobs/job_book.h"
+#include "jobs/on_hosts/job_follow.h"
+#include "jobs/on_hosts/job_plan.h"
+#include "jobs/on_hosts/job_start.h"
+#include "jobs/places/job_refresh.h"
 #include "setup/spec.h"
 
 #include <fmt/core.h>
@@ -64,7 +64,7 @@ bool meets_elsewhere(const Parsed& parsed) {
 }
 
 // What each node's `lockstep run` is told beside what the user wrote.
-std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& request,
+std::vector<std::vector<std::string>> words_of_nodes(const jobs::on_hosts::JobRequest& request,
                                                      const Parsed& parsed,
                                                      const std::vector<std::string>& slots,
                                                      const std::string& run_id) {
@@ -85,7 +85,7 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
     }
     if (!plain && !own_logs) {
       own.emplace_back("--tee=3");
-      own.push_back(std::string("--log-line-prefix-template=") + cluster::kRankTemplate);
+      own.push_back(std::string("--log-line-prefix-template=") + hosts::kRankTemplate);
     }
     if (!slots.empty() && own_count)
       own.push_back("--slots=" + slots[i]);
@@ -105,11 +105,11 @@ std::vector<std::vector<std::string>> words_of_nodes(const cluster::JobRequest& 
   return words;
 }
 
-Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& options,
-                                       const ChosenPlaces& places, const Ground& ground) {
+Result<jobs::on_hosts::JobRequest> request_of(const Call& call, const RemoteOptions& options,
+                                              const ChosenPlaces& places, const Ground& ground) {
   Parsed parsed = call.parsed;
   parsed.script = script_there(parsed.script.value_or(""), ground);
-  cluster::JobRequest request;
+  jobs::on_hosts::JobRequest request;
   request.hosts = places.hosts;
   job::JobSpec& spec = request.spec;
   spec.id = job::new_job_id();
@@ -122,14 +122,14 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   std::vector<std::string> variables = places.variables;
   variables.insert(variables.end(), options.variables.env.begin(), options.variables.env.end());
   if (options.attempt > 0) variables.push_back(fmt::format("LOCKSTEP_ATTEMPT={}", options.attempt));
-  LOCKSTEP_TRY_ASSIGN(spec.env, cluster::variables_of({.env = variables,
-                                                       .files = options.variables.env_files,
-                                                       .secrets = options.variables.secrets},
-                                                      cluster::own_variable));
+  LOCKSTEP_TRY_ASSIGN(spec.env, hosts::variables_of({.env = variables,
+                                                     .files = options.variables.env_files,
+                                                     .secrets = options.variables.secrets},
+                                                    hosts::own_variable));
   request.secrets = options.variables.secrets;
   request.needs_endpoint = request.hosts.size() > 1 && !meets_elsewhere(parsed);
   if (request.needs_endpoint && !parsed.has("rdzv-token-file"))
-    spec.env.push_back(std::string(cluster::kTokenVariable) + "=" + random_uuid4() +
+    spec.env.push_back(std::string(jobs::on_hosts::kTokenVariable) + "=" + random_uuid4() +
                        random_uuid4());
   request.words = words_of_nodes(request, parsed, places.slots, options.run_id);
   // Of machines that are rented for the job all are replaced, by the client, or none.
@@ -139,8 +139,8 @@ Result<cluster::JobRequest> request_of(const Call& call, const RemoteOptions& op
   return request;
 }
 
-cluster::KnownJob known_job(const cluster::JobRequest& request, const RemoteOptions& options,
-                            const Parsed& parsed) {
+jobs::KnownJob known_job(const jobs::on_hosts::JobRequest& request, const RemoteOptions& options,
+                         const Parsed& parsed) {
   std::vector<std::string> command = {parsed.script.value_or("")};
   command.insert(command.end(), parsed.script_args.begin(), parsed.script_args.end());
   return {.id = request.spec.id,
@@ -153,11 +153,11 @@ cluster::KnownJob known_job(const cluster::JobRequest& request, const RemoteOpti
 }
 
 // A second job of a name that goes on gets a name of its own, so that each can be named.
-Status set_apart(const cluster::JobBook& book, job::JobSpec& spec) {
+Status set_apart(const jobs::JobBook& book, job::JobSpec& spec) {
   LOCKSTEP_TRY_ASSIGN(auto others, book.going_on(spec.name));
   if (others.empty()) return {};
-  LOCKSTEP_TRY(cluster::refresh_jobs(book, others));
-  std::erase_if(others, [](const cluster::KnownJob& job) { return job.is_over(); });
+  LOCKSTEP_TRY(jobs::places::refresh_jobs(book, others));
+  std::erase_if(others, [](const jobs::KnownJob& job) { return job.is_over(); });
   if (others.empty()) return {};
   const std::string name = spec.name;
   for (int number = 2; !others.empty(); ++number) {
@@ -199,56 +199,58 @@ int refuse(const Error& error) {
 }
 
 // Written before the job begins: a client that is killed meanwhile leaves nothing that is unknown.
-Result<cluster::StartedJob> start(const cluster::JobBook& book, const cluster::JobRequest& request,
-                                  const cluster::KnownJob& job, const RemoteOptions& options) {
+Result<jobs::on_hosts::StartedJob> start(const jobs::JobBook& book,
+                                         const jobs::on_hosts::JobRequest& request,
+                                         const jobs::KnownJob& job, const RemoteOptions& options) {
   LOCKSTEP_TRY(book.add(job));
   if (options.on_job) LOCKSTEP_TRY(options.on_job(job.id));
-  auto started = cluster::start_job(request);
+  auto started = jobs::on_hosts::start_job(request);
   if (!started) {
     LOCKSTEP_TRY(book.remove(job.id));
     return Failure(started.error());
   }
-  LOCKSTEP_TRY(book.note_plan(job.id, cluster::plan_text(request, *started)));
+  LOCKSTEP_TRY(book.note_plan(job.id, jobs::on_hosts::plan_text(request, *started)));
   const bool waits = !started->ahead.empty();
   if (waits) log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
   LOCKSTEP_TRY(book.note(job.id, waits ? job::Stage::queued : job::Stage::running, 0, 0));
   return started;
 }
 
-void print_started(const cluster::KnownJob& job, const cluster::StartedJob& started, bool json) {
+void print_started(const jobs::KnownJob& job, const jobs::on_hosts::StartedJob& started,
+                   bool json) {
   if (!json) {
     std::puts(job.id.c_str());
     return;
   }
   std::vector<std::string> nodes;
   nodes.reserve(job.nodes.size());
-  for (const cluster::HostPlace& node : job.nodes)
+  for (const hosts::HostPlace& node : job.nodes)
     nodes.push_back(node.name);
   std::puts(codec::print_json(started_json(job.id, nodes, started.ahead)).c_str());
 }
 
 // The report of the first node that has one, into the file that the user named here.
-Status bring_report(const cluster::KnownJob& job, const std::string& path) {
+Status bring_report(const jobs::KnownJob& job, const std::string& path) {
   LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      cluster::run_command({.hosts = job.nodes,
-                                            .argv = {"host-job", "report", job.id},
-                                            .own_binary = true,
-                                            .input = cluster::CommandRequest::Input::none,
-                                            .output = cluster::CommandRequest::Output::keep}));
-  for (const cluster::HostEnding& ending : endings)
+                      hosts::run_command({.hosts = job.nodes,
+                                          .argv = {"host-job", "report", job.id},
+                                          .own_binary = true,
+                                          .input = hosts::CommandRequest::Input::none,
+                                          .output = hosts::CommandRequest::Output::keep}));
+  for (const hosts::HostEnding& ending : endings)
     if (ending.code == 0 && !ending.out.empty()) return io::replace_file(path, ending.out);
   return fail(Errc::not_found, "no host has a report of the job");
 }
 
-void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Parsed& parsed,
+void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& parsed,
             const RemoteOptions& options, RemoteOutcome& ended) {
-  using OnStop = cluster::FollowRequest::OnStop;
+  using OnStop = jobs::on_hosts::FollowRequest::OnStop;
   const std::optional<std::string> report = parsed.text("report");
   const auto outcome =
-      cluster::follow_job({.job = job,
-                           .on_stop = options.follows ? OnStop::leave : OnStop::cancel,
-                           .fold = folds(parsed.text("fold").value_or("auto")),
-                           .gone = options.hosts_gone});
+      jobs::on_hosts::follow_job({.job = job,
+                                  .on_stop = options.follows ? OnStop::leave : OnStop::cancel,
+                                  .fold = folds(parsed.text("fold").value_or("auto")),
+                                  .gone = options.hosts_gone});
   if (!outcome) {
     ended.code = refuse(outcome.error());
     ended.left = true;  // it runs on: the next follower may see more
@@ -263,11 +265,11 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
                  job.id, job.id);
     return;
   }
-  const cluster::JobEnding ending = cluster::ending_of(outcome->nodes);
+  const jobs::JobEnding ending = jobs::ending_of(outcome->nodes);
   for (std::size_t i = 0; i < outcome->nodes.size(); ++i)
     if (outcome->nodes[i] && outcome->nodes[i]->state.stage == job::Stage::lost)
       log::warning("{}: the job's supervisor was killed there", job.nodes[i].name);
-  if (const Status noted = cluster::note_ending(book, job.id, ending); !noted)
+  if (const Status noted = jobs::note_ending(book, job.id, ending); !noted)
     log::warning("{}", noted.error().message);
   if (report)
     if (const Status brought = bring_report(job, *report); !brought)
@@ -277,26 +279,26 @@ void follow(const cluster::JobBook& book, const cluster::KnownJob& job, const Pa
 }
 
 // A host that is silent may run it: that is no answer.
-Result<std::vector<cluster::HostEnding>> ask_all(const cluster::KnownJob& job, const char* verb) {
+Result<std::vector<hosts::HostEnding>> ask_all(const jobs::KnownJob& job, const char* verb) {
   LOCKSTEP_TRY_ASSIGN(auto endings,
-                      cluster::run_command({.hosts = job.nodes,
-                                            .argv = {"host-job", verb, job.id},
-                                            .own_binary = true,
-                                            .input = cluster::CommandRequest::Input::none,
-                                            .output = cluster::CommandRequest::Output::keep}));
-  for (const cluster::HostEnding& ending : endings)
+                      hosts::run_command({.hosts = job.nodes,
+                                          .argv = {"host-job", verb, job.id},
+                                          .own_binary = true,
+                                          .input = hosts::CommandRequest::Input::none,
+                                          .output = hosts::CommandRequest::Output::keep}));
+  for (const hosts::HostEnding& ending : endings)
     if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
   return endings;
 }
 
 // Whether all of its hosts have let it go: whoever starts it may be killed in the middle of that.
 // false: they have not, and it was ended where it was known.
-Result<bool> has_begun(const cluster::KnownJob& job) {
+Result<bool> has_begun(const jobs::KnownJob& job) {
   if (job.stage != job::Stage::prepared) return true;
   LOCKSTEP_TRY_ASSIGN(const auto told, ask_all(job, "status"));
   std::vector<bool> known;
   bool begun = true;
-  for (const cluster::HostEnding& ending : told) {
+  for (const hosts::HostEnding& ending : told) {
     const nlohmann::json answer = codec::parse_json(ending.out);
     if (ending.code != 0 || !answer.is_array())
       return fail(Errc::unavailable, "a host does not say what has become of job " + job.id);
@@ -324,16 +326,17 @@ Result<RemoteOutcome> run_there(const Call& call, const RemoteOptions& options) 
     log::warning("{}", note);
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, places.hosts.front().here));
   // Before anything is brought: it may be wrong.
-  LOCKSTEP_TRY_ASSIGN(cluster::JobRequest request, request_of(call, options, places, ground));
+  LOCKSTEP_TRY_ASSIGN(jobs::on_hosts::JobRequest request,
+                      request_of(call, options, places, ground));
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, options, places.hosts, ground, environment));
   if (unready != 0)
     return RemoteOutcome{.code = unready, .job = {}, .why = "its machines were not made ready"};
-  LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   // The attempts of a job on rented machines are one after another.
   if (!options.hosts_gone) LOCKSTEP_TRY(set_apart(book, request.spec));
-  const cluster::KnownJob job = known_job(request, options, call.parsed);
-  LOCKSTEP_TRY_ASSIGN(const cluster::StartedJob started, start(book, request, job, options));
+  const jobs::KnownJob job = known_job(request, options, call.parsed);
+  LOCKSTEP_TRY_ASSIGN(const jobs::on_hosts::StartedJob started, start(book, request, job, options));
   if (options.detach) {
     print_started(job, started, options.json);
     return RemoteOutcome{.job = job.id, .left = true};
@@ -351,10 +354,10 @@ Status check_job(const Call& call, const RemoteOptions& options,
   LOCKSTEP_TRY(check_words(call, options));
   LOCKSTEP_TRY(chosen_environment(options.environment, options.install));
   LOCKSTEP_TRY(setup::parse_specs(options.install));
-  LOCKSTEP_TRY(cluster::variables_of({.env = options.variables.env,
-                                      .files = options.variables.env_files,
-                                      .secrets = options.variables.secrets},
-                                     cluster::own_variable));
+  LOCKSTEP_TRY(hosts::variables_of({.env = options.variables.env,
+                                    .files = options.variables.env_files,
+                                    .secrets = options.variables.secrets},
+                                   hosts::own_variable));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(options, false));
   if (!ground.project && !options.install.empty())
     return fail(Errc::invalid_input, "--install is for a project, and --sync none brings none",
@@ -363,7 +366,7 @@ Status check_job(const Call& call, const RemoteOptions& options,
     return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
                 "leave --sync none out");
   for (const std::string& output : outputs)
-    LOCKSTEP_TRY(cluster::path_in_project(*ground.project, output));
+    LOCKSTEP_TRY(project::path_in_project(*ground.project, output));
   const std::string script = call.parsed.script.value_or("");
   std::error_code error;
   if (ground.project && !options.folder && !gave_any(call.parsed, {"module", "no-python"}) &&
@@ -382,7 +385,7 @@ RemoteOutcome run_job_on_hosts(const Call& call, const RemoteOptions& options) {
 Result<std::optional<RemoteOutcome>> follow_started_job(const Call& call,
                                                         const RemoteOptions& options,
                                                         const std::string& job) {
-  LOCKSTEP_TRY_ASSIGN(const cluster::JobBook book, cluster::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   const auto known = book.find(job);
   if (!known && known.error().code == Errc::not_found) return std::optional<RemoteOutcome>();
   if (!known) return Failure(known.error());

@@ -6,10 +6,10 @@
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"
 #include "cli/places.h"
-#include "cluster/guard.h"
-#include "cluster/job_claim.h"
-#include "cluster/rented_host.h"
 #include "proc/signal_watch.h"
+#include "rent/guard.h"
+#include "rent/job_claim.h"
+#include "rent/rented_host.h"
 
 #include <fmt/core.h>
 
@@ -72,7 +72,7 @@ Status RentedCourse::take_lock() {
 }
 
 // Its name may be another rental's by now, whose machines are none of ours.
-Result<std::vector<cluster::HostPlace>> RentedCourse::own_places() const {
+Result<std::vector<hosts::HostPlace>> RentedCourse::own_places() const {
   const auto known = world_.journal().of_cluster(rental_.cluster);
   if (known ? known->id != rental_.id : known.error().code == Errc::not_found)
     return fail(Errc::unavailable, fmt::format("'{}' was given back", rental_.cluster));
@@ -95,10 +95,10 @@ bool RentedCourse::was_taken(const RemoteOutcome& ended) {
   if (!spot) return false;
   const auto places = own_places();
   if (!places) return false;
-  const auto leases = cluster::ask_leases(*places);
+  const auto leases = rent::ask_leases(*places);
   if (!leases) return false;
   bool silent = false;
-  for (const cluster::LeaseAnswer& answer : *leases) {
+  for (const rent::LeaseAnswer& answer : *leases) {
     if (!answer.state.notice.empty()) return true;
     silent = silent || !answer.error.empty();
   }
@@ -189,7 +189,7 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
   left_ = true;
   if (remote_.follows) return ended.code;
   const bool watched = !job_.watcher.empty();
-  const bool followed = watched || cluster::wants_guard(rental_);
+  const bool followed = watched || rent::wants_guard(rental_);
   if (!followed) conclude(ended.code);
   if (!followed && ended_by(world_, rental_) == EndedBy::nobody) {
     tell(
@@ -209,7 +209,7 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
                               : idle,
                    date_text(certain_end_ms(world_, rental_)),
                    watched    ? "; the next command fetches its outputs"
-                   : followed ? "; " + cluster::follow_log(rental_.cluster)
+                   : followed ? "; " + rent::follow_log(rental_.cluster)
                               : ""));
   return ended.code;
 }

@@ -7,7 +7,7 @@
 #include "cli/remote_run.h"
 #include "cli/rented_loss.h"
 #include "cli/watched_job.h"
-#include "cluster/on_demand.h"
+#include "rent/on_demand.h"
 
 #include <string>
 #include <string_view>
@@ -21,7 +21,7 @@ inline constexpr std::string_view kRentedRun = "lockstep run --on-demand";
 class RentedCourse {
  public:
   RentedCourse(const Call& call, const RemoteOptions& remote, const OnDemandOptions& options,
-               cluster::OnDemand& world, cloud::Rental rental, cloud::RentedJob job)
+               rent::OnDemand& world, cloud::Rental rental, cloud::RentedJob job)
       : call_(call),
         remote_(remote),
         options_(options),
@@ -48,7 +48,7 @@ class RentedCourse {
   bool was_taken(const RemoteOutcome& ended);
   Status note(cloud::RentedJob::Stage stage);
   Status take_lock();
-  Result<std::vector<cluster::HostPlace>> own_places() const;
+  Result<std::vector<hosts::HostPlace>> own_places() const;
   Status bring_back();
   Status take_along();
   Status end_lost();
@@ -68,7 +68,7 @@ class RentedCourse {
   const Call& call_;
   RemoteOptions remote_;
   const OnDemandOptions& options_;
-  cluster::OnDemand& world_;
+  rent::OnDemand& world_;
   cloud::Rental rental_;
   cloud::RentedJob job_;
   int stops_ = 0;           // signals to end that had come before it

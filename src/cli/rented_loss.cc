@@ -1,7 +1,7 @@
 #include "cli/rented_loss.h"
 
 #include "cloud/renting.h"
-#include "cluster/on_demand.h"
+#include "rent/on_demand.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@
 namespace lockstep::cli {
 
 bool machines_gone(const cloud::Rental& rental) {
-  const auto other = cluster::OnDemand::open();
+  const auto other = rent::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental;
   return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
@@ -18,7 +18,7 @@ bool machines_gone(const cloud::Rental& rental) {
 bool may_be_done(const cloud::Rental& rental, const RemoteOutcome& ended) {
   const std::chrono::seconds autostop(rental.terms.autostop_s);
   if (!ended.gone || autostop.count() == 0 || ended.silent < autostop) return false;
-  const auto other = cluster::OnDemand::open();
+  const auto other = rent::OnDemand::open();
   cloud::Rental copy = rental;
   if (!other || !(*other)->look_only(copy)) return true;
   const auto& machines = copy.attempts.back().machines;

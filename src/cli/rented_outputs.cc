@@ -5,8 +5,8 @@
 #include "cli/ground.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"
-#include "cluster/rented_host.h"
-#include "cluster/sync_tree.h"
+#include "project/sync_tree.h"
+#include "rent/rented_host.h"
 
 #include <fmt/core.h>
 
@@ -22,16 +22,16 @@ Status RentedCourse::bring_back() {
   if (!ground.project)
     return fail(Errc::invalid_input, "--back brings back what lies in the synced project",
                 "leave --sync none out");
-  cluster::SyncOptions settings;
+  project::SyncOptions settings;
   settings.progress = words_to_watcher(world_, job_);
   settings.remark = [this](const std::string& text) { tell(text); };
   for (const std::string& path : options_.back) {
-    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
+    LOCKSTEP_TRY_ASSIGN(const std::string below, project::path_in_project(*ground.project, path));
     LOCKSTEP_TRY_ASSIGN(const auto host,
-                        cluster::sync_back(places.front(), *ground.project, below, settings));
+                        project::sync_back(places.front(), *ground.project, below, settings));
     if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
     tell(fmt::format("{}: {} files, {} brought back", path, host.files,
-                     cluster::size_text(host.bytes)));
+                     project::size_text(host.bytes)));
   }
   return {};
 }
@@ -42,16 +42,16 @@ Status RentedCourse::take_along() {
   LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote_, false));
   for (const std::string& path : options_.back) {
-    LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(*ground.project, path));
+    LOCKSTEP_TRY_ASSIGN(const std::string below, project::path_in_project(*ground.project, path));
     const std::string source = ground.project->root + "/" + below;
     std::error_code error;
     if (!std::filesystem::is_directory(source, error)) continue;
-    LOCKSTEP_TRY_ASSIGN(const cluster::Project outputs, cluster::find_project(".", source));
-    cluster::SyncOptions settings;
+    LOCKSTEP_TRY_ASSIGN(const project::Project outputs, project::find_project(".", source));
+    project::SyncOptions settings;
     settings.destination = ground.project->name + "/" + below;
     settings.force = true;
     settings.everything = true;
-    LOCKSTEP_TRY_ASSIGN(const auto report, cluster::sync_project(places, outputs, settings));
+    LOCKSTEP_TRY_ASSIGN(const auto report, project::sync_project(places, outputs, settings));
     for (const auto& host : report.hosts)
       if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
   }
@@ -61,7 +61,7 @@ Status RentedCourse::take_along() {
 // What is not here yet is worth more than the machine's next half hour.
 Status RentedCourse::hold(const std::string& why) {
   LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
-  LOCKSTEP_TRY_ASSIGN(const auto held, cluster::hold_leases(places, rental_.terms.hold_s));
+  LOCKSTEP_TRY_ASSIGN(const auto held, rent::hold_leases(places, rental_.terms.hold_s));
   for (const auto& answer : held)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
   const cloud::Micros cost = cloud::cost_of(cloud::rate_now(rental_), rental_.terms.hold_s * 1000);

@@ -4,11 +4,11 @@
 #include "cli/date_text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
-#include "cluster/guard.h"
-#include "cluster/job_claim.h"
 #include "codec/json_members.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
+#include "rent/guard.h"
+#include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
@@ -27,7 +27,7 @@ constexpr std::int64_t kLatelyMs = 30LL * 86'400'000;
 // Idle machines end themselves, but not so soon after their last use.
 bool used_lately(const cloud::Rental& rental) {
   struct stat info {};
-  const std::string path = cluster::OnDemand::used_file(rental.cluster);
+  const std::string path = rent::OnDemand::used_file(rental.cluster);
   if (stat(path.c_str(), &info) != 0) return false;
   const std::int64_t since_ms = unix_ms() - std::int64_t{info.st_mtim.tv_sec} * 1000;
   return since_ms >= 0 && since_ms < rental.terms.autostop_s * 1000;
@@ -42,12 +42,12 @@ Result<bool> has_job(cloud::Journal& journal, const cloud::Rental& rental) {
 }
 
 // Nothing is noted: the job's own command or follower sees to what was lost.
-Status check_machines_of_job(cluster::OnDemand& world, cloud::Rental rental,
-                             const cluster::Cluster& known) {
+Status check_machines_of_job(rent::OnDemand& world, cloud::Rental rental,
+                             const hosts::Cluster& known) {
   const std::string& name = rental.cluster;
   if (rental.wanted) LOCKSTEP_TRY(world.look_only(rental));
   if (rental.wanted && cloud::Renting::whole(rental) && !known.nodes.empty()) {
-    cluster::OnDemand::note_use(name);
+    rent::OnDemand::note_use(name);
     return {};
   }
   return fail(
@@ -58,7 +58,7 @@ Status check_machines_of_job(cluster::OnDemand& world, cloud::Rental rental,
       fmt::format("try again later; lockstep down {} ends both", name));
 }
 
-Status rent_standing(cluster::OnDemand& world, const std::string& name) {
+Status rent_standing(rent::OnDemand& world, const std::string& name) {
   LOCKSTEP_TRY_ASSIGN(auto standing, standing_rental(world, name));
   if (!standing)
     return fail(Errc::unavailable, fmt::format("nothing is rented for '{}' now", name),
@@ -72,17 +72,17 @@ Status rent_standing(cluster::OnDemand& world, const std::string& name) {
   return {};
 }
 
-bool is_usable(const cluster::Registry& registry, const cloud::Rental& rental) {
+bool is_usable(const hosts::Registry& registry, const cloud::Rental& rental) {
   if (!rental.wanted || !cloud::Renting::whole(rental)) return false;
   const auto known = registry.find(rental.cluster);
   if (!known || known->nodes.empty()) return false;
-  cluster::OnDemand::note_use(rental.cluster);
+  rent::OnDemand::note_use(rental.cluster);
   return true;
 }
 
 // Else it is given back: as it is once nobody else can change it, for another lockstep may have
 // rented its machines anew meanwhile.
-Result<bool> is_there(cluster::OnDemand& world, const cluster::Registry& registry,
+Result<bool> is_there(rent::OnDemand& world, const hosts::Registry& registry,
                       const std::string& name, const cloud::Rental& looked) {
   if (is_usable(registry, looked)) return true;
   LOCKSTEP_TRY(world.lock(name));
@@ -103,25 +103,25 @@ Result<bool> is_there(cluster::OnDemand& world, const cluster::Registry& registr
 
 // In JSON, too.
 const char* who_sees_to(const cloud::RentedJob& job) {
-  if (cluster::job_is_claimed(job.rental)) return job.follower == 0 ? "command" : "follower";
+  if (rent::job_is_claimed(job.rental)) return job.follower == 0 ? "command" : "follower";
   return job.watcher.empty() ? "nobody" : "host";
 }
 
 }  // namespace
 
-Status ensure_rented(const cluster::Registry& registry, const std::string& name) {
+Status ensure_rented(const hosts::Registry& registry, const std::string& name) {
   const auto known = registry.find(name);
   if (!known || !known->is_rented()) return {};
   LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
   auto rental = journal.of_cluster(name);
   if (!rental && rental.error().code != Errc::not_found) return Failure(rental.error());
   if (rental && rental->wanted && !known->nodes.empty() && unix_ms() < rental->ends_ms &&
-      used_lately(*rental) && (!cluster::wants_guard(*rental) || cluster::guard_lives())) {
-    cluster::OnDemand::note_use(name);
+      used_lately(*rental) && (!rent::wants_guard(*rental) || rent::guard_lives())) {
+    rent::OnDemand::note_use(name);
     return {};
   }
   proc::block(proc::handled_signals());
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   keep_guarded(*world, kRenting);
   if (rental) {
     LOCKSTEP_TRY_ASSIGN(const bool job, has_job(journal, *rental));
@@ -132,14 +132,14 @@ Status ensure_rented(const cluster::Registry& registry, const std::string& name)
   return there ? Status() : rent_standing(*world, name);
 }
 
-Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters, Swept& swept) {
+Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters, Swept& swept) {
   nlohmann::json facts = nlohmann::json::object();
   // Who has never rented anything has no journal, and keys that are there are for other things.
   const bool rented = std::any_of(clusters.begin(), clusters.end(),
-                                  [](const cluster::Cluster& one) { return one.is_rented(); });
+                                  [](const hosts::Cluster& one) { return one.is_rented(); });
   if (!rented && access(cloud::Journal::path_in(io::state_folder()).c_str(), F_OK) != 0)
     return facts;
-  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   LOCKSTEP_TRY_ASSIGN(const bool lately, world->journal().any_since(unix_ms() - kLatelyMs));
   if (lately) swept.begin();
   LOCKSTEP_TRY_ASSIGN(const auto rentals, world->journal().open_rentals());
@@ -160,7 +160,7 @@ Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& cluster
             {"by", who_sees_to(job)},
             {"pid", job.follower},
             {"host", job.watcher},
-            {"log", cluster::wants_guard(rental) ? cluster::follow_log(job.cluster) : ""}};
+            {"log", rent::wants_guard(rental) ? rent::follow_log(job.cluster) : ""}};
   return facts;
 }
 

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "cli/swept.h"
-#include "cluster/registry.h"
 #include "codec/json.h"
+#include "hosts/registry.h"
 
 #include <string>
 
@@ -12,12 +12,12 @@ namespace lockstep::cli {
 
 // Sees to it that a rented cluster has its machines: those that have ended are rented again where
 // the cluster is one of `cluster add --on-demand`. Others: nothing is done.
-Status ensure_rented(const cluster::Registry& registry, const std::string& name);
+Status ensure_rented(const hosts::Registry& registry, const std::string& name);
 
 // Rate, cost so far and end of the clusters that are rented now, as JSON by name: micros_per_hour,
 // cost_micros, ends_ms, and their job. Where machines were rented in the last month, a sweep has
 // begun.
-Result<nlohmann::json> rented_facts(const std::vector<cluster::Cluster>& clusters, Swept& swept);
+Result<nlohmann::json> rented_facts(const std::vector<hosts::Cluster>& clusters, Swept& swept);
 // "0.82 USD/h, 0.14 spent, ends 2026-11-24 06:49:12", or "rented at its use".
 std::string rented_words(const nlohmann::json& facts, const std::string& name);
 

@@ -8,8 +8,8 @@
 #include "cli/rented_course.h"
 #include "cli/run_options.h"
 #include "cli/watched_job.h"
-#include "cluster/guard.h"
-#include "cluster/job_claim.h"
+#include "rent/guard.h"
+#include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
@@ -33,17 +33,17 @@ Status note_outputs(const RemoteOptions& remote, const std::vector<std::string>&
   job.root = ground.project->root;
   job.tree = ground.project->name;
   for (const std::string& path : back) {
-    LOCKSTEP_TRY_ASSIGN(std::string below, cluster::path_in_project(*ground.project, path));
+    LOCKSTEP_TRY_ASSIGN(std::string below, project::path_in_project(*ground.project, path));
     job.back.push_back(std::move(below));
   }
   return {};
 }
 
 // From here on another process can go on with it, and where it is to be watched one waits for that.
-Status begin_job(cluster::OnDemand& world, const Call& call, const RemoteOptions& remote,
+Status begin_job(rent::OnDemand& world, const Call& call, const RemoteOptions& remote,
                  const std::vector<std::string>& back, const cloud::Rental& rental, RentedJob& job,
                  io::Fd& claim) {
-  auto mine = cluster::claim_job(rental.id);
+  auto mine = rent::claim_job(rental.id);
   if (!mine && mine.error().code == Errc::already_exists)
     return fail(Errc::unavailable,
                 fmt::format("another lockstep has a job on '{}' already", rental.cluster),
@@ -68,7 +68,7 @@ Status begin_job(cluster::OnDemand& world, const Call& call, const RemoteOptions
     LOCKSTEP_TRY(name_to_watcher(world, job));
   }
   LOCKSTEP_TRY(world.journal().keep_job(job));
-  if (cluster::wants_guard(rental)) LOCKSTEP_TRY(cluster::start_follower(rental.id, true));
+  if (rent::wants_guard(rental)) LOCKSTEP_TRY(rent::start_follower(rental.id, true));
   return {};
 }
 
@@ -109,7 +109,7 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
                       .options = options,
                       .nodes = remote.place.nodes,
                       .json = remote.json};
-  LOCKSTEP_TRY_ASSIGN(const auto world, cluster::OnDemand::open());
+  LOCKSTEP_TRY_ASSIGN(const auto world, rent::OnDemand::open());
   keep_guarded(*world, kRentedRun);
   RentedJob job;
   io::Fd claim;
@@ -118,7 +118,7 @@ Result<int> rent_and_run(const Call& call, const RemoteOptions& remote,
   };
   auto rented = rent_machines(*world, request);
   if (!rented && claim) {
-    if (!job.watcher.empty()) (void)tell_watcher(*world, job, cluster::WatchVerb::drop);
+    if (!job.watcher.empty()) (void)tell_watcher(*world, job, rent::WatchVerb::drop);
     (void)world->journal().drop_job(job.rental);
   }
   if (!rented) return Failure(std::move(rented).error());

@@ -4,10 +4,10 @@
 #include "base/text.h"
 #include "cli/accelerate_launch.h"
 #include "cli/subcommand.h"
-#include "cluster/job_wheels.h"
-#include "cluster/log_lines.h"
 #include "codec/nodelist.h"
+#include "hosts/log_lines.h"
 #include "io/fd.h"
+#include "jobs/on_slurm/job_wheels.h"
 #include "launchers/accelerate_answer.h"
 #include "launchers/hostfile.h"
 #include "launchers/launch_words.h"
@@ -214,7 +214,8 @@ Result<slurm::JobFolder> StandIn::make_folder() const {
       if (mkdir(folder.at(name).c_str(), 0700) != 0)
         return fail_sys("make " + folder.at(name), errno);
     // The job's wheels are every launch's, and the count of its runs.
-    for (const char* name : {cluster::kWheelsFile, cluster::kWheelsFolder, slurm::kRunsFolder})
+    for (const char* name :
+         {jobs::on_slurm::kWheelsFile, jobs::on_slurm::kWheelsFolder, slurm::kRunsFolder})
       (void)symlink(fmt::format("{}/{}", folder_, name).c_str(), folder.at(name).c_str());
     LOCKSTEP_TRY(io::write_file(folder.at("token"), random_uuid4() + random_uuid4() + "\n"));
     if (chmod(folder.at("token").c_str(), 0600) != 0)
@@ -240,7 +241,7 @@ slurm::AgentWish StandIn::wish(const slurm::JobFolder& folder) const {
           .spares = facts_.spares,
           .workers = 1,
           .folder = folder.path(),
-          .prefix = cluster::kRankTemplate,
+          .prefix = hosts::kRankTemplate,
           .run = settings_.run};
 }
 
@@ -366,7 +367,7 @@ Result<int> StandIn::launcher() {
   agent.min_nodes = least;
   append(agent.run, launch.run);
   Words call;
-  const bool with_wheels = access(folder.at(cluster::kWheelsFile).c_str(), F_OK) == 0;
+  const bool with_wheels = access(folder.at(jobs::on_slurm::kWheelsFile).c_str(), F_OK) == 0;
   if (many || with_wheels || (facts_.nodes == 1 && facts_.spares > 0)) {
     call = {"srun"};
     const bool on_one = !many && facts_.nodes > 1;

@@ -5,11 +5,11 @@
 #include "cli/own_words.h"
 #include "cli/run_options.h"
 #include "cli/subcommand.h"
-#include "cluster/node_wheels.h"
 #include "codec/json.h"
 #include "io/fd.h"
 #include "io/open_files.h"
 #include "io/replace_file.h"
+#include "jobs/on_slurm/node_wheels.h"
 #include "launch/launch_config.h"
 #include "launch/machine_facts.h"
 #include "launch/scheduler_rule.h"
@@ -167,7 +167,8 @@ Status put_wheels(Node& node) {
   std::vector<std::string> left_out;
   for (const slurm::LeftOut& each : node.decision.left_out)
     left_out.push_back(each.node);
-  LOCKSTEP_TRY_ASSIGN(cluster::NodeWheels wheels, cluster::put_node_wheels(node.folder, left_out));
+  LOCKSTEP_TRY_ASSIGN(jobs::on_slurm::NodeWheels wheels,
+                      jobs::on_slurm::put_node_wheels(node.folder, left_out));
   for (const std::string& each : wheels.failed_first)
     node.decision.left_out.push_back({each, "the job's wheels do not work there", true});
   if (wheels.paths.empty()) return {};

@@ -3,9 +3,9 @@
 #include "cli/forward_options.h"
 #include "cli/places.h"
 #include "cli/subcommand.h"
-#include "cluster/moved_client.h"
-#include "cluster/wait_notice.h"
+#include "hosts/wait_notice.h"
 #include "proc/spawn.h"
+#include "rent/moved_client.h"
 #include "ssh/control_place.h"
 #include "ssh/find_trusts.h"
 #include "ssh/master.h"
@@ -43,7 +43,7 @@ Failure become(const std::vector<std::string>& argv) {
   return fail_sys("start " + *program, errno);
 }
 
-Status log_in(const cluster::HostPlace& place, const std::vector<std::string>& words) {
+Status log_in(const hosts::HostPlace& place, const std::vector<std::string>& words) {
   ssh::MasterSettings settings;
   LOCKSTEP_TRY_ASSIGN(settings.socket, ssh::control_socket(place.target, place.pins));
   settings.pins = place.pins;
@@ -56,15 +56,15 @@ Status log_in(const cluster::HostPlace& place, const std::vector<std::string>& w
       there = std::move(status);
       loop.stop();
     });
-    cluster::WaitNotice notice(loop, [&]() -> cluster::WaitNotice::Waiting {
-      return {{place.name, std::string("logging in") + cluster::kCtrlCEnds}};
+    hosts::WaitNotice notice(loop, [&]() -> hosts::WaitNotice::Waiting {
+      return {{place.name, std::string("logging in") + hosts::kCtrlCEnds}};
     });
     notice.start();
     loop.run();
     if (!there)
-      return Failure(cluster::with_guess(std::move(there).error(), place).within(place.name));
+      return Failure(hosts::with_guess(std::move(there).error(), place).within(place.name));
   }
-  cluster::finish_slow_logins();
+  rent::finish_slow_logins();
   // Should the master be gone by then, ssh itself logs in, by the same rules.
   if (Status trusts = ssh::find_trusts(place.target, settings); !trusts)
     return Failure(std::move(trusts).error().within(place.name));
@@ -86,8 +86,7 @@ Status ssh_to(const Call& call) {
   if (names.size() > 1)
     return fail(Errc::invalid_input, fmt::format("'{}' is one word too many", printable(names[1])),
                 "what is for ssh stands behind --");
-  LOCKSTEP_TRY_ASSIGN(const cluster::HostPlace place,
-                      one_place(ssh_table(), call.parsed, names[0]));
+  LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, one_place(ssh_table(), call.parsed, names[0]));
   return log_in(place, words);
 }
 

@@ -9,14 +9,14 @@
 #include "cli/submit_on_login.h"
 #include "cli/submit_options.h"
 #include "cli/terminal.h"
-#include "cluster/job_wheels.h"
-#include "cluster/slurm_bad_nodes.h"
-#include "cluster/slurm_follow.h"
-#include "cluster/slurm_submit.h"
-#include "cluster/variables.h"
 #include "codec/json.h"
+#include "hosts/variables.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
+#include "jobs/on_slurm/job_wheels.h"
+#include "jobs/on_slurm/slurm_bad_nodes.h"
+#include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/on_slurm/slurm_submit.h"
 #include "launchers/launch_words.h"
 #include "proc/signals.h"
 #include "slurm/check_run.h"
@@ -57,7 +57,7 @@ ParseResult read_words(const Args& words, const GetEnv& env) {
 struct Asked {
   SubmitOptions options;
   bool own_script = false;  // the user's
-  cluster::SlurmRequest request;
+  jobs::on_slurm::SlurmRequest request;
   std::vector<std::string> notes;
 };
 
@@ -73,7 +73,7 @@ Result<std::optional<std::string>> batch_script_of(const SubmitWords& words) {
 
 // The script's settings come first: those of the command line count more.
 Status take_script(const SubmitWords& words, std::string text, Asked& asked) {
-  cluster::SlurmRequest& request = asked.request;
+  jobs::on_slurm::SlurmRequest& request = asked.request;
   slurm::SbatchFile file = slurm::read_sbatch_file(text);
   file.settings.insert(file.settings.end(), request.wish.settings.begin(),
                        request.wish.settings.end());
@@ -96,7 +96,7 @@ Status take_accelerate(const SubmitWords& words, launchers::Launch& launch, Aske
     launch = std::move(*known);
     return {};
   }
-  cluster::SlurmRequest& request = asked.request;
+  jobs::on_slurm::SlurmRequest& request = asked.request;
   request.wish.old_script = true;
   request.script = accelerate_script(words.command);
   request.run = words.run;
@@ -162,7 +162,7 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
     if (launch.launcher == launchers::Launcher::accelerate)
       LOCKSTEP_TRY(take_accelerate(*words, launch, asked));
   }
-  cluster::SlurmRequest& request = asked.request;
+  jobs::on_slurm::SlurmRequest& request = asked.request;
   std::error_code error;
   request.wish.folder = std::filesystem::current_path(error);
   if (error) return fail(Errc::not_found, "the folder that this runs in is gone");
@@ -187,20 +187,19 @@ Result<Asked> asked_of(const Call& call, bool here = true) {
   }
   request.command = std::move(words->command);
   if (asked.options.min_nodes) request.min_nodes = static_cast<int>(*asked.options.min_nodes);
-  LOCKSTEP_TRY_ASSIGN(request.env,
-                      cluster::variables_of({.env = asked.options.variables.env,
-                                             .files = asked.options.variables.env_files,
-                                             .secrets = asked.options.variables.secrets},
-                                            cluster::own_variable));
+  LOCKSTEP_TRY_ASSIGN(request.env, hosts::variables_of({.env = asked.options.variables.env,
+                                                        .files = asked.options.variables.env_files,
+                                                        .secrets = asked.options.variables.secrets},
+                                                       hosts::own_variable));
   request.env.insert(request.env.end(), launch.env.begin(), launch.env.end());
   if (here) {
     LOCKSTEP_TRY_ASSIGN(request.wheels,
-                        cluster::find_wheels(asked.options.wheels, request.wish.folder));
+                        jobs::on_slurm::find_wheels(asked.options.wheels, request.wish.folder));
   }
   request.wheel_place = asked.options.wheel_place;
   if (!request.wheel_place.starts_with('/'))
     return fail(Errc::invalid_input, "--wheel-place is no absolute path");
-  using Binary = cluster::SlurmRequest::Binary;
+  using Binary = jobs::on_slurm::SlurmRequest::Binary;
   if (asked.options.binary == "shared") request.binary = Binary::shared;
   if (asked.options.binary == "sbcast") request.binary = Binary::carried;
   asked.notes.insert(asked.notes.end(), launch.notes.begin(), launch.notes.end());
@@ -216,7 +215,7 @@ void tell_notes(const std::vector<std::string>& notes) {
     std::fprintf(stderr, "%s: note: %s\n", kProgram, printable(note, 1000).c_str());
 }
 
-void tell_submitted(const SubmitOptions& options, const cluster::SlurmJob& job) {
+void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::SlurmJob& job) {
   if (options.json) {
     const slurm::Setting* name = slurm::find_setting(job.settings, "job-name");
     std::puts(codec::print_json(nlohmann::ordered_json{{"job", job.job},
@@ -231,16 +230,16 @@ void tell_submitted(const SubmitOptions& options, const cluster::SlurmJob& job) 
 }
 
 // Until the job ends; it goes on whatever becomes of this.
-Result<int> follow(const SubmitOptions& options, const cluster::SlurmJob& job) {
+Result<int> follow(const SubmitOptions& options, const jobs::on_slurm::SlurmJob& job) {
   std::fflush(stdout);
-  LOCKSTEP_TRY_ASSIGN(const auto book, cluster::JobBook::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const cluster::KnownJob known, book.find(job.id));
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const jobs::KnownJob known, book.find(job.id));
   LOCKSTEP_TRY_ASSIGN(const auto ending,
-                      cluster::follow_slurm_job({.job = known,
-                                                 .place = {job.job, job.folder, job.output},
-                                                 .print = options.follow,
-                                                 .json = options.json,
-                                                 .fold = folds(options.fold)}));
+                      jobs::on_slurm::follow_slurm_job({.job = known,
+                                                        .place = {job.job, job.folder, job.output},
+                                                        .print = options.follow,
+                                                        .json = options.json,
+                                                        .fold = folds(options.fold)}));
   LOCKSTEP_TRY(book.note(job.id, ending.stage, ending.code, ending.ended_ms));
   if (ending.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",
@@ -252,7 +251,7 @@ Result<int> follow(const SubmitOptions& options, const cluster::SlurmJob& job) {
 }
 
 // Each finding is a line. Whether nothing keeps the job from being submitted.
-Result<bool> passes_check(const Asked& asked, const cluster::SlurmJob& job) {
+Result<bool> passes_check(const Asked& asked, const jobs::on_slurm::SlurmJob& job) {
   if (asked.options.no_check) return true;
   slurm::CheckRequest request{.settings = job.settings,
                               .launch = asked.request.command,
@@ -277,10 +276,10 @@ Result<int> submit(const Call& call, const ForClient& client) {
     asked.request.folder_is_here = false;
   }
   if (!asked.options.use_bad_nodes && !asked.options.print) {
-    const std::string note = cluster::leave_out_bad_nodes(asked.request.wish);
+    const std::string note = jobs::on_slurm::leave_out_bad_nodes(asked.request.wish);
     if (!note.empty()) asked.notes.push_back(note);
   }
-  LOCKSTEP_TRY_ASSIGN(const auto preview, cluster::preview_slurm_job(asked.request));
+  LOCKSTEP_TRY_ASSIGN(const auto preview, jobs::on_slurm::preview_slurm_job(asked.request));
   LOCKSTEP_TRY_ASSIGN(const bool passes, passes_check(asked, preview));
   if (asked.options.print) {
     const auto& job = preview;
@@ -290,7 +289,7 @@ Result<int> submit(const Call& call, const ForClient& client) {
     return 0;
   }
   if (!passes) return kRefused;
-  LOCKSTEP_TRY_ASSIGN(const auto job, cluster::submit_slurm_job(asked.request));
+  LOCKSTEP_TRY_ASSIGN(const auto job, jobs::on_slurm::submit_slurm_job(asked.request));
   asked.notes.insert(asked.notes.end(), job.notes.begin(), job.notes.end());
   tell_notes(asked.notes);
   tell_submitted(asked.options, job);
@@ -318,10 +317,10 @@ Result<std::optional<int>> submit_elsewhere(const Call& call) {
     LOCKSTEP_TRY(passes_check(asked, {.script = {}, .settings = plan.settings, .notes = {}}));
   const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
   const auto& variables = asked.options.variables;
-  LOCKSTEP_TRY_ASSIGN(auto env, cluster::variables_of({.env = variables.env,
-                                                       .files = variables.env_files,
-                                                       .secrets = variables.secrets},
-                                                      cluster::own_variable));
+  LOCKSTEP_TRY_ASSIGN(auto env, hosts::variables_of({.env = variables.env,
+                                                     .files = variables.env_files,
+                                                     .secrets = variables.secrets},
+                                                    hosts::own_variable));
   return submit_on_login({.name = name == nullptr ? "" : name->value,
                           .words = *words,
                           .options = asked.options,

@@ -7,12 +7,12 @@
 #include "cli/places.h"
 #include "cli/subcommand.h"
 #include "cli/terminal.h"
-#include "cluster/job_follow.h"
-#include "cluster/login_submit.h"
-#include "cluster/slurm_submit.h"
-#include "cluster/sync_tree.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
+#include "jobs/on_hosts/job_follow.h"
+#include "jobs/on_slurm/login_submit.h"
+#include "jobs/on_slurm/slurm_submit.h"
+#include "project/sync_tree.h"
 
 #include <fmt/core.h>
 
@@ -37,11 +37,11 @@ std::vector<std::string> command_there(const std::vector<std::string>& command,
   return words;
 }
 
-cluster::LoginRequest request_of(const LoginJob& job, const Ground& ground) {
-  cluster::LoginRequest request{.id = job::new_job_id(),
-                                .folder = ground.folder,
-                                .env = job.env,
-                                .preview = job.options.print};
+jobs::on_slurm::LoginRequest request_of(const LoginJob& job, const Ground& ground) {
+  jobs::on_slurm::LoginRequest request{.id = job::new_job_id(),
+                                       .folder = ground.folder,
+                                       .env = job.env,
+                                       .preview = job.options.print};
   if (job.options.print)
     request.words = {"--print", "--no-check"};
   else
@@ -54,26 +54,26 @@ cluster::LoginRequest request_of(const LoginJob& job, const Ground& ground) {
 }
 
 // What would be brought, for people, and what would be submitted.
-Result<int> preview(const RemoteOptions& remote, const cluster::HostPlace& place,
-                    const Ground& ground, const cluster::LoginRequest& request) {
+Result<int> preview(const RemoteOptions& remote, const hosts::HostPlace& place,
+                    const Ground& ground, const jobs::on_slurm::LoginRequest& request) {
   if (ground.project) {
     LOCKSTEP_TRY_ASSIGN(
         const auto report,
-        cluster::sync_project({place}, *ground.project, {.force = remote.force, .dry_run = true}));
-    const cluster::HostSync& host = report.hosts.at(0);
+        project::sync_project({place}, *ground.project, {.force = remote.force, .dry_run = true}));
+    const project::HostSync& host = report.hosts.at(0);
     if (!host.error.empty()) return fail(Errc::unavailable, host.error, host.hint);
     std::fprintf(stderr, "%s: note: %s would be synced to %s of %s first: %s\n", kProgram,
                  printable(ground.project->root, 1000).c_str(), printable(host.place, 1000).c_str(),
-                 place.name.c_str(), cluster::summary_of(host, true).c_str());
+                 place.name.c_str(), project::summary_of(host, true).c_str());
   }
   if (!remote.install.empty())
     std::fprintf(stderr, "%s: note: would be installed there first: %s\n", kProgram,
                  printable(join(remote.install, ", "), 1000).c_str());
-  return cluster::preview_on_login(place, request);
+  return jobs::on_slurm::preview_on_login(place, request);
 }
 
 void tell_submitted(const SubmitOptions& options, const std::string& id,
-                    const cluster::SubmittedThere& there) {
+                    const jobs::on_slurm::SubmittedThere& there) {
   if (options.json)
     std::puts(codec::print_json(nlohmann::ordered_json{{"job", there.job},
                                                        {"id", id},
@@ -88,39 +88,40 @@ void tell_submitted(const SubmitOptions& options, const std::string& id,
 
 // Written before the job is submitted: a client that is killed meanwhile leaves nothing that is
 // unknown.
-Result<cluster::SubmittedThere> submit(const cluster::JobBook& book, cluster::KnownJob& known,
-                                       const cluster::LoginRequest& request) {
+Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::KnownJob& known,
+                                              const jobs::on_slurm::LoginRequest& request) {
   LOCKSTEP_TRY(book.add(known));
-  auto there = cluster::submit_on_login(known.nodes.at(0), request);
+  auto there = jobs::on_slurm::submit_on_login(known.nodes.at(0), request);
   if (!there) return there;
   if (there->code != 0) {
     LOCKSTEP_TRY(book.remove(known.id));
     return there;
   }
-  known.plan = cluster::plan_text(cluster::SlurmPlace{there->job, there->folder, there->output});
+  known.plan = jobs::on_slurm::plan_text(
+      jobs::on_slurm::SlurmPlace{there->job, there->folder, there->output});
   LOCKSTEP_TRY(book.note_plan(known.id, known.plan));
   LOCKSTEP_TRY(book.note(known.id, job::Stage::queued, 0, 0));
   return there;
 }
 
 // The job goes on whatever becomes of this.
-Result<int> follow(const cluster::JobBook& book, const cluster::KnownJob& known,
+Result<int> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
                    const std::string& number, const SubmitOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(
-      const auto outcome,
-      cluster::follow_job({.job = known, .print = options.follow, .fold = folds(options.fold)}));
+  LOCKSTEP_TRY_ASSIGN(const auto outcome,
+                      jobs::on_hosts::follow_job(
+                          {.job = known, .print = options.follow, .fold = folds(options.fold)}));
   if (outcome.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", number,
                  known.id, known.id);
     return 128 + outcome.signal;
   }
-  const cluster::JobEnding ending = cluster::ending_of(outcome.nodes);
-  LOCKSTEP_TRY(cluster::note_ending(book, known.id, ending));
+  const jobs::JobEnding ending = jobs::ending_of(outcome.nodes);
+  LOCKSTEP_TRY(jobs::note_ending(book, known.id, ending));
   if (ending.code) return *ending.code;
   return fail(Errc::unavailable, "nobody knows how job " + number + " ended");
 }
 
-Result<cluster::HostPlace> login_place(const RemoteOptions& remote) {
+Result<hosts::HostPlace> login_place(const RemoteOptions& remote) {
   LOCKSTEP_TRY_ASSIGN(auto places, places_of(*remote.on, remote.place));
   if (places.size() > 1)
     return fail(Errc::invalid_input,
@@ -130,25 +131,25 @@ Result<cluster::HostPlace> login_place(const RemoteOptions& remote) {
 }
 
 Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
-                         const cluster::HostPlace& place) {
+                         const hosts::HostPlace& place) {
   LOCKSTEP_TRY_ASSIGN(const ChosenEnvironment environment,
                       chosen_environment(remote.environment, remote.install));
   LOCKSTEP_TRY_ASSIGN(const Ground ground, ground_of(remote, false));
-  const cluster::LoginRequest request = request_of(job, ground);
-  LOCKSTEP_TRY(cluster::check_login(place));
+  const jobs::on_slurm::LoginRequest request = request_of(job, ground);
+  LOCKSTEP_TRY(jobs::on_slurm::check_login(place));
   if (job.options.print) return preview(remote, place, ground, request);
   LOCKSTEP_TRY_ASSIGN(const int unready,
                       make_ready(kProgram, remote, {place}, ground, environment));
   if (unready != 0) return unready;
-  LOCKSTEP_TRY_ASSIGN(const auto book, cluster::JobBook::open(io::state_folder()));
-  cluster::KnownJob known{.id = request.id,
-                          .name = job.name,
-                          .place = *remote.on,
-                          .command = printable(shell_join(job.words.command), 500),
-                          .nodes = {place},
-                          .plan = cluster::plan_text({}),
-                          .created_ms = unix_ms(),
-                          .stage = job::Stage::prepared};
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
+  jobs::KnownJob known{.id = request.id,
+                       .name = job.name,
+                       .place = *remote.on,
+                       .command = printable(shell_join(job.words.command), 500),
+                       .nodes = {place},
+                       .plan = jobs::on_slurm::plan_text({}),
+                       .created_ms = unix_ms(),
+                       .stage = job::Stage::prepared};
   LOCKSTEP_TRY_ASSIGN(const auto there, submit(book, known, request));
   if (there.code != 0) return there.code;
   tell_submitted(job.options, known.id, there);
@@ -160,7 +161,7 @@ Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
 
 Result<std::optional<int>> submit_on_login(const LoginJob& job) {
   const RemoteOptions remote = remote_options(submit_table(), job.words.own);
-  LOCKSTEP_TRY_ASSIGN(const cluster::HostPlace place, login_place(remote));
+  LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, login_place(remote));
   if (place.here) {
     // Refuses what can't be brought to this machine.
     LOCKSTEP_TRY(ground_of(remote, true));

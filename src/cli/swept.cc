@@ -14,7 +14,7 @@ namespace lockstep::cli {
 namespace {
 
 // A provider of whom nothing was ever rented from here is not worth a word when it is silent.
-void drop_unused(cluster::OnDemand& world, std::vector<cloud::Silence>& silences) {
+void drop_unused(rent::OnDemand& world, std::vector<cloud::Silence>& silences) {
   std::erase_if(silences, [&](const cloud::Silence& one) {
     return !world.journal().ever_used(one.provider).value_or(true);
   });
@@ -22,14 +22,14 @@ void drop_unused(cluster::OnDemand& world, std::vector<cloud::Silence>& silences
 
 }  // namespace
 
-Result<cluster::OnDemand*> Swept::open() {
-  LOCKSTEP_TRY_ASSIGN(world_, cluster::OnDemand::open());
+Result<rent::OnDemand*> Swept::open() {
+  LOCKSTEP_TRY_ASSIGN(world_, rent::OnDemand::open());
   return world_.get();
 }
 
 void Swept::begin() {
   keep_guarded(*world_, program_);
-  sweep_.emplace(*world_, cluster::Sweep::When::due, waits_for(program_, kForLeftovers));
+  sweep_.emplace(*world_, rent::Sweep::When::due, waits_for(program_, kForLeftovers));
 }
 
 void Swept::tell() {
@@ -61,7 +61,7 @@ int run_swept(const Call& call, const Table& table, Result<int> (*act)(const Cal
   return swept.end(code ? *code : exit_code_of(code.error()));
 }
 
-nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const cloud::Rental& rental) {
+nlohmann::ordered_json rental_row(const rent::OnDemand& world, const cloud::Rental& rental) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   std::string place;
   for (const cloud::Held* held : rental.live())

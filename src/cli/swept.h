@@ -4,9 +4,9 @@
 
 #include "cli/options.h"
 #include "cli/subcommand.h"
-#include "cluster/on_demand.h"
-#include "cluster/sweep.h"
 #include "codec/json.h"
+#include "rent/on_demand.h"
+#include "rent/sweep.h"
 
 #include <memory>
 #include <optional>
@@ -21,7 +21,7 @@ class Swept {
   Swept& operator=(const Swept&) = delete;
   ~Swept() { tell(); }
 
-  Result<cluster::OnDemand*> open();  // the world, which lives as long as this
+  Result<rent::OnDemand*> open();  // the world, which lives as long as this
   // Guards that are needed run from here on, and the sweep has begun.
   void begin();
   // Waits for the sweep, and says what it found: once.
@@ -33,8 +33,8 @@ class Swept {
 
  private:
   std::string_view program_;
-  std::unique_ptr<cluster::OnDemand> world_;
-  std::optional<cluster::Sweep> sweep_;
+  std::unique_ptr<rent::OnDemand> world_;
+  std::optional<rent::Sweep> sweep_;
   cloud::Reconciled found_;
 };
 
@@ -42,7 +42,7 @@ class Swept {
 int run_swept(const Call& call, const Table& table, Result<int> (*act)(const Call&, Swept&));
 
 // As `lockstep cost`, `up` and `down` have them for programs.
-nlohmann::ordered_json rental_row(const cluster::OnDemand& world, const cloud::Rental& rental);
+nlohmann::ordered_json rental_row(const rent::OnDemand& world, const cloud::Rental& rental);
 nlohmann::ordered_json swept_json(const cloud::Reconciled& swept);
 
 }  // namespace lockstep::cli

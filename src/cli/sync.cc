@@ -4,10 +4,10 @@
 #include "cli/subcommand.h"
 #include "cli/sync_options.h"
 #include "cli/transfer_bar.h"
-#include "cluster/place.h"
-#include "cluster/sync_tree.h"
 #include "codec/json.h"
+#include "hosts/place.h"
 #include "proc/signals.h"
+#include "project/sync_tree.h"
 
 #include <fmt/core.h>
 
@@ -23,9 +23,9 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr int kFailed = 1;
 
-nlohmann::ordered_json json_of(const cluster::SyncReport& report) {
+nlohmann::ordered_json json_of(const project::SyncReport& report) {
   nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
-  for (const cluster::HostSync& host : report.hosts) {
+  for (const project::HostSync& host : report.hosts) {
     nlohmann::ordered_json each{{"name", host.name},    {"code", host.code},
                                 {"place", host.place},  {"files", host.files},
                                 {"bytes", host.bytes},  {"removed", host.removed},
@@ -40,27 +40,27 @@ nlohmann::ordered_json json_of(const cluster::SyncReport& report) {
           {"hosts", std::move(hosts)}};
 }
 
-std::string summary_of_back(const cluster::HostSync& host, bool dry_run) {
+std::string summary_of_back(const project::HostSync& host, bool dry_run) {
   if (host.files == 0) return "nothing to do";
   return fmt::format("{} {}, {} {}", host.files, host.files == 1 ? "file" : "files",
-                     cluster::size_text(host.bytes), dry_run ? "to bring back" : "brought back");
+                     project::size_text(host.bytes), dry_run ? "to bring back" : "brought back");
 }
 
-void print_report(const cluster::SyncReport& report, const SyncCommandOptions& options) {
+void print_report(const project::SyncReport& report, const SyncCommandOptions& options) {
   if (options.json) std::puts(codec::print_json(json_of(report)).c_str());
-  for (const cluster::HostSync& host : report.hosts) {
+  for (const project::HostSync& host : report.hosts) {
     if (!host.error.empty())
       print_error(sync_table().program, {Errc::unavailable, host.error, host.hint, 0});
     else if (!options.json)
       std::puts(fmt::format("{}: {}, {:.2f} s", host.name,
                             options.back ? summary_of_back(host, options.dry_run)
-                                         : cluster::summary_of(host, options.dry_run),
+                                         : project::summary_of(host, options.dry_run),
                             report.seconds)
                     .c_str());
   }
 }
 
-Result<std::vector<cluster::HostPlace>> places_of(const SyncCommandOptions& options) {
+Result<std::vector<hosts::HostPlace>> places_of(const SyncCommandOptions& options) {
   PlaceOptions where = options.places;
   // What comes back comes from one node.
   if (options.back && !where.nodes) where.nodes = "0";
@@ -71,25 +71,25 @@ Result<std::vector<cluster::HostPlace>> places_of(const SyncCommandOptions& opti
   return places;
 }
 
-Result<cluster::SyncReport> bring_back(const cluster::HostPlace& place,
-                                       const cluster::Project& project, const std::string& path,
-                                       const cluster::SyncOptions& settings) {
+Result<project::SyncReport> bring_back(const hosts::HostPlace& place,
+                                       const project::Project& project, const std::string& path,
+                                       const project::SyncOptions& settings) {
   const auto began = std::chrono::steady_clock::now();
-  LOCKSTEP_TRY_ASSIGN(const std::string below, cluster::path_in_project(project, path));
-  LOCKSTEP_TRY_ASSIGN(cluster::HostSync host, cluster::sync_back(place, project, below, settings));
-  cluster::SyncReport report{.files = host.files, .bytes = host.bytes, .hosts = {}};
+  LOCKSTEP_TRY_ASSIGN(const std::string below, project::path_in_project(project, path));
+  LOCKSTEP_TRY_ASSIGN(project::HostSync host, project::sync_back(place, project, below, settings));
+  project::SyncReport report{.files = host.files, .bytes = host.bytes, .hosts = {}};
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   report.hosts.push_back(std::move(host));
   return report;
 }
 
-Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
+Result<project::SyncReport> sync_all(const SyncCommandOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const auto places, places_of(options));
-  LOCKSTEP_TRY_ASSIGN(const cluster::Project project, project_of(".", options.project));
+  LOCKSTEP_TRY_ASSIGN(const project::Project project, project_of(".", options.project));
   proc::block(proc::handled_signals());
   signal(SIGCHLD, SIG_DFL);
   TransferBar progress(!options.json);
-  cluster::SyncOptions settings;
+  project::SyncOptions settings;
   settings.force = options.force;
   settings.dry_run = options.dry_run;
   settings.remark = [&progress](const std::string& text) {
@@ -100,7 +100,7 @@ Result<cluster::SyncReport> sync_all(const SyncCommandOptions& options) {
     progress.draw(bytes, of);
   };
   if (options.back) return bring_back(places.front(), project, *options.back, settings);
-  return cluster::sync_project(places, project, settings);
+  return project::sync_project(places, project, settings);
 }
 
 int sync_command(const Call& call) {
@@ -117,7 +117,7 @@ int sync_command(const Call& call) {
     return report.error().code == Errc::invalid_input ? kBadInput : kFailed;
   }
   print_report(*report, *options);
-  return cluster::code_of(*report);
+  return project::code_of(*report);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "cli/transfer_bar.h"
 
-#include "cluster/sync_tree.h"
+#include "project/sync_tree.h"
 
 #include <fmt/core.h>
 
@@ -19,10 +19,10 @@ constexpr std::size_t kShortestBar = 4;
 
 std::string bar_text(std::uint64_t bytes, std::uint64_t of, std::size_t columns) {
   const std::size_t room = columns - std::min<std::size_t>(columns, 1);
-  if (of == 0) return cluster::size_text(bytes).substr(0, room);
+  if (of == 0) return project::size_text(bytes).substr(0, room);
   const std::uint64_t done = std::min(bytes, of);
   const std::string words =
-      fmt::format("{} of {}", cluster::size_text(done), cluster::size_text(of));
+      fmt::format("{} of {}", project::size_text(done), project::size_text(of));
   constexpr std::size_t kFrame = 3;  // the brackets and the space behind them
   if (room < words.size() + kFrame + kShortestBar) return words.substr(0, room);
   const std::size_t width = std::min(kLongestBar, room - words.size() - kFrame);

@@ -8,10 +8,10 @@
 #include "cli/rent_tables.h"
 #include "cli/subcommand.h"
 #include "cli/swept.h"
-#include "cluster/place.h"
-#include "cluster/rented_host.h"
 #include "codec/json.h"
+#include "hosts/place.h"
 #include "io/own_folders.h"
+#include "rent/rented_host.h"
 
 #include <fmt/core.h>
 
@@ -41,7 +41,7 @@ Result<std::string> the_name(const Parsed& parsed, const char* example) {
 
 // --- up
 
-std::string up_words(const cluster::OnDemand& world, const Rental& rental) {
+std::string up_words(const rent::OnDemand& world, const Rental& rental) {
   const EndedBy by = ended_by(world, rental);
   const std::string rate = cloud::dollars_text(cloud::rate_now(rental));
   if (by == EndedBy::nobody)
@@ -62,7 +62,7 @@ Result<int> bring_up(const Call& call, Swept& swept) {
   request.nodes = own.nodes;
   request.json = own.json;
   LOCKSTEP_TRY_ASSIGN(request.cluster, the_name(call.parsed, "lockstep up NAME --gpus A100:8"));
-  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   keep_guarded(*world, request.program);
   if (!request.options.gpus && !world->journal().of_cluster(request.cluster)) {
     LOCKSTEP_TRY_ASSIGN(request.standing, standing_rental(*world, request.cluster));
@@ -88,10 +88,10 @@ Result<int> bring_up(const Call& call, Swept& swept) {
 // --- keep
 
 // A guard elsewhere that has not heard of it would end them at the old time.
-Status keep_with_guard(cluster::OnDemand& world, Rental rental, std::int64_t end) {
+Status keep_with_guard(rent::OnDemand& world, Rental rental, std::int64_t end) {
   const std::string old = date_text(rental.ends_ms);
   rental.ends_ms = end;
-  Status told = world.guards().tell(rental, cluster::GuardNewsKind::working);
+  Status told = world.guards().tell(rental, rent::GuardNewsKind::working);
   if (told) return {};
   told.error().message += fmt::format("; nothing is changed: it ends '{}' {}", rental.cluster, old);
   return told;
@@ -104,7 +104,7 @@ struct KeptEnd {
 
 // More time, never less than what was agreed at first. A lease past the provider's own end would be
 // a promise that is broken without a word.
-KeptEnd kept_end(const cluster::OnDemand& world, const Rental& rental, std::int64_t seconds,
+KeptEnd kept_end(const rent::OnDemand& world, const Rental& rental, std::int64_t seconds,
                  std::int64_t now) {
   cloud::Terms terms = rental.terms;
   terms.lifetime_s = seconds;
@@ -122,29 +122,27 @@ Result<int> keep_up(const Call& call, Swept& swept) {
     return fail(Errc::invalid_input, "a cluster and a length of time are needed",
                 "write lockstep keep NAME 2h");
   LOCKSTEP_TRY_ASSIGN(const std::int64_t seconds, parse_time("TIME", names[1]));
-  LOCKSTEP_TRY(cluster::check_cluster_name(names[0]));
-  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY(hosts::check_cluster_name(names[0]));
+  LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
   LOCKSTEP_TRY(world->lock(names[0]));
   LOCKSTEP_TRY_ASSIGN(Rental rental, world->journal().of_cluster(names[0]));
   const std::int64_t now = world->web().now_ms();
   const KeptEnd kept = kept_end(*world, rental, seconds, now);
   const std::int64_t end = kept.ms;
-  LOCKSTEP_TRY_ASSIGN(const cluster::Registry registry,
-                      cluster::Registry::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const auto places,
-                      cluster::find_places(registry, names[0], std::nullopt, {}));
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto places, hosts::find_places(registry, names[0], std::nullopt, {}));
   LOCKSTEP_TRY(keep_with_guard(*world, rental, end));
-  LOCKSTEP_TRY_ASSIGN(const auto answers, cluster::keep_leases(places, end));
-  for (const cluster::LeaseAnswer& answer : answers)
+  LOCKSTEP_TRY_ASSIGN(const auto answers, rent::keep_leases(places, end));
+  for (const rent::LeaseAnswer& answer : answers)
     if (!answer.error.empty()) {
-      (void)world->guards().tell(rental, cluster::GuardNewsKind::noting);
+      (void)world->guards().tell(rental, rent::GuardNewsKind::noting);
       return fail(Errc::unavailable, answer.error);
     }
   // Who wants them so long wants them idle, too.
   LOCKSTEP_TRY_ASSIGN(const auto held,
-                      cluster::hold_leases(places, std::min((end - now) / 1000, kMostHeld)));
-  for (const cluster::LeaseAnswer& answer : held)
+                      rent::hold_leases(places, std::min((end - now) / 1000, kMostHeld)));
+  for (const rent::LeaseAnswer& answer : held)
     if (!answer.error.empty()) return fail(Errc::unavailable, answer.error);
   rental.ends_ms = end;
   // For machines that take the place of those that are lost.
@@ -167,7 +165,7 @@ Result<int> keep_up(const Call& call, Swept& swept) {
 
 // --- cost
 
-std::string state_words(const cluster::OnDemand& world, const Rental& rental) {
+std::string state_words(const rent::OnDemand& world, const Rental& rental) {
   if (rental.closed_ms != 0) return "given back";
   return std::string(rental.wanted ? "rented" : "ending") +
          (cloud::has_unanswered(rental) ? ", a launch without an answer" : "") +
@@ -181,7 +179,7 @@ Result<int> show_cost(const Call& call, Swept& swept) {
   if (options.since) {
     LOCKSTEP_TRY_ASSIGN(seconds, parse_time("since", *options.since));
   }
-  LOCKSTEP_TRY_ASSIGN(cluster::OnDemand* const world, swept.open());
+  LOCKSTEP_TRY_ASSIGN(rent::OnDemand* const world, swept.open());
   swept.begin();
   LOCKSTEP_TRY_ASSIGN(std::vector<Rental> rentals, world->journal().open_rentals());
   // What may be gone is looked at first, as is what a program is to be told of.

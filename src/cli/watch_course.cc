@@ -3,12 +3,12 @@
 #include "base/text.h"
 #include "cli/date_text.h"
 #include "cli/on_demand.h"
-#include "cluster/guard.h"
-#include "cluster/guard_talk.h"
-#include "cluster/rented_host.h"
-#include "cluster/sync_tree.h"
-#include "cluster/watch_desk.h"
 #include "io/own_folders.h"
+#include "project/sync_tree.h"
+#include "rent/guard.h"
+#include "rent/guard_talk.h"
+#include "rent/rented_host.h"
+#include "rent/watch_desk.h"
 
 #include <fmt/core.h>
 
@@ -31,7 +31,7 @@ constexpr int kLockTries = 60;
 
 // So long its command has at the job's end, from each word of it on.
 std::int64_t grace_ms() {
-  return 2 * cluster::guard_pace().silent_ms;
+  return 2 * rent::guard_pace().silent_ms;
 }
 
 Status check_room(const std::string& folder, std::uint64_t bytes) {
@@ -40,7 +40,7 @@ Status check_room(const std::string& folder, std::uint64_t bytes) {
   if (bytes + kRoomLeft <= std::uint64_t{disk.f_bavail} * disk.f_frsize) return {};
   return fail(Errc::exhausted, fmt::format("they are {}, and the disk of the host that watches has "
                                            "no room for them",
-                                           cluster::size_text(bytes)));
+                                           project::size_text(bytes)));
 }
 
 }  // namespace
@@ -70,23 +70,23 @@ bool WatchCourse::refresh() {
 }
 
 Status WatchCourse::change(const std::function<bool(cloud::RentedJob&)>& change) {
-  LOCKSTEP_TRY_ASSIGN(auto job, cluster::change_watched(world_, job_.rental, change));
+  LOCKSTEP_TRY_ASSIGN(auto job, rent::change_watched(world_, job_.rental, change));
   if (!job) return fail(Errc::not_found, "its command has ended it");
   job_ = std::move(*job);
   return {};
 }
 
-Result<std::vector<cluster::HostPlace>> WatchCourse::places() const {
-  LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
-  auto places = cluster::rented_places(rental_, registry.pins_file(rental_.cluster),
-                                       cluster::OnDemand::user_key_file(rental_.cluster));
+Result<std::vector<hosts::HostPlace>> WatchCourse::places() const {
+  LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
+  auto places = rent::rented_places(rental_, registry.pins_file(rental_.cluster),
+                                    rent::OnDemand::user_key_file(rental_.cluster));
   if (places.empty()) return fail(Errc::unavailable, "its machines are gone");
   return places;
 }
 
 // Also on a thread of its own, so with a world of its own.
 bool WatchCourse::machines_gone() const {
-  const auto other = cluster::OnDemand::open();
+  const auto other = rent::OnDemand::open();
   if (!other) return false;
   cloud::Rental copy = rental_;
   return (*other)->look_only(copy) && !cloud::Renting::whole(copy);
@@ -95,14 +95,14 @@ bool WatchCourse::machines_gone() const {
 // Only what has begun everywhere: before that its command may still be at it.
 Result<WatchCourse::Seen> WatchCourse::follow() {
   const auto hosts = places();
-  const cluster::KnownJob known{.id = job_.job,
-                                .name = job_.cluster,
-                                .place = job_.cluster,
-                                .command = {},
-                                .nodes = hosts ? *hosts : std::vector<cluster::HostPlace>()};
+  const jobs::KnownJob known{.id = job_.job,
+                             .name = job_.cluster,
+                             .place = job_.cluster,
+                             .command = {},
+                             .nodes = hosts ? *hosts : std::vector<hosts::HostPlace>()};
   bool begun = hosts.has_value();
   if (begun) {
-    LOCKSTEP_TRY_ASSIGN(const auto records, cluster::ask_status(known));
+    LOCKSTEP_TRY_ASSIGN(const auto records, jobs::ask_status(known));
     for (const auto& record : records)
       begun = begun && record && record->state.stage != job::Stage::prepared;
   }
@@ -111,35 +111,35 @@ Result<WatchCourse::Seen> WatchCourse::follow() {
                    job_.cluster));
   LOCKSTEP_TRY_ASSIGN(
       const auto outcome,
-      cluster::follow_job({.job = known, .gone = [this] { return machines_gone(); }}));
+      jobs::on_hosts::follow_job({.job = known, .gone = [this] { return machines_gone(); }}));
   if (outcome.left) return Seen::left;
   if (outcome.gone) return Seen::gone;
-  code_ = cluster::ending_of(outcome.nodes).code.value_or(kLostCode);
+  code_ = jobs::ending_of(outcome.nodes).code.value_or(kLostCode);
   return Seen::ended;
 }
 
 // Machines that go on being there give time; those that are taken away, or at their lease's end,
 // don't.
-bool WatchCourse::is_hurried(const std::vector<cluster::HostPlace>& places) {
-  const auto leases = cluster::ask_leases(places);
+bool WatchCourse::is_hurried(const std::vector<hosts::HostPlace>& places) {
+  const auto leases = rent::ask_leases(places);
   noticed_ = leases && std::any_of(leases->begin(), leases->end(),
                                    [](const auto& one) { return !one.state.notice.empty(); });
   return noticed_ || (rental_.ends_ms > 0 && rental_.ends_ms - world_.web().now_ms() < kNearEndMs);
 }
 
-Status WatchCourse::bring_path(const cluster::HostPlace& place, const std::string& path) {
-  const cluster::Project project{.root = job_.root, .name = job_.tree, .folder = {}};
+Status WatchCourse::bring_path(const hosts::HostPlace& place, const std::string& path) {
+  const project::Project project{.root = job_.root, .name = job_.tree, .folder = {}};
   for (const bool dry : {true, false}) {
-    cluster::SyncOptions how;
+    project::SyncOptions how;
     how.dry_run = dry;
     if (!dry)
       how.remark = [&](const std::string& text) { tell(fmt::format("{}: {}", path, text)); };
-    LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, how));
+    LOCKSTEP_TRY_ASSIGN(const auto host, project::sync_back(place, project, path, how));
     if (host.code != 0) return fail(Errc::unavailable, host.error, host.hint);
     if (dry) LOCKSTEP_TRY(check_room(job_.root, host.bytes));
     if (!dry)
       tell(fmt::format("{}: {} files, {} are here", path, host.files,
-                       cluster::size_text(host.bytes)));
+                       project::size_text(host.bytes)));
   }
   return {};
 }
@@ -173,7 +173,7 @@ Status WatchCourse::bring_if_hurried() {
   if (!hosts) return {};
   if (is_hurried(*hosts)) return bring();
   // Until its command has come, or has not.
-  (void)cluster::hold_leases(*hosts, 2 * grace_ms() / 1000 + 60);
+  (void)rent::hold_leases(*hosts, 2 * grace_ms() / 1000 + 60);
   return {};
 }
 
@@ -181,7 +181,7 @@ Status WatchCourse::bring_if_hurried() {
 Result<bool> WatchCourse::command_is_gone() {
   const std::string seen = job_.job;
   while (true) {
-    if (!refresh() || job_.job != seen || cluster::newest_number(rental_) > attempt_) return false;
+    if (!refresh() || job_.job != seen || rent::newest_number(rental_) > attempt_) return false;
     if (world_.web().now_ms() - std::max(ended_ms_, job_.heard_ms) >= grace_ms()) return true;
     LOCKSTEP_TRY(pause(std::min(kAWhileMs, grace_ms())));
   }
@@ -214,7 +214,7 @@ Status WatchCourse::stand_in() {
     if (brought.error().code == Errc::canceled) return brought;
     const auto hosts = places();
     const auto held =
-        hosts ? cluster::hold_leases(*hosts, rental_.terms.hold_s) : Failure(hosts.error());
+        hosts ? rent::hold_leases(*hosts, rental_.terms.hold_s) : Failure(hosts.error());
     return conclude(
         failed, fmt::format("not all of its outputs were brought: {}{}", brought.error().message,
                             held ? "; its machines wait for you" : ""));
@@ -234,7 +234,7 @@ Status WatchCourse::stand_in() {
 }
 
 Status WatchCourse::run() {
-  const cluster::GuardPace pace = cluster::guard_pace();
+  const rent::GuardPace pace = rent::guard_pace();
   while (refresh()) {
     if (job_.taken) {
       // Another one of us was at it, and knew how it had ended.
@@ -247,7 +247,7 @@ Status WatchCourse::run() {
       LOCKSTEP_TRY(pause(pace.poll_ms));
       continue;
     }
-    attempt_ = cluster::newest_number(rental_);
+    attempt_ = rent::newest_number(rental_);
     noticed_ = false;
     auto seen = follow();
     if (!seen && seen.error().code == Errc::canceled) return Failure(seen.error());

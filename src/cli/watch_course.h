@@ -3,8 +3,8 @@
 // begins no job and rents nothing: this host has neither the job's words nor its files.
 #pragma once
 
-#include "cluster/job_follow.h"
-#include "cluster/on_demand.h"
+#include "jobs/on_hosts/job_follow.h"
+#include "rent/on_demand.h"
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@ namespace lockstep::cli {
 // One job of another machine's user, over all machines that its command rents for it.
 class WatchCourse {
  public:
-  WatchCourse(cluster::OnDemand& world, cloud::Rental rental, cloud::RentedJob job)
+  WatchCourse(rent::OnDemand& world, cloud::Rental rental, cloud::RentedJob job)
       : world_(world), rental_(std::move(rental)), job_(std::move(job)) {}
 
   // The claim to the job is held. Returns where nothing is left to do, or by a signal.
@@ -34,19 +34,19 @@ class WatchCourse {
   void tell(const std::string& text) const;
   bool refresh();
   Status pause(std::int64_t ms);
-  Result<std::vector<cluster::HostPlace>> places() const;
+  Result<std::vector<hosts::HostPlace>> places() const;
   bool machines_gone() const;
   Result<Seen> follow();
-  bool is_hurried(const std::vector<cluster::HostPlace>& places);
+  bool is_hurried(const std::vector<hosts::HostPlace>& places);
   Result<bool> command_is_gone();
   Status change(const std::function<bool(cloud::RentedJob&)>& change);
-  Status bring_path(const cluster::HostPlace& place, const std::string& path);
+  Status bring_path(const hosts::HostPlace& place, const std::string& path);
   Status bring();
   Status bring_if_hurried();
   Status stand_in();
   Status conclude(int code, const std::string& note);
 
-  cluster::OnDemand& world_;
+  rent::OnDemand& world_;
   cloud::Rental rental_;  // as it was last known
   cloud::RentedJob job_;
   bool closed_ = false;      // the rental is

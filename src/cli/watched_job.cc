@@ -3,10 +3,10 @@
 #include "base/text.h"
 #include "cli/on_demand.h"
 #include "cli/subcommand.h"
-#include "cluster/guard_talk.h"
-#include "cluster/job_claim.h"
-#include "cluster/sync_tree.h"
 #include "io/own_folders.h"
+#include "project/sync_tree.h"
+#include "rent/guard_talk.h"
+#include "rent/job_claim.h"
 
 #include <fmt/core.h>
 
@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
-using cluster::WatchVerb;
+using rent::WatchVerb;
 
 constexpr std::chrono::seconds kBetweenTries{2};
 constexpr int kTriesToName = 3;
@@ -27,13 +27,13 @@ constexpr std::chrono::seconds kWordEverySilent{60};
 
 // What lies below `from` on that host comes to the same place below `to`. not_found: it can't be
 // read there, or some of it does not come, as what is here is newer.
-Status fetch_path(const cluster::HostPlace& place, const std::string& from, const std::string& to,
+Status fetch_path(const hosts::HostPlace& place, const std::string& from, const std::string& to,
                   const std::string& path) {
-  const cluster::Project project{.root = to, .name = from, .folder = {}};
+  const project::Project project{.root = to, .name = from, .folder = {}};
   std::string left;
-  cluster::SyncOptions how;
+  project::SyncOptions how;
   how.remark = [&](const std::string& text) { left += (left.empty() ? "" : "; ") + text; };
-  LOCKSTEP_TRY_ASSIGN(const auto host, cluster::sync_back(place, project, path, how));
+  LOCKSTEP_TRY_ASSIGN(const auto host, project::sync_back(place, project, path, how));
   if (host.code == 0 && left.empty()) return {};
   if (host.code == 0) return fail(Errc::not_found, left);
   return fail(host.code == 1 ? Errc::not_found : Errc::unavailable, host.error, host.hint);
@@ -41,7 +41,7 @@ Status fetch_path(const cluster::HostPlace& place, const std::string& from, cons
 
 // Those that are there: not all may have been on the machine. One that can't be read costs none of
 // the others; not_found: no more than that is wrong.
-Status fetch_outputs(const cluster::HostPlace& place, const cluster::WatchAnswer& there,
+Status fetch_outputs(const hosts::HostPlace& place, const rent::WatchAnswer& there,
                      const cloud::RentedJob& job) {
   Status all;
   for (const std::string& path : job.back) {
@@ -55,8 +55,8 @@ Status fetch_outputs(const cluster::HostPlace& place, const cluster::WatchAnswer
 
 }  // namespace
 
-Result<cluster::WatchAnswer> tell_watcher(cluster::OnDemand& world, const cloud::RentedJob& job,
-                                          WatchVerb verb) {
+Result<rent::WatchAnswer> tell_watcher(rent::OnDemand& world, const cloud::RentedJob& job,
+                                       WatchVerb verb) {
   return world.guards().watch(job.watcher, {.verb = verb,
                                             .rental = job.rental,
                                             .cluster = job.cluster,
@@ -65,7 +65,7 @@ Result<cluster::WatchAnswer> tell_watcher(cluster::OnDemand& world, const cloud:
                                             .job = job.job});
 }
 
-Status name_to_watcher(cluster::OnDemand& world, const cloud::RentedJob& job) {
+Status name_to_watcher(rent::OnDemand& world, const cloud::RentedJob& job) {
   if (job.watcher.empty()) return {};
   auto there = tell_watcher(world, job, WatchVerb::watch);
   for (int tries = 1; tries < kTriesToName && !there; ++tries) {
@@ -80,7 +80,7 @@ Status name_to_watcher(cluster::OnDemand& world, const cloud::RentedJob& job) {
               "wait for it: lockstep cost brings what it has");
 }
 
-std::function<void(std::uint64_t, std::uint64_t)> words_to_watcher(cluster::OnDemand& world,
+std::function<void(std::uint64_t, std::uint64_t)> words_to_watcher(rent::OnDemand& world,
                                                                    const cloud::RentedJob& job) {
   using Clock = std::chrono::steady_clock;
   if (job.watcher.empty()) return {};
@@ -91,7 +91,7 @@ std::function<void(std::uint64_t, std::uint64_t)> words_to_watcher(cluster::OnDe
   };
 }
 
-std::optional<int> ended_by_watcher(cluster::OnDemand& world, std::string_view program,
+std::optional<int> ended_by_watcher(rent::OnDemand& world, std::string_view program,
                                     const cloud::RentedJob& job) {
   if (job.watcher.empty()) return std::nullopt;
   const auto there = tell_watcher(world, job, WatchVerb::claim);
@@ -109,7 +109,7 @@ std::optional<int> ended_by_watcher(cluster::OnDemand& world, std::string_view p
   return 1;
 }
 
-Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_view program,
+Result<std::optional<int>> fetch_watched(rent::OnDemand& world, std::string_view program,
                                          const cloud::RentedJob& job) {
   LOCKSTEP_TRY_ASSIGN(const auto there, tell_watcher(world, job, WatchVerb::ask));
   const std::string& host = job.watcher;
@@ -119,18 +119,18 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
     LOCKSTEP_TRY(world.journal().drop_job(job.rental));
   }
   if (!there.known || !there.ended) return std::optional<int>();
-  LOCKSTEP_TRY_ASSIGN(const auto place, cluster::GuardHosts::place_of(host));
+  LOCKSTEP_TRY_ASSIGN(const auto place, rent::GuardHosts::place_of(host));
   std::string what;
   Status come;
   if (!there.logs.empty()) {
     const std::string logs = io::state_folder() + "/rentals";
-    const std::string log = cluster::name_there(job.cluster, job.rental);
+    const std::string log = rent::name_there(job.cluster, job.rental);
     LOCKSTEP_TRY(io::make_folders(logs));
     for (const std::string& ending : there.log_endings)
       if (const Status part = fetch_path(place, there.logs, logs, log + ending);
           !part && part.error().code != Errc::not_found)
         return Failure(part.error());
-    what += fmt::format("; {}", cluster::follow_log(log));
+    what += fmt::format("; {}", rent::follow_log(log));
   }
   if (!there.root.empty() && !job.root.empty()) {
     tell_line(program, fmt::format("brings the outputs of '{}' from {}; Ctrl-C leaves them there",
@@ -153,9 +153,9 @@ Result<std::optional<int>> fetch_watched(cluster::OnDemand& world, std::string_v
   return std::optional<int>(code);
 }
 
-Result<std::optional<int>> fetch_left(cluster::OnDemand& world, std::string_view program,
+Result<std::optional<int>> fetch_left(rent::OnDemand& world, std::string_view program,
                                       const cloud::RentedJob& job) {
-  const auto mine = cluster::claim_job(job.rental);
+  const auto mine = rent::claim_job(job.rental);
   if (!mine && mine.error().code == Errc::already_exists) return std::optional<int>();
   if (!mine) return Failure(mine.error());
   LOCKSTEP_TRY_ASSIGN(const bool known, world.journal().has_job(job.rental));
@@ -163,8 +163,8 @@ Result<std::optional<int>> fetch_left(cluster::OnDemand& world, std::string_view
   return fetch_watched(world, program, job);
 }
 
-Status settle_watched(cluster::OnDemand& world, std::string_view program,
-                      const std::string& cluster, bool force) {
+Status settle_watched(rent::OnDemand& world, std::string_view program, const std::string& cluster,
+                      bool force) {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, world.journal().jobs());
   for (const cloud::RentedJob& job : jobs) {
     if (job.cluster != cluster || job.watcher.empty()) continue;
@@ -184,12 +184,12 @@ Status settle_watched(cluster::OnDemand& world, std::string_view program,
   return {};
 }
 
-Status fetch_before_end(cluster::OnDemand& world, std::string_view program,
-                        const std::string& rental, bool wait) {
+Status fetch_before_end(rent::OnDemand& world, std::string_view program, const std::string& rental,
+                        bool wait) {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, world.journal().jobs());
   const auto job =
       std::find_if(jobs.begin(), jobs.end(), [&](const auto& one) { return one.rental == rental; });
-  if (job == jobs.end() || job->watcher.empty() || cluster::job_is_claimed(rental)) return {};
+  if (job == jobs.end() || job->watcher.empty() || rent::job_is_claimed(rental)) return {};
   const auto failed = [&](const Error& error) -> Status {
     if (error.code == Errc::canceled) return Failure(error);
     tell_line(program, fmt::format("what {} has of the job of '{}' was not brought: {}",
@@ -212,18 +212,18 @@ Status fetch_before_end(cluster::OnDemand& world, std::string_view program,
 }
 
 // Its own command forgets it, or whoever has asked its watcher.
-Status drop_unwatched(cluster::OnDemand& world, const std::string& rental) {
+Status drop_unwatched(rent::OnDemand& world, const std::string& rental) {
   LOCKSTEP_TRY_ASSIGN(const auto jobs, world.journal().jobs());
   for (const cloud::RentedJob& job : jobs)
     if (job.rental == rental && !job.watcher.empty()) return {};
   return world.journal().drop_job(rental);
 }
 
-std::optional<cluster::WatchAnswer> fetch_saved(cluster::OnDemand& world, std::string_view program,
-                                                const cloud::RentedJob& job) {
+std::optional<rent::WatchAnswer> fetch_saved(rent::OnDemand& world, std::string_view program,
+                                             const cloud::RentedJob& job) {
   if (job.watcher.empty() || job.root.empty()) return std::nullopt;
   auto there = tell_watcher(world, job, WatchVerb::ask);
-  const auto place = cluster::GuardHosts::place_of(job.watcher);
+  const auto place = rent::GuardHosts::place_of(job.watcher);
   if (!there || !place || there->root.empty()) return std::nullopt;
   tell_line(program, fmt::format("its machines are gone; its outputs come from {}", job.watcher));
   if (const Status come = fetch_outputs(*place, *there, job); !come) {
@@ -234,7 +234,7 @@ std::optional<cluster::WatchAnswer> fetch_saved(cluster::OnDemand& world, std::s
 }
 
 // What is there alone stays, and is fetched by the next command.
-void end_watched(cluster::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
+void end_watched(rent::OnDemand& world, std::string_view program, const cloud::RentedJob& job,
                  bool brought) {
   const auto said = tell_watcher(world, job, WatchVerb::drop);
   const bool kept = !said || said->taken || (said->ended && !said->root.empty());
@@ -246,9 +246,9 @@ void end_watched(cluster::OnDemand& world, std::string_view program, const cloud
   (void)world.journal().drop_job(job.rental);
 }
 
-void end_if_watched(cluster::OnDemand& world, std::string_view program, const std::string& rental) {
+void end_if_watched(rent::OnDemand& world, std::string_view program, const std::string& rental) {
   const auto jobs = world.journal().jobs();
-  if (!jobs || cluster::job_is_claimed(rental)) return;
+  if (!jobs || rent::job_is_claimed(rental)) return;
   for (const cloud::RentedJob& job : *jobs)
     if (job.rental == rental && !job.watcher.empty()) end_watched(world, program, job, false);
 }

@@ -2,12 +2,12 @@
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/wheel_options.h"
-#include "cluster/place.h"
-#include "cluster/registry.h"
-#include "cluster/wheel_afar.h"
 #include "codec/json.h"
+#include "hosts/place.h"
+#include "hosts/registry.h"
 #include "io/own_folders.h"
 #include "proc/signals.h"
+#include "project/wheel_afar.h"
 #include "setup/cpu_level.h"
 #include "setup/overlay.h"
 #include "setup/wheel_build.h"
@@ -76,25 +76,25 @@ Status print_plan(const setup::WheelRequest& request, bool json) {
 
 Result<setup::BuiltWheel> build_on(const WheelOptions& options,
                                    const setup::WheelRequest& request) {
-  LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
-  cluster::WheelHosts where{.hosts = {}, .settings = options.settings};
+  LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
+  project::WheelHosts where{.hosts = {}, .settings = options.settings};
   const auto known = registry.find(*options.on);
   where.is_login = known && known->is_slurm();
   if (where.is_login && known->nodes.empty())
-    return cluster::build_wheel_in_job(request, options.settings, say);
+    return project::build_wheel_in_job(request, options.settings, say);
   if (!where.is_login && !options.settings.empty())
     return fail(Errc::invalid_input,
                 fmt::format("--{} is sbatch's, and {} is no cluster of Slurm's",
                             options.settings.front().name, printable(*options.on)));
-  LOCKSTEP_TRY_ASSIGN(where.hosts, cluster::find_places(registry, *options.on, {}, {}));
+  LOCKSTEP_TRY_ASSIGN(where.hosts, hosts::find_places(registry, *options.on, {}, {}));
   proc::block(proc::handled_signals());
-  return cluster::build_wheel_on(where, request, say);
+  return project::build_wheel_on(where, request, say);
 }
 
 Result<setup::BuiltWheel> build_somewhere(const WheelOptions& options,
                                           const setup::WheelRequest& request) {
   if (options.on) return build_on(options, request);
-  if (options.slurm) return cluster::build_wheel_in_job(request, options.settings, say);
+  if (options.slurm) return project::build_wheel_in_job(request, options.settings, say);
   auto built = setup::build_wheel(request, say);
   // A copy of this program that came for this build alone.
   if (const char* carried = std::getenv("LOCKSTEP_CARRIED")) unlink(carried);

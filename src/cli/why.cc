@@ -3,13 +3,13 @@
 #include "base/text.h"
 #include "cli/subcommand.h"
 #include "cli/why_options.h"
-#include "cluster/command_run.h"
-#include "cluster/job_book.h"
-#include "cluster/place.h"
-#include "cluster/registry.h"
-#include "cluster/slurm_host.h"
-#include "cluster/slurm_submit.h"
+#include "hosts/command_run.h"
+#include "hosts/place.h"
+#include "hosts/registry.h"
+#include "hosts/slurm_host.h"
 #include "io/own_folders.h"
+#include "jobs/job_book.h"
+#include "jobs/on_slurm/slurm_submit.h"
 #include "proc/signals.h"
 #include "slurm/ask_cluster.h"
 #include "slurm/ask_jobs.h"
@@ -26,8 +26,8 @@
 namespace lockstep::cli {
 namespace {
 
-using cluster::HostPlace;
-using cluster::KnownJob;
+using hosts::HostPlace;
+using jobs::KnownJob;
 
 constexpr int kBadInput = 2;
 constexpr int kFailed = 1;
@@ -44,14 +44,14 @@ Result<std::string> one_job(const Parsed& parsed) {
 // The same question to our own binary on the login host, which has the job's folder. Its words are
 // printed as they are.
 Result<int> ask_login(const HostPlace& place, const std::string& word, bool json) {
-  std::vector<std::string> argv = {"why", "--on", std::string(cluster::kHere)};
+  std::vector<std::string> argv = {"why", "--on", std::string(hosts::kHere)};
   if (json) argv.emplace_back("--json");
   argv.insert(argv.end(), {"--", word});
   LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      cluster::run_command({.hosts = {place},
-                                            .argv = std::move(argv),
-                                            .own_binary = true,
-                                            .input = cluster::CommandRequest::Input::none}));
+                      hosts::run_command({.hosts = {place},
+                                          .argv = std::move(argv),
+                                          .own_binary = true,
+                                          .input = hosts::CommandRequest::Input::none}));
   if (!endings.at(0).error.empty()) return fail(Errc::unavailable, endings[0].error);
   return endings[0].code;
 }
@@ -64,7 +64,7 @@ Result<std::vector<slurm::Explained>> explained(const std::string& number,
   LOCKSTEP_TRY_ASSIGN(const auto jobs, slurm::ask_jobs({{number}}, slurm::Detail::all, run));
   auto all = slurm::explain_all(jobs, slurm::ask_surroundings(run, now));
   if (!known) return all;
-  const std::string folder = cluster::slurm_place(*known)->folder;
+  const std::string folder = jobs::on_slurm::slurm_place(*known)->folder;
   const auto own = slurm::read_own_ending(slurm::JobFolder(folder));
   if (!own || slurm::job_now(own->state) != number) return all;
   if (all.empty()) {
@@ -82,10 +82,10 @@ Result<std::vector<slurm::Explained>> explained(const std::string& number,
 
 Result<int> explain_here(const std::string& word, const std::optional<KnownJob>& known,
                          const WhyOptions& options) {
-  if (known && !cluster::slurm_place(*known))
+  if (known && !jobs::on_slurm::slurm_place(*known))
     return fail(Errc::invalid_input, fmt::format("job {} is none of Slurm's", known->id),
                 fmt::format("lockstep logs {} shows what it has said", known->id));
-  const std::string number = known ? cluster::slurm_place(*known)->job : word;
+  const std::string number = known ? jobs::on_slurm::slurm_place(*known)->job : word;
   if (!slurm::is_job_id(number))
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is no job id of Slurm's and no job that lockstep jobs lists",
@@ -112,20 +112,20 @@ Result<int> explain(const Call& call) {
   fill(why_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const std::string word, one_job(call.parsed));
   if (!options.on.empty()) {
-    LOCKSTEP_TRY_ASSIGN(const auto registry, cluster::Registry::open(io::state_folder()));
-    LOCKSTEP_TRY_ASSIGN(const auto place, cluster::slurm_place(registry, options.on));
+    LOCKSTEP_TRY_ASSIGN(const auto registry, hosts::Registry::open(io::state_folder()));
+    LOCKSTEP_TRY_ASSIGN(const auto place, hosts::slurm_place(registry, options.on));
     if (!place.here) return ask_login(place, word, options.json);
   }
-  LOCKSTEP_TRY_ASSIGN(const auto book, cluster::JobBook::open(io::state_folder()));
-  auto found = cluster::find_job(book, word);
+  LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
+  auto found = jobs::on_slurm::find_job(book, word);
   if (!found && found.error().code != Errc::not_found) return Failure(found.error());
   std::optional<KnownJob> known;
   if (found) known = std::move(*found);
   // The beginning of another job's id may be a number of Slurm's.
   if (known && slurm::is_job_id(word) &&
-      (!cluster::slurm_place(*known) || cluster::begins_only(*known, word)))
+      (!jobs::on_slurm::slurm_place(*known) || jobs::on_slurm::begins_only(*known, word)))
     known.reset();
-  if (known && cluster::slurm_place(*known) && !known->nodes.empty() && options.on.empty())
+  if (known && jobs::on_slurm::slurm_place(*known) && !known->nodes.empty() && options.on.empty())
     return ask_login(known->nodes.front(), known->id, options.json);
   return explain_here(word, known, options);
 }

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cloud/user_data.h"
-#include "cluster/rented_host.h"
+#include "rent/rented_host.h"
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kOutcomes[] = {"ready", "unreachable", "wrong_host", "sick", "no_lease"};
 constexpr const char* kKinds[] = {"good", "note", "bad"};
 
-cluster::RentedHost host_of(const Json& json) {
+rent::RentedHost host_of(const Json& json) {
   return {.name = json.at("name"),
           .address = json.at("address"),
           .port = json.value("port", 22),
@@ -41,7 +41,7 @@ machine::LeaseTerms terms_of(const Json& json) {
           .metadata = json.value("metadata", "")};
 }
 
-Json answer_of(const cluster::FirstContact& contact) {
+Json answer_of(const rent::FirstContact& contact) {
   Json findings = Json::array();
   for (const auto& finding : contact.findings)
     findings.push_back({{"kind", kKinds[static_cast<int>(finding.kind)]}, {"what", finding.what}});
@@ -55,7 +55,7 @@ Json answer_of(const cluster::FirstContact& contact) {
 }
 
 Json contact(const Json& json) {
-  cluster::FirstContactRequest request;
+  rent::FirstContactRequest request;
   for (const Json& host : json.at("hosts"))
     request.hosts.push_back(host_of(host));
   request.pins = json.at("pins");
@@ -68,7 +68,7 @@ Json contact(const Json& json) {
   request.on_step = [&request](std::size_t host, std::string_view step) {
     std::cerr << request.hosts[host].name << ' ' << step << std::endl;
   };
-  const auto made = cluster::make_first_contact(request);
+  const auto made = rent::make_first_contact(request);
   if (!made) return {{"error", made.error().message}};
   Json answers = Json::array();
   for (const auto& each : *made)
@@ -93,9 +93,9 @@ Json user_data(const Json& json) {
 }
 
 Json ask(const Json& json) {
-  std::vector<cluster::HostPlace> places;
+  std::vector<hosts::HostPlace> places;
   for (const Json& each : json.at("hosts")) {
-    const cluster::RentedHost host = host_of(each);
+    const rent::RentedHost host = host_of(each);
     places.push_back({.name = host.name,
                       .target = {.host = host.address,
                                  .user = host.user,
@@ -107,10 +107,10 @@ Json ask(const Json& json) {
   const std::string verb = json.at("ask");
   const auto answered =
       verb == "keep"
-          ? cluster::keep_leases(places, unix_ms() + json.at("lives_s").get<std::int64_t>() * 1000,
-                                 json.value("idle_s", std::int64_t{-1}))
-      : verb == "hold" ? cluster::hold_leases(places, json.at("seconds"))
-                       : cluster::ask_leases(places);
+          ? rent::keep_leases(places, unix_ms() + json.at("lives_s").get<std::int64_t>() * 1000,
+                              json.value("idle_s", std::int64_t{-1}))
+      : verb == "hold" ? rent::hold_leases(places, json.at("seconds"))
+                       : rent::ask_leases(places);
   if (!answered) return {{"error", answered.error().message}};
   Json answers = Json::array();
   for (const auto& each : *answered) {

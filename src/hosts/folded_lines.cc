@@ -1,0 +1,102 @@
+#include "hosts/folded_lines.h"
+
+#include "base/text.h"
+#include "hosts/log_lines.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <span>
+#include <utility>
+
+namespace lockstep::hosts {
+namespace {
+
+constexpr std::size_t kLongestRest = 64 << 10;
+constexpr std::int64_t kMostRanks = 1 << 20;
+// Longer than the pause between two looks at a file, in which ranks that speak together may fall.
+constexpr logs::LineFolder::Limits kLimits{.window = std::chrono::milliseconds(150)};
+
+}  // namespace
+
+FoldedLines::FoldedLines(Write write)
+    : write_(std::move(write)),
+      folder_(kLimits, [this](std::span<const int> ranks, std::string_view line, auto) {
+        text_.append("[").append(logs::ranks_text(ranks)).append("] ").append(line);
+      }) {}
+
+Status FoldedLines::put(std::string_view bytes, Time now) {
+  last_ = now;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const std::string_view piece = bytes.substr(0, end == bytes.npos ? end : end + 1);
+    bytes.remove_prefix(piece.size());
+    if (mid_line_) {
+      text_.append(piece);
+      mid_line_ = end == bytes.npos;
+      continue;
+    }
+    rest_.append(piece);
+    rest_is_old_ = false;
+    if (piece.ends_with('\n'))
+      put_line(std::exchange(rest_, {}), now);
+    else if (rest_.size() > kLongestRest)
+      show_rest();
+  }
+  return write_out();
+}
+
+Status FoldedLines::tick(Time now) {
+  folder_.flush_due(now);
+  if (!rest_.empty() && std::exchange(rest_is_old_, true)) {
+    std::string_view rest = rest_;
+    // The next frame begins as this one did.
+    if (draw_line(rest, now) && take_rank(rest))
+      rest_.replace(rest_.size() - rest.size(), rest.size(), "\r");
+    else
+      show_rest();
+  }
+  return write_out();
+}
+
+Status FoldedLines::finish() {
+  if (draw_line(rest_, last_)) rest_.clear();
+  folder_.flush();
+  text_.append(std::exchange(rest_, {}));
+  return write_out();
+}
+
+// What no rank says, as a report or a progress bar, comes behind all that was said before it.
+void FoldedLines::put_line(std::string_view line, Time now) {
+  std::string_view rest = line;
+  const auto rank = take_rank(rest);
+  if (rank && *rank <= kMostRanks && line.find('\r') == line.npos)
+    return folder_.put(static_cast<int>(*rank), rest, now);
+  if (draw_line(line, now)) return;
+  folder_.flush();
+  text_.append(line);
+}
+
+// A frame of a progress bar that several ranks draw. On the host a line's other '\r' have the rank
+// behind them again: "[rank1]: \r[rank1]:  10%|#".
+bool FoldedLines::draw_line(std::string_view line, Time now) {
+  std::string_view rest = line;
+  const auto rank = take_rank(rest);
+  if (!rank || *rank > kMostRanks || line.find('\r') == line.npos) return false;
+  const std::string tag = "\r" + std::string(line.substr(0, line.size() - rest.size()));
+  std::string piece(rest);
+  replace_all(piece, tag, "\r");
+  return folder_.draw(static_cast<int>(*rank), piece, now);
+}
+
+void FoldedLines::show_rest() {
+  folder_.flush();
+  text_.append(std::exchange(rest_, {}));
+  mid_line_ = true;
+}
+
+Status FoldedLines::write_out() {
+  return text_.empty() ? Status() : write_(std::exchange(text_, {}));
+}
+
+}  // namespace lockstep::hosts

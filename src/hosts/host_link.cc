@@ -1,0 +1,88 @@
+#include "hosts/host_link.h"
+
+#include "io/fd.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep::hosts {
+
+Error with_guess(Error error, const HostPlace& place) {
+  if (error.code == Errc::not_found && error.hint.empty() && !place.like.empty())
+    error.hint = "did you mean the cluster " + place.like + "?";
+  return error;
+}
+
+HostLink::HostLink(io::Loop& loop, const Settings& settings, Events events)
+    : loop_(loop), name_(settings.place.name), events_(std::move(events)), turn_(loop) {
+  if (settings.place.here) {
+    if (const Status opened = open_here(settings.commands); !opened)
+      fail_soon(opened.error().message);
+    return;
+  }
+  connection_ = std::make_unique<ssh::Connection>(
+      loop_,
+      ssh::ConnectionSettings{.target = settings.place.target,
+                              .name = name_,
+                              .pins = settings.place.pins,
+                              .may_ask = settings.may_ask,
+                              .commands = settings.commands},
+      ssh::Connection::Events{[this] {
+                                if (events_.asked) events_.asked();
+                              },
+                              [](const link::Hello&) {},
+                              [this](link::Frame frame) { events_.frame(std::move(frame)); },
+                              [this, place = settings.place](const Error& failure) {
+                                const Error error = with_guess(failure, place);
+                                std::string text = error.message;
+                                if (!error.hint.empty()) text += "; " + error.hint;
+                                events_.failed(std::move(text));
+                              }});
+}
+
+// The same binary at the other end of two pipes.
+Status HostLink::open_here(ssh::Commands commands) {
+  proc::SpawnSpec spec;
+  LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
+  spec.argv = {"lockstep", "link"};
+  if (commands == ssh::Commands::may_outlive_us) spec.argv.emplace_back("--may-outlive");
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    spec.env.emplace_back(*entry);
+  LOCKSTEP_TRY_ASSIGN(io::Pipe to, io::make_pipe());
+  LOCKSTEP_TRY_ASSIGN(io::Pipe from, io::make_pipe());
+  spec.stdin_fd = to.read.get();
+  spec.stdout_fd = from.write.get();
+  // It ends with its input, and then has its own way to end what it runs.
+  spec.die_with_parent = false;
+  LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
+  link_ = std::make_unique<link::Endpoint>(
+      loop_, std::move(from.read), std::move(to.write), link::FrameReader::Wants::greeting,
+      link::Endpoint::Events{
+          [this](link::Frame frame) { events_.frame(std::move(frame)); },
+          [this](const Error& error) { events_.failed(name_ + ": " + error.message); }});
+  link_->send(link::Hello{.software = LOCKSTEP_VERSION});
+  if (events_.asked) turn_.start({}, [this] { events_.asked(); });
+  return {};
+}
+
+void HostLink::fail_soon(std::string why) {
+  turn_.start({}, [this, why = name_ + ": " + std::move(why)] { events_.failed(why); });
+}
+
+void HostLink::send(const link::Frame& frame) {
+  if (connection_) return connection_->send(frame);
+  if (link_) link_->send(frame);
+}
+
+bool HostLink::ready() const {
+  return connection_ ? connection_->stage() == ssh::Connection::Stage::ready : link_ != nullptr;
+}
+
+const char* HostLink::doing() const {
+  return connection_ && connection_->stage() == ssh::Connection::Stage::pushing
+             ? "the binary is being sent"
+             : "logging in";
+}
+
+}  // namespace lockstep::hosts

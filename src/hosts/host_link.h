@@ -1,0 +1,69 @@
+// The link to one place where commands run: a host over SSH, or this machine.
+#pragma once
+
+#include "base/callback_scope.h"
+#include "base/error.h"
+#include "io/loop.h"
+#include "link/endpoint.h"
+#include "proc/spawn.h"
+#include "ssh/connection.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lockstep::hosts {
+
+struct HostPlace {
+  std::string name;  // for people: "gpus-0", or "ubuntu@10.0.0.5"
+  ssh::Target target;
+  std::string pins = {};          // the file of its cluster's host keys
+  bool here = false;              // this machine: no SSH
+  std::optional<int> slots = {};  // workers there, as the user's hostfile has it
+  bool login = false;             // of a Slurm cluster, whose jobs run elsewhere
+  std::string like = {};          // the cluster whose name is almost what was asked for
+};
+
+// A failure to log in there, with what the user may have meant.
+Error with_guess(Error error, const HostPlace& place);
+
+class HostLink {
+ public:
+  struct Settings {
+    HostPlace place;
+    bool may_ask = false;  // for a password, on the terminal
+    ssh::Commands commands = ssh::Commands::end_with_us;
+  };
+  struct Events {
+    std::function<void(link::Frame)> frame;
+    std::function<void(std::string why)> failed;  // once, at any time; nothing comes after it
+    // It was asked for, and this end has nothing to do but wait. Perhaps more than once.
+    std::function<void()> asked = {};
+  };
+
+  // No event comes from inside the constructor, nor from inside send().
+  HostLink(io::Loop& loop, const Settings& settings, Events events);
+  HostLink(const HostLink&) = delete;
+  HostLink& operator=(const HostLink&) = delete;
+
+  // Frames that are sent before it is ready go out as soon as it is.
+  void send(const link::Frame& frame);
+  bool ready() const;
+  // What it does before it is ready: "logging in".
+  const char* doing() const;
+
+ private:
+  Status open_here(ssh::Commands commands);
+  void fail_soon(std::string why);
+
+  io::Loop& loop_;
+  std::string name_;
+  Events events_;
+  std::unique_ptr<ssh::Connection> connection_;  // nullptr: this machine
+  std::optional<proc::Child> child_;
+  std::unique_ptr<link::Endpoint> link_;
+  io::Timer turn_;
+};
+
+}  // namespace lockstep::hosts

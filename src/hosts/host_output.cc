@@ -1,0 +1,91 @@
+#include "hosts/host_output.h"
+
+#include "base/mid_line.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::hosts {
+namespace {
+// A line that does not end is printed in pieces of this size.
+constexpr std::size_t kMostLine = 64UL << 10;
+}  // namespace
+
+HostOutput::HostOutput(io::Loop& loop, io::OwnStream stream, LineText line_text)
+    : stream_(std::move(stream)),
+      on_terminal_(isatty(stream_.fd()) == 1 && isatty(STDERR_FILENO) == 1),
+      line_text_(std::move(line_text)),
+      sink_(loop, stream_.fd(), stream_.pollable(),
+            {[this](std::size_t bytes) { on_consumed(bytes); }, [] {}}) {}
+
+void HostOutput::put(std::string_view prefix, std::string_view bytes, Printed printed) {
+  if (prefix.empty() && !line_text_) {
+    pieces_.push_back({bytes.size(), bytes.size(), std::move(printed)});
+    return write(bytes);
+  }
+  const std::string text = whole_lines(prefix, bytes);
+  if (text.empty()) return printed(bytes.size());
+  pieces_.push_back({text.size(), bytes.size(), std::move(printed)});
+  write(text);
+}
+
+void HostOutput::write(std::string_view text) {
+  if (on_terminal_ && !text.empty()) set_mid_line(!text.ends_with('\n'));
+  sink_.put(text);
+}
+
+void HostOutput::add_line(std::string_view prefix, std::string_view line, std::string& text) const {
+  std::string shown = line_text_ ? line_text_(line) : std::string(line);
+  if (shown.empty()) return;
+  if (!shown.ends_with('\n')) shown += '\n';
+  text += prefix;
+  text += shown;
+}
+
+std::string HostOutput::whole_lines(std::string_view prefix, std::string_view bytes) {
+  std::string& line = unfinished_[std::string(prefix)];
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const bool ends = end != std::string_view::npos;
+    line += bytes.substr(0, ends ? end + 1 : end);
+    bytes.remove_prefix(ends ? end + 1 : bytes.size());
+    if (!ends && line.size() < kMostLine) break;
+    add_line(prefix, line, text);
+    line.clear();
+  }
+  return text;
+}
+
+void HostOutput::end(std::string_view prefix) {
+  const auto at = unfinished_.find(prefix);
+  if (at == unfinished_.end() || at->second.empty()) return;
+  std::string text;
+  add_line(prefix, std::exchange(at->second, {}), text);
+  if (text.empty()) return;
+  pieces_.push_back({text.size(), 0, [](std::size_t) {}});
+  write(text);
+}
+
+void HostOutput::when_idle(std::function<void()> fn) {
+  when_idle_ = std::move(fn);
+  if (pieces_.empty()) std::exchange(when_idle_, nullptr)();
+}
+
+void HostOutput::on_consumed(std::size_t bytes) {
+  while (bytes > 0 && !pieces_.empty()) {
+    Piece& piece = pieces_.front();
+    const std::size_t part = std::min(bytes, piece.printed_bytes);
+    piece.printed_bytes -= part;
+    bytes -= part;
+    if (piece.printed_bytes > 0) break;
+    const Piece done = std::move(piece);
+    pieces_.pop_front();
+    done.printed(done.given_bytes);
+  }
+  if (pieces_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
+}
+
+}  // namespace lockstep::hosts

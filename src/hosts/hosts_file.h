@@ -1,0 +1,22 @@
+// Files that list hosts: one host a line, as a DeepSpeed or MPI hostfile has them. Pure.
+#pragma once
+
+#include "base/error.h"
+#include "ssh/target.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::hosts {
+
+struct ListedHost {
+  ssh::Target target;
+  std::optional<int> slots = {};  // workers there; not given: the host's own GPUs or CPUs
+};
+
+// "[user@]host[:port] [slots=N]" a line; '#' begins a comment. At most 4,096 hosts. Errors name the
+// line.
+Result<std::vector<ListedHost>> parse_hosts_file(std::string_view text);
+
+}  // namespace lockstep::hosts

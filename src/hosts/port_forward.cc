@@ -1,0 +1,150 @@
+#include "hosts/port_forward.h"
+
+#include "io/listen.h"
+#include "ssh/control_place.h"
+
+#include <fmt/core.h>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace lockstep::hosts {
+namespace {
+constexpr int kBacklog = 128;
+}  // namespace
+
+PortForward::PortForward(io::Loop& loop, HostPlace place, std::vector<ForwardSpec> specs,
+                         Events events)
+    : loop_(loop), place_(std::move(place)), specs_(std::move(specs)), events_(std::move(events)) {}
+
+Result<std::unique_ptr<PortForward>> PortForward::open(io::Loop& loop, HostPlace place,
+                                                       std::vector<ForwardSpec> specs,
+                                                       Events events) {
+  std::unique_ptr<PortForward> made(
+      new PortForward(loop, std::move(place), std::move(specs), std::move(events)));
+  LOCKSTEP_TRY_ASSIGN(made->control_, ssh::control_socket(made->place_.target, made->place_.pins));
+  for (std::size_t i = 0; i < made->specs_.size(); ++i) {
+    auto listener = io::open_listener("127.0.0.1", made->specs_[i].local, kBacklog);
+    if (!listener && listener.error().code == Errc::already_exists)
+      return fail(Errc::already_exists,
+                  fmt::format("port {} of this machine is in use", made->specs_[i].local),
+                  fmt::format("give another one: 0:{}:{} takes one that is free",
+                              made->specs_[i].host, made->specs_[i].port));
+    if (!listener) return Failure(std::move(listener).error());
+    made->specs_[i].local = listener->port;
+    auto watch = std::make_unique<io::Watch>(loop, listener->fd.get());
+    watch->start(io::kReadable, [each = made.get(), i](int) { each->accept_some(i); });
+    made->listening_.push_back({std::move(listener->fd), std::move(watch)});
+  }
+  made->need_master();
+  return made;
+}
+
+void PortForward::accept_some(std::size_t spec) {
+  io::Fd socket(accept4(listening_[spec].fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket) return;  // it is gone again
+  Connection connection{.spec = spec, .socket = std::move(socket)};
+  if (master_) {
+    waiting_.push_back(std::move(connection));
+    return;
+  }
+  connections_.push_back(std::move(connection));
+  connect(std::prev(connections_.end()));
+}
+
+void PortForward::connect(Place place) {
+  const ForwardSpec& spec = specs_[place->spec];
+  auto session =
+      ssh::MuxSession::forward(loop_, control_, spec.host, spec.port, place->socket.get(),
+                               {[place] {
+                                  place->opened = true;
+                                  place->socket.reset();  // the master has its own
+                                },
+                                [this, place](std::optional<int>) { on_gone(place); },
+                                [this, place](const Error&) {
+                                  tell_refusal(place->spec);
+                                  drop(place);
+                                }});
+  if (session) {
+    place->session = std::move(*session);
+    return;
+  }
+  on_gone(place);
+}
+
+// The connection has ended, or there is no master (any more) that could have made it.
+void PortForward::on_gone(Place place) {
+  if (place->opened || place->again) {
+    if (!place->opened)
+      events_.trouble(fail(Errc::unavailable, place_.name + ": the connection was lost").value());
+    return drop(place);
+  }
+  place->again = true;
+  waiting_.push_back({.spec = place->spec, .socket = std::move(place->socket), .again = true});
+  drop(place);
+  need_master();
+}
+
+// The master does not pass on why: nobody listens there, or the server forwards nothing. The host
+// itself can tell, by trying.
+void PortForward::tell_refusal(std::size_t spec) {
+  if (dial_) return;  // one line for those that come together
+  constexpr std::uint32_t kDialChannel = 1;
+  const std::string port = fmt::format("{}:{}", specs_[spec].host, specs_[spec].port);
+  const auto tell = [this](Error why) {
+    loop_.post(calls_([this] { dial_.reset(); }));
+    events_.trouble(std::move(why).within(place_.name));
+  };
+  dial_ = std::make_unique<HostLink>(
+      loop_, HostLink::Settings{.place = place_},
+      HostLink::Events{
+          [tell, port](const link::Frame& frame) {
+            const auto* exit = std::get_if<link::Exit>(&frame);
+            if (exit == nullptr) return;
+            if (exit->code == 0)
+              return tell(fail(Errc::denied,
+                               fmt::format("its sshd forwards no connection to {}", port),
+                               "AllowTcpForwarding and PermitOpen in its sshd_config decide")
+                              .value());
+            tell(fail(Errc::unavailable, fmt::format("nobody listens at {} there", port)).value());
+          },
+          [tell](const std::string& why) { tell(fail(Errc::unavailable, why).value()); }});
+  dial_->send(
+      link::Start{.channel = kDialChannel,
+                  .argv = {"host-dial", specs_[spec].host, std::to_string(specs_[spec].port)},
+                  .own = true});
+}
+
+// Not inside a callback of the session itself.
+void PortForward::drop(Place place) {
+  place->socket.reset();
+  loop_.post(calls_([this, place] { connections_.erase(place); }));
+}
+
+void PortForward::need_master() {
+  if (master_) return;
+  ssh::MasterSettings settings;
+  settings.socket = control_;
+  settings.pins = place_.pins;
+  settings.may_ask = !reached_ && isatty(STDERR_FILENO) == 1;
+  master_ =
+      std::make_unique<ssh::Master>(loop_, place_.target, std::move(settings),
+                                    calls_([this](const Status& there) { on_master(there); }));
+}
+
+void PortForward::on_master(const Status& there) {
+  master_.reset();
+  std::list<Connection> waiting = std::exchange(waiting_, {});
+  if (!there && !reached_) return events_.failed(there.error());
+  if (!there && !waiting.empty()) events_.trouble(Error(there.error()).within(place_.name));
+  if (!there) return;  // those that waited are closed
+  if (!std::exchange(reached_, true)) events_.ready();
+  while (!waiting.empty()) {
+    connections_.splice(connections_.end(), waiting, waiting.begin());
+    connect(std::prev(connections_.end()));
+  }
+}
+
+}  // namespace lockstep::hosts

@@ -1,0 +1,74 @@
+// Ports of this machine that lead to ports of a host: each connection is handed to the ssh master,
+// which pumps it. Everything ends with this process, however it ends.
+#pragma once
+
+#include "base/callback_scope.h"
+#include "base/error.h"
+#include "hosts/forward_spec.h"
+#include "hosts/host_link.h"
+#include "io/fd.h"
+#include "io/loop.h"
+#include "ssh/master.h"
+#include "ssh/mux_session.h"
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::hosts {
+
+class PortForward {
+ public:
+  struct Events {
+    std::function<void()> ready;                    // once: the host was reached
+    std::function<void(const Error& why)> trouble;  // a connection could not be made
+    std::function<void(Error)> failed;              // once, in place of ready
+  };
+
+  // Listens on 127.0.0.1. already_exists where a port is taken. No event comes before it returns.
+  static Result<std::unique_ptr<PortForward>> open(io::Loop& loop, HostPlace place,
+                                                   std::vector<ForwardSpec> specs, Events events);
+  // With the ports that were chosen here.
+  const std::vector<ForwardSpec>& specs() const { return specs_; }
+
+ private:
+  struct Listening {
+    io::Fd fd;
+    std::unique_ptr<io::Watch> watch;
+  };
+  struct Connection {
+    std::size_t spec = 0;
+    io::Fd socket = {};  // until the connection there is made
+    bool opened = false;
+    bool again = false;  // it was tried before, through a master that was gone
+    std::unique_ptr<ssh::MuxSession> session = {};
+  };
+  using Place = std::list<Connection>::iterator;
+
+  PortForward(io::Loop& loop, HostPlace place, std::vector<ForwardSpec> specs, Events events);
+  void accept_some(std::size_t spec);
+  void connect(Place place);
+  void on_gone(Place place);
+  void drop(Place place);
+  void tell_refusal(std::size_t spec);
+  void need_master();
+  void on_master(const Status& there);
+
+  io::Loop& loop_;
+  HostPlace place_;
+  std::vector<ForwardSpec> specs_;
+  Events events_;
+  std::string control_;
+  std::vector<Listening> listening_;
+  std::list<Connection> connections_;
+  std::list<Connection> waiting_;  // for a master
+  std::unique_ptr<ssh::Master> master_;
+  std::unique_ptr<HostLink> dial_;  // asks the host why a connection was refused
+  bool reached_ = false;
+  CallbackScope calls_;
+};
+
+}  // namespace lockstep::hosts

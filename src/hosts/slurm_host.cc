@@ -1,0 +1,55 @@
+#include "hosts/slurm_host.h"
+
+#include "base/text.h"
+#include "hosts/command_run.h"
+#include "hosts/place.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace lockstep::hosts {
+namespace {
+
+constexpr int kNotFound = 127;  // as shells and env have it
+
+Result<proc::ToolOutput> run_there(const HostPlace& place, const std::vector<std::string>& argv) {
+  CommandRequest request;
+  request.hosts = {place};
+  // Variables of that user's shell would change the format of the output.
+  request.argv = {
+      "env", "-u",           "SQUEUE_FORMAT",       "-u", "SQUEUE_FORMAT2", "-u", "SINFO_FORMAT",
+      "-u",  "SACCT_FORMAT", "SLURM_TIME_FORMAT=%s"};
+  request.argv.insert(request.argv.end(), argv.begin(), argv.end());
+  request.input = CommandRequest::Input::none;
+  request.output = CommandRequest::Output::keep;
+  LOCKSTEP_TRY_ASSIGN(auto endings, run_command(request));
+  HostEnding& ending = endings.at(0);
+  if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
+  if (ending.code == kNotFound)
+    return fail(Errc::not_found, fmt::format("there is no {} on {}", argv[0], place.name));
+  proc::ToolOutput said{.out = std::move(ending.out), .err = std::move(ending.err), .exit = {}};
+  said.exit.code = ending.signal != 0 ? 0 : ending.code;
+  said.exit.signal = ending.signal;
+  return said;
+}
+
+}  // namespace
+
+slurm::RunTool slurm_tools(const HostPlace& place) {
+  if (place.here) return slurm::run_here;
+  return [place](const std::vector<std::string>& argv) { return run_there(place, argv); };
+}
+
+Result<HostPlace> slurm_place(const Registry& registry, const std::string& where) {
+  LOCKSTEP_TRY_ASSIGN(const auto places,
+                      find_places(registry, where.empty() ? std::string(kHere) : where, {}, {}));
+  if (places.size() > 1)
+    return fail(Errc::invalid_input,
+                fmt::format("{} has {} nodes and is no Slurm cluster", where, places.size()),
+                "name its login host, or a cluster that was added with --slurm");
+  if (places.empty()) return HostPlace{.name = std::string(kHere), .target = {}, .here = true};
+  return places.front();
+}
+
+}  // namespace lockstep::hosts

@@ -1,0 +1,57 @@
+#include "hosts/state_file.h"
+
+#include "io/own_folders.h"
+
+#include <array>
+#include <string_view>
+
+namespace lockstep::hosts {
+namespace {
+
+// A released version's text is never changed: the next one is added.
+constexpr std::array<std::string_view, 2> kMigrations = {R"(
+CREATE TABLE clusters (
+  name TEXT PRIMARY KEY,
+  source TEXT NOT NULL,
+  created_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE nodes (
+  cluster TEXT NOT NULL REFERENCES clusters (name) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  host TEXT NOT NULL,
+  user TEXT,
+  port INTEGER,
+  key_path TEXT NOT NULL,
+  jump TEXT NOT NULL,
+  slots INTEGER,
+  PRIMARY KEY (cluster, number)
+) STRICT;
+)",
+                                                         R"(
+CREATE TABLE jobs (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  place TEXT NOT NULL,
+  command TEXT NOT NULL,
+  nodes TEXT NOT NULL,
+  plan TEXT NOT NULL,
+  created_ms INTEGER NOT NULL,
+  stage TEXT NOT NULL,
+  code INTEGER NOT NULL,
+  ended_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX jobs_created ON jobs (created_ms);
+)"};
+
+}  // namespace
+
+Result<db::Database> open_state(const std::string& folder) {
+  if (auto made = io::make_folders(folder); !made) {
+    made.error().hint =
+        "clusters and jobs are kept below HOME, or in XDG_STATE_HOME if that is set";
+    return tl::make_unexpected(std::move(made).error());
+  }
+  return db::Database::open(folder + "/state.db", kMigrations);
+}
+
+}  // namespace lockstep::hosts

@@ -1,0 +1,14 @@
+// state.db: what this user's clients know, and how its tables came to be.
+#pragma once
+
+#include "base/error.h"
+#include "db/database.h"
+
+#include <string>
+
+namespace lockstep::hosts {
+
+// folder: where state.db is; it is made for this user alone.
+Result<db::Database> open_state(const std::string& folder);
+
+}  // namespace lockstep::hosts

@@ -1,0 +1,37 @@
+// Tells the user which hosts a command waits for, for how long, and how to stop it.
+#pragma once
+
+#include "io/loop.h"
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::hosts {
+
+// Behind a step of Waiting, where one Ctrl-C ends the command.
+inline constexpr const char* kCtrlCEnds = "; Ctrl-C ends this command";
+
+// Logs lines after 5 s and then less and less often, until it is cancelled or destroyed. Logs
+// nothing while ssh asks for a password or passphrase on the terminal.
+class WaitNotice {
+ public:
+  // Each awaited host by name, with its current step. Logs nothing if empty.
+  using Waiting = std::vector<std::pair<std::string, std::string>>;
+
+  // who: called before each notice.
+  WaitNotice(io::Loop& loop, std::function<Waiting()> who);
+  void start();
+  void cancel() { timer_.cancel(); }
+
+ private:
+  void tell();
+
+  std::function<Waiting()> who_;
+  std::chrono::seconds waited_{0};
+  io::Timer timer_;
+};
+
+}  // namespace lockstep::hosts

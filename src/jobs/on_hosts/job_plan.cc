@@ -1,0 +1,86 @@
+#include "jobs/on_hosts/job_plan.h"
+
+#include "base/text.h"
+#include "codec/json_members.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace lockstep::jobs::on_hosts {
+namespace {
+
+std::string name_of(std::string_view entry) {
+  return std::string(entry.substr(0, entry.find('=')));
+}
+
+bool gives(const std::vector<std::string>& env, const std::string& name) {
+  return std::any_of(env.begin(), env.end(),
+                     [&](const std::string& entry) { return name_of(entry) == name; });
+}
+
+Status check_secrets(const jobs::KnownJob& job, const std::vector<std::string>& secrets,
+                     const std::vector<std::string>& env) {
+  std::string missing;
+  for (const std::string& name : secrets)
+    if (!gives(env, name)) missing += (missing.empty() ? "--secret " : " --secret ") + name;
+  if (missing.empty()) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("job {} was started with secrets, which are not kept", job.id),
+              "give them again: " + printable(missing));
+}
+
+}  // namespace
+
+std::string plan_text(const JobRequest& request, const StartedJob& started) {
+  job::JobSpec spec = request.spec;
+  std::erase_if(spec.env, [&](const std::string& entry) {
+    return std::find(request.secrets.begin(), request.secrets.end(), name_of(entry)) !=
+           request.secrets.end();
+  });
+  spec.nodes = static_cast<int>(request.hosts.size());
+  nlohmann::ordered_json words = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < request.hosts.size(); ++i) {
+    std::vector<std::string> own;
+    if (i < request.words.size()) own = request.words[i];
+    if (!started.endpoint.empty()) own.push_back("--rdzv-endpoint=" + started.endpoint);
+    words.push_back(std::move(own));
+  }
+  return codec::print_json(nlohmann::ordered_json{
+      {"spec", to_json(spec)}, {"words", words}, {"secrets", request.secrets}});
+}
+
+Result<JobRequest> resumed_request(const jobs::KnownJob& job, const std::vector<int>& nodes,
+                                   const std::vector<std::string>& env) {
+  const nlohmann::json plan = codec::parse_json(job.plan, {.bytes = 64UL << 20});
+  const Failure unreadable = fail(
+      Errc::corrupt, "what is kept of job " + job.id + " is not readable, so it can't be resumed");
+  if (!plan.is_object() || !plan.contains("spec") || !plan.contains("words") ||
+      !plan["words"].is_array() || plan["words"].size() != job.nodes.size())
+    return unreadable;
+  JobRequest request;
+  LOCKSTEP_TRY_ASSIGN(request.spec, job::spec_from_json(plan["spec"]));
+  request.spec.resumes = true;
+  const std::vector<std::string> secrets = codec::texts_member(plan, "secrets");
+  LOCKSTEP_TRY(check_secrets(job, secrets, env));
+  request.secrets = secrets;
+  std::erase_if(request.spec.env,
+                [&](const std::string& entry) { return gives(env, name_of(entry)); });
+  request.spec.env.insert(request.spec.env.end(), env.begin(), env.end());
+  for (const int node : nodes) {
+    const auto number = static_cast<std::size_t>(node);
+    request.hosts.push_back(job.nodes[number]);
+    request.nodes.push_back(node);
+    std::vector<std::string> own;
+    for (const nlohmann::json& word : plan["words"][number]) {
+      if (!word.is_string()) return unreadable;
+      own.push_back(word.get<std::string>());
+    }
+    request.words.push_back(std::move(own));
+  }
+  return request;
+}
+
+}  // namespace lockstep::jobs::on_hosts

@@ -1,0 +1,97 @@
+#include "jobs/on_hosts/job_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::jobs::on_hosts {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+hosts::HostPlace place(const std::string& name) {
+  hosts::HostPlace place;
+  place.name = name;
+  return place;
+}
+
+jobs::KnownJob started_with(const Texts& env, const Texts& secrets) {
+  JobRequest request;
+  request.hosts = {place("a"), place("b")};
+  request.spec.id = "aaaa1111";
+  request.spec.run = {"train.py"};
+  request.spec.env = env;
+  request.words = {{"--node-rank=0"}, {"--node-rank=1"}};
+  request.secrets = secrets;
+  jobs::KnownJob job;
+  job.id = request.spec.id;
+  job.nodes = request.hosts;
+  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:7"});
+  return job;
+}
+
+TEST(JobPlan, AResumedNodeHasItsWordsAndItsVariablesAgain) {
+  const jobs::KnownJob job = started_with({"PATH=/venv/bin", "WORD=a b"}, {});
+  const auto again = resumed_request(job, {1}, {"WORD=new"});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->spec.env, (Texts{"PATH=/venv/bin", "WORD=new"}));
+  EXPECT_EQ(again->words, (std::vector<Texts>{{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:7"}}));
+  EXPECT_EQ(again->hosts.size(), 1U);
+  EXPECT_TRUE(again->spec.resumes);
+}
+
+TEST(JobPlan, SecretsAreNotKeptAndAreNamedWhereTheyAreMissing) {
+  const jobs::KnownJob job =
+      started_with({"WORD=kept", "KEY=s3cret", "TOKEN=hidden"}, {"KEY", "TOKEN"});
+  EXPECT_EQ(job.plan.find("s3cret"), std::string::npos);
+  EXPECT_EQ(job.plan.find("hidden"), std::string::npos);
+  const auto refused = resumed_request(job, {0}, {"KEY=s3cret"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::invalid_input);
+  EXPECT_NE(refused.error().hint.find("--secret TOKEN"), std::string::npos) << refused.error().hint;
+  EXPECT_EQ(refused.error().hint.find("--secret KEY"), std::string::npos) << refused.error().hint;
+  const auto again = resumed_request(job, {0}, {"KEY=s3cret", "TOKEN=hidden"});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->spec.env, (Texts{"WORD=kept", "KEY=s3cret", "TOKEN=hidden"}));
+}
+
+TEST(JobPlan, ALostNodeBeginsAgainWithItsOwnWordsAndVariables) {
+  JobRequest request;
+  request.hosts = {{.name = "gpus-0", .target = {.host = "a"}},
+                   {.name = "gpus-1", .target = {.host = "b"}}};
+  request.spec = {.id = "aaaa1111",
+                  .name = "train",
+                  .run = {"--", "train.py"},
+                  .env = {"LOCKSTEP_RDZV_TOKEN=t", "A=1", "B=2", "SECRET=s"},
+                  .folder = "f",
+                  .client = "me"};
+  request.words = {{"--node-rank=0"}, {"--node-rank=1"}};
+  request.secrets = {"SECRET"};
+  jobs::KnownJob job;
+  job.id = "aaaa1111";
+  job.nodes = request.hosts;
+  job.plan = plan_text(request, {.ahead = {}, .endpoint = "10.0.0.1:29400"});
+  EXPECT_EQ(job.plan.find("SECRET="), std::string::npos);
+  const auto refused = resumed_request(job, {1}, {"A=1"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().hint, "give them again: --secret SECRET");
+  const auto again = resumed_request(job, {1}, {"B=3", "SECRET=once more"});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->spec.resumes);
+  EXPECT_EQ(again->spec.nodes, 2);
+  EXPECT_EQ(again->nodes, std::vector<int>{1});
+  EXPECT_EQ(again->hosts.front().name, "gpus-1");
+  EXPECT_EQ(again->spec.env,
+            (std::vector<std::string>{"LOCKSTEP_RDZV_TOKEN=t", "A=1", "B=3", "SECRET=once more"}));
+  EXPECT_EQ(again->words.front(),
+            (std::vector<std::string>{"--node-rank=1", "--rdzv-endpoint=10.0.0.1:29400"}));
+  job.plan = "{}";
+  EXPECT_FALSE(resumed_request(job, {1}, {}));
+}
+
+TEST(JobStart, AnAddressIsOneThatAllHaveReached) {
+  EXPECT_EQ(common_address({"a", "b", "c"}, {{"a", "b"}, {"b", "c"}}), "b");
+  EXPECT_EQ(common_address({"a", "b"}, {{"a"}, {"b"}}), "");
+  EXPECT_EQ(common_address({"a"}, {{}}), "");
+}
+
+}  // namespace
+}  // namespace lockstep::jobs::on_hosts

@@ -1,0 +1,306 @@
+#include "jobs/on_hosts/job_start.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "codec/json_members.h"
+#include "hosts/command_run.h"
+#include "hosts/wait_notice.h"
+#include "io/fd.h"
+#include "proc/signal_watch.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace lockstep::jobs::on_hosts {
+namespace {
+
+using link::Stream;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::uint32_t kChannel = 1;
+constexpr std::size_t kMostAnswer = 1UL << 20;
+constexpr std::size_t kMostWords = 2000;
+// What goes to a host before it reads must fit into its window.
+constexpr std::size_t kMostRequest = link::kWindow / 2;
+
+class JobStart {
+ public:
+  explicit JobStart(const JobRequest& request)
+      : request_(request), notice_(loop_, [this] { return waiting(); }) {}
+  Result<StartedJob> run();
+  // Some hosts may have begun although others have not.
+  bool is_half_begun() const { return error_ && told_to_go_; }
+
+ private:
+  // Every host goes through them in step with the others.
+  enum class Phase { preparing, trying, closing, going, over };
+  struct Host {
+    std::unique_ptr<hosts::HostLink> link;
+    std::string said;  // of its output, as far as no whole line
+    bool answered = false;
+    std::vector<std::string> reached;
+  };
+
+  void open(std::size_t node);
+  void on_frame(std::size_t node, const link::Frame& frame);
+  void on_data(std::size_t node, const link::Data& data);
+  void on_answer(std::size_t node, const Json& answer);
+  void take_prepared(std::size_t node, const Json& facts);
+  void say(std::size_t node, const OrderedJson& request);
+  void next_phase();
+  void try_addresses();
+  void end_trial();
+  void go();
+  void fail_with(Error error);
+  hosts::WaitNotice::Waiting waiting() const;
+
+  const JobRequest& request_;
+  io::Loop loop_;
+  Phase phase_ = Phase::preparing;
+  std::vector<Host> hosts_;
+  std::vector<std::string> addresses_;  // of node 0
+  std::vector<std::string> let_go_;
+  int port_ = 0;
+  std::string secret_;
+  StartedJob started_;
+  std::optional<Error> error_;
+  bool told_to_go_ = false;
+  std::unique_ptr<proc::SignalWatch> signals_;
+  hosts::WaitNotice notice_;
+};
+
+Result<StartedJob> JobStart::run() {
+  LOCKSTEP_TRY_ASSIGN(
+      signals_, proc::SignalWatch::open(loop_, [this](int number) {
+        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+          fail_with({Errc::canceled,
+                     proc::signal_name(number) + " came; nothing was started",
+                     {},
+                     number});
+      }));
+  hosts_.resize(request_.hosts.size());
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    open(i);
+  notice_.start();
+  loop_.run();
+  if (error_) return Failure(*error_);
+  return started_;
+}
+
+void JobStart::open(std::size_t node) {
+  Host& host = hosts_[node];
+  const bool alone = hosts_.size() == 1;
+  host.link = std::make_unique<hosts::HostLink>(
+      loop_,
+      hosts::HostLink::Settings{.place = request_.hosts[node],
+                                .may_ask = alone && isatty(STDERR_FILENO) == 1,
+                                .commands = ssh::Commands::may_outlive_us},
+      hosts::HostLink::Events{[this, node](const link::Frame& frame) { on_frame(node, frame); },
+                              [this](const std::string& why) {
+                                fail_with({Errc::unavailable, why, {}, 0});
+                              }});
+  host.link->send(
+      link::Start{.channel = kChannel, .argv = {"host-job", "start"}, .input = true, .own = true});
+  job::JobSpec spec = request_.spec;
+  spec.node = request_.nodes.empty() ? static_cast<int>(node) : request_.nodes[node];
+  if (request_.nodes.empty()) spec.nodes = static_cast<int>(hosts_.size());
+  say(node, {{"prepare", to_json(spec)}});
+}
+
+void JobStart::on_frame(std::size_t node, const link::Frame& frame) {
+  if (phase_ == Phase::over) return;
+  const std::string& name = request_.hosts[node].name;
+  if (const auto* data = std::get_if<link::Data>(&frame)) return on_data(node, *data);
+  if (const auto* refused = std::get_if<link::Refused>(&frame))
+    return fail_with({Errc::unavailable, name + ": " + refused->why, {}, 0});
+  // The supervisor hangs up once the job goes; before that it has no reason to.
+  if (std::holds_alternative<link::Exit>(frame) &&
+      !(phase_ == Phase::going && hosts_[node].answered))
+    fail_with(
+        {Errc::unavailable, name + ": the job's supervisor ended before it had begun", {}, 0});
+}
+
+void JobStart::on_data(std::size_t node, const link::Data& data) {
+  Host& host = hosts_[node];
+  const std::string& name = request_.hosts[node].name;
+  host.link->send(
+      link::Credit{kChannel, data.stream, static_cast<std::uint32_t>(data.bytes.size())});
+  if (data.stream == Stream::err)
+    return log::warning("{}: {}", name, printable(strip(data.bytes), kMostWords));
+  host.said += data.bytes;
+  std::size_t end = 0;
+  while (phase_ != Phase::over && (end = host.said.find('\n')) != std::string::npos) {
+    const std::string line = host.said.substr(0, end);
+    host.said.erase(0, end + 1);
+    on_answer(node, codec::parse_json(line));
+  }
+  if (host.said.size() > kMostAnswer)
+    fail_with({Errc::corrupt, name + ": its answer is too long", {}, 0});
+}
+
+void JobStart::on_answer(std::size_t node, const Json& answer) {
+  const std::string& name = request_.hosts[node].name;
+  const auto has = [&](const char* what) { return answer.is_object() && answer.contains(what); };
+  if (has("refused") && answer["refused"].is_string())
+    return fail_with({Errc::unavailable,
+                      name + ": " + printable(answer["refused"].get<std::string>(), 1000),
+                      {},
+                      0});
+  if (phase_ == Phase::preparing && has("prepared") && !hosts_[node].answered) {
+    take_prepared(node, answer["prepared"]);
+  } else if (phase_ == Phase::trying && has("reached")) {
+    hosts_[node].reached = codec::texts_member(answer, "reached");
+  } else if (phase_ == Phase::closing && has("closed")) {
+    // Nothing is told with it.
+  } else if (phase_ == Phase::going && has("queued")) {
+    started_.ahead = codec::texts_member(answer, "queued");
+    std::erase_if(started_.ahead, [](const std::string& id) { return !job::is_job_id(id); });
+  } else if (phase_ != Phase::going || !has("started")) {
+    return fail_with({Errc::corrupt, name + ": its answer makes no sense", {}, 0});
+  }
+  hosts_[node].answered = true;
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.answered; }))
+    next_phase();
+}
+
+void JobStart::take_prepared(std::size_t node, const Json& facts) {
+  for (std::string& id : codec::texts_member(facts, "let_go"))
+    let_go_.push_back(std::move(id));
+  if (node != 0 || !facts.is_object()) return;
+  addresses_ = codec::texts_member(facts, "addresses");
+  if (facts.contains("port") && facts["port"].is_number_unsigned())
+    port_ = facts["port"].get<std::uint16_t>();
+  if (facts.contains("secret") && facts["secret"].is_string())
+    secret_ = facts["secret"].get<std::string>();
+}
+
+void JobStart::say(std::size_t node, const OrderedJson& request) {
+  const std::string line = codec::print_json(request) + "\n";
+  if (line.size() > kMostRequest)
+    return fail_with({Errc::invalid_input, "the command and its environment are too large", {}, 0});
+  for (std::size_t at = 0; at < line.size(); at += link::kMaxData)
+    hosts_[node].link->send(link::Data{kChannel, Stream::in, line.substr(at, link::kMaxData)});
+}
+
+void JobStart::next_phase() {
+  for (Host& host : hosts_)
+    host.answered = false;
+  const bool tries = request_.needs_endpoint && hosts_.size() > 1;
+  if (phase_ == Phase::preparing && tries) return try_addresses();
+  if (phase_ == Phase::trying) return end_trial();
+  if (phase_ == Phase::going) {
+    phase_ = Phase::over;
+    return loop_.stop();
+  }
+  go();
+}
+
+void JobStart::try_addresses() {
+  phase_ = Phase::trying;
+  hosts_[0].answered = true;
+  for (std::size_t i = 1; i < hosts_.size(); ++i)
+    say(i, {{"try", {{"addresses", addresses_}, {"port", port_}, {"secret", secret_}}}});
+}
+
+// Node 0 gives the port free before anybody looks there for the job.
+void JobStart::end_trial() {
+  std::vector<std::vector<std::string>> reached;
+  for (std::size_t i = 1; i < hosts_.size(); ++i) {
+    reached.push_back(hosts_[i].reached);
+    if (reached.back().empty())
+      return fail_with({Errc::unavailable,
+                        fmt::format("{} reaches {} at none of its addresses ({}), port {}",
+                                    request_.hosts[i].name, request_.hosts[0].name,
+                                    printable(join(addresses_, ", ")), port_),
+                        "open the hosts' firewall to each other, or give --rdzv-endpoint", 0});
+  }
+  const std::string address = common_address(addresses_, reached);
+  if (address.empty())
+    return fail_with(
+        {Errc::unavailable,
+         fmt::format("no one address of {} is reached by all other hosts", request_.hosts[0].name),
+         "give --rdzv-endpoint", 0});
+  const bool v6 = address.find(':') != std::string::npos;
+  started_.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port_);
+  phase_ = Phase::closing;
+  for (std::size_t i = 1; i < hosts_.size(); ++i)
+    hosts_[i].answered = true;
+  say(0, {{"tried", true}});
+}
+
+void JobStart::go() {
+  std::vector<std::string> words;
+  if (!started_.endpoint.empty()) words.push_back("--rdzv-endpoint=" + started_.endpoint);
+  phase_ = Phase::going;
+  told_to_go_ = true;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    std::vector<std::string> all = words;
+    if (i < request_.words.size())
+      all.insert(all.end(), request_.words[i].begin(), request_.words[i].end());
+    say(i, {{"go", {{"words", all}, {"after", let_go_}}}});
+  }
+}
+
+// Closing the links tells the hosts that have begun nothing yet to leave it.
+void JobStart::fail_with(Error error) {
+  if (phase_ == Phase::over) return;
+  phase_ = Phase::over;
+  error_ = std::move(error);
+  loop_.stop();
+}
+
+hosts::WaitNotice::Waiting JobStart::waiting() const {
+  hosts::WaitNotice::Waiting away;
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].answered)
+      away.emplace_back(request_.hosts[i].name,
+                        std::string(hosts_[i].link->ready() ? "the job is being prepared"
+                                                            : hosts_[i].link->doing()) +
+                            hosts::kCtrlCEnds);
+  return away;
+}
+
+}  // namespace
+
+std::string common_address(const std::vector<std::string>& addresses,
+                           const std::vector<std::vector<std::string>>& reached) {
+  for (const std::string& address : addresses) {
+    const auto has = [&](const std::vector<std::string>& of_node) {
+      return std::find(of_node.begin(), of_node.end(), address) != of_node.end();
+    };
+    if (std::all_of(reached.begin(), reached.end(), has)) return address;
+  }
+  return {};
+}
+
+Result<StartedJob> start_job(const JobRequest& request) {
+  bool half_begun = false;
+  Result<StartedJob> started;
+  {
+    JobStart start(request);
+    started = start.run();
+    half_begun = start.is_half_begun();
+  }
+  if (!half_begun) return started;
+  // All hosts or none. What can't be reached now has to be ended by hand.
+  const auto endings = hosts::run_command({.hosts = request.hosts,
+                                           .argv = {"host-job", "cancel", request.spec.id},
+                                           .own_binary = true,
+                                           .input = hosts::CommandRequest::Input::none,
+                                           .output = hosts::CommandRequest::Output::keep});
+  for (std::size_t i = 0; endings && i < endings->size(); ++i)
+    if (!(*endings)[i].error.empty())
+      log::warning("{}; the job {} may still run there", (*endings)[i].error, request.spec.id);
+  return started;
+}
+
+}  // namespace lockstep::jobs::on_hosts

@@ -1,0 +1,144 @@
+#include "jobs/on_slurm/login_submit.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "codec/json_members.h"
+#include "hosts/command_run.h"
+#include "jobs/on_slurm/slurm_submit.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+constexpr int kNotReached = 255;
+constexpr std::size_t kMostRequest = 8UL << 20;
+constexpr std::chrono::milliseconds kFirstPause{500};
+constexpr std::chrono::milliseconds kLongestPause{5000};
+constexpr std::chrono::minutes kPatience{2};
+constexpr std::chrono::seconds kPatienceToKnow{10};
+
+hosts::CommandRequest asking(const hosts::HostPlace& place, std::vector<std::string> words) {
+  return {.hosts = {place},
+          .argv = std::move(words),
+          .own_binary = true,
+          .input = hosts::CommandRequest::Input::none,
+          .output = hosts::CommandRequest::Output::keep_out};
+}
+
+Failure left_by(const hosts::HostEnding& signaled) {
+  return Failure(Error{Errc::canceled, signaled.error, {}, signaled.code - 128});
+}
+
+Result<SubmittedThere> answer_of(const hosts::HostPlace& place, const std::string& text) {
+  const nlohmann::json json = codec::parse_json(text);
+  if (!json.is_object() || codec::text_member(json, "job").empty())
+    return fail(Errc::corrupt, fmt::format("{} has answered: {}", place.name, printable(text)));
+  return SubmittedThere{.name = printable(codec::text_member(json, "name")),
+                        .job = printable(codec::text_member(json, "job")),
+                        .output = codec::text_member(json, "output"),
+                        .folder = codec::text_member(json, "folder")};
+}
+
+}  // namespace
+
+std::string request_text(const LoginRequest& request) {
+  return codec::print_json(nlohmann::ordered_json{{"id", request.id},
+                                                  {"folder", request.folder},
+                                                  {"words", request.words},
+                                                  {"env", request.env},
+                                                  {"preview", request.preview}}) +
+         "\n";
+}
+
+Result<LoginRequest> parse_request(std::string_view text) {
+  const nlohmann::json json = codec::parse_json(text, {.bytes = kMostRequest});
+  LoginRequest request;
+  if (json.is_object()) {
+    request = {.id = codec::text_member(json, "id"),
+               .folder = codec::text_member(json, "folder"),
+               .words = codec::texts_member(json, "words"),
+               .env = codec::texts_member(json, "env")};
+    const auto preview = json.find("preview");
+    request.preview = preview != json.end() && preview->is_boolean() && preview->get<bool>();
+  }
+  if (!job::is_job_id(request.id) || request.folder.empty())
+    return fail(Errc::invalid_input, "host-submit: it was told no job");
+  return request;
+}
+
+Status check_login(const hosts::HostPlace& place) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings,
+                      hosts::run_command(asking(place, {"host-submit", "check"})));
+  const hosts::HostEnding& ending = endings.at(0);
+  if (!ending.error.empty() && ending.signal == 0 && ending.code > 128 &&
+      ending.code != kNotReached)
+    return left_by(ending);
+  if (!ending.error.empty()) return fail(Errc::unavailable, ending.error);
+  if (ending.code == kNotThere)
+    return fail(
+        Errc::not_found,
+        fmt::format("{} has no sbatch in its PATH: it is no login host of Slurm's", place.name),
+        "name the host where you call sbatch; a PATH that only interactive shells have "
+        "does not count");
+  if (ending.code != 0) return fail(Errc::unavailable, place.name + " can't submit jobs");
+  return {};
+}
+
+Result<int> preview_on_login(const hosts::HostPlace& place, const LoginRequest& request) {
+  hosts::CommandRequest command = asking(place, {"host-submit"});
+  command.input = hosts::CommandRequest::Input::given;
+  command.given = {request_text(request)};
+  command.output = hosts::CommandRequest::Output::print;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
+  if (!endings.at(0).error.empty()) return fail(Errc::unavailable, endings[0].error);
+  return endings[0].code;
+}
+
+Result<SubmittedThere> submit_on_login(const hosts::HostPlace& place, const LoginRequest& request) {
+  hosts::CommandRequest command = asking(place, {"host-submit"});
+  command.input = hosts::CommandRequest::Input::given;
+  command.given = {request_text(request)};
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
+    const hosts::HostEnding& ending = endings.at(0);
+    if (ending.error.empty() && ending.code != 0) return SubmittedThere{.code = ending.code};
+    if (ending.error.empty()) return answer_of(place, ending.out);
+    if (ending.code != kNotReached && ending.code > 128) return left_by(ending);
+    if (ending.code != kNotReached) return fail(Errc::unavailable, ending.error);
+    if (std::chrono::steady_clock::now() > end)
+      return fail(
+          Errc::unavailable,
+          fmt::format("{}; whether job {} was submitted is not known", ending.error, request.id),
+          "lockstep jobs finds out once the host is reached");
+    log::warning("{}; asking it again what became of job {}", ending.error, request.id);
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job) {
+  const auto place = slurm_place(job);
+  if (!place || !place->job.empty() || job.nodes.size() != 1) return {};
+  hosts::CommandRequest command = asking(job.nodes[0], {"host-submit", "known", job.id});
+  command.limit = kPatienceToKnow;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
+  const hosts::HostEnding& ending = endings.at(0);
+  if (ending.code == kNotSubmitted) {
+    job.stage = job::Stage::lost;
+    return book.note(job.id, job.stage, 0, 0);
+  }
+  if (ending.code != 0 || !ending.error.empty()) return {};
+  LOCKSTEP_TRY_ASSIGN(const SubmittedThere there, answer_of(job.nodes[0], ending.out));
+  job.plan = plan_text(SlurmPlace{there.job, there.folder, there.output});
+  job.stage = job::Stage::queued;
+  LOCKSTEP_TRY(book.note_plan(job.id, job.plan));
+  return book.note(job.id, job.stage, 0, 0);
+}
+
+}  // namespace lockstep::jobs::on_slurm

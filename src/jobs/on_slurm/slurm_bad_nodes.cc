@@ -1,0 +1,103 @@
+#include "jobs/on_slurm/slurm_bad_nodes.h"
+
+#include "base/clock_ms.h"
+#include "base/text.h"
+#include "codec/nodelist.h"
+#include "io/own_folders.h"
+#include "slurm/ask_cluster.h"
+#include "slurm/bad_node_file.h"
+#include "slurm/tools.h"
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+using slurm::Setting;
+
+std::string name_of_cluster() {
+  if (const char* name = std::getenv("SLURM_CLUSTER_NAME"); name != nullptr) return name;
+  const auto text =
+      slurm::ask_tool(slurm::run_here, {"scontrol", "show", "config"}, "its settings");
+  return text ? slurm::parse_config(*text)["ClusterName"] : "";
+}
+
+// Whether Slurm would take it; the answer of one that does not answer is no refusal.
+bool is_taken(slurm::JobWish wish, std::vector<Setting> settings) {
+  wish.settings = std::move(settings);
+  const auto plan = slurm::plan_job(wish);
+  if (!plan) return true;
+  std::vector<std::string> argv = {"sbatch", "--test-only"};
+  for (const Setting& each : plan->settings)
+    argv.push_back(slurm::word_of(each));
+  argv.emplace_back("--wrap=true");
+  const auto said = slurm::run_here(argv);
+  return !said || slurm::trouble_of(*said) != slurm::Trouble::refused;
+}
+
+std::string list_text(const std::vector<slurm::BadNode>& bad,
+                      const std::vector<std::string>& names) {
+  std::vector<std::string> texts;
+  for (const slurm::BadNode& each : bad)
+    if (std::find(names.begin(), names.end(), each.node) != names.end())
+      texts.push_back(fmt::format("{} ({})", each.node, each.cause));
+  return join(texts, ", ");
+}
+
+}  // namespace
+
+std::vector<Setting> with_excluded(const std::vector<Setting>& settings,
+                                   const std::vector<std::string>& names,
+                                   std::vector<std::string>& added) {
+  const auto nodes_in = [&](std::string_view name) {
+    const Setting* setting = slurm::find_setting(settings, name);
+    auto nodes = codec::expand_nodelist(setting == nullptr ? "" : setting->value);
+    return nodes ? std::move(*nodes) : std::vector<std::string>();
+  };
+  const auto wanted = nodes_in("nodelist");
+  const auto excluded = nodes_in("exclude");
+  added.clear();
+  for (const std::string& name : names)
+    for (const auto* known : {&wanted, &excluded}) {
+      if (std::find(known->begin(), known->end(), name) != known->end()) break;
+      if (known == &excluded) added.push_back(name);
+    }
+  std::vector<Setting> all = settings;
+  if (added.empty()) return all;
+  const Setting* before = slurm::find_setting(settings, "exclude");
+  const std::string own = before == nullptr ? "" : before->value + ",";
+  std::erase_if(all, [](const Setting& each) { return each.name == "exclude"; });
+  all.push_back({.name = "exclude", .value = own + join(added, ","), .has_value = true});
+  return all;
+}
+
+std::string leave_out_bad_nodes(slurm::JobWish& wish) {
+  const std::string folder = io::state_folder();
+  if (access((folder + "/bad-nodes").c_str(), R_OK) != 0) return {};
+  // The nodes of other clusters have other names.
+  if (slurm::find_setting(wish.settings, "clusters") != nullptr) return {};
+  const auto bad = slurm::known_bad_nodes(folder, name_of_cluster(), unix_ms() / 1000);
+  if (!bad || bad->empty()) return {};
+  std::vector<std::string> names;
+  for (const slurm::BadNode& each : *bad)
+    names.push_back(each.node);
+  std::vector<std::string> added;
+  auto settings = with_excluded(wish.settings, names, added);
+  if (added.empty()) return {};
+  const std::string list = list_text(*bad, added);
+  if (!is_taken(wish, settings) && is_taken(wish, wish.settings))
+    return fmt::format(
+        "nodes that have failed lately are used all the same, as Slurm has too few others: {}",
+        list);
+  wish.settings = std::move(settings);
+  return fmt::format(
+      "left out, as they have failed lately: {}; --use-bad-nodes takes them all the same", list);
+}
+
+}  // namespace lockstep::jobs::on_slurm

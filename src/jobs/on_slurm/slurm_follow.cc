@@ -1,0 +1,331 @@
+#include "jobs/on_slurm/slurm_follow.h"
+
+#include "base/clock_ms.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "hosts/folded_lines.h"
+#include "hosts/log_lines.h"
+#include "io/fd.h"
+#include "proc/signals.h"
+#include "slurm/ask_jobs.h"
+#include "slurm/job_folder.h"
+#include "slurm/scancel_command.h"
+#include "slurm/verdict.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kLook{100};  // at the file of its output
+// At Slurm, which many users ask: a running job tells its end in its own folder.
+constexpr milliseconds kFirstAsk{1000};
+constexpr milliseconds kLongestAsk{15'000};
+constexpr const char* kStdout = "standard output";
+constexpr std::size_t kChunk = 256UL << 10;
+constexpr std::int64_t kLongestTail = 64L << 20;
+
+// Prints a growing file, by lines where lines are chosen or wrapped.
+class OutputFile {
+ public:
+  OutputFile(const SlurmFollow& request, std::string path)
+      : request_(request),
+        path_(std::move(path)),
+        head_(hosts::log_line_head(request.place.job, "stdout")),
+        at_(request.from) {
+    if (request.rank) prefix_ = hosts::rank_prefix(*request.rank);
+    if (request.fold && !request.json && !request.rank)
+      folded_.emplace(
+          [](std::string_view text) { return io::write_all(STDOUT_FILENO, text, kStdout); });
+  }
+
+  const std::string& path() const { return path_; }
+  void set_path(const std::string& path) { path_ = path; }
+
+  // What has come since.
+  Status print_new() {
+    if (path_.empty()) return {};
+    // Of another user's job it may be anything; to open a pipe would wait.
+    const io::Fd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file) return {};  // not yet
+    struct stat info {};
+    if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+    if (info.st_size < at_) at_ = 0;  // it began anew
+    if (request_.lines && !std::exchange(began_, true)) at_ = begin_of_tail(file, info.st_size);
+    std::vector<char> bytes(kChunk);
+    while (true) {
+      const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), at_);
+      if (got < 0) return fail_sys("read " + path_, errno);
+      if (got == 0) return folded_ ? folded_->tick(Clock::now()) : Status();
+      at_ += got;
+      LOCKSTEP_TRY(put({bytes.data(), static_cast<std::size_t>(got)}));
+    }
+  }
+
+  Status finish() {
+    if (folded_) return folded_->finish();
+    return rest_.empty() ? Status() : put_line(std::exchange(rest_, {}));
+  }
+
+ private:
+  Status put(std::string_view bytes) {
+    if (folded_) return folded_->put(bytes, Clock::now());
+    if (!request_.json && prefix_.empty()) return io::write_all(STDOUT_FILENO, bytes, kStdout);
+    rest_ += bytes;
+    std::size_t begin = 0;
+    for (std::size_t end = rest_.find('\n'); end != std::string::npos;
+         begin = end + 1, end = rest_.find('\n', begin))
+      LOCKSTEP_TRY(put_line(std::string_view(rest_).substr(begin, end + 1 - begin)));
+    rest_.erase(0, begin);
+    if (rest_.size() < kChunk) return {};
+    return put_line(std::exchange(rest_, {}));
+  }
+
+  Status put_line(std::string_view line) const {
+    if (!line.starts_with(prefix_)) return {};
+    return io::write_all(STDOUT_FILENO,
+                         request_.json ? head_ + hosts::log_line_rest(line) : std::string(line),
+                         kStdout);
+  }
+
+  // Where the last lines begin.
+  std::int64_t begin_of_tail(const io::Fd& file, std::int64_t size) const {
+    std::int64_t missing = *request_.lines + 1;
+    std::vector<char> bytes(kChunk);
+    for (std::int64_t end = size; end > 0 && size - end < kLongestTail;) {
+      const std::int64_t begin = std::max<std::int64_t>(0, end - static_cast<std::int64_t>(kChunk));
+      const ssize_t got =
+          pread(file.get(), bytes.data(), static_cast<std::size_t>(end - begin), begin);
+      if (got <= 0) return size;
+      for (std::int64_t i = got - 1; i >= 0; --i)
+        if (bytes[static_cast<std::size_t>(i)] == '\n' && begin + i + 1 != size && --missing == 1)
+          return begin + i + 1;
+      end = begin;
+    }
+    return *request_.lines == 0 ? size : 0;
+  }
+
+  const SlurmFollow& request_;
+  std::string path_;
+  std::string head_;
+  std::string prefix_;
+  std::string rest_;
+  std::optional<hosts::FoldedLines> folded_;
+  std::int64_t at_;
+  bool began_ = false;
+};
+
+int shell_code(const slurm::JobStatus& status) {
+  if (status.signal.value_or(0) > 0) return 128 + *status.signal;
+  const int code = status.exit_code.value_or(0);
+  return code == 0 && !status.state.completed() ? 1 : code & 0xff;
+}
+
+// Whether the batch step has said the last word. Slurm itself may queue a job again that it
+// stopped, or whose nodes are gone.
+bool is_over(const std::optional<slurm::BatchState>& own) {
+  return own && own->stage == slurm::Stage::ended &&
+         (own->cause == slurm::cause_name(slurm::Cause::success) ||
+          own->cause == slurm::cause_name(slurm::Cause::worker));
+}
+
+// What the batch step said itself is nearer to the truth than what Slurm made of it.
+SlurmEnding ending_of(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status) {
+  SlurmEnding ending;
+  const bool agreed = status == nullptr || status->state.ended();
+  if (is_over(own) || (own && own->stage == slurm::Stage::ended && agreed))
+    return {job::Stage::ended, own->code, own->ended_ms, own->cause + ": " + own->words};
+  if (status == nullptr) return ending;
+  if (status->state.phase == slurm::JobPhase::waiting) ending.stage = job::Stage::queued;
+  if (!status->state.ended()) return ending;
+  ending.stage = job::Stage::ended;
+  ending.code = shell_code(*status);
+  ending.ended_ms = status->end ? *status->end * 1000 : unix_ms();
+  ending.words = to_lower(status->state.name);
+  return ending;
+}
+
+slurm::JobAsked asked(const jobs::KnownJob& job, const std::string& number) {
+  // Slurm's clock may be another machine's.
+  constexpr std::int64_t kSkew = 60;
+  return {.id = number, .name = {}, .user = {}, .since = job.created_ms / 1000 - kSkew};
+}
+
+std::optional<slurm::BatchState> own_words(const SlurmPlace& place) {
+  if (place.folder.empty()) return std::nullopt;
+  auto state = slurm::JobFolder(place.folder).state();
+  return state ? std::optional(std::move(*state)) : std::nullopt;
+}
+
+bool is_another(const slurm::BatchState& state, const std::string& number) {
+  const std::string_view now = slurm::job_now(state);
+  return slurm::is_job_id(now) && now != number;
+}
+
+class Follower {
+ public:
+  explicit Follower(const SlurmFollow& request)
+      : request_(request), output_(request, request.place.output) {}
+
+  Result<SlurmEnding> run() {
+    while (true) {
+      if (request_.print) LOCKSTEP_TRY(output_.print_new());
+      SlurmEnding ending = look();
+      if (ending.stage == job::Stage::ended || ending.stage == job::Stage::lost ||
+          !request_.to_end) {
+        if (request_.print) LOCKSTEP_TRY(output_.print_new());
+        LOCKSTEP_TRY(output_.finish());
+        return ending;
+      }
+      if (const int signal = wait_for_signal(); signal != 0) {
+        ending.left = true;
+        ending.signal = signal;
+        return ending;
+      }
+    }
+  }
+
+ private:
+  SlurmEnding look() {
+    auto own = own_words(request_.place);
+    if (is_over(own)) return ending_of(own, nullptr);
+    const bool seems_over =
+        own && own->stage == slurm::Stage::ended && !std::exchange(seen_end_, true);
+    if (seems_over || Clock::now() >= next_ask_) {
+      ask();
+      own = own_words(request_.place);
+    }
+    if (goes_on(own)) return {};
+    if (status_) return ending_of(own, &*status_);
+    SlurmEnding unknown;
+    if (nobody_knows_) unknown.stage = job::Stage::lost;
+    return unknown;
+  }
+
+  // As another job of Slurm's: what was heard was about the one before.
+  bool goes_on(const std::optional<slurm::BatchState>& own) {
+    if (!own || !is_another(*own, number_)) return false;
+    number_ = slurm::job_now(*own);
+    status_.reset();
+    nobody_knows_ = seen_end_ = false;
+    next_ask_ = Clock::now();
+    pause_ = kFirstAsk;
+    return true;
+  }
+
+  void ask() {
+    const bool whole = output_.path().empty() && request_.print;
+    auto jobs = slurm::ask_jobs({asked(request_.job, number_)},
+                                whole ? slurm::Detail::all : slurm::Detail::usual);
+    next_ask_ = Clock::now() + pause_;
+    pause_ = std::min(pause_ * 2, kLongestAsk);
+    if (!jobs) {
+      if (!std::exchange(away_, true)) log::warning("{}; the job goes on", jobs.error().message);
+      return;
+    }
+    if (std::exchange(away_, false)) log::warning("Slurm answers again");
+    nobody_knows_ = jobs->empty();
+    if (jobs->empty()) return;
+    tell_change(jobs->front());
+    status_ = std::move(jobs->front());
+    if (output_.path().empty()) output_.set_path(status_->output);
+  }
+
+  void tell_change(const slurm::JobStatus& now) {
+    if (status_ && status_->state == now.state && status_->reason == now.reason) return;
+    pause_ = kFirstAsk;
+    if (!request_.to_end) return;
+    if (now.state.phase == slurm::JobPhase::waiting) {
+      if (now.reason.empty()) return;  // Slurm has not looked at it yet
+      log::warning("job {} waits: {}; lockstep why {} explains it", number_, now.reason, number_);
+    } else if (now.state.phase == slurm::JobPhase::running && !now.nodes.empty()) {
+      log::info("job {} runs on {}", number_, now.nodes);
+    }
+  }
+
+  static int wait_for_signal() {
+    const sigset_t signals = proc::handled_signals();
+    const timespec limit{0, std::chrono::nanoseconds(kLook).count()};
+    const int number = sigtimedwait(&signals, nullptr, &limit);
+    constexpr std::array<int, 4> kStops = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    if (number == SIGHUP && proc::is_ignored(SIGHUP)) return 0;
+    return std::find(kStops.begin(), kStops.end(), number) == kStops.end() ? 0 : number;
+  }
+
+  const SlurmFollow& request_;
+  OutputFile output_;
+  std::string number_ = request_.place.job;
+  std::optional<slurm::JobStatus> status_;
+  bool nobody_knows_ = false;
+  bool seen_end_ = false;
+  bool away_ = false;
+  Clock::time_point next_ask_ = Clock::now();
+  milliseconds pause_ = kFirstAsk;
+};
+
+}  // namespace
+
+Result<SlurmEnding> follow_slurm_job(const SlurmFollow& request) {
+  return Follower(request).run();
+}
+
+Result<std::vector<std::optional<SlurmEnding>>> ask_slurm_jobs(
+    const std::vector<jobs::KnownJob>& jobs) {
+  std::vector<slurm::JobAsked> ids;
+  std::vector<SlurmPlace> places;
+  for (const jobs::KnownJob& job : jobs) {
+    places.push_back(slurm_place(job).value_or(SlurmPlace()));
+    ids.push_back(asked(job, places.back().job));
+  }
+  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(ids));
+  std::vector<std::optional<SlurmEnding>> endings;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const auto status = std::find_if(told.begin(), told.end(),
+                                     [&](const auto& each) { return slurm::is_of(each, ids[i]); });
+    const auto own = own_words(places[i]);
+    if (own && is_another(*own, places[i].job))
+      endings.emplace_back(SlurmEnding{.stage = job::Stage::queued});
+    else if (status == told.end() && !(own && own->stage == slurm::Stage::ended))
+      endings.emplace_back();  // the batch step has not told its end, and Slurm has no such job
+    else
+      endings.emplace_back(ending_of(own, status == told.end() ? nullptr : &*status));
+  }
+  return endings;
+}
+
+Result<jobs::KnownJob> find_slurm_job(const std::string& number) {
+  LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs({{.id = number}}, slurm::Detail::all));
+  if (told.empty())
+    return fail(Errc::not_found, fmt::format("Slurm knows no job {}", printable(number)),
+                "lockstep jobs lists those that Lockstep knows");
+  const slurm::JobStatus& status = told.front();
+  return jobs::KnownJob{.id = number,
+                        .name = status.name,
+                        .place = "slurm",
+                        .command = {},
+                        .plan = plan_text(SlurmPlace{number, {}, status.output}),
+                        .created_ms = status.submitted.value_or(0) * 1000};
+}
+
+Result<SlurmEnding> cancel_slurm_job(const jobs::KnownJob& job, const SlurmPlace& place) {
+  LOCKSTEP_TRY(slurm::ask_tool(slurm::run_here, slurm::scancel_command(place.job),
+                               "cancel job " + place.job));
+  return follow_slurm_job({.job = job, .place = place, .print = false});
+}
+
+}  // namespace lockstep::jobs::on_slurm

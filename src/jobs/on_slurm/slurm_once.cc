@@ -1,0 +1,95 @@
+#include "jobs/on_slurm/slurm_once.h"
+
+#include "codec/json_members.h"
+#include "io/own_folders.h"
+#include "io/replace_file.h"
+#include "jobs/on_slurm/slurm_submit.h"
+#include "slurm/squeue_command.h"
+#include "slurm/tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+constexpr const char* kNote = "submitted.json";
+// A request of an sbatch that was killed may still be on its way through the controller.
+constexpr std::chrono::seconds kUnderWay{2};
+
+Result<std::string> ask_queue(const slurm::JobFolder& folder) {
+  LOCKSTEP_TRY_ASSIGN(
+      const std::string listed,
+      slurm::ask_tool(slurm::run_here, slurm::squeue_scripts_command(std::to_string(geteuid())),
+                      "whether the job was submitted"));
+  return slurm::job_of_script(listed, folder.at("script"));
+}
+
+}  // namespace
+
+Result<SubmitLock> SubmitLock::take() {
+  LOCKSTEP_TRY(io::make_folders(io::state_folder() + "/slurm"));
+  const std::string path = io::state_folder() + "/slurm/submit.lock";
+  SubmitLock lock;
+  lock.file_ = io::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.file_) return fail_sys("open " + path, errno);
+  // Where the file system has no locks there is no waiting either.
+  while (flock(lock.file_.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return lock;
+}
+
+Result<std::string> submitted_before(const slurm::JobFolder& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder.path(), error)) return std::string();
+  const std::string id = std::filesystem::path(folder.path()).filename();
+  if (const auto noted = find_submitted(id)) return slurm_place(*noted)->job;
+  if (const auto state = folder.state(); state && slurm::is_job_id(state->job)) return state->job;
+  LOCKSTEP_TRY_ASSIGN(std::string number, queued_job(folder));
+  if (number.empty()) std::filesystem::remove_all(folder.path(), error);
+  return number;
+}
+
+Result<std::string> queued_job(const slurm::JobFolder& folder) {
+  auto number = ask_queue(folder);
+  if (number && number->empty()) {
+    std::this_thread::sleep_for(kUnderWay);
+    number = ask_queue(folder);
+  }
+  if (number) return number;
+  return Failure(Error{Errc::canceled, number.error().message,
+                       "squeue shows whether the job is there, as soon as Slurm answers", 0});
+}
+
+Status note_submitted(const slurm::JobFolder& folder, const jobs::KnownJob& job) {
+  return io::keep_record(
+      folder.at(kNote),
+      codec::print_json(nlohmann::ordered_json{
+          {"name", job.name}, {"created_ms", job.created_ms}, {"plan", job.plan}}) +
+          "\n");
+}
+
+std::optional<jobs::KnownJob> find_submitted(const std::string& id) {
+  if (!job::is_job_id(id)) return std::nullopt;
+  const auto text = io::read_file(slurm::JobFolder(slurm::JobFolder::place(id)).at(kNote));
+  if (!text) return std::nullopt;
+  const nlohmann::json json = codec::parse_json(*text);
+  if (!json.is_object()) return std::nullopt;
+  jobs::KnownJob job{.id = id,
+                     .name = codec::text_member(json, "name"),
+                     .place = "slurm",
+                     .command = {},
+                     .plan = codec::text_member(json, "plan"),
+                     .created_ms = codec::integer_member(json, "created_ms")};
+  const auto place = slurm_place(job);
+  if (!place || !slurm::is_job_id(place->job)) return std::nullopt;
+  return job;
+}
+
+}  // namespace lockstep::jobs::on_slurm

@@ -1,0 +1,109 @@
+#include "jobs/on_slurm/slurm_requests.h"
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "job/follower.h"
+#include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/on_slurm/slurm_once.h"
+#include "proc/signals.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <limits>
+#include <utility>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+// A client that wants to wait alone asks for what is behind this.
+constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
+
+struct Asked {
+  jobs::KnownJob job;
+  SlurmPlace place;
+};
+
+Result<std::int64_t> number_in(const std::vector<std::string>& words, std::size_t at) {
+  const auto value = at < words.size() ? parse_int(words[at]) : std::nullopt;
+  if (!value || *value < 0) return fail(Errc::invalid_input, "host-job: a number is missing");
+  return *value;
+}
+
+Result<int> follow(const Asked& asked, const std::vector<std::string>& words, bool to_end) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t from, number_in(words, 2));
+  LOCKSTEP_TRY(follow_slurm_job({.job = asked.job,
+                                 .place = asked.place,
+                                 .print = from < kBehindAll,
+                                 .to_end = to_end,
+                                 .from = from}));
+  return 0;
+}
+
+Result<int> tell_places(const Asked& asked, const std::vector<std::string>& words) {
+  LOCKSTEP_TRY_ASSIGN(const std::int64_t lines, number_in(words, 2));
+  std::string output = asked.place.output;
+  if (output.empty()) {  // only the job itself knows its file
+    LOCKSTEP_TRY_ASSIGN(const jobs::KnownJob told, find_slurm_job(asked.place.job));
+    output = slurm_place(told).value_or(SlurmPlace()).output;
+  }
+  const nlohmann::ordered_json answer{{"out", job::place_of_last(output, lines)}, {"err", 0}};
+  std::puts(codec::print_json(answer).c_str());
+  return 0;
+}
+
+job::JobState state_of(const SlurmEnding& ending) {
+  job::JobState state;
+  state.stage = ending.stage;
+  state.ended_ms = ending.ended_ms;
+  state.code = ending.code;
+  state.canceled = ending.stage == job::Stage::ended &&
+                   (ending.words.starts_with("stopped") || ending.words == "cancelled");
+  return state;
+}
+
+void tell(const Asked& asked, const SlurmEnding& ending) {
+  job::JobRecord record;
+  record.state = state_of(ending);
+  record.spec.id = asked.job.id;
+  record.spec.name = asked.job.name;
+  record.spec.created_ms = asked.job.created_ms;
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  all.push_back(to_json(record));
+  std::puts(codec::print_json(all).c_str());
+}
+
+Result<int> tell_status(const Asked& asked) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, ask_slurm_jobs({asked.job}));
+  SlurmEnding unknown;
+  unknown.stage = job::Stage::lost;
+  tell(asked, endings.at(0).value_or(unknown));
+  return 0;
+}
+
+Result<int> cancel(const Asked& asked) {
+  LOCKSTEP_TRY_ASSIGN(const SlurmEnding ending, cancel_slurm_job(asked.job, asked.place));
+  tell(asked, ending);
+  return 0;
+}
+
+}  // namespace
+
+std::optional<Result<int>> serve_slurm_request(const std::vector<std::string>& words) {
+  if (words.size() < 2) return std::nullopt;
+  auto job = find_submitted(words[1]);
+  if (!job) return std::nullopt;
+  proc::block(proc::handled_signals());
+  signal(SIGCHLD, SIG_DFL);
+  auto place = *slurm_place(*job);
+  const Asked asked{std::move(*job), std::move(place)};
+  const std::string& verb = words[0];
+  if (verb == "follow") return follow(asked, words, true);
+  if (verb == "print") return follow(asked, words, false);
+  if (verb == "places") return tell_places(asked, words);
+  if (verb == "status") return tell_status(asked);
+  if (verb == "cancel") return cancel(asked);
+  return std::nullopt;
+}
+
+}  // namespace lockstep::jobs::on_slurm

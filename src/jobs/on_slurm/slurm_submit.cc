@@ -1,0 +1,332 @@
+#include "jobs/on_slurm/slurm_submit.h"
+
+#include "base/clock_ms.h"
+#include "base/id.h"
+#include "base/text.h"
+#include "codec/json_members.h"
+#include "host/identity.h"
+#include "hosts/log_lines.h"
+#include "io/fd.h"
+#include "io/file_system.h"
+#include "io/own_folders.h"
+#include "io/replace_file.h"
+#include "jobs/on_slurm/job_wheels.h"
+#include "jobs/on_slurm/slurm_once.h"
+#include "proc/spawn.h"
+#include "setup/tool.h"
+#include "slurm/agent_words.h"
+#include "slurm/batch_script.h"
+#include "slurm/job_folder.h"
+#include "slurm/job_status.h"
+#include "slurm/next_job.h"
+#include "slurm/old_script.h"
+#include "ssh/binary.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lockstep::jobs::on_slurm {
+namespace {
+
+constexpr const char* kPlace = "slurm";
+constexpr std::size_t kSecret = 12;  // characters of a name in /tmp
+
+std::vector<std::string> run_words(const SlurmRequest& request, const slurm::JobPlan& plan,
+                                   const slurm::JobFolder& folder) {
+  return slurm::agent_words({.nodes = plan.nodes,
+                             .min_nodes = request.min_nodes,
+                             .spares = plan.spares,
+                             .workers = plan.workers,
+                             .folder = folder.path(),
+                             .prefix = hosts::kRankTemplate,
+                             .run = request.run});
+}
+
+slurm::Carry carry_of(const SlurmRequest& request) {
+  if (request.binary == SlurmRequest::Binary::carried) return slurm::Carry::always;
+  const bool may = request.binary == SlurmRequest::Binary::automatic;
+  return may && io::is_local(io::state_folder()) ? slurm::Carry::unless_seen : slurm::Carry::no;
+}
+
+struct Draft {
+  slurm::JobPlan plan;
+  std::string script;
+};
+
+Result<Draft> draft_of(const SlurmRequest& request, const slurm::JobFolder& folder) {
+  Draft draft;
+  LOCKSTEP_TRY_ASSIGN(draft.plan, slurm::plan_job(request.wish));
+  if (request.min_nodes &&
+      (!draft.plan.nodes || *request.min_nodes < 1 || *request.min_nodes > *draft.plan.nodes))
+    return fail(Errc::invalid_input, "--min-nodes is a number from 1 to --nodes");
+  // Slurm itself would end the job without a word.
+  const std::string place = std::filesystem::path(draft.plan.output).parent_path();
+  std::error_code error;
+  if (request.folder_is_here && place.find('%') == std::string::npos &&
+      !std::filesystem::is_directory(place, error))
+    return fail(Errc::invalid_input,
+                fmt::format("--output: the folder {} is not there", printable(place)), "make it");
+  if (request.script) {
+    LOCKSTEP_TRY_ASSIGN(draft.script,
+                        slurm::old_script_text(draft.plan, *request.script,
+                                               {.version = LOCKSTEP_VERSION,
+                                                .binary = folder.at("lockstep"),
+                                                .folder = folder.path(),
+                                                .command = shell_join(request.command)}));
+    return draft;
+  }
+  const slurm::Carry carry = carry_of(request);
+  draft.script = slurm::batch_script(
+      draft.plan, {.version = LOCKSTEP_VERSION,
+                   .binary = folder.at("lockstep"),
+                   .carry = carry == slurm::Carry::no ? "" : random_suffix(kSecret),
+                   .unless_seen = carry == slurm::Carry::unless_seen,
+                   .folder = folder.path(),
+                   .command = shell_join(request.command),
+                   .run = run_words(request, draft.plan, folder),
+                   .node = request.node});
+  return draft;
+}
+
+// Of versions that no job has any more.
+void remove_unused_binaries() {
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(io::state_folder() + "/slurm", error)) {
+    struct stat file {};
+    if (entry.path().filename().native().starts_with("lockstep-") &&
+        stat(entry.path().c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1)
+      std::filesystem::remove(entry.path(), error);
+  }
+}
+
+// A job keeps the binary that it was submitted with, also when another version is installed while
+// it waits.
+Status give_binary(const slurm::JobFolder& folder) {
+  LOCKSTEP_TRY_ASSIGN(const ssh::Binary own, ssh::own_binary());
+  const std::string place = folder.at("lockstep");
+  const std::string kept = fmt::format("{}/slurm/lockstep-{}", io::state_folder(), own.name.id);
+  if (::link(kept.c_str(), place.c_str()) == 0) return {};
+  std::error_code error;
+  std::filesystem::copy_file(own.path, place, error);
+  if (error) return fail_sys("copy " + own.path + " to " + place, error.value());
+  if (chmod(place.c_str(), 0755) != 0) return fail_sys("make " + place + " a program", errno);
+  remove_unused_binaries();
+  // Jobs that are submitted later share it. Where links are not possible each has its own.
+  (void)::link(place.c_str(), kept.c_str());
+  return {};
+}
+
+// Nodes that the job can do without.
+int dispensable(const SlurmRequest& request, const slurm::JobPlan& plan) {
+  const int fewer = request.min_nodes && plan.nodes ? *plan.nodes - *request.min_nodes : 0;
+  return plan.spares + fewer;
+}
+
+// What a script's own launches need.
+Status give_stand_ins(const SlurmRequest& request, const slurm::JobFolder& folder) {
+  for (const char* name : {"bin", "task-bin", "launches"})
+    if (mkdir(folder.at(name).c_str(), 0700) != 0)
+      return fail_sys("make " + folder.at(name), errno);
+  for (const slurm::FolderFile& file : slurm::stand_in_files(folder.at("lockstep"))) {
+    LOCKSTEP_TRY(io::write_file(folder.at(file.name), file.text));
+    if (chmod(folder.at(file.name).c_str(), 0755) != 0)
+      return fail_sys("make " + folder.at(file.name) + " a program", errno);
+  }
+  return io::write_file(folder.at("launch.json"),
+                        slurm::settings_text({.spares = request.wish.spares,
+                                              .min_nodes = request.min_nodes.value_or(0),
+                                              .carry = carry_of(request),
+                                              .run = request.run}));
+}
+
+Status fill(const slurm::JobFolder& folder, const SlurmRequest& request, const Draft& draft) {
+  LOCKSTEP_TRY(give_binary(folder));
+  if (request.script) LOCKSTEP_TRY(give_stand_ins(request, folder));
+  if (draft.plan.chain)
+    LOCKSTEP_TRY(io::write_file(
+        folder.at(slurm::kNextJobFile),
+        slurm::next_job_text(slurm::next_job_of(draft.plan.settings, request.arguments))));
+  LOCKSTEP_TRY(add_wheels(
+      folder, request.wheels,
+      {.wheels = {}, .place = request.wheel_place, .spare = dispensable(request, draft.plan)}));
+  // The folder is this user's alone.
+  LOCKSTEP_TRY(io::write_file(folder.at("token"), random_uuid4() + random_uuid4() + "\n"));
+  if (chmod(folder.at("token").c_str(), 0600) != 0)
+    return fail_sys("close the token's file", errno);
+  return io::write_file(folder.at("script"), draft.script);
+}
+
+// sbatch was killed, or the controller was too slow to tell it.
+bool may_have_arrived(const setup::ToolEnding& ending) {
+  constexpr int kKilled = 128;
+  return ending.code > kKilled ||
+         (ending.code != 0 &&
+          std::any_of(ending.tail.begin(), ending.tail.end(), [](const std::string& line) {
+            return to_lower(line).find("timed out") != std::string::npos;
+          }));
+}
+
+// sbatch prints "ID" or "ID;CLUSTER". canceled: nobody knows whether Slurm has the job.
+Result<std::string> call_sbatch(const SlurmRequest& request, const slurm::JobPlan& plan,
+                                const slurm::JobFolder& folder) {
+  const std::string program = setup::find_program("sbatch");
+  if (program.empty())
+    return fail(Errc::not_found, "sbatch is not there: this machine is no login node of Slurm's",
+                "submit there, or give --on user@login");
+  setup::ToolCall call{
+      .argv = {program, "--parsable"}, .env = request.env, .folder = request.wish.folder};
+  // Those of the script give way to the SBATCH_* variables, as sbatch has it.
+  for (const slurm::Setting& setting : plan.settings)
+    if (setting.line == 0) call.argv.push_back(slurm::word_of(setting));
+  call.argv.push_back(folder.at("script"));
+  call.argv.insert(call.argv.end(), request.arguments.begin(), request.arguments.end());
+  std::vector<std::string> lines;
+  LOCKSTEP_TRY_ASSIGN(const auto ending, setup::run_tool(call, [&](std::string_view line) {
+                        if (lines.size() < 100) lines.emplace_back(line);
+                      }));
+  if (may_have_arrived(ending)) {
+    LOCKSTEP_TRY_ASSIGN(std::string job, queued_job(folder));
+    if (!job.empty()) return job;
+  }
+  if (ending.code != 0)
+    return fail(Errc::unavailable, "sbatch refused the job: " + setup::telling_line(ending.tail));
+  for (const std::string& line : lines) {
+    const std::string id = split(line, ';').front();
+    if (!id.empty() &&
+        std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      return id;
+  }
+  return fail(Errc::corrupt, "sbatch has named no job: " + printable(join(lines, " ")));
+}
+
+std::string output_of(const slurm::JobPlan& plan, const std::string& job) {
+  const slurm::Setting* name = slurm::find_setting(plan.settings, "job-name");
+  const char* user_name = getenv("USER");
+  return slurm::expand_output(plan.output, {.job = job,
+                                            .name = name == nullptr ? "" : name->value,
+                                            .user = user_name == nullptr ? "" : user_name})
+      .value_or("");
+}
+
+// Slurm's id. Nothing is left of a job that is refused.
+Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft,
+                            const std::string& id) {
+  LOCKSTEP_TRY_ASSIGN(const slurm::JobFolder folder, slurm::JobFolder::create(id));
+  const Status filled = fill(folder, request, draft);
+  auto number = filled ? call_sbatch(request, draft.plan, folder)
+                       : Result<std::string>(Failure(filled.error()));
+  if (number || number.error().code == Errc::canceled) return number;
+  std::error_code error;
+  std::filesystem::remove_all(folder.path(), error);
+  return number;
+}
+
+}  // namespace
+
+Result<SlurmJob> preview_slurm_job(const SlurmRequest& request) {
+  LOCKSTEP_TRY_ASSIGN(Draft draft,
+                      draft_of(request, slurm::JobFolder(slurm::JobFolder::place("ID"))));
+  return SlurmJob{.script = std::move(draft.script),
+                  .settings = std::move(draft.plan.settings),
+                  .notes = std::move(draft.plan.notes)};
+}
+
+Result<SlurmJob> submit_slurm_job(const SlurmRequest& request) {
+  LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
+  const std::string id = request.id.empty() ? job::new_job_id() : request.id;
+  const slurm::JobFolder folder(slurm::JobFolder::place(id));
+  LOCKSTEP_TRY_ASSIGN(Draft draft, draft_of(request, folder));
+  SubmitLock lock;
+  std::string number;
+  if (!request.id.empty()) {
+    LOCKSTEP_TRY_ASSIGN(lock, SubmitLock::take());
+    LOCKSTEP_TRY_ASSIGN(number, submitted_before(folder));
+  }
+  if (number.empty()) {
+    LOCKSTEP_TRY_ASSIGN(number, hand_in(request, draft, id));
+  }
+  const slurm::Setting* name = slurm::find_setting(draft.plan.settings, "job-name");
+  const SlurmPlace place{number, folder.path(), output_of(draft.plan, number)};
+  const jobs::KnownJob known{.id = id,
+                             .name = name == nullptr ? "" : name->value,
+                             .place = kPlace,
+                             .command = printable(shell_join(request.command), 500),
+                             .plan = plan_text(place),
+                             .created_ms = unix_ms(),
+                             .stage = job::Stage::queued};
+  LOCKSTEP_TRY(note_submitted(folder, known));
+  LOCKSTEP_TRY(book.remove(id));
+  LOCKSTEP_TRY(book.add(known));
+  return SlurmJob{.script = std::move(draft.script),
+                  .settings = std::move(draft.plan.settings),
+                  .notes = std::move(draft.plan.notes),
+                  .job = number,
+                  .id = id,
+                  .folder = place.folder,
+                  .output = place.output};
+}
+
+std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job) {
+  const nlohmann::json json = codec::parse_json(job.plan);
+  if (!json.is_object() || !json.contains(kPlace) || !json[kPlace].is_object()) return std::nullopt;
+  const nlohmann::json& place = json[kPlace];
+  const auto text = [&](const char* name) { return codec::text_member(place, name); };
+  SlurmPlace found{text("job"), text("folder"), text("output")};
+  if (const auto state = slurm_state(job, found))
+    if (slurm::is_job_id(slurm::job_now(*state))) found.job = slurm::job_now(*state);
+  return found;
+}
+
+std::optional<slurm::BatchState> slurm_state(const jobs::KnownJob& job, const SlurmPlace& place) {
+  if (!job.nodes.empty() || place.folder.empty()) return std::nullopt;
+  auto state = slurm::JobFolder(place.folder).state();
+  return state ? std::optional(std::move(*state)) : std::nullopt;
+}
+
+namespace {
+
+// Returns whether Slurm has given this number to the job, or to an earlier job of the same chain.
+bool is_in_chain(const jobs::KnownJob& job, const std::string& word) {
+  const auto place = slurm_place_here(job);
+  const auto state = place ? slurm_state(job, *place) : std::nullopt;
+  return state && state->chain &&
+         (place->job == word || state->job == word ||
+          std::find(state->jobs.begin(), state->jobs.end(), word) != state->jobs.end());
+}
+
+}  // namespace
+
+bool begins_only(const jobs::KnownJob& job, const std::string& word) {
+  const auto place = slurm_place(job);
+  return job.id != word && job.name != word && job.id.starts_with(word) &&
+         (!place || place->job != word) && !is_in_chain(job, word);
+}
+
+Result<jobs::KnownJob> find_job(const jobs::JobBook& book, const std::string& word) {
+  constexpr std::size_t kMostLookedAt = 200;
+  auto job = book.find(word);
+  if (job ? !begins_only(*job, word) : job.error().code != Errc::not_found) return job;
+  if (!slurm::is_job_id(word)) return job;
+  LOCKSTEP_TRY_ASSIGN(auto known, book.list(kMostLookedAt));
+  for (jobs::KnownJob& each : known)
+    if (is_in_chain(each, word)) return std::move(each);
+  return job;
+}
+
+std::optional<SlurmPlace> slurm_place_here(const jobs::KnownJob& job) {
+  return job.nodes.empty() ? slurm_place(job) : std::nullopt;
+}
+
+std::string plan_text(const SlurmPlace& place) {
+  return codec::print_json(nlohmann::ordered_json{
+      {kPlace, {{"job", place.job}, {"folder", place.folder}, {"output", place.output}}}});
+}
+
+}  // namespace lockstep::jobs::on_slurm

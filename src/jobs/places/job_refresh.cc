@@ -1,0 +1,155 @@
+#include "jobs/places/job_refresh.h"
+
+#include "base/clock_ms.h"
+#include "base/log.h"
+#include "codec/json.h"
+#include "hosts/command_run.h"
+#include "jobs/job_ending.h"
+#include "jobs/on_slurm/login_submit.h"
+#include "jobs/on_slurm/slurm_follow.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace lockstep::jobs::places {
+namespace {
+
+// Whoever lists jobs does not want to wait for a host that is off.
+constexpr std::chrono::seconds kPatience{5};
+
+// What one host says of all jobs that it was asked for.
+struct Told {
+  hosts::HostPlace host;
+  bool reached = false;
+  std::vector<job::JobRecord> records;
+};
+
+bool same_host(const hosts::HostPlace& one, const hosts::HostPlace& other) {
+  return one.name == other.name && one.target == other.target && one.here == other.here;
+}
+
+Told* find(std::vector<Told>& all, const hosts::HostPlace& host) {
+  const auto at = std::find_if(all.begin(), all.end(),
+                               [&](const Told& each) { return same_host(each.host, host); });
+  return at == all.end() ? nullptr : &*at;
+}
+
+void take(Told& told, const hosts::HostEnding& ending) {
+  const nlohmann::json answer = codec::parse_json(ending.out);
+  told.reached = ending.error.empty() && answer.is_array();
+  if (!ending.error.empty()) log::warning("{}", ending.error);
+  for (std::size_t i = 0; told.reached && i < answer.size(); ++i)
+    if (auto record = job::record_from_json(answer[i])) told.records.push_back(std::move(*record));
+}
+
+// Hosts that are in `told` already are not asked again where they were not reached.
+Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::string>& ids,
+           std::vector<Told>& told) {
+  std::vector<hosts::HostPlace> hosts;
+  for (const hosts::HostPlace& place : places) {
+    const Told* known = find(told, place);
+    if (known != nullptr && !known->reached) continue;
+    if (known == nullptr) told.push_back({.host = place, .records = {}});
+    if (std::none_of(hosts.begin(), hosts.end(),
+                     [&](const hosts::HostPlace& host) { return same_host(host, place); }))
+      hosts.push_back(place);
+  }
+  if (hosts.empty()) return {};
+  std::vector<std::string> argv = {"host-job", "status"};
+  argv.insert(argv.end(), ids.begin(), ids.end());
+  LOCKSTEP_TRY_ASSIGN(const auto endings,
+                      hosts::run_command({.hosts = hosts,
+                                          .argv = std::move(argv),
+                                          .own_binary = true,
+                                          .input = hosts::CommandRequest::Input::none,
+                                          .output = hosts::CommandRequest::Output::keep,
+                                          .limit = kPatience}));
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    take(*find(told, hosts[i]), endings[i]);
+  return {};
+}
+
+// Slurm is asked once for all of its jobs.
+Status ask_slurm(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs) {
+  std::vector<jobs::KnownJob*> mine;
+  std::vector<jobs::KnownJob> asked;
+  for (jobs::KnownJob& job : jobs) {
+    if (job.is_over() || !jobs::on_slurm::slurm_place_here(job)) continue;
+    mine.push_back(&job);
+    asked.push_back(job);
+  }
+  if (mine.empty()) return {};
+  const auto endings = jobs::on_slurm::ask_slurm_jobs(asked);
+  if (!endings) {
+    log::warning("{}", endings.error().message);
+    return {};
+  }
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const auto& ending = (*endings)[i];
+    mine[i]->stage = ending ? ending->stage : job::Stage::lost;
+    mine[i]->code = ending ? ending->code : 0;
+    mine[i]->ended_ms = ending ? ending->ended_ms : 0;
+    LOCKSTEP_TRY(book.note(mine[i]->id, mine[i]->stage, mine[i]->code, mine[i]->ended_ms));
+  }
+  return {};
+}
+
+Status settle(const jobs::JobBook& book, jobs::KnownJob& job, std::vector<Told>& told) {
+  bool all_reached = true;
+  bool all_told = true;
+  std::vector<std::optional<job::JobRecord>> nodes;
+  for (const hosts::HostPlace& place : job.nodes) {
+    const Told* host = find(told, place);
+    all_reached = all_reached && host != nullptr && host->reached;
+    nodes.emplace_back();
+    for (std::size_t i = 0; host != nullptr && i < host->records.size(); ++i)
+      if (host->records[i].spec.id == job.id) nodes.back() = host->records[i];
+    all_told = all_told && nodes.back().has_value();
+  }
+  const jobs::JobEnding ending = jobs::ending_of(nodes);
+  // What no host tells may be known again later.
+  if (ending.stage == job::Stage::lost && !all_told) {
+    if (all_reached) return {};
+    LOCKSTEP_TRY_ASSIGN(job.away_ms, book.note_away(job.id, unix_ms()));
+    return {};
+  }
+  job.stage = ending.stage;
+  job.code = ending.code.value_or(0);
+  job.ended_ms = ending.ended_ms;
+  job.away_ms = 0;
+  return jobs::note_ending(book, job.id, ending);
+}
+
+}  // namespace
+
+Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs) {
+  LOCKSTEP_TRY(ask_slurm(book, jobs));
+  std::vector<hosts::HostPlace> hosts;
+  std::vector<std::string> ids;
+  std::vector<jobs::KnownJob*> asked;
+  std::vector<Told> told;
+  for (jobs::KnownJob& job : jobs) {
+    if (job.is_over() || job.nodes.empty()) continue;
+    asked.push_back(&job);
+    if (jobs::on_slurm::slurm_place(job)) continue;
+    ids.push_back(job.id);
+    hosts.insert(hosts.end(), job.nodes.begin(), job.nodes.end());
+  }
+  LOCKSTEP_TRY(ask(hosts, ids, told));
+  // A login host answers for one job of Slurm's at a time.
+  for (jobs::KnownJob* job : asked) {
+    if (!jobs::on_slurm::slurm_place(*job)) continue;
+    const Told* host = find(told, job->nodes.front());
+    if (host == nullptr || host->reached)
+      LOCKSTEP_TRY(jobs::on_slurm::complete_submission(book, *job));
+    if (!job->is_over()) LOCKSTEP_TRY(ask(job->nodes, {job->id}, told));
+  }
+  for (jobs::KnownJob* job : asked)
+    if (!job->is_over()) LOCKSTEP_TRY(settle(book, *job, told));
+  return {};
+}
+
+}  // namespace lockstep::jobs::places

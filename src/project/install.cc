@@ -1,0 +1,123 @@
+#include "project/install.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "setup/digest.h"
+
+#include <fmt/core.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace lockstep::project {
+namespace {
+
+constexpr int kNotReached = 255;
+constexpr std::uint64_t kMostWheels = 1ULL << 30;  // bytes of all together
+
+// The request and, behind it, the wheels: the same for all hosts.
+Result<std::string> request_of(const Project& project, const InstallOptions& options,
+                               const std::vector<setup::Spec>& specs) {
+  setup::SetupRequest request{.folder = project.name,
+                              .specs = options.specs,
+                              .choice = options.choice,
+                              .place = options.place,
+                              .python = options.python,
+                              .force = options.force,
+                              .use_uv = options.use_uv,
+                              .overlay = options.overlay};
+  std::string bytes;
+  for (const setup::Spec& each : specs) {
+    if (each.kind != setup::Spec::Kind::wheel) continue;
+    std::string path = each.subject;
+    if (path.starts_with("~/")) path = io::home_folder() + path.substr(1);
+    if (!path.starts_with('/')) path.insert(0, project.root + "/");
+    struct stat info {};
+    if (stat(path.c_str(), &info) != 0)
+      return fail(Errc::invalid_input, fmt::format("'{}': there is no {}", each.text, path));
+    if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > setup::kLargestWheel)
+      return fail(Errc::invalid_input,
+                  fmt::format("'{}' is no file of at most 512 MiB", printable(path)),
+                  "put it where the hosts can read it, and give pip:/that/path");
+    LOCKSTEP_TRY_ASSIGN(const std::string wheel, io::read_file(path, setup::kLargestWheel));
+    LOCKSTEP_TRY_ASSIGN(std::string sha256, setup::sha256_of_file(path));
+    request.wheels.push_back({setup::base_name(path), wheel.size(), std::move(sha256)});
+    bytes += wheel;
+    if (bytes.size() > kMostWheels)
+      return fail(Errc::invalid_input, "the wheels have more than 1 GiB together");
+  }
+  const std::string line = setup::print_request(request) + "\n";
+  if (line.size() > setup::kLongestRequest)
+    return fail(Errc::invalid_input, "the specs have more than 4 MiB together");
+  return line + bytes;
+}
+
+HostInstall install_of(const hosts::HostPlace& host, const hosts::HostEnding& ending) {
+  HostInstall install{.name = host.name, .code = ending.code, .error = ending.error};
+  if (!ending.error.empty()) return install;
+  auto answer = setup::read_answer(ending.out);
+  if (!answer) {  // it was ended from outside
+    install.code = ending.code == 0 ? kNotReached : ending.code;
+    install.error = fmt::format("{}: the install was cut off", host.name);
+    install.hint = "the next one goes on where this one was";
+    return install;
+  }
+  install.answer = std::move(*answer);
+  install.code = install.answer.code;
+  if (!install.answer.error.empty())
+    install.error = fmt::format("{}: {}", host.name, printable(install.answer.error, 1000));
+  install.hint = printable(install.answer.hint, 1000);
+  return install;
+}
+
+}  // namespace
+
+bool needs_files(const std::vector<setup::Spec>& specs) {
+  return std::any_of(specs.begin(), specs.end(), setup::is_in_project);
+}
+
+Result<std::vector<HostInstall>> install_packages(const std::vector<hosts::HostPlace>& hosts,
+                                                  const Project& project,
+                                                  const InstallOptions& options) {
+  LOCKSTEP_TRY_ASSIGN(const auto specs, setup::parse_specs(options.specs));
+  LOCKSTEP_TRY_ASSIGN(std::string given, request_of(project, options, specs));
+  hosts::CommandRequest request;
+  request.hosts = hosts;
+  request.own_binary = true;
+  request.argv = {"host-setup"};
+  request.input = hosts::CommandRequest::Input::given;
+  request.given.push_back(std::move(given));
+  request.output = hosts::CommandRequest::Output::keep_out;
+  request.on_errors = options.on_words;
+  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request));
+  std::vector<HostInstall> installs;
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    installs.push_back(install_of(hosts[i], endings[i]));
+  return installs;
+}
+
+int code_of(const std::vector<HostInstall>& installs) {
+  for (const HostInstall& each : installs)
+    if (each.code != 0) return each.code;
+  return 0;
+}
+
+std::string summary_of(const HostInstall& install) {
+  std::size_t done = 0;
+  std::size_t unchanged = 0;
+  for (const setup::StepAnswer& each : install.answer.steps) {
+    done += each.state == setup::StepAnswer::State::done ? 1 : 0;
+    unchanged += each.state == setup::StepAnswer::State::unchanged ? 1 : 0;
+  }
+  std::string text = fmt::format("{} done, {} unchanged", done, unchanged);
+  const setup::Environment& environment = install.answer.environment;
+  const std::string& place = environment.prefix.empty() ? environment.python : environment.prefix;
+  if (!place.empty()) text += "; " + printable(place, 1000);
+  return text;
+}
+
+}  // namespace lockstep::project

@@ -1,0 +1,134 @@
+#include "project/project.h"
+
+#include "base/text.h"
+#include "sync/git_files.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace lockstep::project {
+namespace {
+
+constexpr const char* kNameIt =
+    "go to the project's folder, or name the one to send (run: --sync DIR)";
+
+Result<std::string> real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  if (!real) return fail_sys(printable(path), errno);
+  return std::string(real.get());
+}
+
+Result<std::string> real_folder(const std::string& path) {
+  LOCKSTEP_TRY_ASSIGN(std::string real, real_path(path));
+  struct stat info {};
+  if (stat(real.c_str(), &info) != 0) return fail_sys(printable(path), errno);
+  if (!S_ISDIR(info.st_mode))
+    return fail(Errc::invalid_input, fmt::format("{} is no folder", printable(path)));
+  return real;
+}
+
+bool lies_in(const std::string& path, const std::string& root) {
+  return path == root || root == "/" ||
+         (path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/');
+}
+
+std::string name_of(const std::string& root) {
+  std::string name = root.substr(root.rfind('/') + 1);
+  // In a home they would be the settings of other programs.
+  name.erase(0, name.find_first_not_of('.'));
+  return name.empty() ? "root" : name;
+}
+
+Status check_not_everything(const std::string& root) {
+  const char* home = std::getenv("HOME");
+  const auto real_home = real_path(home == nullptr ? "/" : home);
+  const std::string& kept = real_home ? *real_home : "/";
+  if (root != "/" && !lies_in(kept, root)) return {};
+  const char* what = root == kept && root != "/" ? "your home" : "above your home";
+  return fail(Errc::invalid_input,
+              fmt::format("the project would be all of {}, which is {}", printable(root),
+                          root == "/" ? "the whole machine" : what),
+              kNameIt);
+}
+
+// A folder that others can write to, such as /tmp: their files would be sent along. Mounts of
+// Windows and macOS show every folder like that, but as the user's own and without a sticky bit.
+Status check_not_everybodys(const std::string& folder) {
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return fail_sys(printable(folder), errno);
+  if (!is_everybodys(info.st_mode, info.st_uid, geteuid())) return {};
+  return fail(Errc::invalid_input,
+              fmt::format("{} is no project: it has no .git, and everybody can write to it",
+                          printable(folder)),
+              kNameIt);
+}
+
+// The folder to send where the user names none.
+Result<std::string> root_around(const std::string& here) {
+  const std::string top = sync::git_top_of(here);
+  if (Status owned = top.empty() ? Status{} : sync::check_git_owner(top); !owned) {
+    Error error = owned.error();
+    error.code = Errc::invalid_input;
+    error.hint += fmt::format("; else {}", kNameIt);
+    return tl::make_unexpected(std::move(error));
+  }
+  const std::string& root = top.empty() ? here : top;
+  LOCKSTEP_TRY(check_not_everything(root));
+  if (top.empty()) LOCKSTEP_TRY(check_not_everybodys(root));
+  return root;
+}
+
+}  // namespace
+
+bool is_everybodys(unsigned int mode, unsigned int owner, unsigned int user) {
+  return (mode & S_IWOTH) != 0 && (owner != user || (mode & S_ISVTX) != 0);
+}
+
+Result<Project> find_project(const std::string& folder,
+                             const std::optional<std::string>& given_root) {
+  LOCKSTEP_TRY_ASSIGN(const std::string here, real_folder(folder));
+  Project project;
+  if (given_root) {
+    if (given_root->empty()) return fail(Errc::invalid_input, "the folder to send has no name");
+    const bool absolute = given_root->front() == '/';
+    LOCKSTEP_TRY_ASSIGN(project.root,
+                        real_folder(absolute ? *given_root : here + "/" + *given_root));
+  } else {
+    LOCKSTEP_TRY_ASSIGN(project.root, root_around(here));
+  }
+  project.name = name_of(project.root);
+  // Outside of a root that was given there is no place that would match: the root it is.
+  if (here != project.root && lies_in(here, project.root))
+    project.folder = here.substr(project.root == "/" ? 1 : project.root.size() + 1);
+  return project;
+}
+
+Result<std::string> path_in_project(const Project& project, const std::string& path) {
+  const std::string start =
+      project.root + (project.folder.empty() ? "" : "/" + project.folder) + "/";
+  std::vector<std::string> parts;
+  for (std::string& part : split(path.starts_with('/') ? path : start + path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..")
+      parts.push_back(std::move(part));
+    else if (!parts.empty())
+      parts.pop_back();
+  }
+  const std::string full = "/" + join(parts, "/");
+  if (!lies_in(full, project.root))
+    return fail(Errc::invalid_input,
+                fmt::format("{} does not lie in {}", printable(path), printable(project.root)));
+  if (full == project.root) return std::string();
+  return full.substr(project.root == "/" ? 1 : project.root.size() + 1);
+}
+
+}  // namespace lockstep::project

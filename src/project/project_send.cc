@@ -1,0 +1,251 @@
+#include "base/text.h"
+#include "project/piece_run.h"
+#include "project/project_sync.h"
+#include "sync/confined.h"
+#include "sync/heavy.h"
+#include "sync/piece_files.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::project {
+namespace {
+
+constexpr std::uint64_t kMuch = 500'000'000;
+constexpr std::size_t kMostNamed = 3;  // of the heaviest
+constexpr std::uint64_t kLittle = 8'000'000;
+constexpr std::uint64_t kSmall = 100'000;        // of a file
+constexpr std::uint64_t kMostHeld = 256U << 20;  // bytes of restless files in memory
+
+std::string fan_words(const std::string& name, const std::string& seed, const std::string& why) {
+  return fmt::format("{} gets its files from here and not from {}: {}", name, seed, why);
+}
+
+}  // namespace
+
+void ProjectSync::choose_way(std::size_t index, sync::Answer answer) {
+  sync::Manifest needed = sync::pick(manifest_, answer.needed);
+  if (needed.empty()) return;
+  // rsync takes longer to start than a little takes to send, and asks more of small files than it
+  // saves by sending only what has changed in them.
+  const std::uint64_t bytes = sync::bytes_of(needed);
+  const bool little = last_round_ || bytes <= std::max(kLittle, needed.size() * kSmall);
+  Way& way = little || !answer.rsync || !has_rsync_ ? pieces_ : rsync_;
+  way.whose.push_back(index);
+  way.transfers.push_back({places_[index], std::move(answer), std::move(needed)});
+}
+
+void ProjectSync::warn_of_much() const {
+  const Transfer* most = nullptr;
+  std::uint64_t bytes = 0;
+  for (const Way* way : {&rsync_, &pieces_})
+    for (const Transfer& transfer : way->transfers)
+      if (const std::uint64_t each = sync::bytes_of(transfer.needed); each > bytes) {
+        most = &transfer;
+        bytes = each;
+      }
+  if (bytes <= kMuch) return;
+  std::vector<std::string> names;
+  for (const sync::Heavy& each : sync::heaviest(most->needed, kMostNamed))
+    names.push_back(fmt::format("{} ({})", printable(each.path), size_text(each.bytes)));
+  remark(
+      fmt::format("{} in {} files are to be sent, most of it in {}; .lockstepignore leaves "
+                  "files out",
+                  size_text(bytes), most->needed.size(), join(names, ", ")));
+}
+
+void ProjectSync::Way::drop(std::size_t host) {
+  for (std::size_t i = whose.size(); i-- > 0;) {
+    if (whose[i] != host) continue;
+    whose.erase(whose.begin() + static_cast<std::ptrdiff_t>(i));
+    transfers.erase(transfers.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void ProjectSync::take_ends(const Way& way, const std::vector<TransferEnd>& ends) {
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    HostSync& host = report_.hosts[way.whose[i]];
+    host.bytes += ends[i].bytes;
+    before_ += ends[i].bytes;
+    host.error = ends[i].error;
+    if (!host.error.empty()) host.code = ends[i].signal ? 128 + *ends[i].signal : 1;
+    if (host.error.empty()) awaited_.erase(way.whose[i]);
+    if (ends[i].left_out != 0) unsettled_.insert(way.whose[i]);
+    // Any other one is of the host's own process.
+    const int signal = ends[i].signal.value_or(0);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+      stopped_ = signal;
+  }
+  direct_ = 0;
+}
+
+void ProjectSync::show(std::uint64_t bytes) {
+  direct_ = bytes;
+  const std::uint64_t done = before_ + direct_ + (fan_ ? fan_->bytes() : 0);
+  if (options_.progress) options_.progress(std::min(done, all_), all_);
+}
+
+Status ProjectSync::send() {
+  warn_of_much();
+  for (const Way* way : {&rsync_, &pieces_}) {
+    for (const Transfer& transfer : way->transfers)
+      all_ += sync::bytes_of(transfer.needed);
+    awaited_.insert(way->whose.begin(), way->whose.end());
+  }
+  LOCKSTEP_TRY(open_fan());
+  if (!stopped_) LOCKSTEP_TRY(send_directly());
+  if (fan_ && !stopped_) LOCKSTEP_TRY(close_fan());
+  if (!restless_.empty() && !stopped_) LOCKSTEP_TRY(send_restless());
+  if (stopped_) stop({awaited_.begin(), awaited_.end()});
+  return {};
+}
+
+// Files that change all the time: what a moment shows of them is kept in memory and sent.
+Status ProjectSync::send_restless() {
+  LOCKSTEP_TRY(hold_restless());
+  std::vector<std::string> names;
+  for (const auto& [path, bytes] : held_)
+    names.push_back(printable(path));
+  if (!names.empty())
+    remark("changed while they were read, so hosts get what a moment showed: " + some_of(names));
+  const std::vector<std::size_t> hosts(unsettled_.begin(), unsettled_.end());
+  restless_.clear();
+  unsettled_.clear();
+  last_round_ = true;
+  LOCKSTEP_TRY(ask(hosts, &ProjectSync::choose_way));
+  LOCKSTEP_TRY(send_directly());
+  names.clear();
+  for (const std::string& path : restless_)
+    names.push_back(printable(path));
+  for (const std::size_t index : unsettled_) {
+    HostSync& host = report_.hosts[index];
+    if (!host.error.empty()) continue;
+    host.code = 1;
+    host.error =
+        fmt::format("{}: not sent, as they change all the time: {}", host.name, some_of(names));
+    host.hint = ".lockstepignore leaves files out";
+  }
+  return {};
+}
+
+// A file that is gone by now belongs to the project no more. One that is too large to be held is
+// sent as it is if it rests.
+Status ProjectSync::hold_restless() {
+  LOCKSTEP_TRY_ASSIGN(sync::Confined tree, sync::Confined::open(project_.root));
+  std::uint64_t held = 0;
+  sync::Manifest now;
+  for (sync::Entry& entry : manifest_) {
+    if (!restless_.contains(entry.path)) {
+      now.push_back(std::move(entry));
+      continue;
+    }
+    LOCKSTEP_TRY_ASSIGN(const auto info, tree.look(entry.path));
+    if (!info) continue;
+    LOCKSTEP_TRY_ASSIGN(auto found, tree.entry(entry.path, *info));
+    if (!found) continue;
+    if (found->kind == sync::Kind::file && held + found->size <= kMostHeld) {
+      LOCKSTEP_TRY_ASSIGN(std::string bytes, sync::read_piece(tree, found->path, 0, found->size));
+      found->size = bytes.size();
+      held += bytes.size();
+      held_[found->path] = std::move(bytes);
+    }
+    now.push_back(std::move(*found));
+  }
+  manifest_ = std::move(now);
+  return {};
+}
+
+Status ProjectSync::send_directly() {
+  const TellTransfer tell = [this](std::size_t, std::uint64_t bytes) { show(bytes); };
+  if (!pieces_.transfers.empty()) {
+    LOCKSTEP_TRY_ASSIGN(const auto ends,
+                        deliver(loop_, {project_.root, destination_, owner_, held_},
+                                pieces_.transfers, tell, restless_));
+    take_ends(pieces_, ends);
+  }
+  if (!rsync_.transfers.empty() && !stopped_) {
+    LOCKSTEP_TRY_ASSIGN(const auto ends,
+                        run_transfers(loop_, project_.root, rsync_.transfers, tell));
+    take_ends(rsync_, ends);
+  }
+  pieces_ = {};
+  rsync_ = {};
+  return {};
+}
+
+// Much that goes to several hosts goes to one of them from here, and from there to the others.
+Status ProjectSync::open_fan() {
+  std::vector<FanNeed> needs(places_.size());
+  for (const Way* way : {&rsync_, &pieces_})
+    for (std::size_t i = 0; i < way->whose.size(); ++i)
+      needs[way->whose[i]] = {sync::bytes_of(way->transfers[i].needed),
+                              places_[way->whose[i]].here};
+  auto plan = plan_fan(needs);
+  if (!plan) return {};
+  fan_plan_ = std::move(*plan);
+  FanSettings settings{places_[fan_plan_.seed], {}, destination_, owner_};
+  for (const std::size_t taker : fan_plan_.takers)
+    settings.takers.push_back(places_[taker]);
+  fan_.emplace(loop_, std::move(settings), [this] { show(direct_); });
+  if (Status opened = fan_->open(); !opened) {
+    if (opened.error().code != Errc::canceled) return opened;
+    stopped_ = opened.error().sys;
+  }
+  for (std::size_t i = 0; i < fan_plan_.takers.size() && !stopped_; ++i) {
+    const FanOut::Taker& taker = fan_->takers()[i];
+    const std::size_t host = fan_plan_.takers[i];
+    if (!taker.connected) {
+      remark(fan_words(places_[host].name, places_[fan_plan_.seed].name, taker.trouble));
+      continue;
+    }
+    for (Way* way : {&rsync_, &pieces_})
+      way->drop(host);
+  }
+  return {};
+}
+
+// Whoever has not got all of it from the seed gets the rest from here.
+Status ProjectSync::close_fan() {
+  fan_->seed_is_done();
+  if (Status finished = fan_->finish(); !finished) {
+    if (finished.error().code != Errc::canceled) return finished;
+    stopped_ = finished.error().sys;
+  }
+  std::vector<std::size_t> again;
+  for (std::size_t i = 0; i < fan_plan_.takers.size(); ++i) {
+    const FanOut::Taker& taker = fan_->takers()[i];
+    if (!taker.connected) continue;
+    const std::size_t index = fan_plan_.takers[i];
+    const std::string& seed = places_[fan_plan_.seed].name;
+    report_.hosts[index].bytes += taker.bytes;
+    if (taker.over && taker.trouble.empty()) {
+      report_.hosts[index].from = seed;
+      awaited_.erase(index);
+    } else if (!stopped_) {
+      remark(fan_words(places_[index].name, seed, taker.trouble));
+      again.push_back(index);
+    }
+  }
+  before_ += fan_->bytes();
+  fan_.reset();
+  if (again.empty() || stopped_) return {};
+  LOCKSTEP_TRY(ask(again, &ProjectSync::choose_way));
+  return send_directly();
+}
+
+// By a signal: hosts that have not all of it are told so.
+void ProjectSync::stop(const std::vector<std::size_t>& hosts) {
+  fan_.reset();
+  for (const std::size_t index : hosts) {
+    HostSync& host = report_.hosts[index];
+    if (!host.error.empty()) continue;
+    host.code = 128 + *stopped_;
+    host.error = host.name + ": the transfer was stopped; the next sync goes on";
+  }
+}
+
+}  // namespace lockstep::project

@@ -1,0 +1,238 @@
+#include "project/rsync_run.h"
+
+#include "base/text.h"
+#include "hosts/place_json.h"
+#include "io/fd.h"
+#include "io/loop.h"
+#include "link/stream_ends.h"
+#include "proc/signal_watch.h"
+#include "proc/signals.h"
+#include "proc/spawn.h"
+#include "project/rsync_shell.h"
+#include "ssh/control_place.h"
+#include "ssh/master.h"
+#include "sync/rsync_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace lockstep::project {
+namespace {
+
+constexpr std::size_t kMostSaid = 64UL << 10;
+
+// An unnamed file with these bytes, at its beginning.
+Result<io::Fd> file_of(const std::string& bytes) {
+  io::Fd fd(memfd_create("lockstep-files", MFD_CLOEXEC));
+  if (!fd) return fail_sys("keep the list of files", errno);
+  LOCKSTEP_TRY(io::write_all(fd.get(), bytes, "the list of files"));
+  if (lseek(fd.get(), 0, SEEK_SET) != 0) return fail_sys("keep the list of files", errno);
+  return fd;
+}
+
+// This program itself, quoted as rsync takes a command apart.
+Result<std::string> own_shell() {
+  std::array<char, 4096> path;
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  if (size < 0) return fail_sys("find this program", errno);
+  const std::string own(path.data(), static_cast<std::size_t>(size));
+  if (own.find('\'') != std::string::npos)
+    return fail(Errc::invalid_input, own + " has a quote in its path, which rsync does not take");
+  return "'" + own + "' rsync-shell";
+}
+
+class Transfers {
+ public:
+  Transfers(io::Loop& loop, const std::string& root, const std::vector<Transfer>& transfers,
+            TellTransfer tell)
+      : loop_(loop),
+        root_(root),
+        transfers_(transfers),
+        tell_(std::move(tell)),
+        ends_(transfers.size()) {}
+  Result<std::vector<TransferEnd>> run();
+
+ private:
+  struct One {
+    std::optional<proc::Child> child;
+    io::Fd out;
+    io::Fd err;
+    std::unique_ptr<link::Source> from_out;
+    std::unique_ptr<link::Source> from_err;
+    std::unique_ptr<io::Watch> end_watch;
+    std::string line;  // of its output, not whole yet
+    std::string said;
+    int open = 0;  // of its end and its two streams
+    bool by_ssh =
+        true;  // ssh itself moves the bytes faster than our link, but login shells may talk
+  };
+  Status start(std::size_t index);
+  Result<std::string> shell_for(std::size_t index);
+  void watch(std::size_t index);
+  void on_out(std::size_t index, const std::string& bytes);
+  void on_part_over(std::size_t index);
+  void start_again(std::size_t index);
+
+  io::Loop& loop_;
+  const std::string& root_;
+  const std::vector<Transfer>& transfers_;
+  TellTransfer tell_;
+  std::vector<TransferEnd> ends_;
+  std::vector<One> all_;
+  std::size_t running_ = 0;
+  std::size_t files_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::optional<int> signal_;
+  std::unique_ptr<proc::SignalWatch> signals_;
+};
+
+Result<std::vector<TransferEnd>> Transfers::run() {
+  LOCKSTEP_TRY_ASSIGN(
+      signals_, proc::SignalWatch::open(loop_, [this](int number) {
+        if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
+        signal_ = number;
+        for (const One& one : all_)
+          if (one.child) one.child->signal_group(SIGTERM);
+      }));
+  all_.resize(transfers_.size());
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    if (Status started = start(i); !started)
+      ends_[i].error = transfers_[i].place.name + ": " + started.error().message;
+    else
+      ++running_;
+  }
+  if (running_ != 0) loop_.run();
+  return std::move(ends_);
+}
+
+Result<std::string> Transfers::shell_for(std::size_t index) {
+  const hosts::HostPlace& place = transfers_[index].place;
+  if (all_[index].by_ssh && !place.here) {
+    LOCKSTEP_TRY_ASSIGN(const std::string socket, ssh::control_socket(place.target, place.pins));
+    if (auto shell = sync::ssh_for_rsync(socket); shell && ssh::listens(socket))
+      return std::move(*shell);
+  }
+  all_[index].by_ssh = false;
+  return own_shell();
+}
+
+Status Transfers::start(std::size_t index) {
+  const Transfer& transfer = transfers_[index];
+  One& one = all_[index];
+  LOCKSTEP_TRY_ASSIGN(const std::string shell, shell_for(index));
+  const char* path = std::getenv("PATH");
+  const auto rsync = proc::find_executable("rsync", path == nullptr ? "/bin:/usr/bin" : path);
+  if (!rsync) return Failure(rsync.error());
+  LOCKSTEP_TRY_ASSIGN(const io::Fd input, file_of(sync::rsync_input(transfer.needed)));
+  LOCKSTEP_TRY_ASSIGN(io::Pipe out, io::make_pipe());
+  LOCKSTEP_TRY_ASSIGN(io::Pipe err, io::make_pipe());
+  proc::SpawnSpec spec;
+  spec.executable = *rsync;
+  spec.argv = sync::rsync_command(
+      {.shell = shell, .place = transfer.answer.place, .drafts = transfer.answer.drafts});
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!sync::changes_rsync(*entry)) spec.env.emplace_back(*entry);
+  spec.env.push_back("LC_ALL=C");
+  spec.env.push_back(std::string(kRsyncPlace) + "=" + hosts::places_text({transfer.place}));
+  spec.folder = root_;
+  spec.stdin_fd = input.get();
+  spec.stdout_fd = out.write.get();
+  spec.stderr_fd = err.write.get();
+  LOCKSTEP_TRY_ASSIGN(one.child, proc::spawn(spec));
+  one.out = std::move(out.read);
+  one.err = std::move(err.read);
+  watch(index);
+  return {};
+}
+
+void Transfers::watch(std::size_t index) {
+  One& one = all_[index];
+  one.open = 3;
+  one.from_out = std::make_unique<link::Source>(
+      loop_, one.out.get(), true,
+      link::Source::Events{[this, index](const std::string& bytes) { on_out(index, bytes); },
+                           [this, index] { on_part_over(index); }});
+  one.from_err =
+      std::make_unique<link::Source>(loop_, one.err.get(), true,
+                                     link::Source::Events{[&one](const std::string& bytes) {
+                                                            if (one.said.size() < kMostSaid)
+                                                              one.said += bytes;
+                                                            one.from_err->grant(bytes.size());
+                                                          },
+                                                          [this, index] { on_part_over(index); }});
+  one.end_watch = std::make_unique<io::Watch>(loop_, one.child->pidfd());
+  one.end_watch->start(io::kReadable, [this, index](int) {
+    if (!all_[index].child->reap()) return;
+    all_[index].end_watch.reset();
+    on_part_over(index);
+  });
+}
+
+// A line for each file or folder: the bytes that were sent of it.
+void Transfers::on_out(std::size_t index, const std::string& bytes) {
+  One& one = all_[index];
+  one.from_out->grant(bytes.size());
+  one.line += bytes;
+  std::size_t end = 0;
+  while ((end = one.line.find('\n')) != std::string::npos) {
+    const auto sent = parse_int(one.line.substr(0, end));
+    one.line.erase(0, end + 1);
+    if (!sent || *sent < 0) continue;
+    ends_[index].bytes += static_cast<std::uint64_t>(*sent);
+    bytes_ += static_cast<std::uint64_t>(*sent);
+    ++files_;
+  }
+  // rsync prints what the host's rsync tells it, too, which may be without an end.
+  if (one.line.size() > kMostSaid) one.line.clear();
+  if (tell_) tell_(files_, bytes_);
+}
+
+void Transfers::on_part_over(std::size_t index) {
+  One& one = all_[index];
+  if (--one.open != 0) return;
+  const auto exit = one.child->exit();
+  TransferEnd& end = ends_[index];
+  if (signal_) {
+    end.signal = signal_;
+    end.error = transfers_[index].place.name + ": the transfer was stopped; the next sync goes on";
+  } else if (!exit->ok()) {
+    if (one.by_ssh && sync::may_try_another_shell(exit->shell_code(), one.said)) {
+      loop_.post([this, index] { start_again(index); });
+      return;
+    }
+    const std::string why = sync::rsync_trouble(exit->shell_code(), one.said);
+    const std::string& name = transfers_[index].place.name;
+    end.error = why.starts_with(name + ":") ? why : name + ": " + why;
+  }
+  if (--running_ == 0) loop_.stop();
+}
+
+// Through our own link this time.
+void Transfers::start_again(std::size_t index) {
+  all_[index] = One{};
+  all_[index].by_ssh = false;
+  const Status started = start(index);
+  if (started) return;
+  ends_[index].error = transfers_[index].place.name + ": " + started.error().message;
+  if (--running_ == 0) loop_.stop();
+}
+
+}  // namespace
+
+Result<std::vector<TransferEnd>> run_transfers(io::Loop& loop, const std::string& root,
+                                               const std::vector<Transfer>& transfers,
+                                               const TellTransfer& tell) {
+  Transfers run(loop, root, transfers, tell);
+  return run.run();
+}
+
+}  // namespace lockstep::project

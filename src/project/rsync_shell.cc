@@ -1,0 +1,26 @@
+#include "project/rsync_shell.h"
+
+#include "base/log.h"
+#include "hosts/place_json.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace lockstep::project {
+
+Result<int> rsync_shell(const std::vector<std::string>& words) {
+  const char* text = std::getenv(kRsyncPlace);
+  auto places = hosts::parse_places(text == nullptr ? "" : text);
+  if (!places || places->size() != 1 || words.size() < 2)
+    return fail(Errc::invalid_input, "rsync starts this, people do not");
+  // rsync_trouble() takes the first line on stderr for the cause of a failure, not a notice.
+  log::set_level(log::Level::error);
+  hosts::CommandRequest request;
+  request.hosts = std::move(*places);
+  request.argv.assign(words.begin() + 1, words.end());
+  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request));
+  if (!endings.front().error.empty()) return fail(Errc::unavailable, endings.front().error);
+  return endings.front().code;
+}
+
+}  // namespace lockstep::project

@@ -1,0 +1,111 @@
+#include "project/tree_lock.h"
+
+#include "base/text.h"
+#include "hosts/wait_words.h"
+#include "io/own_folders.h"
+#include "sync/record.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <utility>
+
+namespace lockstep::project {
+namespace {
+
+constexpr timespec kLookEvery{0, 50'000'000};
+
+std::string folder_of_locks() {
+  return io::state_folder() + "/locks";
+}
+
+std::string lock_path(const std::string& what) {
+  return folder_of_locks() + "/" + sync::record_name(what);
+}
+
+std::string path_of_back(const std::string& root) {
+  return lock_path("back\n" + root);
+}
+
+// Two names of one host are two trees here.
+std::string path_of_tree(const hosts::HostPlace& host, const std::string& destination) {
+  const ssh::Target& target = host.target;
+  return lock_path(fmt::format("sync\n{}\n{}\n{}\n{}\n{}", host.here ? "" : target.host,
+                               target.user.value_or(""), target.port.value_or(0), target.jump,
+                               destination));
+}
+
+// " (process 123)", as far as the holder has written it.
+std::string holder_of(int fd) {
+  std::array<char, 32> text;
+  const ssize_t size = pread(fd, text.data(), text.size(), 0);
+  const auto pid = parse_int(strip({text.data(), static_cast<std::size_t>(size < 0 ? 0 : size)}));
+  return pid ? fmt::format(" (process {})", *pid) : "";
+}
+
+// The number of a signal that asks this process to end, or 0 after a short while. They are blocked.
+int wait_a_little() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    sigaddset(&ends, number);
+  const int number = sigtimedwait(&ends, nullptr, &kLookEvery);
+  return number > 0 ? number : 0;
+}
+
+}  // namespace
+
+Status TreeLocks::lock(const std::string& path, const std::string& what, const Tell& tell) {
+  if (!io::make_folders(folder_of_locks())) return {};
+  io::Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return {};
+  const auto began = std::chrono::steady_clock::now();
+  std::chrono::seconds due{0};
+  while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return {};
+    if (std::chrono::steady_clock::now() - began >= due) {
+      due += hosts::next_notice(due);
+      if (tell)
+        tell(fmt::format("{}: another lockstep{} uses this tree; waiting; Ctrl-C ends this command",
+                         what, holder_of(fd.get())));
+    }
+    if (const int number = wait_a_little(); number != 0)
+      return tl::make_unexpected(
+          Error{Errc::canceled, "stopped while it waited for another lockstep", {}, number});
+  }
+  const std::string pid = fmt::format("{}\n", getpid());
+  if (ftruncate(fd.get(), 0) == 0) (void)!pwrite(fd.get(), pid.data(), pid.size(), 0);
+  held_.push_back(std::move(fd));
+  return {};
+}
+
+// In the order of their paths, so that two processes never wait for each other.
+Status TreeLocks::take(const std::vector<hosts::HostPlace>& hosts, const std::string& destination,
+                       const Tell& tell) {
+  std::map<std::string, std::string> paths;
+  for (const hosts::HostPlace& host : hosts)
+    paths.emplace(path_of_tree(host, destination), host.name);
+  for (const auto& [path, name] : paths)
+    LOCKSTEP_TRY(lock(path, "sync to " + name, tell));
+  return {};
+}
+
+Status TreeLocks::take_back(const std::string& root, const Tell& tell) {
+  return lock(path_of_back(root), "bringing files back to " + printable(root), tell);
+}
+
+bool TreeLocks::is_brought_back(const std::string& root) {
+  const io::Fd fd(open(path_of_back(root).c_str(), O_RDONLY | O_CLOEXEC));
+  return fd && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+}  // namespace lockstep::project

@@ -1,0 +1,40 @@
+// One sync at a time: what this user's processes on this machine write to a tree, on hosts or here.
+#pragma once
+
+#include "base/error.h"
+#include "hosts/host_link.h"
+#include "io/fd.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::project {
+
+// Locks that are held until this is destroyed or the process ends. Where the state folder keeps no
+// locks (it is read-only, or its file system has none), nothing is locked.
+class TreeLocks {
+ public:
+  // Called with words for a person while another process is waited for: at once, then at the pauses
+  // of next_notice().
+  using Tell = std::function<void(const std::string& text)>;
+
+  // Locks the trees at `destination` of these hosts. Waits as long as other processes hold them.
+  // canceled: a signal came meanwhile, whose number is in Error::sys. The signals of
+  // proc::handled_signals() must be blocked.
+  Status take(const std::vector<hosts::HostPlace>& hosts, const std::string& destination,
+              const Tell& tell);
+
+  // Locks a folder here into which files are brought back. Waits as above.
+  Status take_back(const std::string& root, const Tell& tell);
+
+  // Whether a process brings files back into this folder.
+  static bool is_brought_back(const std::string& root);
+
+ private:
+  Status lock(const std::string& path, const std::string& what, const Tell& tell);
+
+  std::vector<io::Fd> held_;
+};
+
+}  // namespace lockstep::project

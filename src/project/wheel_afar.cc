@@ -1,0 +1,233 @@
+#include "project/wheel_afar.h"
+
+#include "base/id.h"
+#include "base/text.h"
+#include "codec/json_members.h"
+#include "hosts/command_run.h"
+#include "io/file_system.h"
+#include "proc/spawn.h"
+#include "project/installation.h"
+#include "project/project.h"
+#include "project/sync_tree.h"
+#include "setup/node_ability.h"
+#include "setup/places.h"
+#include "setup/tool.h"
+#include "setup/wheel_plan.h"
+#include "slurm/tools.h"
+#include "slurm/wheel_step.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace lockstep::project {
+namespace {
+
+using setup::BuiltWheel;
+using setup::NodeAbility;
+using setup::SayLine;
+using setup::WheelRequest;
+
+constexpr const char* kSources = ".cache/lockstep/wheel-sources/";
+
+std::vector<std::string> wheel_words(const WheelRequest& request) {
+  std::vector<std::string> words = {"wheel", "--json"};
+  for (const auto& [name, value] :
+       {std::pair{"--ops=", &request.ops}, std::pair{"--arch=", &request.arch},
+        std::pair{"--isa=", &request.isa}, std::pair{"--python=", &request.python}})
+    if (!value->empty()) words.push_back(name + *value);
+  if (request.jobs > 0) words.push_back(fmt::format("--jobs={}", request.jobs));
+  if (request.force) words.emplace_back("--force");
+  words.push_back(request.source);
+  return words;
+}
+
+bool asks_for_archs(const WheelRequest& request) {
+  const char* given = std::getenv("TORCH_CUDA_ARCH_LIST");
+  return (request.arch.empty() || request.arch == "auto") && (given == nullptr || *given == 0);
+}
+
+// What the nodes have in common takes the place of what was not given.
+void suit(WheelRequest& request, const std::vector<NodeAbility>& nodes, std::size_t wanted,
+          const std::string& by_name, const SayLine& say) {
+  const setup::CommonAbility common = setup::common_ability(nodes, wanted);
+  const std::string arch = common.arch.empty() ? by_name : common.arch;
+  if (request.isa.empty()) request.isa = common.isa;
+  if (asks_for_archs(request) && !arch.empty()) request.arch = arch;
+  std::string text = fmt::format("{} of {} nodes have answered", nodes.size(), wanted);
+  if (!common.isa.empty()) text += ": their CPUs have " + common.isa + " in common";
+  if (!arch.empty()) text += "; GPUs " + arch;
+  say(text);
+}
+
+// The answer of `lockstep wheel --json`; what else it says goes on.
+class Answer {
+ public:
+  explicit Answer(const SayLine& say) : say_(say) {}
+  void line(std::string_view text) {
+    constexpr std::string_view kOurs = "lockstep wheel: ";
+    if (text.starts_with('{'))
+      manifest_ = codec::parse_ordered_json(text);
+    else
+      say_(text.starts_with(kOurs) ? text.substr(kOurs.size()) : text);
+  }
+  bool is_there() const { return manifest_.is_object() && manifest_.contains("path"); }
+  const nlohmann::ordered_json& manifest() const { return manifest_; }
+
+ private:
+  const SayLine& say_;
+  nlohmann::ordered_json manifest_;
+};
+
+class Job {
+ public:
+  Job(WheelRequest request, const std::vector<slurm::Setting>& settings, const SayLine& say)
+      : request_(std::move(request)), settings_(settings), say_(say) {}
+
+  Result<BuiltWheel> run() {
+    srun_ = setup::find_program("srun");
+    if (srun_.empty())
+      return fail(Errc::not_found, "srun is not there: this machine is no login node of Slurm's",
+                  "build there, or give --on a cluster");
+    LOCKSTEP_TRY_ASSIGN(const std::string told,
+                        slurm::ask_tool(slurm::run_here, slurm::sinfo_command(), "the nodes"));
+    nodes_ = slurm::wheel_nodes(settings_, slurm::parse_sinfo(told));
+    if (nodes_.nodes == 0)
+      return fail(Errc::invalid_input, "no node is in service where the wheel is to be built",
+                  "name a partition with --partition; sinfo shows those that there are");
+    LOCKSTEP_TRY_ASSIGN(binary_.path, proc::own_executable());
+    if (io::is_local(binary_.path)) binary_.carry = "/tmp/lockstep-wheel-" + random_suffix(8);
+    if (request_.isa.empty() || asks_for_archs(request_)) LOCKSTEP_TRY(ask());
+    return build();
+  }
+
+ private:
+  Result<setup::ToolEnding> call(std::vector<std::string> argv,
+                                 const std::function<void(std::string_view)>& line) const {
+    argv.front() = srun_;
+    std::error_code trouble;
+    setup::ToolCall call{.argv = std::move(argv),
+                         .env = {},
+                         .folder = std::filesystem::current_path(trouble).string()};
+    if (!binary_.carry.empty())
+      call.env = {"SLURM_BCAST=" + binary_.carry, "LOCKSTEP_CARRIED=" + binary_.carry};
+    return setup::run_tool(call, line);
+  }
+
+  // Without an answer the build goes on with what is usual.
+  Status ask() {
+    std::vector<NodeAbility> abilities;
+    std::string why = "none is idle";
+    for (const int count : slurm::ask_counts(nodes_)) {
+      LOCKSTEP_TRY_ASSIGN(const auto ended, call(slurm::ask_step(settings_, count, binary_),
+                                                 [&](std::string_view line) {
+                                                   if (auto one = setup::ability_from(line))
+                                                     abilities.push_back(std::move(*one));
+                                                 }));
+      if (!abilities.empty()) break;
+      why = printable(setup::telling_line(ended.tail));
+    }
+    if (abilities.empty()) say_("warning: no node could be asked now: " + why);
+    if (nodes_.arch.empty() && !nodes_.unknown.empty())
+      say_("warning: GPUs of these types are not known: " + join(nodes_.unknown, ", "));
+    suit(request_, abilities, static_cast<std::size_t>(nodes_.nodes), nodes_.arch, say_);
+    return {};
+  }
+
+  Result<BuiltWheel> build() {
+    Answer answer(say_);
+    LOCKSTEP_TRY_ASSIGN(const auto ended,
+                        call(slurm::build_step(settings_, nodes_, binary_, wheel_words(request_)),
+                             [&](std::string_view line) { answer.line(line); }));
+    if (ended.code != 0 || !answer.is_there())
+      return fail(Errc::unavailable,
+                  fmt::format("the job that builds it ended with {}: {}", ended.code,
+                              printable(setup::telling_line(ended.tail))));
+    // Nodes and login host have the same home.
+    return setup::seen_wheel(answer.manifest());
+  }
+
+  WheelRequest request_;
+  const std::vector<slurm::Setting>& settings_;
+  const SayLine& say_;
+  std::string srun_;
+  slurm::WheelNodes nodes_;
+  slurm::StepBinary binary_;
+};
+
+hosts::CommandRequest request_to(const std::vector<hosts::HostPlace>& hosts,
+                                 std::vector<std::string> argv) {
+  hosts::CommandRequest request;
+  request.hosts = hosts;
+  request.argv = std::move(argv);
+  request.own_binary = true;
+  request.input = hosts::CommandRequest::Input::none;
+  request.output = hosts::CommandRequest::Output::keep_out;
+  return request;
+}
+
+// A folder goes there; the source then is the copy.
+Status send_source(const hosts::HostPlace& host, WheelRequest& request, const SayLine& say) {
+  LOCKSTEP_TRY_ASSIGN(const auto source, setup::read_wheel_source(request.source));
+  if (source.kind != setup::WheelSource::Kind::folder) return {};
+  LOCKSTEP_TRY_ASSIGN(const Project project, find_project(".", source.place));
+  // Each folder of each machine has a place of its own: no option of `wheel` could name another.
+  SyncOptions options{.destination = kSources + setup::key_of(installation_id() + project.root) +
+                                     "/" + project.name};
+  options.remark = [&](const std::string& text) { say("warning: " + text); };
+  LOCKSTEP_TRY_ASSIGN(const auto report, sync_project({host}, project, options));
+  const HostSync& sync = report.hosts.at(0);
+  if (!sync.error.empty()) return fail(Errc::unavailable, sync.error, sync.hint);
+  request.source = (source.name.empty() ? "" : source.name + "@") + sync.place;
+  return {};
+}
+
+Status ask_hosts(const std::vector<hosts::HostPlace>& hosts, WheelRequest& request,
+                 const SayLine& say) {
+  LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(request_to(hosts, {"host-ability"})));
+  std::vector<NodeAbility> abilities;
+  for (const hosts::HostEnding& each : endings)
+    for (const std::string& line : split(each.out, '\n'))
+      if (auto one = setup::ability_from(line)) abilities.push_back(std::move(*one));
+  suit(request, abilities, hosts.size(), "", say);
+  return {};
+}
+
+}  // namespace
+
+Result<BuiltWheel> build_wheel_in_job(const WheelRequest& request,
+                                      const std::vector<slurm::Setting>& settings,
+                                      const SayLine& say) {
+  return Job(request, settings, say).run();
+}
+
+Result<BuiltWheel> build_wheel_on(const WheelHosts& where, const WheelRequest& given,
+                                  const SayLine& say) {
+  WheelRequest request = given;
+  const hosts::HostPlace& host = where.hosts.at(0);
+  if (!where.is_login && (request.isa.empty() || asks_for_archs(request)))
+    LOCKSTEP_TRY(ask_hosts(where.hosts, request, say));
+  LOCKSTEP_TRY(send_source(host, request, say));
+  std::vector<std::string> words = wheel_words(request);
+  if (where.is_login) words.emplace_back("--slurm");
+  for (const slurm::Setting& each : where.settings)
+    words.push_back(slurm::word_of(each));
+  LOCKSTEP_TRY_ASSIGN(const auto built, hosts::run_command(request_to({host}, std::move(words))));
+  Answer answer(say);
+  for (const std::string& line : split(built.at(0).out, '\n'))
+    if (!line.empty()) answer.line(line);
+  if (built.at(0).code != 0 || !answer.is_there())
+    return fail(Errc::unavailable, fmt::format("{} could not build it", host.name),
+                "what it said is above");
+  hosts::CommandRequest fetch =
+      request_to({host}, {"cat", codec::text_member(nlohmann::json(answer.manifest()), "path")});
+  fetch.own_binary = false;
+  LOCKSTEP_TRY_ASSIGN(const auto wheel, hosts::run_command(fetch));
+  if (wheel.at(0).code != 0)
+    return fail(Errc::unavailable, fmt::format("the wheel can't be fetched from {}", host.name));
+  return setup::keep_foreign_wheel(answer.manifest(), wheel.at(0).out, host.name);
+}
+
+}  // namespace lockstep::project

@@ -1,0 +1,47 @@
+#include "rent/boot_watch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+constexpr std::chrono::seconds kAskEvery{1};
+
+void raise_flag(const io::Fd& flag) {
+  (void)eventfd_write(flag.get(), 1);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BootWatch>> BootWatch::start(IsLost is_lost) {
+  std::unique_ptr<BootWatch> made(new BootWatch(std::move(is_lost)));
+  made->stop_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  made->lost_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->stop_ || !made->lost_) return fail_sys("eventfd", errno);
+  LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->stop_.get()}));
+  // Signals are for the thread that was there first.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  made->thread_ = std::thread([watch = made.get()] { watch->watch(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return made;
+}
+
+BootWatch::~BootWatch() {
+  raise_flag(stop_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void BootWatch::watch() {
+  while (web_->pause(kAskEvery))
+    if (is_lost_(*web_)) return raise_flag(lost_);
+}
+
+}  // namespace lockstep::rent

@@ -1,0 +1,178 @@
+// Starting the guard, and who is it: its lock is held as long as it lives.
+#include "rent/guard.h"
+
+#include "base/text.h"
+#include "io/own_folders.h"
+#include "proc/spawn.h"
+#include "proc/tool_output.h"
+#include "rent/guard_files.h"
+#include "rent/on_demand.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+constexpr int kGuardLookMs = 20;
+constexpr int kGuardLooks = 1000;         // until it must be up, or gone
+constexpr off_t kMostGuardLog = 1 << 20;  // a longer one begins anew
+
+std::string guard_path(const char* name) {
+  return io::state_folder() + "/" + name;
+}
+
+Result<io::Fd> open_own(const std::string& path, int flags) {
+  LOCKSTEP_TRY(io::make_folders(io::state_folder()));
+  io::Fd file(::open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_sys("open " + path, errno);
+  return file;
+}
+
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+// Of its pid and the providers it has keys of.
+std::vector<std::string> guard_words() {
+  const auto text = io::read_file(guard_path(kGuardLock), 4096);
+  return text ? split(strip(*text), ' ') : std::vector<std::string>();
+}
+
+// Whether it is to stay. One without the keys of what nobody else can end does not; one that lacks
+// others gives way to who has all of its own.
+bool knows_keys(const std::vector<std::string>& words, const OnDemand& world) {
+  bool lacks = false;
+  bool has_more = false;
+  for (const auto& provider : world.all()) {
+    const bool knows =
+        std::find(words.begin(), words.end(), provider->traits().name) != words.end();
+    const bool ours = provider->keys().has_value();
+    if (ours && !knows && provider->traits().ending == cloud::Ending::with_guard) return false;
+    lacks = lacks || (ours && !knows);
+    has_more = has_more || (knows && !ours);
+  }
+  return !lacks || has_more;
+}
+
+void end_guard(const std::vector<std::string>& words) {
+  const auto pid = words.empty() ? std::nullopt : parse_int(words.front());
+  if (!pid || *pid <= 1 || !guard_lives()) return;
+  kill(static_cast<pid_t>(*pid), SIGTERM);
+  for (int look = 0; look < kGuardLooks && guard_lives(); ++look)
+    poll(nullptr, 0, kGuardLookMs);
+}
+
+// Of a process that does not live where this one does: files of keys are named by their place here.
+std::vector<std::string> environment_elsewhere(const OnDemand& world) {
+  std::vector<std::string_view> files = {"LOCKSTEP_CA_FILE", "SSL_CERT_FILE"};
+  for (const auto& provider : world.all())
+    for (const std::string_view name : provider->traits().file_variables)
+      files.push_back(name);
+  std::vector<std::string> env = proc::own_environment();
+  for (std::string& each : env) {
+    const std::size_t is = each.find('=');
+    if (is == std::string::npos || is + 1 == each.size() || each[is + 1] == '/' ||
+        std::find(files.begin(), files.end(), std::string_view(each).substr(0, is)) == files.end())
+      continue;
+    std::error_code error;
+    const auto path = std::filesystem::absolute(each.substr(is + 1), error);
+    if (!error) each.replace(is + 1, std::string::npos, path);
+  }
+  return env;
+}
+
+Status start_guard(const OnDemand& world) {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd log, open_own(guard_log(), O_WRONLY | O_APPEND));
+  struct stat info {};
+  if (fstat(log.get(), &info) == 0 && info.st_size > kMostGuardLog) (void)ftruncate(log.get(), 0);
+  const io::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  proc::SpawnSpec spec;
+  LOCKSTEP_TRY_ASSIGN(spec.executable, proc::own_executable());
+  spec.argv = {"lockstep", kGuardCommand};
+  spec.env = environment_elsewhere(world);
+  spec.folder = "/";
+  spec.stdin_fd = null.get();
+  spec.stdout_fd = spec.stderr_fd = log.get();
+  spec.die_with_parent = false;
+  LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
+  for (int look = 0; look < kGuardLooks && !guard_lives(); ++look) {
+    if (child.reap()) break;
+    poll(nullptr, 0, kGuardLookMs);
+  }
+  if (guard_lives()) return {};
+  return fail(Errc::unavailable, "the guard that ends the machines does not start",
+              "see " + guard_log());
+}
+
+}  // namespace
+
+bool wants_guard(const cloud::Rental& rental) {
+  return rental.terms.guard == "here" && rental.closed_ms == 0;
+}
+
+std::string guard_log() {
+  return guard_path("guard.log");
+}
+
+bool guard_lives() {
+  // Asked for, not taken: one that starts just now is not kept out by it.
+  const io::Fd file(::open(guard_path(kGuardLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  struct flock lock = whole_file();
+  return file && fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+Result<io::Fd> take_guard_lock(const OnDemand& world) {
+  LOCKSTEP_TRY_ASSIGN(io::Fd file, open_own(guard_path(kGuardLock), O_RDWR));
+  struct flock lock = whole_file();
+  if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno == EAGAIN || errno == EACCES) return fail(Errc::already_exists, "a guard lives");
+    return fail_sys("lock " + guard_path(kGuardLock), errno);
+  }
+  std::string words = std::to_string(getpid());
+  for (const auto& provider : world.all())
+    if (provider->keys()) words += fmt::format(" {}", provider->traits().name);
+  words += '\n';
+  if (ftruncate(file.get(), 0) != 0 ||
+      pwrite(file.get(), words.data(), words.size(), 0) != static_cast<ssize_t>(words.size()))
+    return fail_sys("write " + guard_path(kGuardLock), errno);
+  return file;
+}
+
+Result<io::Fd> lock_guard_use(int how) {
+  LOCKSTEP_TRY_ASSIGN(io::Fd file, open_own(guard_path("guard.use"), O_RDWR));
+  while (flock(file.get(), how) != 0) {
+    if (errno == EWOULDBLOCK) return fail(Errc::already_exists, "the guard is needed");
+    if (errno != EINTR) return fail_sys("lock " + guard_path("guard.use"), errno);
+  }
+  return file;
+}
+
+Result<io::Fd> need_guard(const OnDemand& world) {
+  LOCKSTEP_TRY_ASSIGN(io::Fd use, lock_guard_use(LOCK_SH));
+  if (guard_lives()) {
+    const std::vector<std::string> words = guard_words();
+    if (knows_keys(words, world)) return use;
+    end_guard(words);
+  }
+  LOCKSTEP_TRY(start_guard(world));
+  return use;
+}
+
+}  // namespace lockstep::rent

@@ -1,0 +1,209 @@
+#include "rent/guard_desk.h"
+
+#include "base/text.h"
+#include "cloud/key_pair.h"
+#include "hosts/registry.h"
+#include "io/own_folders.h"
+#include "rent/guard.h"
+#include "rent/guard_plan.h"
+#include "rent/guard_talk.h"
+#include "rent/on_demand.h"
+#include "rent/watch_desk.h"
+#include "ssh/pins.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+using cloud::Rental;
+using Words = std::vector<std::string>;
+
+constexpr std::size_t kMostNews = 1UL << 20;
+constexpr int kDeskTries = 200;
+constexpr std::chrono::milliseconds kDeskPause{100};
+constexpr std::int64_t kRememberedMs = 40LL * 86'400'000;
+
+Result<std::string> read_news() {
+  std::string text;
+  std::array<char, 4096> bytes;
+  while (text.size() <= kMostNews) {
+    const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  return fail(Errc::invalid_input, "what the guard is told is too long");
+}
+
+// Everything of that installation lies below this user's own state, and the guard that is started
+// here finds it there, too.
+Result<std::unique_ptr<OnDemand>> open_for(const std::string& owner) {
+  if (!is_owner(owner)) return fail(Errc::invalid_input, "no installation has that name");
+  const std::string top = io::state_folder() + "/guards/" + owner;
+  if (setenv("XDG_STATE_HOME", top.c_str(), 1) != 0) return fail_sys("set XDG_STATE_HOME", errno);
+  LOCKSTEP_TRY_ASSIGN(cloud::Journal journal, cloud::Journal::open(io::state_folder()));
+  LOCKSTEP_TRY(journal.take_owner(owner));
+  return OnDemand::open();
+}
+
+Status check_key(cloud::Provider* provider) {
+  if (provider == nullptr) return fail(Errc::invalid_input, "that provider is not known there");
+  const Status keys = provider->keys();
+  if (keys) return {};
+  const cloud::Traits& traits = provider->traits();
+  if (keys.error().code != Errc::not_found)
+    return fail(Errc::denied, fmt::format("{}: {}", traits.title, keys.error().message),
+                keys.error().hint);
+  return fail(Errc::denied, fmt::format("it has no key of {}", traits.title),
+              fmt::format("put one there, as none is ever sent: {}", traits.keys_hint));
+}
+
+Result<GuardAnswer> answer_ask(OnDemand& world, const Words& words) {
+  GuardAnswer answer;
+  for (const std::string& name : split(words[2], ',')) {
+    cloud::Provider* provider = world.provider(name);
+    LOCKSTEP_TRY(check_key(provider));
+    LOCKSTEP_TRY_ASSIGN(const std::string account, provider->account(world.web()));
+    if (provider->traits().ending == cloud::Ending::by_itself)
+      answer.accounts.push_back(account_word(name, account));
+  }
+  if (words[3] == "address") {
+    LOCKSTEP_TRY_ASSIGN(answer.cidr, OnDemand::own_address(world.web()));
+  }
+  answer.now_ms = world.web().now_ms();
+  return answer;
+}
+
+// That it can be ended from here: with a key, of the account where the client has registered the
+// machines' ssh key.
+Status check_account(OnDemand& world, const Rental& rental) {
+  for (const cloud::Attempt& attempt : rental.attempts) {
+    cloud::Provider* provider = world.provider(attempt.offer.provider);
+    LOCKSTEP_TRY(check_key(provider));
+    LOCKSTEP_TRY_ASSIGN(const bool same, provider->has_key(world.web(), rental.public_key));
+    if (!same)
+      return fail(
+          Errc::denied,
+          fmt::format("its key of {} is of another account than yours", provider->traits().title),
+          fmt::format("it is looked for in {}", provider->traits().keys_hint));
+  }
+  return {};
+}
+
+// To ask the machines whether they are idle.
+Status keep_access(const Rental& rental, const std::string& user_key) {
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  if (!registry.find(rental.cluster))
+    LOCKSTEP_TRY(registry.put(
+        {.name = rental.cluster, .source = "cloud", .created_ms = rental.created_ms, .nodes = {}}));
+  for (const cloud::Held* held : met_machines(rental))
+    if (!held->machine.address.empty())
+      LOCKSTEP_TRY(ssh::pin_host(registry.pins_file(rental.cluster), held->machine.address,
+                                 held->machine.port, {.keys = {ssh::bare_key(held->host_key)}}));
+  if (user_key.empty()) return {};
+  const std::string path = OnDemand::user_key_file(rental.cluster);
+  LOCKSTEP_TRY(io::make_folders(path.substr(0, path.rfind('/'))));
+  return cloud::write_key_pair(path, {.private_text = user_key, .public_line = rental.public_key});
+}
+
+void drop_access(const Rental& rental) {
+  const std::string path = OnDemand::user_key_file(rental.cluster);
+  cloud::remove_key_pair(path);
+  rmdir(path.substr(0, path.rfind('/')).c_str());
+  if (const auto registry = hosts::Registry::open(io::state_folder()))
+    (void)registry->remove(rental.cluster);
+}
+
+Result<GuardAnswer> take_news(OnDemand& world, GuardNews news) {
+  Rental& told = news.rental;
+  const std::int64_t now = world.web().now_ms();
+  GuardAnswer answer{.now_ms = now};
+  LOCKSTEP_TRY_ASSIGN(const auto all, world.journal().since(now - kRememberedMs));
+  const Rental* known = nullptr;
+  for (const Rental& one : all)
+    if (one.id == told.id) known = &one;
+  NewsFate fate = fate_of_news(known, news);
+  // Its job is seen to from here: nothing else is rented for it.
+  if (fate == NewsFate::take && told.wanted && has_open_attempt(told) &&
+      is_taken(world, told.id, news.kind != GuardNewsKind::noting))
+    fate = NewsFate::over;
+  answer.over = fate == NewsFate::over;
+  const bool lives = fate == NewsFate::take ? has_open_attempt(told) && told.closed_ms == 0
+                                            : known != nullptr && known->closed_ms == 0;
+  if (lives && known == nullptr) LOCKSTEP_TRY(check_account(world, told));
+  // As long as this is held, the guard does not go for want of work.
+  io::Fd use;
+  if (lives) {
+    answer.started = !guard_lives() && known != nullptr;
+    LOCKSTEP_TRY_ASSIGN(use, need_guard(world));
+  }
+  if (fate != NewsFate::take) return answer;
+  told.told_ms = news.kind == GuardNewsKind::noting && known != nullptr ? known->told_ms : now;
+  if (lives) {
+    LOCKSTEP_TRY(keep_access(told, news.user_key));
+  } else {
+    told.wanted = false;
+    told.closed_ms = now;
+  }
+  LOCKSTEP_TRY(world.journal().keep(told));
+  if (!lives) drop_access(told);
+  // A key that was revoked since ends nothing; a provider that is silent may be back at the end.
+  if (lives && known != nullptr && news.kind == GuardNewsKind::noting)
+    if (const Status can = check_account(world, told); !can && can.error().code == Errc::denied)
+      return Failure(can.error());
+  return answer;
+}
+
+Result<GuardAnswer> answer_tell(OnDemand& world, const std::string& owner) {
+  LOCKSTEP_TRY_ASSIGN(const std::string text, read_news());
+  LOCKSTEP_TRY_ASSIGN(GuardNews news, read_guard_news(text, owner));
+  news.rental.cluster = name_there(news.rental.cluster, news.rental.id);
+  const std::string name = news.rental.cluster;
+  Status locked = world.lock(name);
+  for (int tries = 0; !locked && tries < kDeskTries; ++tries) {
+    LOCKSTEP_TRY(world.web().pause(kDeskPause));
+    locked = world.lock(name);
+  }
+  if (!locked) {
+    // The guard has it in hands: it looks after it, or ends it.
+    const auto known = world.journal().of_cluster(name);
+    if (!known || known->wanted)
+      return fail(Errc::unavailable, "it is busy with these machines", "try again");
+    return GuardAnswer{.now_ms = world.web().now_ms(), .over = true};
+  }
+  auto answer = take_news(world, std::move(news));
+  world.unlock(name);
+  return answer;
+}
+
+Result<GuardAnswer> answer_to(const Words& words) {
+  const bool asks = words.size() == 4 && words[0] == "ask";
+  const bool watches = words.size() == 2 && words[0] == "watch";
+  if (!asks && !watches && (words.size() != 2 || words[0] != "tell"))
+    return fail(Errc::invalid_input, "a guard is asked or told");
+  LOCKSTEP_TRY_ASSIGN(const auto world, open_for(words[1]));
+  if (!watches) return asks ? answer_ask(*world, words) : answer_tell(*world, words[1]);
+  LOCKSTEP_TRY_ASSIGN(const std::string text, read_news());
+  LOCKSTEP_TRY_ASSIGN(const WatchWord word, read_watch_word(text));
+  LOCKSTEP_TRY_ASSIGN(WatchAnswer answer, answer_watch(*world, word));
+  return GuardAnswer{.now_ms = world->web().now_ms(), .watch = std::move(answer)};
+}
+
+}  // namespace
+
+std::string answer_guard_request(const Words& words) {
+  return guard_answer_text(answer_to(words));
+}
+
+}  // namespace lockstep::rent

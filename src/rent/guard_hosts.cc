@@ -1,0 +1,219 @@
+#include "rent/guard_hosts.h"
+
+#include "base/callback_scope.h"
+#include "base/clock_ms.h"
+#include "base/text.h"
+#include "hosts/place.h"
+#include "hosts/small_command.h"
+#include "io/fd.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+#include "rent/guard_plan.h"
+#include "rent/on_demand.h"
+
+#include <fmt/core.h>
+
+#include <poll.h>
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr std::uint32_t kGuardChannel = 1;
+constexpr seconds kAgreePatience{600};  // the binary may have to be sent
+constexpr seconds kTellPatience{60};
+constexpr seconds kNotePatience{20};
+// One that was silent is left alone for so long, where nothing depends on it.
+constexpr seconds kSilentFor{30};
+constexpr int kInsistTries = 3;
+constexpr int kInsistPauseMs = 2'000;
+
+Result<hosts::HostPlace> guard_place(const std::string& host) {
+  const auto refuse = [&](std::string_view why) {
+    return fail(Errc::invalid_input, fmt::format("--guard {}: {}", printable(host, 60), why),
+                "name a machine that is on all the time, as you would for ssh, or --guard here");
+  };
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  if (const auto known = registry.find(host); known && known->is_rented())
+    return refuse("its machines are rented themselves");
+  auto places = hosts::find_places(registry, host, std::nullopt, {});
+  if (!places)
+    return Failure(std::move(places).error().within(fmt::format("--guard {}", printable(host))));
+  if (places->size() != 1) return refuse(fmt::format("it has {} nodes", places->size()));
+  if (places->front().here) return refuse("that is this machine");
+  return std::move(places->front());
+}
+
+// One question to one host, and its answer.
+class GuardCall {
+ public:
+  GuardCall(const hosts::HostPlace& place, seconds patience, int stop_fd)
+      : patience_(loop_), stop_(loop_, stop_fd) {
+    // What it starts there stays.
+    link_ = std::make_unique<hosts::HostLink>(
+        loop_, hosts::HostLink::Settings{.place = place, .commands = ssh::Commands::may_outlive_us},
+        hosts::HostLink::Events{[this](const link::Frame& frame) { command_->on_frame(frame); },
+                                [this, name = place.name + ": "](std::string why) {
+                                  if (why.starts_with(name)) why.erase(0, name.size());
+                                  end(fail(Errc::unavailable, std::move(why)));
+                                }});
+    command_ = std::make_unique<hosts::SmallCommand>(
+        kGuardChannel, [this](const link::Frame& frame) { link_->send(frame); },
+        [this](Result<std::string> said) { end(std::move(said)); });
+    stop_.start(io::kReadable, [this](int) { end(fail(Errc::canceled, "stopped by the user")); });
+    patience_.start(patience, [this, patience] {
+      end(fail(Errc::unavailable, fmt::format("no answer within {} s", patience.count())));
+    });
+  }
+
+  Result<std::string> ask(std::vector<std::string> words, std::string input) {
+    command_->begin(std::move(words), std::move(input));
+    loop_.run();
+    return std::move(*said_);
+  }
+
+ private:
+  void end(Result<std::string> said) {
+    if (!said_) said_ = std::move(said);
+    loop_.stop();
+  }
+
+  io::Loop loop_;
+  std::optional<Result<std::string>> said_;
+  io::Timer patience_;
+  io::Watch stop_;
+  std::unique_ptr<hosts::SmallCommand> command_;
+  std::unique_ptr<hosts::HostLink> link_;
+};
+
+GuardHosts::Word word_for(const Result<GuardAnswer>& answer) {
+  using Word = GuardHosts::Word;
+  if (!answer) return answer.error().code == Errc::denied ? Word::refuses : Word::silent;
+  if (answer->over) return Word::over;
+  return answer->started ? Word::started : Word::guards;
+}
+
+std::string line_of(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
+}
+
+}  // namespace
+
+Result<GuardAnswer> GuardHosts::say(const std::string& host, std::vector<std::string> words,
+                                    std::string input, std::chrono::seconds patience) {
+  LOCKSTEP_TRY_ASSIGN(const hosts::HostPlace place, guard_place(host));
+  signal(SIGPIPE, SIG_IGN);
+  proc::block(proc::handled_signals());
+  GuardCall call(place, patience, stop_fd_);
+  const std::int64_t left_ms = unix_ms();
+  auto said = call.ask(std::move(words), std::move(input));
+  const std::int64_t came_ms = unix_ms();
+  if (said) silent_.erase(host);
+  auto answer = said ? read_guard_answer(*said) : Failure(said.error());
+  if (answer)
+    if (const std::string trouble = clock_trouble(answer->now_ms, left_ms, came_ms);
+        !trouble.empty())
+      answer = fail(Errc::denied, trouble, "set one of the clocks");
+  if (answer) return answer;
+  Error error = std::move(answer).error();
+  if (error.code != Errc::canceled)
+    error.message = fmt::format("the guard on {}: {}", printable(host, 60), error.message);
+  if (!said && error.code == Errc::unavailable) silent_[host] = {error, steady_clock::now()};
+  return Failure(std::move(error));
+}
+
+Result<GuardAnswer> GuardHosts::agree(const std::string& host,
+                                      const std::vector<std::string>& providers,
+                                      bool with_address) {
+  LOCKSTEP_TRY_ASSIGN(
+      GuardAnswer answer,
+      say(host,
+          {kHostGuardCommand, "ask", owner_, join(providers, ","), with_address ? "address" : "-"},
+          {}, kAgreePatience));
+  if (with_address && answer.cidr.empty())
+    return fail(Errc::corrupt, fmt::format("the guard on {} does not say its address", host));
+  return answer;
+}
+
+Result<WatchAnswer> GuardHosts::watch(const std::string& host, const WatchWord& word) {
+  const bool brief = word.verb != WatchVerb::watch;
+  const auto silent = silent_.find(host);
+  if (brief && silent != silent_.end() && steady_clock::now() - silent->second.at < kSilentFor)
+    return Failure(silent->second.why);
+  LOCKSTEP_TRY_ASSIGN(GuardAnswer answer,
+                      say(host, {kHostGuardCommand, "watch", owner_}, watch_word_text(word),
+                          brief ? kNotePatience : kTellPatience));
+  if (!answer.watch) return fail(Errc::corrupt, fmt::format("the guard on {}: no answer", host));
+  return std::move(*answer.watch);
+}
+
+Result<hosts::HostPlace> GuardHosts::place_of(const std::string& host) {
+  return guard_place(host);
+}
+
+GuardHosts::Heard GuardHosts::hear(const cloud::Rental& rental, const Result<GuardAnswer>& answer) {
+  Heard heard{.word = word_for(answer), .trouble = {}};
+  if (!answer) heard.trouble = answer.error();
+  if (heard.word == Word::over)
+    heard.trouble = fail(Errc::denied, fmt::format("the guard on {} has ended '{}'",
+                                                   guard_host_of(rental), rental.cluster))
+                        .value();
+  return heard;
+}
+
+Status GuardHosts::tell(const cloud::Rental& rental, GuardNewsKind kind) {
+  if (!concerns_guard(rental)) return {};
+  // It has no use for the key before there is a machine that was met.
+  std::string key;
+  if (!met_machines(rental).empty())
+    if (auto text = io::read_file(OnDemand::user_key_file(rental.cluster), 4096))
+      key = std::move(*text);
+  const GuardNews news = guard_news(rental, kind, std::move(key));
+  const std::string host = guard_host_of(rental);
+  const auto silent = silent_.find(host);
+  Heard& heard = heard_[rental.id];
+  if (silent != silent_.end() && steady_clock::now() - silent->second.at < kSilentFor &&
+      kind != GuardNewsKind::launching) {
+    heard = {.word = Word::silent, .trouble = silent->second.why};
+  } else {
+    // What is to end is not kept waiting for it.
+    const bool brief = kind == GuardNewsKind::noting || !rental.wanted;
+    heard = hear(rental, say(host, {kHostGuardCommand, "tell", owner_}, guard_news_text(news),
+                             brief ? kNotePatience : kTellPatience));
+  }
+  // Where nothing is left for it to end, it need not know.
+  if (heard.word == Word::guards || heard.word == Word::started || !has_open_attempt(news.rental))
+    return {};
+  return Failure(heard.trouble);
+}
+
+Status GuardHosts::insist(const cloud::Rental& rental) {
+  Status told;
+  for (int tries = 0; tries < kInsistTries; ++tries) {
+    pollfd stop{stop_fd_, POLLIN, 0};
+    if (tries > 0 && poll(&stop, 1, kInsistPauseMs) != 0) break;
+    silent_.erase(guard_host_of(rental));
+    told = tell(rental, GuardNewsKind::working);
+    if (told || told.error().code != Errc::unavailable) break;
+  }
+  return told;
+}
+
+GuardHosts::Word GuardHosts::word_of(const cloud::Rental& rental) const {
+  const auto found = heard_.find(rental.id);
+  return found == heard_.end() ? Word::nothing : found->second.word;
+}
+
+std::string GuardHosts::trouble_of(const cloud::Rental& rental) const {
+  const auto found = heard_.find(rental.id);
+  return found == heard_.end() ? std::string() : line_of(found->second.trouble);
+}
+
+}  // namespace lockstep::rent

@@ -1,0 +1,320 @@
+// The guard's own course: read the journal, see that jobs are gone on with, ask the machines, end
+// what is over, wait.
+#include "cloud/time_text.h"
+#include "io/own_folders.h"
+#include "rent/follow_plan.h"
+#include "rent/guard.h"
+#include "rent/guard_files.h"
+#include "rent/guard_plan.h"
+#include "rent/job_claim.h"
+#include "rent/on_demand.h"
+#include "rent/rented_host.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+using cloud::Rental;
+
+// A question to a silent machine takes so long: none is asked when an end is nearer.
+constexpr std::int64_t kLongestAskMs = 70'000;
+constexpr std::int64_t kNearestLookMs = 200;
+// The guard retries later. A provider that refuses to end machines must not delay other rentals.
+constexpr std::chrono::minutes kEndPatience{1};
+
+class Guard {
+ public:
+  explicit Guard(std::unique_ptr<OnDemand> world) : world_(std::move(world)), pace_(guard_pace()) {}
+
+  Status run(io::Fd alive);
+
+ private:
+  struct Trouble {
+    int failures = 0;
+    std::int64_t again_ms = 0;
+    std::int64_t look_ms = 0;  // when its machines are looked for next
+  };
+
+  std::int64_t now() const { return world_->web().now_ms(); }
+  // A clock that was set back keeps nothing waiting.
+  bool is_later(std::int64_t when, std::int64_t most) const {
+    return when > now() && when - now() <= most;
+  }
+  void say(const std::string& text);
+  Result<std::vector<Rental>> guarded();
+  bool is_followed(const Rental& rental) const { return unended_job(jobs_, rental) != nullptr; }
+  Status follow(const Rental& rental);
+  Status leave_job(cloud::RentedJob job);
+  Status ask_machines(const std::vector<Rental>& rentals);
+  Status look_after(const Rental& rental);
+  Status act(const Rental& rental);
+  Status act_locked(Rental& rental, const GuardPlan& plan);
+  Status end_now(const Rental& rental, const std::vector<std::size_t>& machines);
+  std::int64_t pause_until(const std::vector<Rental>& rentals) const;
+  void read_keys_again();
+
+  std::unique_ptr<OnDemand> world_;
+  GuardPace pace_;
+  MachineWords words_;
+  std::vector<cloud::RentedJob> jobs_;
+  std::map<std::string, FollowTries> follows_;  // by the rental's id
+  std::vector<proc::Child> followers_;
+  std::map<std::string, Trouble> troubles_;  // by the rental's id
+  std::string said_;
+};
+
+// The same line is not said twice in a row.
+void Guard::say(const std::string& text) {
+  if (said_ == text) return;
+  said_ = text;
+  std::fputs(fmt::format("{} {}\n", cloud::iso_time(now()), text).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+Result<std::vector<Rental>> Guard::guarded() {
+  LOCKSTEP_TRY_ASSIGN(auto rentals, world_->journal().open_rentals());
+  std::erase_if(rentals, [](const Rental& one) { return !wants_guard(one); });
+  LOCKSTEP_TRY_ASSIGN(jobs_, world_->journal().jobs());
+  return rentals;
+}
+
+// A job whose command is gone, and whose follower is.
+Status Guard::follow(const Rental& rental) {
+  const cloud::RentedJob* job = unended_job(jobs_, rental);
+  if (job == nullptr) return {};
+  switch (follow_step(*job, rental, job_is_claimed(rental.id), follows_[rental.id], now(), pace_)) {
+    case FollowStep::leave:
+      return {};
+    case FollowStep::give_up:
+      return leave_job(*job);
+    case FollowStep::start:
+      break;
+  }
+  say(fmt::format("'{}': nobody goes on with its job; starting a follower, which writes {}",
+                  rental.cluster, follow_log(rental.cluster)));
+  LOCKSTEP_TRY_ASSIGN(proc::Child follower, start_follower(rental.id, false));
+  followers_.push_back(std::move(follower));
+  return {};
+}
+
+// Its machines end as any others do.
+Status Guard::leave_job(cloud::RentedJob job) {
+  const auto claim = claim_job(job.rental);
+  if (!claim) return {};
+  if (job.goes_on()) job.code = 1;
+  job.stage = cloud::RentedJob::Stage::ended;
+  job.note = fmt::format("{} followers of it ended before it did", kMostFollowers);
+  say(fmt::format("'{}': {}; its machines are left to their lease", job.cluster, job.note));
+  LOCKSTEP_TRY(world_->journal().note_job(job));
+  follows_.erase(job.rental);
+  return {};
+}
+
+// All that are due at once: one that is silent holds up none.
+Status Guard::ask_machines(const std::vector<Rental>& rentals) {
+  const auto registry = hosts::Registry::open(io::state_folder());
+  if (!registry) return {};
+  std::vector<hosts::HostPlace> places;
+  std::vector<std::string> ids;
+  for (const Rental& rental : rentals) {
+    const std::int64_t ends = rental.ends_ms;
+    if (!rental.wanted || (ends > 0 && ends - now() < kLongestAskMs)) continue;
+    if (is_followed(rental) && ends_itself(rental)) continue;
+    const auto machines = met_machines(rental);
+    const auto all = rented_places(rental, registry->pins_file(rental.cluster),
+                                   OnDemand::user_key_file(rental.cluster));
+    if (all.size() != machines.size()) continue;  // first contact is under way
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const std::string& id = machines[at]->machine.id;
+      if (is_later(words_[id].ask_ms, pace_.asked_ms) ||
+          is_off(words_[id], now(), pace_, rental.told_ms != 0))
+        continue;
+      places.push_back(all[at]);
+      ids.push_back(id);
+    }
+  }
+  if (places.empty()) return {};
+  const auto answers = ask_leases(places);
+  if (!answers)
+    return answers.error().code == Errc::canceled ? Status(Failure(answers.error())) : Status();
+  for (std::size_t at = 0; at < answers->size(); ++at) {
+    const LeaseAnswer& answer = (*answers)[at];
+    MachineWord& word = words_[ids[at]];
+    if (!answer.error.empty() && word.silent_ms == 0) say(answer.error);
+    note_word(word, answer.error.empty() ? &answer.state : nullptr, now(), pace_);
+  }
+  return {};
+}
+
+// A machine that is silent may be gone: ended in the console, or by a client that did not reach
+// this guard to say so.
+Status Guard::look_after(const Rental& known) {
+  const auto machines = met_machines(known);
+  Trouble& trouble = troubles_[known.id];
+  if (is_later(trouble.look_ms, pace_.asked_ms) ||
+      std::none_of(machines.begin(), machines.end(), [&](const cloud::Held* held) {
+        return words_[held->machine.id].silent_ms != 0;
+      }))
+    return {};
+  trouble.look_ms = now() + pace_.asked_ms;
+  if (!world_->lock(known.cluster)) return {};
+  auto rental = world_->journal().of_cluster(known.cluster);
+  const Status looked = rental && rental->id == known.id ? world_->look(*rental) : Status();
+  world_->unlock(known.cluster);
+  if (!looked) say(fmt::format("'{}': {}", known.cluster, looked.error().message));
+  return looked || looked.error().code != Errc::canceled ? Status() : looked;
+}
+
+// Without the journal, which a client has in its hands.
+Status Guard::end_now(const Rental& rental, const std::vector<std::size_t>& machines) {
+  const auto met = met_machines(rental);
+  for (const cloud::Attempt& attempt : rental.attempts) {
+    std::vector<cloud::Machine> ended;
+    for (const cloud::Held& held : attempt.machines) {
+      const bool named = std::any_of(machines.begin(), machines.end(), [&](std::size_t at) {
+        return met[at]->machine.id == held.machine.id;
+      });
+      if (held.gone_ms == 0 && (machines.empty() || named)) ended.push_back(held.machine);
+    }
+    cloud::Provider* provider = world_->provider(attempt.offer.provider);
+    if (ended.empty() || provider == nullptr || !attempt.open()) continue;
+    LOCKSTEP_TRY(provider->keys());
+    LOCKSTEP_TRY(provider->end(world_->web(), ended));
+  }
+  return {};
+}
+
+Status Guard::act_locked(Rental& rental, const GuardPlan& plan) {
+  say(fmt::format("'{}': {}; ending {}", rental.cluster, plan.why,
+                  plan.what == GuardPlan::What::give_back
+                      ? "it"
+                      : fmt::format("{} of its machines", plan.machines.size())));
+  if (plan.what == GuardPlan::What::end_some) {
+    LOCKSTEP_TRY(end_now(rental, plan.machines));
+    return world_->look(rental);
+  }
+  const auto tell = [&](const cloud::RentEvent& event) {
+    if (event.kind == cloud::RentEvent::Kind::not_ended)
+      say(fmt::format("'{}': {}", rental.cluster, event.text));
+  };
+  LOCKSTEP_TRY(world_->give_back(rental, tell, kEndPatience));
+  say(fmt::format("'{}' is given back; it cost {} USD", rental.cluster,
+                  cloud::dollars_text(world_->cost(rental))));
+  return {};
+}
+
+Status Guard::act(const Rental& known) {
+  GuardPlan plan = guard_plan(known, words_, now(), pace_, is_followed(known));
+  if (plan.what == GuardPlan::What::wait) return {};
+  if (!world_->lock(known.cluster)) {
+    if (!plan.forced) return {};
+    say(fmt::format("'{}': {}, and the client that has it does not end it", known.cluster,
+                    plan.why));
+    return end_now(known, {});
+  }
+  Status done;
+  // As it is now that nobody else changes it: it may have been given more time.
+  auto rental = world_->journal().of_cluster(known.cluster);
+  if (rental && rental->id == known.id) {
+    // A job may have begun with it, too.
+    if (auto jobs = world_->journal().jobs()) jobs_ = std::move(*jobs);
+    plan = guard_plan(*rental, words_, now(), pace_, is_followed(*rental));
+    if (plan.what != GuardPlan::What::wait) done = act_locked(*rental, plan);
+  } else if (!rental && rental.error().code != Errc::not_found) {
+    done = Failure(rental.error());
+  }
+  world_->unlock(known.cluster);
+  return done;
+}
+
+std::int64_t Guard::pause_until(const std::vector<Rental>& rentals) const {
+  std::int64_t pause = pace_.poll_ms;
+  for (const Rental& rental : rentals)
+    if (rental.ends_ms > now()) pause = std::min(pause, rental.ends_ms - now());
+  return std::max(pause, std::min(kNearestLookMs, pace_.poll_ms));
+}
+
+// The user may have put another key there. None that is in memory alone is given up for it.
+void Guard::read_keys_again() {
+  auto again = OnDemand::open();
+  if (again && std::all_of(world_->all().begin(), world_->all().end(), [&](const auto& one) {
+        return !one->keys() || (*again)->provider(one->traits().name)->keys();
+      }))
+    world_ = std::move(*again);
+}
+
+Status Guard::run(io::Fd alive) {
+  say("guards what is rented from here");
+  while (true) {
+    auto rentals = guarded();
+    if (!rentals) say(rentals.error().message);
+    if (rentals && rentals->empty()) {
+      // Nobody may need it between this look and its end.
+      if (const auto mine = lock_guard_use(LOCK_EX | LOCK_NB)) {
+        rentals = guarded();
+        if (rentals && rentals->empty()) {
+          say("nothing is left to guard");
+          alive.reset();
+          return {};
+        }
+      }
+    }
+    const std::vector<Rental> now_open = rentals ? std::move(*rentals) : std::vector<Rental>();
+    for (const Rental& rental : now_open) {
+      Trouble& trouble = troubles_[rental.id];
+      if (is_later(trouble.again_ms, pace_.most_pause_ms)) continue;
+      // A job that nobody can go on with keeps no machine from its end, nor delays it.
+      if (const Status followed = follow(rental); !followed)
+        say(fmt::format("'{}': its job: {}", rental.cluster, followed.error().message));
+      Status done = act(rental);
+      if (!done && done.error().code == Errc::canceled) return done;
+      if (!done) say(fmt::format("'{}': {}; asked again", rental.cluster, done.error().message));
+      if (!done && done.error().code == Errc::denied) read_keys_again();
+      trouble.failures = done ? 0 : trouble.failures + 1;
+      trouble.again_ms = now() + retry_pause(trouble.failures, pace_);
+    }
+    std::erase_if(followers_, [](proc::Child& one) { return one.reap().has_value(); });
+    LOCKSTEP_TRY(ask_machines(now_open));
+    for (const Rental& rental : now_open)
+      LOCKSTEP_TRY(look_after(rental));
+    LOCKSTEP_TRY(world_->web().pause(std::chrono::milliseconds(pause_until(now_open))));
+  }
+}
+
+}  // namespace
+
+GuardPace guard_pace() {
+  GuardPace pace;
+  const char* text = std::getenv("LOCKSTEP_GUARD_SPEED");
+  const std::int64_t speed = text == nullptr ? 1 : std::clamp(std::atoi(text), 1, 1000);
+  for (std::int64_t* time : {&pace.poll_ms, &pace.asked_ms, &pace.silent_ms, &pace.nobody_ms,
+                             &pace.held_lock_ms, &pace.most_pause_ms})
+    *time /= speed;
+  return pace;
+}
+
+Result<int> guard_rentals() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  LOCKSTEP_TRY_ASSIGN(auto world, OnDemand::open());
+  auto alive = take_guard_lock(*world);
+  if (!alive && alive.error().code == Errc::already_exists) return 0;
+  if (!alive) return Failure(alive.error());
+  Guard guard(std::move(world));
+  const Status done = guard.run(std::move(*alive));
+  if (done || done.error().code == Errc::canceled) return 0;
+  return Failure(done.error());
+}
+
+}  // namespace lockstep::rent

@@ -1,0 +1,129 @@
+#include "rent/moved_client.h"
+
+#include "base/text.h"
+#include "io/own_folders.h"
+#include "rent/on_demand.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <cstdio>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+void say_moved(const std::string& line) {
+  std::fputs(("lockstep: " + printable(line, std::string::npos) + "\n").c_str(), stderr);
+}
+
+void say_trouble(const Error& error) {
+  say_moved(error.hint.empty() ? error.message : error.message + "; " + error.hint);
+}
+
+Result<std::string> rented_cluster(const std::string& pins) {
+  LOCKSTEP_TRY_ASSIGN(const hosts::Registry registry, hosts::Registry::open(io::state_folder()));
+  LOCKSTEP_TRY_ASSIGN(const auto clusters, registry.list());
+  for (const hosts::Cluster& one : clusters)
+    if (one.is_rented() && registry.pins_file(one.name) == pins) return one.name;
+  return fail(Errc::not_found, "these hosts are not rented");
+}
+
+// It is asked once more under the cluster's lock: another lockstep may have followed already.
+void follow_to(OnDemand& world, const std::string& name, const std::string& address) {
+  if (!world.lock(name)) return;  // somebody rents it or gives it back just now
+  auto rental = world.journal().of_cluster(name);
+  if (!rental || !rental->wanted) return;
+  if (const Status open = world.follow_address(*rental, address, say_moved); !open)
+    say_trouble(open.error());
+}
+
+// True: that is why nobody answers.
+bool told_that_it_ended(OnDemand& world, cloud::Rental rental, cloud::Web& web) {
+  const std::string where = world.rented_where(rental);
+  if (!world.look_only(rental, web) || !cloud::Renting::lost(rental)) return false;
+  say_moved(
+      fmt::format("{0}: a machine of '{1}' has ended; lockstep up {1} rents it again, "
+                  "lockstep down {1} gives the rest back",
+                  where, rental.cluster));
+  return true;
+}
+
+// What is only asked ends with `web`; what is changed at a provider is finished.
+void look_after(const std::string& pins, cloud::Web& web) {
+  const auto name = rented_cluster(pins);
+  if (!name) return;
+  const auto world = OnDemand::open();
+  if (!world) return;
+  auto rental = (*world)->journal().of_cluster(*name);
+  if (!rental || !rental->wanted || rental->settled()) return;
+  if (rental->terms.open_to_all()) {
+    (void)told_that_it_ended(**world, *rental, web);
+    return;
+  }
+  const auto address = OnDemand::own_address(web);
+  if (!web.pause({})) return;
+  const bool moved = address && !OnDemand::lets_in(*rental, *address);
+  if (address && (moved || rental->terms.own_address)) follow_to(**world, *name, *address);
+  if (moved) return;
+  if (told_that_it_ended(**world, *rental, web) || address || !web.pause({})) return;
+  say_moved(
+      fmt::format("{0}: whether the ssh port of '{1}' is open to this machine is not known, as "
+                  "its public address was not found out; lockstep up {1} --allow-from "
+                  "ADDRESS/32 opens it",
+                  (*world)->rented_where(*rental), *name));
+}
+
+class SlowLogins {
+ public:
+  SlowLogins() : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  SlowLogins(const SlowLogins&) = delete;
+  SlowLogins& operator=(const SlowLogins&) = delete;
+  ~SlowLogins() { finish(); }
+
+  void add(const std::string& pins) {
+    if (!stop_ || !seen_.insert(pins).second) return;
+    auto web = cloud::open_web({.stop_fd = stop_.get()});
+    if (!web) return;
+    // Signals are for the thread that was there first.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    threads_.emplace_back(
+        [pins, own = std::shared_ptr<cloud::Web>(std::move(*web))] { look_after(pins, *own); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  void finish() {
+    (void)eventfd_write(stop_.get(), 1);
+    for (std::thread& thread : threads_)
+      thread.join();
+    threads_.clear();
+  }
+
+ private:
+  io::Fd stop_;
+  std::set<std::string> seen_;  // pins of clusters: each is looked after once in a command
+  std::vector<std::thread> threads_;
+};
+
+SlowLogins& slow_logins() {
+  static SlowLogins made;
+  return made;
+}
+
+}  // namespace
+
+void on_slow_login(const ssh::Target& target, const std::string& pins) {
+  if (target.host_keys == ssh::HostKeys::pinned && !pins.empty()) slow_logins().add(pins);
+}
+
+void finish_slow_logins() {
+  slow_logins().finish();
+}
+
+}  // namespace lockstep::rent

@@ -1,0 +1,399 @@
+#include "rent/on_demand.h"
+
+#include "base/text.h"
+#include "cloud/kept_answer.h"
+#include "cloud/key_pair.h"
+#include "cloud/user_data.h"
+#include "io/own_folders.h"
+#include "proc/signals.h"
+#include "rent/cloud_providers.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+constexpr std::int64_t kAccountPatienceMs = 60'000;
+constexpr std::chrono::milliseconds kAccountPause{100};
+constexpr std::int64_t kFreshMs = 20'000;  // so long a market that was shown is believed
+
+std::optional<std::string> env_of_process(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+cloud::Ground process_ground() {
+  return {.env = env_of_process,
+          .home = io::home_folder(),
+          .cache = io::cache_folder(),
+          .state = io::state_folder()};
+}
+
+Result<io::Fd> stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    if (!proc::is_ignored(number)) sigaddset(&set, number);
+  io::Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return fail_sys("signalfd", errno);
+  return fd;
+}
+
+// Readable when one of them is.
+Result<io::Fd> either_of(const io::Fd& one, const io::Fd& other) {
+  io::Fd both(epoll_create1(EPOLL_CLOEXEC));
+  for (const io::Fd* each : {&one, &other}) {
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    if (!both || epoll_ctl(both.get(), EPOLL_CTL_ADD, each->get(), &event) != 0)
+      return fail_sys("epoll", errno);
+  }
+  return both;
+}
+
+std::string new_intent() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr std::size_t kSize = 20;
+  std::random_device random;
+  std::uniform_int_distribution<std::size_t> any(0, kLetters.size() - 1);
+  std::string intent;
+  while (intent.size() < kSize)
+    intent += kLetters[any(random)];
+  return intent;
+}
+
+}  // namespace
+
+OnDemand::OnDemand(cloud::Ground ground) : ground_(std::move(ground)) {}
+OnDemand::~OnDemand() = default;
+
+Result<std::unique_ptr<OnDemand>> OnDemand::open() {
+  auto made = std::unique_ptr<OnDemand>(new OnDemand(process_ground()));
+  LOCKSTEP_TRY_ASSIGN(auto journal, cloud::Journal::open(made->ground_.state));
+  made->journal_ = std::make_unique<cloud::Journal>(std::move(journal));
+  LOCKSTEP_TRY_ASSIGN(made->ground_.owner, made->journal_->owner());
+  made->providers_ = cloud_providers(made->ground_);
+  LOCKSTEP_TRY_ASSIGN(made->signals_, stop_signals());
+  made->guards_ = std::make_unique<GuardHosts>(made->ground_.owner, made->signals_.get());
+  LOCKSTEP_TRY_ASSIGN(made->web_, cloud::open_web({.stop_fd = made->signals_.get()}));
+  made->quit_ = io::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->quit_) return fail_sys("eventfd", errno);
+  LOCKSTEP_TRY_ASSIGN(made->ending_stops_, either_of(made->signals_, made->quit_));
+  LOCKSTEP_TRY_ASSIGN(made->ending_, cloud::open_web({.stop_fd = made->ending_stops_.get()}));
+  return made;
+}
+
+std::string OnDemand::used_file(const std::string& cluster) {
+  return io::state_folder() + "/rentals/" + cluster + "/used";
+}
+
+std::string OnDemand::user_key_file(const std::string& cluster) {
+  return io::state_folder() + "/rentals/" + cluster + "/user_key";
+}
+
+void OnDemand::note_use(const std::string& cluster) {
+  const std::string path = used_file(cluster);
+  const io::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file) (void)futimens(file.get(), nullptr);
+}
+
+Status OnDemand::check_stopped() {
+  if (const int stop = take_signal(); stop != 0)
+    return Failure(Error{Errc::canceled, "stopped by the user", {}, stop});
+  return {};
+}
+
+int OnDemand::take_signal() {
+  int last = 0;
+  signalfd_siginfo info{};
+  while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    last = static_cast<int>(info.ssi_signo);
+  return last;
+}
+
+void OnDemand::stop_other(bool stop) {
+  eventfd_t many = 0;
+  (void)(stop ? eventfd_write(quit_.get(), 1) : eventfd_read(quit_.get(), &many));
+}
+
+cloud::Provider* OnDemand::provider(std::string_view name) const {
+  for (const auto& one : providers_)
+    if (one->traits().name == name) return one.get();
+  return nullptr;
+}
+
+Result<std::vector<cloud::Provider*>> OnDemand::with_keys(
+    const std::vector<std::string>& names) const {
+  std::vector<cloud::Provider*> found;
+  for (const std::string& name : names) {
+    cloud::Provider* one = provider(name);
+    if (one == nullptr) {
+      std::vector<std::string> known;
+      for (const auto& each : providers_)
+        known.emplace_back(each->traits().name);
+      return fail(Errc::invalid_input,
+                  fmt::format("no provider is called '{}'", printable(name, 40)),
+                  "there are " + join(known, ", "));
+    }
+    if (auto keys = one->keys(); !keys) return Failure(std::move(keys).error());
+    found.push_back(one);
+  }
+  if (!names.empty()) return found;
+  found = keyed();
+  if (!found.empty()) return found;
+  std::string hint;
+  for (const auto& one : providers_)
+    hint += fmt::format("{}{}: {}", hint.empty() ? "" : "; ", one->traits().name,
+                        one->traits().keys_hint);
+  return fail(Errc::not_found, "no keys of any provider are found, so nothing can be rented", hint);
+}
+
+std::vector<cloud::Provider*> OnDemand::keyed() const {
+  std::vector<cloud::Provider*> found;
+  for (const auto& one : providers_)
+    if (one->keys()) found.push_back(one.get());
+  return found;
+}
+
+Result<OnDemand::Market> OnDemand::ask(const cloud::Wish& wish, bool fresh,
+                                       const Asking::Waiting& waiting, Sweep* beside) {
+  LOCKSTEP_TRY_ASSIGN(const auto asked, with_keys(wish.providers));
+  std::vector<cloud::OfferQuery> queries;
+  for (const bool spot : {false, true}) {
+    if (spot ? wish.spot == cloud::SpotWish::no : wish.spot == cloud::SpotWish::only) continue;
+    queries.push_back({.gpu = wish.gpu, .spot = spot, .regions = wish.regions, .fresh = fresh});
+  }
+  std::vector<cloud::Catalog> catalogs(asked.size() * queries.size());
+  std::vector<Asking::Job> jobs;
+  for (std::size_t i = 0; i < catalogs.size(); ++i) {
+    const cloud::OfferQuery& query = queries[i % queries.size()];
+    cloud::Provider* provider = asked[i / queries.size()];
+    if (query.spot && !provider->traits().has_spot) continue;
+    jobs.push_back(
+        {provider->traits().name, [&catalog = catalogs[i], provider, &query](cloud::Web& web) {
+           catalog = provider->offers(web, query);
+         }});
+  }
+  Market market;
+  market.asked_ms = web_->now_ms();
+  Asking(*web_, std::move(jobs)).wait(waiting);
+  // As long as somebody asks, a signal is left for all to see.
+  if (beside != nullptr) beside->wait();
+  LOCKSTEP_TRY(check_stopped());
+  for (cloud::Catalog& part : catalogs) {
+    std::move(part.offers.begin(), part.offers.end(), std::back_inserter(market.catalog.offers));
+    std::move(part.silent.begin(), part.silent.end(), std::back_inserter(market.catalog.silent));
+  }
+  if (!wish.providers.empty()) return market;
+  for (const auto& one : providers_)
+    if (auto keys = one->keys(); !keys)
+      market.catalog.silent.push_back({.provider = std::string(one->traits().name),
+                                       .why = keys.error().message,
+                                       .no_keys = true});
+  return market;
+}
+
+Result<cloud::Reconciled> OnDemand::settle(const std::vector<cloud::Rental>& before,
+                                           const std::vector<cloud::Heard>& heard,
+                                           cloud::Web& web) {
+  std::vector<cloud::Provider*> asked;
+  asked.reserve(heard.size());
+  for (const cloud::Heard& one : heard)
+    asked.push_back(one.provider);
+  LOCKSTEP_TRY_ASSIGN(
+      auto swept,
+      cloud::reconcile({*journal_, web, asked, ground_.owner,
+                        [this](const std::string& name) { return lock(name).has_value(); },
+                        [this](const std::string& name) { unlock(name); }},
+                       before, heard));
+  for (const cloud::Rental& rental : swept.closed) {
+    (void)leave_registry(rental.cluster);
+    (void)guards_->tell(rental, GuardNewsKind::noting);
+  }
+  return swept;
+}
+
+Result<cloud::Reconciled> OnDemand::sweep(const Asking::Waiting& waiting) {
+  LOCKSTEP_TRY_ASSIGN(const auto before, journal_->open_rentals());
+  std::vector<cloud::Heard> heard;
+  for (cloud::Provider* one : keyed())
+    heard.push_back({.provider = one});
+  Asking(*web_, lists_of(heard)).wait(waiting);
+  LOCKSTEP_TRY(check_stopped());
+  return settle(before, heard, *web_);
+}
+
+std::string OnDemand::folder_of(const std::string& cluster) const {
+  return ground_.state + "/rentals/" + cluster;
+}
+
+Result<cloud::Rental> OnDemand::new_rental(const std::string& cluster, const cloud::Wish& wish,
+                                           const cloud::Terms& terms) {
+  LOCKSTEP_TRY(hosts::check_cluster_name(cluster));
+  cloud::Rental rental{.id = new_intent(),
+                       .cluster = cluster,
+                       .owner = ground_.owner,
+                       .wish = wish,
+                       .terms = terms,
+                       .created_ms = web_->now_ms()};
+  if (rental.terms.allow_from.empty()) {
+    LOCKSTEP_TRY_ASSIGN(rental.terms.allow_from, address_for(wish));
+    rental.terms.own_address = !rental.terms.open_to_all();
+  }
+  LOCKSTEP_TRY(new_keys(rental));
+  return rental;
+}
+
+Status OnDemand::new_keys(cloud::Rental& rental) {
+  const std::string folder = folder_of(rental.cluster);
+  cloud::remove_key_pair(folder + "/host_key");
+  LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair user,
+                      cloud::keep_key_pair(folder + "/user_key", "lockstep"));
+  LOCKSTEP_TRY_ASSIGN(const cloud::KeyPair host,
+                      cloud::keep_key_pair(folder + "/host_key", "lockstep-host"));
+  const cloud::FirstBoot boot{.host_key = host, .user_public_key = user.public_line};
+  LOCKSTEP_TRY_ASSIGN(rental.user_data, cloud::cloud_config(boot));
+  LOCKSTEP_TRY_ASSIGN(rental.start_script,
+                      cloud::container_start(boot, cloud::MachineEnding::runpod_pod));
+  rental.public_key = user.public_line;
+  return {};
+}
+
+cloud::Renting OnDemand::renting(const cloud::RentRules& rules, const Tell& tell) {
+  return renting_by(*web_, *ending_, rules, tell);
+}
+
+cloud::Renting OnDemand::renting_by(cloud::Web& web, cloud::Web& ending,
+                                    const cloud::RentRules& rules, const Tell& tell) {
+  return cloud::Renting({.journal = *journal_,
+                         .web = web,
+                         .ending = ending,
+                         .provider =
+                             [this](std::string_view name) {
+                               cloud::Provider* one = provider(name);
+                               return one != nullptr && one->keys() ? one : nullptr;
+                             },
+                         .tell = tell,
+                         .before_call =
+                             [this](const cloud::Rental& rental) {
+                               return guards_->tell(rental, GuardNewsKind::launching);
+                             },
+                         .hold_account = [this] { return hold_account(); }},
+                        rules);
+}
+
+Status OnDemand::rent(cloud::Rental& rental, Market market, const cloud::RentRules& rules,
+                      const Tell& tell, const TellStep& step) {
+  bool first = true;
+  const auto offers = [&]() -> cloud::Catalog {
+    // What the user has thought about for long is asked again, as is what nobody was asked.
+    const bool still_fresh = first && web_->now_ms() - market.asked_ms < kFreshMs;
+    first = false;
+    if (still_fresh) return std::move(market.catalog);
+    auto again = ask(rental.wish, true);
+    if (again) return std::move(again->catalog);
+    return {.offers = {}, .silent = {{.provider = "", .why = again.error().message}}};
+  };
+  const auto judge = [&](cloud::Rental& at) -> cloud::Verdict {
+    // It waits longer for a client that it hears of; and machines that it does not know were met it
+    // would end.
+    (void)guards_->tell(at, GuardNewsKind::working);
+    cloud::Verdict verdict = first_contact(at, step);
+    if (verdict.kind != cloud::Verdict::Kind::good) return verdict;
+    if (Status told = guards_->insist(at); !told)
+      return {.kind = cloud::Verdict::Kind::stop, .error = std::move(told).error()};
+    return verdict;
+  };
+  LOCKSTEP_TRY(take_name(rental));
+  cloud::drop_answer(ground_.cache, kCleanSweep);
+  Status rented = renting(rules, tell).rent(rental, offers, judge);
+  if (rented) return enter_registry(rental);
+  // Its name goes with it, unless there may still be a machine.
+  if (rental.settled()) (void)leave_registry(rental.cluster);
+  return rented;
+}
+
+Status OnDemand::give_back(cloud::Rental& rental, const Tell& tell,
+                           std::chrono::milliseconds patience) {
+  // A guard that is not reached keeps nothing from being ended: it sees for itself what is left.
+  rental.wanted = false;
+  (void)guards_->tell(rental, GuardNewsKind::working);
+  cloud::RentRules rules;
+  rules.end_patience = patience;
+  LOCKSTEP_TRY(renting(rules, tell).give_back(rental));
+  LOCKSTEP_TRY(leave_registry(rental.cluster));
+  cloud::remove_key_pair(user_key_file(rental.cluster));
+  cloud::remove_key_pair(folder_of(rental.cluster) + "/host_key");
+  unlink(used_file(rental.cluster).c_str());
+  rmdir(folder_of(rental.cluster).c_str());
+  (void)guards_->tell(rental, GuardNewsKind::noting);
+  return {};
+}
+
+Status OnDemand::drop_machines(cloud::Rental& rental, const std::string& why, const Tell& tell) {
+  LOCKSTEP_TRY(renting({}, tell).end_all(rental, why));
+  (void)guards_->tell(rental, GuardNewsKind::noting);
+  return leave_registry(rental.cluster);
+}
+
+Status OnDemand::look(cloud::Rental& rental) {
+  return renting({}, {}).look(rental);
+}
+
+Status OnDemand::look_only(cloud::Rental& rental) {
+  return look_only(rental, *web_);
+}
+
+Status OnDemand::look_only(cloud::Rental& rental, cloud::Web& web) {
+  return renting_by(web, web, {}, {}).look(rental, false);
+}
+
+cloud::Micros OnDemand::cost(const cloud::Rental& rental) const {
+  return cloud::cost_so_far(rental, web_->now_ms());
+}
+
+Status OnDemand::lock(const std::string& cluster) {
+  LOCKSTEP_TRY(io::make_folders(ground_.state + "/rentals"));
+  const std::string path = ground_.state + "/rentals/" + cluster + ".lock";
+  io::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_sys("open " + path, errno);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(Errc::unavailable,
+                fmt::format("another lockstep rents or gives back '{}' just now", cluster),
+                "wait for it, or end it");
+  locks_.emplace_back(cluster, std::move(file));
+  return {};
+}
+
+Result<io::Fd> OnDemand::hold_account() {
+  LOCKSTEP_TRY(io::make_folders(ground_.state));
+  const std::string path = ground_.state + "/account.lock";
+  io::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return fail_sys("open " + path, errno);
+  const std::int64_t until = web_->now_ms() + kAccountPatienceMs;
+  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (web_->now_ms() >= until) return io::Fd();
+    LOCKSTEP_TRY(web_->pause(kAccountPause));
+  }
+  return file;
+}
+
+void OnDemand::unlock(const std::string& cluster) {
+  std::erase_if(locks_, [&](const auto& held) { return held.first == cluster; });
+}
+
+}  // namespace lockstep::rent

@@ -1,0 +1,136 @@
+// The address that rented machines let in, and the one that this machine has.
+#include "base/text.h"
+#include "http/proxy.h"
+#include "rent/on_demand.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
+namespace lockstep::rent {
+namespace {
+
+constexpr int kSshPort = 22;
+
+}  // namespace
+
+Result<std::string> OnDemand::own_address(cloud::Web& web) {
+  const char* other = std::getenv("LOCKSTEP_CHECKIP_URL");
+  const cloud::Reply reply =
+      web.ask({.method = "GET",
+               .base = other != nullptr && *other != '\0' ? other : "https://checkip.amazonaws.com",
+               .fields = {},
+               .body = {},
+               .body_limit = 4096,
+               .repeatable = true});
+  std::string address;
+  if (reply.answer && reply.answer->head.status == 200)
+    address = std::string(strip(reply.answer->body));
+  const bool digits =
+      !address.empty() && address.find_first_not_of("0123456789.") == std::string::npos;
+  if (!digits)
+    return fail(Errc::unavailable,
+                "this machine's public address was not found out, and only it may reach the "
+                "machines' ssh port",
+                "give it as --allow-from ADDRESS/32");
+  return address + "/32";
+}
+
+Result<std::string> OnDemand::address_for(const cloud::Wish& wish) {
+  LOCKSTEP_TRY_ASSIGN(const auto asked, with_keys(wish.providers));
+  const bool ruled = std::any_of(asked.begin(), asked.end(), [](const cloud::Provider* one) {
+    return one->traits().port_rule != cloud::PortRule::none;
+  });
+  if (!ruled) return std::string(cloud::kEverybody);
+  return own_address(*web_);
+}
+
+bool OnDemand::lets_in(const cloud::Rental& rental, const std::string& address) {
+  return rental.settled() || http::is_in_no_proxy(rental.terms.allow_from,
+                                                  address.substr(0, address.find('/')), kSshPort);
+}
+
+// Where a rule is that of several rentals, it stays open to what the others need; those that follow
+// this machine, too, let it in as well.
+Status OnDemand::open_to(cloud::Rental& rental, const std::string& address) {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd mine, hold_account());
+  LOCKSTEP_TRY_ASSIGN(std::vector<cloud::Rental> all, journal_->open_rentals());
+  std::erase_if(all, [&](const cloud::Rental& other) { return other.id == rental.id; });
+  if (rental.terms.own_address)
+    for (cloud::Rental& other : all)
+      if (other.terms.own_address) other.terms.allow_from = address;
+  all.push_back(rental);
+  all.back().terms.allow_from = address;
+  for (const cloud::Attempt& attempt : rental.attempts) {
+    cloud::Provider* one = attempt.open() ? provider(attempt.offer.provider) : nullptr;
+    if (one == nullptr) continue;
+    const auto& [name, region] = std::tie(attempt.offer.provider, attempt.offer.region);
+    const cloud::Ending ending = one->traits().ending;
+    Status open = one->keys();
+    if (open) switch (one->traits().port_rule) {
+        case cloud::PortRule::none:
+          break;
+        case cloud::PortRule::of_rental:
+          open = one->allow(*web_, region, all.back().terms.allowed(attempt.offer.ending));
+          break;
+        case cloud::PortRule::of_region:
+          open = one->allow(*web_, region, cloud::allowed_by(all, name, region, ending));
+          break;
+        case cloud::PortRule::of_account:
+          open = one->allow(*web_, region, cloud::allowed_by(all, name, {}, ending));
+          break;
+      }
+    if (!open)
+      return Failure(std::move(open).error().within(
+          fmt::format("{} {}: the ssh port of '{}' is not open to {}, where this machine is now",
+                      one->traits().title, attempt.offer.region, rental.cluster, address)));
+  }
+  rental.terms.allow_from = address;
+  LOCKSTEP_TRY(journal_->keep(rental));
+  for (const cloud::Rental& other : all)
+    if (rental.terms.own_address && other.terms.own_address) note_address(other.cluster, address);
+  return {};
+}
+
+// Not of one that somebody rents or gives back just now: the rule is asked for again in any case.
+void OnDemand::note_address(const std::string& cluster, const std::string& address) {
+  if (!lock(cluster)) return;
+  if (auto rental = journal_->of_cluster(cluster); rental && rental->terms.allow_from != address) {
+    rental->terms.allow_from = address;
+    (void)journal_->keep(*rental);
+  }
+  unlock(cluster);
+}
+
+Status OnDemand::follow_address(cloud::Rental& rental, const std::string& address,
+                                const TellStep& step) {
+  const bool known = lets_in(rental, address);
+  const std::string before = rental.terms.allow_from;
+  if (rental.settled() || (known && !rental.terms.own_address)) return {};
+  if (!rental.terms.own_address)
+    return fail(Errc::denied,
+                fmt::format("{}: the ssh port of '{}' is open to {} alone (--allow-from), and this "
+                            "machine is at {} now",
+                            rented_where(rental), rental.cluster, before, address),
+                fmt::format("lockstep up {} --allow-from {} opens it", rental.cluster, address));
+  // Also what the journal has as open: the rule may be one for several rentals.
+  LOCKSTEP_TRY(open_to(rental, address));
+  if (known) return {};
+  step(fmt::format("your address was {} and is {}: the machines' ssh port is open to that now",
+                   before, address));
+  return {};
+}
+
+// "AWS EC2 us-east-1": of what may be alive.
+std::string OnDemand::rented_where(const cloud::Rental& rental) const {
+  for (const cloud::Attempt& attempt : rental.attempts)
+    if (const cloud::Provider* one = provider(attempt.offer.provider);
+        attempt.open() && one != nullptr)
+      return fmt::format("{} {}", one->traits().title, attempt.offer.region);
+  return "nowhere";
+}
+
+}  // namespace lockstep::rent
