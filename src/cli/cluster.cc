@@ -1,9 +1,9 @@
 // lockstep cluster: the names under which hosts are known.
 #include "base/clock_ms.h"
+#include "base/date_text.h"
 #include "base/text.h"
 #include "cli/cluster_options.h"
 #include "cli/cluster_slurm.h"
-#include "cli/date_text.h"
 #include "cli/on_demand_options.h"
 #include "cli/rented_places.h"
 #include "cli/subcommand.h"

@@ -11,7 +11,7 @@
 #include "codec/json.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
-#include "jobs/on_hosts/job_follow.h"
+#include "jobs/places/find_job.h"
 
 #include <fmt/core.h>
 
@@ -31,22 +31,21 @@ constexpr int kTriesToEnd = 180;  // once a second: machines take so long to end
 // Jobs that were running when their hosts were last asked.
 std::vector<jobs::KnownJob> unended_jobs(const jobs::JobBook& book, const std::string& cluster) {
   auto jobs = book.list(200).value_or(std::vector<jobs::KnownJob>());
-  std::erase_if(jobs, [&](const jobs::KnownJob& job) {
-    return job.place != cluster || job.stage == job::Stage::ended || job.stage == job::Stage::lost;
-  });
+  std::erase_if(jobs,
+                [&](const jobs::KnownJob& job) { return job.place != cluster || job.is_over(); });
   return jobs;
 }
 
 // Asks the hosts, since nobody tells this machine when a detached job ends. True: it has ended, or
 // its machines know nothing of it. What no machine answers may still run.
 Result<bool> has_ended(const jobs::JobBook& book, const jobs::KnownJob& job) {
-  const auto nodes = jobs::ask_status(job);
-  if (!nodes && nodes.error().code == Errc::canceled) return Failure(nodes.error());
-  if (!nodes || std::any_of(nodes->begin(), nodes->end(), [](const auto& node) { return !node; }))
+  const auto status = jobs::places::open_job(job)->status();
+  if (!status && status.error().code == Errc::canceled) return Failure(status.error());
+  if (!status || std::any_of(status->nodes.begin(), status->nodes.end(),
+                             [](const auto& node) { return !node.state; }))
     return false;
-  const jobs::JobEnding ending = jobs::ending_of(*nodes);
-  if (ending.stage != job::Stage::ended && ending.stage != job::Stage::lost) return false;
-  LOCKSTEP_TRY(jobs::note_ending(book, job.id, ending));
+  if (!status->is_over()) return false;
+  LOCKSTEP_TRY(book.note(job.id, *status));
   return true;
 }
 

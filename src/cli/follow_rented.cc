@@ -1,7 +1,7 @@
 // lockstep follow-rented: goes on with a job on rented machines whose command is gone; lockstep
 // starts it, people do not call it.
 #include "base/clock_ms.h"
-#include "cli/date_text.h"
+#include "base/date_text.h"
 #include "cli/follow_log.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"

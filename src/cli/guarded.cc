@@ -1,6 +1,6 @@
 #include "cli/guarded.h"
 
-#include "cli/date_text.h"
+#include "base/date_text.h"
 #include "cli/follow_log.h"
 #include "cli/on_demand.h"
 #include "cli/watched_job.h"

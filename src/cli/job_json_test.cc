@@ -22,19 +22,25 @@ jobs::KnownJob job_on(std::vector<std::string> names) {
   return job;
 }
 
+jobs::JobStatus status(const std::vector<std::optional<job::JobRecord>>& nodes) {
+  return jobs::status_of({"a", "b"}, nodes);
+}
+
 TEST(JobJson, TheJobAndEachHost) {
-  EXPECT_EQ(codec::print_json(job_json(
-                job_on({"a", "b"}), {record(job::Stage::ended, 0), record(job::Stage::ended, 7)})),
-            R"({"id":"3f0a9c1e","name":"big","state":"ended","code":7,"canceled":false,"hosts":[)"
-            R"({"name":"a","state":"ended","code":0,"canceled":false},)"
-            R"({"name":"b","state":"ended","code":7,"canceled":false}]})");
+  EXPECT_EQ(
+      codec::print_json(job_json(job_on({"a", "b"}), status({record(job::Stage::ended, 0),
+                                                             record(job::Stage::ended, 7)}))),
+      R"({"id":"3f0a9c1e","name":"big","on":"gpus","state":"failed","code":7,"canceled":false,)"
+      R"("hosts":[{"name":"a","state":"succeeded","code":0,"canceled":false},)"
+      R"({"name":"b","state":"failed","code":7,"canceled":false}]})");
 }
 
 TEST(JobJson, ACodeIsThereOnlyWhereItIsKnown) {
   job::JobRecord lost = record(job::Stage::lost, 0);
   lost.state.problem = "no room";
-  EXPECT_EQ(codec::print_json(job_json(job_on({"a", "b"}), {lost, std::nullopt})),
-            R"({"id":"3f0a9c1e","name":"big","state":"lost","canceled":false,"hosts":[)"
+  EXPECT_EQ(codec::print_json(job_json(job_on({"a", "b"}), status({lost, std::nullopt}))),
+            R"({"id":"3f0a9c1e","name":"big","on":"gpus","state":"lost","canceled":false,)"
+            R"("why":"no room","hosts":[)"
             R"({"name":"a","state":"lost","canceled":false,"error":"no room"},)"
             R"({"name":"b","state":"unknown"}]})");
 }

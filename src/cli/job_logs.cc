@@ -1,22 +1,17 @@
-// lockstep logs, wait, resume and cancel: what becomes of a job that runs on hosts.
+// lockstep logs, wait, resume and cancel: follow a job to its end, or change what becomes of it.
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/date_text.h"
 #include "cli/follow_log.h"
 #include "cli/job_json.h"
 #include "cli/job_options.h"
 #include "cli/subcommand.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
-#include "hosts/command_run.h"
 #include "hosts/variables.h"
 #include "io/own_folders.h"
 #include "jobs/job_book.h"
-#include "jobs/on_hosts/job_follow.h"
-#include "jobs/on_hosts/job_plan.h"
-#include "jobs/on_hosts/job_start.h"
-#include "jobs/on_slurm/slurm_follow.h"
-#include "jobs/places/job_refresh.h"
+#include "jobs/on_slurm/slurm_submit.h"
+#include "jobs/places/find_job.h"
 #include "proc/signals.h"
 
 #include <fmt/core.h>
@@ -24,6 +19,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -50,54 +46,25 @@ void print(const nlohmann::ordered_json& answer) {
   std::puts(codec::print_json(answer).c_str());
 }
 
-Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
+// The one word that names a job.
+Result<std::string> one_word(const Parsed& parsed) {
   if (parsed.names.empty())
     return fail(Errc::invalid_input, "no job is named", "lockstep jobs lists those that there are");
   if (parsed.names.size() > 1)
     return fail(Errc::invalid_input,
                 fmt::format("'{}' is one word too many", printable(parsed.names[1])));
-  auto job = jobs::on_slurm::find_job(known, parsed.names.front());
-  // A job of Slurm's that somebody else has submitted.
-  if (!job && job.error().code == Errc::not_found && slurm::is_job_id(parsed.names.front()))
-    return jobs::on_slurm::find_slurm_job(parsed.names.front());
-  return job;
+  return parsed.names.front();
 }
 
-// The rule for a name that several running jobs have: take the newest, or refuse the name.
-enum class Several { newest, refuse };
-
-// Returns the running job of a name, even if a newer job of that name has ended.
-Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed, Several several) {
-  LOCKSTEP_TRY_ASSIGN(KnownJob newest, one_job(known, parsed));
-  const std::string& word = parsed.names.front();
-  if (newest.id == word || newest.name != word) return newest;
-  LOCKSTEP_TRY_ASSIGN(auto jobs, known.going_on(word));
-  const bool newest_alone = jobs.size() == 1 && jobs.front().id == newest.id;
-  if (!newest_alone) LOCKSTEP_TRY(jobs::places::refresh_jobs(known, jobs));
-  std::erase_if(jobs, [](const KnownJob& job) { return job.is_over(); });
-  if (jobs.empty()) return newest;
-  if (jobs.size() == 1) return std::move(jobs.front());
-  if (several == Several::newest && jobs.front().id == newest.id) return newest;
-  std::vector<std::string> ids;
-  for (const KnownJob& job : jobs)
-    ids.push_back(fmt::format("{} ({} on {}, {})", job.id, job::stage_name(job.stage), job.place,
-                              date_text(job.created_ms)));
-  return fail(
-      Errc::invalid_input,
-      fmt::format("{} jobs are named {}: {}", jobs.size(), printable(word), join(ids, ", ")),
-      "name one by its id");
+Result<KnownJob> one_job(const JobBook& known, const Parsed& parsed) {
+  LOCKSTEP_TRY_ASSIGN(const std::string word, one_word(parsed));
+  return jobs::places::find_job(known, word);
 }
 
-// The code of this command for a job of Slurm's that was followed.
-Result<int> told_ending(const JobBook& known, const KnownJob& job,
-                        const jobs::on_slurm::SlurmEnding& ending, bool tell) {
-  LOCKSTEP_TRY(known.note(job.id, ending.stage, ending.code, ending.ended_ms));
-  if (tell) print(slurm_job_json(job, ending));
-  if (ending.left) return 128 + ending.signal;
-  if (ending.stage == job::Stage::ended) return ending.code;
-  if (ending.stage == job::Stage::lost)
-    log::warning("job {}: Slurm does not know (any more) how it ended", job.id);
-  return kFailed;
+Result<KnownJob> job_going_on(const JobBook& known, const Parsed& parsed,
+                              jobs::places::Several several) {
+  LOCKSTEP_TRY_ASSIGN(const std::string word, one_word(parsed));
+  return jobs::places::find_running_job(known, word, several);
 }
 
 void take_signals() {
@@ -105,21 +72,20 @@ void take_signals() {
   signal(SIGCHLD, SIG_DFL);
 }
 
-// The code of this command where the job was followed to its end. tell: how it ended, as JSON.
-Result<int> follow_to_end(const JobBook& known, const jobs::on_hosts::FollowRequest& request,
-                          bool tell) {
-  LOCKSTEP_TRY_ASSIGN(const jobs::on_hosts::JobOutcome outcome,
-                      jobs::on_hosts::follow_job(request));
-  if (outcome.left) return 128 + outcome.signal;
-  if (!request.to_end && outcome.missing.empty()) return 0;
-  if (!request.to_end)
+// Follows the job, and returns the exit code of this command. tell: the job's end, as JSON.
+Result<int> follow(const JobBook& known, KnownJob record, const jobs::FollowOptions& options,
+                   bool tell) {
+  const auto job = jobs::places::open_job(std::move(record));
+  LOCKSTEP_TRY_ASSIGN(const jobs::Followed followed, job->follow(options));
+  if (followed.left) return 128 + followed.signal;
+  if (!options.to_end && followed.missing.empty()) return 0;
+  if (!options.to_end)
     return fail(Errc::unavailable,
-                "not reached, so what it has said is missing: " + join(outcome.missing, ", "));
-  if (tell) print(job_json(request.job, outcome.nodes));
-  const jobs::JobEnding ending = jobs::ending_of(outcome.nodes);
-  LOCKSTEP_TRY(jobs::note_ending(known, request.job.id, ending));
-  if (ending.code) return *ending.code;
-  log::warning("job {}: no host knows how it ended", request.job.id);
+                "not reached, so what it has said is missing: " + join(followed.missing, ", "));
+  if (tell) print(job_json(job->record(), followed.status));
+  LOCKSTEP_TRY(known.note(job->record().id, followed.status));
+  if (followed.status.code) return *followed.status.code;
+  log::warning("job {}: nobody knows how it ended", job->record().id);
   return kFailed;
 }
 
@@ -149,114 +115,69 @@ Result<int> print_logs(const Call& call) {
     if (const auto said = told_by_follower(call.parsed.names.front(), found, options.lines))
       return print_words(*said, options);
   if (!found) return Failure(std::move(found).error());
-  KnownJob job = std::move(*found);
-  if (const auto place = jobs::on_slurm::slurm_place_here(job)) {
-    LOCKSTEP_TRY_ASSIGN(const auto ending,
-                        jobs::on_slurm::follow_slurm_job({.job = job,
-                                                          .place = *place,
-                                                          .to_end = options.follow,
-                                                          .json = options.json,
-                                                          .fold = folds(options.fold),
-                                                          .lines = options.lines,
-                                                          .rank = options.rank}));
-    return options.follow ? told_ending(known, job, ending, false) : Result<int>(0);
-  }
-  return follow_to_end(known,
-                       {.job = std::move(job),
-                        .to_end = options.follow,
-                        .json = options.json,
-                        .fold = folds(options.fold),
-                        .lines = options.lines,
-                        .rank = options.rank},
-                       false);
+  return follow(known, std::move(*found),
+                {.to_end = options.follow,
+                 .json = options.json,
+                 .fold = folds(options.fold),
+                 .lines = options.lines,
+                 .rank = options.rank},
+                false);
 }
 
 Result<int> wait_for_job(const Call& call) {
   EndingOptions options;
   fill(wait_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  LOCKSTEP_TRY_ASSIGN(KnownJob job, job_going_on(known, call.parsed, Several::newest));
-  if (const auto place = jobs::on_slurm::slurm_place_here(job)) {
-    LOCKSTEP_TRY_ASSIGN(const auto ending, jobs::on_slurm::follow_slurm_job(
-                                               {.job = job, .place = *place, .print = false}));
-    return told_ending(known, job, ending, options.json);
-  }
-  return follow_to_end(known, {.job = std::move(job), .print = false}, options.json);
+  LOCKSTEP_TRY_ASSIGN(KnownJob job,
+                      job_going_on(known, call.parsed, jobs::places::Several::newest));
+  return follow(known, std::move(job), {.print = false}, options.json);
+}
+
+// Users of Slurm know a job by its number.
+std::string id_for_people(const KnownJob& job) {
+  const auto place = jobs::on_slurm::slurm_place(job);
+  return place ? place->job : job.id;
+}
+
+bool all_told(const jobs::JobStatus& status) {
+  return std::all_of(status.nodes.begin(), status.nodes.end(),
+                     [](const jobs::NodeStatus& node) { return node.state.has_value(); });
 }
 
 Result<int> cancel_job(const Call& call) {
   EndingOptions options;
   fill(cancel_table(), call.parsed, options);
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  LOCKSTEP_TRY_ASSIGN(const KnownJob job, job_going_on(known, call.parsed, Several::refuse));
-  if (const auto place = jobs::on_slurm::slurm_place_here(job)) {
-    LOCKSTEP_TRY_ASSIGN(const auto ending, jobs::on_slurm::cancel_slurm_job(job, *place));
-    LOCKSTEP_TRY_ASSIGN(const int ignored, told_ending(known, job, ending, options.json));
-    (void)ignored;
-    if (!options.json) std::printf("%s: %s\n", place->job.c_str(), ending.words.c_str());
-    return 0;
-  }
-  LOCKSTEP_TRY_ASSIGN(const auto endings,
-                      hosts::run_command({.hosts = job.nodes,
-                                          .argv = {"host-job", "cancel", job.id},
-                                          .own_binary = true,
-                                          .input = hosts::CommandRequest::Input::none,
-                                          .output = hosts::CommandRequest::Output::keep}));
-  std::vector<std::optional<job::JobRecord>> nodes;
-  bool all_told = true;
-  for (std::size_t i = 0; i < endings.size(); ++i) {
-    nodes.emplace_back();
-    const nlohmann::json answer = codec::parse_json(endings[i].out);
-    if (answer.is_array() && answer.size() == 1)
-      if (auto record = job::record_from_json(answer[0])) nodes.back() = std::move(*record);
-    if (nodes.back()) continue;
-    all_told = false;
-    log::warning("{}", endings[i].error.empty() ? job.nodes[i].name + ": it knows no such job"
-                                                : endings[i].error);
-  }
-  const jobs::JobEnding ending = jobs::ending_of(nodes);
-  if (all_told || ending.stage == job::Stage::ended)
-    LOCKSTEP_TRY(jobs::note_ending(known, job.id, ending));
-  if (options.json) {
-    print(job_json(job, nodes));
-  } else {
-    std::printf("%s: %s\n", job.id.c_str(),
-                ending.canceled ? "canceled" : std::string(job::stage_name(ending.stage)).c_str());
-  }
-  return all_told ? 0 : kFailed;
+  LOCKSTEP_TRY_ASSIGN(KnownJob record,
+                      job_going_on(known, call.parsed, jobs::places::Several::refuse));
+  const auto job = jobs::places::open_job(std::move(record));
+  LOCKSTEP_TRY_ASSIGN(const jobs::JobStatus status, job->cancel());
+  if (all_told(status) || status.code) LOCKSTEP_TRY(known.note(job->record().id, status));
+  if (options.json)
+    print(job_json(job->record(), status));
+  else
+    std::puts(
+        fmt::format("{}: {}", id_for_people(job->record()), state_name(status.state)).c_str());
+  return all_told(status) ? 0 : kFailed;
 }
 
 Result<int> resume_job(const Call& call) {
   LOCKSTEP_TRY_ASSIGN(const JobBook known, book());
-  LOCKSTEP_TRY_ASSIGN(const KnownJob job, one_job(known, call.parsed));
-  if (const auto place = jobs::on_slurm::slurm_place(job))
-    return fail(Errc::invalid_input, "a job of Slurm's is resumed by Slurm",
-                "scontrol requeue " + place->job + ", or submit it again");
+  LOCKSTEP_TRY_ASSIGN(KnownJob record, one_job(known, call.parsed));
   const ResumeOptions options = resume_options(call.parsed);
   LOCKSTEP_TRY_ASSIGN(const auto env, hosts::variables_of({.env = options.variables.env,
                                                            .files = options.variables.env_files,
                                                            .secrets = options.variables.secrets},
                                                           hosts::own_variable));
-  LOCKSTEP_TRY_ASSIGN(const auto records, jobs::ask_status(job));
-  std::vector<int> lost;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    if (records[i] && records[i]->state.stage != job::Stage::lost) continue;
-    lost.push_back(static_cast<int>(i));
-    names.push_back(job.nodes[i].name);
-  }
-  if (lost.empty())
-    return fail(Errc::invalid_input, "nothing of job " + job.id + " is lost",
-                "lockstep jobs shows how it stands");
-  LOCKSTEP_TRY_ASSIGN(const auto request, jobs::on_hosts::resumed_request(job, lost, env));
-  LOCKSTEP_TRY_ASSIGN(const auto started, jobs::on_hosts::start_job(request));
-  LOCKSTEP_TRY(known.note(job.id, job::Stage::running, 0, 0));
-  const bool waits = !started.ahead.empty();
+  const auto job = jobs::places::open_job(std::move(record));
+  LOCKSTEP_TRY_ASSIGN(const jobs::Resumed resumed, job->resume(env));
+  const std::string& id = job->record().id;
+  LOCKSTEP_TRY(known.note(id, jobs::JobState::running));
   if (options.json)
-    print(started_json(job.id, names, started.ahead));
+    print(started_json(id, resumed.nodes, resumed.ahead));
   else
-    std::printf("%s: %s on %s\n", job.id.c_str(), waits ? "is queued" : "runs again",
-                join(names, ", ").c_str());
+    std::printf("%s: %s on %s\n", id.c_str(), resumed.ahead.empty() ? "runs again" : "is queued",
+                join(resumed.nodes, ", ").c_str());
   return 0;
 }
 

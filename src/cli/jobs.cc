@@ -1,10 +1,10 @@
 // lockstep jobs: what runs, and what has run.
-#include "cli/date_text.h"
+#include "base/date_text.h"
 #include "cli/job_options.h"
-#include "cli/local_runs.h"
 #include "cli/subcommand.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
+#include "jobs/here/local_job.h"
 #include "jobs/job_book.h"
 #include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/places/job_refresh.h"
@@ -54,29 +54,25 @@ nlohmann::ordered_json json_of(const KnownJob& job) {
                               {"nodes", std::move(nodes)},
                               {"command", job.command},
                               {"created_ms", job.created_ms},
-                              {"state", job::stage_name(job.stage)}};
-  if (job.away_ms != 0) {
-    json["state"] = "unreachable";
-    json["unreachable_since_ms"] = job.away_ms;
-  }
+                              {"state", jobs::state_name(job.status.state)}};
+  if (job.away_ms != 0) json["unreachable_since_ms"] = job.away_ms;
   if (const auto place = jobs::on_slurm::slurm_place(job)) {
     json["job"] = place->job;
     json["output"] = place->output;
     add_chain(job, *place, json);
   }
-  if (job.stage == job::Stage::ended) {
-    json["code"] = job.code;
-    json["ended_ms"] = job.ended_ms;
-  }
+  if (job.status.code) json["code"] = *job.status.code;
+  if (job.status.ended_ms > 0) json["ended_ms"] = job.status.ended_ms;
+  if (!job.status.why.empty()) json["why"] = job.status.why;
   return json;
 }
 
-void print_json(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>& runs) {
+void print_json(const std::vector<KnownJob>& jobs, const std::vector<jobs::here::LocalRun>& runs) {
   nlohmann::ordered_json all{{"jobs", nlohmann::ordered_json::array()},
                              {"runs", nlohmann::ordered_json::array()}};
   for (const KnownJob& job : jobs)
     all["jobs"].push_back(json_of(job));
-  for (const LocalRun& run : runs)
+  for (const jobs::here::LocalRun& run : runs)
     all["runs"].push_back({{"pid", run.pid},
                            {"command", run.command},
                            {"folder", run.folder},
@@ -93,18 +89,19 @@ void print_row(const std::string& id, const std::string& name, const std::string
 }
 
 std::string state_text(const KnownJob& job) {
-  if (job.stage == job::Stage::ended && job.code != 0) return fmt::format("exit {}", job.code);
   if (job.away_ms != 0) return "unreachable since " + date_text(job.away_ms);
-  return std::string(job::stage_name(job.stage));
+  const std::string state(jobs::state_name(job.status.state));
+  const int code = job.status.code.value_or(0);
+  return job.status.state == jobs::JobState::failed ? fmt::format("{} ({})", state, code) : state;
 }
 
-void print_table(const std::vector<KnownJob>& jobs, const std::vector<LocalRun>& runs) {
+void print_table(const std::vector<KnownJob>& jobs, const std::vector<jobs::here::LocalRun>& runs) {
   std::fputs(fmt::format("{:<10} {:<16} {:<18} {:<12} {:<19}  {}\n", "JOB", "NAME", "ON", "STATE",
                          "STARTED", "COMMAND")
                  .c_str(),
              stdout);
-  for (const LocalRun& run : runs)
-    print_row(fmt::format("pid {}", run.pid), "-", "this machine", "running", run.started_ms,
+  for (const jobs::here::LocalRun& run : runs)
+    print_row(jobs::here::local_id(run.pid), "-", "this machine", "running", run.started_ms,
               run.command);
   for (const KnownJob& job : jobs) {
     std::string on = job.place;
@@ -119,7 +116,7 @@ Status list_jobs(const JobsOptions& options) {
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   LOCKSTEP_TRY_ASSIGN(auto jobs, book.list(static_cast<std::size_t>(options.most)));
   if (!options.offline) LOCKSTEP_TRY(jobs::places::refresh_jobs(book, jobs));
-  const auto runs = local_runs();
+  const auto runs = jobs::here::local_runs();
   options.json ? print_json(jobs, runs) : print_table(jobs, runs);
   return {};
 }

@@ -1,7 +1,7 @@
 #include "cli/on_demand.h"
 
+#include "base/date_text.h"
 #include "base/mid_line.h"
-#include "cli/date_text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand_words.h"
 #include "cli/subcommand.h"

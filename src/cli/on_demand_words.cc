@@ -1,8 +1,8 @@
 #include "cli/on_demand_words.h"
 
 #include "base/columns.h"
+#include "base/date_text.h"
 #include "base/text.h"
-#include "cli/date_text.h"
 #include "cli/on_demand_options.h"
 #include "cloud/offer_json.h"
 

@@ -12,14 +12,15 @@
 #include "codec/json.h"
 #include "host/identity.h"
 #include "hosts/command_run.h"
+#include "hosts/log_lines.h"
 #include "hosts/variables.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "jobs/job_book.h"
-#include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_hosts/job_plan.h"
 #include "jobs/on_hosts/job_start.h"
+#include "jobs/places/find_job.h"
 #include "jobs/places/job_refresh.h"
 #include "setup/spec.h"
 
@@ -149,7 +150,7 @@ jobs::KnownJob known_job(const jobs::on_hosts::JobRequest& request, const Remote
           .command = printable(shell_join(command), 500),
           .nodes = request.hosts,
           .created_ms = request.spec.created_ms,
-          .stage = job::Stage::prepared};
+          .status = {.state = jobs::JobState::starting}};
 }
 
 // A second job of a name that goes on gets a name of its own, so that each can be named.
@@ -212,7 +213,7 @@ Result<jobs::on_hosts::StartedJob> start(const jobs::JobBook& book,
   LOCKSTEP_TRY(book.note_plan(job.id, jobs::on_hosts::plan_text(request, *started)));
   const bool waits = !started->ahead.empty();
   if (waits) log::warning("job {} waits for {}", job.id, join(started->ahead, ", "));
-  LOCKSTEP_TRY(book.note(job.id, waits ? job::Stage::queued : job::Stage::running, 0, 0));
+  LOCKSTEP_TRY(book.note(job.id, waits ? jobs::JobState::queued : jobs::JobState::running));
   return started;
 }
 
@@ -244,13 +245,12 @@ Status bring_report(const jobs::KnownJob& job, const std::string& path) {
 
 void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& parsed,
             const RemoteOptions& options, RemoteOutcome& ended) {
-  using OnStop = jobs::on_hosts::FollowRequest::OnStop;
+  using OnStop = jobs::FollowOptions::OnStop;
   const std::optional<std::string> report = parsed.text("report");
-  const auto outcome =
-      jobs::on_hosts::follow_job({.job = job,
-                                  .on_stop = options.follows ? OnStop::leave : OnStop::cancel,
-                                  .fold = folds(parsed.text("fold").value_or("auto")),
-                                  .gone = options.hosts_gone});
+  const auto outcome = jobs::places::open_job(job)->follow(
+      {.on_stop = options.follows ? OnStop::leave : OnStop::cancel,
+       .fold = folds(parsed.text("fold").value_or("auto")),
+       .gone = options.hosts_gone});
   if (!outcome) {
     ended.code = refuse(outcome.error());
     ended.left = true;  // it runs on: the next follower may see more
@@ -265,17 +265,17 @@ void follow(const jobs::JobBook& book, const jobs::KnownJob& job, const Parsed& 
                  job.id, job.id);
     return;
   }
-  const jobs::JobEnding ending = jobs::ending_of(outcome->nodes);
-  for (std::size_t i = 0; i < outcome->nodes.size(); ++i)
-    if (outcome->nodes[i] && outcome->nodes[i]->state.stage == job::Stage::lost)
-      log::warning("{}: the job's supervisor was killed there", job.nodes[i].name);
-  if (const Status noted = jobs::note_ending(book, job.id, ending); !noted)
+  const jobs::JobStatus& status = outcome->status;
+  for (const jobs::NodeStatus& node : status.nodes)
+    if (node.state == jobs::JobState::lost)
+      log::warning("{}: the job's supervisor was killed there", node.name);
+  if (const Status noted = book.note(job.id, status); !noted)
     log::warning("{}", noted.error().message);
   if (report)
     if (const Status brought = bring_report(job, *report); !brought)
       log::error("--report {}: {}", *report, brought.error().message);
-  ended.canceled = ending.by_person;
-  ended.code = ending.code.value_or(kFailed);
+  ended.canceled = status.by_person;
+  ended.code = status.code.value_or(kFailed);
 }
 
 // A host that is silent may run it: that is no answer.
@@ -294,7 +294,7 @@ Result<std::vector<hosts::HostEnding>> ask_all(const jobs::KnownJob& job, const 
 // Whether all of its hosts have let it go: whoever starts it may be killed in the middle of that.
 // false: they have not, and it was ended where it was known.
 Result<bool> has_begun(const jobs::KnownJob& job) {
-  if (job.stage != job::Stage::prepared) return true;
+  if (job.status.state != jobs::JobState::starting) return true;
   LOCKSTEP_TRY_ASSIGN(const auto told, ask_all(job, "status"));
   std::vector<bool> known;
   bool begun = true;

@@ -1,7 +1,7 @@
 // What --back names of a job on rented machines: brought here from them, or from the host that
 // watches it, kept where it can't be brought, and taken along to the next machines.
+#include "base/date_text.h"
 #include "base/text.h"
-#include "cli/date_text.h"
 #include "cli/ground.h"
 #include "cli/on_demand.h"
 #include "cli/rented_course.h"

@@ -1,7 +1,7 @@
 #include "cli/rented_places.h"
 
 #include "base/clock_ms.h"
-#include "cli/date_text.h"
+#include "base/date_text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "codec/json_members.h"

@@ -15,8 +15,8 @@
 #include "io/own_folders.h"
 #include "jobs/on_slurm/job_wheels.h"
 #include "jobs/on_slurm/slurm_bad_nodes.h"
-#include "jobs/on_slurm/slurm_follow.h"
 #include "jobs/on_slurm/slurm_submit.h"
+#include "jobs/places/find_job.h"
 #include "launchers/launch_words.h"
 #include "proc/signals.h"
 #include "slurm/check_run.h"
@@ -215,7 +215,7 @@ void tell_notes(const std::vector<std::string>& notes) {
     std::fprintf(stderr, "%s: note: %s\n", kProgram, printable(note, 1000).c_str());
 }
 
-void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::SlurmJob& job) {
+void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
   if (options.json) {
     const slurm::Setting* name = slurm::find_setting(job.settings, "job-name");
     std::puts(codec::print_json(nlohmann::ordered_json{{"job", job.job},
@@ -230,28 +230,26 @@ void tell_submitted(const SubmitOptions& options, const jobs::on_slurm::SlurmJob
 }
 
 // Until the job ends; it goes on whatever becomes of this.
-Result<int> follow(const SubmitOptions& options, const jobs::on_slurm::SlurmJob& job) {
+Result<int> follow(const SubmitOptions& options, const jobs::on_slurm::Submission& job) {
   std::fflush(stdout);
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const jobs::KnownJob known, book.find(job.id));
-  LOCKSTEP_TRY_ASSIGN(const auto ending,
-                      jobs::on_slurm::follow_slurm_job({.job = known,
-                                                        .place = {job.job, job.folder, job.output},
-                                                        .print = options.follow,
-                                                        .json = options.json,
-                                                        .fold = folds(options.fold)}));
-  LOCKSTEP_TRY(book.note(job.id, ending.stage, ending.code, ending.ended_ms));
-  if (ending.left) {
+  LOCKSTEP_TRY_ASSIGN(jobs::KnownJob known, book.find(job.id));
+  LOCKSTEP_TRY_ASSIGN(
+      const auto followed,
+      jobs::places::open_job(std::move(known))
+          ->follow({.print = options.follow, .json = options.json, .fold = folds(options.fold)}));
+  LOCKSTEP_TRY(book.note(job.id, followed.status));
+  if (followed.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it",
                  job.job, job.job, job.job);
-    return 128 + ending.signal;
+    return 128 + followed.signal;
   }
-  if (ending.stage == job::Stage::ended) return ending.code;
+  if (followed.status.code) return *followed.status.code;
   return fail(Errc::unavailable, "Slurm does not know (any more) how job " + job.job + " ended");
 }
 
 // Each finding is a line. Whether nothing keeps the job from being submitted.
-Result<bool> passes_check(const Asked& asked, const jobs::on_slurm::SlurmJob& job) {
+Result<bool> passes_check(const Asked& asked, const jobs::on_slurm::Submission& job) {
   if (asked.options.no_check) return true;
   slurm::CheckRequest request{.settings = job.settings,
                               .launch = asked.request.command,

@@ -9,9 +9,9 @@
 #include "cli/terminal.h"
 #include "codec/json.h"
 #include "io/own_folders.h"
-#include "jobs/on_hosts/job_follow.h"
 #include "jobs/on_slurm/login_submit.h"
 #include "jobs/on_slurm/slurm_submit.h"
+#include "jobs/places/find_job.h"
 #include "project/sync_tree.h"
 
 #include <fmt/core.h>
@@ -100,24 +100,23 @@ Result<jobs::on_slurm::SubmittedThere> submit(const jobs::JobBook& book, jobs::K
   known.plan = jobs::on_slurm::plan_text(
       jobs::on_slurm::SlurmPlace{there->job, there->folder, there->output});
   LOCKSTEP_TRY(book.note_plan(known.id, known.plan));
-  LOCKSTEP_TRY(book.note(known.id, job::Stage::queued, 0, 0));
+  LOCKSTEP_TRY(book.note(known.id, jobs::JobState::queued));
   return there;
 }
 
 // The job goes on whatever becomes of this.
 Result<int> follow(const jobs::JobBook& book, const jobs::KnownJob& known,
                    const std::string& number, const SubmitOptions& options) {
-  LOCKSTEP_TRY_ASSIGN(const auto outcome,
-                      jobs::on_hosts::follow_job(
-                          {.job = known, .print = options.follow, .fold = folds(options.fold)}));
-  if (outcome.left) {
+  LOCKSTEP_TRY_ASSIGN(const auto followed,
+                      jobs::places::open_job(known)->follow(
+                          {.print = options.follow, .fold = folds(options.fold)}));
+  if (followed.left) {
     log::warning("job {} goes on; lockstep logs -f {} shows it, lockstep cancel {} ends it", number,
                  known.id, known.id);
-    return 128 + outcome.signal;
+    return 128 + followed.signal;
   }
-  const jobs::JobEnding ending = jobs::ending_of(outcome.nodes);
-  LOCKSTEP_TRY(jobs::note_ending(book, known.id, ending));
-  if (ending.code) return *ending.code;
+  LOCKSTEP_TRY(book.note(known.id, followed.status));
+  if (followed.status.code) return *followed.status.code;
   return fail(Errc::unavailable, "nobody knows how job " + number + " ended");
 }
 
@@ -149,7 +148,7 @@ Result<int> submit_there(const LoginJob& job, const RemoteOptions& remote,
                        .nodes = {place},
                        .plan = jobs::on_slurm::plan_text({}),
                        .created_ms = unix_ms(),
-                       .stage = job::Stage::prepared};
+                       .status = {.state = jobs::JobState::starting}};
   LOCKSTEP_TRY_ASSIGN(const auto there, submit(book, known, request));
   if (there.code != 0) return there.code;
   tell_submitted(job.options, known.id, there);

@@ -1,7 +1,7 @@
 // lockstep up, keep and cost: rented machines as a cluster.
 #include "base/columns.h"
+#include "base/date_text.h"
 #include "base/text.h"
-#include "cli/date_text.h"
 #include "cli/guarded.h"
 #include "cli/on_demand.h"
 #include "cli/on_demand_words.h"

@@ -1,9 +1,11 @@
 #include "cli/watch_course.h"
 
+#include "base/date_text.h"
 #include "base/text.h"
-#include "cli/date_text.h"
 #include "cli/on_demand.h"
 #include "io/own_folders.h"
+#include "jobs/on_hosts/hosts_job.h"
+#include "jobs/places/find_job.h"
 #include "project/sync_tree.h"
 #include "rent/guard.h"
 #include "rent/guard_talk.h"
@@ -102,19 +104,18 @@ Result<WatchCourse::Seen> WatchCourse::follow() {
                              .nodes = hosts ? *hosts : std::vector<hosts::HostPlace>()};
   bool begun = hosts.has_value();
   if (begun) {
-    LOCKSTEP_TRY_ASSIGN(const auto records, jobs::ask_status(known));
+    LOCKSTEP_TRY_ASSIGN(const auto records, jobs::on_hosts::ask_records(known));
     for (const auto& record : records)
       begun = begun && record && record->state.stage != job::Stage::prepared;
   }
   if (!begun) return machines_gone() ? Seen::gone : Seen::nothing;
   tell(fmt::format("{}: watches job {} of '{}'", date_text(world_.web().now_ms()), job_.job,
                    job_.cluster));
-  LOCKSTEP_TRY_ASSIGN(
-      const auto outcome,
-      jobs::on_hosts::follow_job({.job = known, .gone = [this] { return machines_gone(); }}));
+  LOCKSTEP_TRY_ASSIGN(const auto outcome, jobs::places::open_job(known)->follow(
+                                              {.gone = [this] { return machines_gone(); }}));
   if (outcome.left) return Seen::left;
   if (outcome.gone) return Seen::gone;
-  code_ = jobs::ending_of(outcome.nodes).code.value_or(kLostCode);
+  code_ = outcome.status.code.value_or(kLostCode);
   return Seen::ended;
 }
 

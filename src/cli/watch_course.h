@@ -3,7 +3,6 @@
 // begins no job and rents nothing: this host has neither the job's words nor its files.
 #pragma once
 
-#include "jobs/on_hosts/job_follow.h"
 #include "rent/on_demand.h"
 
 #include <cstdint>

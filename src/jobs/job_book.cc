@@ -1,6 +1,8 @@
 #include "jobs/job_book.h"
 
 #include "base/text.h"
+#include "codec/json.h"
+#include "codec/json_members.h"
 #include "hosts/place_json.h"
 #include "hosts/state_file.h"
 
@@ -13,7 +15,61 @@ namespace {
 
 constexpr std::size_t kMostOfAName = 100;
 constexpr std::string_view kColumns =
-    "SELECT id, name, place, command, nodes, plan, created_ms, stage, code, ended_ms FROM jobs ";
+    "SELECT id, name, place, command, nodes, plan, created_ms, stage, code, ended_ms, "
+    "job_facts.json FROM jobs LEFT JOIN job_facts ON job_facts.job = jobs.id ";
+
+// The column `stage` has the words that every version of lockstep knows. Finer states, and all
+// that came to a job's record since, are members of its JSON in job_facts: an older version leaves
+// them alone.
+job::Stage stage_of(JobState state) {
+  switch (state) {
+    case JobState::queued:
+      return job::Stage::queued;
+    case JobState::starting:
+      return job::Stage::prepared;
+    case JobState::running:
+    case JobState::restarting:
+    case JobState::saving:
+      return job::Stage::running;
+    case JobState::succeeded:
+    case JobState::failed:
+    case JobState::canceled:
+      return job::Stage::ended;
+    case JobState::lost:
+      break;
+  }
+  return job::Stage::lost;
+}
+
+JobState plain_state(job::Stage stage, int code) {
+  switch (stage) {
+    case job::Stage::prepared:
+      return JobState::starting;
+    case job::Stage::queued:
+      return JobState::queued;
+    case job::Stage::running:
+      return JobState::running;
+    case job::Stage::ended:
+      return code == 0 ? JobState::succeeded : JobState::failed;
+    case job::Stage::lost:
+      break;
+  }
+  return JobState::lost;
+}
+
+// stage, code: the columns, which an older version may have changed since the facts were written.
+JobStatus read_status(job::Stage stage, int code, const std::string& facts) {
+  JobStatus status{.state = plain_state(stage, code)};
+  if (stage == job::Stage::ended) status.code = code;
+  const nlohmann::json json = codec::parse_json(facts);
+  if (!json.is_object()) return status;
+  const auto finer = state_of(codec::text_member(json, "state"));
+  if (!finer || stage_of(*finer) != stage) return status;
+  status.state = *finer;
+  status.why = codec::text_member(json, "why");
+  status.canceled = status.by_person = *finer == JobState::canceled;
+  return status;
+}
 
 Result<KnownJob> job_of(const db::Statement& row) {
   KnownJob job{
@@ -21,14 +77,22 @@ Result<KnownJob> job_of(const db::Statement& row) {
   LOCKSTEP_TRY_ASSIGN(job.nodes, hosts::parse_places(row.text(4)));
   job.plan = row.text(5);
   job.created_ms = row.number(6);
-  job.stage = job::stage_of(row.text(7)).value_or(job::Stage::lost);
-  job.code = static_cast<int>(row.number(8));
-  // What has not ended has no time of its end: the column says since when it is away.
-  (job.is_over() ? job.ended_ms : job.away_ms) = row.number(9);
+  job.status = read_status(job::stage_of(row.text(7)).value_or(job::Stage::lost),
+                           static_cast<int>(row.number(8)), row.text(10));
+  // A job that is not over has no end: its column says since when its hosts are away.
+  (job.is_over() ? job.status.ended_ms : job.away_ms) = row.number(9);
   return job;
 }
 
 }  // namespace
+
+std::vector<std::string> node_names(const KnownJob& job) {
+  std::vector<std::string> names;
+  names.reserve(job.nodes.size());
+  for (const hosts::HostPlace& node : job.nodes)
+    names.push_back(node.name);
+  return names;
+}
 
 std::string slurm_plan_head(const std::string& number) {
   return R"({"slurm":{"job":")" + number + "\"";
@@ -36,6 +100,10 @@ std::string slurm_plan_head(const std::string& number) {
 
 Result<JobBook> JobBook::open(const std::string& folder) {
   LOCKSTEP_TRY_ASSIGN(db::Database database, hosts::open_state(folder));
+  // Not a migration: an older version opens the file all the same.
+  LOCKSTEP_TRY(database.execute(
+      "CREATE TABLE IF NOT EXISTS job_facts (job TEXT PRIMARY KEY REFERENCES jobs (id) "
+      "ON DELETE CASCADE, json TEXT NOT NULL) STRICT"));
   return JobBook(std::move(database));
 }
 
@@ -49,10 +117,11 @@ Status JobBook::add(const KnownJob& job) const {
   add.bind(5, hosts::places_text(job.nodes));
   add.bind(6, job.plan);
   add.bind(7, job.created_ms);
-  add.bind(8, job::stage_name(job.stage));
-  add.bind(9, job.code);
-  add.bind(10, job.ended_ms);
-  return add.run();
+  add.bind(8, job::stage_name(stage_of(job.status.state)));
+  add.bind(9, std::int64_t{job.status.code.value_or(0)});
+  add.bind(10, job.status.ended_ms);
+  LOCKSTEP_TRY(add.run());
+  return note_facts(job.id, job.status);
 }
 
 Result<std::vector<KnownJob>> JobBook::select(std::string_view where, const std::string& word,
@@ -125,15 +194,31 @@ Status JobBook::note_plan(const std::string& id, const std::string& plan) const 
   return note.run();
 }
 
-Status JobBook::note(const std::string& id, job::Stage stage, int code,
-                     std::int64_t ended_ms) const {
+Status JobBook::note(const std::string& id, const JobStatus& status) const {
   LOCKSTEP_TRY_ASSIGN(
       db::Statement note,
       database_.prepare("UPDATE jobs SET stage = ?, code = ?, ended_ms = ? WHERE id = ?"));
-  note.bind(1, job::stage_name(stage));
-  note.bind(2, code);
-  note.bind(3, ended_ms);
+  note.bind(1, job::stage_name(stage_of(status.state)));
+  note.bind(2, std::int64_t{status.code.value_or(0)});
+  note.bind(3, status.is_over() ? status.ended_ms : 0);
   note.bind(4, id);
+  LOCKSTEP_TRY(note.run());
+  return note_facts(id, status);
+}
+
+Status JobBook::note(const std::string& id, JobState state) const {
+  return note(id, JobStatus{.state = state});
+}
+
+// Members that a newer version has written stay.
+Status JobBook::note_facts(const std::string& id, const JobStatus& status) const {
+  LOCKSTEP_TRY_ASSIGN(
+      db::Statement note,
+      database_.prepare("INSERT INTO job_facts SELECT id, ?2 FROM jobs WHERE id = ?1 "
+                        "ON CONFLICT (job) DO UPDATE SET json = json_patch(json, excluded.json)"));
+  note.bind(1, id);
+  note.bind(2, codec::print_json(
+                   nlohmann::json{{"state", state_name(status.state)}, {"why", status.why}}));
   return note.run();
 }
 

@@ -1,11 +1,11 @@
-// The jobs that this user's clients have started on hosts, in state.db: where they run, and how
-// they stood when they were last asked.
+// The journal of the jobs that this user's clients have started, in state.db: where each job runs,
+// and its status when it was last asked.
 #pragma once
 
 #include "base/error.h"
 #include "db/database.h"
 #include "hosts/host_link.h"
-#include "job/job_spec.h"
+#include "jobs/job_status.h"
 
 #include <cstdint>
 #include <string>
@@ -20,40 +20,44 @@ struct KnownJob {
   std::string place;    // as the user wrote it: "gpus"
   std::string command;  // "train.py --lr 0.1", for people
   std::vector<hosts::HostPlace> nodes = {};
-  std::string plan = {};  // JSON, for whoever resumes a part of it; has the job's own token
-  std::int64_t created_ms = 0;
-  job::Stage stage = job::Stage::running;
-  int code = 0;
-  std::int64_t ended_ms = 0;
-  std::int64_t away_ms = 0;  // since when no host of a job that has not ended is reached; 0: one is
+  std::string plan = {};  // JSON, of the place that resumes the job; may hold the job's own token
+  std::int64_t created_ms = 0;                      // Unix time
+  JobStatus status = {.state = JobState::running};  // when it was last asked, without its nodes
+  // Unix time since when no host of a job that is not over answers; 0: one does.
+  std::int64_t away_ms = 0;
 
-  bool is_over() const { return stage == job::Stage::ended || stage == job::Stage::lost; }
+  bool is_over() const { return status.is_over(); }
 };
 
-// How the plan of a job of Slurm's begins: by its number it is found.
+std::vector<std::string> node_names(const KnownJob& job);
+
+// The first bytes of the plan of a Slurm job: the job is found by them.
 std::string slurm_plan_head(const std::string& number);
 
 class JobBook {
  public:
+  // folder: where state.db is; made for this user alone.
   static Result<JobBook> open(const std::string& folder);
 
   Status add(const KnownJob& job) const;
   // By id, by the newest of that name, by Slurm's number, or by the beginning of an id. not_found
-  // otherwise; invalid_input where several begin so.
+  // otherwise; invalid_input where several ids begin so.
   Result<KnownJob> find(const std::string& word) const;
   Result<std::vector<KnownJob>> list(std::size_t most) const;  // the newest first
-  // Those of that name that had not ended when they were last asked; the newest first.
+  // Jobs of that name that were not over when they were last asked; the newest first.
   Result<std::vector<KnownJob>> going_on(const std::string& name) const;
   Status remove(const std::string& id) const;
   Status note_plan(const std::string& id, const std::string& plan) const;
-  Status note(const std::string& id, job::Stage stage, int code, std::int64_t ended_ms) const;
-  // Its hosts are not reached; returns since when that is so.
+  Status note(const std::string& id, const JobStatus& status) const;
+  Status note(const std::string& id, JobState state) const;
+  // No host of the job answers. Returns since when.
   Result<std::int64_t> note_away(const std::string& id, std::int64_t now_ms) const;
 
  private:
   explicit JobBook(db::Database database) : database_(std::move(database)) {}
   Result<std::vector<KnownJob>> select(std::string_view where, const std::string& word,
                                        std::size_t most) const;
+  Status note_facts(const std::string& id, const JobStatus& status) const;
   db::Database database_;
 };
 

@@ -1,6 +1,6 @@
 #include "jobs/job_book.h"
 
-#include "jobs/job_ending.h"
+#include "hosts/state_file.h"
 
 #include <gtest/gtest.h>
 
@@ -55,48 +55,72 @@ TEST_F(JobBookTest, NodesComeBackAsTheyWere) {
 
 TEST_F(JobBookTest, TheEndIsNoted) {
   ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
-  ASSERT_TRUE(book().note("aaaa1111", job::Stage::ended, 3, 9));
+  ASSERT_TRUE(book().note(
+      "aaaa1111",
+      JobStatus{.state = JobState::failed, .code = 3, .ended_ms = 9, .why = "worker: rank 1"}));
   const auto jobs = book().list(10);
   ASSERT_EQ(jobs->size(), 1U);
-  EXPECT_EQ(jobs->front().stage, job::Stage::ended);
-  EXPECT_EQ(jobs->front().code, 3);
-  EXPECT_EQ(jobs->front().ended_ms, 9);
+  EXPECT_EQ(jobs->front().status.state, JobState::failed);
+  EXPECT_EQ(jobs->front().status.code, 3);
+  EXPECT_EQ(jobs->front().status.ended_ms, 9);
+  EXPECT_EQ(jobs->front().status.why, "worker: rank 1");
+}
+
+TEST_F(JobBookTest, EveryStateComesBackAsItWasNoted) {
+  ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
+  for (int number = 0; number <= static_cast<int>(JobState::lost); ++number) {
+    const auto state = static_cast<JobState>(number);
+    const int code = state == JobState::failed ? 1 : 0;
+    ASSERT_TRUE(book().note("aaaa1111", JobStatus{.state = state, .code = code}));
+    EXPECT_EQ(book().find("aaaa1111")->status.state, state) << state_name(state);
+  }
+}
+
+// The columns of the table are all that it knows, and all that it changes.
+TEST_F(JobBookTest, AnOlderVersionReadsAndChangesARecord) {
+  ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
+  ASSERT_TRUE(book().note("aaaa1111", JobStatus{.state = JobState::canceled, .code = 1}));
+  const auto older = hosts::open_state(folder_);
+  {
+    // Ended before the record changes: a statement reads what there was when it began.
+    auto row = older->prepare("SELECT stage, code FROM jobs");
+    ASSERT_TRUE(row->step().value());
+    EXPECT_EQ(row->text(0), "ended");
+    EXPECT_EQ(row->number(1), 1);
+  }
+  EXPECT_EQ(book().find("aaaa1111")->status.state, JobState::canceled);
+  ASSERT_TRUE(older->execute("UPDATE jobs SET stage = 'running', code = 0"));
+  EXPECT_EQ(book().find("aaaa1111")->status.state, JobState::running);
+  ASSERT_TRUE(older->execute("UPDATE job_facts SET json = 'no json'"));
+  EXPECT_EQ(book().find("aaaa1111")->status.state, JobState::running);
+  ASSERT_TRUE(book().remove("aaaa1111"));
+  auto left = older->prepare("SELECT count(*) FROM job_facts");
+  ASSERT_TRUE(left->step().value());
+  EXPECT_EQ(left->number(0), 0);
+}
+
+TEST_F(JobBookTest, MembersOfANewerVersionStay) {
+  ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
+  const auto newer = hosts::open_state(folder_);
+  ASSERT_TRUE(newer->execute("UPDATE job_facts SET json = '{\"state\":\"running\",\"new\":7}'"));
+  ASSERT_TRUE(book().note("aaaa1111", JobState::saving));
+  auto row = newer->prepare("SELECT json_extract(json, '$.new') FROM job_facts");
+  ASSERT_TRUE(row->step().value());
+  EXPECT_EQ(row->number(0), 7);
 }
 
 TEST_F(JobBookTest, JobsOfANameThatGoOnAndSinceWhenTheyAreAway) {
   ASSERT_TRUE(book().add(job("aaaa1111", "train", 1)));
   ASSERT_TRUE(book().add(job("aaaa2222", "train", 2)));
-  ASSERT_TRUE(book().note("aaaa2222", job::Stage::ended, 0, 9));
+  ASSERT_TRUE(book().note("aaaa2222", JobStatus{.state = JobState::succeeded, .code = 0}));
   ASSERT_EQ(book().going_on("train")->size(), 1U);
   EXPECT_EQ(book().going_on("train")->front().id, "aaaa1111");
   EXPECT_EQ(book().note_away("aaaa1111", 50), 50);
   EXPECT_EQ(book().note_away("aaaa1111", 60), 50) << "since the first time";
   EXPECT_EQ(book().find("aaaa1111")->away_ms, 50);
-  EXPECT_EQ(book().find("aaaa1111")->ended_ms, 0);
-  ASSERT_TRUE(book().note("aaaa1111", job::Stage::running, 0, 0));
+  EXPECT_EQ(book().find("aaaa1111")->status.ended_ms, 0);
+  ASSERT_TRUE(book().note("aaaa1111", JobState::running));
   EXPECT_EQ(book().find("aaaa1111")->away_ms, 0);
-}
-
-job::JobRecord node(job::Stage stage, int code) {
-  job::JobRecord record;
-  record.state.stage = stage;
-  record.state.code = code;
-  return record;
-}
-
-TEST(JobEnding, IsOfAllNodesThatTell) {
-  using job::Stage;
-  const auto ending = ending_of({node(Stage::ended, 0), node(Stage::ended, 3), std::nullopt});
-  EXPECT_EQ(ending.stage, Stage::ended);
-  EXPECT_EQ(ending.code, 3);
-  const auto half = ending_of({node(Stage::ended, 0), node(Stage::running, 0)});
-  EXPECT_EQ(half.stage, Stage::running);
-  EXPECT_EQ(half.code, std::nullopt) << "only what has ended has a code";
-  EXPECT_EQ(ending_of({node(Stage::lost, 0), node(Stage::ended, 0)}).stage, Stage::ended)
-      << "a node was replaced, the job went well";
-  const auto unknown = ending_of({node(Stage::lost, 0), std::nullopt});
-  EXPECT_EQ(unknown.stage, Stage::lost);
-  EXPECT_EQ(unknown.code, std::nullopt);
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ def test_a_job_outlives_its_client(world):
     assert (ended.rc, ended.out) == (0, f"rank 0 of 1 on {server.name}\nwent 0\n"), ended
     assert client.run("wait", id_).rc == 0
     listed = json.loads(client.run("jobs", "--json").out)["jobs"]
-    assert [(job["state"], job["code"]) for job in listed] == [("ended", 0)], listed
+    assert [(job["state"], job["code"]) for job in listed] == [("succeeded", 0)], listed
 
 
 def test_a_follower_comes_back_at_the_very_byte(world):
@@ -409,8 +409,9 @@ def test_jobs_says_at_once_that_a_host_is_off(world):
     near = detached(client, f"me@{one.addr}", "job.py")
     two.host.cut()
     ended = client.run("jobs", "--json")
-    states = {job["id"]: job["state"] for job in json.loads(ended.out)["jobs"]}
-    assert states == {near: "running", far[0]: "unreachable", far[1]: "unreachable"}, ended
+    away = {job["id"]: "unreachable_since_ms" in job for job in json.loads(ended.out)["jobs"]}
+    assert away == {near: False, far[0]: True, far[1]: True}, ended
+    assert {job["state"] for job in json.loads(ended.out)["jobs"]} == {"running"}, "as it was last known"
     assert ended.seconds < 12 and ended.err.count("no answer within 5 s") == 1, ended
     since = re.search(r"unreachable since (20\d\d-\d\d-\d\d \d\d:\d\d:\d\d)", client.run("jobs", "--offline").out)
     assert since, ended
@@ -437,12 +438,33 @@ def test_jobs_shows_plain_runs_of_this_machine(world):
     until(lambda: "rank 0" in plain.out(), 60, "it runs")
     runs = json.loads(client.run("jobs", "--json").out)["runs"]
     assert len(runs) == 1 and client.host.outer(runs[0]["pid"]) == plain.process.pid, runs
-    assert str(path) in runs[0]["command"] and f"pid {runs[0]['pid']}" in client.run("jobs").out
+    assert str(path) in runs[0]["command"] and f"pid-{runs[0]['pid']}" in client.run("jobs").out
     plain.process.send_signal(signal.SIGTERM)
     plain.wait(30)
     assert json.loads(client.run("jobs", "--json").out)["runs"] == []
 
 
+
+
+def test_a_plain_run_is_awaited_and_canceled_as_any_job(world):
+    client, _ = world()
+    path = client.folder / "job.py"
+    path.write_text(PARKED)
+    plain = client.start("run", path)
+    until(lambda: "rank 0" in plain.out(), 60, "it runs")
+    name = f"pid-{json.loads(client.run('jobs', '--json').out)['runs'][0]['pid']}"
+    ended = client.run("logs", name)
+    assert ended.rc == 2 and f"the output of {name} goes to the terminal" in ended.err, ended
+    assert client.run("resume", name).rc == 2
+    waiting = client.start("wait", name)
+    ended = client.run("cancel", "--json", name)
+    assert ended.rc == 0 and json.loads(ended.out)["state"] == "canceled", ended
+    assert plain.wait(60).rc == 1
+    # Nobody recorded its end: that is no success.
+    ended = waiting.wait(60)
+    assert ended.rc == 255 and "nobody knows how it ended" in ended.err, ended
+    ended = client.run("cancel", name)
+    assert ended.rc == 2 and f"there is no job '{name}'" in ended.err, ended
 def test_logs_shows_the_last_lines_and_one_rank(world):
     client, server = world()
     text = SAY + "[print('line', i) for i in range(1000)]"
@@ -496,12 +518,12 @@ def test_endings_and_resumed_parts_for_programs(world):
     ended = client.run("cancel", "--json", id_)
     assert ended.rc == 0, ended
     told = json.loads(ended.out)
-    assert (told["id"], told["name"], told["state"], told["canceled"]) == (id_, "big", "ended", True), told
+    assert (told["id"], told["name"], told["state"], told["canceled"]) == (id_, "big", "canceled", True), told
     ended = client.run("wait", "--json", id_)
     again = json.loads(ended.out)
     assert again == told and ended.rc == told["code"] != 0, (again, told)
     assert [(host["name"], host["state"], host["code"]) for host in told["hosts"]] == [
-        (f"gpus-{node}", "ended", told["hosts"][node]["code"]) for node in range(2)], told
+        (f"gpus-{node}", "canceled", told["hosts"][node]["code"]) for node in range(2)], told
     id_ = detached(client, "gpus", "job.py", env={"KEY": "s3cret"}, options=(
         "--max-restarts", "3", "--rdzv-conf", "heartbeat_timeout=2", "--env", "WORD=kept", "--secret", "KEY"))
     state = json.loads((two.homes["me"] / f".local/state/lockstep/jobs/{id_}/state.json").read_text())
@@ -519,7 +541,7 @@ def test_endings_and_resumed_parts_for_programs(world):
     assert b"WORD=kept" in given and b"KEY=s3cret" in given, given
     go(one, two)
     ended = client.run("wait", "--json", id_)
-    assert (ended.rc, json.loads(ended.out)["state"]) == (0, "ended"), ended
+    assert (ended.rc, json.loads(ended.out)["state"]) == (0, "succeeded"), ended
     two.stop_sshd()
     client.forget_masters()
     told = json.loads(client.run("cancel", "--json", id_).out)
@@ -647,7 +669,7 @@ def test_a_client_killed_at_any_moment_leaves_a_known_job_or_none(world):
         run.process.wait(10)
         jobs = json.loads(client.run("jobs", "--json").out)["jobs"]
         for job in jobs:
-            if job["state"] not in ("ended", "lost"):
+            if job["state"] not in ("succeeded", "failed", "canceled", "lost"):
                 began += 1
                 assert client.run("cancel", job["id"]).rc in (0, 255)
         for server in (one, two):

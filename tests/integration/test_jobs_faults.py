@@ -32,6 +32,7 @@ print('rank', os.environ['RANK'], 'is', os.getpid(), flush=True)
 while not os.path.exists(os.path.expanduser('~/go')):
     time.sleep(0.05)
 """
+ENDED = ("succeeded", "failed", "canceled")
 SEED = int(os.environ.get("LOCKSTEP_CHAOS_SEED", "1"))
 FAULTS = int(os.environ.get("LOCKSTEP_CHAOS_FAULTS", "12"))
 
@@ -142,7 +143,7 @@ def test_whatever_is_killed_the_next_commands_explain_and_mend(world):
         job.strike(fault, server)
         # Whatever it was, it is told as it is: what is lost can be resumed, and the rest goes on.
         state = job.state()
-        assert state in ("running", "ended", "lost", "unreachable"), (what, state)
+        assert state in ("running", *ENDED, "lost"), (what, state)
         if chance.random() < 0.5:
             ended = client.run("resume", job.id)
             refused = ended.rc == 2 and "is lost" in ended.err or ended.rc == 255 and ended.err
@@ -150,13 +151,13 @@ def test_whatever_is_killed_the_next_commands_explain_and_mend(world):
         ended = client.run("cancel", "--json", job.id, timeout=90)
         assert ended.rc == 0, (what, ended)
         told = json.loads(ended.out)
-        assert {host["state"] for host in told["hosts"]} <= {"ended", "lost"}, (what, told)
+        assert {host["state"] for host in told["hosts"]} <= {*ENDED, "lost"}, (what, told)
         ended = job.run.wait(60)  # the client that followed it
         assert ended.rc != 0, (what, ended)
         for each in servers:
             each.nothing_left()
         ended = client.run("wait", job.id)
-        assert ended.rc != 0 and job.state() in ("ended", "lost"), (what, ended)
+        assert ended.rc != 0 and job.state() in (*ENDED, "lost"), (what, ended)
     ended = client.run("cluster", "check", "gpus", "--repair", "--json")
     assert ended.rc in (0, 1) and all(node["reached"] for node in json.loads(ended.out)["nodes"]), ended
     for server in servers:
@@ -189,7 +190,7 @@ def test_only_the_jobs_own_record_is_its_end(world):
     assert ended.rc == 5 and ended.out.count("rank 0") == 1 and ended.out.endswith("end\n"), ended
     assert "its follower was ended by SIGKILL" in ended.err, ended
     told = waiting.wait(30)
-    assert (told.rc, json.loads(told.out)["code"], json.loads(told.out)["state"]) == (5, 5, "ended"), told
+    assert (told.rc, json.loads(told.out)["code"], json.loads(told.out)["state"]) == (5, 5, "failed"), told
 
 
 def test_a_follower_that_dies_after_the_jobs_end_costs_no_output(world):
@@ -322,7 +323,7 @@ def test_a_job_that_fills_the_disk_ends_as_it_ended(world):
     ended = client.run(*words, "--name", "big", "job.py")
     assert ended.rc == 5 and "begins" in ended.out, ended
     (job,) = json.loads(client.run("jobs", "--json").out)["jobs"]
-    assert (job["state"], job["code"]) == ("ended", 5), job
+    assert (job["state"], job["code"]) == ("failed", 5), job
     (folder,) = (disk / ".local/state/lockstep/jobs").iterdir()
     assert json.loads((folder / "state.json").read_text())["code"] == 5
     refused = client.run(*words, "--name", "next", "job.py")

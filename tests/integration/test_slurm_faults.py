@@ -148,7 +148,7 @@ def test_the_first_node_loses_power(cluster, tmp_path):
     job.is_over_in_slurm("CANCELLED")
     assert cluster.run("wait", job.number).rc == 0
     listed = json.loads(cluster.run("jobs", "--json").out)["jobs"][0]
-    assert (listed["state"], listed["code"]) == ("ended", 0)
+    assert (listed["state"], listed["code"]) == ("succeeded", 0)
 
 
 def test_nodes_that_lose_power(cluster, tmp_path):
@@ -373,6 +373,6 @@ def test_a_job_number_that_slurm_has_given_to_another_job(hosts, tmp_path):
         until(lambda: cluster.job(job.number).get("JobState") == "FAILED", 30, "it has failed")
         assert cluster.run("wait", job.number).rc == 0
         (listed,) = json.loads(cluster.run("jobs", "--json").out)["jobs"]
-        assert (listed["state"], listed["code"]) == ("ended", 0)
+        assert (listed["state"], listed["code"]) == ("succeeded", 0)
     finally:
         cluster.close()

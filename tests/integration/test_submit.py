@@ -118,7 +118,7 @@ def test_the_root_cause_is_the_exit_code(cluster):
                        *worker(f"@{rank}", f"exit={code}", "@*", "pause"))
         assert ended.rc == code, ended
         listed = json.loads(cluster.run("jobs", "--json").out)["jobs"][0]
-        assert (listed["state"], listed["code"]) == ("ended", code)
+        assert (listed["state"], listed["code"]) == ("succeeded" if code == 0 else "failed", code)
     assert f"rank 0 on node1 exited with {code}" in cluster.run("logs", listed["job"]).out
 
 
@@ -146,7 +146,7 @@ def test_wait_cancel_and_jobs(cluster, tmp_path):
     assert ended.rc == 0 and ended.out.startswith(f"{job}: "), ended
     waited = waiting.wait(60)
     assert waited.rc == 143, waited
-    assert json.loads(waited.out)["state"] == "ended"
+    assert json.loads(waited.out)["state"] == "canceled"
     until(lambda: not any(cluster._of_jobs(node) for node in cluster.nodes), 30, "nothing is left")
 
 

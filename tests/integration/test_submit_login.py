@@ -131,7 +131,7 @@ def test_the_source_is_brought_and_the_job_is_known_here(world):
     assert (world.login.home / "project/note.txt").read_text() == "brought\n"
     assert sorted((world.login.home / f"project/slurm-{job}.out").read_text().splitlines()) == sorted(lines)
     (known,) = world.jobs()
-    assert (known["state"], known["code"], known["job"], known["on"]) == ("ended", 0, job, world.on), known
+    assert (known["state"], known["code"], known["job"], known["on"]) == ("succeeded", 0, job, world.on), known
     for name in (job, known["id"], known["name"]):
         assert world.run("logs", name).out.splitlines() == lines
     assert world.run("logs", "--rank", "1", job).out == "[rank1]: 1 of 2 hi there s3cret brought\n"
@@ -180,7 +180,7 @@ def test_a_laptop_that_is_killed_and_a_connection_that_is_lost(world, tmp_path):
     assert ended.rc == 7 and ended.out.startswith("line 1\nline 2\nline 3\nline 4\n"), ended
     assert ended.out == (world.login.home / f"project/slurm-{job}.out").read_text()
     assert world.run("wait", job).rc == 7
-    assert [(each["job"], each["state"], each["code"]) for each in world.jobs()] == [(job, "ended", 7)]
+    assert [(each["job"], each["state"], each["code"]) for each in world.jobs()] == [(job, "failed", 7)]
 
 
 def test_cancel_from_the_laptop(world, tmp_path):
@@ -191,7 +191,7 @@ def test_cancel_from_the_laptop(world, tmp_path):
     ended = world.run("cancel", job, "--json")
     assert ended.rc == 0 and json.loads(ended.out)["canceled"] is True, ended
     waited = waiting.wait(60)
-    assert waited.rc == 143 and json.loads(waited.out)["state"] == "ended", waited
+    assert waited.rc == 143 and json.loads(waited.out)["state"] == "canceled", waited
     until(lambda: world.queue() == [f"{job} CANCELLED"], 60, "Slurm knows one job, which has ended")
 
 
@@ -274,7 +274,7 @@ def test_a_laptop_that_is_killed_while_it_submits(world, tmp_path):
     world.login.wrap("sbatch", f'/usr/bin/sbatch "$@"; touch {tmp_path}/there; {WAIT_FOR.format(tmp_path)}')
     running = world.start("submit", "--on", world.on, "-N1", "-t5", "--no-check", *shell("exit 3"))
     until((tmp_path / "there").exists, 60, "sbatch is called")
-    assert [each["state"] for each in world.book()] == ["prepared"]
+    assert [each["state"] for each in world.book()] == ["starting"]
     running.kill()
     world.client.forget_masters()
     (known,) = world.jobs()

@@ -22,12 +22,12 @@ Result<std::vector<OutputPlaces>> first_places(const FollowRequest& request) {
   constexpr std::int64_t kBehindAll = std::numeric_limits<std::int64_t>::max() / 2;
   const std::size_t count = request.job.nodes.size();
   std::vector<OutputPlaces> places(count);
-  if (!request.print) return std::vector<OutputPlaces>(count, {kBehindAll, kBehindAll});
-  if (!request.lines) return places;
+  if (!request.options.print) return std::vector<OutputPlaces>(count, {kBehindAll, kBehindAll});
+  if (!request.options.lines) return places;
   LOCKSTEP_TRY_ASSIGN(const auto endings,
                       hosts::run_command({.hosts = request.job.nodes,
                                           .argv = {"host-job", "places", request.job.id,
-                                                   std::to_string(*request.lines)},
+                                                   std::to_string(*request.options.lines)},
                                           .own_binary = true,
                                           .input = hosts::CommandRequest::Input::none,
                                           .output = hosts::CommandRequest::Output::keep}));
@@ -43,7 +43,7 @@ FollowOutput::FollowOutput(io::Loop& loop, const FollowRequest& request, io::Own
     : request_(request),
       out_(loop, std::move(out), line_text()),
       err_(loop, std::move(err), line_text()) {
-  if (request.fold && !request.json && !request.rank) {
+  if (request.options.fold && !request.options.json && !request.options.rank) {
     folded_out_.emplace(loop, out_);
     folded_err_.emplace(loop, err_);
   }
@@ -52,16 +52,17 @@ FollowOutput::FollowOutput(io::Loop& loop, const FollowRequest& request, io::Own
 }
 
 hosts::HostOutput::LineText FollowOutput::line_text() const {
-  if (!request_.rank && !request_.json) return {};
-  const std::string prefix = request_.rank ? hosts::rank_prefix(*request_.rank) : "";
-  return [prefix, json = request_.json](std::string_view line) {
+  if (!request_.options.rank && !request_.options.json) return {};
+  const std::string prefix =
+      request_.options.rank ? hosts::rank_prefix(*request_.options.rank) : "";
+  return [prefix, json = request_.options.json](std::string_view line) {
     if (!line.starts_with(prefix)) return std::string();
     return json ? hosts::log_line_rest(line) : std::string(line);
   };
 }
 
 FollowOutput::Prefixes FollowOutput::prefixes_of(const std::string& name) const {
-  if (request_.json)
+  if (request_.options.json)
     return {hosts::log_line_head(name, "stdout"), hosts::log_line_head(name, "stderr")};
   if (request_.job.nodes.size() > 1) return {name + ": ", name + ": "};
   return {};
@@ -69,7 +70,7 @@ FollowOutput::Prefixes FollowOutput::prefixes_of(const std::string& name) const 
 
 // Objects of both outputs go to stdout, whole.
 hosts::HostOutput& FollowOutput::output_of(link::Stream stream) {
-  return stream == link::Stream::out || request_.json ? out_ : err_;
+  return stream == link::Stream::out || request_.options.json ? out_ : err_;
 }
 
 void FollowOutput::put(std::size_t node, link::Stream stream, std::string_view bytes,

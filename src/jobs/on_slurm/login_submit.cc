@@ -130,15 +130,15 @@ Status complete_submission(const jobs::JobBook& book, jobs::KnownJob& job) {
   LOCKSTEP_TRY_ASSIGN(const auto endings, hosts::run_command(command));
   const hosts::HostEnding& ending = endings.at(0);
   if (ending.code == kNotSubmitted) {
-    job.stage = job::Stage::lost;
-    return book.note(job.id, job.stage, 0, 0);
+    job.status = {.state = JobState::lost};
+    return book.note(job.id, job.status);
   }
   if (ending.code != 0 || !ending.error.empty()) return {};
   LOCKSTEP_TRY_ASSIGN(const SubmittedThere there, answer_of(job.nodes[0], ending.out));
   job.plan = plan_text(SlurmPlace{there.job, there.folder, there.output});
-  job.stage = job::Stage::queued;
+  job.status = {.state = JobState::queued};
   LOCKSTEP_TRY(book.note_plan(job.id, job.plan));
-  return book.note(job.id, job.stage, 0, 0);
+  return book.note(job.id, job.status);
 }
 
 }  // namespace lockstep::jobs::on_slurm

@@ -7,9 +7,6 @@
 #include "hosts/log_lines.h"
 #include "io/fd.h"
 #include "proc/signals.h"
-#include "slurm/ask_jobs.h"
-#include "slurm/job_folder.h"
-#include "slurm/scancel_command.h"
 #include "slurm/verdict.h"
 
 #include <fmt/core.h>
@@ -48,8 +45,8 @@ class OutputFile {
         path_(std::move(path)),
         head_(hosts::log_line_head(request.place.job, "stdout")),
         at_(request.from) {
-    if (request.rank) prefix_ = hosts::rank_prefix(*request.rank);
-    if (request.fold && !request.json && !request.rank)
+    if (request.options.rank) prefix_ = hosts::rank_prefix(*request.options.rank);
+    if (request.options.fold && !request.options.json && !request.options.rank)
       folded_.emplace(
           [](std::string_view text) { return io::write_all(STDOUT_FILENO, text, kStdout); });
   }
@@ -66,7 +63,8 @@ class OutputFile {
     struct stat info {};
     if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
     if (info.st_size < at_) at_ = 0;  // it began anew
-    if (request_.lines && !std::exchange(began_, true)) at_ = begin_of_tail(file, info.st_size);
+    if (request_.options.lines && !std::exchange(began_, true))
+      at_ = begin_of_tail(file, info.st_size);
     std::vector<char> bytes(kChunk);
     while (true) {
       const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), at_);
@@ -85,7 +83,8 @@ class OutputFile {
  private:
   Status put(std::string_view bytes) {
     if (folded_) return folded_->put(bytes, Clock::now());
-    if (!request_.json && prefix_.empty()) return io::write_all(STDOUT_FILENO, bytes, kStdout);
+    if (!request_.options.json && prefix_.empty())
+      return io::write_all(STDOUT_FILENO, bytes, kStdout);
     rest_ += bytes;
     std::size_t begin = 0;
     for (std::size_t end = rest_.find('\n'); end != std::string::npos;
@@ -98,14 +97,14 @@ class OutputFile {
 
   Status put_line(std::string_view line) const {
     if (!line.starts_with(prefix_)) return {};
-    return io::write_all(STDOUT_FILENO,
-                         request_.json ? head_ + hosts::log_line_rest(line) : std::string(line),
-                         kStdout);
+    return io::write_all(
+        STDOUT_FILENO,
+        request_.options.json ? head_ + hosts::log_line_rest(line) : std::string(line), kStdout);
   }
 
   // Where the last lines begin.
   std::int64_t begin_of_tail(const io::Fd& file, std::int64_t size) const {
-    std::int64_t missing = *request_.lines + 1;
+    std::int64_t missing = *request_.options.lines + 1;
     std::vector<char> bytes(kChunk);
     for (std::int64_t end = size; end > 0 && size - end < kLongestTail;) {
       const std::int64_t begin = std::max<std::int64_t>(0, end - static_cast<std::int64_t>(kChunk));
@@ -117,7 +116,7 @@ class OutputFile {
           return begin + i + 1;
       end = begin;
     }
-    return *request_.lines == 0 ? size : 0;
+    return *request_.options.lines == 0 ? size : 0;
   }
 
   const SlurmFollow& request_;
@@ -144,20 +143,22 @@ bool is_over(const std::optional<slurm::BatchState>& own) {
           own->cause == slurm::cause_name(slurm::Cause::worker));
 }
 
-// What the batch step said itself is nearer to the truth than what Slurm made of it.
-SlurmEnding ending_of(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status) {
-  SlurmEnding ending;
-  const bool agreed = status == nullptr || status->state.ended();
-  if (is_over(own) || (own && own->stage == slurm::Stage::ended && agreed))
-    return {job::Stage::ended, own->code, own->ended_ms, own->cause + ": " + own->words};
-  if (status == nullptr) return ending;
-  if (status->state.phase == slurm::JobPhase::waiting) ending.stage = job::Stage::queued;
-  if (!status->state.ended()) return ending;
-  ending.stage = job::Stage::ended;
-  ending.code = shell_code(*status);
-  ending.ended_ms = status->end ? *status->end * 1000 : unix_ms();
-  ending.words = to_lower(status->state.name);
-  return ending;
+// A stop by a person. Slurm names a preemption and a time limit otherwise.
+bool was_canceled(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status) {
+  if (status != nullptr && status->state.ended())
+    return to_lower(status->state.name) == "cancelled";
+  return own && own->cause == slurm::cause_name(slurm::Cause::stopped);
+}
+
+JobStatus ended(int code, std::int64_t ended_ms, std::string why, bool canceled) {
+  JobStatus status{.state = code == 0 ? JobState::succeeded : JobState::failed,
+                   .code = code,
+                   .canceled = canceled,
+                   .by_person = canceled,
+                   .ended_ms = ended_ms,
+                   .why = std::move(why)};
+  if (canceled) status.state = JobState::canceled;
+  return status;
 }
 
 slurm::JobAsked asked(const jobs::KnownJob& job, const std::string& number) {
@@ -182,39 +183,36 @@ class Follower {
   explicit Follower(const SlurmFollow& request)
       : request_(request), output_(request, request.place.output) {}
 
-  Result<SlurmEnding> run() {
+  Result<Followed> run() {
     while (true) {
-      if (request_.print) LOCKSTEP_TRY(output_.print_new());
-      SlurmEnding ending = look();
-      if (ending.stage == job::Stage::ended || ending.stage == job::Stage::lost ||
-          !request_.to_end) {
-        if (request_.print) LOCKSTEP_TRY(output_.print_new());
+      if (request_.options.print) LOCKSTEP_TRY(output_.print_new());
+      Followed followed{.status = look()};
+      if (followed.status.is_over() || !request_.options.to_end) {
+        if (request_.options.print) LOCKSTEP_TRY(output_.print_new());
         LOCKSTEP_TRY(output_.finish());
-        return ending;
+        return followed;
       }
       if (const int signal = wait_for_signal(); signal != 0) {
-        ending.left = true;
-        ending.signal = signal;
-        return ending;
+        followed.left = true;
+        followed.signal = signal;
+        return followed;
       }
     }
   }
 
  private:
-  SlurmEnding look() {
+  JobStatus look() {
     auto own = own_words(request_.place);
-    if (is_over(own)) return ending_of(own, nullptr);
+    if (is_over(own)) return batch_status(own, nullptr, unix_ms());
     const bool seems_over =
         own && own->stage == slurm::Stage::ended && !std::exchange(seen_end_, true);
     if (seems_over || Clock::now() >= next_ask_) {
       ask();
       own = own_words(request_.place);
     }
-    if (goes_on(own)) return {};
-    if (status_) return ending_of(own, &*status_);
-    SlurmEnding unknown;
-    if (nobody_knows_) unknown.stage = job::Stage::lost;
-    return unknown;
+    if (goes_on(own)) return {.state = JobState::running};
+    if (status_) return batch_status(own, &*status_, unix_ms());
+    return {.state = nobody_knows_ ? JobState::lost : JobState::running};
   }
 
   // As another job of Slurm's: what was heard was about the one before.
@@ -229,7 +227,7 @@ class Follower {
   }
 
   void ask() {
-    const bool whole = output_.path().empty() && request_.print;
+    const bool whole = output_.path().empty() && request_.options.print;
     auto jobs = slurm::ask_jobs({asked(request_.job, number_)},
                                 whole ? slurm::Detail::all : slurm::Detail::usual);
     next_ask_ = Clock::now() + pause_;
@@ -249,7 +247,7 @@ class Follower {
   void tell_change(const slurm::JobStatus& now) {
     if (status_ && status_->state == now.state && status_->reason == now.reason) return;
     pause_ = kFirstAsk;
-    if (!request_.to_end) return;
+    if (!request_.options.to_end) return;
     if (now.state.phase == slurm::JobPhase::waiting) {
       if (now.reason.empty()) return;  // Slurm has not looked at it yet
       log::warning("job {} waits: {}; lockstep why {} explains it", number_, now.reason, number_);
@@ -280,11 +278,25 @@ class Follower {
 
 }  // namespace
 
-Result<SlurmEnding> follow_slurm_job(const SlurmFollow& request) {
+JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status,
+                       std::int64_t now_ms) {
+  const bool agreed = status == nullptr || status->state.ended();
+  const bool own_end = own && own->stage == slurm::Stage::ended;
+  if (is_over(own) || (own_end && agreed))
+    return ended(own->code, own->ended_ms, own->cause + ": " + own->words,
+                 !is_over(own) && was_canceled(own, status));
+  if (status == nullptr) return {.state = JobState::running};
+  if (status->state.phase == slurm::JobPhase::waiting) return {.state = JobState::queued};
+  if (!status->state.ended()) return {.state = JobState::running};
+  return ended(shell_code(*status), status->end ? *status->end * 1000 : now_ms,
+               to_lower(status->state.name), was_canceled(own, status));
+}
+
+Result<Followed> follow_slurm_job(const SlurmFollow& request) {
   return Follower(request).run();
 }
 
-Result<std::vector<std::optional<SlurmEnding>>> ask_slurm_jobs(
+Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const std::vector<jobs::KnownJob>& jobs) {
   std::vector<slurm::JobAsked> ids;
   std::vector<SlurmPlace> places;
@@ -293,19 +305,21 @@ Result<std::vector<std::optional<SlurmEnding>>> ask_slurm_jobs(
     ids.push_back(asked(job, places.back().job));
   }
   LOCKSTEP_TRY_ASSIGN(const auto told, slurm::ask_jobs(ids));
-  std::vector<std::optional<SlurmEnding>> endings;
+  std::vector<std::optional<JobStatus>> statuses;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto status = std::find_if(told.begin(), told.end(),
                                      [&](const auto& each) { return slurm::is_of(each, ids[i]); });
     const auto own = own_words(places[i]);
     if (own && is_another(*own, places[i].job))
-      endings.emplace_back(SlurmEnding{.stage = job::Stage::queued});
+      statuses.emplace_back(JobStatus{.state = JobState::queued});
     else if (status == told.end() && !(own && own->stage == slurm::Stage::ended))
-      endings.emplace_back();  // the batch step has not told its end, and Slurm has no such job
+      statuses
+          .emplace_back();  // the batch step has not recorded its end, and Slurm has no such job
     else
-      endings.emplace_back(ending_of(own, status == told.end() ? nullptr : &*status));
+      statuses.emplace_back(
+          batch_status(own, status == told.end() ? nullptr : &*status, unix_ms()));
   }
-  return endings;
+  return statuses;
 }
 
 Result<jobs::KnownJob> find_slurm_job(const std::string& number) {
@@ -320,12 +334,6 @@ Result<jobs::KnownJob> find_slurm_job(const std::string& number) {
                         .command = {},
                         .plan = plan_text(SlurmPlace{number, {}, status.output}),
                         .created_ms = status.submitted.value_or(0) * 1000};
-}
-
-Result<SlurmEnding> cancel_slurm_job(const jobs::KnownJob& job, const SlurmPlace& place) {
-  LOCKSTEP_TRY(slurm::ask_tool(slurm::run_here, slurm::scancel_command(place.job),
-                               "cancel job " + place.job));
-  return follow_slurm_job({.job = job, .place = place, .print = false});
 }
 
 }  // namespace lockstep::jobs::on_slurm

@@ -1,11 +1,13 @@
-// Follows a job of Slurm's: prints the file of its output as it grows, and learns from the batch
-// step's own words, else from Slurm, how it ended. The job goes on whatever becomes of this.
+// Follows a job of this machine's Slurm: prints the file of its output as it grows, and learns from
+// the batch step's own words, else from Slurm, how the job ended. The job goes on whatever becomes
+// of the follower.
 #pragma once
 
 #include "base/error.h"
-#include "jobs/job_book.h"
+#include "jobs/job.h"
 #include "jobs/on_slurm/slurm_submit.h"
-#include "slurm/job_status.h"
+#include "slurm/ask_jobs.h"
+#include "slurm/job_folder.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,35 +19,24 @@ namespace lockstep::jobs::on_slurm {
 struct SlurmFollow {
   jobs::KnownJob job;
   SlurmPlace place;
-  bool print = true;
-  bool to_end = true;                      // false: what there is now
-  bool json = false;                       // lines as objects
-  bool fold = false;                       // equal lines of several ranks as one, for people
-  std::optional<std::int64_t> lines = {};  // only the last so many
-  std::optional<std::int64_t> rank = {};   // only lines of this rank
-  std::int64_t from = 0;                   // the first byte of the output that is printed
-};
-
-struct SlurmEnding {
-  job::Stage stage = job::Stage::running;
-  int code = 0;
-  std::int64_t ended_ms = 0;
-  std::string words = {};  // one line, for people
-  bool left = false;       // by a signal, before the end
-  int signal = 0;
+  FollowOptions options = {};  // OnStop::leave always; `gone` is not asked
+  std::int64_t from = 0;       // the first byte of the output that is printed
 };
 
 // Expects the handled signals blocked.
-Result<SlurmEnding> follow_slurm_job(const SlurmFollow& request);
+Result<Followed> follow_slurm_job(const SlurmFollow& request);
 
-// How these jobs stand, in their order; all are jobs of Slurm's. nullopt: nobody knows.
-Result<std::vector<std::optional<SlurmEnding>>> ask_slurm_jobs(
+// The status of each job, in their order; all are jobs of this machine's Slurm. nullopt: neither
+// Slurm nor the job's folder knows.
+Result<std::vector<std::optional<JobStatus>>> ask_slurm_jobs(
     const std::vector<jobs::KnownJob>& jobs);
 
-// A job that was not submitted by Lockstep, by its number. not_found: Slurm does not know it.
+// By its number, a job that Lockstep did not submit. not_found: Slurm does not know it.
 Result<jobs::KnownJob> find_slurm_job(const std::string& number);
 
-// scancel, and the end of it.
-Result<SlurmEnding> cancel_slurm_job(const jobs::KnownJob& job, const SlurmPlace& place);
+// What the batch step recorded counts before what Slurm made of it. own: nullopt: it has recorded
+// nothing. status: nullptr: Slurm was not asked, or does not know the job. Pure.
+JobStatus batch_status(const std::optional<slurm::BatchState>& own, const slurm::JobStatus* status,
+                       std::int64_t now_ms);
 
 }  // namespace lockstep::jobs::on_slurm

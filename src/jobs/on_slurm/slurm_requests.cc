@@ -4,6 +4,7 @@
 #include "codec/json.h"
 #include "job/follower.h"
 #include "jobs/on_slurm/slurm_follow.h"
+#include "jobs/on_slurm/slurm_job.h"
 #include "jobs/on_slurm/slurm_once.h"
 #include "proc/signals.h"
 
@@ -34,8 +35,7 @@ Result<int> follow(const Asked& asked, const std::vector<std::string>& words, bo
   LOCKSTEP_TRY_ASSIGN(const std::int64_t from, number_in(words, 2));
   LOCKSTEP_TRY(follow_slurm_job({.job = asked.job,
                                  .place = asked.place,
-                                 .print = from < kBehindAll,
-                                 .to_end = to_end,
+                                 .options = {.print = from < kBehindAll, .to_end = to_end},
                                  .from = from}));
   return 0;
 }
@@ -52,19 +52,18 @@ Result<int> tell_places(const Asked& asked, const std::vector<std::string>& word
   return 0;
 }
 
-job::JobState state_of(const SlurmEnding& ending) {
-  job::JobState state;
-  state.stage = ending.stage;
-  state.ended_ms = ending.ended_ms;
-  state.code = ending.code;
-  state.canceled = ending.stage == job::Stage::ended &&
-                   (ending.words.starts_with("stopped") || ending.words == "cancelled");
-  return state;
+job::Stage stage_of(JobState state) {
+  if (state == JobState::lost) return job::Stage::lost;
+  if (is_over(state)) return job::Stage::ended;
+  return state == JobState::queued ? job::Stage::queued : job::Stage::running;
 }
 
-void tell(const Asked& asked, const SlurmEnding& ending) {
+void tell(const Asked& asked, const JobStatus& status) {
   job::JobRecord record;
-  record.state = state_of(ending);
+  record.state.stage = stage_of(status.state);
+  record.state.ended_ms = status.ended_ms;
+  record.state.code = status.code.value_or(0);
+  record.state.canceled = status.canceled;
   record.spec.id = asked.job.id;
   record.spec.name = asked.job.name;
   record.spec.created_ms = asked.job.created_ms;
@@ -74,16 +73,14 @@ void tell(const Asked& asked, const SlurmEnding& ending) {
 }
 
 Result<int> tell_status(const Asked& asked) {
-  LOCKSTEP_TRY_ASSIGN(const auto endings, ask_slurm_jobs({asked.job}));
-  SlurmEnding unknown;
-  unknown.stage = job::Stage::lost;
-  tell(asked, endings.at(0).value_or(unknown));
+  LOCKSTEP_TRY_ASSIGN(const JobStatus status, SlurmJob(asked.job, asked.place).status());
+  tell(asked, status);
   return 0;
 }
 
 Result<int> cancel(const Asked& asked) {
-  LOCKSTEP_TRY_ASSIGN(const SlurmEnding ending, cancel_slurm_job(asked.job, asked.place));
-  tell(asked, ending);
+  LOCKSTEP_TRY_ASSIGN(const JobStatus status, SlurmJob(asked.job, asked.place).cancel());
+  tell(asked, status);
   return 0;
 }
 

@@ -230,15 +230,15 @@ Result<std::string> hand_in(const SlurmRequest& request, const Draft& draft,
 
 }  // namespace
 
-Result<SlurmJob> preview_slurm_job(const SlurmRequest& request) {
+Result<Submission> preview_slurm_job(const SlurmRequest& request) {
   LOCKSTEP_TRY_ASSIGN(Draft draft,
                       draft_of(request, slurm::JobFolder(slurm::JobFolder::place("ID"))));
-  return SlurmJob{.script = std::move(draft.script),
-                  .settings = std::move(draft.plan.settings),
-                  .notes = std::move(draft.plan.notes)};
+  return Submission{.script = std::move(draft.script),
+                    .settings = std::move(draft.plan.settings),
+                    .notes = std::move(draft.plan.notes)};
 }
 
-Result<SlurmJob> submit_slurm_job(const SlurmRequest& request) {
+Result<Submission> submit_slurm_job(const SlurmRequest& request) {
   LOCKSTEP_TRY_ASSIGN(const jobs::JobBook book, jobs::JobBook::open(io::state_folder()));
   const std::string id = request.id.empty() ? job::new_job_id() : request.id;
   const slurm::JobFolder folder(slurm::JobFolder::place(id));
@@ -260,17 +260,17 @@ Result<SlurmJob> submit_slurm_job(const SlurmRequest& request) {
                              .command = printable(shell_join(request.command), 500),
                              .plan = plan_text(place),
                              .created_ms = unix_ms(),
-                             .stage = job::Stage::queued};
+                             .status = {.state = jobs::JobState::queued}};
   LOCKSTEP_TRY(note_submitted(folder, known));
   LOCKSTEP_TRY(book.remove(id));
   LOCKSTEP_TRY(book.add(known));
-  return SlurmJob{.script = std::move(draft.script),
-                  .settings = std::move(draft.plan.settings),
-                  .notes = std::move(draft.plan.notes),
-                  .job = number,
-                  .id = id,
-                  .folder = place.folder,
-                  .output = place.output};
+  return Submission{.script = std::move(draft.script),
+                    .settings = std::move(draft.plan.settings),
+                    .notes = std::move(draft.plan.notes),
+                    .job = number,
+                    .id = id,
+                    .folder = place.folder,
+                    .output = place.output};
 }
 
 std::optional<SlurmPlace> slurm_place(const jobs::KnownJob& job) {

@@ -32,7 +32,7 @@ struct SlurmRequest {
   bool folder_is_here = true;  // false, for a preview: it is still to be brought
 };
 
-struct SlurmJob {
+struct Submission {
   std::string script;                    // its text
   std::vector<slurm::Setting> settings;  // that sbatch is given
   std::vector<std::string> notes;
@@ -43,9 +43,9 @@ struct SlurmJob {
 };
 
 // What would be submitted; nothing is made.
-Result<SlurmJob> preview_slurm_job(const SlurmRequest& request);
+Result<Submission> preview_slurm_job(const SlurmRequest& request);
 // Errors are sbatch's own words.
-Result<SlurmJob> submit_slurm_job(const SlurmRequest& request);
+Result<Submission> submit_slurm_job(const SlurmRequest& request);
 
 // Where a Slurm job is, as KnownJob::plan has it; nullopt: the job is none of Slurm's.
 struct SlurmPlace {

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "codec/json.h"
 #include "hosts/command_run.h"
-#include "jobs/job_ending.h"
 #include "jobs/on_slurm/login_submit.h"
 #include "jobs/on_slurm/slurm_follow.h"
 
@@ -73,31 +72,28 @@ Status ask(const std::vector<hosts::HostPlace>& places, const std::vector<std::s
 }
 
 // Slurm is asked once for all of its jobs.
-Status ask_slurm(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs) {
-  std::vector<jobs::KnownJob*> mine;
-  std::vector<jobs::KnownJob> asked;
-  for (jobs::KnownJob& job : jobs) {
-    if (job.is_over() || !jobs::on_slurm::slurm_place_here(job)) continue;
+Status ask_slurm(const JobBook& book, std::vector<KnownJob>& jobs) {
+  std::vector<KnownJob*> mine;
+  std::vector<KnownJob> asked;
+  for (KnownJob& job : jobs) {
+    if (job.is_over() || !on_slurm::slurm_place_here(job)) continue;
     mine.push_back(&job);
     asked.push_back(job);
   }
   if (mine.empty()) return {};
-  const auto endings = jobs::on_slurm::ask_slurm_jobs(asked);
-  if (!endings) {
-    log::warning("{}", endings.error().message);
+  const auto statuses = on_slurm::ask_slurm_jobs(asked);
+  if (!statuses) {
+    log::warning("{}", statuses.error().message);
     return {};
   }
   for (std::size_t i = 0; i < mine.size(); ++i) {
-    const auto& ending = (*endings)[i];
-    mine[i]->stage = ending ? ending->stage : job::Stage::lost;
-    mine[i]->code = ending ? ending->code : 0;
-    mine[i]->ended_ms = ending ? ending->ended_ms : 0;
-    LOCKSTEP_TRY(book.note(mine[i]->id, mine[i]->stage, mine[i]->code, mine[i]->ended_ms));
+    mine[i]->status = (*statuses)[i].value_or(JobStatus{.state = JobState::lost});
+    LOCKSTEP_TRY(book.note(mine[i]->id, mine[i]->status));
   }
   return {};
 }
 
-Status settle(const jobs::JobBook& book, jobs::KnownJob& job, std::vector<Told>& told) {
+Status settle(const JobBook& book, KnownJob& job, std::vector<Told>& told) {
   bool all_reached = true;
   bool all_told = true;
   std::vector<std::optional<job::JobRecord>> nodes;
@@ -109,45 +105,42 @@ Status settle(const jobs::JobBook& book, jobs::KnownJob& job, std::vector<Told>&
       if (host->records[i].spec.id == job.id) nodes.back() = host->records[i];
     all_told = all_told && nodes.back().has_value();
   }
-  const jobs::JobEnding ending = jobs::ending_of(nodes);
-  // What no host tells may be known again later.
-  if (ending.stage == job::Stage::lost && !all_told) {
+  JobStatus status = status_of(node_names(job), nodes);
+  // A host that does not answer now may know the job later.
+  if (status.state == JobState::lost && !all_told) {
     if (all_reached) return {};
     LOCKSTEP_TRY_ASSIGN(job.away_ms, book.note_away(job.id, unix_ms()));
     return {};
   }
-  job.stage = ending.stage;
-  job.code = ending.code.value_or(0);
-  job.ended_ms = ending.ended_ms;
+  job.status = std::move(status);
   job.away_ms = 0;
-  return jobs::note_ending(book, job.id, ending);
+  return book.note(job.id, job.status);
 }
 
 }  // namespace
 
-Status refresh_jobs(const jobs::JobBook& book, std::vector<jobs::KnownJob>& jobs) {
+Status refresh_jobs(const JobBook& book, std::vector<KnownJob>& jobs) {
   LOCKSTEP_TRY(ask_slurm(book, jobs));
   std::vector<hosts::HostPlace> hosts;
   std::vector<std::string> ids;
-  std::vector<jobs::KnownJob*> asked;
+  std::vector<KnownJob*> asked;
   std::vector<Told> told;
-  for (jobs::KnownJob& job : jobs) {
+  for (KnownJob& job : jobs) {
     if (job.is_over() || job.nodes.empty()) continue;
     asked.push_back(&job);
-    if (jobs::on_slurm::slurm_place(job)) continue;
+    if (on_slurm::slurm_place(job)) continue;
     ids.push_back(job.id);
     hosts.insert(hosts.end(), job.nodes.begin(), job.nodes.end());
   }
   LOCKSTEP_TRY(ask(hosts, ids, told));
   // A login host answers for one job of Slurm's at a time.
-  for (jobs::KnownJob* job : asked) {
-    if (!jobs::on_slurm::slurm_place(*job)) continue;
+  for (KnownJob* job : asked) {
+    if (!on_slurm::slurm_place(*job)) continue;
     const Told* host = find(told, job->nodes.front());
-    if (host == nullptr || host->reached)
-      LOCKSTEP_TRY(jobs::on_slurm::complete_submission(book, *job));
+    if (host == nullptr || host->reached) LOCKSTEP_TRY(on_slurm::complete_submission(book, *job));
     if (!job->is_over()) LOCKSTEP_TRY(ask(job->nodes, {job->id}, told));
   }
-  for (jobs::KnownJob* job : asked)
+  for (KnownJob* job : asked)
     if (!job->is_over()) LOCKSTEP_TRY(settle(book, *job, told));
   return {};
 }

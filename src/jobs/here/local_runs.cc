@@ -1,4 +1,4 @@
-#include "cli/local_runs.h"
+#include "jobs/here/local_runs.h"
 
 #include "base/text.h"
 #include "io/fd.h"
@@ -8,8 +8,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
-namespace lockstep::cli {
+namespace lockstep::jobs::here {
 namespace {
 
 constexpr std::size_t kMostFile = 4UL << 20;
@@ -49,6 +50,10 @@ std::optional<LocalRun> run_of(const std::string& proc, pid_t pid) {
 
 }  // namespace
 
+std::optional<LocalRun> find_run(pid_t pid) {
+  return run_of("/proc/" + std::to_string(pid), pid);
+}
+
 std::vector<LocalRun> local_runs() {
   std::vector<LocalRun> runs;
   std::error_code error;
@@ -60,4 +65,4 @@ std::vector<LocalRun> local_runs() {
   return runs;
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::jobs::here

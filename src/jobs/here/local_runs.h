@@ -5,10 +5,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-namespace lockstep::cli {
+namespace lockstep::jobs::here {
 
 struct LocalRun {
   pid_t pid = 0;  // what the user started: signals to it reach the run
@@ -18,5 +19,7 @@ struct LocalRun {
 };
 
 std::vector<LocalRun> local_runs();
+// The run that this process leads; nullopt: it is none, or is gone.
+std::optional<LocalRun> find_run(pid_t pid);
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::jobs::here

@@ -1,9 +1,9 @@
-#include "cli/date_text.h"
+#include "base/date_text.h"
 
 #include <array>
 #include <ctime>
 
-namespace lockstep::cli {
+namespace lockstep {
 
 std::string date_text(std::int64_t unix_ms) {
   const auto seconds = static_cast<std::time_t>(unix_ms / 1000);
@@ -14,4 +14,4 @@ std::string date_text(std::int64_t unix_ms) {
   return text.data();
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep

@@ -1,0 +1,123 @@
+#include "jobs/here/local_job.h"
+
+#include "base/text.h"
+#include "io/fd.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::jobs::here {
+namespace {
+
+constexpr std::string_view kHead = "pid-";
+constexpr const char* kPlace = "this machine";
+constexpr int kLookMs = 100;
+
+Error gone(const KnownJob& job) {
+  return {.code = Errc::not_found,
+          .message = fmt::format("{} runs no more", job.id),
+          .hint = "a run on this machine leaves no record; --report FILE writes how it ended"};
+}
+
+// A descriptor holds on to the process: its number may be another process's by the next call.
+Result<io::Fd> open_process(pid_t pid) {
+  io::Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) return fail_sys("open process " + std::to_string(pid), errno);
+  return process;
+}
+
+// The number of the signal that stops waiting; 0: none came.
+int pending_stop() {
+  const sigset_t signals = proc::handled_signals();
+  const timespec now{};
+  const int number = sigtimedwait(&signals, nullptr, &now);
+  constexpr std::array<int, 4> kStops = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  if (number == SIGHUP && proc::is_ignored(SIGHUP)) return 0;
+  return std::find(kStops.begin(), kStops.end(), number) == kStops.end() ? 0 : number;
+}
+
+// Returns the signal that stopped the waiting; 0: the process has ended.
+int await_end(const io::Fd& process) {
+  pollfd end{.fd = process.get(), .events = POLLIN, .revents = 0};
+  while (poll(&end, 1, kLookMs) <= 0)
+    if (const int number = pending_stop(); number != 0) return number;
+  return 0;
+}
+
+}  // namespace
+
+std::string local_id(pid_t pid) {
+  return std::string(kHead) + std::to_string(pid);
+}
+
+KnownJob known_job(const LocalRun& run) {
+  return {.id = local_id(run.pid),
+          .name = "-",
+          .place = kPlace,
+          .command = run.command,
+          .created_ms = run.started_ms};
+}
+
+bool is_local_job(const KnownJob& job) {
+  return job.place == kPlace && job.id.starts_with(kHead);
+}
+
+std::optional<KnownJob> find_local_job(std::string_view word) {
+  if (!word.starts_with(kHead)) return std::nullopt;
+  const auto pid = parse_int(word.substr(kHead.size()));
+  if (!pid || *pid <= 0) return std::nullopt;
+  const auto run = find_run(static_cast<pid_t>(*pid));
+  return run ? std::optional(known_job(*run)) : std::nullopt;
+}
+
+pid_t LocalJob::pid() const {
+  return static_cast<pid_t>(parse_int(record_.id.substr(kHead.size())).value_or(0));
+}
+
+bool LocalJob::runs() const {
+  const auto run = find_run(pid());
+  return run && run->started_ms == record_.created_ms;
+}
+
+Result<JobStatus> LocalJob::status() {
+  return JobStatus{.state = runs() ? JobState::running : JobState::lost};
+}
+
+Result<Followed> LocalJob::follow(const FollowOptions& options) {
+  if (options.print)
+    return fail(
+        Errc::invalid_input,
+        fmt::format("the output of {} goes to the terminal that it was started in", record_.id),
+        "--log-dir DIR of lockstep run keeps it in files");
+  Followed followed;
+  if (auto process = open_process(pid()); process && runs()) followed.signal = await_end(*process);
+  followed.left = followed.signal != 0;
+  return followed;
+}
+
+Result<JobStatus> LocalJob::cancel() {
+  LOCKSTEP_TRY_ASSIGN(const io::Fd process, open_process(pid()));
+  if (!runs()) return Failure(gone(record_));
+  if (syscall(SYS_pidfd_send_signal, process.get(), SIGTERM, nullptr, 0) != 0)
+    return fail_sys("end process " + std::to_string(pid()), errno);
+  if (const int number = await_end(process); number != 0)
+    return Failure({Errc::canceled, "the end of the run was not awaited", {}, number});
+  return JobStatus{.state = JobState::canceled, .canceled = true, .by_person = true};
+}
+
+Result<Resumed> LocalJob::resume(const std::vector<std::string>& env) {
+  (void)env;
+  return fail(Errc::invalid_input, record_.id + " is no job with parts that can be lost",
+              "lockstep run starts it again");
+}
+
+}  // namespace lockstep::jobs::here

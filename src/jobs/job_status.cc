@@ -1,0 +1,109 @@
+#include "jobs/job_status.h"
+
+#include "codec/json.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+namespace lockstep::jobs {
+namespace {
+
+constexpr std::array<std::string_view, 9> kNames = {"queued",     "starting", "running",
+                                                    "restarting", "saving",   "succeeded",
+                                                    "failed",     "canceled", "lost"};
+
+// A job that ended well after its cancellation still counts as canceled: its user asked for the
+// end. Without a person behind it, as at a spot notice, the exit code decides.
+JobState ended_state(int code, bool by_person) {
+  if (by_person) return JobState::canceled;
+  return code == 0 ? JobState::succeeded : JobState::failed;
+}
+
+bool by_person(const job::JobState& state) {
+  return state.canceled && state.problem.empty();
+}
+
+JobState state_of_part(const job::JobState& part) {
+  switch (part.stage) {
+    case job::Stage::prepared:
+      return JobState::starting;
+    case job::Stage::queued:
+      return JobState::queued;
+    case job::Stage::running:
+      return JobState::running;
+    case job::Stage::ended:
+      return ended_state(part.code, by_person(part));
+    case job::Stage::lost:
+      break;
+  }
+  return JobState::lost;
+}
+
+NodeStatus node_status(const std::string& name, const std::optional<job::JobRecord>& record) {
+  NodeStatus node{.name = name};
+  if (!record) return node;
+  const job::JobState& part = record->state;
+  node.state = state_of_part(part);
+  if (part.stage == job::Stage::ended) node.code = part.code;
+  node.canceled = part.canceled;
+  node.problem = part.problem;
+  return node;
+}
+
+}  // namespace
+
+std::string_view state_name(JobState state) {
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::optional<JobState> state_of(std::string_view name) {
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<JobState>(found - kNames.begin());
+}
+
+bool is_over(JobState state) {
+  return state >= JobState::succeeded;
+}
+
+JobStatus status_of(const std::vector<std::string>& names,
+                    const std::vector<std::optional<job::JobRecord>>& nodes) {
+  JobStatus whole;
+  auto stage = job::Stage::lost;
+  int code = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    whole.nodes.push_back(node_status(i < names.size() ? names[i] : "", nodes[i]));
+    if (!nodes[i]) continue;
+    const job::JobState& part = nodes[i]->state;
+    whole.canceled = whole.canceled || part.canceled;
+    whole.by_person = whole.by_person || by_person(part);
+    whole.ended_ms = std::max(whole.ended_ms, part.ended_ms);
+    if (whole.why.empty()) whole.why = part.problem;
+    if (part.stage == job::Stage::lost) continue;
+    if (stage == job::Stage::lost || part.stage < stage) {
+      stage = part.stage;
+      whole.state = state_of_part(part);
+    }
+    if (part.stage == job::Stage::ended && code == 0) code = part.code;
+  }
+  if (stage == job::Stage::ended) {
+    whole.code = code;
+    whole.state = ended_state(code, whole.by_person);
+  } else if (stage != job::Stage::lost) {
+    whole.ended_ms = 0;
+  }
+  return whole;
+}
+
+Result<std::optional<job::JobRecord>> parse_status(std::string_view text) {
+  const nlohmann::json answer = codec::parse_json(text);
+  if (!answer.is_array() || answer.size() > 1)
+    return fail(Errc::corrupt, "the host's answer about the job is not a list of one record");
+  if (answer.empty()) return std::optional<job::JobRecord>();
+  LOCKSTEP_TRY_ASSIGN(job::JobRecord record, job::record_from_json(answer[0]));
+  return std::optional<job::JobRecord>(std::move(record));
+}
+
+}  // namespace lockstep::jobs

@@ -1,0 +1,86 @@
+#include "jobs/job_status.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::jobs {
+namespace {
+
+using job::Stage;
+using Record = std::optional<job::JobRecord>;
+
+Record node(Stage stage, int code = 0) {
+  job::JobRecord record;
+  record.state.stage = stage;
+  record.state.code = code;
+  return record;
+}
+
+Record canceled(int code, const std::string& problem) {
+  Record record = node(Stage::ended, code);
+  record->state.canceled = true;
+  record->state.problem = problem;
+  return record;
+}
+
+JobStatus status_of(const std::vector<Record>& nodes) {
+  return jobs::status_of(std::vector<std::string>(nodes.size(), "h"), nodes);
+}
+
+TEST(JobStatus, OnlyAJobThatHasEndedHasACode) {
+  EXPECT_EQ(status_of({node(Stage::ended, 0)}).code, 0);
+  EXPECT_EQ(status_of({node(Stage::ended, 0), node(Stage::ended, 7)}).code, 7);
+  EXPECT_EQ(status_of({node(Stage::ended, 0), node(Stage::ended, 7)}).state, JobState::failed);
+  const std::vector<std::pair<Stage, JobState>> states = {{Stage::prepared, JobState::starting},
+                                                          {Stage::queued, JobState::queued},
+                                                          {Stage::running, JobState::running}};
+  for (const auto& [stage, state] : states) {
+    const JobStatus status = status_of({node(Stage::ended, 0), node(stage)});
+    EXPECT_EQ(status.code, std::nullopt) << state_name(state);
+    EXPECT_EQ(status.state, state);
+  }
+  EXPECT_EQ(status_of({std::nullopt}).code, std::nullopt);
+  EXPECT_EQ(status_of({node(Stage::lost)}).code, std::nullopt);
+}
+
+TEST(JobStatus, IsOfAllNodesThatAnswer) {
+  const auto status = status_of({node(Stage::ended, 0), node(Stage::ended, 3), std::nullopt});
+  EXPECT_EQ(status.state, JobState::failed);
+  EXPECT_EQ(status.code, 3);
+  ASSERT_EQ(status.nodes.size(), 3U);
+  EXPECT_EQ(status.nodes[0].state, JobState::succeeded);
+  EXPECT_EQ(status.nodes[1].code, 3);
+  EXPECT_EQ(status.nodes[2].state, std::nullopt);
+  EXPECT_EQ(status_of({node(Stage::lost, 0), node(Stage::ended, 0)}).state, JobState::succeeded)
+      << "a node was replaced, the job went well";
+  EXPECT_EQ(status_of({node(Stage::lost, 0), std::nullopt}).state, JobState::lost);
+}
+
+TEST(JobStatus, APersonCancelsAndANoticeDoesNot) {
+  EXPECT_EQ(status_of({canceled(143, "")}).state, JobState::canceled);
+  EXPECT_EQ(status_of({canceled(0, "")}).state, JobState::canceled);
+  const JobStatus taken = status_of({canceled(143, "its machine is taken away")});
+  EXPECT_EQ(taken.state, JobState::failed);
+  EXPECT_TRUE(taken.canceled);
+  EXPECT_FALSE(taken.by_person);
+  EXPECT_EQ(taken.why, "its machine is taken away");
+}
+
+TEST(JobStatus, EveryStateHasAWordOfItsOwn) {
+  for (int number = 0; number <= static_cast<int>(JobState::lost); ++number) {
+    const auto state = static_cast<JobState>(number);
+    EXPECT_EQ(state_of(state_name(state)), state);
+    EXPECT_EQ(is_over(state), number >= static_cast<int>(JobState::succeeded));
+  }
+  EXPECT_EQ(state_of("ended"), std::nullopt);
+}
+
+TEST(JobStatus, AHostsAnswerIsOneRecordOrNone) {
+  EXPECT_FALSE(parse_status(""));
+  EXPECT_FALSE(parse_status("{}"));
+  EXPECT_FALSE(parse_status("[{}]"));
+  ASSERT_TRUE(parse_status("[]"));
+  EXPECT_FALSE(parse_status("[]")->has_value());
+}
+
+}  // namespace
+}  // namespace lockstep::jobs

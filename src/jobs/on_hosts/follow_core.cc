@@ -1,0 +1,335 @@
+#include "jobs/on_hosts/follow_core.h"
+
+#include "hosts/wait_words.h"
+#include "proc/signals.h"
+
+#include <fmt/core.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace lockstep::jobs::on_hosts {
+namespace {
+
+using std::chrono::seconds;
+using Ms = FollowCore::Ms;
+using Kind = FollowAction::Kind;
+
+constexpr Ms kFirstPause{50};
+constexpr Ms kLongestPause{5000};
+// A follower that lives so long, or that passes on output, counts as back: the next pause is short.
+// Without this, a follower that the host kills at once would be started 20 times a second.
+constexpr seconds kSteady{2};
+// Once other hosts have recorded the end, one that is away gets this long.
+constexpr seconds kLastPatience{10};
+constexpr seconds kLookAtLost{1};
+constexpr seconds kAskIfGone{3};
+constexpr int kStopsToLeave = 3;
+
+}  // namespace
+
+FollowCore::FollowCore(Settings settings, Now now)
+    : settings_(std::move(settings)),
+      hosts_(settings_.hosts.size()),
+      silence_(now.boot),
+      silence_at_(now.steady) {
+  for (Host& host : hosts_) {
+    host.since = now.steady;
+    host.pause = kFirstPause;
+  }
+}
+
+FollowActions FollowCore::taken() {
+  return std::exchange(actions_, {});
+}
+
+void FollowCore::say(std::string text) {
+  actions_.push_back({.kind = Kind::say, .text = std::move(text)});
+}
+
+bool FollowCore::all(const std::function<bool(const Host&)>& fact) const {
+  return std::all_of(hosts_.begin(), hosts_.end(), fact);
+}
+
+FollowActions FollowCore::start(Now now) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    open(i);
+  notice_at_ = now.steady + hosts::next_notice({});
+  look_at_silence(now);
+  return taken();
+}
+
+// A job that is being canceled is canceled on every new link too: the last request may be lost.
+void FollowCore::open(std::size_t node) {
+  actions_.push_back({.kind = Kind::open, .node = node});
+  if (stops_ > 0) actions_.push_back({.kind = Kind::cancel, .node = node, .count = stops_});
+}
+
+FollowActions FollowCore::on_started(std::size_t node, Now now) {
+  if (hosts_[node].over) return {};
+  hosts_[node].met = true;
+  hosts_[node].steady_at = now.steady + kSteady;
+  look_at_silence(now);
+  return taken();
+}
+
+FollowActions FollowCore::on_output(std::size_t node, Now now) {
+  if (!hosts_[node].over) steady(node, now);
+  return taken();
+}
+
+void FollowCore::steady(std::size_t node, Now now) {
+  Host& host = hosts_[node];
+  host.steady_at.reset();
+  host.lost = false;  // `lockstep resume` began the part of this host again
+  host.pause = kFirstPause;
+  if (!std::exchange(host.away, false)) return;
+  patience_at_.reset();
+  say(settings_.hosts[node] + " is back");
+  look_at_silence(now);
+}
+
+FollowActions FollowCore::on_follower_end(std::size_t node, int code, int signal, Now now) {
+  Host& host = hosts_[node];
+  if (host.over) return taken();
+  host.steady_at.reset();
+  host.clean = code == 0 && signal == 0;
+  if (host.clean && !settings_.to_end) {
+    over(node, now);
+    return taken();
+  }
+  host.why_away = signal != 0 ? "its follower was ended by " + proc::signal_name(signal)
+                              : fmt::format("its follower ended with exit code {}", code);
+  actions_.push_back({.kind = Kind::ask, .node = node});
+  return taken();
+}
+
+FollowActions FollowCore::on_record(std::size_t node, std::string_view text, Now now) {
+  Host& host = hosts_[node];
+  if (host.over) return taken();
+  const std::string& name = settings_.hosts[node];
+  auto told = parse_status(text);
+  if (!told) {
+    failed(node, name + ": " + host.why_away, now);
+    return taken();
+  }
+  host.record = std::move(*told);
+  if (!host.record) {
+    lost(node, fmt::format("{}: no job {} is known there", name, settings_.job), now);
+  } else if (host.record->state.stage == job::Stage::lost) {
+    lost(node,
+         fmt::format("{0}: its part of job {1} ended without a word; lockstep resume {1} starts it "
+                     "again",
+                     name, settings_.job),
+         now);
+  } else if (host.record->state.stage == job::Stage::ended) {
+    ended(node, now);
+  } else {
+    host.record.reset();
+    failed(node, name + ": " + host.why_away, now);
+  }
+  return taken();
+}
+
+// A follower that was killed may not have passed on the last output of a job that has ended.
+// Another follower brings the rest, unless none can.
+void FollowCore::ended(std::size_t node, Now now) {
+  Host& host = hosts_[node];
+  if (host.clean) return over(node, now);
+  if (!host.cut_since) host.cut_since = now.steady;
+  const std::string why = settings_.hosts[node] + ": " + host.why_away;
+  if (now.steady - *host.cut_since < kLastPatience) return failed(node, why, now);
+  missing(node, why + "; the end of the job's output is missing here", now);
+}
+
+FollowActions FollowCore::on_failed(std::size_t node, const std::string& why, Now now) {
+  failed(node, why, now);
+  return taken();
+}
+
+void FollowCore::failed(std::size_t node, const std::string& why, Now now) {
+  Host& host = hosts_[node];
+  if (host.over || finishing_) return;
+  if (!settings_.to_end && !host.met) return missing(node, why, now);
+  host.why_away = why;
+  host.steady_at.reset();
+  if (!std::exchange(host.away, true)) {
+    if (host.met) host.since = now.steady;
+    say(why + "; the job needs no connection, trying again");
+    notice_at_ = now.steady + hosts::next_notice({});
+  }
+  if (settings_.may_be_gone && !asking_gone_ && !gone_at_) gone_at_ = now.steady + kAskIfGone;
+  host.reopen_at = now.steady + host.pause;
+  host.pause = std::min(2 * host.pause, kLongestPause);
+  finish_if_over(now);
+}
+
+// A command that wants only the output that there is now does not wait for a host that is off.
+void FollowCore::missing(std::size_t node, const std::string& why, Now now) {
+  say(why);
+  followed_.missing.push_back(settings_.hosts[node]);
+  over(node, now);
+}
+
+void FollowCore::over(std::size_t node, Now now) {
+  Host& host = hosts_[node];
+  host.over = true;
+  host.reopen_at.reset();
+  host.steady_at.reset();
+  actions_.push_back({.kind = Kind::end_node, .node = node});
+  finish_if_over(now);
+}
+
+// The other nodes may wait for this one to come back, so the host is asked again and again.
+void FollowCore::lost(std::size_t node, const std::string& why, Now now) {
+  Host& host = hosts_[node];
+  host.away = false;
+  if (!std::exchange(host.lost, true) && hosts_.size() > 1) say(why);
+  finish_if_over(now);
+  if (!finishing_) host.reopen_at = now.steady + kLookAtLost;
+}
+
+// One host's record of the end speaks for hosts that stay away. Without any, the job may still run
+// on such a host.
+void FollowCore::finish_if_over(Now now) {
+  if (all([](const Host& each) { return each.over || each.lost; })) return finish();
+  const bool told = !all([](const Host& each) { return !each.over; });
+  if (told && !patience_at_ &&
+      all([](const Host& each) { return each.over || each.lost || each.away; }))
+    patience_at_ = now.steady + kLastPatience;
+}
+
+void FollowCore::give_up() {
+  for (const Host& host : hosts_)
+    if (host.away && !host.over)
+      say(fmt::format("{}; the other hosts say that job {} has ended", host.why_away,
+                      settings_.job));
+  finish();
+}
+
+// Names the hosts that are waited for, for how long, and how to stop that. The first log-in counts
+// too: a host that is off takes half a minute to fail.
+void FollowCore::tell_waiting(Now now) {
+  std::map<seconds, std::vector<std::pair<std::string, std::string>>> away;
+  seconds longest{0};
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const Host& host = hosts_[i];
+    if (host.over || (host.met && !host.away)) continue;
+    const auto since = std::chrono::round<seconds>(now.steady - host.since);
+    away[since].emplace_back(settings_.hosts[i],
+                             host.away ? "it is tried again and again" : settings_.doing(i));
+    longest = std::max(longest, since);
+  }
+  const char* stop = settings_.on_stop == FollowOptions::OnStop::cancel
+                         ? "Ctrl-C ends the job, a third one leaves it to itself"
+                         : "Ctrl-C stops waiting, and the job goes on";
+  for (const auto& [since, hosts] : away)
+    for (const std::string& line : hosts::wait_lines(hosts, since))
+      say(fmt::format("{}; {}", line, stop));
+  notice_at_.reset();
+  if (!away.empty()) notice_at_ = now.steady + hosts::next_notice(longest);
+}
+
+void FollowCore::look_at_silence(Now now) {
+  const bool connected =
+      all([](const Host& host) { return host.over || (host.met && !host.away); });
+  silence_.on_tick(now.boot, connected);
+  silence_at_ = now.steady + Silence::kTick;
+}
+
+FollowActions FollowCore::on_signal(int number, Now now) {
+  (void)now;
+  const bool asks = number == SIGINT || number == SIGTERM || number == SIGQUIT;
+  if (number == SIGHUP) {
+    leave(number);
+    return taken();
+  }
+  if (!asks) return {};
+  if (settings_.on_stop == FollowOptions::OnStop::leave || ++stops_ >= kStopsToLeave) {
+    leave(number);
+    return taken();
+  }
+  say(fmt::format("{} came: the job is being stopped on {} {}{}", proc::signal_name(number),
+                  hosts_.size(), hosts_.size() == 1 ? "host" : "hosts",
+                  stops_ > 1 ? "; once more leaves it to itself"
+                             : "; once more hurries it, a third time leaves it to itself"));
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].over) actions_.push_back({.kind = Kind::cancel, .node = i, .count = stops_});
+  return taken();
+}
+
+FollowActions FollowCore::on_gone(bool gone, Now now) {
+  asking_gone_ = false;
+  if (finishing_) return {};
+  if (!gone) {
+    gone_at_ = now.steady + kAskIfGone;
+    return {};
+  }
+  followed_.gone = true;
+  followed_.silent = silence_.lasted(now.boot);
+  finish();
+  return taken();
+}
+
+FollowActions FollowCore::tick(Now now) {
+  if (finishing_) return {};
+  const auto due = [&](Time& at) {
+    if (!at || *at > now.steady) return false;
+    at.reset();
+    return true;
+  };
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (due(hosts_[i].steady_at)) steady(i, now);
+    if (due(hosts_[i].reopen_at)) open(i);
+  }
+  if (due(patience_at_)) give_up();
+  if (!finishing_ && due(notice_at_)) tell_waiting(now);
+  const bool is_any_away = !all([](const Host& host) { return !host.away || host.over; });
+  if (!finishing_ && due(gone_at_) && is_any_away) {
+    asking_gone_ = true;
+    actions_.push_back({.kind = Kind::ask_gone});
+  }
+  if (now.steady >= silence_at_) look_at_silence(now);
+  return taken();
+}
+
+io::TimePoint FollowCore::next_tick() const {
+  if (finishing_) return io::TimePoint::max();
+  io::TimePoint next = silence_at_;
+  const auto consider = [&](const Time& at) {
+    if (at) next = std::min(next, *at);
+  };
+  for (const Host& host : hosts_) {
+    consider(host.reopen_at);
+    consider(host.steady_at);
+  }
+  consider(patience_at_);
+  consider(notice_at_);
+  consider(gone_at_);
+  return next;
+}
+
+void FollowCore::leave(int signal) {
+  if (finishing_) return;
+  followed_.left = true;
+  followed_.signal = signal;
+  finish();
+}
+
+void FollowCore::finish() {
+  if (!std::exchange(finishing_, true)) actions_.push_back({.kind = Kind::finish});
+}
+
+Followed FollowCore::outcome() const {
+  Followed followed = followed_;
+  std::vector<std::optional<job::JobRecord>> records(hosts_.size());
+  for (std::size_t i = 0; i < hosts_.size() && !followed.gone; ++i)
+    records[i] = hosts_[i].record;
+  followed.status = status_of(settings_.hosts, records);
+  return followed;
+}
+
+}  // namespace lockstep::jobs::on_hosts

@@ -1,0 +1,33 @@
+#include "jobs/on_slurm/slurm_job.h"
+
+#include "jobs/on_slurm/slurm_follow.h"
+#include "slurm/scancel_command.h"
+
+namespace lockstep::jobs::on_slurm {
+
+Result<JobStatus> SlurmJob::status() {
+  LOCKSTEP_TRY_ASSIGN(const auto statuses, ask_slurm_jobs({record_}));
+  return statuses.at(0).value_or(JobStatus{.state = JobState::lost});
+}
+
+Result<Followed> SlurmJob::follow(const FollowOptions& options) {
+  return follow_slurm_job({.job = record_, .place = place_, .options = options});
+}
+
+// scancel returns at once; the job may still save its work, and its end is what counts.
+Result<JobStatus> SlurmJob::cancel() {
+  LOCKSTEP_TRY(slurm::ask_tool(slurm::run_here, slurm::scancel_command(place_.job),
+                               "cancel job " + place_.job));
+  LOCKSTEP_TRY_ASSIGN(Followed followed, follow({.print = false}));
+  if (followed.left)
+    return Failure({Errc::canceled, "the end of the job was not awaited", {}, followed.signal});
+  return std::move(followed.status);
+}
+
+Result<Resumed> SlurmJob::resume(const std::vector<std::string>& env) {
+  (void)env;
+  return fail(Errc::invalid_input, "a job of Slurm's is resumed by Slurm",
+              "scontrol requeue " + place_.job + ", or submit it again");
+}
+
+}  // namespace lockstep::jobs::on_slurm

@@ -1,0 +1,26 @@
+// A job of this machine's Slurm.
+#pragma once
+
+#include "jobs/job.h"
+#include "jobs/on_slurm/slurm_submit.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::jobs::on_slurm {
+
+class SlurmJob : public Job {
+ public:
+  SlurmJob(KnownJob record, SlurmPlace place) : Job(std::move(record)), place_(std::move(place)) {}
+  Result<JobStatus> status() override;
+  Result<Followed> follow(const FollowOptions& options) override;
+  Result<JobStatus> cancel() override;
+  // Always invalid_input: Slurm itself queues jobs again.
+  Result<Resumed> resume(const std::vector<std::string>& env) override;
+
+ private:
+  SlurmPlace place_;
+};
+
+}  // namespace lockstep::jobs::on_slurm
