@@ -25,14 +25,18 @@ constexpr int kLossesToOnDemand = 3;  // of spot, until --spot=prefer has had en
 // Of all, until one on demand that goes ends the job: they stay where the job is not the reason.
 constexpr int kMostLosses = 5;
 
-// Exit code 2 promises that nothing was rented.
-int code_after_renting(int code) {
-  return code == 2 ? 1 : code;
-}
-
 }  // namespace
 
 using Stage = cloud::RentedJob::Stage;
+using jobs::rented::Seen;
+using jobs::rented::Step;
+
+jobs::rented::CourseRecord record_of(const cloud::RentedJob& job) {
+  return {.working = job.stage == Stage::working,
+          .ending = job.stage == Stage::ending,
+          .started = !job.job.empty(),
+          .code = job.code};
+}
 
 void RentedCourse::tell(const std::string& text) const {
   tell_line(kRentedRun, text);
@@ -46,7 +50,11 @@ Status RentedCourse::note(Stage stage) {
 
 // A follower that is asked to end leaves all as it is: another one goes on.
 bool RentedCourse::to_leave() const {
-  return remote_.follows && proc::SignalWatch::stops() != stops_;
+  return remote_.follows && stopped();
+}
+
+bool RentedCourse::stopped() const {
+  return proc::SignalWatch::stops() != stops_;
 }
 
 // `lockstep down` drops the job of what is just being rented.
@@ -80,11 +88,11 @@ Result<std::vector<hosts::HostPlace>> RentedCourse::own_places() const {
 }
 
 // Whether the machines were taken away, or are about to be.
-bool RentedCourse::was_taken(const RemoteOutcome& ended) {
+bool RentedCourse::was_taken() {
   const bool spot = rental_.attempts.back().offer.spot;
   if (!spot && job_.losses >= kMostLosses) return false;
   if (rental_.ends_ms > 0 && world_.web().now_ms() >= rental_.ends_ms) return false;
-  if (may_be_done(rental_, ended)) {
+  if (may_be_done(rental_, ended_)) {
     job_.note =
         "its machines have ended while nothing was heard of it: whether it was done is not "
         "known, and it is not begun again";
@@ -166,7 +174,6 @@ Status RentedCourse::may_begin() const {
 }
 
 Result<RemoteOutcome> RentedCourse::attempt() {
-  brought_ = false;
   if (!job_.job.empty()) {
     LOCKSTEP_TRY_ASSIGN(const auto followed, follow_started_job(call_, remote_, job_.job));
     if (followed) return *followed;
@@ -184,20 +191,17 @@ Result<RemoteOutcome> RentedCourse::attempt() {
   return run_job_on_hosts({call_.program, call_.words, std::move(parsed)}, remote_);
 }
 
-// The job goes on without us. Where a follower waits, it is not left alone.
-int RentedCourse::leave(const RemoteOutcome& ended) {
-  left_ = true;
-  if (remote_.follows) return ended.code;
+// The job goes on without this process. Where a follower waits, it is not left alone.
+void RentedCourse::leave() {
+  if (remote_.follows) return;
   const bool watched = !job_.watcher.empty();
   const bool followed = watched || rent::wants_guard(rental_);
-  if (!followed) conclude(ended.code);
-  if (!followed && ended_by(world_, rental_) == EndedBy::nobody) {
-    tell(
+  if (!followed) conclude(course_.code());
+  if (!followed && ended_by(world_, rental_) == EndedBy::nobody)
+    return tell(
         fmt::format("'{0}' goes on: {1} USD an hour; nobody ends its bill but you, with lockstep "
                     "down {0}",
                     rental_.cluster, cloud::dollars_text(cloud::rate_now(rental_))));
-    return ended.code;
-  }
   const std::string idle =
       rental_.terms.autostop_s > 0
           ? fmt::format("when it is idle for {}, or ", time_words(rental_.terms.autostop_s))
@@ -211,121 +215,146 @@ int RentedCourse::leave(const RemoteOutcome& ended) {
                    watched    ? "; the next command fetches its outputs"
                    : followed ? "; " + rent::follow_log(rental_.cluster)
                               : ""));
-  return ended.code;
 }
 
-// Where its machine is gone its watcher may have the outputs, and know how it ended.
-int RentedCourse::finish(RemoteOutcome ended) {
-  if (ended.left) return leave(ended);
-  if (ended.job.empty() || options_.back.empty()) return give_back(ended);
-  const bool gone = ended.gone && !first_runs();
-  const Status brought =
-      gone ? fail(Errc::unavailable, "its machine was gone before") : bring_back();
-  brought_ = brought.has_value();
-  if (!brought_) {
-    const bool told = gone && !job_.note.empty();  // that it is not known how it ended
-    if (!told) job_.note = "its outputs are not here: " + brought.error().message;
-    if (!gone && to_leave()) return leave(ended);
-    if (!gone && hold(brought.error().message)) return ended.code == 0 ? 1 : ended.code;
-    if (!gone && to_leave()) return leave(ended);
-    const auto saved = fetch_saved(world_, kRentedRun, job_);
-    brought_ = saved.has_value();
-    const bool whole = saved && saved->whole;
-    if (!whole && !told) tell(job_.note);
-    if (saved && saved->ended && ended.gone)
-      ended.code = saved->code;
-    else if (!whole && ended.code == 0)
-      ended.code = 1;
-    if (!whole) return give_back(ended);
+// An error is printed where it arose: once.
+Seen RentedCourse::seen(const Status& done) const {
+  Seen seen{.ok = done.has_value()};
+  if (done) return seen;
+  seen.canceled = done.error().code == Errc::canceled;
+  seen.error_code = exit_code_of(done.error());
+  return seen;
+}
+
+Seen RentedCourse::run_job() {
+  auto ended = attempt();
+  if (!ended) {
+    Error why = ended.error();
+    if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
+    print_error(kRentedRun, why);
+    job_.note = why.message;
+    return seen(Failure(std::move(why)));
   }
-  job_.note = "outputs in " + join(options_.back, ", ");
-  return give_back(ended);
+  ended_ = std::move(*ended);
+  // Exit code 2 promises that nothing was rented.
+  if (!ended_.why.empty() && ended_.code == 2) ended_.code = 1;
+  // On machines that were found good, and are there: others would not do better.
+  if (!ended_.why.empty()) job_.note = "it did not begin: " + ended_.why;
+  return {.code = ended_.code,
+          .started = !ended_.job.empty(),
+          .left = ended_.left,
+          .canceled_job = ended_.canceled,
+          .gone = ended_.gone};
 }
 
-// How it ended is on disk before the first machine is, whoever goes on from there.
-int RentedCourse::give_back(const RemoteOutcome& ended) {
-  const auto fails = [&](const Error& error) {
-    job_.note = error.message;
-    print_error(kRentedRun, error);
-    return ended.code == 0 ? 1 : ended.code;
-  };
-  job_.code = ended.code;
-  if (const Status noted = note(Stage::ending); !noted) tell(noted.error().message);
+Seen RentedCourse::bring() {
+  if (ended_.gone && !first_runs()) {
+    missing_ = "its machine was gone before";
+    if (job_.note.empty()) job_.note = "its outputs are not here: " + missing_;
+    return {.ok = false, .gone = true};
+  }
+  const Status brought = bring_back();
+  missing_ = brought ? "" : brought.error().message;
+  job_.note =
+      brought ? "outputs in " + join(options_.back, ", ") : "its outputs are not here: " + missing_;
+  return seen(brought);
+}
+
+Seen RentedCourse::hold() {
+  return seen(hold_machines(missing_));
+}
+
+Seen RentedCourse::fetch() {
+  const auto saved = fetch_saved(world_, kRentedRun, job_);
+  const bool whole = saved && saved->whole;
+  // That nobody knows how the job ended was said already.
+  const bool told = job_.note.find(missing_) == std::string::npos;
+  if (!whole && !told) tell(job_.note);
+  if (whole) job_.note = "outputs in " + join(options_.back, ", ");
+  Seen seen{.ok = saved.has_value(), .whole = whole};
+  if (saved && saved->ended) seen.saved_code = saved->code;
+  return seen;
+}
+
+Seen RentedCourse::terminate() {
   if (const Status locked = take_lock(); !locked) {
-    if (remote_.follows && locked.error().code == Errc::canceled) return leave(ended);
-    return fails(locked.error());
+    if (!remote_.follows || locked.error().code != Errc::canceled) {
+      job_.note = locked.error().message;
+      print_error(kRentedRun, locked.error());
+    }
+    return seen(locked);
   }
-  elsewhere_ = rental_.closed_ms != 0;
-  if (elsewhere_) {
+  if (rental_.closed_ms != 0) {
     tell(fmt::format("'{}' was given back by another lockstep", rental_.cluster));
-    return ended.code;
+    return {.elsewhere = true};
   }
   const Status back = give_machines_back(world_, kRentedRun, rental_);
-  return back ? ended.code : fails(back.error());
-}
-
-// A follower that is asked to end leaves all as it is, as does one that can't see what has become
-// of a job that was started: another one goes on.
-int RentedCourse::stop_with(const Error& error) {
-  Error why = error;
-  if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
-  print_error(kRentedRun, why);
-  left_ = remote_.follows && (why.code == Errc::canceled || !job_.job.empty());
-  job_.note = why.message;
-  if (!left_) (void)finish({.code = 1, .job = job_.job});
-  return code_after_renting(exit_code_of(why));
-}
-
-int RentedCourse::course() {
-  stops_ = proc::SignalWatch::stops();
-  const auto stopped = [this] { return proc::SignalWatch::stops() != stops_; };
-  if (job_.stage == Stage::ending) return give_back({.code = job_.code, .job = job_.job});
-  int code = 1;  // of the last attempt
-  while (true) {
-    if (job_.stage != Stage::working) {
-      if (const Status may = may_begin(); !may) return stop_with(may.error());
-      const Status again = machines_again();
-      world_.unlock(rental_.cluster);
-      // Given back meanwhile: nobody wants others.
-      if (!again && (rental_.closed_ms != 0 || !rental_.wanted))
-        return finish({.code = code, .job = {}});
-      if (!again) return stop_with(again.error());
-    }
-    auto ended = attempt();
-    if (!ended) return stop_with(ended.error());
-    if (!ended->why.empty()) ended->code = code_after_renting(ended->code);
-    code = ended->code;
-    if (to_leave()) return leave(*ended);
-    if (const auto other =
-            ended->left ? std::nullopt : ended_by_watcher(world_, kRentedRun, job_)) {
-      left_ = true;
-      return *other;
-    }
-    if (ended->left || code == 0 || ended->canceled || stopped() || !was_taken(*ended)) {
-      // On machines that were found good, and are there: others would not do better.
-      if (!ended->why.empty()) job_.note = "it did not begin: " + ended->why;
-      return finish(*ended);
-    }
-    if (!ended->job.empty() && save(*ended)) {
-      job_.note = "outputs in " + join(options_.back, ", ");
-      return give_back({.code = 0, .job = ended->job});
-    }
-    if (to_leave()) return leave(*ended);
-    if (stopped()) return finish({.code = code, .job = {}});
-    ++job_.losses;
-    job_.job.clear();
-    if (const Status noted = note(Stage::lost); !noted) tell(noted.error().message);
+  if (!back) {
+    job_.note = back.error().message;
+    print_error(kRentedRun, back.error());
   }
+  return seen(back);
 }
 
-// Who began it has seen how it ended; else the user is told by his next command.
+Seen RentedCourse::carry_out(Step step) {
+  switch (step) {
+    case Step::check_begin:
+    case Step::rent: {
+      const Status done = step == Step::rent ? machines_again() : may_begin();
+      if (step == Step::rent) world_.unlock(rental_.cluster);
+      Seen seen = this->seen(done);
+      seen.unwanted = !done && (rental_.closed_ms != 0 || !rental_.wanted);
+      if (done || (step == Step::rent && seen.unwanted)) return seen;
+      Error why = done.error();
+      if (why.code == Errc::canceled && why.sys == 0) why.sys = world_.take_signal();
+      print_error(kRentedRun, why);
+      job_.note = why.message;
+      seen.error_code = exit_code_of(why);
+      return seen;
+    }
+    case Step::run:
+      return run_job();
+    case Step::ask_watcher:
+      return {.taken_over = ended_by_watcher(world_, kRentedRun, job_)};
+    case Step::ask_loss:
+      return {.taken = was_taken()};
+    case Step::save:
+      return save();
+    case Step::note_loss:
+      ++job_.losses;
+      job_.job.clear();
+      job_.note.clear();
+      if (const Status noted = note(Stage::lost); !noted) tell(noted.error().message);
+      return {};
+    case Step::bring_back:
+      return bring();
+    case Step::hold:
+      return hold();
+    case Step::fetch_saved:
+      return fetch();
+    case Step::note_end:
+      job_.code = course_.job_code();
+      if (const Status noted = note(Stage::ending); !noted) tell(noted.error().message);
+      return {};
+    case Step::terminate:
+      return terminate();
+    case Step::leave:
+    case Step::conclude:
+    case Step::quit:
+      break;
+  }
+  return {};
+}
+
+// The command that began the job has seen its end; else the user is told by the next command.
 void RentedCourse::conclude(int code) {
-  if (!job_.watcher.empty()) return end_watched(world_, kRentedRun, job_, brought_);
+  if (!job_.watcher.empty())
+    return end_watched(world_, kRentedRun, job_, course_.outputs_are_here());
   Status noted;
   if (remote_.follows && is_wanted()) {
     job_.code = code;
     job_.note += fmt::format("{}{}{} USD", job_.note.empty() ? "" : ", ",
-                             elsewhere_ ? "given back by another lockstep, " : "",
+                             course_.ended_elsewhere() ? "given back by another lockstep, " : "",
                              cloud::dollars_text(world_.cost(rental_)));
     noted = note(Stage::ended);
   } else {
@@ -335,9 +364,16 @@ void RentedCourse::conclude(int code) {
 }
 
 int RentedCourse::run() {
-  const int code = course();
-  if (!left_) conclude(code);
-  return code;
+  for (Step step = course_.first();;) {
+    if (step == Step::conclude) conclude(course_.code());
+    if (step == Step::leave) leave();
+    if (step == Step::conclude || step == Step::leave || step == Step::quit) return course_.code();
+    Seen seen = carry_out(step);
+    // An attempt that could not begin has no job, though the journal may name one.
+    if (step != Step::run || !seen.ok) seen.started = !job_.job.empty();
+    seen.asked_to_end = stopped();
+    step = course_.next(seen);
+  }
 }
 
 }  // namespace lockstep::cli

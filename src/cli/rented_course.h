@@ -1,12 +1,14 @@
-// The course of a job on rented machines, from wherever it stands: runs it, brings its outputs
-// back, goes on elsewhere when spot machines are taken, and gives the machines back. What somebody
-// else needs to go on is in the journal at each step.
+// Drives the course of a job on rented machines (jobs/rented/course.h decides): rents, runs the
+// job, brings its outputs back, and terminates the machines. What another process needs to go on is
+// in the journal at each step.
 #pragma once
 
 #include "cli/on_demand_options.h"
 #include "cli/remote_run.h"
 #include "cli/rented_loss.h"
 #include "cli/watched_job.h"
+#include "jobs/rented/course.h"
+#include "proc/signal_watch.h"
 #include "rent/on_demand.h"
 
 #include <string>
@@ -17,7 +19,9 @@ namespace lockstep::cli {
 
 inline constexpr std::string_view kRentedRun = "lockstep run --on-demand";
 
-// One job on rented machines, over all of its attempts, from where it stands.
+jobs::rented::CourseRecord record_of(const cloud::RentedJob& job);
+
+// One job on rented machines, over all of its attempts, from where its record stands.
 class RentedCourse {
  public:
   RentedCourse(const Call& call, const RemoteOptions& remote, const OnDemandOptions& options,
@@ -27,7 +31,9 @@ class RentedCourse {
         options_(options),
         world_(world),
         rental_(std::move(rental)),
-        job_(std::move(job)) {
+        job_(std::move(job)),
+        course_(record_of(job_), {.follows = remote.follows, .brings_back = !options.back.empty()}),
+        stops_(proc::SignalWatch::stops()) {
     remote_.on = rental_.cluster;
     remote_.place.nodes.reset();
     remote_.run_id = job_.run_id;
@@ -39,13 +45,22 @@ class RentedCourse {
     };
   }
 
+  // Returns the exit code.
   int run();
 
  private:
-  int course();
+  jobs::rented::Seen carry_out(jobs::rented::Step step);
+  jobs::rented::Seen seen(const Status& done) const;
+  jobs::rented::Seen run_job();
+  jobs::rented::Seen save();
+  jobs::rented::Seen bring();
+  jobs::rented::Seen hold();
+  jobs::rented::Seen fetch();
+  jobs::rented::Seen terminate();
   bool to_leave() const;
+  bool stopped() const;
   bool is_wanted();
-  bool was_taken(const RemoteOutcome& ended);
+  bool was_taken();
   Status note(cloud::RentedJob::Stage stage);
   Status take_lock();
   Result<std::vector<hosts::HostPlace>> own_places() const;
@@ -56,12 +71,8 @@ class RentedCourse {
   Status may_begin() const;
   Result<RemoteOutcome> attempt();
   bool first_runs();
-  bool save(const RemoteOutcome& ended);
-  int stop_with(const Error& error);
-  int leave(const RemoteOutcome& ended);
-  int finish(RemoteOutcome ended);
-  int give_back(const RemoteOutcome& ended);
-  Status hold(const std::string& why);
+  Status hold_machines(const std::string& why);
+  void leave();
   void conclude(int code);
   void tell(const std::string& text) const;
 
@@ -71,10 +82,10 @@ class RentedCourse {
   rent::OnDemand& world_;
   cloud::Rental rental_;
   cloud::RentedJob job_;
-  int stops_ = 0;           // signals to end that had come before it
-  bool brought_ = false;    // what --back names is here, as the newest attempt has left it
-  bool left_ = false;       // it has not ended
-  bool elsewhere_ = false;  // somebody else has ended it
+  jobs::rented::Course course_;
+  int stops_;            // signals to end that had come before it
+  RemoteOutcome ended_;  // of the newest attempt
+  std::string missing_;  // why its outputs are not here
 };
 
 }  // namespace lockstep::cli

@@ -59,7 +59,7 @@ Status RentedCourse::take_along() {
 }
 
 // What is not here yet is worth more than the machine's next half hour.
-Status RentedCourse::hold(const std::string& why) {
+Status RentedCourse::hold_machines(const std::string& why) {
   LOCKSTEP_TRY_ASSIGN(const auto places, own_places());
   LOCKSTEP_TRY_ASSIGN(const auto held, rent::hold_leases(places, rental_.terms.hold_s));
   for (const auto& answer : held)
@@ -82,17 +82,18 @@ bool RentedCourse::first_runs() {
   });
 }
 
-// What the job has saved when its machines are taken. true: it had ended well before that, as the
-// one that watches has seen.
-bool RentedCourse::save(const RemoteOutcome& ended) {
+// Brings what the job has saved when its machines are taken. The watching host may have seen that
+// the job had ended well before that.
+jobs::rented::Seen RentedCourse::save() {
   const Status brought =
-      ended.gone && !first_runs() ? fail(Errc::unavailable, "its machine is gone") : bring_back();
+      ended_.gone && !first_runs() ? fail(Errc::unavailable, "its machine is gone") : bring_back();
   const auto saved = brought ? std::nullopt : fetch_saved(world_, kRentedRun, job_);
-  brought_ = brought || saved;
-  job_.brought = job_.brought || (brought_ && !options_.back.empty());
+  job_.brought = job_.brought || ((brought || saved) && !options_.back.empty());
   if (!brought && !(saved && saved->whole))
     tell("what --back names was not brought back: " + brought.error().message);
-  return saved && saved->whole && saved->ended && saved->code == 0;
+  const bool well = saved && saved->whole && saved->ended && saved->code == 0;
+  if (well) job_.note = "outputs in " + join(options_.back, ", ");
+  return {.ended_well = well};
 }
 
 }  // namespace lockstep::cli

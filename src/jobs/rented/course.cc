@@ -1,0 +1,161 @@
+#include "jobs/rented/course.h"
+
+#include <utility>
+
+namespace lockstep::jobs::rented {
+namespace {
+
+int failed(int code) {
+  return code == 0 ? 1 : code;
+}
+
+}  // namespace
+
+Step Course::to(Step step) {
+  step_ = step;
+  return step;
+}
+
+Step Course::first() {
+  if (!record_.ending) return begin();
+  job_code_ = record_.code;
+  return end();
+}
+
+Step Course::begin() {
+  return to(record_.working ? Step::run : Step::check_begin);
+}
+
+Step Course::next(const Seen& seen) {
+  switch (step_) {
+    case Step::check_begin:
+      return seen.ok ? to(Step::rent) : stop_with(seen);
+    case Step::rent:
+      return after_rent(seen);
+    case Step::run:
+      return after_run(seen);
+    case Step::ask_watcher:
+      return after_watcher(seen);
+    case Step::ask_loss:
+      return after_loss(seen);
+    case Step::save:
+      return after_save(seen);
+    case Step::note_loss:
+      record_.working = record_.started = false;
+      return begin();
+    case Step::bring_back:
+      return after_bring(seen);
+    case Step::hold:
+      return after_hold(seen);
+    case Step::fetch_saved:
+      return after_fetch(seen);
+    case Step::note_end:
+      // Without the note another process would run the job again; the machines cost more.
+      return to(Step::terminate);
+    case Step::terminate:
+      return after_terminate(seen);
+    case Step::leave:
+    case Step::conclude:
+    case Step::quit:
+      break;
+  }
+  return to(Step::quit);
+}
+
+Step Course::after_rent(const Seen& seen) {
+  // The user has terminated the machines meanwhile, and wants no others.
+  if (!seen.ok && seen.unwanted) return finish(false);
+  if (!seen.ok) return stop_with(seen);
+  record_.working = true;
+  return to(Step::run);
+}
+
+Step Course::after_run(const Seen& seen) {
+  if (!seen.ok) return stop_with(seen);
+  ran_ = seen;
+  job_code_ = code_ = seen.code;
+  if (seen.left || to_leave(seen)) return to(Step::leave);
+  return to(Step::ask_watcher);
+}
+
+// The watching host takes over where it has heard nothing of this process at the job's end, as
+// after a sleep of this machine. Two processes must not bring outputs and terminate machines.
+Step Course::after_watcher(const Seen& seen) {
+  if (seen.taken_over) {
+    code_ = *seen.taken_over;
+    return to(Step::quit);
+  }
+  if (job_code_ == 0 || ran_.canceled_job || seen.asked_to_end) return finish(ran_.started);
+  return to(Step::ask_loss);
+}
+
+Step Course::after_loss(const Seen& seen) {
+  if (!seen.taken) return finish(ran_.started);
+  return ran_.started ? to(Step::save) : after_save(seen);
+}
+
+Step Course::after_save(const Seen& seen) {
+  if (seen.ended_well) {
+    job_code_ = 0;
+    brought_ = true;
+    return end();
+  }
+  if (to_leave(seen)) return to(Step::leave);
+  if (seen.asked_to_end) return finish(false);
+  return to(Step::note_loss);
+}
+
+Step Course::finish(bool started) {
+  return started && rules_.brings_back ? to(Step::bring_back) : end();
+}
+
+Step Course::after_bring(const Seen& seen) {
+  brought_ = seen.ok;
+  if (seen.ok) return end();
+  if (seen.gone) return to(Step::fetch_saved);
+  // Another follower tries again, on a machine that is still there.
+  return to_leave(seen) ? to(Step::leave) : to(Step::hold);
+}
+
+Step Course::after_hold(const Seen& seen) {
+  if (seen.ok) return conclude(failed(job_code_));
+  return to_leave(seen) ? to(Step::leave) : to(Step::fetch_saved);
+}
+
+Step Course::after_fetch(const Seen& seen) {
+  brought_ = seen.ok;
+  if (seen.saved_code && ran_.gone)
+    job_code_ = *seen.saved_code;
+  else if (!seen.whole)
+    job_code_ = failed(job_code_);  // a job without its outputs did not succeed
+  return end();
+}
+
+Step Course::end() {
+  code_ = job_code_;
+  return to(Step::note_end);
+}
+
+Step Course::after_terminate(const Seen& seen) {
+  elsewhere_ = seen.elsewhere;
+  // Another follower finds the note of the end, and terminates them.
+  if (!seen.ok && seen.canceled && rules_.follows) return to(Step::leave);
+  return conclude(seen.ok ? job_code_ : failed(job_code_));
+}
+
+Step Course::conclude(int code) {
+  code_ = stopped_.value_or(code);
+  return to(Step::conclude);
+}
+
+// A follower that cannot see what has become of a started job leaves it to another follower. The
+// job's own command, and a job that was never started, end here, and their machines with them.
+Step Course::stop_with(const Seen& seen) {
+  // Exit code 2 promises that nothing was rented.
+  stopped_ = code_ = seen.error_code == 2 ? 1 : seen.error_code;
+  if (rules_.follows && (seen.canceled || seen.started)) return to(Step::leave);
+  job_code_ = 1;
+  return finish(seen.started);
+}
+
+}  // namespace lockstep::jobs::rented

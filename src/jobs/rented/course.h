@@ -1,0 +1,108 @@
+// The course of a job on rented machines, from wherever its record in the journal stands: rent,
+// run, bring the outputs back, begin again elsewhere when machines are lost, terminate the
+// machines, tell the end. Pure: a driver carries out one step at a time and reports what it saw.
+// The process may die between any two steps; another one then starts a Course from the journal's
+// record.
+#pragma once
+
+#include <optional>
+
+namespace lockstep::jobs::rented {
+
+enum class Step {
+  check_begin,  // whether this process has the environment that the job needs to begin
+  rent,         // machines: the ones that were asked for already, else new ones
+  run,          // begin the job there, or follow the one that runs; until it ends
+  ask_watcher,  // whether the host that watches has taken over
+  ask_loss,     // whether the machines were taken away, or are about to be
+  save,         // bring the outputs of a job that lost its machines
+  note_loss,    // write into the journal that the job begins again
+  bring_back,   // the outputs of a job that has ended
+  hold,         // keep the machine for a while: its outputs are nowhere else
+  fetch_saved,  // the outputs that the host that watches has saved
+  note_end,     // write into the journal how the job ended
+  terminate,    // the machines
+  leave,        // tell the user that the job goes on
+  conclude,     // tell how it ended, or note it for the next command
+  quit,
+};
+
+// What the journal says of the job.
+struct CourseRecord {
+  bool working = false;  // its machines run
+  bool ending = false;   // it has ended with `code`; its machines are to be terminated
+  bool started = false;  // it has an id: it may run on its machines
+  int code = 0;          // with `ending`
+};
+
+struct CourseRules {
+  bool follows = false;      // this process stands in for the job's command
+  bool brings_back = false;  // the user named outputs
+};
+
+// What the driver saw of the last step. Each step reads only its own members.
+struct Seen {
+  bool ok = true;             // the step did what it was asked for
+  bool canceled = false;      // not `ok`, and it was ended by a signal
+  int error_code = 1;         // not `ok`: the exit code of the error
+  bool asked_to_end = false;  // a signal to end came, now or earlier
+  bool unwanted = false;      // rent: the user has given the machines back meanwhile
+  int code = 0;               // run: the exit code
+  bool started = false;       // always: the job has an id, so it may run on its machines
+  bool left = false;          // run: a signal ended the following; the job goes on
+  bool canceled_job = false;  // run: a person canceled the job
+  bool gone = false;          // run: a machine will not come back. bring_back: there is none
+  std::optional<int> taken_over = {};  // ask_watcher: the exit code that the watching host told
+  bool taken = false;                  // ask_loss
+  bool ended_well = false;             // save: the job had ended with 0 before its machines went
+  bool whole = false;                  // fetch_saved: all outputs are here
+  std::optional<int> saved_code = {};  // fetch_saved: the watching host saw the end
+  bool elsewhere = false;              // terminate: another lockstep has terminated them
+};
+
+class Course {
+ public:
+  Course(const CourseRecord& record, const CourseRules& rules) : record_(record), rules_(rules) {}
+
+  Step first();
+  // The step after the last one. seen: of the last one.
+  Step next(const Seen& seen);
+
+  // The exit code, as known so far. Once `conclude` or `quit` is returned it is the last word.
+  int code() const { return code_; }
+  // Of the job itself, for the journal: note_end writes it.
+  int job_code() const { return job_code_; }
+  bool outputs_are_here() const { return brought_; }
+  bool ended_elsewhere() const { return elsewhere_; }
+
+ private:
+  Step to(Step step);
+  Step begin();
+  Step after_rent(const Seen& seen);
+  Step after_run(const Seen& seen);
+  Step after_watcher(const Seen& seen);
+  Step after_loss(const Seen& seen);
+  Step after_save(const Seen& seen);
+  Step after_bring(const Seen& seen);
+  Step after_hold(const Seen& seen);
+  Step after_fetch(const Seen& seen);
+  Step after_terminate(const Seen& seen);
+  Step finish(bool started);
+  Step conclude(int code);
+  Step stop_with(const Seen& seen);
+  Step end();
+  bool to_leave(const Seen& seen) const { return rules_.follows && seen.asked_to_end; }
+
+  CourseRecord record_;
+  CourseRules rules_;
+  Step step_ = Step::quit;
+  int code_ = 1;
+  int job_code_ = 1;  // of the last attempt
+  Seen ran_;          // of the last attempt
+  bool brought_ = false;
+  bool elsewhere_ = false;
+  // An error stopped the course: its exit code stays whatever the clean-up finds.
+  std::optional<int> stopped_;
+};
+
+}  // namespace lockstep::jobs::rented
