@@ -11,7 +11,7 @@ constexpr std::string_view kOnlyFakes =
 
 constexpr std::string_view kSweeps =
     "Like every command on demand it also ends machines that are tagged as ours and that\n"
-    "nobody wants: docs/cloud.md, \"The sweep\".\n";
+    "nobody wants: docs/cloud-lifecycle.md, \"The sweep\".\n";
 
 Option json_row(std::string_view help) {
   return {.name = "json", .field = into<&UpOptions::json>, .help = help};

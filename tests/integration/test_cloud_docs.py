@@ -62,9 +62,9 @@ def test_rights_of_google_are_the_ones_that_are_checked():
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_says_what_only_a_fake_has_confirmed(name):
+def test_a_page_says_what_only_a_simulator_has_confirmed(name):
     text = page(name)
-    assert "**Nobody who wrote this has rented" in text and "## What only a fake has confirmed" in text
+    assert "**Never run against the real" in text and "## What only a simulator has confirmed" in text
     for variable in {"aws": ["AWS_ACCESS_KEY_ID", "AWS_PROFILE"], "gcp": ["GOOGLE_APPLICATION_CREDENTIALS"],
                      "lambda": ["LAMBDA_API_KEY", "--i-will-watch"], "runpod": ["RUNPOD_API_KEY"]}[name]:
         assert variable in text

@@ -1,5 +1,5 @@
-"""Commands in docs/cloud.md and the README, against the fakes: those that cost nothing do what they say, and of all
-others every word is known."""
+"""Commands in docs/cloud.md, cloud-lifecycle.md, cloud-reference.md and the README, against the fakes: those that
+cost nothing do what they say, and of all others every word is known."""
 import re
 import shlex
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from fake_clouds import cloud, machines, server  # noqa: F401
 from harness import BINARY, REPOSITORY
 
-PAGE = (REPOSITORY / "docs/cloud.md").read_text()
+PAGES = "".join((REPOSITORY / f"docs/cloud{part}.md").read_text() for part in ("", "-lifecycle", "-reference"))
 README = re.search(r"^## On rented machines\n(.*?)^## ", (REPOSITORY / "README.md").read_text(), re.M | re.S)[1]
 # What a command says of the cluster that the page has rented before.
 NOT_RENTED = re.compile(r"nothing is rented for 'lab'|there is no cluster|'lab' is not known|no host is called|lab: ")
@@ -25,7 +25,7 @@ def commands(text):
             yield line.strip(), free
 
 
-FOUND = [*commands(PAGE), *commands(README)]
+FOUND = [*commands(PAGES), *commands(README)]
 
 
 @pytest.fixture
