@@ -155,7 +155,7 @@ def test_the_wheel(dist, tmp_path, script, version):
     assert output(program, "--version") == f"lockstep {version}\n"
     active = {**os.environ, "VIRTUAL_ENV": str(tmp_path / "venv"), "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"}
     assert ranks(output("lockstep", "run", *RUN, script, env=active)) == BOTH
-    # As the README says it: the link is the user's own.
+    # As docs/torchrun.md says: the user makes the link.
     (tmp_path / "venv/bin/torchrun").symlink_to("lockstep")
     assert ranks(output("torchrun", *RUN, script, env=active)) == BOTH
     (tmp_path / "venv/bin/torchrun").unlink()
