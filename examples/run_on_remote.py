@@ -9,7 +9,7 @@ there, installs it and what the example needs, and runs the example with its arg
 
 A rented machine is given back at the end, however the example ends. Arguments that are not listed here go to the
 example as they are; behind `--` all of them do. It is the user story of Hugging Face's script of this
-name; docs/run_on_remote.md shows both side by side.
+name; docs/python.md shows both side by side.
 """
 import argparse
 import contextlib
