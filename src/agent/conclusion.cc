@@ -1,3 +1,5 @@
+// Implementation of the Conclusion table: a function per stage (on_...) and a function per
+// transition.
 #include "agent/conclusion.h"
 
 #include <algorithm>
@@ -16,10 +18,14 @@ Actions operator+(Actions first, const Actions& second) {
 
 Actions Conclusion::begin(const Facts& facts) {
   facts_ = facts;
+  // Leftovers come first: a process may outlive its worker and still write output.
   if (facts_.leftovers == 0) return exchange_reports();
+  // After a failure, leftovers get SIGKILL at once.
   if (!facts_.succeeded) return kill_leftovers();
   const Actions ask{{Act::terminate_leftovers}};
   if (patience_ != Patience::usual) return ask + kill_leftovers();
+  // After a success, a leftover may be a logger that still uploads its last lines: SIGTERM and a
+  // short wait.
   stage_ = Stage::leftover_grace;
   return ask +
          Actions{{Act::arm, std::min(kLeftoverGrace, limits_.shutdown)}, {Act::watch_leftovers}};
@@ -47,7 +53,7 @@ Actions Conclusion::on(Event event) {
   return {};
 }
 
-// The first stage is then one that does not wait.
+// A request to hurry before begin() applies to the first stage: begin() then skips that wait.
 Actions Conclusion::on_not_begun(Event event) {
   if (event == Event::hurry && patience_ == Patience::usual)
     patience_ = Patience::not_in_this_stage;
@@ -93,6 +99,8 @@ Actions Conclusion::on_exchange(Event event) {
 Actions Conclusion::on_leaving(Event event) {
   switch (event) {
     case Event::time_over: {
+      // The first timeout only warns the user that leaving takes long. The second one ends the
+      // stage.
       if (stage_ == Stage::staying || limits_.leave <= kQuietDeparture) return close();
       stage_ = Stage::staying;
       const Duration left = limits_.leave - kQuietDeparture;
@@ -119,13 +127,13 @@ Actions Conclusion::on_draining(Event event) {
   }
 }
 
-// Also where all of them have ended by themselves: what they started meanwhile is found here.
+// Sweep even if all leftovers ended by themselves: they may have started new processes meanwhile.
 Actions Conclusion::kill_leftovers() {
   stage_ = Stage::killing_leftovers;
   return {{Act::kill_leftovers, patience_ == Patience::none ? Duration{0} : kKillLimit}};
 }
 
-// Without patience the own report is sent all the same: the others may still wait for it.
+// Send this node's own report even without patience: the other nodes may still wait for it.
 Actions Conclusion::exchange_reports() {
   if (!facts_.exchanges_reports) return leave();
   stage_ = Stage::exchanging_reports;
@@ -133,8 +141,8 @@ Actions Conclusion::exchange_reports() {
   return patience_ == Patience::usual ? send : send + leave();
 }
 
-// The outcome is told before this node takes leave: a host may have to wait for others that are
-// frozen.
+// Print the outcome before leaving the rendezvous: the host of a rendezvous may have to wait for
+// frozen nodes before it can leave.
 Actions Conclusion::leave() {
   renew_patience();
   const Actions tell{{Act::tell_outcome}};
@@ -150,6 +158,7 @@ Actions Conclusion::close() {
   if (patience_ == Patience::none) return release + finish();
   stage_ = Stage::draining_console;
   return release +
+         // Even with --shutdown-timeout 0 the console gets kLeastConsoleTime to write the report.
          Actions{{Act::arm, std::max(kLeastConsoleTime, limits_.shutdown)}, {Act::watch_console}};
 }
 
@@ -159,6 +168,7 @@ Actions Conclusion::finish() {
 }
 
 void Conclusion::renew_patience() {
+  // Patience::none is final and survives every stage.
   if (patience_ == Patience::not_in_this_stage) patience_ = Patience::usual;
 }
 

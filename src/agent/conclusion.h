@@ -1,9 +1,9 @@
 // The end of a job on this node as a table: stage x event -> stage + actions. Pure: the driver
-// (end_of_job.h) feeds what happened and carries out what comes back; nothing here knows processes,
+// (end_of_job.h) feeds events and carries out the returned actions. Nothing here knows processes,
 // time, other nodes or text.
 //
-// The stages run on the loop, so that output is still read and signals are still heard: somebody
-// who asks for the end a second time ends the wait of the stage under way.
+// The stages run on the event loop, so output is still read and signals are still handled: a user
+// who asks for the end a second time cuts short the wait of the current stage.
 #pragma once
 
 #include <chrono>
@@ -16,50 +16,52 @@ class Conclusion {
  public:
   using Duration = std::chrono::milliseconds;
 
-  // Processes that outlive their worker (a logger that uploads its last lines) may finish in this
-  // time, where the job went well.
+  // After a success, processes that outlive their worker (a logger that uploads its last lines) get
+  // this much time to finish.
   static constexpr Duration kLeftoverGrace{2000};
-  // The time that the kernel has to end killed processes.
+  // Time for the kernel to end killed processes.
   static constexpr Duration kKillLimit{10'000};
-  // The time in which the other nodes send their reports: what they have to say is small and known.
+  // Time for the other nodes to send their reports. Reports are small and already known, so it is
+  // short.
   static constexpr Duration kReportTime{3000};
-  // A departure that takes longer than this is told.
+  // A departure that takes longer than this is announced to the user.
   static constexpr Duration kQuietDeparture{5000};
+  // Lower limit for writing out the console, even with a shorter --shutdown-timeout.
   static constexpr Duration kLeastConsoleTime{1000};
 
   enum class Stage {
     not_begun,
-    leftover_grace,  // processes that workers left behind were asked to end
+    leftover_grace,  // processes that workers left behind got SIGTERM
     killing_leftovers,
     exchanging_reports,  // with the other nodes
-    leaving,             // until the other nodes have what they need of this one
-    staying,             // ... which takes longer than usual
+    leaving,             // until the other nodes have all they need from this node
+    staying,             // leaving takes longer than usual
     draining_console,
     done,
   };
 
   enum class Event {
-    leftovers_gone,  // what can't be ended has been named
+    leftovers_gone,  // or the unkillable ones were named
     reports_came,
     departed,
     console_drained,
-    time_over,    // of the armed timer
-    hurry,        // somebody asks for the end again: wait no longer in this stage
-    no_patience,  // asked twice, or the guardian is gone: wait in no stage any more
+    time_over,    // the armed timer fired
+    hurry,        // a repeated request to end: skip the wait of this stage
+    no_patience,  // the job was killed at once, or the guardian died: skip all waits
   };
 
   enum class Act {
-    arm,  // time_over after `time`; replaces the one before
+    arm,  // feed time_over after `time`; replaces the previous timer
     terminate_leftovers,
-    watch_leftovers,  // leftovers_gone as soon as none is left
-    kill_leftovers,   // leftovers_gone when they are, after `time` at the latest
-    say_leftovers,    // that there were some, and that they were ended
+    watch_leftovers,  // feed leftovers_gone as soon as none is left
+    kill_leftovers,   // feed leftovers_gone when all are gone, after `time` at the latest
+    say_leftovers,    // log that leftovers existed and were ended
     exchange_reports,
-    tell_outcome,  // print the report, write it down
+    tell_outcome,  // print the report, write the report files
     leave,
-    say_staying,    // that it takes long, for `time` more at most
-    close,          // release all but the console
-    watch_console,  // console_drained as soon as all is written
+    say_staying,    // warn that leaving takes long, at most `time` more
+    close,          // release everything but the console
+    watch_console,  // feed console_drained as soon as all output is written
     stop,
   };
 
@@ -75,23 +77,26 @@ class Conclusion {
     Duration leave;     // close_timeout
   };
 
-  // What is known when the last worker has ended.
+  // Facts known when the last worker has ended.
   struct Facts {
     std::size_t leftovers = 0;       // processes that the workers left behind
-    bool succeeded = false;          // leftovers have a time of grace
+    bool succeeded = false;          // then leftovers get a grace period
     bool exchanges_reports = false;  // the job failed, and there are other nodes
-    bool in_rendezvous = false;      // there is something to leave
+    bool in_rendezvous = false;      // this node still has a rendezvous to leave
   };
 
   explicit Conclusion(Limits limits) : limits_(limits) {}
 
+  // Starts the first stage. Call once. Returns the actions to carry out, in order.
   Actions begin(const Facts& facts);
+  // Moves the table on. Returns the actions to carry out, in order. Empty: the event does not
+  // matter in this stage.
   Actions on(Event event);
 
   Stage stage() const { return stage_; }
 
  private:
-  // Whether a stage may wait, after somebody has asked for the end again.
+  // How much waiting is left to a stage after the user has asked again for the end.
   enum class Patience { usual, not_in_this_stage, none };
 
   Actions on_not_begun(Event event);

@@ -24,7 +24,7 @@ Conclusion::Facts with_leftovers(Conclusion::Facts facts) {
   return facts;
 }
 
-// A driver with a clock turned by hand: it has one timer, as the real one does.
+// A driver with a hand-turned clock. Like the real driver it has one timer.
 class Driver {
  public:
   Driver(Conclusion::Limits limits, const Conclusion::Facts& facts) : conclusion_(limits) {
@@ -241,8 +241,8 @@ TEST(Conclusion, WithoutPatienceLeftoversOfAGoodJobAreAskedAndKilled) {
             (Actions{{Act::terminate_leftovers}, {Act::kill_leftovers, 0ms}}));
 }
 
-// Whatever happens in whatever order: one report, one departure, one end, and never a stage in
-// which nothing is awaited.
+// Any events in any order lead to one report, one departure and one end, and no stage is left
+// waiting for nothing.
 TEST(Conclusion, EveryWayEndsOnceAndHangsNowhere) {
   std::mt19937 random(7);
   for (int run = 0; run < 5000; ++run) {
@@ -257,7 +257,7 @@ TEST(Conclusion, EveryWayEndsOnceAndHangsNowhere) {
         driver.pass(std::chrono::seconds(random() % 12));
       else
         driver.on(static_cast<Event>(random() % 7));
-      if (driver.stage() == Stage::killing_leftovers) continue;  // its driver has the limit
+      if (driver.stage() == Stage::killing_leftovers) continue;  // the real driver has a limit here
       EXPECT_TRUE(driver.waits() || driver.stage() == Stage::done);
     }
     if (driver.stage() == Stage::killing_leftovers) driver.on(Event::leftovers_gone);

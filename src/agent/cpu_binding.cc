@@ -1,3 +1,4 @@
+// Translates --numa-binding into requests to host/numa.h.
 #include "agent/cpu_binding.h"
 
 #include "host/cpus.h"
@@ -36,6 +37,8 @@ Result<std::vector<std::vector<int>>> plan_cpu_binding(launch::NumaBinding mode,
   request.mode = bind_mode(mode);
   request.local_world_size = nproc;
   LOCKSTEP_TRY_ASSIGN(request.allowed, host::allowed_cpus());
+  // The device's NUMA node decides, so the GPUs are read as the workers will see them
+  // (CUDA_VISIBLE_DEVICES applies).
   const auto gpus = host::visible_cuda_gpus("", host::gpu_environment(), proc::helper_output);
   std::transform(gpus.begin(), gpus.end(), std::back_inserter(request.gpu_nodes),
                  [](const host::Gpu& gpu) { return gpu.numa_node; });

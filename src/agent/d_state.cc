@@ -1,3 +1,4 @@
+// Process states from /proc.
 #include "agent/d_state.h"
 
 #include "base/text.h"
@@ -8,6 +9,8 @@
 namespace lockstep::agent {
 
 std::optional<char> parse_stat_state(std::string_view stat) {
+  // The command in parentheses may contain blanks and parentheses itself: only the last ')' ends
+  // the field.
   const std::size_t end = stat.rfind(')');
   if (end == std::string_view::npos || end + 2 >= stat.size() || stat[end + 1] != ' ')
     return std::nullopt;
@@ -22,6 +25,7 @@ std::optional<char> process_state(const std::string& proc, pid_t pid) {
 std::string what_holds(const std::string& proc, pid_t pid) {
   const auto text = io::read_file(fmt::format("{}/{}/wchan", proc, pid), 256);
   const std::string_view function = text ? strip(*text) : std::string_view();
+  // The kernel prints "0" where wchan is hidden or the process runs.
   if (!function.empty() && function != "0") return fmt::format("waiting in {}", function);
   const auto state = process_state(proc, pid);
   if (!state) return "gone meanwhile";

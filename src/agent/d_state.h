@@ -1,4 +1,4 @@
-// Workers stuck in the kernel: state D (uninterruptible sleep), which no signal ends.
+// Workers stuck in the kernel: state D (uninterruptible sleep), which not even SIGKILL ends.
 #pragma once
 
 #include "io/loop.h"
@@ -12,22 +12,25 @@
 
 namespace lockstep::agent {
 
-// The state letter of a /proc/<pid>/stat line; the command in it may hold blanks and brackets.
+// Returns the state letter of a /proc/PID/stat line, whose command field may contain blanks and
+// parentheses. nullopt: malformed.
 std::optional<char> parse_stat_state(std::string_view stat);
 
-// nullopt: the process is gone. `proc` is "/proc" but in tests.
+// Returns the state letter of a process. nullopt: the process is gone. `proc` is "/proc" outside of
+// tests.
 std::optional<char> process_state(const std::string& proc, pid_t pid);
 
-// What keeps a process that would not die, to go after "it is": "waiting in nfs_wait_bit_killable".
-// Many kernels, and containers, do not say where a process waits; then it is its state.
+// Says why a process does not die, for use after "it is": "waiting in nfs_wait_bit_killable". Many
+// kernels, and most containers, hide where a process waits. The text then names the process state.
 std::string what_holds(const std::string& proc, pid_t pid);
 
-// Remembers since when each process has been seen in state D without a break.
+// Tracks since when each process has been in state D without a break.
 class DStateTracker {
  public:
   explicit DStateTracker(io::Duration limit) : limit_(limit) {}
 
-  // True once the process has been in D for the limit or longer.
+  // Records the state seen at `now`. Returns true once the process has been in state D for the
+  // limit or longer.
   bool observe(pid_t pid, std::optional<char> state, io::TimePoint now);
   void forget(pid_t pid) { since_.erase(pid); }
 

@@ -1,3 +1,4 @@
+// Carries out the actions of the Conclusion table.
 #include "agent/end_of_job.h"
 
 #include "agent/tell_outcome.h"
@@ -12,6 +13,7 @@
 namespace lockstep::agent {
 namespace {
 
+// Pause between two looks at leftovers or at the console: short, since the user waits for the exit.
 constexpr std::chrono::milliseconds kLookEvery{2};
 
 rendezvous::Departure departure_of(Outcome outcome) {
@@ -56,7 +58,7 @@ void EndOfJob::enter() {
                                .in_rendezvous = open}));
 }
 
-// Timers belong to the stage in which they were started.
+// A timer belongs to the stage that started it: cancel both when the stage changes.
 void EndOfJob::feed(Conclusion::Event event) {
   const Conclusion::Stage before = conclusion_.stage();
   const Conclusion::Actions actions = conclusion_.on(event);
@@ -67,7 +69,8 @@ void EndOfJob::feed(Conclusion::Event event) {
   carry_out(actions);
 }
 
-// For callbacks of what the next stages release.
+// Feeds an event in the next turn of the loop. For callbacks of objects that a later stage
+// destroys.
 void EndOfJob::feed_soon(Conclusion::Event event) {
   next_.start({}, [this, event] { feed(event); });
 }
@@ -124,6 +127,7 @@ void EndOfJob::exchange_reports(Conclusion::Duration limit) {
   end_.failures = owners_.workers.failures();
   owners_.membership.exchange_reports(
       failures_json(own_report(end_)), limit, [this](std::vector<rendezvous::NodeReport> reports) {
+        // A late answer must not move a later stage.
         if (conclusion_.stage() != Conclusion::Stage::exchanging_reports) return;
         reports_ = std::move(reports);
         feed_soon(Conclusion::Event::reports_came);
@@ -131,6 +135,7 @@ void EndOfJob::exchange_reports(Conclusion::Duration limit) {
 }
 
 void EndOfJob::tell() {
+  // Write out what the workers have printed first: the report comes last.
   owners_.workers.name_the_abandoned();
   owners_.workers.close_output();
   owners_.history.job_ended(unix_ms());

@@ -1,5 +1,5 @@
-// The driver of the Conclusion table: when the last worker has ended it carries the job to its end,
-// tells the outcome and stops the loop.
+// The driver of the Conclusion table (conclusion.h). After the last worker has ended, carries the
+// job to its end, tells the outcome and stops the loop.
 #pragma once
 
 #include "agent/conclusion.h"
@@ -34,14 +34,16 @@ class EndOfJob {
 
   EndOfJob(const Node& node, Owners owners);
 
-  // In the next turn of the loop: the caller may be a callback of what the end releases.
-  // `end` need not hold the failures of the last attempt: an abandoned worker may still end.
+  // Starts the end in the next turn of the loop, since the caller may be a callback of an object
+  // that the end destroys. `end` need not hold the failures of the last attempt: an abandoned
+  // worker may still end.
   void begin(JobEnd end);
-  // Somebody asks for the end again.
+  // The user asks again for the end: skips the wait of the current stage.
   void hurry() { feed(Conclusion::Event::hurry); }
-  // Wait for nothing any more; also before begin().
+  // Skips all waits from now on. May be called before begin().
   void lose_patience() { feed(Conclusion::Event::no_patience); }
 
+  // Valid once the loop has stopped.
   int exit_code() const { return exit_code_; }
 
  private:
@@ -62,10 +64,10 @@ class EndOfJob {
   Owners owners_;
   Conclusion conclusion_;
   io::Timer limit_;
-  io::Timer next_;  // of the next look, or of what is fed soon
+  io::Timer next_;  // of the next look, or of an event fed by feed_soon()
   JobEnd end_;
   std::vector<pid_t> leftovers_;
-  std::vector<rendezvous::NodeReport> reports_;  // of all nodes
+  std::vector<rendezvous::NodeReport> reports_;  // from all nodes
   int exit_code_ = 1;
 };
 

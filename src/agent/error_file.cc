@@ -1,3 +1,4 @@
+// Reads and writes error.json as PyTorch's @record does.
 #include "agent/error_file.h"
 
 #include "base/text.h"
@@ -20,7 +21,7 @@ std::string print(const Json& json) {
   return codec::print_json(json, codec::JsonText::ascii);
 }
 
-// The end of a traceback says most, so the middle goes.
+// Cuts the middle: a traceback says most at its end.
 std::string bounded(std::string_view text) {
   if (text.size() <= kErrorTextLimit) return std::string(text);
   constexpr std::size_t head = kErrorTextLimit / 4;
@@ -29,7 +30,8 @@ std::string bounded(std::string_view text) {
                      text.size() - head - tail, text.substr(text.size() - tail));
 }
 
-// Python's int(): a number (floats are cut) or decimal text.
+// Converts seconds to milliseconds as Python's int() would: a number (fractions are cut) or decimal
+// text.
 std::optional<std::int64_t> seconds_to_ms(const Json* value) {
   constexpr double limit = 1e12;  // seconds; keeps the product inside 64 bits
   if (value == nullptr) return std::nullopt;
@@ -54,6 +56,7 @@ std::string text_of(const Json& value) {
   return bounded(value.is_string() ? value.get_ref<const std::string&>() : print(value));
 }
 
+// @record writes this form: the message and the traceback lie inside an inner object.
 void read_structured(const Json& message, ErrorRecord& record) {
   record.form = ErrorRecord::Form::structured;
   const Json* words = member(message, "message");
@@ -70,6 +73,8 @@ void read_structured(const Json& message, ErrorRecord& record) {
 ErrorRecord parse_error_record(std::string_view bytes) {
   ErrorRecord record;
   record.bytes = bytes;
+  // Text that is not JSON parses to a discarded value without members, so a broken file takes the
+  // raw form.
   const Json json = codec::parse_ordered_json(bytes, {.bytes = kErrorFileLimit});
   const Json* message = member(json, "message");
   if (message != nullptr && message->is_object()) {
@@ -107,13 +112,15 @@ std::string launcher_error_record(std::string_view message, std::string_view cal
 
 std::optional<ErrorRecord> read_error_file(const std::string& path) {
   struct stat info {};
+  // A worker may put anything at this path. Opening a FIFO would block the loop.
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   const auto bytes = io::read_file(path, kErrorFileLimit);
   if (!bytes || bytes->empty()) return std::nullopt;
   ErrorRecord record = parse_error_record(*bytes);
   const std::int64_t file_ms =
       std::int64_t{info.st_mtim.tv_sec} * 1000 + info.st_mtim.tv_nsec / 1000000;
-  // The record has whole seconds; the file was written just after them.
+  // The record holds whole seconds. The file was written just after the error, so its time is the
+  // finer one if both agree.
   if (!record.time_ms || (file_ms >= *record.time_ms && file_ms < *record.time_ms + 2000))
     record.time_ms = file_ms;
   return record;

@@ -74,7 +74,7 @@ TEST(ErrorRecord, DeepNestingIsNotFollowed) {
             ErrorRecord::Form::plain);
 }
 
-// The agent reads it on its loop. It used to take half a minute.
+// The agent parses this on its loop. An earlier version took half a minute.
 TEST(ErrorRecord, ManyMembersAreReadAndKeepTheirOrder) {
   std::string text = R"({"message":{"message":"x")";
   for (int i = 110'000; i > 0; --i)
@@ -132,7 +132,7 @@ TEST_F(ErrorFile, FileTimeRefinesTheRecord) {
   timespec times[2] = {{1790000000, 0}, {1790000001, 250000000}};
   ASSERT_EQ(utimensat(AT_FDCWD, path("e").c_str(), times, 0), 0);
   EXPECT_EQ(read_error_file(path("e"))->time_ms, 1790000001250);
-  times[1].tv_sec = 1790000100;  // copied later: the record knows better
+  times[1].tv_sec = 1790000100;  // copied later: the time in the record is better
   ASSERT_EQ(utimensat(AT_FDCWD, path("e").c_str(), times, 0), 0);
   EXPECT_EQ(read_error_file(path("e"))->time_ms, 1790000000000);
 }

@@ -1,4 +1,4 @@
-// Failures as nodes tell one another; see failure_report.h.
+// Failures in the form that nodes exchange at the end of a job (failure_report.h).
 #include "agent/failure_json.h"
 #include "agent/failure_report.h"
 #include "base/text.h"
@@ -13,7 +13,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// A node's whole report. Thousands of nodes send theirs to one place.
 constexpr std::size_t kMostBytes = 64U << 10;
+// Limits for a peer's text: refuse absurd lists before spending memory.
 constexpr std::size_t kMostFailures = 4096;
 constexpr std::size_t kMostText = 8U << 10;
 constexpr std::size_t kMostLine = kMostText + 4;  // " ..."
@@ -34,7 +36,7 @@ std::string text_of(const ordered_json& json, const char* key) {
   return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
-// What is printed as one line: whatever another node says, it stays one, and steers no terminal.
+// Makes peer text safe for one line of a terminal: no line breaks, no escape sequences. Tabs stay.
 std::string one_line(std::string_view text) {
   std::vector<std::string> pieces = split(text.substr(0, kMostLine), '	');
   for (std::string& piece : pieces)
@@ -42,6 +44,8 @@ std::string one_line(std::string_view text) {
   return join(pieces, "	");
 }
 
+// Values from a peer may be missing or of the wrong type. They become 0 instead of failing the
+// whole report.
 std::int64_t number_of(const ordered_json& json, const char* key) {
   const auto at = json.find(key);
   return at != json.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
@@ -94,7 +98,8 @@ std::string failures_json(const FailureReport& report) {
   ordered_json list = ordered_json::array();
   for (const auto& failure : report.failures) {
     ordered_json entry = failure_as_json(failure);
-    // Which failure is a consequence is known where its clock is.
+    // Decide here which failure is a consequence: only this node's clock compares with the time of
+    // its own stop.
     entry["after_stop"] = is_consequence(report, failure);
     if (failure.error && failure.error->form == ErrorRecord::Form::plain) entry["form"] = "plain";
     if (failure.tail_holds_stdout) entry["tail"] = "output";
@@ -104,10 +109,13 @@ std::string failures_json(const FailureReport& report) {
     list.push_back(std::move(entry));
   }
   std::string text = dump(list);
+  // Too long: drop stderr tails first, from the latest failure to the earliest. The first failures
+  // matter most.
   for (auto entry = list.rbegin(); text.size() > kMostBytes && entry != list.rend(); ++entry) {
     (*entry)["stderr_tail"] = ordered_json::array();
     text = dump(list);
   }
+  // Still too long: drop the latest failures, half of them at a time.
   while (text.size() > kMostBytes && list.size() > 1) {
     const auto kept = static_cast<std::ptrdiff_t>(list.size() / 2 + list.size() % 2);
     list.erase(list.begin() + kept, list.end());

@@ -1,4 +1,5 @@
-// One failure in JSON, for those files that write it.
+// One failure as JSON. Shared by --report (report_json.cc) and the exchange of nodes
+// (failure_exchange.cc).
 #pragma once
 
 #include "agent/failure_report.h"
@@ -6,6 +7,7 @@
 
 namespace lockstep::agent {
 
+// Returns the failure's fields in the order of docs/report.md.
 nlohmann::ordered_json failure_as_json(const WorkerFailure& failure);
 
 }  // namespace lockstep::agent

@@ -1,3 +1,5 @@
+// Chooses the root cause of a failed job and words single failures. report_text.cc lays out the
+// whole report.
 #include "agent/failure_report.h"
 
 #include "base/last_line.h"
@@ -13,15 +15,19 @@
 namespace lockstep::agent {
 namespace {
 
+// torchrun prints this text word for word where a worker left no record.
 constexpr std::string_view kNoTraceback =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
 
+// Bytes of a worker's last words in a one-line message.
 constexpr std::size_t kMostWords = 200;
 
 }  // namespace
 
 bool is_consequence(const FailureReport& report, const WorkerFailure& failure) {
   if (!failure.after_stop) return false;
+  // A record older than the agent's own stop proves that the worker failed by itself, even if its
+  // end was seen later.
   return !(failure.error && failure.error->time_ms && report.stop_sent_ms &&
            *failure.error->time_ms < *report.stop_sent_ms);
 }
@@ -32,7 +38,8 @@ std::int64_t failure_time_ms(const WorkerFailure& failure) {
 }
 
 namespace {
-// Among so many first ones.
+// Returns the earliest failure among the first `among` ones. Consequences count only if
+// `consequences` is set.
 std::optional<std::size_t> earliest(const FailureReport& report, std::size_t among,
                                     bool consequences) {
   std::optional<std::size_t> best;
@@ -46,6 +53,7 @@ std::optional<std::size_t> earliest(const FailureReport& report, std::size_t amo
 }  // namespace
 
 std::optional<std::size_t> root_cause(const FailureReport& report) {
+  // An event that ended the job by itself (event_counts) beats any failed worker.
   if (report.event_counts && !report.event.empty()) return std::nullopt;
   const std::size_t all = report.failures.size();
   const std::size_t among = std::min(all, report.root_among.value_or(all));
@@ -59,7 +67,8 @@ const std::string* root_event(const FailureReport& report) {
 }
 
 namespace {
-// The text is a worker's: its lines and tabs are kept, but it must not steer the terminal.
+// Makes a worker's text safe for the terminal: keeps line breaks and tabs, removes control
+// sequences.
 std::string harmless(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -75,6 +84,8 @@ std::string harmless(std::string_view text) {
 std::string failure_message(const WorkerFailure& failure) {
   if (failure.error && !failure.error->text.empty()) {
     std::string text = harmless(failure.error->text);
+    // torchrun indents the later lines of a structured record by two blanks, but not of a plain
+    // record.
     if (failure.error->form != ErrorRecord::Form::plain) replace_all(text, "\n", "\n  ");
     return text;
   }

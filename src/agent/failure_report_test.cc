@@ -231,7 +231,7 @@ TEST_F(Report, RootCauseIsTheEarliest) {
 TEST_F(Report, WhatFollowsTheStopIsNoCause) {
   report_.stop_sent_ms = 3000;
   report_.failures = {failure(0, -15, 2000), failure(1, 1, 3000)};
-  report_.failures[0].after_stop = true;  // its clock is not to be trusted
+  report_.failures[0].after_stop = true;  // the clock of the other node cannot be trusted
   EXPECT_EQ(root_cause(report_), 1U);
   add_record(report_.failures[0], R"({"message": "m", "timestamp": 4})");
   EXPECT_EQ(root_cause(report_), 1U);
@@ -323,7 +323,7 @@ Root Cause (no worker failed by itself):
   EXPECT_EQ(json["failures"].size(), 0U);
 }
 
-// Also where the node that is heard first has only stopped workers.
+// Holds even if the node that reports first has only stopped workers.
 TEST_F(Report, AWorkerThatFailedByItselfIsTheRootCauseOnWhicheverNode) {
   report_.event = "the rendezvous is lost";
   report_.failures = {failure(0, -SIGTERM, 1), failure(1, 7, 4), failure(2, 8, 3)};

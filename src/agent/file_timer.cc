@@ -1,3 +1,4 @@
+// Parses the requests of torch.distributed.elastic.timer and keeps its table of timers.
 #include "agent/file_timer.h"
 
 #include "base/text.h"
@@ -32,7 +33,9 @@ std::optional<Request> parse_request(std::string_view text) {
   const auto signal = integer(json, "signal");
   const auto scope = json.find("scope_id");
   const auto expiration = json.find("expiration_time");
+  // pid 1 and below are never a worker. kill(0) and kill(-1) would signal whole groups.
   if (!pid || *pid <= 1 || *pid > std::numeric_limits<pid_t>::max()) return std::nullopt;
+  // A signal of 0 or less is legal and kills nobody (take_expired()). Linux has 64 signals.
   if (!signal || *signal > 64 || *signal < INT32_MIN) return std::nullopt;
   if (scope == json.end() || !scope->is_string()) return std::nullopt;
   if (expiration == json.end() || !expiration->is_number()) return std::nullopt;
@@ -46,6 +49,8 @@ void FileTimerTable::feed(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\n');
     const std::string_view piece = bytes.substr(0, end);
+    // Keep one byte more than the limit: a line of exactly the limit passes, and a longer line is
+    // noticed.
     if (!skipping_) partial_ += piece.substr(0, kLineLimit + 1 - partial_.size());
     if (partial_.size() > kLineLimit) {
       ignore(partial_, "it is too long");
@@ -63,18 +68,20 @@ void FileTimerTable::feed(std::string_view bytes) {
 void FileTimerTable::line(std::string_view text) {
   if (strip(text).empty()) return;
   const auto request = parse_request(text);
-  if (!request) return ignore(text, "it is no request");
+  if (!request) return ignore(text, "it is not a request");
   const std::pair key(request->pid, request->scope_id);
   if (request->expiration_time < 0) {
     timers_.erase(key);
     return;
   }
+  // A bound on memory: a worker may write any number of requests.
   if (timers_.size() >= kTimerLimit && !timers_.contains(key))
     return ignore(text, "there are too many timers");
   timers_[key] = Timer{request->expiration_time, request->signal};
 }
 
 void FileTimerTable::ignore(std::string_view text, std::string_view why) {
+  // Warn once only: a broken writer would flood the console ten times a second.
   if (warned_) return;
   warned_ = true;
   warning_ = fmt::format("watchdog: ignored a line in the timer file because {}: {}", why,

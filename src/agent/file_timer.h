@@ -1,6 +1,7 @@
-// The watchdog's fifo (TORCHELASTIC_ENABLE_FILE_TIMER): workers write one JSON line per request,
+// The watchdog's FIFO (TORCHELASTIC_ENABLE_FILE_TIMER). Workers write one JSON line per request:
 //   {"version": 1, "pid": 7, "scope_id": "s", "expiration_time": 1790000000.5, "signal": 9}
-// and a negative expiration_time releases (pid, scope_id). Pure: fed with bytes and the time.
+// A negative expiration_time releases the timer (pid, scope_id). Pure: the driver feeds bytes and
+// time.
 #pragma once
 
 #include <sys/types.h>
@@ -27,19 +28,19 @@ class FileTimerTable {
     int signal = 0;  // > 0
   };
 
-  // Bytes in any pieces. Lines that are no request are ignored.
+  // Takes bytes in pieces of any size. Lines that are not requests are ignored.
   void feed(std::string_view bytes);
 
-  // For each pid with a timer due at `now` (seconds since the epoch): its earliest due timer that
-  // has a signal. All timers of such pids are dropped, those without any signal too, as
-  // torchelastic does.
+  // Returns, for each pid with a timer due at `now` (unix time in seconds), its earliest due timer
+  // that has a signal. Removes all timers of these pids, also of pids whose due timers have no
+  // signal: torchelastic does the same.
   std::vector<Expired> take_expired(double now);
 
-  // Processes with timers, for the caller to forget those that ended.
+  // Returns the processes with timers. The caller calls forget() for dead ones.
   std::vector<pid_t> pids() const;
   void forget(pid_t pid);
 
-  // Once, after the first line that was ignored: what it was.
+  // Returns a description of the first ignored line, once. nullopt afterwards.
   std::optional<std::string> take_warning();
 
  private:

@@ -1,3 +1,4 @@
+// Detects a full disk from statvfs().
 #include "agent/full_disk.h"
 
 #include "base/text.h"
@@ -8,12 +9,14 @@
 
 namespace lockstep::agent {
 namespace {
-// Somebody else may have given back a little since the write that failed.
+// Threshold for "full". Another process may have freed a little space since the worker's write
+// failed.
 constexpr std::uint64_t kLittle = 64 << 10;
 }  // namespace
 
 std::optional<std::string> full_disk_note(const struct statvfs& disk, bool privileged,
                                           const std::string& directory) {
+  // Root may use the reserved blocks, other users may not.
   const std::uint64_t blocks = privileged ? disk.f_bfree : disk.f_bavail;
   const std::uint64_t files = privileged ? disk.f_ffree : disk.f_favail;
   const bool no_files = disk.f_files != 0 && files == 0;  // some file systems count none

@@ -1,5 +1,5 @@
-// A full disk is the cause that cannot write itself down: with -r a worker's last words go to a
-// file of their own, and find no room there.
+// Detects a full disk under the log directory. With -r a worker's last words go to a log file
+// there, so a full disk is a cause that the worker could not report.
 #pragma once
 
 #include <sys/statvfs.h>
@@ -9,7 +9,8 @@
 
 namespace lockstep::agent {
 
-// nullopt: there is room, or nothing is known of it. privileged: may use what is kept for root.
+// Returns a note for the failure report. nullopt: the disk has room, or its state is unknown.
+// privileged: the process may use blocks reserved for root.
 std::optional<std::string> full_disk_note(const struct statvfs& disk, bool privileged,
                                           const std::string& directory);
 std::optional<std::string> full_disk_note(const std::string& directory);

@@ -1,3 +1,4 @@
+// Serves the health check and the metrics of this node over HTTP.
 #include "agent/health_port.h"
 
 #include "base/log.h"
@@ -16,11 +17,13 @@ std::unique_ptr<http::Server> open_health_port(io::Loop& loop, std::optional<std
     return http::Response{200, std::string(status::kMetricsContentType),
                           status::metrics_text(metrics_of(view()))};
   };
-  // Every interface: whoever set the port wants it probed from outside (a kubelet).
+  // Listen on every interface: a user who sets the port wants a probe from outside, such as a
+  // kubelet's.
   auto server = http::Server::listen(loop, "", *port, std::move(handlers));
   if (server) return std::move(*server);
   Error error = std::move(server).error();
   host::name_port_holder(error, *port);
+  // The job does not need its health port: a taken port is a warning.
   log::warning("no health check is served: {}", error.message);
   return nullptr;
 }

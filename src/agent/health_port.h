@@ -1,4 +1,4 @@
-// /health and /metrics of this node, where a port was asked for.
+// /health and /metrics of this node on the port that TORCHELASTIC_HEALTH_CHECK_PORT names.
 #pragma once
 
 #include "agent/job_view.h"
@@ -12,8 +12,8 @@
 
 namespace lockstep::agent {
 
-// view: asked for each request. nullptr: nobody asked for it, or it can't be served, which is said;
-// the job does not depend on being watched.
+// Opens the port. `view` is called for each request. Returns nullptr if no port is configured, or
+// if listening fails. A failure is only logged: the job does not depend on being watched.
 std::unique_ptr<http::Server> open_health_port(io::Loop& loop, std::optional<std::uint16_t> port,
                                                std::function<JobView()> view);
 

@@ -1,3 +1,4 @@
+// Entry to the agent: checks limits, sets up containment, runs the NodeAgent.
 #include "agent/job.h"
 
 #include "agent/node_agent.h"
@@ -10,11 +11,11 @@
 namespace lockstep::agent {
 namespace {
 
-// The least that a job without other nodes gets by with; measured.
+// Descriptors that a single-node job needs for itself, measured.
 constexpr std::size_t kOwnFiles = 18;
 
-// The process; for every stream that the agent reads a pipe, and where it is tee'd its log file. A
-// standard error that goes nowhere else is read for the failure report.
+// Descriptors for one worker: the pidfd, a pipe for every captured stream, and a log file for every
+// tee'd stream. If stderr has no other destination, the agent reads it for the failure report.
 std::size_t files_of_worker(const launch::LogConfig& logs, int local_rank) {
   const logs::Std tee = logs.tee.of(local_rank);
   const std::size_t teed = logs.disabled ? 1 : 2;
@@ -46,20 +47,23 @@ proc::Rung rung_of(launch::Isolation isolation) {
     case launch::Isolation::automatic:
       break;
   }
-  // A cgroup shows in /proc/self/cgroup and moves where a program looks for its memory limit; a PID
-  // namespace shows everywhere. The guardian is the strongest rung that a worker can't notice.
+  // "auto" means guardian, the strongest rung that a worker cannot notice. A cgroup shows in
+  // /proc/self/cgroup and moves the place where a program looks for its memory limit. A PID
+  // namespace shows everywhere.
   return proc::Rung::guardian;
 }
 
 }  // namespace
 
 Result<int> run_job(const launch::LaunchConfig& config) {
+  // Check before starting anything: running out of descriptors half-way would leave a partly
+  // started group.
   LOCKSTEP_TRY(io::check_open_files(files_of_job(config)));
   LOCKSTEP_TRY_ASSIGN(proc::Containment containment,
                       proc::Containment::set_up(rung_of(config.isolation)));
   log::debug("isolation: {}", proc::rung_name(containment.rung()));
-  // Nobody destroys it: the process ends with the job, and the kernel takes memory and descriptors
-  // back much faster than destructors give them one by one.
+  // Never destroyed: the process ends with the job, and the kernel frees memory and descriptors
+  // much faster than destructors would one by one.
   static NodeAgent* agent = nullptr;
   agent = new NodeAgent(config, std::move(containment));
   return agent->run();

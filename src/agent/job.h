@@ -1,6 +1,6 @@
-// One `lockstep run` on this node, from the validated configuration to the exit code: sets up
-// containment, store and logs, carries out what the WorkerGroup table decides, and tells the end.
-// Single-threaded; blocks until the job is over.
+// One `lockstep run` on this node, from the validated configuration to the exit code. Sets up
+// containment, store and logs, runs the job, and tells the outcome. Single-threaded. Blocks until
+// the job is over.
 #pragma once
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 
 namespace lockstep::agent {
 
-// The process's exit code. An Error means that nothing was started (and nothing is left): a port
-// taken, no log directory, a rung of isolation that can't be had. Expects the handled signals
-// blocked.
+// Returns the process's exit code. An Error means that nothing was started and nothing is left
+// behind: a port is taken, the log directory cannot be made, the isolation rung is unavailable. The
+// caller must have blocked the handled signals (proc/signals.h).
 Result<int> run_job(const launch::LaunchConfig& config);
 
 }  // namespace lockstep::agent

@@ -1,3 +1,4 @@
+// Makes the failure report and the exit code from the way the job ended.
 #include "agent/job_end.h"
 
 #include "base/log.h"
@@ -16,7 +17,7 @@ std::string with_hint(const std::optional<Error>& error) {
   return error->message + (error->hint.empty() ? "" : "; " + error->hint);
 }
 
-// What ended the job other than a worker's failure.
+// Describes the reason, other than a worker's failure, that ended the job. Empty: there is none.
 std::string ending_event(const JobEnd& end) {
   switch (end.outcome) {
     case Outcome::signaled:
@@ -65,7 +66,7 @@ FailureReport own_report(const JobEnd& end) {
   report.outcome = outcome_word(end.outcome);
   if (end.outcome == Outcome::succeeded || end.outcome == Outcome::spare) return report;
   report.event = ending_event(end);
-  // The job ended because there was no next attempt, whatever the last one came to.
+  // These jobs ended because no next attempt was possible, no matter how the last attempt went.
   report.event_counts =
       end.outcome == Outcome::spawn_failed || end.outcome == Outcome::no_rendezvous;
   report.failures = end.failures;
@@ -78,7 +79,7 @@ FailureReport whole_report(const FailureReport& own,
   FailureReport report = own;
   if (nodes.empty()) return report;
   report.failures.clear();
-  report.stop_sent_ms.reset();  // of this node's clock, and the failures are not
+  report.stop_sent_ms.reset();  // this node's clock; the failures come from all nodes
   for (const rendezvous::NodeReport& node : nodes) {
     auto failures = parse_failures(node.text);
     if (!failures) {
@@ -87,6 +88,8 @@ FailureReport whole_report(const FailureReport& own,
       continue;
     }
     std::move(failures->begin(), failures->end(), std::back_inserter(report.failures));
+    // Nodes report in the order in which they failed: the first node with failures holds the root
+    // cause.
     if (!report.root_among && !report.failures.empty()) report.root_among = report.failures.size();
   }
   return report;
@@ -98,8 +101,12 @@ int exit_code(const JobEnd& end, const FailureReport& report, launch::ExitCodeMo
     case Outcome::spare:
       return 0;
     case Outcome::signaled_early:
+      // Before any worker started, act as if the signal had not been caught: 128 + signal, as
+      // torchrun does.
       return 128 + end.signal;
     case Outcome::signaled:
+      // A handled signal gives 1, as torchrun does. An unlisted one (ALRM ...) keeps its default
+      // exit code.
       return end.default_signal ? 128 + end.signal : 1;
     case Outcome::spawn_failed:
     case Outcome::no_rendezvous:

@@ -1,3 +1,4 @@
+// Records the attempts of a job and words their durations.
 #include "agent/job_history.h"
 
 #include <fmt/core.h>
@@ -7,6 +8,7 @@
 namespace lockstep::agent {
 namespace {
 
+// A job longer than this gets a last line of its own.
 constexpr std::int64_t kLongMs = 10'000;
 
 template <class T>
@@ -43,6 +45,8 @@ void JobHistory::attempt_started(const AttemptStart& start) {
   attempt.start = start;
   if (!attempts_.empty()) {
     workers_ended(start.at_ms);
+    // Every node sees the restart count of the round: an unchanged count means that only the nodes
+    // changed.
     const Attempt& before = attempts_.back();
     attempt.counted = start.restarts != before.start.restarts;
     if (!attempt.counted) {
@@ -64,6 +68,7 @@ void JobHistory::logs_in(const std::string& dir) {
 void JobHistory::attempt_ends(AttemptEnd end, const std::string& why, bool overrules) {
   if (attempts_.empty()) return;
   Attempt& attempt = attempts_.back();
+  // The first reason is the cause. Later ones usually follow from it.
   if (attempt.end != AttemptEnd::none && !overrules) return;
   attempt.end = end;
   attempt.why = why;
@@ -79,6 +84,7 @@ void JobHistory::job_ended(std::int64_t at_ms) {
 }
 
 std::string duration_text(std::int64_t ms) {
+  // Rounded to tenths, 59.95 s would print as "60.0 s".
   if (ms < 59'950) return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
   const std::int64_t seconds = (ms + 500) / 1000;
   const std::int64_t minutes = seconds / 60;
@@ -89,6 +95,7 @@ std::string duration_text(std::int64_t ms) {
 }
 
 bool is_worth_a_line(const JobHistory& history) {
+  // No attempt: the error that ended the launcher is printed elsewhere.
   if (history.attempts_total() == 0) return false;  // nothing ran here
   return history.attempts_total() > 1 || history.restarts() > 0 || history.duration_ms() > kLongMs;
 }

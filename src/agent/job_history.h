@@ -1,6 +1,6 @@
-// The way that a job took on this node: its attempts, and why each of them ended. Pure: the driver
-// tells what happened and when (unix time in milliseconds); --report, the restart line and the last
-// line are made of it.
+// The course of a job on this node: its attempts, and the reason why each of them ended. Pure: the
+// driver reports events with their time (unix time in milliseconds). --report, the restart line and
+// the last line are made from this history.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace lockstep::agent {
 
-// What first made the workers of an attempt stop, as this node saw it.
+// The first reason that made the workers of an attempt stop, as this node saw it.
 enum class AttemptEnd {
-  none,    // all of its workers ended with 0, or it still runs
+  none,    // all workers exited with 0, or the attempt still runs
   worker,  // one of this node's workers failed
-  nodes,   // the other nodes: a worker failed there, or a node is gone or new
-  signal,  // somebody told this node to stop
+  nodes,   // caused by other nodes: a worker failed there, or a node left or joined
+  signal,  // a signal told this node to stop
   watchdog,
   start,  // a worker could not be started
 };
@@ -24,7 +24,7 @@ std::string_view attempt_end_word(AttemptEnd end);  // "worker"; "success" for n
 
 struct AttemptStart {
   std::int64_t at_ms = 0;
-  int restarts = 0;  // that the job had used up: the workers' TORCHELASTIC_RESTART_COUNT
+  int restarts = 0;  // restarts used up so far: the workers' TORCHELASTIC_RESTART_COUNT
   int nodes = 1;
   int group_rank = 0;
   int first_rank = 0;
@@ -34,14 +34,15 @@ struct AttemptStart {
 
 struct Attempt {
   AttemptStart start;
-  bool counted = false;  // this node started it as a restart; false: the first, or nodes changed
-  std::optional<std::int64_t> end_ms;  // when the last of its workers had ended
+  // this node started the attempt as a restart; false: the first attempt, or the nodes changed
+  bool counted = false;
+  std::optional<std::int64_t> end_ms;  // time at which the last worker had ended
   AttemptEnd end = AttemptEnd::none;
   std::string why;      // one line; empty for success
   std::string log_dir;  // empty: none
 };
 
-// A round that was made because a node went or came.
+// A round that began because a node left or joined.
 struct NodeChange {
   std::int64_t at_ms = 0;
   std::string why;
@@ -51,17 +52,18 @@ struct NodeChange {
 
 class JobHistory {
  public:
-  // A job that goes on for months keeps its latest ones.
+  // Limit of attempts and node changes kept, the latest ones. A job may run for months.
   static constexpr std::size_t kMostKept = 1000;
 
   explicit JobHistory(std::int64_t start_ms) : start_ms_(start_ms) {}
 
+  // Begins an attempt. Also closes the previous one if nothing has yet.
   void attempt_started(const AttemptStart& start);
-  void logs_in(const std::string& dir);  // of the attempt under way
-  // The attempt under way ends, and why. Of several reasons the first one counts, unless a later
-  // one overrules it (a worker failed, and then it turned out that a node was lost).
+  void logs_in(const std::string& dir);  // log directory of the current attempt
+  // Gives the reason why the current attempt ends. The first reason counts, unless a later one
+  // overrules it: a worker failed, and then a node turned out to be lost.
   void attempt_ends(AttemptEnd end, const std::string& why, bool overrules = false);
-  // The last of its workers has ended; also where it never had any.
+  // The last worker has ended. Called even if no worker was started.
   void workers_ended(std::int64_t at_ms);
   void job_ended(std::int64_t at_ms);
 
@@ -83,15 +85,15 @@ class JobHistory {
   std::vector<NodeChange> changes_;
 };
 
-// "8.2 s", "3 min 12 s", "2 d 3 h 4 min".
+// Formats a duration: "8.2 s", "3 min 12 s", "2 d 3 h 4 min".
 std::string duration_text(std::int64_t ms);
 
-// Whether the end of the job is worth a line of its own: it took longer than 10 s, or it was
-// started more than once.
+// Returns whether the end of the job deserves a line of its own: the job ran for more than 10 s, or
+// was started more than once.
 bool is_worth_a_line(const JobHistory& history);
 
-// "the job succeeded after 3 min 12 s, with 2 restarts; logs: /tmp/x". outcome: as --report has it.
-// logs: where they are, or why there are none.
+// Formats the last line: "the job succeeded after 3 min 12 s, with 2 restarts; logs: /tmp/x".
+// outcome: the word that --report uses. logs: the log directory, or the reason why there is none.
 std::string last_line(const JobHistory& history, std::string_view outcome, std::string_view logs);
 
 }  // namespace lockstep::agent

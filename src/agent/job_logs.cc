@@ -1,3 +1,4 @@
+// Turns the log options into a directory and a capture plan for each worker.
 #include "agent/job_logs.h"
 
 #include "base/log.h"
@@ -26,7 +27,7 @@ logs::CaptureRules capture_rules_of(const launch::LogConfig& config) {
   return rules;
 }
 
-// For one rank, or for several as "0-3".
+// Expands the prefix template for one rank, or for several ("0-3").
 std::string prefix_of(const Node& node, std::string_view local_ranks, std::string_view ranks) {
   return codec::substitute(node.config.logs.prefix_template,
                            {{"role_name", node.config.role},
@@ -46,6 +47,7 @@ JobLogs::JobLogs(const Node& node) : node_(node), rules_(capture_rules_of(node.c
 Status JobLogs::open() {
   const launch::LaunchConfig& config = node_.config;
   if (config.logs.disabled) return {};
+  // Without redirects and --log-dir nothing is kept: a directory for error files is enough.
   LOCKSTEP_TRY_ASSIGN(run_dir_, config.logs.base_dir || rules_.keeps_logs()
                                     ? logs::create_run_dir(config.logs.base_dir, config.run_id)
                                     : logs::create_error_dir());
@@ -74,9 +76,12 @@ logs::CapturePlan JobLogs::plan(const WorkerSpec& spec, const logs::FilteredFile
 void JobLogs::start_folding(logs::Console& console) const {
   using Fold = launch::LogConfig::Fold;
   const Fold fold = node_.config.logs.fold;
+  // With a single worker there are no equal lines to fold.
   if (fold == Fold::never || node_.config.nproc == 1) return;
+  // A folded line must name its ranks. If the template has no rank, put the ranks in front.
   const bool names_rank = prefix_of(node_, "0", "0") != prefix_of(node_, "1", "1");
   for (const logs::Stream stream : {logs::Stream::out, logs::Stream::err}) {
+    // A log collector that reads a pipe wants every line, so "auto" folds on terminals only.
     if (fold == Fold::automatic && isatty(console.fd(stream)) != 1) continue;
     console.start_folding(
         stream, [&node = node_, names_rank](std::string_view local_ranks, std::string_view ranks) {
@@ -95,8 +100,9 @@ std::string JobLogs::attempt_dir() const {
   return attempt_dir_ ? attempt_dir_->path : "";
 }
 
-// Where no worker ever ran the input was bad, and bad input leaves no directory behind. A job that
-// wrote no file leaves none either, where the directory is of our choice.
+// If no worker ever ran, the input was bad, and bad input leaves no directory behind. A job that
+// wrote no file leaves none either if Lockstep chose the place. A directory given by --log-dir
+// stays.
 void JobLogs::remove_unused(bool ran) const {
   if (!run_dir_) return;
   if (!ran) return run_dir_->remove_unused();

@@ -1,4 +1,4 @@
-// The log directory of the job, and which way each worker's output goes in an attempt.
+// The log directory of the job, and the destination of each worker's output in an attempt.
 #pragma once
 
 #include "agent/node.h"
@@ -16,24 +16,24 @@ class JobLogs {
  public:
   explicit JobLogs(const Node& node);
 
-  // Makes the directory of the job, unless --log-dir /dev/null wants none. Not before the first
-  // round: a node that never gets one leaves no directory behind.
+  // Makes the directory of the job, unless --log-dir is /dev/null. Call after the first round is
+  // agreed on: a node that never gets a round leaves no directory behind.
   Status open();
-  // Makes that of the next attempt.
+  // Makes the directory of the next attempt.
   Status open_attempt(int restarts);
 
-  // Where the user wants it: equal lines of several workers become one. The node must outlive the
-  // console.
+  // Starts folding equal lines of several workers into one, if the user wants that (--fold). This
+  // object's Node must outlive the console.
   void start_folding(logs::Console& console) const;
 
-  // Of the attempt under way.
+  // Files and destinations of the current attempt.
   Result<logs::FilteredFiles> open_filtered() const;
   logs::CapturePlan plan(const WorkerSpec& spec, const logs::FilteredFiles& filtered) const;
   std::string error_file(int local_rank) const;  // empty: none
-  std::string attempt_dir() const;               // likewise
+  std::string attempt_dir() const;               // empty: none
 
   const logs::RunDir* run_dir() const { return run_dir_ ? &*run_dir_ : nullptr; }
-  // At the end of the job. ran: a worker has run at some time.
+  // Removes an unused directory at the end of the job. ran: at least one worker has run.
   void remove_unused(bool ran) const;
 
  private:

@@ -1,3 +1,4 @@
+// Makes events, metrics and the health answer from a JobView.
 #include "agent/job_view.h"
 
 #include "launch/backend_row.h"
@@ -28,6 +29,8 @@ status::Event event_of(const JobView& view, const std::string& state) {
 status::Event node_event(const JobView& view, const std::string& state) {
   status::Event event = event_of(view, state);
   event.source = status::Event::Source::agent;
+  // PyTorch's events carry a duration only for the agent's own steps. Lockstep does not measure
+  // these.
   event.duration_ms = 0.0;
   return event;
 }

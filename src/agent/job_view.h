@@ -1,4 +1,4 @@
-// What those who watch a job see of it: events, metrics and health, made of one value. Decides
+// The state of a job for observers: events, metrics and health are made from one value. Decides
 // nothing.
 #pragma once
 
@@ -18,20 +18,22 @@ namespace lockstep::agent {
 
 struct JobView {
   const Node& node;
-  const Round& round;  // the last one joined
+  const Round& round;  // the last round joined
   std::int64_t attempts = 0;
   int workers_alive = 0;
   int remaining_restarts = 0;
   std::int64_t failures = 0;
-  bool healthy = true;  // no stop is under way
+  bool healthy = true;  // false: the workers are being stopped
 };
 
-// Of the node: RENDEZVOUS, ASSIGN_WORKER_RANKS.
+// Makes an event of the node: RENDEZVOUS, ASSIGN_WORKER_RANKS.
 status::Event node_event(const JobView& view, const std::string& state);
-// Of a worker. failure: why it ended, for FAILED.
+// Makes an event of a worker. failure: the reason of the end, for FAILED; else nullptr.
 status::Event worker_event(const JobView& view, const std::string& state, const Worker& worker,
                            const WorkerFailure* failure = nullptr);
+// Makes the values of /metrics.
 status::Metrics metrics_of(const JobView& view);
+// Makes the answer of /health: 200 while healthy, 503 while workers are being stopped.
 http::Response health_of(const JobView& view);
 
 }  // namespace lockstep::agent

@@ -1,3 +1,4 @@
+// Sweeps in short turns on the event loop.
 #include "agent/leftover_sweep.h"
 
 #include "agent/d_state.h"
@@ -7,7 +8,7 @@
 
 namespace lockstep::agent {
 namespace {
-// How long the loop may stand still.
+// Longest time that one turn may block the loop: heartbeats and signals wait meanwhile.
 constexpr std::chrono::milliseconds kTurn{50};
 constexpr std::chrono::milliseconds kPause{20};
 }  // namespace
@@ -19,6 +20,7 @@ void LeftoverSweep::start(io::Duration limit, std::function<void()> then) {
 
 void LeftoverSweep::sweep(io::TimePoint deadline, std::function<void()> then) {
   const proc::Sweep sweep_done = containment_.sweep(kTurn);
+  // Not all killed processes are gone yet. Let the loop run, then look again.
   if (!sweep_done.unkillable.empty() && io::Clock::now() < deadline)
     return timer_.start(kPause, [this, deadline, then = std::move(then)]() mutable {
       sweep(deadline, std::move(then));

@@ -1,5 +1,5 @@
-// Ends what workers left behind, a short turn at a time, so that the loop goes on meanwhile
-// (heartbeats, signals). Names what even SIGKILL can't end.
+// Ends the processes left behind by workers. Works in short turns, so the loop goes on (heartbeats,
+// signals). Names processes that survive SIGKILL.
 #pragma once
 
 #include "io/loop.h"
@@ -14,8 +14,8 @@ class LeftoverSweep {
   LeftoverSweep(io::Loop& loop, const proc::Containment& containment)
       : containment_(containment), timer_(loop) {}
 
-  // Calls back once, perhaps at once, when nothing is left or after `limit`; then the rest has been
-  // named. Replaces a sweep under way.
+  // Starts a sweep and replaces a running one. Calls back once, possibly before returning, when no
+  // process is left or after `limit`. By then the remaining processes have been named in the log.
   void start(io::Duration limit, std::function<void()> then);
   void cancel() { timer_.cancel(); }
 

@@ -1,3 +1,4 @@
+// Joins rounds through the rendezvous backend, and hosts the workers' store on rank 0.
 #include "agent/membership.h"
 
 #include "base/log.h"
@@ -25,9 +26,13 @@ Membership::Membership(io::Loop& loop, const Node& node, Listener& listener,
   });
 }
 
-// A port that all nodes know beforehand is only that of a single node: of several nodes only the
-// static backend has one, and keeps its own store there.
+// Opens the workers' store when this node is rank 0. Only a single node uses the fixed
+// --master-port. For several nodes only the static backend has a fixed port, and the backend's own
+// store listens there.
 Result<rendezvous::StorePlace> Membership::offer_store(const std::string& addr) {
+  // Keep the port over all rounds: agents of PyTorch 2.6 to 2.14 read the address in their first
+  // round only. Purge the keys, since a new attempt would read dead peer addresses under the same
+  // names.
   if (store_) {
     store_->purge();
     return rendezvous::StorePlace{addr, store_->port()};
@@ -51,10 +56,12 @@ Result<rendezvous::StorePlace> Membership::offer_store(const std::string& addr) 
 
 void Membership::join() {
   awaited_ = Awaited::round;
+  // Opening can take long (a store that is not up yet), so the notices begin before.
   notices_.start(*backend_);
   if (open_) return join_round();
   backend_->open([this](const Result<void>& opened) {
     open_ = opened.has_value();
+    // A signal may have ended the wait while the backend opened.
     if (awaited_ != Awaited::round) return;
     open_ ? join_round() : join_failed(opened.error());
   });
@@ -72,17 +79,20 @@ void Membership::joined(Result<std::optional<Round>> outcome) {
   if (!*outcome) return listener_.on_spare_over();
   const bool counted = (*outcome)->restarts != round_.restarts;
   round_ = std::move(**outcome);
+  // An unchanged restart count means that only nodes joined or left.
   if (notices_.expects_an_end())
     log::warning("waited for {} s: {}", notices_.waited().count(),
                  node_.config.min_nodes == node_.config.max_nodes
                      ? fmt::format("all {} nodes are here", round_.group_world_size)
                      : fmt::format("{} nodes are here", round_.group_world_size));
+  // Ranks come from peers or a shared store: check before starting workers with them.
   if (const Status sane = rendezvous::check_ranks(round_, node_.config.nproc); !sane)
     return join_failed(sane.error());
   say_joined();
   listener_.on_joined(round_, counted);
 }
 
+// Print a note once as long as it stays: most notes repeat every round.
 void Membership::say_joined() {
   for (const std::string& note : round_.notes)
     if (std::find(said_.begin(), said_.end(), note) == said_.end())
@@ -104,8 +114,11 @@ void Membership::enter_barrier() {
   awaited_ = Awaited::barrier;
   notices_.start(*backend_);
   const auto limit = node_.config.exit_barrier_timeout;
+  // --exit-barrier-timeout 0: no waiting, but through a timer, since no listener call may come from
+  // inside this function.
   if (limit.count() == 0) return barrier_timer_.start({}, [this] { barrier_over(); });
-  // Backends with a barrier of torchrun's have this limit too, and more to say at its end.
+  // A backend with torchrun's barrier has the same limit and a better message. Give the backend
+  // half a second to speak first.
   barrier_timer_.start(limit + std::chrono::milliseconds(500), [this, limit] {
     log::warning("the workers of other nodes still run after {} s; this node does not wait longer",
                  limit.count());
@@ -119,6 +132,7 @@ void Membership::enter_barrier() {
 }
 
 void Membership::barrier_over() {
+  // Stop the timers first: the listener may start the next wait.
   stop_waiting();
   listener_.on_barrier_over();
 }
@@ -147,11 +161,13 @@ void Membership::leave(rendezvous::Departure how, std::function<void()> done) {
     if (!left) log::debug("leaving the rendezvous: {}", left.error().message);
     done();
   });
+  // After leave() the host of a rendezvous may have to stay for other nodes, and says so.
   notices_.start_staying(*backend_);
 }
 
 void Membership::close() {
   stop_waiting();
+  // The backend goes first: it may still have the store's address.
   backend_.reset();
   store_.reset();
 }

@@ -1,5 +1,5 @@
-// This node among the others: it joins rounds, hears what happens on other nodes and tells them
-// what happens here, and takes leave. Knows nothing of workers; what it hears goes to its listener.
+// This node's part in the rendezvous. Joins rounds, reports events of other nodes to its listener,
+// tells the other nodes about this one, and leaves. Knows nothing of workers.
 #pragma once
 
 #include "agent/node.h"
@@ -19,17 +19,17 @@ namespace lockstep::agent {
 
 class Membership {
  public:
-  // No call comes inside one of Membership's own functions.
+  // Membership never calls the listener from inside a public function.
   class Listener {
    public:
-    // counted: the round is a restart, and not only made because a node came or went.
+    // A round is agreed on. counted: it is a restart, not only a change of nodes.
     virtual void on_joined(const Round& round, bool counted) = 0;
     virtual void on_join_failed(Error error) = 0;
-    // The job has ended, and this node was a spare of it.
+    // The job has ended, and this node was one of its spares.
     virtual void on_spare_over() = 0;
-    // why: one printable line.
+    // Another node wants a new round, or the job failed elsewhere. why: one printable line.
     virtual void on_interruption(rendezvous::Interruption::Kind kind, const std::string& why) = 0;
-    // The workers of all nodes have ended well, or waiting for them makes no sense.
+    // The workers of all nodes have ended well, or further waiting makes no sense.
     virtual void on_barrier_over() = 0;
 
    protected:
@@ -41,28 +41,33 @@ class Membership {
 
   Membership(io::Loop& loop, const Node& node, Listener& listener, const MakeBackend& make_backend);
 
-  // Takes part in the next round. A listener hears of one outcome, unless stop_waiting() comes
-  // first.
+  // Takes part in the next round. The listener hears exactly one outcome, unless stop_waiting() is
+  // called first.
   void join();
-  // The round is reached and its workers have ended well: waits for those of other nodes, but only
-  // for as long as --exit-barrier-timeout says.
+  // Waits until the workers of all nodes have ended well, at most for --exit-barrier-timeout. Call
+  // after this node's own workers have ended well.
   void enter_barrier();
-  // What join() or enter_barrier() wait for does not matter any more.
+  // Cancels the wait of join() or enter_barrier(): no listener call follows.
   void stop_waiting();
 
+  // Tells the other nodes that a worker failed here. line: text for a log line of the other nodes.
+  // final: no restart is left.
   void tell_failure(const std::string& line, bool final);
+  // Tells the other nodes that a signal ends the workers of this node.
   void tell_stop();
 
-  // Calls back with what all nodes had to say within the limit.
+  // Sends this node's report. Calls back with the reports that arrive from all nodes within the
+  // limit.
   void exchange_reports(const std::string& own, std::chrono::milliseconds limit,
                         std::function<void(std::vector<rendezvous::NodeReport>)> done);
-  // Calls back when the other nodes have what they need of this one.
+  // Calls back when the other nodes have all they need from this node.
   void leave(rendezvous::Departure how, std::function<void()> done);
-  // Forgets the other nodes, whatever is under way. Not to be called in a callback of this object.
+  // Drops the rendezvous and the store, whatever is going on. Do not call from a callback of this
+  // object.
   void close();
 
-  bool is_open() const { return open_; }         // the place where nodes meet was reached once
-  const Round& round() const { return round_; }  // the last one joined
+  bool is_open() const { return open_; }         // the rendezvous was reached at least once
+  const Round& round() const { return round_; }  // the last round joined
 
  private:
   enum class Awaited { nothing, round, barrier };
@@ -77,7 +82,7 @@ class Membership {
   io::Loop& loop_;
   const Node& node_;
   Listener& listener_;
-  std::unique_ptr<store::Server> store_;  // of the rounds in which this node is rank 0
+  std::unique_ptr<store::Server> store_;  // for the rounds in which this node is rank 0
   std::unique_ptr<rendezvous::Backend> backend_;
   bool open_ = false;
   Awaited awaited_ = Awaited::nothing;

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using rendezvous::Backend;
 using Strings = std::vector<std::string>;
 
-// Keeps what it is asked for until the test answers.
+// Stores every request until the test answers.
 class FakeBackend : public Backend {
  public:
   void open(Done<void> done) override { open_ = std::move(done); }
@@ -114,7 +114,7 @@ TEST_F(MembershipTest, ARoundThatHoldsNoRanksForTheWorkersIsAFailure) {
   membership_->join();
   backend_->open_({});
   Round round = round_of(0);
-  round.base_rank = 3;  // of 4, and this node has two workers
+  round.base_rank = 3;  // of 4 ranks, and this node has two workers
   backend_->join_(std::optional(round));
   const Strings told = heard();
   ASSERT_EQ(told.size(), 1U);

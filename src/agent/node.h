@@ -1,4 +1,5 @@
-// This node as it is during all of a job: what was asked of it, and what it is called.
+// Facts about this node that stay the same during a whole job: its configuration, environment and
+// names.
 #pragma once
 
 #include "agent/worker_spec.h"
@@ -11,9 +12,9 @@ namespace lockstep::agent {
 
 struct Node {
   const launch::LaunchConfig& config;
-  Environment environment;  // of the agent, which workers inherit
+  Environment environment;  // of the agent; workers inherit it
   std::string host_name;    // for prefixes of output lines
-  std::string name;         // for people
+  std::string name;         // for messages
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
 };
 

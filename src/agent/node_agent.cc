@@ -1,3 +1,5 @@
+// Wires the parts of a job: routes their events to the WorkerGroup table and carries out its
+// actions.
 #include "agent/node_agent.h"
 
 #include "agent/health_port.h"
@@ -20,10 +22,11 @@
 namespace lockstep::agent {
 namespace {
 
-// A node whose agent or machine has ended is missed as soon as its connection closes.
+// Longest delay between a worker's failure and the news that a node died. The death of an agent or
+// machine closes its connection at once, so a short wait is enough.
 constexpr std::chrono::milliseconds kDoubt{200};
 
-// Before anything is started, and without creating the file.
+// Checks --report before anything is started. Does not create the file.
 Status check_writable(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -41,7 +44,7 @@ Node node_of(const launch::LaunchConfig& config) {
             .environment = environment_of(environ),
             .host_name = host::hostname(),
             .name = host::node_name()};
-  node.environment.erase("LOCKSTEP_RDZV_TOKEN");  // the agents' own
+  node.environment.erase("LOCKSTEP_RDZV_TOKEN");  // secret of the agents; workers must not see it
   return node;
 }
 
@@ -82,6 +85,7 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
           loop_, containment_, [this] { return workers_.living(); }, *this),
       end_(node_, {loop_, console_, containment_, membership_, workers_, history_, health_port_}) {}
 
+// On failure, close everything here: no worker was started, so EndOfJob does not run.
 Result<int> NodeAgent::run() {
   const Status ready = prepare();
   if (!ready) {
@@ -91,9 +95,9 @@ Result<int> NodeAgent::run() {
     console_.leave_log();
     return Failure(ready.error());
   }
-  signals_->poll();  // a signal that came before now ends the job before anything is started
+  signals_->poll();  // a signal that arrived before now ends the job before anything is started
   if (group_.state() == State::waiting) feed({EventKind::begin});
-  loop_.run();  // until the end of the job stops it
+  loop_.run();  // runs until EndOfJob stops the loop
   watchdogs_.close();
   console_.leave_log();
   if (reasons_.rendezvous_error && history_.attempts_total() == 0)
@@ -103,6 +107,8 @@ Result<int> NodeAgent::run() {
 
 // --- setting up ---
 
+// The order matters: signals are watched before anything slow begins, and an earlier run is swept
+// before this one starts a process with the same mark.
 Status NodeAgent::prepare() {
   const launch::LaunchConfig& config = node_.config;
   console_.take_log();
@@ -120,10 +126,13 @@ Status NodeAgent::prepare() {
 void NodeAgent::watch_guardian() {
   const proc::Guardian* guardian = containment_.guardian();
   if (guardian == nullptr) return;
+  // If the guardian dies, nothing sweeps up after the agent any more. End the job rather than run
+  // without it.
   guardian_watch_ = std::make_unique<io::Watch>(loop_, guardian->pidfd.get());
   guardian_watch_->start(io::kReadable, [this](int) { on_guardian_gone(); });
 }
 
+// Without a job name (--rdzv-id) an earlier run cannot be told from a job of another user's script.
 void NodeAgent::sweep_earlier_run() const {
   const std::string& job = node_.config.job_name;
   if (job.empty() || containment_.rung() == proc::Rung::none) return;
@@ -133,8 +142,9 @@ void NodeAgent::sweep_earlier_run() const {
                  killed.size(), printable(job));
 }
 
-// --- what the table decides ---
+// --- actions of the table ---
 
+// The only way into the table, but for on_interruption().
 void NodeAgent::feed(Event event) {
   for (const Action& action : group_.on(event))
     carry_out(action);
@@ -173,10 +183,11 @@ void NodeAgent::carry_out(const Action& action) {
   }
 }
 
-// A new attempt begins on a clean node.
+// Sweep leftovers before each new attempt: no process of an old attempt may survive into the next.
 void NodeAgent::join() {
   membership_.stop_waiting();
   restart_pause_.cancel();
+  // Begin the first round at once: there is nothing to sweep.
   const auto join_next = [this] {
     emit(node_event(view(), "RENDEZVOUS"));
     membership_.join();
@@ -198,6 +209,7 @@ void NodeAgent::start_attempt() {
                                       history_, before));
   }
   if (history_.attempts_total() == 0 && round.restarts == 0 && round.group_rank == 0)
+    // Node 0 prints warnings about the whole job, once, instead of every node.
     for (const std::string& warning : node_.config.job_warnings)
       log::warning("{}", warning);
   reasons_.why_stopped.clear();
@@ -212,6 +224,7 @@ void NodeAgent::start_attempt() {
   const Status started = start_workers();
   if (started) return;
   reasons_.start_error = started.error();
+  // Some workers may have started before the failure. The table kills these.
   history_.attempt_ends(AttemptEnd::start, started.error().message);
   feed({EventKind::spawn_failed, static_cast<int>(workers_.living().size())});
 }
@@ -225,6 +238,7 @@ Status NodeAgent::start_workers() {
 }
 
 void NodeAgent::tell_failure(bool final) {
+  // Name the most specific reason: a failed worker, then a failed start, then the event.
   std::string line = reasons_.why_stopped;
   if (reasons_.start_error)
     line = fmt::format("workers on {} could not be started: {}", node_.name,
@@ -242,14 +256,17 @@ void NodeAgent::finish() {
   end.title = config.entrypoint;
   end.run_id = config.run_id;
   end.node = node_.name;
+  // A signal outside --signals-to-handle is kept in reasons_: the exit code must name it, although
+  // workers got SIGTERM.
   if (!end.default_signal) end.signal = group_.signal();
   end.stop_sent_ms = workers_.stop_sent_ms();
   end_.begin(std::move(end));
 }
 
-// --- what happens on other nodes ---
+// --- events of other nodes ---
 
 void NodeAgent::on_joined(const Round& round, bool counted) {
+  // Not before the first round: a node that is never needed leaves no log directory.
   if (history_.attempts_total() == 0)
     if (const Status opened = workers_.logs().open(); !opened)
       return on_join_failed(opened.error());
@@ -274,10 +291,12 @@ void NodeAgent::on_interruption(rendezvous::Interruption::Kind kind, const std::
   if (is_over()) return;
   const bool end = kind == rendezvous::Interruption::Kind::end;
   reasons_.why_stopped = why;
+  // During a stop the other nodes' reasons are only consequences.
   if (!group_.stop_ordered())
     log::warning("{} the workers of this node: {}", end ? "ending" : "stopping", why);
   const auto actions = group_.on({end ? EventKind::end : EventKind::rejoin});
-  // A worker's failure here was the lost node's fault, where the group now joins because of that.
+  // If the group joins a new round because of this event, the lost node explains an earlier failure
+  // of a worker here. The node then overrules the worker as the reason.
   const bool explains =
       !end && (group_.cause() == Cause::rejoin || group_.state() == State::joining);
   history_.attempt_ends(AttemptEnd::nodes, why, explains);
@@ -289,7 +308,7 @@ void NodeAgent::on_barrier_over() {
   feed({EventKind::barrier_over});
 }
 
-// --- what happens to workers ---
+// --- events of workers ---
 
 void NodeAgent::on_worker_started(const Worker& worker) {
   emit(worker_event(view(), "START", worker));
@@ -300,6 +319,7 @@ void NodeAgent::on_worker_ended(const Worker& worker, const WorkerFailure* failu
     emit(worker_event(view(), "SUCCEEDED", worker));
     feed({EventKind::worker_ok});
   } else {
+    // A worker that ends after the stop has not failed by itself.
     if (failure->after_stop) {
       emit(worker_event(view(), "TERMINATED", worker));
     } else {
@@ -318,7 +338,8 @@ void NodeAgent::on_grace_over() {
 
 void NodeAgent::on_timer_expired(pid_t pid, int signal, const std::string& why) {
   reasons_.why_stopped = why;
-  log::error("{}; sending {} to it and ending the job", why, proc::signal_name(signal));
+  // The timer belongs to a process that hangs: the job cannot go on, so no restart.
+  log::error("{}; sending the process {} and ending the job", why, proc::signal_name(signal));
   history_.attempt_ends(AttemptEnd::watchdog, why);
   workers_.kill_timed_out(pid, signal);
   feed({EventKind::unhealthy});
@@ -332,9 +353,10 @@ void NodeAgent::on_stuck_worker(const std::string& why) {
   feed({EventKind::unhealthy});
 }
 
-// --- who wants the end of it ---
+// --- requests to end the job ---
 
 void NodeAgent::on_signal(int signal) {
+  // nohup starts a program with SIGHUP ignored. Then a hangup must not end the job.
   const bool ignored = signal == SIGHUP && proc::is_ignored(SIGHUP);
   switch (signal_rules_.meaning(signal, ignored, io::Clock::now())) {
     case SignalRules::Meaning::nothing:
@@ -348,6 +370,7 @@ void NodeAgent::on_signal(int signal) {
     case SignalRules::Meaning::stop:
       return is_over() ? end_.hurry() : stop_by_signal(signal);
     case SignalRules::Meaning::urgent:
+      // After the last worker has ended, a signal only shortens the end.
       if (is_over()) return end_.hurry();
       end_.lose_patience();
       return feed({EventKind::urgent, signal});
@@ -357,14 +380,18 @@ void NodeAgent::on_signal(int signal) {
 void NodeAgent::stop_by_signal(int signal) {
   const bool repeats = signal == SIGINT || signal == SIGTERM;
   const std::string_view stops =
-      repeats ? "shutting down workers; a second one kills them at once" : "shutting down workers";
+      repeats ? "shutting down workers; a second signal kills the workers at once"
+              : "shutting down workers";
   log::warning("received {}, {}", proc::signal_name(signal),
                group_.live() == 0 ? "leaving" : stops);
   history_.attempt_ends(AttemptEnd::signal,
                         fmt::format("{} received {}", node_.name, proc::signal_name(signal)));
+  // A job that is told to stop gets the stop timeout for its checkpoint, not only
+  // --shutdown-timeout.
   workers_.be_patient();
   if (signal_rules_.is_listed(signal)) return feed({EventKind::stop_signal, signal});
-  // Its default action would be to die and leave the workers: stop them first.
+  // The default action of this signal would end the agent and leave the workers behind. Stop the
+  // workers first.
   reasons_.signal = signal;
   reasons_.default_signal = true;
   feed({EventKind::stop_signal, signal == SIGINT ? SIGINT : SIGTERM});
@@ -379,7 +406,7 @@ void NodeAgent::on_guardian_gone() {
   feed({EventKind::urgent, SIGKILL});
 }
 
-// --- for those who watch ---
+// --- for observers ---
 
 JobView NodeAgent::view() const {
   return {.node = node_,
@@ -392,6 +419,7 @@ JobView NodeAgent::view() const {
 }
 
 void NodeAgent::emit(const status::Event& event) {
+  // "null" is torchrun's default: events go nowhere.
   if (node_.config.event_handler == launch::EventHandler::null) return;
   console_.write(logs::Stream::err, status::event_json(event) + "\n");
 }

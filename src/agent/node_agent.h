@@ -1,5 +1,5 @@
-// The agent behind run_job(): wires the owners of a job's parts on one loop and routes what happens
-// between them. What to do next is decided by the WorkerGroup table.
+// The agent behind run_job(): wires the owners of a job's parts on one loop and routes events
+// between them. The WorkerGroup table decides what happens next.
 #pragma once
 
 #include "agent/end_of_job.h"
@@ -32,6 +32,7 @@ class NodeAgent final : private Membership::Listener,
  public:
   NodeAgent(const launch::LaunchConfig& config, proc::Containment containment);
 
+  // Runs the job. Returns the exit code. An Error means that no worker was started.
   Result<int> run();
 
  private:
@@ -39,7 +40,7 @@ class NodeAgent final : private Membership::Listener,
   void watch_guardian();
   void sweep_earlier_run() const;
 
-  // What the table decides
+  // Actions of the table
   void feed(Event event);
   void carry_out(const Action& action);
   void join();
@@ -48,7 +49,7 @@ class NodeAgent final : private Membership::Listener,
   void tell_failure(bool final);
   void finish();
 
-  // What happens
+  // Events
   void on_joined(const Round& round, bool counted) override;
   void on_join_failed(Error error) override;
   void on_spare_over() override;
@@ -69,7 +70,7 @@ class NodeAgent final : private Membership::Listener,
 
   Node node_;
   JobHistory history_;
-  JobEnd reasons_;  // what has ended the round or the job, as far as it is known
+  JobEnd reasons_;  // the reasons known so far why the round or the job ended
   io::Loop loop_;
   logs::Console console_;
   proc::Containment containment_;

@@ -1,3 +1,4 @@
+// Reads the kernel's out-of-memory counters.
 #include "agent/oom.h"
 
 #include "base/text.h"
@@ -54,9 +55,9 @@ OomCounter OomCounter::find(const std::string& root) {
   const OwnCgroups own = own_cgroups(root);
   std::vector<std::string> candidates;
   const std::string mount = root + "/sys/fs/cgroup";
-  // The memory controller is in one hierarchy only: where v1 names it, v2 has none.
-  // Without a cgroup namespace a container sees its own cgroup mounted at the top, whatever its
-  // path.
+  // The memory controller is in one hierarchy only: if v1 has it, v2 has no counter. Try the
+  // cgroup's own path first, then the mount point: in a container without a cgroup namespace the
+  // cgroup is mounted at the top, whatever its path.
   if (own.v1_memory) {
     candidates.push_back(mount + "/memory" + *own.v1_memory + "/memory.oom_control");
     candidates.push_back(mount + "/memory/memory.oom_control");
@@ -74,6 +75,7 @@ OomCounter OomCounter::find(const std::string& root) {
     counter.path_ = path;
     return counter;
   }
+  // The last resort counts the kills of the whole machine, so a rise proves nothing about this job.
   counter.path_ = root + "/proc/vmstat";
   counter.first_ = counter.read();
   counter.system_wide_ = true;

@@ -1,4 +1,5 @@
-// Was a SIGKILL the kernel's out-of-memory killer? Counters before and after say so.
+// Detects whether a SIGKILL came from the kernel's out-of-memory killer, by counters before and
+// after.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +9,24 @@
 
 namespace lockstep::agent {
 
-// "oom_kill 3" among "name value" lines (memory.events, memory.oom_control, /proc/vmstat).
+// Returns the value of the "oom_kill 3" line in "name value" text (memory.events,
+// memory.oom_control, /proc/vmstat). nullopt: no such line.
 std::optional<std::uint64_t> parse_oom_kills(std::string_view text);
 
-// Where this machine counts out-of-memory kills among our processes.
+// The counter of out-of-memory kills closest to our processes.
 class OomCounter {
  public:
-  // The first that exists: this process's v1 memory cgroup, its v2 cgroup (also mounted beside v1),
-  // the whole machine's /proc/vmstat. `root` is "" but in tests.
+  // Picks the first counter that exists: this process's v1 memory cgroup, its v2 cgroup (also
+  // mounted beside v1), the machine's /proc/vmstat. `root` is "" outside of tests.
   static OomCounter find(const std::string& root);
-  // For a cgroup v2 folder that holds the workers.
+  // Uses the counter of a cgroup v2 folder that holds the workers.
   static OomCounter of_cgroup(const std::string& cgroup_dir);
 
-  // nullopt: nothing counts here.
+  // Reads the counter. nullopt: no counter exists.
   std::optional<std::uint64_t> read() const;
-  // What find() has read there.
+  // Returns the value that find() read.
   std::optional<std::uint64_t> first() const { return first_; }
+  // The counter covers the whole machine, not only this job.
   bool system_wide() const { return system_wide_; }
   const std::string& path() const { return path_; }
 
@@ -33,7 +36,7 @@ class OomCounter {
   bool system_wide_ = false;
 };
 
-// A note for the failure report if the exit was a SIGKILL and the counter rose meanwhile.
+// Returns a note for the failure report if the exit was a SIGKILL and the counter rose in between.
 std::optional<std::string> oom_note(int exit_code, std::optional<std::uint64_t> before,
                                     std::optional<std::uint64_t> after, bool system_wide);
 

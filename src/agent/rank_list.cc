@@ -1,3 +1,4 @@
+// Folds ranks into ranges and groups them by host.
 #include "agent/rank_list.h"
 
 #include <fmt/core.h>
@@ -10,10 +11,10 @@
 namespace lockstep::agent {
 namespace {
 
-// Other nodes say what they like about their ranks: a line has an end all the same.
+// Limit of ranges in a line: another node may report any set of ranks.
 constexpr std::size_t kMostRanges = 64;
 
-// Of sorted ranks: "0-6, 8".
+// Formats sorted ranks: "0-6, 8".
 std::string ranges(const std::vector<int>& ranks) {
   std::string text;
   std::size_t count = 0;
@@ -38,6 +39,7 @@ std::string rank_list(std::span<const RankOnHost> workers, std::size_t most_host
   std::vector<std::pair<std::string, std::vector<int>>> hosts(by_host.begin(), by_host.end());
   for (auto& [host, ranks] : hosts)
     std::sort(ranks.begin(), ranks.end());
+  // A host's place in the line is that of its lowest rank.
   std::stable_sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
     return a.second.front() < b.second.front();
   });

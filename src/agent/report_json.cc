@@ -1,3 +1,4 @@
+// Writes the JSON of --report.
 #include "agent/report_json.h"
 
 #include "agent/failure_json.h"
@@ -41,6 +42,7 @@ ordered_json text_or_null(const std::string& text) {
 }
 
 ordered_json attempt_as_json(const Attempt& attempt) {
+  // Without an end the duration is 0.
   const AttemptStart& start = attempt.start;
   const std::int64_t end_ms = attempt.end_ms.value_or(start.at_ms);
   ordered_json json;
@@ -70,7 +72,7 @@ ordered_json change_as_json(const NodeChange& change) {
   return json;
 }
 
-// Workers that were stopped are listed by themselves, unless there is nobody else to blame.
+// Lists stopped workers apart from failures, except for the root cause.
 void add_failures(const FailureReport& report, ordered_json& json) {
   const auto root = root_cause(report);
   json["root_cause"] = nullptr;
@@ -95,7 +97,7 @@ void add_history(const JobHistory& history, ordered_json& json) {
     json["node_changes"].push_back(change_as_json(change));
 }
 
-// What every report begins with.
+// Fields that every report begins with.
 ordered_json head() {
   ordered_json json;
   json["schema"] = 2;

@@ -1,5 +1,5 @@
-// --report FILE in JSON: what happened to a job, for programs. docs/report.md documents every
-// field; a test compares the two. Later versions only add fields unless "schema" rises.
+// The JSON of --report FILE: what happened to a job, for programs. docs/report.md documents every
+// field, and a test compares the two. Later versions only add fields, unless "schema" rises.
 #pragma once
 
 #include "agent/failure_report.h"
@@ -16,12 +16,12 @@ struct JobFacts {
   int max_restarts = 0;
 };
 
-// One object and a newline.
+// Returns one JSON object and a newline.
 std::string report_json(const FailureReport& report, const JobHistory& history,
                         const JobFacts& facts);
 
-// The report of a launcher that refused to begin: outcome "refused" and why; no other fields but
-// schema, versions and node.
+// Returns the report of a launcher that refused to begin: outcome "refused" and the reason. Other
+// fields: schema, versions and node only.
 std::string refusal_json(const std::string& node, const Error& why);
 
 }  // namespace lockstep::agent

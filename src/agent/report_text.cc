@@ -1,4 +1,5 @@
-// The report as a terminal shows it; see failure_report.h.
+// Lays out the failure report for a terminal (failure_report.h). The layout is torchrun's, byte for
+// byte, wherever torchrun prints the same fact: tools parse it.
 #include "agent/failure_report.h"
 #include "agent/rank_list.h"
 #include "base/text.h"
@@ -14,13 +15,15 @@
 namespace lockstep::agent {
 namespace {
 
+// Length limit of borders and rules, as in torchrun.
 constexpr std::size_t kMaxWidth = 60;
-// Of failures beside the root cause. A cluster's worth of them says the same thing over and over.
+// Limit of failures shown beside the root cause. The failures of a whole cluster mostly repeat each
+// other.
 constexpr std::size_t kMostShort = 8;
 constexpr std::string_view kRed = "\x1b[31m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
-// Python's datetime.fromtimestamp(seconds).isoformat(sep="_"), in local time.
+// Formats local time as Python's datetime.fromtimestamp(seconds).isoformat(sep="_").
 std::string local_time(std::int64_t unix_ms) {
   const time_t seconds = static_cast<time_t>(unix_ms / 1000);
   struct tm parts {};
@@ -30,7 +33,7 @@ std::string local_time(std::int64_t unix_ms) {
   return {text, size};
 }
 
-// In characters, as Python's len() counts; the sum of valid UTF-8 is exact.
+// Width in characters, as Python's len() counts. Exact for valid UTF-8.
 std::size_t width_of(std::string_view line) {
   return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -50,7 +53,8 @@ std::size_t widest_line(std::string_view text) {
 bool holds_traceback(const std::vector<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
     return line.find("Traceback (most recent call last)") != std::string::npos ||
-           line.find("  File \"") != std::string::npos;  // its first lines may be cut off
+           // the first line of the traceback may be cut off
+           line.find("  File \"") != std::string::npos;
   });
 }
 
@@ -58,7 +62,8 @@ std::string tail_name(const WorkerFailure& failure) {
   return failure.tail_holds_stdout ? "output" : "stderr";
 }
 
-// torchrun's advice how to get a traceback is out of place where one is shown.
+// If the stderr tail shows a traceback, point to the tail instead of printing torchrun's advice on
+// how to get one.
 std::string traceback_of(const WorkerFailure& failure) {
   const bool unknown = !failure.error && failure.exit_code >= 0;
   if (unknown && holds_traceback(failure.stderr_tail))
@@ -100,7 +105,7 @@ std::string exit_of(const WorkerFailure& failure) {
   return fmt::format("  exitcode  : {} (pid: {}) {}\n", failure.exit_code, failure.pid, signal);
 }
 
-// Without extra_lines().
+// One entry in full, without extra_lines().
 std::string entry(std::size_t index, const WorkerFailure& failure) {
   std::string text = fmt::format("[{}]:\n", index);
   text += fmt::format("  time      : {}\n", local_time(failure_time_ms(failure)));
@@ -110,6 +115,7 @@ std::string entry(std::size_t index, const WorkerFailure& failure) {
   return text + "  traceback : " + traceback_of(failure);
 }
 
+// A failure beside the root cause, cut to its distinguishing lines.
 std::string short_entry(std::size_t index, const WorkerFailure& failure) {
   std::string words = last_words(failure);
   if (words.empty() && failure.exit_code < 0) words = failure_message(failure);
@@ -117,12 +123,13 @@ std::string short_entry(std::size_t index, const WorkerFailure& failure) {
                      exit_of(failure), words.empty() ? "<N/A>" : words, logs_of(failure));
 }
 
-// Workers that a sentence is about.
+// The workers of one sentence.
 struct Folded {
   std::vector<RankOnHost> workers;
 
   void add(const WorkerFailure& failure) { workers.push_back({failure.global_rank, failure.host}); }
-  // "  2 workers <was or were>: ranks 0-1 on n1\n"; empty without workers.
+  // Formats "  2 workers <was or were>: ranks 0-1 on n1
+  // ". Empty without workers.
   std::string line(std::string_view was, std::string_view were) const {
     if (workers.empty()) return {};
     const bool one = workers.size() == 1;
@@ -131,11 +138,11 @@ struct Folded {
   }
 };
 
-// The workers that the agents stopped: no failures, told in as few lines as they allow.
+// The workers that agents stopped. They did not fail, so they take as few lines as possible.
 struct Stopped {
-  Folded told;    // ended by the signal they were sent
-  Folded killed;  // had not heeded it
-  Folded other;   // ended in another way after it
+  Folded told;    // ended by the signal they got
+  Folded killed;  // ignored that signal
+  Folded other;   // ended in another way after the signal
 
   void add(const WorkerFailure& failure) {
     switch (-failure.exit_code) {
@@ -157,7 +164,7 @@ struct Stopped {
   }
 };
 
-// All but the root cause.
+// Everything but the root cause.
 std::string others_text(const FailureReport& report, std::optional<std::size_t> root, bool all) {
   std::string text;
   Stopped stopped;
@@ -177,6 +184,7 @@ std::string others_text(const FailureReport& report, std::optional<std::size_t> 
       more.add(failure);
     }
   }
+  // torchrun prints this line where only one worker failed.
   if (text.empty() && root) text = "  <NO_OTHER_FAILURES>\n";
   return text + more.line("failed as well", "failed as well") + stopped.lines();
 }
@@ -185,6 +193,7 @@ std::string painted(const std::string& lines, bool colour) {
   if (!colour) return lines;
   std::string text;
   for (const std::string& line : split(lines, '\n'))
+    // Each line is coloured by itself: a log viewer may cut the text at any line break.
     text += fmt::format("{}{}{}{}", text.empty() ? "" : "\n", kRed, line, kPlain);
   return text;
 }
@@ -215,7 +224,7 @@ std::string format_report(const FailureReport& report, const ReportStyle& style)
   const std::string head = fmt::format("{}\n{}\n{}\n", border, title, rule);
   const std::string told = fmt::format("{}\n{}{}\n", painted(heading, style.colour),
                                        painted(cause, style.colour), details);
-  // An event stands first: what follows from it is told below.
+  // An event comes first, and its consequences below. torchrun prints the root cause last.
   if (event != nullptr) return head + told + others + border;
   return fmt::format("{}Failures:\n{}{}\n{}{}", head, others, rule, told, border);
 }

@@ -1,6 +1,6 @@
-// How long a restart is held back: a script that dies at once would otherwise use up all restarts
-// within a second. Pure. Every node of a job sees the same attempts, so all of them come to the
-// same pause without a word between them.
+// The pause before a restart. Without a pause, a script that dies at once would use up all restarts
+// within a second. Pure. Every node of a job sees the same attempts, so all nodes compute the same
+// pause without exchanging a message.
 #pragma once
 
 #include <algorithm>
@@ -14,24 +14,25 @@ class RestartBackoff {
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::milliseconds;
   static constexpr Duration kFirst{500};
-  // An attempt that lived so long did something: the restart after it is immediate again.
+  // An attempt of at least this length counts as healthy: the restart after it is immediate.
   static constexpr std::chrono::seconds kHealthy{10};
 
-  // longest: what the pause doubles up to; 0: no restart is held back.
+  // longest: upper limit of the doubling pause. 0: restarts are never held back.
   explicit RestartBackoff(Duration longest) : longest_(longest) {}
 
   void started(Clock::time_point now) {
     started_ = now;
     ended_.reset();
   }
-  // The first call of an attempt counts: how long its workers took to stop is not life.
+  // Only the first call of an attempt counts: the time that workers take to stop is not part of
+  // their life.
   void ended(Clock::time_point now) {
     if (!ended_) ended_ = now;
   }
 
-  // Asked once for each restart that is counted.
+  // Returns the pause before a restart. Call exactly once for each counted restart.
   Duration pause(Clock::time_point now) {
-    if (!started_) return Duration::zero();  // this node was not there
+    if (!started_) return Duration::zero();  // this node joined after that attempt
     const bool healthy = ended_.value_or(now) - *started_ >= kHealthy;
     short_attempts_ = healthy ? 0 : short_attempts_ + 1;
     if (short_attempts_ < 2) return Duration::zero();
@@ -41,7 +42,7 @@ class RestartBackoff {
     return std::min(pause, longest_);
   }
 
-  // In a row, the last one included.
+  // Number of short attempts in a row, including the last one.
   int short_attempts() const { return short_attempts_; }
 
  private:

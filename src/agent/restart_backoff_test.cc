@@ -11,7 +11,8 @@ struct Job {
   RestartBackoff backoff{seconds(30)};
   RestartBackoff::Clock::time_point now{std::chrono::hours(1)};
 
-  // Milliseconds of the pause after an attempt that lived so long and took so long to stop.
+  // Returns the pause in milliseconds after an attempt that lived for `life` and took `stopping` to
+  // stop.
   long attempt(milliseconds life, milliseconds stopping = {}) {
     backoff.started(now);
     now += life;
@@ -66,7 +67,8 @@ TEST(RestartBackoff, ANodeThatComesLaterDoesNotWait) {
   EXPECT_EQ(backoff.pause({}).count(), 0);
 }
 
-// All workers here are done and those of another node fail: it lives as long as the round does.
+// This node's workers are done while a worker of another node fails: the attempt lives as long as
+// the round.
 TEST(RestartBackoff, AnAttemptThatNothingEndedHereLivesUntilNow) {
   RestartBackoff backoff(seconds(30));
   const RestartBackoff::Clock::time_point begin{std::chrono::hours(1)};

@@ -1,3 +1,4 @@
+// Words the restart line.
 #include "agent/restart_notice.h"
 
 #include <fmt/core.h>
@@ -5,7 +6,7 @@
 namespace lockstep::agent {
 namespace {
 
-// ": rank 3 on n1 failed (exitcode: 1): ValueError: x; log: /logs/attempt_0/3/stderr.log"
+// Formats ": rank 3 on n1 failed (exitcode: 1): ValueError: x; log: /logs/attempt_0/3/stderr.log".
 std::string why_again(const JobHistory& history, const FailureReport& before) {
   if (history.attempts().empty()) return {};
   const Attempt& attempt = history.attempts().back();

@@ -1,4 +1,4 @@
-// The line that says that all workers are started again, and why. Pure.
+// The log line for a new start of all workers, with the reason. Pure.
 #pragma once
 
 #include "agent/failure_report.h"
@@ -9,13 +9,14 @@
 namespace lockstep::agent {
 
 struct RestartFacts {
-  bool counted = true;  // as a restart, and not only because a node came or went
-  int restarts = 0;     // that the job has used up
+  bool counted = true;  // false: the workers start again only because a node joined or left
+  int restarts = 0;     // used up by the job so far
   int restarts_left = 0;
   int nodes = 1;
 };
 
-// before: the failures of the attempt that ended, which is the last one of the history.
+// Formats the line. before: the failures of the attempt that ended, which is the last one in the
+// history.
 std::string restart_notice(const RestartFacts& facts, const JobHistory& history,
                            const FailureReport& before);
 

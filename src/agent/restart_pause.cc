@@ -1,3 +1,4 @@
+// Decides and announces the pause before a restart.
 #include "agent/restart_pause.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-// Holds a restart back where the attempts before it were short (--restart-backoff).
+// Holds back a restart after a series of short attempts (--restart-backoff).
 #pragma once
 
 #include "agent/restart_backoff.h"
@@ -14,14 +14,16 @@ class RestartPause {
       : backoff_(longest), timer_(loop) {}
 
   void attempt_started() { backoff_.started(io::Clock::now()); }
-  // A worker has failed or the workers are stopped; of several calls the first one counts.
+  // A worker has failed, or the workers are being stopped. Only the first call of an attempt
+  // counts.
   void attempt_ended() { backoff_.ended(io::Clock::now()); }
 
-  // All nodes have agreed on a round: whether its start is to wait, which is said. Their heartbeats
-  // go on, and each of them waits by itself. A round that is not counted as a restart, since a node
-  // came or went, is nobody's crash and begins at once.
+  // Call when all nodes have agreed on a round. Returns whether this node must pause before it
+  // starts the round, and logs the pause. Heartbeats go on during the pause, and each node waits by
+  // itself. A round that is not counted as a restart, because a node joined or left, begins at
+  // once: no script has crashed.
   bool agreed(bool counted);
-  bool counted() const { return counted_; }  // the last round
+  bool counted() const { return counted_; }  // of the last round
   void start(std::function<void()> then) { timer_.start(length_, std::move(then)); }
   void cancel() { timer_.cancel(); }
 

@@ -1,4 +1,4 @@
-// How often each signal was meant, and what a TERM or INT that comes again asks for. Pure.
+// Counts signals, removes duplicates, and interprets a repeated TERM or INT. Pure.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,16 @@
 
 namespace lockstep::agent {
 
-// One that is sent to every process of a job (a scheduler, a process group) reaches the agent
-// twice: directly and passed on by the guardian.
+// Removes duplicates. A signal that is sent to every process of a job (by a scheduler, or to a
+// process group) reaches the agent twice: directly and forwarded by the guardian.
 class SignalCounter {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // Twins come together; what comes later is another one.
+  // Both copies arrive within this time. A later signal is a new one.
   static constexpr std::chrono::milliseconds kTogether{100};
 
-  // True if this delivery is news, not the twin of one just counted on the other way.
+  // Returns true if this delivery is a new signal, false if it is the second copy of one just
+  // counted.
   bool is_news(int signal, bool passed_on, TimePoint now) {
     Ways& ways = seen_[signal];
     if (now - ways.last > kTogether) ways = Ways{};
@@ -34,19 +35,19 @@ class SignalCounter {
   std::map<int, Ways> seen_;
 };
 
-// What a TERM or INT asks for. GNU timeout signals its child and then its whole process group, and
-// a wrapper passes on a Ctrl-C that the terminal has sent us already: two that come together were
-// meant once, by whatever way they came.
+// Interprets a repeated TERM or INT. GNU timeout signals its child and then the whole process
+// group, and a wrapper forwards a Ctrl-C after the terminal has sent the same signal to us. Two
+// requests close together therefore count as one, no matter how they arrived.
 class StopRequests {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // The second one counts when it comes this long after the first.
+  // A second request counts from this time after the first one on.
   static constexpr std::chrono::milliseconds kApart{300};
 
   enum class Meaning {
-    stop,    // the first one
-    same,    // the first one again
-    urgent,  // the second one, or the third whenever it comes
+    stop,    // the first request
+    same,    // a copy of the first request
+    urgent,  // a second request, or a third one at any time
   };
 
   Meaning on_request(TimePoint now) {

@@ -1,3 +1,4 @@
+// The table of signals and their meaning.
 #include "agent/signal_rules.h"
 
 #include <signal.h>
@@ -21,7 +22,7 @@ SignalRules::Meaning SignalRules::meaning(int signal, bool ignored, StopRequests
       return Meaning::resize;
     case SIGPIPE:
     case SIGURG:
-    case SIGXFSZ:  // a file at its size limit is reported where it is written
+    case SIGXFSZ:  // the code writing an oversized file reports the error
       return Meaning::nothing;
     case SIGHUP:
       if (ignored) return Meaning::nothing;
@@ -29,7 +30,9 @@ SignalRules::Meaning SignalRules::meaning(int signal, bool ignored, StopRequests
     default:
       break;
   }
+  // A listed signal ends the job even if the default is to forward the signal (USR1, USR2).
   if (!is_listed(signal) && holds(forwarded_, signal)) return Meaning::forward;
+  // Only TERM and INT escalate. A repeated HUP or QUIT is not a demand to kill at once.
   if (signal != SIGTERM && signal != SIGINT) return Meaning::stop;
   switch (requests_.on_request(now)) {
     case StopRequests::Meaning::stop:

@@ -1,4 +1,4 @@
-// What each signal means for a job. Pure.
+// The meaning of each signal for a job. Pure.
 #pragma once
 
 #include "agent/signal_counter.h"
@@ -11,22 +11,24 @@ class SignalRules {
  public:
   enum class Meaning {
     nothing,
-    reap,     // a child has ended
-    resize,   // of the terminal
-    forward,  // to the workers
-    stop,     // the job
-    urgent,   // at once: it is the second time
+    reap,     // reap ended children
+    resize,   // resize the workers' terminals
+    forward,  // forward to the workers
+    stop,     // stop the job
+    urgent,   // kill the workers at once: the second request
   };
 
-  // listed: end the job, and are passed on to the workers as they are. forwarded: reach the workers
-  // without ending the job, unless they are listed too.
+  // listed: signals to end the job, forwarded unchanged to the workers (--signals-to-handle).
+  // forwarded: signals for the workers only. A signal in both lists ends the job.
   SignalRules(std::vector<int> listed, std::vector<int> forwarded)
       : listed_(std::move(listed)), forwarded_(std::move(forwarded)) {}
 
-  // ignored: this process was started with the signal ignored, as nohup does with HUP.
+  // Returns what to do about a signal. ignored: this process was started with the signal ignored,
+  // as nohup does with HUP.
   Meaning meaning(int signal, bool ignored, StopRequests::TimePoint now);
 
-  // False: its default action would be to end the agent and leave the workers behind.
+  // Returns whether the signal is listed. The default action of an unlisted one would end the agent
+  // and leave the workers behind.
   bool is_listed(int signal) const;
 
  private:

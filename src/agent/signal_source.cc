@@ -1,3 +1,4 @@
+// Reads signals from a signalfd.
 #include "agent/signal_source.h"
 
 #include "proc/guardian.h"
@@ -27,7 +28,10 @@ void SignalSource::poll() {
   signalfd_siginfo info{};
   while (read(fd_.get(), &info, sizeof info) == sizeof info) {
     const auto signal = static_cast<int>(info.ssi_signo);
+    // The guardian marks the signals that it forwards with a value of its own (proc/signals.h).
     const bool passed_on = info.ssi_code == SI_QUEUE && info.ssi_int == proc::kForwardedMark;
+    // SIGCHLD is never a duplicate: the kernel merges pending ones, so each may stand for several
+    // children.
     if (signal == SIGCHLD || counter_.is_news(signal, passed_on, io::Clock::now()))
       on_signal_(signal);
   }

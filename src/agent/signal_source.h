@@ -1,5 +1,5 @@
-// Signals as events of the loop: reads the (already blocked) signals from a signalfd, drops twins
-// and tells the owner one at a time.
+// Signals as events of the loop. Reads the signals, which must already be blocked, from a signalfd,
+// removes duplicates and reports one at a time to the owner.
 #pragma once
 
 #include "agent/signal_counter.h"
@@ -14,10 +14,12 @@ namespace lockstep::agent {
 
 class SignalSource {
  public:
+  // Fails if the process has no descriptor left. `on_signal` is called from the loop and from
+  // poll().
   static Result<std::unique_ptr<SignalSource>> open(io::Loop& loop,
                                                     std::function<void(int)> on_signal);
 
-  // Delivers what is pending now, without waiting.
+  // Delivers the pending signals now, without waiting.
   void poll();
 
  private:

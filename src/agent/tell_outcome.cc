@@ -1,3 +1,4 @@
+// Prints and writes the outcome of a job.
 #include "agent/tell_outcome.h"
 
 #include "agent/error_file.h"
@@ -18,7 +19,8 @@ std::string variable(const Environment& environment, const char* name) {
   return found == environment.end() ? std::string() : found->second;
 }
 
-// On a terminal, unless the user or the terminal wants none (no-color.org).
+// Returns whether to use colour: on a terminal, unless NO_COLOR (no-color.org) or TERM=dumb says
+// otherwise.
 bool shows_colour(int fd, const Environment& environment) {
   return isatty(fd) == 1 && variable(environment, "NO_COLOR").empty() &&
          variable(environment, "TERM") != "dumb";
@@ -34,7 +36,7 @@ void print_failures(const FailureReport& report, const TellingPlaces& places) {
   places.console.write(logs::Stream::err, title + format_report(report, style) + "\n");
 }
 
-// A launcher that started this one as its worker reads its failure there.
+// Copies the root cause to the error file of a launcher that started this one as its worker.
 void copy_error_file(const FailureReport& own, const std::optional<std::string>& above) {
   const auto root = root_cause(own);
   if (!above || !root || !own.failures[*root].error) return;
@@ -48,6 +50,7 @@ void copy_error_file(const FailureReport& own, const std::optional<std::string>&
 void say_last_line(const JobHistory& history, const std::string& outcome,
                    const TellingPlaces& places) {
   if (!is_worth_a_line(history)) return;
+  // Without these options no output is kept: say how to keep some.
   const auto given = [](const logs::StdSpec& spec) {
     return spec.every != logs::Std::none || !spec.by_rank.empty();
   };
@@ -70,13 +73,14 @@ void say_why(const JobEnd& end, const FailureReport& own, const FailureReport& w
       copy_error_file(own, places.config.error_file_above);
       return print_failures(whole, places);
     case Outcome::signaled:
-      // A crash, peers that hang in their collective, the scheduler's TERM: the crash is the story.
+      // The usual story: a worker crashes, the peers hang in their collective, the scheduler sends
+      // TERM. Report the crash, too.
       if (root_cause(whole)) print_failures(whole, places);
       return log::error("ended by {}; all workers are stopped", proc::signal_name(end.signal));
     case Outcome::spawn_failed:
       return log::error("{}", whole.event);
     case Outcome::no_rendezvous:
-      // Without any attempt the error ends the program, which prints it.
+      // Without any attempt, this error ends the program, and main prints it.
       if (history.attempts_total() > 0) log::error("{}", whole.event);
       return;
     case Outcome::succeeded:

@@ -1,5 +1,5 @@
-// Says how the job ended: the failure report on the console, one last line, the error file that a
-// launcher above this one asked for, and --report.
+// Tells how the job ended: the failure report on the console, one last line, the error file for a
+// launcher above this one, and --report.
 #pragma once
 
 #include "agent/failure_report.h"
@@ -16,10 +16,11 @@ struct TellingPlaces {
   const launch::LaunchConfig& config;
   const Environment& environment;
   logs::Console& console;
-  const logs::RunDir* run_dir;  // nullptr: none
+  const logs::RunDir* run_dir;  // nullptr: the job has no log directory
 };
 
-// own: of this node's failures; whole: of those that all nodes have exchanged.
+// own: the report of this node's failures. whole: the report of all nodes. A file that cannot be
+// written is logged.
 void tell_outcome(const JobEnd& end, const FailureReport& own, const FailureReport& whole,
                   const JobHistory& history, const TellingPlaces& places);
 

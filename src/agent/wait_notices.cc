@@ -1,3 +1,4 @@
+// Repeats a notice while a node waits.
 #include "agent/wait_notices.h"
 
 #include "base/log.h"
@@ -10,6 +11,7 @@
 
 namespace lockstep::agent {
 namespace {
+// kFirstStaying is for a node that stays after its own job has ended. kSeldom is the longest pause.
 constexpr std::chrono::seconds kFirst{5};
 constexpr std::chrono::seconds kEvery{10};
 constexpr std::chrono::seconds kFirstStaying{1};
@@ -32,11 +34,13 @@ void WaitNotices::say_later(const rendezvous::Backend& backend, io::Duration pau
     const auto so_far = waited();
     std::string text = printable(backend.waiting_for(), kMostWords);
     if (!text.empty()) {
+      // A backend without a limit waits for ever: print no end.
       const auto until = backend.gives_up_at().value_or(io::TimePoint::min());
       const auto left = std::chrono::round<std::chrono::seconds>(until - io::Clock::now());
       log::warning("waiting for {} s: {}{}", so_far.count(), text,
                    until > io::Clock::now() ? fmt::format("; gives up in {} s", left.count()) : "");
     }
+    // The pause doubles only after ten minutes without a change: a spare may wait for days.
     const bool news = text != said_;
     said_ = std::move(text);
     const bool often = news || so_far <= kLong;

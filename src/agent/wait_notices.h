@@ -1,5 +1,5 @@
-// A node that waits for others says for whom, again and again: first soon, then every ten seconds,
-// then seldom where there is nothing new (a spare may wait for days).
+// Notices about the nodes for which this node waits. The first notice comes soon, the next ones
+// every ten seconds. Without a change the notices become rare: a spare may wait for days.
 #pragma once
 
 #include "io/loop.h"
@@ -11,20 +11,20 @@
 
 namespace lockstep::agent {
 
-// Of what other nodes say, or are called.
+// Limit of text that comes from other nodes, in bytes.
 inline constexpr std::size_t kMostWords = 2000;
 
 class WaitNotices {
  public:
   explicit WaitNotices(io::Loop& loop) : timer_(loop) {}
 
-  // Until cancel(), which must come before the backend is destroyed.
+  // Starts the notices. Call cancel() before the backend is destroyed.
   void start(const rendezvous::Backend& backend);
-  // The same for a node that has done its own part and stays for others.
+  // Starts the notices of a finished node which stays for other nodes.
   void start_staying(const rendezvous::Backend& backend);
   void cancel() { timer_.cancel(); }
 
-  // Somebody has read the last notice, and wants to read how the wait ended.
+  // Returns whether a notice was printed: the user then wants to read how the wait ended.
   bool expects_an_end() const { return !said_.empty(); }
   std::chrono::seconds waited() const;
 

@@ -1,3 +1,4 @@
+// Drives the file timer and the watch for stuck workers.
 #include "agent/watchdog.h"
 
 #include "base/log.h"
@@ -12,6 +13,7 @@
 
 namespace lockstep::agent {
 namespace {
+// torchelastic checks its timers every 0.1 s, too.
 constexpr std::chrono::milliseconds kFileTimerPeriod{100};
 constexpr std::chrono::milliseconds kStuckPeriod{500};
 
@@ -24,12 +26,13 @@ Result<std::unique_ptr<FileTimer>> FileTimer::open(io::Loop& loop, std::string p
                                                    OnExpired on_expired, IsOurs ours) {
   struct stat found {};
   if (lstat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode))
-    unlink(path.c_str());  // of an earlier run
+    unlink(path.c_str());  // left by an earlier run
   if (mkfifo(path.c_str(), 0600) != 0) return fail_sys("make the timer file " + path, errno);
-  // Also open for writing, so that there is no end of file between two writers.
+  // Open for writing, too: otherwise the FIFO reports end of file whenever no worker has it open.
   io::Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return fail_sys("open the timer file " + path, errno);
-  // Where everybody may replace files, it may not be the one just made.
+  // In a folder that every user may write to, another user may have replaced the FIFO before
+  // open().
   if (fstat(fd.get(), &found) != 0 || !S_ISFIFO(found.st_mode) || found.st_uid != geteuid())
     return fail(Errc::denied, "the timer file " + path + " was replaced by somebody else");
   return std::unique_ptr<FileTimer>(
@@ -52,6 +55,7 @@ FileTimer::~FileTimer() {
 }
 
 void FileTimer::on_readable() {
+  // At most one read for each turn of the loop: a busy writer must not starve other events.
   char bytes[65536];
   const ssize_t got = read(fd_.get(), bytes, sizeof bytes);
   if (got > 0) table_.feed({bytes, static_cast<std::size_t>(got)});
@@ -61,6 +65,7 @@ void FileTimer::on_readable() {
 
 void FileTimer::check() {
   timer_.start(kFileTimerPeriod, [this] { check(); });
+  // Drop timers of processes that have ended: their pid may come back as another process.
   for (const pid_t pid : table_.pids())
     if (!ours_(pid)) table_.forget(pid);
   for (const auto& expired : table_.take_expired(unix_seconds()))

@@ -1,4 +1,4 @@
-// Two watchers that are off unless the environment asks for them: the file timer
+// Two watchdogs that are off unless the environment asks for them: the file timer
 // (TORCHELASTIC_ENABLE_FILE_TIMER) and the limit of uninterruptible sleep
 // (TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT, seconds).
 #pragma once
@@ -17,13 +17,15 @@
 
 namespace lockstep::agent {
 
-// Owns the fifo; removed with it.
+// Owns the FIFO of timer requests. The destructor removes the file.
 class FileTimer {
  public:
   using OnExpired = std::function<void(const FileTimerTable::Expired&)>;
-  // ours: whether a pid, as the worker knows it, is a living descendant; timers of others are
-  // dropped.
+  // Returns whether a pid, as the worker sees it, is a living descendant of ours. Timers of other
+  // processes are dropped.
   using IsOurs = std::function<bool(pid_t)>;
+  // Makes the FIFO at `path`, replacing one of an earlier run. Fails if the FIFO cannot be made or
+  // another user replaced it.
   static Result<std::unique_ptr<FileTimer>> open(io::Loop& loop, std::string path,
                                                  OnExpired on_expired, IsOurs ours);
   ~FileTimer();
@@ -43,9 +45,10 @@ class FileTimer {
   io::Timer timer_;
 };
 
+// Reports processes that stay in state D for `limit`.
 class StuckWatch {
  public:
-  // pids: whom to look at, asked each time.
+  // pids: called at each look for the processes to look at.
   StuckWatch(io::Loop& loop, io::Duration limit, std::function<std::vector<pid_t>()> pids,
              std::function<void(pid_t)> on_stuck);
 

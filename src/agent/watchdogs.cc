@@ -1,3 +1,4 @@
+// Opens the watchdogs that the environment asks for.
 #include "agent/watchdogs.h"
 
 #include "base/id.h"
@@ -25,7 +26,7 @@ Status Watchdogs::open_file_timer(Node& node) {
   if (!watch.file_timer) return {};
   const std::string path = watch.timer_file.value_or("/tmp/watchdog_timer_" + random_uuid4());
   const auto on_expired = [this, name = node.name](const FileTimerTable::Expired& expired) {
-    // Only a process of ours: whoever wrote that can't make us kill a stranger.
+    // Any process that can write to the FIFO may name any pid. Signal only our own descendants.
     if (const auto pid = containment_.find_descendant(expired.pid))
       listener_.on_timer_expired(*pid, expired.signal,
                                  fmt::format("the timer '{}' of process {} on {} expired",

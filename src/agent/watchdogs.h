@@ -1,5 +1,5 @@
 // The watchdogs of this node, as the environment asks for them (watchdog.h): the file timer, in
-// which workers arm timers for themselves, and the watch for workers that are stuck in the kernel.
+// which workers arm timers for themselves, and the watch for workers stuck in the kernel.
 #pragma once
 
 #include "agent/node.h"
@@ -19,7 +19,7 @@ class Watchdogs {
  public:
   class Listener {
    public:
-    // pid: a living descendant of ours, which is to get the signal. why: one line.
+    // pid: a living descendant of ours, which must get the signal. why: a text of one line.
     virtual void on_timer_expired(pid_t pid, int signal, const std::string& why) = 0;
     virtual void on_stuck_worker(const std::string& why) = 0;
 
@@ -27,14 +27,14 @@ class Watchdogs {
     ~Listener() = default;
   };
 
-  // workers: whom to look at, asked each time.
+  // workers: called at each look for the pids to look at.
   Watchdogs(io::Loop& loop, const proc::Containment& containment,
             std::function<std::vector<pid_t>()> workers, Listener& listener)
       : loop_(loop), containment_(containment), workers_(std::move(workers)), listener_(listener) {}
 
-  // Tells the workers in their environment where the file timer is.
+  // Opens the watchdogs. Adds the path of the file timer to the environment that workers inherit.
   Status open(Node& node);
-  void close();  // also takes the file away in which workers arm timers
+  void close();  // also removes the FIFO
 
  private:
   Status open_file_timer(Node& node);

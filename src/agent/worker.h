@@ -1,4 +1,4 @@
-// One worker of the attempt under way.
+// One worker of the current attempt.
 #pragma once
 
 #include "agent/worker_spec.h"
@@ -14,12 +14,12 @@ namespace lockstep::agent {
 
 struct Worker {
   WorkerSpec spec;
-  // The paths of its files, empty where there is no such file.
+  // Paths of the worker's files. Empty: no such file.
   std::string error_file;
   std::string stdout_log;
   std::string stderr_log;
   std::unique_ptr<logs::Capture> capture;
-  std::optional<proc::Child> child;  // nullopt: it could not be started
+  std::optional<proc::Child> child;  // nullopt: the process could not be started
   std::unique_ptr<io::Watch> end_watch;
 
   bool is_alive() const { return child && child->alive(); }

@@ -1,3 +1,5 @@
+// Implementation of the WorkerGroup table. While doubt_ is set, on() decides when the last failure
+// is told; on_state() has one function per state.
 #include "agent/worker_group.h"
 
 #include <signal.h>
@@ -7,9 +9,11 @@
 
 namespace lockstep::agent {
 
+// Holds back the news of the last failure while a lost node may be to blame (see the constructor).
 std::vector<Action> WorkerGroup::on(Event event) {
   if (!doubt_) return on_state(event);
   switch (event.kind) {
+    // The lost node is to blame: join the next round and forget the failure.
     case EventKind::rejoin:
       doubt_ = false;
       cause_ = Cause::rejoin;
@@ -23,6 +27,7 @@ std::vector<Action> WorkerGroup::on(Event event) {
     case EventKind::doubt_over:
     case EventKind::stop_signal:
     case EventKind::urgent:
+    // No lost node was found in time: the failure is real and final. Tell it before anything else.
     case EventKind::unhealthy: {
       doubt_ = false;
       Actions actions = on_state(event);
@@ -38,6 +43,7 @@ WorkerGroup::Actions WorkerGroup::on_state(Event event) {
   switch (state_) {
     case State::waiting:
       if (event.kind == EventKind::begin) return join();
+      // Nothing runs yet, so a signal ends the job as during joining.
       if (event.kind == EventKind::stop_signal || event.kind == EventKind::urgent)
         return on_joining(event);
       return {};
@@ -69,6 +75,7 @@ WorkerGroup::Actions WorkerGroup::join() {
 
 WorkerGroup::Actions WorkerGroup::agreed(const Event& joined) {
   started_ = true;
+  // Nodes may allow different numbers of restarts (--max-restarts). The smallest one counts.
   remaining_ = std::max(0, std::min(max_restarts_, joined.limit) - joined.value);
   if (!joined.hold) return begin();
   state_ = State::pausing;
@@ -88,6 +95,7 @@ WorkerGroup::Actions WorkerGroup::on_joining(Event event) {
     case EventKind::join_failed:
       return finish(Outcome::no_rendezvous);
     case EventKind::spare_over:
+      // A node with a finished round was not a spare: the job succeeded.
       return finish(started_ ? Outcome::succeeded : Outcome::spare);
     case EventKind::end:
       return finish(Outcome::peer_failed);
@@ -100,7 +108,7 @@ WorkerGroup::Actions WorkerGroup::on_joining(Event event) {
   }
 }
 
-// No worker runs, so all that could end them ends the pause at once.
+// No worker runs, so every event that would stop workers ends the pause at once.
 WorkerGroup::Actions WorkerGroup::on_pausing(Event event) {
   switch (event.kind) {
     case EventKind::pause_over:
@@ -125,6 +133,7 @@ WorkerGroup::Actions WorkerGroup::on_running(Event event) {
     case EventKind::worker_failed:
       return fail_here();
     case EventKind::spawn_failed: {
+      // value: the number of started workers. Kill these: the group is incomplete.
       live_ = event.value;
       cause_ = Cause::spawn_failed;
       Actions actions = live_ == 0 ? all_ended() : kill(Cause::spawn_failed);
@@ -150,7 +159,8 @@ WorkerGroup::Actions WorkerGroup::on_running(Event event) {
   }
 }
 
-// The other nodes hear of it before this one's workers have ended.
+// Tell the other nodes before this node's own workers have ended: stopping them can take the whole
+// grace period.
 WorkerGroup::Actions WorkerGroup::fail_here() {
   const bool final = remaining_ == 0;
   doubt_ = final && elastic_;
@@ -167,15 +177,17 @@ WorkerGroup::Actions WorkerGroup::on_stopping(Event event) {
     case EventKind::worker_failed:
       return one_ended(false);
     case EventKind::stop_signal:
-      // A signal turns a restart in progress into the end of the job, with a fresh grace period;
-      // the next ones are passed on and change no deadline.
+      // A signal turns a restart in progress into the end of the job, with a new grace period.
+      // Later signals are forwarded and move no deadline.
       if (cause_ == Cause::signal) return {{ActionKind::stop_workers, event.value}};
       return stop(Cause::signal, event.value);
+    // A signal outranks a watchdog: the user ended the job.
     case EventKind::unhealthy:
       if (cause_ != Cause::signal) cause_ = Cause::unhealthy;
       return {};
     case EventKind::end:
       if (cause_ == Cause::rejoin) cause_ = Cause::peer_failed;
+      // The job has failed elsewhere, so the restart that this node prepares will not happen.
       if (cause_ == Cause::worker_failed) remaining_ = 0;
       return {};
     case EventKind::urgent:
@@ -195,6 +207,7 @@ WorkerGroup::Actions WorkerGroup::on_killing(Event event) {
       return one_ended(false);
     case EventKind::stop_signal:
     case EventKind::urgent:
+      // The failed start is the story, not the signal that followed.
       if (cause_ == Cause::spawn_failed) return {};
       cause_ = Cause::signal;
       signal_ = event.value;
@@ -207,8 +220,8 @@ WorkerGroup::Actions WorkerGroup::on_killing(Event event) {
       remaining_ = 0;
       return {};
     case EventKind::grace_over:
-      // SIGKILL did not end them: a call into the kernel that does not return. No restart beside
-      // them.
+      // SIGKILL did not end the workers: they hang in a system call. Never restart beside live
+      // workers, which may hold GPUs and ports.
       abandoned_ = true;
       remaining_ = 0;
       if (cause_ == Cause::rejoin) cause_ = Cause::unhealthy;
@@ -280,6 +293,7 @@ WorkerGroup::Actions WorkerGroup::all_ended() {
       state_ = State::in_barrier;
       return {{ActionKind::enter_barrier}};
     case Cause::worker_failed:
+      // Stay ready for a rejoin: doubt_over or another event decides.
       if (doubt_) {
         state_ = State::in_doubt;
         return {{ActionKind::disarm}};

@@ -1,5 +1,5 @@
 // The life of a node's workers as a table: state x event -> state + actions. Pure: the driver
-// (node_agent.h) feeds what happened and carries out what comes back; nothing here knows processes,
+// (node_agent.h) feeds events and carries out the returned actions. Nothing here knows processes,
 // time, other nodes' names or text.
 #pragma once
 
@@ -10,40 +10,40 @@ namespace lockstep::agent {
 
 enum class State {
   waiting,
-  joining,  // for all nodes to have agreed on a round
-  pausing,  // the round is agreed on, its start held back: the attempts before were short
+  joining,  // waits until all nodes have agreed on a round
+  pausing,  // a round is agreed on; its start is held back, since the attempts before were short
   running,
   stopping,
   killing,
-  in_doubt,    // all workers here ended, one badly, but a lost node may be to blame
-  in_barrier,  // all workers here ended well; those of other nodes may still run
+  in_doubt,    // all workers here have ended, one with a failure, but a lost node may be to blame
+  in_barrier,  // all workers here succeeded; workers of other nodes may still run
   finished,
 };
 
 enum class EventKind {
   begin,          // join the first round
   joined,         // value: restarts that the job has used up so far
-  pause_over,     // the armed timer of a start that was held back
-  join_failed,    // the rendezvous can't be had
-  spare_over,     // this node was a spare, and the job has ended
-  spawn_failed,   // value: how many were started before that
+  pause_over,     // the armed pause is over
+  join_failed,    // the rendezvous failed for good
+  spare_over,     // the job has ended, and this node was a spare
+  spawn_failed,   // value: number of workers started before the failure
   worker_ok,      // one worker exited with 0
-  worker_failed,  // one worker exited otherwise
-  stop_signal,    // value: the signal, which ends the job
-  urgent,         // end now: a second TERM or INT, or the guardian is gone
-  grace_over,     // the armed timer
-  doubt_over,     // the other armed timer: no lost node is to blame
-  unhealthy,      // a worker is stuck beyond what a restart could mend
-  rejoin,         // another node asks for a new round
-  end,            // the job has failed elsewhere
+  worker_failed,  // one worker exited with another code or by a signal
+  stop_signal,    // value: a signal that ends the job
+  urgent,         // end now: a second TERM or INT, or the guardian died
+  grace_over,     // the grace period or kill limit is over
+  doubt_over,     // the armed doubt timer fired: no lost node is to blame
+  unhealthy,      // a worker hangs in a way that a restart cannot mend
+  rejoin,         // another node wants a new round
+  end,            // the job has failed on another node
   barrier_over,
 };
 
 struct Event {
   EventKind kind;
   int value = 0;
-  int limit = INT32_MAX;  // joined: restarts that any of the other nodes allows
-  bool hold = false;      // joined: the start is to be held back for a while
+  int limit = INT32_MAX;  // joined: smallest number of restarts that any other node allows
+  bool hold = false;      // joined: pause before the start
 };
 
 enum class Cause {
@@ -59,27 +59,27 @@ enum class Cause {
 
 enum class Outcome {
   succeeded,
-  spare,        // the job has ended, and this node never had a part in it
-  failed,       // a worker failed and no restart was left
-  peer_failed,  // ... on another node
+  spare,        // the job has ended, and this node never took part
+  failed,       // a worker of this node failed and no restart was left
+  peer_failed,  // a worker of another node failed and no restart was left
   no_rendezvous,
   signaled,        // ended by a signal while workers ran
-  signaled_early,  // ... before the first start
+  signaled_early,  // ended by a signal before the first start
   spawn_failed,
 };
 
 enum class ActionKind {
   join,
-  arm_pause,      // pause_over after the pause that was asked for
+  arm_pause,      // feed pause_over after the restart pause
   start_attempt,  // start all workers
-  tell_failure,   // to the other nodes; value: 1 where no restart is left
-  tell_stop,      // to the other nodes: a signal ends the workers of this one
+  tell_failure,   // tell the other nodes; value: 1 if no restart is left
+  tell_stop,      // tell the other nodes that a signal ends this node's workers
   enter_barrier,
-  stop_workers,    // value: signal for every live worker's group (CONT first)
-  kill_workers,    // SIGKILL
-  arm_doubt,       // doubt_over in a moment
-  arm_grace,       // grace_over after the shutdown timeout
-  arm_kill_limit,  // grace_over after the time a kernel may take to end a killed process
+  stop_workers,    // value: the signal for every live worker's group (after SIGCONT)
+  kill_workers,    // SIGKILL to every live worker's group
+  arm_doubt,       // feed doubt_over after a moment
+  arm_grace,       // feed grace_over after the shutdown timeout
+  arm_kill_limit,  // feed grace_over after the time that a kernel may need to end a killed process
   disarm,
   finish,
 };
@@ -92,11 +92,14 @@ struct Action {
 
 class WorkerGroup {
  public:
-  // elastic: the job may go on with fewer nodes. When one dies, workers of the others often fail
-  // before it is missed: so the last failure is told only when no rejoin has come in a moment.
+  // elastic: the job can go on with fewer nodes. When a node dies, workers of other nodes often
+  // fail before the node is missed. The table therefore tells the last failure only if no rejoin
+  // follows in a moment.
   WorkerGroup(int nproc, int max_restarts, bool elastic = false)
       : nproc_(nproc), max_restarts_(max_restarts), elastic_(elastic), remaining_(max_restarts) {}
 
+  // Moves the table on. Returns the actions to carry out, in order. Every event is legal in every
+  // state.
   std::vector<Action> on(Event event);
 
   State state() const { return state_; }
@@ -105,7 +108,7 @@ class WorkerGroup {
   int live() const { return live_; }
   int remaining_restarts() const { return remaining_; }
   bool stop_ordered() const { return state_ == State::stopping || state_ == State::killing; }
-  bool abandoned() const { return abandoned_; }  // finished with workers that would not die
+  bool abandoned() const { return abandoned_; }  // finished although some workers survived SIGKILL
   Outcome outcome() const { return outcome_; }
 
  private:
@@ -132,7 +135,7 @@ class WorkerGroup {
   int max_restarts_;
   bool elastic_;
   int remaining_;
-  bool doubt_ = false;    // the last failure is not told yet
+  bool doubt_ = false;    // the last failure has not been told yet
   bool started_ = false;  // a round was reached
   int live_ = 0;
   int signal_ = 0;

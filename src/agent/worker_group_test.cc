@@ -22,7 +22,7 @@ TEST(WorkerGroup, SuccessIsAllWorkersOfAllNodesAtZero) {
   WorkerGroup group(2, 0);
   EXPECT_EQ(group.on({K::begin}), (Actions{{A::join}}));
   EXPECT_EQ(group.on({K::joined, 0}), (Actions{{A::start_attempt}}));
-  EXPECT_TRUE(group.on({K::worker_ok}).empty());  // the other one goes on
+  EXPECT_TRUE(group.on({K::worker_ok}).empty());  // the other worker goes on
   EXPECT_EQ(group.on({K::worker_ok}), (Actions{{A::enter_barrier}}));
   EXPECT_EQ(group.on({K::barrier_over}), (Actions{{A::disarm}, {A::finish}}));
   EXPECT_EQ(group.outcome(), Outcome::succeeded);
@@ -112,7 +112,7 @@ TEST(WorkerGroup, AnotherNodeAsksForANewRound) {
   WorkerGroup group(2, 0);
   begin(group);
   EXPECT_EQ(group.on({K::rejoin}), (Actions{{A::stop_workers, SIGTERM}, {A::arm_grace}}));
-  group.on({K::worker_failed});  // of our own TERM: no failure
+  group.on({K::worker_failed});  // ended by our own TERM: not a failure
   EXPECT_EQ(group.on({K::worker_failed}), (Actions{{A::disarm}, {A::join}}));
   EXPECT_EQ(group.on({K::joined, 0}), (Actions{{A::start_attempt}}));
 }
@@ -202,7 +202,7 @@ TEST(WorkerGroup, JoiningCanFailOrBeStopped) {
   spare.on({K::begin});
   spare.on({K::spare_over});
   EXPECT_EQ(spare.outcome(), Outcome::spare);
-  // One that had a part in it before is none.
+  // A node that took part before is not a spare.
   WorkerGroup late(1, 0);
   begin(late);
   late.on({K::rejoin});
@@ -267,8 +267,8 @@ TEST(WorkerGroup, ASignalOrAnEndIsStrongerThanADoubt) {
   EXPECT_EQ(restarts.on({K::worker_failed}).front(), (Action{A::tell_failure, 0}));
 }
 
-// Every event is legal in every state, a finished group stays finished, and no attempt starts that
-// was not agreed on.
+// Every event is legal in every state, a finished group stays finished, and no attempt starts
+// without an agreed round.
 TEST(WorkerGroup, AnyStoryEndsWell) {
   std::mt19937 random(7);
   for (int story = 0; story < 20000; ++story) {

@@ -1,3 +1,4 @@
+// Builds the command line and the environment of each worker.
 #include "agent/worker_spec.h"
 
 #include "base/text.h"
@@ -8,7 +9,7 @@ namespace lockstep::agent {
 
 namespace {
 
-// What DeepSpeed's launcher gives beside PyTorch's own variables.
+// Variables that DeepSpeed's launcher sets beside PyTorch's own.
 void add_deepspeed(const launch::LaunchConfig& config, const Round& round, Environment& env) {
   env["CUDA_VISIBLE_DEVICES"] = *config.slots;
   env["CROSS_RANK"] = std::to_string(round.group_rank);
@@ -16,9 +17,9 @@ void add_deepspeed(const launch::LaunchConfig& config, const Round& round, Envir
   env["LOCAL_SIZE"] = std::to_string(config.nproc);
 }
 
-// Slurm counts a job's spares, too, and numbers nodes by their place in the job: ranks see the
-// nodes that train, whichever those are. Only where Slurm has started one agent on each of more
-// nodes.
+// Slurm counts a job's spares, too, and numbers nodes by their place in the job. Rewrite Slurm's
+// variables so that ranks see only training nodes. Applies only if Slurm started one agent on each
+// node and the step has more nodes than this round.
 void count_as_slurm(const Round& round, Environment& env) {
   const auto number = [&](const char* name) {
     const auto found = env.find(name);
@@ -38,7 +39,7 @@ void count_as_slurm(const Round& round, Environment& env) {
     replace(name, std::to_string(round.group_rank));
 }
 
-// What is the same for all workers of the attempt.
+// Variables that are the same for all workers of the attempt.
 Environment shared_environment(const launch::LaunchConfig& config, const Round& round,
                                const AttemptFacts& facts, const Environment& inherited) {
   Environment env = inherited;
@@ -54,8 +55,10 @@ Environment shared_environment(const launch::LaunchConfig& config, const Round& 
   env["TORCHELASTIC_RESTART_COUNT"] = std::to_string(round.restarts);
   env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(config.max_restarts);
   env["TORCHELASTIC_RUN_ID"] = config.run_id;
+  // Workers compare with Python's spelling of the booleans.
   env["TORCHELASTIC_USE_AGENT_STORE"] = round.use_agent_store ? "True" : "False";
   env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = config.signals_text;
+  // torchrun sets these two only if the user has not.
   env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (config.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", *config.omp_num_threads);
   if (config.slots) add_deepspeed(config, round, env);
@@ -63,8 +66,7 @@ Environment shared_environment(const launch::LaunchConfig& config, const Round& 
   return env;
 }
 
-// --virtual-local-rank: every worker believes to be the only one and sees the one device that is
-// his.
+// Implements --virtual-local-rank: every worker sees LOCAL_RANK 0 and a single device.
 void virtualise(Environment& env, int local_rank) {
   env["LOCAL_RANK"] = "0";
   const auto visible = env.find("CUDA_VISIBLE_DEVICES");
@@ -72,7 +74,7 @@ void virtualise(Environment& env, int local_rank) {
     env["CUDA_VISIBLE_DEVICES"] = std::to_string(local_rank);
     return;
   }
-  const auto devices = split(visible->second, ',');  // long enough: launch_config checked
+  const auto devices = split(visible->second, ',');  // long enough: launch_config has checked
   const auto index = static_cast<std::size_t>(local_rank);
   if (index < devices.size()) visible->second = std::string(strip(devices[index]));
 }
@@ -81,8 +83,11 @@ std::vector<std::string> worker_argv(const launch::LaunchConfig& config, int loc
   const std::string rank = std::to_string(local_rank);
   std::vector<std::string> argv = config.command;
   if (config.substitute)
+    // argv[0] stays untouched: torchrun substitutes in arguments only.
     for (std::size_t i = 1; i < argv.size(); ++i)
       argv[i] = codec::substitute(argv[i], {{"local_rank", rank}});
+  // torch.distributed.launch inserts the rank right after the script, spelled with a dash since
+  // PyTorch 2.0 and with an underscore before.
   const auto at = argv.begin() + static_cast<std::ptrdiff_t>(config.local_rank_argument_at);
   if (config.local_rank_argument == launch::LocalRankArgument::dash)
     argv.insert(at, "--local-rank=" + rank);
@@ -127,6 +132,8 @@ Environment environment_of(const char* const* environ) {
   for (; *environ != nullptr; ++environ) {
     const std::string_view entry = *environ;
     const std::size_t equals = entry.find('=');
+    // A broken entry without '=' cannot be passed on by name. A later duplicate of a name loses, as
+    // with getenv().
     if (equals == std::string_view::npos) continue;
     env.try_emplace(std::string(entry.substr(0, equals)), entry.substr(equals + 1));
   }

@@ -1,6 +1,6 @@
-// Which command each worker of an attempt runs, with which environment: a pure function of the
-// configuration, the round and the attempt. The names and spellings are PyTorch's (T: "Environment
-// variables" in docs/command-line.md); scripts and torch itself compare with them literally.
+// The command and the environment of each worker of an attempt: a pure function of the
+// configuration, the round and the attempt. Names and spellings are PyTorch's ("Environment
+// variables" in docs/command-line.md). Scripts and torch itself compare them literally.
 #pragma once
 
 #include "launch/launch_config.h"
@@ -23,15 +23,17 @@ struct WorkerSpec {
 };
 
 struct AttemptFacts {
-  std::string agent_tag;                 // value of LOCKSTEP_AGENT; empty: none
-  std::vector<std::string> error_files;  // per local rank; empty strings when logs are disabled
+  std::string agent_tag;                 // value of LOCKSTEP_AGENT; empty: do not set
+  std::vector<std::string> error_files;  // by local rank; empty strings if logs are disabled
 };
 
-// inherited: the agent's own environment.
+// Returns the workers of this node by local rank. inherited: the agent's own environment.
 std::vector<WorkerSpec> make_worker_specs(const launch::LaunchConfig& config, const Round& round,
                                           const AttemptFacts& facts, const Environment& inherited);
 
-std::vector<std::string> environment_block(const Environment& env);  // "NAME=value" ...
+// "NAME=value" entries for execve()
+std::vector<std::string> environment_block(const Environment& env);
+// Reads a block such as environ. The first of several entries of one name wins.
 Environment environment_of(const char* const* environ);
 
 }  // namespace lockstep::agent

@@ -51,7 +51,7 @@ TEST(WorkerSpec, SlotsBringDeepspeedsVariables) {
   }
 }
 
-// Node 2 of three that Slurm has trains as the second of two.
+// Slurm's node 2 of three trains as the second node of two.
 TEST(WorkerSpec, SlurmsSparesAreNotCounted) {
   Round round = one_node();
   round.group_rank = 1;
@@ -71,7 +71,7 @@ TEST(WorkerSpec, SlurmsSparesAreNotCounted) {
                                           {"SLURM_STEP_NUM_NODES", "3"}})
     EXPECT_EQ(env.at(name), value) << name;
   EXPECT_FALSE(env.contains("SLURM_NPROCS"));
-  // All of the step's nodes train, or its tasks are no agents.
+  // Nothing is rewritten if all nodes of the step train, or if the step's tasks are not agents.
   for (const auto& [name, value] :
        {std::pair{"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_NUM_TASKS", "6"}}) {
     Environment other = job;

@@ -1,3 +1,4 @@
+// Starts, stops and reaps the worker processes of this node.
 #include "agent/workers.h"
 
 #include "agent/cpu_binding.h"
@@ -20,9 +21,9 @@
 
 namespace lockstep::agent {
 namespace {
-// How long the kernel may take to end a killed process before we give up on it.
+// Time for the kernel to end a killed process before Lockstep gives up on it.
 constexpr std::chrono::seconds kKillLimit{10};
-// Workers that take their time to stop are named.
+// Pauses before the log names slow workers during a stop, and the number of names in a line.
 constexpr std::chrono::seconds kNameFirst{5};
 constexpr std::chrono::seconds kNameEvery{10};
 constexpr std::size_t kMostNames = 4;
@@ -41,7 +42,8 @@ Workers::Workers(io::Loop& loop, logs::Console& console, const proc::Containment
       naming_(loop) {}
 
 Status Workers::prepare() {
-  open_files_ = io::raise_open_files_limit();  // thousands of store connections
+  // this process may serve thousands of store connections
+  open_files_ = io::raise_open_files_limit();
   logs_.start_folding(console_);
   LOCKSTEP_TRY_ASSIGN(cpu_binding_,
                       plan_cpu_binding(node_.config.numa_binding, node_.config.nproc));
@@ -52,6 +54,7 @@ Status Workers::open_attempt(const Round& round) {
   workers_.clear();
   failures_.clear();
   stop_sent_ms_.reset();
+  // The first attempt takes the value that find() has just read.
   if (oom_) {
     oom_before_ = oom_->read();
   } else {
@@ -63,18 +66,21 @@ Status Workers::open_attempt(const Round& round) {
 
 Status Workers::start(const Round& round) {
   AttemptFacts facts;
+  // The mark lets a later run find workers whose agent is gone. --isolation none promises
+  // torchrun's behaviour: no mark.
   if (containment_.rung() != proc::Rung::none)
     facts.agent_tag = proc::agent_tag(node_.config.job_name);
   for (int rank = 0; rank < node_.config.nproc; ++rank)
     facts.error_files.push_back(logs_.error_file(rank));
   const auto specs = make_worker_specs(node_.config, round, facts, node_.environment);
   LOCKSTEP_TRY_ASSIGN(const logs::FilteredFiles filtered, logs_.open_filtered());
+  // The worker's PATH decides, not a default of this process.
   const auto path = node_.environment.find("PATH");
   LOCKSTEP_TRY_ASSIGN(
       const std::string executable,
       proc::find_executable(node_.config.command.at(0),
                             path == node_.environment.end() ? "/bin:/usr/bin" : path->second));
-  workers_.reserve(specs.size());  // watches hold pointers into it
+  workers_.reserve(specs.size());  // watches hold pointers into the vector: it must not grow
   for (const WorkerSpec& spec : specs) {
     Worker& worker = workers_.emplace_back();
     worker.spec = spec;
@@ -100,7 +106,10 @@ Status Workers::start_worker(Worker& worker, const std::string& executable,
   spawn.cpus = cpu_binding_[static_cast<std::size_t>(worker.spec.local_rank)];
   containment_.apply(spawn);
   LOCKSTEP_TRY_ASSIGN(worker.child, proc::spawn(spawn));
+  // Without this the read ends would never see end of file.
   worker.capture->close_child_ends();
+  // The pidfd becomes readable when the worker ends. Unlike a pid it can never name another
+  // process.
   worker.end_watch = std::make_unique<io::Watch>(loop_, worker.child->pidfd());
   worker.end_watch->start(io::kReadable, [this, &worker](int) { on_end(worker); });
   listener_.on_worker_started(worker);
@@ -117,7 +126,7 @@ void Workers::stop(int signal) {
     if (!worker.is_alive()) continue;
     log::warning("sending process {} closing signal {}", worker.child->pid(),
                  proc::signal_name(signal));
-    worker.child->signal_group(SIGCONT);  // a stopped process can't heed the other one
+    worker.child->signal_group(SIGCONT);  // a stopped process cannot act on the next signal
     worker.child->signal_group(signal);
   }
 }
@@ -139,9 +148,10 @@ void Workers::arm_grace() {
 }
 
 void Workers::be_patient() {
-  // Further signals do not move the deadline.
+  // Further signals must not move the deadline.
   if (patient_) return;
   patient_ = true;
+  // Workers are already being stopped for another reason: extend their deadline.
   if (naming_.active() && node_.config.stop_timeout > node_.config.shutdown_timeout) arm_grace();
 }
 
@@ -172,6 +182,8 @@ void Workers::name_slow_ones(io::Duration pause) {
 }
 
 void Workers::kill_timed_out(pid_t pid, int signal) {
+  // Remember the pid: the worker's end counts as its own failure, although the stop follows at
+  // once.
   timed_out_ = pid;
   ::kill(pid, signal);
 }
@@ -180,8 +192,11 @@ void Workers::on_end(Worker& worker) {
   const auto end = worker.child->reap();
   if (!end) return;
   worker.end_watch.reset();
+  // Read what the pipe holds before the failure report takes the tail.
   worker.capture->drain_now();
   reap_orphans();
+  // Orphans come to this process as the subreaper. Reap them here as well: SIGCHLD may have been
+  // merged.
   if (end->ok()) return listener_.on_worker_ended(worker, nullptr);
   failures_.push_back(failure_of(worker, *end));
   if (!failures_.back().after_stop) {
@@ -199,6 +214,7 @@ WorkerFailure Workers::failure_of(const Worker& worker, const proc::Exit& end) c
   failure.pid = worker.child->pid();
   failure.exit_code = end.python_code();
   failure.seen_ms = unix_ms();
+  // A worker with an expired timer failed by itself, even if the end comes after the stop.
   failure.after_stop = stop_sent_ms_ && timed_out_ != failure.pid;
   failure.stdout_log = worker.stdout_log;
   failure.stderr_log = worker.stderr_log;
@@ -210,9 +226,11 @@ WorkerFailure Workers::failure_of(const Worker& worker, const proc::Exit& end) c
     failure.stderr_tail = split(strip(tail), '\n');
   failure.tail_holds_stdout = worker.capture->tail_holds_stdout();
   if (auto note = oom_note(failure.exit_code, oom_before_, oom_->read(), oom_->system_wide());
+      // A worker killed during the stop was killed by Lockstep, not by the kernel.
       note && !failure.after_stop)
     failure.notes.push_back(std::move(*note));
   if (end.core_dumped) failure.notes.emplace_back("core dumped");
+  // Look at the disk now: it may have space again when the report is written.
   if (const std::string dir = logs_.attempt_dir(); !dir.empty() && !failure.after_stop)
     if (auto note = full_disk_note(dir)) failure.notes.push_back(std::move(*note));
   return failure;
@@ -231,11 +249,12 @@ void Workers::resize_terminals() const {
 void Workers::reap_orphans() const {
   while (true) {
     siginfo_t info{};
+    // WNOWAIT only looks: reaping a worker here would steal the exit status from its Child object.
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
     const auto is_it = [&info](const Worker& w) {
       return w.is_alive() && w.child->pid() == info.si_pid;
     };
-    // A worker is taken by its own watch, and then we look here again.
+    // A worker is reaped by its own watch, which then calls this function again.
     if (std::any_of(workers_.begin(), workers_.end(), is_it)) return;
     waitpid(info.si_pid, nullptr, 0);
   }
@@ -247,12 +266,13 @@ void Workers::sweep_leftovers(io::Duration limit, std::function<void()> then) {
 
 void Workers::name_the_abandoned() const {
   for (const pid_t pid : living())
-    log::error("process {} did not exit after SIGKILL (it is {}); it was abandoned", pid,
+    log::error("abandoned process {}: still alive after SIGKILL ({})", pid,
                what_holds("/proc", pid));
 }
 
 void Workers::close_output() {
   for (Worker& worker : workers_) {
+    // The last bytes of an abandoned worker may still be in its pipe.
     if (worker.capture) worker.capture->drain_now();
     worker.capture.reset();
   }

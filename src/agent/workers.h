@@ -1,6 +1,6 @@
-// The worker processes of this node, attempt after attempt: starts them, takes in their output,
-// stops and kills them, sees how each one ended, and ends what they leave behind. Decides nothing:
-// what happens goes to its listener.
+// The worker processes of this node, attempt after attempt. Starts them, reads their output, stops
+// and kills them, sees how each one ended, and ends the processes they leave behind. Decides
+// nothing: events go to the listener.
 #pragma once
 
 #include "agent/failure_report.h"
@@ -30,8 +30,9 @@ class Workers {
   class Listener {
    public:
     virtual void on_worker_started(const Worker& worker) = 0;
-    // failure: nullptr where it ended well.
+    // failure: nullptr if the worker exited with 0.
     virtual void on_worker_ended(const Worker& worker, const WorkerFailure* failure) = 0;
+    // The armed grace period or kill limit is over.
     virtual void on_grace_over() = 0;
 
    protected:
@@ -41,46 +42,51 @@ class Workers {
   Workers(io::Loop& loop, logs::Console& console, const proc::Containment& containment,
           const Node& node, Listener& listener);
 
-  // Before all else: CPUs for each worker, and descriptors enough for this process.
+  // Call first. Plans the CPUs of each worker and raises this process's limit of descriptors.
   Status prepare();
 
-  // Starting: forgets the attempt before, makes the directory of the new one, starts all workers.
+  // Forgets the previous attempt and makes the log directory of the new one.
   Status open_attempt(const Round& round);
+  // Starts all workers of the round. On failure some workers may run: see living().
   Status start(const Round& round);
 
-  // Stopping. A worker that fails after the first of these calls is a consequence of it.
+  // Stops the workers. A worker that fails after the first call of stop() or kill() is a
+  // consequence of that call.
   void stop(int signal);
   void kill();
-  // on_grace_over() after the shutdown timeout; workers that take their time are named meanwhile.
+  // Calls on_grace_over() after the shutdown timeout. Until then the log names slow workers.
   void arm_grace();
-  // From now on on_grace_over() comes after the stop timeout, also where workers are being stopped
-  // already: another node that was told the same may have been quicker.
+  // Switches from the shutdown timeout to the stop timeout, also for workers that are already being
+  // stopped: another node may have passed on the same request before this node got its own.
   void be_patient();
-  // on_grace_over() after the time that the kernel may take to end a killed process.
+  // Calls on_grace_over() after the time that the kernel may need to end a killed process.
   void arm_kill_limit();
   void disarm();
-  // A worker, or a process that it started, let its timer expire. Its end is a failure of its own.
+  // Sends the signal to a process (worker or descendant) after its timer expired. A worker's end
+  // then counts as a genuine failure.
   void kill_timed_out(pid_t pid, int signal);
 
   void forward(int signal) const;
   void resize_terminals() const;
   void reap_orphans() const;
 
-  // What workers left behind, when all of them have ended.
+  // Processes that workers left behind. Call after all workers have ended.
   std::vector<pid_t> leftovers() const { return containment_.leftovers(); }
-  // Calls back when nothing is left, or after the limit.
+  // Ends the leftovers. Calls back when none is left, or after the limit.
   void sweep_leftovers(io::Duration limit, std::function<void()> then);
   void cancel_sweep() { sweep_.cancel(); }
 
-  // At the end of the job.
-  void name_the_abandoned() const;  // workers that not even SIGKILL has ended
+  // For the end of the job.
+  void name_the_abandoned() const;  // logs the workers that survived SIGKILL
   void close_output();
 
   std::vector<pid_t> living() const;
-  bool has_run() const;  // a worker of the attempt under way was started
-  const std::vector<WorkerFailure>& failures() const { return failures_; }  // of this attempt
+  bool has_run() const;  // a worker of the current attempt was started
+  // of the current attempt
+  const std::vector<WorkerFailure>& failures() const { return failures_; }
   std::optional<std::int64_t> stop_sent_ms() const { return stop_sent_ms_; }
-  std::int64_t failures_total() const { return failures_total_; }  // of all attempts, genuine ones
+  // of all attempts, without consequences of a stop
+  std::int64_t failures_total() const { return failures_total_; }
   JobLogs& logs() { return logs_; }
   const JobLogs& logs() const { return logs_; }
 
@@ -99,9 +105,9 @@ class Workers {
   Listener& listener_;
   JobLogs logs_;
   LeftoverSweep sweep_;
-  rlimit open_files_{};                        // that workers get: as this process found it
+  rlimit open_files_{};  // the original limit of this process, which workers get
   std::vector<std::vector<int>> cpu_binding_;  // by local rank
-  std::optional<OomCounter> oom_;              // from the first attempt on
+  std::optional<OomCounter> oom_;              // set at the first attempt
   std::optional<std::uint64_t> oom_before_;
   std::vector<Worker> workers_;
   std::vector<WorkerFailure> failures_;

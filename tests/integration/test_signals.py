@@ -142,7 +142,7 @@ def test_interrupt_then_term_kills_at_once_too(lockstep):
     run.signal(signal.SIGTERM)
     ended = run.wait()
     assert ended.rc == 1
-    assert ended.err.count("received SIGINT, shutting down workers; a second one kills them at once\n") == 1
+    assert ended.err.count("received SIGINT, shutting down workers; a second signal kills the workers at once\n") == 1
 
 
 def test_user_signals_during_the_shutdown_do_not_cut_it_short(lockstep):
