@@ -1,4 +1,5 @@
-// Requests, their deadlines and their answers; async_connect.cc makes the connection.
+// Requests, deadlines and answers of the asynchronous client. async_connect.cc makes the
+// connection.
 #include "store/async_client.h"
 
 #include "base/text.h"
@@ -15,7 +16,7 @@ namespace lockstep::store {
 namespace {
 
 using std::chrono::milliseconds;
-// A server that does not answer a CANCEL_WAIT in this time is taken for dead.
+// Time for a server to answer CANCEL_WAIT. A server without an answer by then counts as dead.
 constexpr milliseconds kCancelGrace(5000);
 constexpr std::size_t kReadBytes = 64U << 10;
 
@@ -39,10 +40,13 @@ auto to_status(AsyncClient::Done<void> done) {
 AsyncClient::Pending AsyncClient::make(const Request& request, Reply reply, Timeout timeout) const {
   const Ms allowed = timeout.value_or(options_.timeout);
   Pending pending;
+  // This client always speaks the newer dialect: connect() accepts no other server.
   LOCKSTEP_CHECK(put_request(pending.bytes, Dialect::d, request).has_value());
   pending.reply = reply;
   pending.deadline = io::Clock::now() + allowed;
   pending.parks = request.op == Op::wait;
+  // Word the timeout error now, in PyTorch's form: the keys are needed after the request's bytes
+  // are gone.
   const Keys keys = request.items.empty() ? Keys{std::string(request.key)}
                                           : Keys(request.items.begin(), request.items.end());
   pending.what =
@@ -52,6 +56,7 @@ AsyncClient::Pending AsyncClient::make(const Request& request, Reply reply, Time
 }
 
 void AsyncClient::ask(Pending pending) {
+  // Rearm only for an earlier deadline: a scan of all requests for each new one would be quadratic.
   const bool sooner = pending.deadline < armed_;
   queue_.push_back(std::move(pending));
   if (sooner || stage_ == Stage::down) arm_deadline();
@@ -81,6 +86,7 @@ void AsyncClient::ping(Done<void> done, Timeout timeout) {
   auto pending = make({.op = Op::ping, .number = kNonce}, Reply::word, timeout);
   pending.done = [done = std::move(done), place = place()](Result<Answer> answer) {
     if (!answer) return done(tl::make_unexpected(std::move(answer).error()));
+    // A wrong echo means the stream is out of step. Never use the connection's later answers.
     if (answer->number != kNonce)
       return done(fail(Errc::corrupt, "the store at " + place + " echoes a wrong PING"));
     done({});
@@ -95,7 +101,8 @@ void AsyncClient::wait(const Keys& keys, Done<void> done, Timeout timeout) {
   ask(std::move(pending));
 }
 
-// Nothing is sent while a wait is parked, so the follower at the queue's front is the next to go.
+// Runs a follow-up request after a WAIT. Nothing is sent while a WAIT is parked, so the follower at
+// the front of the queue is sent next. Both requests share one deadline.
 void AsyncClient::wait_then(const Keys& keys, Timeout timeout, const Request& then, Reply reply,
                             std::function<void(Result<Answer>)> done) {
   const auto items = views(keys);
@@ -115,6 +122,8 @@ void AsyncClient::wait_then(const Keys& keys, Timeout timeout, const Request& th
 
 void AsyncClient::get(std::string_view key, Done<std::string> done, Timeout timeout) {
   wait_then({std::string(key)}, timeout, {.op = Op::get, .key = key}, Reply::text,
+            // WAIT first: servers differ in their answer to a GET of a missing key (see
+            // Engine::reply_get()).
             [done = std::move(done)](Result<Answer> answer) {
               if (!answer) return done(tl::make_unexpected(std::move(answer).error()));
               done(std::move(answer->values.front()));
@@ -164,6 +173,8 @@ void AsyncClient::delete_key(std::string_view key, Done<bool> done, Timeout time
 
 void AsyncClient::arm_deadline() {
   if (stage_ == Stage::down) {
+    // The connection is lost: fail the queue in the next turn, since no callback may run inside
+    // ask().
     if (!queue_.empty()) deadline_timer_.start({}, [this] { expire(); });
     return;
   }
@@ -179,6 +190,7 @@ void AsyncClient::arm_deadline() {
 
 bool AsyncClient::finish(const Pending& pending, Result<Answer> answer) const {
   if (!pending.done) return true;
+  // The callback may destroy this client.
   const auto here = calls_.witness();
   pending.done(std::move(answer));
   return !here.gone();
@@ -190,6 +202,8 @@ void AsyncClient::expire() {
     return;
   }
   const auto now = io::Clock::now();
+  // The server has not even answered CANCEL_WAIT. Without that answer the stream stays out of step,
+  // so the connection is useless.
   const bool stuck = std::any_of(sent_.begin(), sent_.end(), [&](const Pending& pending) {
     return pending.canceled && pending.deadline <= now;
   });
@@ -201,13 +215,17 @@ void AsyncClient::expire() {
       queue_.begin(), queue_.end(), [&](const Pending& item) { return item.deadline > now; });
   for (Pending& pending : sent_) {
     if (pending.deadline > now) continue;
+    // Keep the entry in sent_ without its callback: the answer may still come, and must be read to
+    // stay in step.
     late.emplace_back().done = std::exchange(pending.done, nullptr);
     late.back().what = pending.what;
     pending.deadline = io::TimePoint::max();
+    // A WAIT stays parked on the server for ever unless it is canceled, and blocks this connection.
     if (pending.parks) take_back(pending);
   }
   std::move(first, queue_.end(), std::back_inserter(late));
   queue_.erase(first, queue_.end());
+  // Rearm and send before the callbacks: a callback may destroy this client.
   arm_deadline();
   want();
   for (const Pending& pending : late) {
@@ -219,7 +237,7 @@ void AsyncClient::expire() {
   }
 }
 
-// Answered by a 1; a 0 before it means that the wait had ended at the last moment.
+// Cancels a parked WAIT. The server answers 1. A 0 before the 1 means that the wait had just ended.
 void AsyncClient::take_back(Pending& wait) {
   const std::size_t before = out_.size();
   LOCKSTEP_CHECK(put_request(out_, Dialect::d, {.op = Op::cancel_wait}).has_value());
@@ -229,6 +247,7 @@ void AsyncClient::take_back(Pending& wait) {
 }
 
 bool AsyncClient::fail_all(const Error& error) {
+  // Move the requests out first: a callback may ask again.
   std::deque<Pending> failed = std::exchange(sent_, {});
   std::move(queue_.begin(), queue_.end(), std::back_inserter(failed));
   queue_.clear();
@@ -245,13 +264,14 @@ void AsyncClient::lose(const Error& error) {
   fd_.reset();
   stage_ = Stage::down;
   down_error_ = error;
+  // Copy the callback: a request's callback may destroy this client.
   const auto tell = on_loss_;
   if (fail_all(error) && tell) tell(error);
 }
 
 // --- the stream ---
 
-// Pauses the watch's write interest while there is nothing to say.
+// Watches for writability only while there is something to send. Otherwise the loop would spin.
 void AsyncClient::want() {
   if (stage_ != Stage::ready) return;
   const bool can_send = !queue_.empty() && (sent_.empty() || !sent_.back().parks);
@@ -263,6 +283,7 @@ void AsyncClient::on_event(int events) {
   if (stage_ == Stage::greeting) return read_echo();
   if ((events & io::kReadable) != 0 && !receive()) return;
   pump();
+  // flush() may complete requests without an answer (Reply::none), so look for answers after it.
   if (!flush() || !take_answers()) return;
   want();
 }
@@ -279,10 +300,11 @@ void AsyncClient::pump() {
   }
 }
 
-// False: the connection is lost, and all have been told.
+// Sends what the kernel takes. Returns false if the connection is lost and all callbacks have run.
 bool AsyncClient::flush() {
   while (out_sent_ < out_.size()) {
     const ssize_t put =
+        // MSG_NOSIGNAL: a closed peer must be an error here, not a SIGPIPE.
         send(fd_.get(), out_.data() + out_sent_, out_.size() - out_sent_, MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EAGAIN) return true;
@@ -314,9 +336,11 @@ bool AsyncClient::receive() {
   return false;
 }
 
-// False: lost, or destroyed by a callback.
+// Hands out complete answers in order. Returns false if the connection is lost or a callback
+// destroyed this client.
 bool AsyncClient::take_answers() {
   while (!sent_.empty()) {
+    // A request without an answer (SET) is done when the kernel has taken its last byte.
     Parse parsed = Parse::more;
     if (sent_.front().reply != Reply::none) {
       parsed = parse(sent_.front());
@@ -325,7 +349,7 @@ bool AsyncClient::take_answers() {
     }
     if (parsed == Parse::more) break;
     if (parsed == Parse::corrupt) {
-      lose({Errc::corrupt, "the store at " + place() + " answers nonsense", {}, 0});
+      lose({Errc::corrupt, "the store at " + place() + " sends an invalid answer", {}, 0});
       return false;
     }
     Pending pending = std::move(sent_.front());
@@ -334,22 +358,24 @@ bool AsyncClient::take_answers() {
     if (!finish(pending, std::move(answer))) return false;
   }
   if (sent_.empty() && in_taken_ < in_.size()) {
-    lose({Errc::corrupt, "the store at " + place() + " sends what nobody asked for", {}, 0});
+    lose({Errc::corrupt, "the store at " + place() + " sends bytes without a request", {}, 0});
     return false;
   }
+  // Drop parsed bytes only once they are half of the buffer: the cost stays linear.
   if (in_taken_ == in_.size() || in_taken_ > in_.size() / 2)
     in_.erase(0, std::exchange(in_taken_, 0));
   if (sent_.empty() && queue_.empty()) arm_deadline();
   return true;
 }
 
-// Takes what there is of one answer off in_.
+// Parses as much of one answer as has arrived and removes these bytes from in_.
 AsyncClient::Parse AsyncClient::parse(Pending& pending) {
   const auto left = [&] { return in_.size() - in_taken_; };
   const auto at = [&] { return in_.data() + in_taken_; };
   if (pending.reply == Reply::byte) {
     while (left() > 0) {
       const char byte = in_[in_taken_++];
+      // A canceled WAIT ends with 1. A late 0 before it is skipped.
       if (byte == (pending.canceled ? 1 : 0)) return Parse::done;
       if (byte != 0) return Parse::corrupt;
     }
@@ -368,6 +394,7 @@ AsyncClient::Parse AsyncClient::parse(Pending& pending) {
   while (pending.answer.values.size() < expected) {
     if (left() < 8) return Parse::more;
     const std::uint64_t size = load_u64(at());
+    // A length from the peer must not make this process allocate any amount.
     if (size > kLimits.max_message_bytes) return Parse::corrupt;
     if (left() - 8 < size) return Parse::more;
     pending.answer.values.emplace_back(at() + 8, static_cast<std::size_t>(size));

@@ -1,10 +1,12 @@
-// A TCPStore client on the event loop, in the newer dialect. Requests may be made at any time,
-// before the connection is there too; each has a deadline and one callback. No callback runs inside
-// the call that asks; any callback may destroy the client or ask again.
+// A TCPStore client on the event loop, in the newer dialect (PyTorch from 2.2). Requests may be
+// made at any time, even before the connection exists. Each request has a deadline and one
+// callback. No callback runs inside the requesting call. A callback may destroy the client or make
+// new requests.
 //
-// The protocol has no request numbers, so while the server owes the answer to a WAIT nothing else
-// is sent on this connection: what must not stand behind a wait needs a client of its own.
-// Everything else is pipelined. Keys go out as given; PyTorch's own clients put "/" before theirs.
+// The protocol has no request numbers. While the server owes the answer to a WAIT, nothing else is
+// sent on this connection: requests that must not queue behind a WAIT need a client of their own.
+// All other requests are pipelined. Keys are sent as given. PyTorch's own clients put "/" before a
+// key.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -31,7 +33,7 @@ struct AsyncClientOptions {
   std::string host = "127.0.0.1";
   int port = 29500;
   std::chrono::milliseconds connect_timeout{60'000};
-  std::chrono::milliseconds timeout{60'000};  // of a request that names none
+  std::chrono::milliseconds timeout{60'000};  // default for requests
 };
 
 class AsyncClient {
@@ -40,47 +42,49 @@ class AsyncClient {
   using Ms = std::chrono::milliseconds;
   using Keys = std::vector<std::string>;
   using Entries = std::vector<std::pair<std::string, std::string>>;
-  using Timeout = std::optional<Ms>;  // from the call on, time in the queue included
+  using Timeout = std::optional<Ms>;  // from the call on, including time in the queue
   template <class T>
   using Done = std::function<void(Result<T>)>;
 
   AsyncClient(io::Loop& loop, Options options);
-  ~AsyncClient();  // forgets what is under way: no callback comes
+  ~AsyncClient();  // drops pending requests: no callback follows
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;
 
-  // Once. Tries again, with growing pauses, until connect_timeout: the server may start later. The
-  // address list is asked for anew each time.
+  // Connects. Call once. Retries with growing pauses until connect_timeout, since the server may
+  // start later. Each attempt looks up the host name anew.
   void connect(Done<void> done);
   bool connected() const { return stage_ == Stage::ready; }
-  // What the last attempt to connect met, or the one under way fails to get: for those who wait and
-  // wonder.
+  // Describes the last failed attempt to connect, or what the current attempt waits for. For
+  // notices to a waiting user.
   std::string attempt_text() const;
-  // The connection was lost after it was made; comes after the callbacks of all pending requests,
-  // which fail with the same error.
+  // Sets the callback for a connection lost after it was made. Runs after the callbacks of all
+  // pending requests, which fail with the same error.
   void on_loss(std::function<void(const Error&)> fn) { on_loss_ = std::move(fn); }
-  // The address on the way to the store, of a connected client: ours, as the server sees it unless
-  // somebody translates.
+  // Returns this end's address of a connected client. The server sees the same address unless a NAT
+  // translates. Empty: not connected.
   std::string local_address() const;
-  std::string local_place() const;  // likewise, "HOST:PORT"
-  std::string place() const;        // "HOST:PORT"
+  std::string local_place() const;  // local address as "HOST:PORT"
+  std::string place() const;        // server as "HOST:PORT"
 
-  // Done when the kernel has the bytes: the protocol has no answer to it. ping() tells of arrival.
+  // SET is done when the kernel has the bytes: the protocol has no answer to SET. A following
+  // ping() proves arrival.
   void set(std::string_view key, std::string_view value, Done<void> done, Timeout timeout = {});
   void multi_set(const Entries& entries, Done<void> done, Timeout timeout = {});
   void ping(Done<void> done, Timeout timeout = {});
-  // Waits for the key first, as PyTorch's clients do.
+  // Waits for the keys first, as PyTorch's clients do.
   void get(std::string_view key, Done<std::string> done, Timeout timeout = {});
   void multi_get(const Keys& keys, Done<Keys> done, Timeout timeout = {});
-  // Fails with Errc::timeout when the keys don't all exist in time; the wait is taken back then and
-  // the connection lives on.
+  // Succeeds when all keys exist. Fails with Errc::timeout otherwise: the wait is then canceled and
+  // the connection stays usable.
   void wait(const Keys& keys, Done<void> done, Timeout timeout = {});
-  // The value now stored, or `expected` where the key is missing and that is not empty.
+  // Returns the value now stored, or `expected` if the key is missing and `expected` is not empty.
   void compare_set(std::string_view key, std::string_view expected, std::string_view desired,
                    Done<std::string> done, Timeout timeout = {});
+  // Returns the sum. Fails the connection if the value is not a number.
   void add(std::string_view key, std::int64_t delta, Done<std::int64_t> done, Timeout timeout = {});
   void delete_key(std::string_view key, Done<bool> done,
-                  Timeout timeout = {});  // true: it was there
+                  Timeout timeout = {});  // true: the key existed
 
   std::size_t pending() const { return queue_.size() + sent_.size(); }
 
@@ -94,14 +98,14 @@ class AsyncClient {
   struct Pending {
     std::string bytes;
     Reply reply = Reply::none;
-    std::size_t values = 0;    // of texts
-    std::uint64_t end = 0;     // of Reply::none: bytes of the stream up to its last one
-    io::TimePoint deadline{};  // max(): none
+    std::size_t values = 0;    // number of strings in Reply::texts
+    std::uint64_t end = 0;     // Reply::none: stream offset of the request's last byte
+    io::TimePoint deadline{};  // max(): no deadline
     std::string what;          // "wait timeout after 300ms, keys: a"
-    bool parks = false;        // a WAIT: nothing may follow until it is answered
-    bool canceled = false;     // a WAIT that is being taken back: its answer is the 1
+    bool parks = false;        // a WAIT: send nothing more until the answer is here
+    bool canceled = false;     // a WAIT being canceled: the answer is 1
     Answer answer;
-    std::function<void(Result<Answer>)> done;  // empty: the answer is read and dropped
+    std::function<void(Result<Answer>)> done;  // empty: read and drop the answer
   };
 
   // Requests (async_client.cc)
@@ -111,7 +115,7 @@ class AsyncClient {
                  std::function<void(Result<Answer>)> done);
   void arm_deadline();
   void expire();
-  // These call back; false: the client is gone after it.
+  // These run callbacks. They return false if a callback destroyed the client.
   bool fail_all(const Error& error);
   bool finish(const Pending& pending, Result<Answer> answer) const;
   void take_back(Pending& wait);
@@ -139,22 +143,22 @@ class AsyncClient {
   Options options_;
   Stage stage_ = Stage::idle;
   io::Fd fd_;
-  std::unique_ptr<io::Watch> watch_;            // after fd_: goes first
-  std::unique_ptr<io::Dialer> dialer_;          // until the connection is there
-  io::Timer greet_timer_;                       // the end of a greeting
-  io::Timer deadline_timer_;                    // not later than the nearest deadline of a request
-  io::TimePoint armed_ = io::TimePoint::max();  // its time
+  std::unique_ptr<io::Watch> watch_;    // declared after fd_: destroyed first
+  std::unique_ptr<io::Dialer> dialer_;  // until the connection is made
+  io::Timer greet_timer_;               // limit of the greeting
+  io::Timer deadline_timer_;            // due at the nearest deadline of a request, or earlier
+  io::TimePoint armed_ = io::TimePoint::max();  // due time of deadline_timer_
   Done<void> connect_done_;
   std::function<void(const Error&)> on_loss_;
   std::optional<Error> down_error_;
 
   std::deque<Pending> queue_;  // not sent yet
   std::deque<Pending> sent_;   // in the order of their answers
-  std::string out_;            // encoded and not taken by the kernel; out_sent_ bytes of it are
+  std::string out_;            // encoded bytes; the kernel has taken the first out_sent_ of them
   std::size_t out_sent_ = 0;
-  std::uint64_t put_total_ = 0;    // bytes ever put into out_
-  std::uint64_t taken_total_ = 0;  // of those, what the kernel took
-  std::string in_;                 // received; in_taken_ bytes of it are understood
+  std::uint64_t put_total_ = 0;    // total bytes appended to out_
+  std::uint64_t taken_total_ = 0;  // total bytes taken by the kernel
+  std::string in_;                 // received bytes; the first in_taken_ are parsed
   std::size_t in_taken_ = 0;
   CallbackScope calls_;
 };

@@ -1,4 +1,4 @@
-// Real sockets over the loopback, server and clients on one loop; and servers that misbehave.
+// Real sockets over the loopback: server and clients on one loop, and servers that misbehave.
 #include "store/async_client.h"
 
 #include "io/listen.h"
@@ -45,7 +45,7 @@ class AsyncClientTest : public ::testing::Test {
       loop.run_once();
     ASSERT_FALSE(late) << "not within 20 s";
   }
-  // A callback that keeps what it is given.
+  // A callback that stores its result.
   template <class T>
   AsyncClient::Done<T> into(std::optional<Result<T>>& kept) {
     return [&kept](Result<T> answer) {
@@ -132,7 +132,7 @@ TEST_F(AsyncClientTest, ATimedOutWaitIsTakenBack) {
   EXPECT_EQ(server->stats().parked, 0U);
 }
 
-// The answer crosses the cancel on its way: whichever comes first, the stream stays in step.
+// The answer and the cancel cross on the wire. Whichever comes first, the stream stays in step.
 TEST_F(AsyncClientTest, CancelAndAnswerMayCross) {
   auto a = connected();
   for (int i = 0; i < 40; ++i) {
@@ -212,7 +212,7 @@ TEST_F(AsyncClientTest, NobodyThere) {
             std::string::npos);
 }
 
-// Accepts connections, lets `act` have each when it has been greeted, and keeps them.
+// Accepts connections, calls `act` for each after its greeting, and keeps them open.
 struct Stranger {
   using Act = std::function<void(io::Fd& peer, const char* hello)>;
   Stranger(io::Loop& loop, const Act& act)
@@ -261,7 +261,7 @@ TEST_F(AsyncClientTest, WrongEchoIsNoStore) {
   a->connect(into<void>(ready));
   until([&] { return ready.has_value(); });
   EXPECT_EQ(ready.value().error().code, Errc::corrupt);
-  EXPECT_NE(ready.value().error().message.find("is no TCPStore"), std::string::npos);
+  EXPECT_NE(ready.value().error().message.find("is not a TCPStore"), std::string::npos);
 }
 
 TEST_F(AsyncClientTest, ClosedDuringTheGreetingIsTriedAgain) {

@@ -1,5 +1,4 @@
-// The asynchronous client's way to a connection: the dialer connects, and what it connects to
-// must echo the greeting.
+// Connecting the asynchronous client: the dialer connects, then the peer must echo the greeting.
 #include "io/listen.h"
 #include "io/place_text.h"
 #include "io/resolve.h"
@@ -22,9 +21,9 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(1000);
-// A connection attempt with a greeting that nobody answers: its text must come within ten seconds.
+// Longest time for one address. A user who waits must see the reason within ten seconds.
 constexpr milliseconds kPatience(8000);
-// One that has taken longer is worth a word.
+// A step is mentioned in notices once it has taken this long.
 constexpr milliseconds kBriefAttempt(2000);
 constexpr const char* kNoEcho = "connected, but no answer to the greeting: is it a TCPStore?";
 
@@ -34,7 +33,8 @@ io::DialRules rules(milliseconds patience) {
   rules.most_for_address = kPatience;
   rules.first_pause = kFirstPause;
   rules.longest_pause = kLongestPause;
-  // The last attempt gets a moment, too: else "no answer" would be said of a port that refuses.
+  // Give the last attempt a moment, too: otherwise a refusing port would be reported as "no
+  // answer".
   rules.last_round = kFirstPause;
   return rules;
 }
@@ -99,11 +99,14 @@ void AsyncClient::connect(Done<void> done) {
 
 void AsyncClient::greet(io::Fd fd) {
   fd_ = std::move(fd);
-  // A host that vanished without a word is noticed, also while it owes us the answer to a wait.
+  // Detect a host that vanished without closing the connection, even while it owes the answer to a
+  // WAIT.
   io::tune_client(fd_.get());
   stage_ = Stage::greeting;
   in_.clear();
   const std::string hello = greeting(Dialect::d, kNonce);
+  // A fresh socket buffer takes these few bytes at once. A short write means that the connection is
+  // broken.
   if (send(fd_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(hello.size())) {
     return next_address(fail_sys(connecting(), errno).value());
@@ -117,7 +120,7 @@ void AsyncClient::greet(io::Fd fd) {
   });
 }
 
-// What answers there is no store, or not yet.
+// The peer is not a TCPStore, or not yet: try the next address.
 void AsyncClient::next_address(Error error) {
   greet_timer_.cancel();
   watch_.reset();
@@ -132,6 +135,7 @@ void AsyncClient::read_echo() {
   const std::string what = connecting();
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got < 0) return next_address(fail_sys(what, errno).value());
+  // A PyTorch before 2.5 does not know PING and closes the connection.
   if (got == 0) {
     Error error = fail_sys(what, ECONNRESET).value();
     error.message =
@@ -142,6 +146,7 @@ void AsyncClient::read_echo() {
   }
   in_.append(bytes.data(), static_cast<std::size_t>(got));
   if (in_.size() < kEchoBytes) return;
+  // A wrong echo comes from another program. Retrying would not help.
   if (load_u32(in_.data()) != kNonce) return give_up(no_store(place(), in_));
   became_ready();
 }
@@ -164,6 +169,7 @@ void AsyncClient::give_up(Error error) {
   dialer_.reset();
   stage_ = Stage::down;
   down_error_ = error;
+  // The callback may destroy this client.
   const auto here = calls_.witness();
   if (const auto done = std::exchange(connect_done_, nullptr)) done(tl::make_unexpected(error));
   if (!here.gone()) fail_all(error);

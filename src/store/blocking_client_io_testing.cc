@@ -1,4 +1,4 @@
-// The blocking test client's socket: connecting with retries, sending and receiving with deadlines.
+// The socket of the blocking test client: connects with retries, sends and receives with deadlines.
 #include "io/system_names.h"
 #include "store/blocking_client_testing.h"
 #include "store/stranger.h"
@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// 0 when ready, else an errno (ETIMEDOUT at the deadline).
+// Returns 0 when ready, else an errno (ETIMEDOUT at the deadline).
 int wait_ready(int fd, short events, Clock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
@@ -92,7 +92,7 @@ Status Client::connect_once(TimePoint until) {
   return fail_sys(what, error);
 }
 
-// A newer server echoes the PING; a program that does not is no TCPStore.
+// Sends the greeting. A newer server echoes the PING. Any other answer comes from another program.
 Status Client::handshake(TimePoint until) {
   if (options_.dialect == Dialect::a) return {};
   LOCKSTEP_TRY(send_all(greeting(Dialect::d, kNonce), until));
@@ -124,8 +124,8 @@ Status Client::send_all(std::string_view bytes, TimePoint until) {
   return {};
 }
 
-// Receives until `bytes` are there to be taken. A timeout keeps the connection and what came so
-// far.
+// Receives until `bytes` unparsed bytes are buffered. A timeout keeps the connection and the bytes
+// received so far.
 Status Client::need(std::size_t bytes, TimePoint until) {
   if (!fd_)
     return fail(Errc::unavailable, "the connection to the store at " + place() + " is closed");

@@ -1,4 +1,4 @@
-// The blocking test client's operations; blocking_client_io_testing.cc connects, sends and
+// The operations of the blocking test client. blocking_client_io_testing.cc connects, sends and
 // receives.
 #include "store/blocking_client_testing.h"
 
@@ -140,7 +140,7 @@ Result<std::optional<std::string>> Client::queue_pop(std::string_view key, bool 
       LOCKSTEP_TRY_ASSIGN(std::string value, take_string(until));
       return value;
     }
-    if (!block) return std::nullopt;  // else somebody was faster
+    if (!block) return std::nullopt;  // otherwise another client was faster: wait again
   }
 }
 
@@ -187,7 +187,8 @@ Status Client::await(TimePoint until, const std::string& what) {
   auto answer = take_u8(until);
   if (answer) return {};
   if (answer.error().code != Errc::timeout) return tl::make_unexpected(std::move(answer).error());
-  // The older protocol cannot take a wait back, and its late answer would be read as another's.
+  // The older protocol cannot cancel a wait. Its late answer would be read as the answer to the
+  // next request.
   if (options_.dialect == Dialect::a) {
     fd_.reset();
   } else {
@@ -202,7 +203,7 @@ Status Client::cancel_wait() {
   LOCKSTEP_TRY(ask({.op = Op::cancel_wait}, until));
   while (true) {
     LOCKSTEP_TRY_ASSIGN(const std::uint8_t answer, take_u8(until));
-    if (answer == 1) return {};  // a 0 came first: the wait ended at the last moment
+    if (answer == 1) return {};  // a 0 before the 1: the wait had just ended
   }
 }
 

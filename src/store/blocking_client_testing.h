@@ -1,6 +1,6 @@
-// A blocking TCPStore client: the other side in the server's tests. It speaks the newer dialect, or
+// A blocking TCPStore client, used as the peer in the server's tests. Speaks the newer dialect, or
 // the older one on request. Every call has a deadline. After a failure other than a timed-out wait
-// in the newer dialect the connection is closed and further calls fail.
+// in the newer dialect, the connection is closed and further calls fail.
 #pragma once
 
 #include "base/error.h"
@@ -23,7 +23,7 @@ struct ClientOptions {
   int port = 29500;
   std::chrono::milliseconds timeout{300'000};  // to connect, then for each call
   Dialect dialect = Dialect::d;
-  std::string prefix = {};  // before every key; PyTorch's own clients use "/"
+  std::string prefix = {};  // put before every key; PyTorch's own clients use "/"
 };
 
 class Client {
@@ -31,16 +31,18 @@ class Client {
   using Options = ClientOptions;
   using Ms = std::chrono::milliseconds;
 
-  // Tries again, with growing pauses, until the timeout: the server may start after its clients.
+  // Connects with retries and growing pauses until the timeout: the server may start after its
+  // clients.
   static Result<Client> connect(Options options);
 
   Status set(std::string_view key, std::string_view value);
-  // As PyTorch's get(): waits for the key first.
+  // Waits for the key first, like PyTorch's get().
   Result<std::string> get(std::string_view key);
-  // Does not wait. For a missing key a newer server sends "", and an older one hangs up.
+  // Does not wait. For a missing key a newer server sends "", an older server closes the
+  // connection.
   Result<std::string> get_now(std::string_view key);
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
-  // The value now stored, or `expected` where the key is missing and `expected` is not empty.
+  // Returns the value now stored, or `expected` if the key is missing and `expected` is not empty.
   Result<std::string> compare_set(std::string_view key, std::string_view expected,
                                   std::string_view desired);
   Result<bool> check(std::span<const std::string> keys);
@@ -58,7 +60,7 @@ class Client {
   Status barrier(std::string_view key, std::int64_t world, std::optional<Ms> timeout = {});
   Status ping();
 
-  // Counts this client in, as the constructor of PyTorch's store does when it has a world size.
+  // Counts this client in, like the constructor of PyTorch's store with a world size.
   Result<std::int64_t> announce();
 
   int fd() const { return fd_.get(); }
@@ -73,7 +75,7 @@ class Client {
   Status ask_key(Op op, std::string_view key, TimePoint deadline, std::string_view value = {},
                  std::int64_t number = 0);
   Status ask_keys(Op op, std::span<const std::string> keys, TimePoint deadline);
-  // Waits for the 0 that ends a WAIT or BARRIER; takes the wait back when time is up.
+  // Waits for the 0 that ends a WAIT or BARRIER. Cancels the wait at the deadline.
   Status await(TimePoint deadline, const std::string& what);
   Status cancel_wait();
   Status send_all(std::string_view bytes, TimePoint deadline);
@@ -88,7 +90,7 @@ class Client {
 
   Options options_;
   io::Fd fd_;
-  std::string in_;  // what was received; taken_ bytes at its front are used up
+  std::string in_;  // received bytes; the first taken_ are used up
   std::size_t taken_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// What each operation does to the key space and to those who wait on it.
+// The effect of each operation on the key space and on waiting sessions. engine_wait.cc holds
+// waits, watchers and purges.
 #include "store/engine.h"
 
 #include <fmt/core.h>
@@ -11,14 +12,14 @@ namespace lockstep::store {
 
 namespace {
 
-// WATCH_KEY's notices.
+// Kinds of a WATCH_KEY notice.
 constexpr std::uint8_t kUpdated = 0;
 constexpr std::uint8_t kCreated = 1;
 constexpr std::uint8_t kDeleted = 2;
 
-// The number at the start of a text, read the way PyTorch's server does: space, a sign, digits, and
-// whatever follows is ignored. nullopt: there is no number, or it is too large. Looks no further
-// than kFarEnough bytes, because a value of nothing but blanks or zeros can be very long.
+// Returns the number at the start of a text, parsed like PyTorch's server: blanks, a sign, digits.
+// Ignores the rest. nullopt: not a number, or too large. Reads at most kFarEnough bytes, because a
+// value of only blanks or zeros can be very long.
 std::optional<std::int64_t> leading_number(std::string_view text) {
   constexpr std::size_t kFarEnough = 4096;
   text = text.substr(0, kFarEnough);
@@ -32,7 +33,7 @@ std::optional<std::int64_t> leading_number(std::string_view text) {
   return number;
 }
 
-// Replaces a value, without holding on to the memory of a much larger one.
+// Replaces a value. Frees the memory of a much larger old value.
 void assign_value(std::string& value, std::string_view bytes) {
   constexpr std::size_t kWorthFreeing = 4096;
   if (value.capacity() > kWorthFreeing && bytes.size() < value.capacity() / 4) {
@@ -47,6 +48,7 @@ void assign_value(std::string& value, std::string_view bytes) {
 Status Engine::handle(Session& session, const Request& request) {
   effort_ += 1 + request.items.size();
   switch (request.op) {
+    // The reader has checked the magic already.
     case Op::validate:
       return {};
     case Op::ping:
@@ -63,6 +65,7 @@ Status Engine::handle(Session& session, const Request& request) {
     case Op::add:
       return reply_add(session, request);
     case Op::check:
+      // The protocol inverts the sense: 0 means that all keys exist.
       put_u8(session.out, all_present(request.items) ? 0 : 1);
       return {};
     case Op::wait:
@@ -83,6 +86,7 @@ Status Engine::handle(Session& session, const Request& request) {
       multi_set(request.items);
       return {};
     case Op::cancel_wait:
+      // The protocol cancels without naming a wait: all waits of the session go.
       unpark_all(session);
       put_u8(session.out, 1);
       return {};
@@ -100,6 +104,7 @@ Status Engine::handle(Session& session, const Request& request) {
     case Op::barrier:
       return barrier(session, request.key, request.number);
   }
+  // Cannot happen: the switch covers every Op.
   return fail(Errc::internal, "an operation the engine does not know");
 }
 
@@ -138,6 +143,7 @@ std::optional<std::string> Engine::get(std::string_view key) const {
 std::vector<std::string> Engine::keys_that_start_with(std::string_view prefix,
                                                       std::size_t most) const {
   std::vector<std::string> found;
+  // Each key is looked at in turn: for messages to the user only.
   for (const auto& [key, value] : keys_) {
     if (found.size() == most) break;
     if (std::string_view(key).starts_with(prefix)) found.push_back(key);
@@ -150,6 +156,7 @@ bool Engine::contains(std::string_view key) const {
 }
 
 bool Engine::present(std::string_view key) const {
+  // A queue makes its key present for WAIT and CHECK, as in PyTorch.
   return contains(key) || queues_.find(key) != queues_.end();
 }
 
@@ -167,6 +174,7 @@ void Engine::put(std::string_view key, std::string_view value) {
     return;
   }
   bytes_ = bytes_ - found->second.size() + value.size();
+  // Notify before the assignment: the notice carries the old value.
   if (!watchers_.empty()) notify(kUpdated, key, found->second, value);
   assign_value(found->second, value);
 }
@@ -176,9 +184,11 @@ Result<std::int64_t> Engine::add(std::string_view key, std::int64_t delta) {
   std::int64_t before = 0;
   if (found != keys_.end()) {
     const auto number = leading_number(found->second);
-    if (!number) return fail(Errc::invalid_input, "ADD to a value that is no number");
+    if (!number) return fail(Errc::invalid_input, "ADD to a value that is not a number");
     before = *number;
   }
+  // Unsigned arithmetic: an overflow wraps around, as on PyTorch's server, instead of being
+  // undefined.
   const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(before) +
                                              static_cast<std::uint64_t>(delta));
   char text[24];
@@ -212,8 +222,8 @@ void Engine::compare_set(Session& session, const Request& request) {
     put(request.key, request.desired);
     put_string(session.out, request.desired);
   } else {
-    // For a missing key the reply is an echo of `expected`: clients of every generation expect
-    // that.
+    // For a missing key the reply is `expected` itself: clients of every PyTorch version expect
+    // this echo.
     put_string(session.out, missing ? request.value : std::string_view(found->second));
   }
 }
@@ -254,8 +264,9 @@ Status Engine::reply_get(Session& session, std::string_view key) {
     put_string(session.out, found->second);
     return {};
   }
-  // Older clients always WAIT first and take a close as the answer; newer ones get an empty value.
-  if (session.dialect == Dialect::a) return fail(Errc::not_found, "GET of a key that is not there");
+  // Older clients always WAIT first and treat a closed connection as the answer. Newer clients
+  // expect an empty value.
+  if (session.dialect == Dialect::a) return fail(Errc::not_found, "GET of a missing key");
   put_string(session.out, {});
   return {};
 }
@@ -266,13 +277,14 @@ Status Engine::reply_multi_get(Session& session, std::span<const std::string_vie
     const auto found = keys_.find(key);
     if (found == keys_.end()) {
       if (session.dialect == Dialect::a) {
-        return fail(Errc::not_found, "MULTI_GET of a key that is not there");
+        return fail(Errc::not_found, "MULTI_GET of a missing key");
       }
       put_u64(session.out, 0);
       total += 8;
       continue;
     }
     total += 8 + found->second.size();
+    // The limit on replies keeps one request from filling this process's memory.
     if (total > limits_.max_message_bytes) {
       return fail(Errc::exhausted,
                   fmt::format("MULTI_GET of more than {} bytes", limits_.max_message_bytes));
@@ -284,6 +296,7 @@ Status Engine::reply_multi_get(Session& session, std::span<const std::string_vie
 
 Status Engine::reply_list(Session& session) {
   put_u64(session.out, keys_.size());
+  // Listing costs as much as all keys, so the driver must count it against the session's turn.
   effort_ += keys_.size();
   std::size_t total = 0;
   for (const auto& [key, value] : keys_) {
@@ -312,11 +325,13 @@ void Engine::queue_push(std::string_view key, std::string_view value) {
   }
   queue->second.emplace_back(value);
   bytes_ += value.size();
+  // Wake a single waiter: only one can pop the item.
   wake_one(key);
 }
 
 void Engine::queue_pop(Session& session, std::string_view key) {
   const auto queue = queues_.find(key);
+  // A missing queue has size 0, and no value follows.
   if (queue == queues_.end()) {
     put_i64(session.out, 0);
     return;

@@ -1,6 +1,6 @@
-// The store itself, pure: a key space, and who waits for what. Fed with requests, it appends
-// replies to the outgoing bytes of the asking session and of those whose wait is over. No sockets,
-// no time.
+// The store itself, pure: the key space and the waits on keys. Handles requests and appends replies
+// to the outgoing bytes of the asking session, and of every session whose wait has ended. No
+// sockets, no time.
 #pragma once
 
 #include "base/error.h"
@@ -36,12 +36,12 @@ using TextMap = std::unordered_map<std::string, V, TextHash, std::equal_to<>>;
 
 struct Park;
 
-// One missing key of one parked wait, in the list of all who wait for that key.
+// One missing key of one parked wait, as an element of the list of all waits for that key.
 struct Link {
   Link* prev = nullptr;
   Link* next = nullptr;
   Park* park = nullptr;
-  std::pair<const std::string, struct LinkList>* entry = nullptr;  // nullptr: no longer waited for
+  std::pair<const std::string, struct LinkList>* entry = nullptr;  // nullptr: the key exists now
 };
 struct LinkList {
   Link* head = nullptr;
@@ -54,7 +54,7 @@ struct Watchers {
 };
 using WatchMap = TextMap<Watchers>;
 
-// A WAIT or BARRIER whose answer is still owed.
+// A WAIT or BARRIER without an answer so far.
 struct Park {
   Session* session = nullptr;
   WaitMap* map = nullptr;
@@ -64,17 +64,17 @@ struct Park {
 };
 }  // namespace detail
 
-// One connection as the engine knows it. The driver owns it and must call Engine::drop() before it
-// goes.
+// One connection as seen by the engine. The driver owns the session and must call Engine::drop()
+// before destroying it.
 class Session {
  public:
   Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  std::string out;      // replies not yet sent; the driver takes from the front
-  std::string verdict;  // not empty: the engine wants this connection closed, and why
-  bool unread = false;  // with a verdict: the peer does not read, so nothing is owed to it
+  std::string out;      // unsent replies; the driver removes bytes from the front
+  std::string verdict;  // not empty: close this connection, for this reason
+  bool unread = false;  // with a verdict: close at once, since the peer does not read
   Dialect dialect = Dialect::d;
 
   std::size_t parked() const { return parks_.size(); }
@@ -95,36 +95,37 @@ class Engine {
 
   const Limits& limits() const { return limits_; }
 
-  // Carries out one request. A failure means: close this connection (what was replied before still
-  // counts); nobody else is affected.
+  // Carries out one request. A failure means: close this connection after sending the earlier
+  // replies. Other sessions are not affected.
   Status handle(Session& session, const Request& request);
-  // Forgets the session's waits and watches, because its connection is gone.
+  // Drops the session's waits and watches. Call when the connection is gone.
   void drop(Session& session);
-  // Returns, one per call, the sessions that got output or a verdict through another one's request
-  // since the last time; nullptr: no more.
+  // Returns a session that got output or a verdict through another session's request since the last
+  // call. Call until nullptr.
   Session* next_touched();
 
-  // For the process that hosts the store.
+  // For the process that hosts the store. These do not count as requests.
   void set(std::string_view key, std::string_view value);
   std::optional<std::string> get(std::string_view key) const;
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   bool erase(std::string_view key);
   bool contains(std::string_view key) const;
-  // The keys come in no order. It looks at every key, so it is for messages, not for requests.
+  // Returns up to `most` keys in no particular order. Scans every key, so use it for messages only.
   std::vector<std::string> keys_that_start_with(std::string_view prefix, std::size_t most) const;
 
-  // Between attempts: forgets every key, queue and parked wait, so that the store is as good as
-  // new. Forgotten waits are never answered; connections stay.
+  // Makes the store as good as new between attempts: drops every key, queue and parked wait.
+  // Dropped waits are never answered. Connections stay.
   void purge() { purge_except({}); }
-  // As purge(), but keeps keys (as on the wire) that start with one of `prefixes`, and the waits
-  // that wait only for such keys.
+  // Like purge(), but keeps keys (as on the wire) with one of these prefixes, and the waits for
+  // such keys only.
   void purge_except(std::span<const std::string> prefixes);
 
   std::size_t num_keys() const { return keys_.size(); }
-  std::size_t bytes() const { return bytes_; }    // of keys and values, queues included
-  std::size_t parked() const { return parked_; }  // waits and barriers not answered yet
-  // Grows with the work done: by one for a request, and by what it costs beyond its own bytes and
-  // its reply's: keys looked at, waits ended, notices written. A driver takes turns by it.
+  std::size_t bytes() const { return bytes_; }    // of keys and values, including queues
+  std::size_t parked() const { return parked_; }  // unanswered waits and barriers
+  // Grows with the work done: by one for each request, plus its cost beyond the bytes of request
+  // and reply: keys scanned, waits ended, notices written. The driver uses it to give every
+  // connection a turn.
   std::uint64_t effort() const { return effort_; }
 
  private:
@@ -150,7 +151,7 @@ class Engine {
   void unpark(detail::Park& park);
   void unpark_all(Session& session);
   void answer(detail::Park& parked);
-  void link_done(detail::Link& link);  // answers the wait when no key is missing any more
+  void link_done(detail::Link& link);  // answers the wait if this was the last missing key
   void wake_all(detail::WaitMap& map, std::string_view key);
   void wake_one(std::string_view key);
   void touch(Session& session);
@@ -161,8 +162,8 @@ class Engine {
   Limits limits_;
   detail::TextMap<std::string> keys_;
   detail::TextMap<std::deque<std::string>> queues_;
-  detail::WaitMap waits_;     // key -> WAITs that miss it
-  detail::WaitMap barriers_;  // key -> BARRIERs that wait there
+  detail::WaitMap waits_;     // key -> WAITs that need the key
+  detail::WaitMap barriers_;  // key -> BARRIERs at the key
   detail::WatchMap watchers_;
   std::vector<Session*> touched_;
   std::size_t bytes_ = 0;

@@ -71,7 +71,7 @@ TEST_P(EngineTest, CompareSet) {
   const auto cas = [&](std::string_view expected, std::string_view desired) {
     return ask(p, {.op = Op::compare_set, .key = "k", .value = expected, .desired = desired});
   };
-  EXPECT_EQ(cas("x", "new"), text("x"));  // missing, something expected: an echo
+  EXPECT_EQ(cas("x", "new"), text("x"));  // missing, but a value was expected: an echo
   EXPECT_FALSE(engine.contains("k"));
   EXPECT_EQ(cas("", "new"), text("new"));
   EXPECT_EQ(cas("", "other"), text("new"));
@@ -112,9 +112,9 @@ TEST_P(EngineTest, CheckAndWaitForSeveralKeys) {
   EXPECT_EQ(ask(p, {.op = Op::wait, .items = keys}), "");
   ask(q, {.op = Op::set, .key = "a"});
   EXPECT_EQ(engine.next_touched(), nullptr);
-  ask(q, {.op = Op::delete_key, .key = "a"});  // the key was there once, which counts
+  ask(q, {.op = Op::delete_key, .key = "a"});  // the key existed once, which counts
   EXPECT_EQ(ask(p, {.op = Op::num_keys}),
-            number(0));  // a parked wait does not hold up what follows
+            number(0));  // a parked wait does not hold up later requests
   ask(q, {.op = Op::add, .key = "b", .number = 1});
   EXPECT_EQ(engine.next_touched(), &p.session());
   EXPECT_EQ(engine.next_touched(), nullptr);
@@ -143,7 +143,7 @@ TEST_P(EngineTest, EveryWriteWakes) {
     EXPECT_EQ(waiter.take(), std::string(1, '\0'));
     engine.purge();
   }
-  // A write that is refused must not wake the waiter.
+  // A refused write must not wake the waiter.
   Peer& waiter = peer();
   ask(waiter, {.op = Op::wait, .items = keys});
   ask(peer(), {.op = Op::compare_set, .key = "k", .value = "x", .desired = "v"});
@@ -181,7 +181,7 @@ TEST_P(EngineTest, ADisconnectDropsWhatItLeft) {
     Peer goes(engine);
     goes.feed(GetParam() == Dialect::d ? greeting(Dialect::d, 1) : "");
     goes.feed(testing::bytes_of(GetParam(), {.op = Op::wait, .items = keys}));
-    engine.set("b", "");  // both are owed an answer now; one goes before it is sent
+    engine.set("b", "");  // both are owed an answer now; one leaves before it is sent
   }
   EXPECT_EQ(engine.next_touched(), &stays.session());
   EXPECT_EQ(engine.next_touched(), nullptr);
@@ -292,7 +292,7 @@ TEST_P(EngineTest, WaitedKeysAreBounded) {
   EXPECT_FALSE(p.open());
 }
 
-// Each of these few requests once looked at all that the client holds; together they took minutes.
+// Each of these few requests once scanned everything the client held. Together they took minutes.
 TEST_P(EngineD, NoRequestCostsWhatItsClientHolds) {
   Peer& p = peer();
   Peer& q = peer();
@@ -438,7 +438,7 @@ TEST_P(EngineTest, PurgeForgetsKeysQueuesAndWaits) {
   EXPECT_EQ(ask(p, {.op = Op::add, .key = "init/", .number = 1}), number(1));
 }
 
-// Waits are found by key: a scan of all waiters at each write would be 10^8 steps here.
+// Waits are found by key. Scanning all waiters at each write would take 10^8 steps here.
 TEST(EngineScale, TenThousandParkedWaits) {
   const double before = testing::cpu_seconds();
   Engine engine;

@@ -1,4 +1,4 @@
-// Who waits for what: parked WAITs and BARRIERs, key watchers, and what a purge leaves of them.
+// Parked WAITs and BARRIERs, key watchers, and the effect of a purge on them.
 #include "store/engine.h"
 
 #include <fmt/core.h>
@@ -26,6 +26,7 @@ Status Engine::wait(Session& session, std::span<const std::string_view> keys) {
 }
 
 Status Engine::barrier(Session& session, std::string_view key, std::int64_t world) {
+  // The counter is never reset, as in PyTorch: a barrier key works once.
   LOCKSTEP_TRY_ASSIGN(const std::int64_t count, add(key, 1));
   if (count < world) return park(session, barriers_, {&key, 1});
   put_u8(session.out, 0);
@@ -37,6 +38,7 @@ Status Engine::park(Session& session, WaitMap& map, std::span<const std::string_
   if (session.parks_.size() >= limits_.max_parked) {
     return fail(Errc::exhausted, fmt::format("more than {} waits at once", limits_.max_parked));
   }
+  // Limits per session: a peer could otherwise fill memory with waits for keys of its choice.
   if (keys.size() > limits_.max_waited_keys - session.waited_keys_) {
     return fail(Errc::exhausted,
                 fmt::format("waits for more than {} keys at once", limits_.max_waited_keys));
@@ -62,7 +64,7 @@ Status Engine::park(Session& session, WaitMap& map, std::span<const std::string_
   return {};
 }
 
-// Takes one link out of its key's list, and removes a list that is empty then.
+// Removes one link from its key's list, and the list from the map if it is now empty.
 void Engine::unlink(Link& link) {
   LinkList& list = link.entry->second;
   (link.prev != nullptr ? link.prev->next : list.head) = link.next;
@@ -103,15 +105,14 @@ void Engine::link_done(Link& link) {
 void Engine::wake_all(WaitMap& map, std::string_view key) {
   const auto entry = map.find(key);
   if (entry == map.end()) return;
-  // A wait answered here has no other links left, so `next` stays valid.
+  // An answered wait has no other links left, so `next` stays valid.
   for (Link* link = entry->second.head; link != nullptr;)
     link_done(*std::exchange(link, link->next));
 }
 
 void Engine::wake_one(std::string_view key) {
-  // Answers one waiter. One that waits for other keys too has only this one less to wait for, and
-  // the next waiter is tried. Where a wait names the key more than once, its links follow one
-  // another.
+  // Answers one waiter. A wait for several keys only loses this key, and the next waiter is tried.
+  // If a wait names the key more than once, its links are adjacent.
   for (auto entry = waits_.find(key); entry != waits_.end(); entry = waits_.find(key)) {
     Park& parked = *entry->second.head->park;
     for (Link* link = entry->second.head; link != nullptr && link->park == &parked;) {
@@ -130,6 +131,7 @@ Status Engine::watch(Session& session, std::string_view key) {
   if (watchers == watchers_.end()) watchers = watchers_.emplace(std::string(key), Watchers{}).first;
   watchers->second.sessions.insert(&session);
   session.watched_.insert(&*watchers);
+  // A bound on the memory that one client can take.
   if (session.watched_.size() > limits_.max_watched)
     return fail(Errc::exhausted, fmt::format("more than {} watched keys", limits_.max_watched));
   put_u8(session.out, 3);  // "registered"
@@ -151,9 +153,10 @@ void Engine::notify(std::uint8_t change, std::string_view key, std::string_view 
   if (watchers == watchers_.end()) return;
   for (Session* session : watchers->second.sessions) {
     ++effort_;
+    // This session is being closed already.
     if (!session->verdict.empty()) continue;
     touch(*session);
-    // A watcher that does not read must not use up the host's memory.
+    // A watcher that does not read its notices must not use up the host's memory.
     if (session->out.size() > limits_.max_notice_bytes) {
       session->verdict = "does not read the notices it asked for";
       session->unread = true;
@@ -186,6 +189,7 @@ void Engine::purge_except(std::span<const std::string> prefixes) {
   }
   for (WaitMap* map : {&waits_, &barriers_}) {
     std::vector<std::string> gone;
+    // Collect the keys first: unparking changes the map.
     for (const auto& [key, list] : *map) {
       if (!kept(key)) gone.push_back(key);
     }

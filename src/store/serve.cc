@@ -1,4 +1,4 @@
-// Runs the store alone, with one loop, one server, one signalfd and one timer.
+// Runs a store alone: one loop, one server, one signalfd and one timer.
 #include "store/serve.h"
 
 #include "host/port_owner.h"
@@ -24,6 +24,7 @@ bool changed(const Stats& now, const Stats& before) {
          now.closed_for_error != before.closed_for_error;
 }
 
+// Reports statistics once a second if they have changed.
 class ChangeTeller {
  public:
   ChangeTeller(io::Loop& loop, const Server& server,
@@ -61,7 +62,7 @@ Status serve_until_signal(const ServeOptions& options) {
 
   Limits limits;
   limits.max_value_bytes = options.max_value_bytes;
-  // COMPARE_SET carries two values.
+  // COMPARE_SET carries two values in one message.
   limits.max_message_bytes =
       std::max(limits.max_message_bytes, 2 * limits.max_value_bytes + (1U << 20));
   io::Loop loop;

@@ -1,5 +1,5 @@
-// Moves bytes between the sockets and the engine: one read and one send per wake-up. The replies of
-// the connection being served are gathered in a string that all connections share.
+// Moves bytes between sockets and engine: one read and one send per wake-up. The replies of the
+// connection being served are collected in a string that all connections share.
 #include "store/server.h"
 
 #include "base/log.h"
@@ -20,12 +20,13 @@
 
 namespace lockstep::store {
 namespace {
+// A bound on accepts per turn, so that a burst of clients does not delay the connected ones.
 constexpr int kAcceptsPerWakeup = 256;
-// Memory of the shared string beyond this is given back.
+// Free the shared string's memory beyond this size.
 constexpr std::size_t kKeepScratchBytes = 1U << 20;
-// What an idle connection may keep for its next replies.
+// An idle connection may keep this much memory for its next replies.
 constexpr std::size_t kKeepIdleBytes = 64;
-// At the end of a job a guest is given up after five seconds without a sign of life.
+// At the end of a job, a guest without a sign of life for five seconds is given up.
 constexpr io::ProbePlan kFarewell{std::chrono::seconds(1), std::chrono::seconds(1), 5};
 }  // namespace
 
@@ -37,16 +38,17 @@ struct Server::Connection : Session {
         reader(limits) {}
 
   io::Fd fd;
-  std::string peer;  // "HOST:PORT", kept since a broken connection can't tell
-  io::Watch watch;   // after fd, so that it is destroyed first
+  std::string peer;  // "HOST:PORT"; stored now, since a broken connection no longer knows its peer
+  io::Watch watch;   // declared after fd: destroyed first
   RequestReader reader;
-  // What was read but not served yet, because the turn was over or replies lay untaken.
+  // Bytes that were read but not served yet, because the turn was over or too many replies are
+  // unsent.
   std::string backlog;
-  std::size_t sent = 0;      // bytes at the front of out that were sent
-  std::size_t index = 0;     // in connections_
-  std::uint64_t number = 0;  // the order in which they came
-  bool heard = false;        // has sent something
-  bool ended = false;        // the peer will send no more: close once all is served and sent
+  std::size_t sent = 0;      // bytes at the front of out that are already sent
+  std::size_t index = 0;     // position in connections_
+  std::uint64_t number = 0;  // order of arrival
+  bool heard = false;        // the peer has sent something
+  bool ended = false;  // the peer will send no more: close after everything is served and sent
   int interest = 0;
 
   std::size_t unsent() const { return out.size() - sent; }
@@ -58,6 +60,7 @@ Result<std::unique_ptr<Server>> Server::listen(io::Loop& loop, Options options) 
   std::unique_ptr<Server> server(new Server(loop, std::move(options)));
   server->port_ = listener.port;
   server->listener_ = std::move(listener.fd);
+  // See refuse_one().
   server->spare_ = io::Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
   server->accept_watch_ = std::make_unique<io::Watch>(loop, server->listener_.get());
   server->accept_watch_->start(io::kReadable,
@@ -106,7 +109,7 @@ void Server::on_acceptable() {
     if (fd) {
       admit(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE) {
-      // Without descriptors accept() fails even when nobody waits.
+      // Without free descriptors accept() fails even if no client waits. Ask poll() first.
       pollfd waiting{listener_.get(), POLLIN, 0};
       if (poll(&waiting, 1, 0) != 1) return;
       if (close_oldest_silent()) continue;
@@ -118,8 +121,8 @@ void Server::on_acceptable() {
   }
 }
 
-// A client greets as soon as it is connected, so one that has said nothing must make room for
-// others.
+// A client sends its greeting as soon as it is connected. A silent connection therefore makes room
+// for others.
 bool Server::close_oldest_silent() {
   Connection* oldest = nullptr;
   for (const auto& connection : connections_)
@@ -129,9 +132,10 @@ bool Server::close_oldest_silent() {
   return oldest != nullptr;
 }
 
-// Descriptors have run out. Left alone, the level-triggered listener would spin and the peer would
-// hang, so the spare descriptor is given up for a moment to accept the peer and close it.
+// Out of descriptors. If left alone, the level-triggered listener would spin and the peer would
+// hang. Release the spare descriptor for a moment to accept the peer and close it.
 void Server::refuse_one() {
+  // Log once per shortage: refusals may come by the thousand.
   if (!std::exchange(refusal_logged_, true)) {
     log::warning("store on port {}: out of file descriptors at {} connections, refusing more",
                  port_, connections_.size());
@@ -143,6 +147,7 @@ void Server::refuse_one() {
 }
 
 void Server::admit(io::Fd fd) {
+  // Replies are small, and the peer waits for each: Nagle's algorithm must not hold them back.
   const int on = 1;
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   auto owned = std::make_unique<Connection>(loop_, std::move(fd), options_.limits);
@@ -159,7 +164,7 @@ void Server::admit(io::Fd fd) {
 
 void Server::on_event(Connection& connection, int events) {
   const bool reading = (connection.interest & io::kReadable) != 0;
-  // An error stops the watch, so this call is the last chance to notice it.
+  // An error stops the watch, so this call is the last chance to notice the error.
   const bool broken = (events & io::kHangup) != 0;
   if (broken && !reading && connection.backlog.empty()) return close(connection);
   if (broken) connection.watch.want(connection.interest = 0);
@@ -179,7 +184,7 @@ void Server::on_readable(Connection& connection, bool broken) {
     if (broken || (errno != EAGAIN && errno != EINTR)) close(connection);
     return;
   }
-  // A broken connection's watch has stopped by itself: nothing more will be read.
+  // The watch of a broken connection has stopped by itself: read what is left now.
   if (got == 0 || broken) connection.ended = true;
   connection.heard = true;
   counts_.bytes_in += static_cast<std::uint64_t>(got);
@@ -187,7 +192,7 @@ void Server::on_readable(Connection& connection, bool broken) {
 }
 
 void Server::serve(Connection& connection, std::string_view bytes) {
-  // Lends the shared string, which has room already, so that idle connections own no memory.
+  // Lend the shared string, which already has room, so that idle connections own no memory.
   const bool lent = connection.out.empty();
   if (lent) connection.out.swap(scratch_);
   feed(connection, bytes);
@@ -197,7 +202,8 @@ void Server::serve(Connection& connection, std::string_view bytes) {
   settle(connection);
 }
 
-// Serves requests off the front of `bytes` until they, the turn or the room for replies run out.
+// Serves requests from the front of `bytes` until one of three runs out: bytes, the turn's effort,
+// room for replies.
 void Server::feed(Connection& connection, std::string_view& bytes) {
   Request request;
   const std::uint64_t enough = engine_.effort() + options_.max_effort_per_turn;
@@ -213,6 +219,7 @@ void Server::feed(Connection& connection, std::string_view& bytes) {
       status = engine_.handle(connection, request);
     }
     if (!status) {
+      // After a protocol error the rest of the stream cannot be understood.
       bytes = {};
       connection.verdict = std::move(status).error().message;
       return;
@@ -220,7 +227,7 @@ void Server::feed(Connection& connection, std::string_view& bytes) {
   }
 }
 
-// Sends what the kernel takes now. False: the connection is gone.
+// Sends what the kernel takes now. Returns false if the connection is gone.
 bool Server::send_out(Connection& connection) {
   while (connection.unsent() > 0) {
     const ssize_t put = send(connection.fd.get(), connection.out.data() + connection.sent,
@@ -234,6 +241,7 @@ bool Server::send_out(Connection& connection) {
     counts_.bytes_out += static_cast<std::uint64_t>(put);
     connection.sent += static_cast<std::size_t>(put);
     if (connection.unsent() == 0) break;
+    // Move the rest to the front only when half is sent, so that the cost stays linear.
     if (connection.sent > connection.out.size() / 2) {
       connection.out.erase(0, std::exchange(connection.sent, 0));
     }
@@ -248,7 +256,7 @@ bool Server::send_out(Connection& connection) {
   return true;
 }
 
-// Serves more of what was read before. False: the connection is gone.
+// Serves more of the backlog. Returns false if the connection is gone.
 bool Server::resume(Connection& connection) {
   if (connection.backlog.empty() || !connection.verdict.empty()) return true;
   const std::string held = std::exchange(connection.backlog, {});
@@ -258,9 +266,8 @@ bool Server::resume(Connection& connection) {
   return send_out(connection);
 }
 
-// After sending: closes the connection if it is done, else waits for the right events. Requests
-// that are left to serve wait for the socket to be writable, which it is at once where nothing is
-// unsent.
+// Call after sending. Closes a finished connection, else waits for the right events. Requests left
+// in the backlog wait for writability, which comes at once if nothing is unsent.
 void Server::settle(Connection& connection) {
   if (connection.out.empty() && connection.out.capacity() > kKeepIdleBytes) connection.out = {};
   if (!connection.verdict.empty() && (connection.unsent() == 0 || connection.unread))
@@ -277,7 +284,7 @@ void Server::settle(Connection& connection) {
   connection.watch.want(interest);
 }
 
-// Sends what other connections were given: answers to waits that ended, and notices.
+// Sends the output that other connections' requests caused: answers to ended waits, and notices.
 void Server::flush_touched() {
   while (Session* session = engine_.next_touched()) {
     auto& connection = static_cast<Connection&>(*session);
@@ -295,6 +302,7 @@ void Server::close_for_error(Connection& connection) {
 void Server::purge() {
   while (!connections_.empty())
     close(*connections_.back());
+  // Clients may be connected in the kernel's queue without having been accepted.
   while (io::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC))) {
   }
   engine_.purge();
@@ -304,17 +312,19 @@ void Server::close(Connection& connection) {
   engine_.drop(connection);
   if (on_departure_) departed_.push_back(std::move(connection.peer));
   const std::size_t index = connection.index;
+  // Swap with the last element: the order of connections_ does not matter.
   std::swap(connections_[index], connections_.back());
   connections_[index]->index = index;
   connections_.pop_back();
   if (refusal_logged_ && connections_.empty()) refusal_logged_ = false;
+  // Report in a later turn: close() is called in the middle of other work.
   if (on_departure_ && !departure_.active()) departure_.start({}, [this] { on_departure_(); });
 }
 
 void Server::on_departure(std::function<void()> fn) {
   on_departure_ = std::move(fn);
   departed_.clear();
-  // A departure that was still to be told has nobody to be told to.
+  // A departure not reported yet has no receiver any more.
   if (!on_departure_) departure_.cancel();
 }
 
@@ -325,7 +335,7 @@ void Server::await_departures() {
   drop_the_vanished();
 }
 
-// Goes from the back, because closing a connection puts the last one in its place.
+// Iterate backwards, because close() puts the last connection in the closed one's place.
 void Server::drop_the_vanished() {
   for (std::size_t i = connections_.size(); i-- > 0;)
     if (io::ignores_data(connections_[i]->fd.get(), kFarewell.every * kFarewell.most))

@@ -1,5 +1,6 @@
-// The store's listening socket and its connections on an event loop; a thin driver around Engine.
-// One thread, ten thousand connections, and none can stall another. Listens only while it exists.
+// The store's listening socket and connections on an event loop. A thin driver around Engine. One
+// thread serves ten thousand connections, and none of them can stall another. The port is open for
+// the lifetime of the object.
 #pragma once
 
 #include "base/error.h"
@@ -23,15 +24,16 @@
 namespace lockstep::store {
 
 struct ServerOptions {
-  // "": every interface, IPv6 and IPv4; "localhost", an address or a name: there only.
+  // "": every interface, IPv6 and IPv4. "localhost", an address or a name: only there.
   std::string host = {};
-  int port = 0;        // 0: the kernel picks
+  int port = 0;        // 0: the kernel picks a free port
   int backlog = 4096;  // thousands of clients may connect in the same second
   std::size_t read_buffer_bytes = 256U << 10;  // shared by all connections
-  // A connection with more unsent bytes than this is not read from until the peer has taken them.
+  // Read nothing more from a connection with more unsent bytes than this until the peer has taken
+  // them.
   std::size_t max_unsent_bytes = 4U << 20;
-  // When a connection's requests have cost more than this (Engine::effort()), it goes on in a later
-  // turn of the loop, after all others.
+  // A connection whose requests cost more than this (Engine::effort()) continues in a later turn of
+  // the loop, after all others.
   std::uint64_t max_effort_per_turn = 64U << 10;
   Limits limits = {};
 };
@@ -45,8 +47,8 @@ struct Stats {
   std::uint64_t bytes_out = 0;
   std::size_t keys = 0;
   std::size_t key_space_bytes = 0;
-  std::size_t parked = 0;     // waits not answered yet
-  std::uint64_t refused = 0;  // accepted and closed at once: out of file descriptors
+  std::size_t parked = 0;     // waits without an answer so far
+  std::uint64_t refused = 0;  // accepted and closed at once: out of descriptors
   std::uint64_t closed_for_error = 0;
   std::string last_error;  // "HOST:PORT: why"
 };
@@ -55,7 +57,7 @@ class Server {
  public:
   using Options = ServerOptions;
 
-  // Fails with already_exists when the port is taken.
+  // Opens the port. Fails with already_exists if the port is taken.
   static Result<std::unique_ptr<Server>> listen(io::Loop& loop, Options options = {});
   ~Server();  // closes every connection
   Server(const Server&) = delete;
@@ -64,24 +66,25 @@ class Server {
   int port() const { return port_; }
   const Options& options() const { return options_; }
 
-  // After changing keys through it, call flush(), which sends what waiting peers got from that.
+  // The engine. After changing keys through this reference, call flush() to send the answers to
+  // waiting peers.
   Engine& engine() { return engine_; }
   void flush();
 
   void set(std::string_view key, std::string_view value);
-  // Forgets all, and closes every connection, accepted or not yet: what its peer had already sent
-  // must not be served after the purge. For when all peers are known to be dead.
+  // Drops all keys and closes every connection, accepted or not yet. Requests that a peer had
+  // already sent must not be served after the purge. Call only when all peers are known to be dead.
   void purge();
   void purge_except(std::span<const std::string> prefixes) { engine_.purge_except(prefixes); }
 
   Stats stats() const;
-  // Called, in a turn of its own, after connections have gone.
+  // Sets a callback that runs in a turn of its own after connections have closed.
   void on_departure(std::function<void()> fn);
-  // The peers ("HOST:PORT") that have gone while on_departure() was set, each told once.
+  // Returns the peers ("HOST:PORT") that left while on_departure() was set, each once.
   std::vector<std::string> take_departed() { return std::exchange(departed_, {}); }
-  // For a host that only waits for its guests to go. From now on a guest whose machine has not
-  // answered for some seconds counts as gone, though its connection never ended. (While there is
-  // work it may stay cut off as long as its own patience lasts: PyTorch's is endless.)
+  // For a host that only waits for its guests to leave. From now on, a guest whose machine has not
+  // answered for some seconds counts as gone, even if its connection never closed. (During work a
+  // guest may be cut off for as long as it likes: PyTorch's clients wait for ever.)
   void await_departures();
 
  private:
@@ -109,21 +112,21 @@ class Server {
   Engine engine_;
   int port_ = 0;
   io::Fd listener_;
-  io::Fd spare_;  // given up for a moment when descriptors run out
+  io::Fd spare_;  // released for a moment when descriptors run out
   std::unique_ptr<io::Watch> accept_watch_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  // Not set to zero: of a large buffer only those pages cost memory that a request has filled. Made
-  // for the first of them, as many a job never asks its store.
+  // Not zeroed: only the pages of a large buffer that requests have filled cost memory. Allocated
+  // on first use, as many jobs never use their store.
   std::size_t buffer_size_;
   std::unique_ptr<char[]> buffer_;
   std::string
       scratch_;   // outgoing bytes of the connection being served, so that idle ones own none
-  Stats counts_;  // the counters; stats() adds the rest
+  Stats counts_;  // counters; stats() adds the rest
   bool refusal_logged_ = false;
   std::function<void()> on_departure_;
   std::vector<std::string> departed_;
   io::Timer departure_;
-  io::Timer vigil_;  // while departures are awaited
+  io::Timer vigil_;  // while await_departures() is in effect
 };
 
 }  // namespace lockstep::store

@@ -52,7 +52,7 @@ class ServerTest : public ::testing::Test {
     LOCKSTEP_CHECK(made.has_value());
     return std::move(*made);
   }
-  // Connects and says nothing.
+  // Connects and stays silent.
   io::Fd knock() const {
     io::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in to{};
@@ -62,7 +62,7 @@ class ServerTest : public ::testing::Test {
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     return fd;
   }
-  // Reads them on the loop's thread, while the loop runs.
+  // Reads the statistics on the loop's thread, while the loop runs.
   Stats stats() {
     Stats seen;
     bool done = false;
@@ -138,7 +138,7 @@ TEST_F(ServerTest, OneConnectionsErrorIsItsOwn) {
     EXPECT_TRUE(good.ping());
     const Stats seen = stats();
     EXPECT_EQ(seen.closed_for_error, 1U);
-    EXPECT_NE(seen.last_error.find("no number"), std::string::npos) << seen.last_error;
+    EXPECT_NE(seen.last_error.find("not a number"), std::string::npos) << seen.last_error;
     EXPECT_EQ(seen.connections, 1U);
   });
 }
@@ -149,8 +149,8 @@ TEST_F(ServerTest, LargeValuesAndAReaderThatLags) {
     Client a = client();
     const std::string value(3 << 20, 'x');
     ASSERT_TRUE(a.set("big", value));
-    // 40 replies of 3 MiB asked for at once: the server must neither hold them all nor stall
-    // others.
+    // 40 replies of 3 MiB requested at once: the server must neither hold them all nor stall other
+    // clients.
     std::string asks;
     for (int i = 0; i < 40; ++i)
       ASSERT_TRUE(put_request(asks, Dialect::d, {.op = Op::get, .key = "big"}));
@@ -254,7 +254,7 @@ TEST_F(ServerTest, SurvivesRunningOutOfDescriptors) {
     const int next = dup(a.fd());
     ::close(next);
     rlimit tight = before;
-    tight.rlim_cur = static_cast<rlim_t>(next) + 1;  // room for the client's end alone
+    tight.rlim_cur = static_cast<rlim_t>(next) + 1;  // room for the client's end only
     setrlimit(RLIMIT_NOFILE, &tight);
     EXPECT_FALSE(Client::connect({.port = server->port(), .timeout = milliseconds(100)}));
     setrlimit(RLIMIT_NOFILE, &before);
@@ -277,7 +277,7 @@ TEST_F(ServerTest, WithoutDescriptorsSilentStrangersMakeRoom) {
     const int next = dup(a.fd());
     ::close(next);
     rlimit tight = before;
-    tight.rlim_cur = static_cast<rlim_t>(next) + 1;  // room for the client's end alone
+    tight.rlim_cur = static_cast<rlim_t>(next) + 1;  // room for the client's end only
     setrlimit(RLIMIT_NOFILE, &tight);
     EXPECT_TRUE(Client::connect({.port = server->port(), .timeout = std::chrono::seconds(10)}));
     setrlimit(RLIMIT_NOFILE, &before);
@@ -313,8 +313,8 @@ TEST(ClientConnect, SaysWhereWhyAndHowLong) {
       << client.error().message;
 }
 
-// What a dead attempt's workers had sent must not be served after the purge: neither bytes beyond
-// one read, nor a connection that was not accepted yet.
+// Requests of a dead attempt's workers must not be served after the purge: neither bytes beyond one
+// read, nor a connection that was not accepted yet.
 TEST_F(ServerTest, PurgeDropsWhatIsStillToBeRead) {
   bool done = false;
   std::thread writer([&] {
@@ -335,7 +335,7 @@ TEST_F(ServerTest, PurgeDropsWhatIsStillToBeRead) {
   EXPECT_EQ(server->stats().connections, 0U);
 }
 
-// A peer that sends once, and whose requests are served turn by turn.
+// A peer with a single send, whose requests are served turn by turn.
 class TurnTest : public ServerTest {
  protected:
   void speak(const std::string& bytes) {
@@ -348,7 +348,7 @@ class TurnTest : public ServerTest {
     ASSERT_EQ(connect(peer.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
     ASSERT_EQ(send(peer.get(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
   }
-  // The most requests that were served in one turn, until `total` have been.
+  // Returns the most requests served in one turn, until `total` have been served.
   std::uint64_t most_in_a_turn(std::uint64_t total) {
     std::uint64_t most = 0;
     for (std::uint64_t seen = 0; seen < total;) {
@@ -384,7 +384,7 @@ TEST_F(TurnTest, WhatCameBeforeAnEndIsServed) {
   EXPECT_EQ(server->engine().get("n"), "1000");
 }
 
-// A peer to which nothing is owed may reset the connection: all that it sent before is served.
+// A peer may reset the connection when nothing is owed to it: everything sent before is served.
 TEST_F(TurnTest, WhatCameBeforeAResetIsServed) {
   std::string bytes = greeting(Dialect::d, 1).substr(0, 5);
   for (int i = 0; i < 1000; ++i)
@@ -402,7 +402,7 @@ TEST_F(TurnTest, WhatCameBeforeAResetIsServed) {
     loop.run_once();
 }
 
-// It is told in a later turn of the loop, and by then nobody may want to hear of it.
+// The callback runs in a later turn of the loop, when its receiver may be gone.
 TEST_F(ServerTest, ADepartureThatNobodyWantsToHearOfAnyMore) {
   int told = 0;
   server->on_departure([&] { ++told; });

@@ -1,4 +1,4 @@
-// For the store's tests and fuzz targets: an engine with in-memory peers, and bytes written as hex.
+// Helpers for the store's tests and fuzz targets: an engine with in-memory peers, and bytes as hex.
 #pragma once
 
 #include "store/engine.h"
@@ -14,7 +14,7 @@
 
 namespace lockstep::store::testing {
 
-// CPU time of this thread alone, so that a busy machine does not matter.
+// Returns the CPU time of this thread alone, so that a busy machine does not matter.
 inline double cpu_seconds() {
   struct timespec now {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -25,7 +25,7 @@ inline int hex_digit(char c) {
   return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
 }
 
-// "05 6b31" -> 3 bytes.
+// Converts "05 6b31" to 3 bytes.
 inline std::string unhex(std::string_view text) {
   std::string bytes;
   int high = -1;
@@ -51,7 +51,7 @@ inline std::string hex(std::string_view bytes) {
   return text;
 }
 
-// One connection: reader and session, as the server pairs them, without the socket.
+// One connection without a socket: reader and session, paired as in the server.
 class Peer {
  public:
   explicit Peer(Engine& engine) : engine_(engine), reader_(engine.limits()) {}
@@ -59,7 +59,7 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Serves all complete requests; after an error nothing more happens.
+  // Serves all complete requests. After an error nothing more happens.
   void feed(std::string_view bytes) {
     Request request;
     while (open()) {
@@ -76,7 +76,8 @@ class Peer {
       }
     }
   }
-  // The same in pieces of `size` bytes, each in memory of its own that is freed at once.
+  // Like feed(), in pieces of `size` bytes. Each piece lies in memory of its own that is freed at
+  // once, so that sanitizers find dangling views.
   void feed_pieces(std::string_view bytes, std::size_t size) {
     for (; !bytes.empty(); bytes.remove_prefix(std::min(size, bytes.size()))) {
       const std::unique_ptr<char[]> piece(new char[std::min(size, bytes.size())]);
@@ -85,7 +86,7 @@ class Peer {
     }
   }
   std::string take() { return std::exchange(session_.out, {}); }
-  // Hex in, hex out.
+  // Takes and returns hex.
   std::string ask(std::string_view hex_bytes) {
     feed(unhex(hex_bytes));
     return hex(take());
@@ -102,7 +103,7 @@ class Peer {
   Session session_;
 };
 
-// The bytes of one request.
+// Returns the bytes of one request.
 inline std::string bytes_of(Dialect dialect, const Request& request) {
   std::string out;
   LOCKSTEP_CHECK(put_request(out, dialect, request).has_value());

@@ -1,4 +1,4 @@
-// Recognises other programs that listen where a TCPStore is looked for. Pure.
+// Recognises other programs that listen where a TCPStore was expected. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -10,12 +10,13 @@
 
 namespace lockstep::store {
 
-// The number that the greeting's PING asks to have echoed. It is two line ends, so that a web
-// server answers too, which otherwise would wait for the rest of a line for ever.
+// The number in the greeting's PING. Its bytes are two line ends: a web server then answers, too,
+// instead of waiting for ever for the rest of a line.
 inline constexpr std::uint32_t kNonce = 0x0A0D0A0D;
 inline constexpr std::size_t kEchoBytes = 4;
 
-// The error where another program answers the greeting, worded by the answer's first bytes.
+// Returns the error for a program with a wrong answer to the greeting. The first bytes of the
+// answer choose the words.
 Error no_store(const std::string& place, std::string_view answer);
 
 }  // namespace lockstep::store

@@ -1,5 +1,5 @@
-// Reader and writers of the TCPStore protocol. Every message is an opcode and a fixed row of
-// fields, so one table of layouts drives scanning, decoding and encoding.
+// Reads and writes the TCPStore protocol. Every message is an opcode and a fixed row of fields, so
+// one table of layouts drives scanning, decoding and encoding.
 #include "store/wire.h"
 
 #include <fmt/core.h>
@@ -25,8 +25,7 @@ struct Layout {
 constexpr std::uint8_t kNone = 0xff;
 using enum Field;
 
-// Indexed by Op. An A client's 9, 10 and 11 are read as PyTorch 2.1 numbers them, 7 and 8 as 1.13
-// does.
+// Indexed by Op. In dialect A, opcodes 9, 10 and 11 follow PyTorch 2.1, and 7 and 8 follow 1.13.
 constexpr std::array<Layout, kOpCount> kLayouts = {{
     {"VALIDATE", 0, kNone, {u32}},
     {"SET", 1, 0, {key, value}},
@@ -67,10 +66,10 @@ constexpr OpTable make_table(bool d) {
 constexpr OpTable kTableD = make_table(true);
 constexpr OpTable kTableA = make_table(false);
 
-// Buffers above this are given back when their message is done.
+// Free larger buffers once their message is done.
 constexpr std::size_t kKeepBytes = 256;
 
-// Hands out the fields of a message that scan() found complete.
+// Returns the fields of a message, which scan() has found complete.
 class Cursor {
  public:
   explicit Cursor(std::string_view bytes) : at_(bytes.data()) {}
@@ -103,6 +102,7 @@ std::optional<std::uint8_t> opcode(Dialect dialect, Op op) {
 RequestReader::Step RequestReader::next(std::string_view& chunk, Request& request) {
   if (spent_) forget_message();
   if (!error_.empty()) return Step::error;
+  // The common case: whole requests in the chunk, decoded without a copy.
   if (pending_.empty()) {
     if (chunk.empty()) return Step::more;
     const Step step = scan(chunk);
@@ -114,7 +114,8 @@ RequestReader::Step RequestReader::next(std::string_view& chunk, Request& reques
     }
     return step;
   }
-  // Never takes more than the message is known to have, so pending_ ends where the message ends.
+  // Never take more than the message is known to need, so that pending_ ends where the message
+  // ends.
   while (true) {
     const std::size_t take = std::min(scan_.need - pending_.size(), chunk.size());
     pending_.append(chunk.substr(0, take));
@@ -147,7 +148,7 @@ RequestReader::Step RequestReader::broken(std::string text) {
   return Step::error;
 }
 
-// True if the next `more` bytes of the message are there; else notes how many are needed.
+// Returns whether the message's next `more` bytes are there. Otherwise notes how many are needed.
 bool RequestReader::have(std::string_view bytes, std::size_t more) {
   scan_.need = scan_.pos + more;
   return bytes.size() >= scan_.need;
@@ -187,7 +188,8 @@ RequestReader::Step RequestReader::scan_op(std::string_view bytes) {
   return Step::request;
 }
 
-// Reads the first message. A 0 begins VALIDATE in D and SET in A; the next four bytes tell which.
+// Reads the first message. A 0 begins VALIDATE in D and SET in A. The next four bytes tell which:
+// they are D's magic, or the low half of a key's length in A.
 RequestReader::Step RequestReader::scan_greeting(std::string_view bytes) {
   if (bytes[0] != 0) {
     dialect_ = Dialect::a;
@@ -201,7 +203,8 @@ RequestReader::Step RequestReader::scan_greeting(std::string_view bytes) {
     scan_.pos = 1;
     return Step::request;
   }
-  if (word > limits_->max_key_bytes) return broken("the first bytes are no TCPStore greeting");
+  // As a key length this word would be absurd. Another program has connected.
+  if (word > limits_->max_key_bytes) return broken("the first bytes are not a TCPStore greeting");
   dialect_ = Dialect::a;
   return scan_op(bytes);
 }
@@ -214,6 +217,7 @@ RequestReader::Step RequestReader::scan_string(std::string_view bytes, bool is_k
     return broken(fmt::format("{} of {} bytes in {}, the limit is {}", is_key ? "key" : "value",
                               size, op_name(scan_.op), limit));
   }
+  // Check the sum, too: many fields within their own limits could still exceed the message's limit.
   if (size > limits_->max_message_bytes - std::min(scan_.pos + 8, limits_->max_message_bytes)) {
     return broken(
         fmt::format("{} of more than {} bytes", op_name(scan_.op), limits_->max_message_bytes));
@@ -236,6 +240,7 @@ RequestReader::Step RequestReader::scan_list(std::string_view bytes, bool pairs)
     scan_.pos += 8;
   }
   for (; scan_.left > 0; --scan_.left) {
+    // Pairs alternate key, value. An even number of remaining items means that a key is next.
     const bool is_key = !pairs || scan_.left % 2 == 0;
     const Step step = scan_string(bytes, is_key);
     if (step != Step::request) return step;
@@ -246,6 +251,7 @@ RequestReader::Step RequestReader::scan_list(std::string_view bytes, bool pairs)
 void RequestReader::decode(std::string_view bytes, Request& request) {
   request.op = scan_.op;
   Cursor cursor(bytes.substr(1));
+  // COMPARE_SET has two values. The first one is `expected`.
   bool first = true;
   for (const Field field : layout(request.op).fields) {
     if (field == Field::end) return;
@@ -272,6 +278,7 @@ void RequestReader::decode(std::string_view bytes, Request& request) {
 namespace {
 template <class T>
 void put_raw(std::string& out, T value) {
+  // PyTorch sends raw host integers, little-endian in practice.
   static_assert(std::endian::native == std::endian::little,
                 "the protocol is the host's byte order");
   char bytes[sizeof value];

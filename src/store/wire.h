@@ -1,5 +1,5 @@
-// The TCPStore wire protocol, pure: an incremental, bounded reader of requests in both dialects
-// (one connection speaks one of them, told by its first bytes) and the encoders of either side.
+// The TCPStore wire protocol, pure: an incremental, bounded reader of requests in both dialects,
+// and the encoders of either side. The first bytes of a connection tell its dialect.
 // docs/protocols/tcpstore.md has the layout of every message.
 #pragma once
 
@@ -47,23 +47,23 @@ inline constexpr std::size_t kOpCount = 20;
 inline constexpr std::uint32_t kMagic = 0x3C85F7CE;
 
 std::string_view op_name(Op op);
-// The byte for `op` in a dialect; nullopt where the dialect has no such operation.
+// Returns the opcode of `op` in a dialect. nullopt: the dialect has no such operation.
 std::optional<std::uint8_t> opcode(Dialect dialect, Op op);
 
-// What one peer may ask of us. A declared length is checked against these, and even then no memory
-// is taken for it before its bytes are there.
+// Limits for a single peer. A declared length is checked against these limits. Even a legal length
+// takes no memory before its bytes have arrived.
 struct Limits {
   std::size_t max_key_bytes = 64U << 10;
   std::size_t max_value_bytes = 256U << 20;
   std::size_t max_keys = 128U << 10;           // per multi operation
   std::size_t max_message_bytes = 512U << 20;  // a whole request, a whole reply
   std::size_t max_parked = 1024;               // waits parked at once by one connection
-  std::size_t max_waited_keys = 256U << 10;    // missing keys of all those waits together
+  std::size_t max_waited_keys = 256U << 10;    // missing keys of all these waits together
   std::size_t max_watched = 1024;              // keys watched by one connection
-  std::size_t max_notice_bytes = 16U << 20;    // notices that the connection has not read
+  std::size_t max_notice_bytes = 16U << 20;    // unread notices of one connection
 };
 
-// One request; which fields count follows from op. The views point into the bytes it came from.
+// One request. `op` decides which fields count. The views point into the received bytes.
 struct Request {
   Op op = Op::ping;
   std::string_view key = {};
@@ -73,7 +73,8 @@ struct Request {
   std::span<const std::string_view> items = {};  // keys; for MULTI_SET key, value, key, value, ...
 };
 
-// Cuts one connection's bytes into requests. Work is linear in the bytes however they are split.
+// Cuts the bytes of one connection into requests. The work is linear in the bytes, no matter how
+// they are split.
 class RequestReader {
  public:
   enum class Step { request, more, error };
@@ -81,8 +82,9 @@ class RequestReader {
   // `limits` must outlive the reader.
   explicit RequestReader(const Limits& limits) : limits_(&limits) {}
 
-  // Takes bytes off the front of `chunk`. request: one is complete, valid until the next call or
-  // until the chunk's memory goes. more: the chunk is used up. error: see error(); for good.
+  // Takes bytes from the front of `chunk`. request: `request` is complete, and valid until the next
+  // call or until the chunk's memory is freed. more: the chunk is used up. error: see error(),
+  // final.
   Step next(std::string_view& chunk, Request& request);
 
   Dialect dialect() const { return dialect_; }
@@ -90,10 +92,10 @@ class RequestReader {
   std::size_t buffered() const { return pending_.size(); }
 
  private:
-  // How far the message at the front has been understood; resumable at any item.
+  // Progress within the message at the front. Resumable at any item.
   struct Scan {
-    std::size_t pos = 0;     // bytes of the message that are understood
-    std::size_t need = 1;    // bytes needed to understand the next item
+    std::size_t pos = 0;     // bytes of the message parsed so far
+    std::size_t need = 1;    // bytes needed to parse the next item
     std::uint64_t left = 0;  // items left in the open list
     std::uint8_t field = 0;  // index in the operation's layout
     Op op = Op::ping;
@@ -111,12 +113,12 @@ class RequestReader {
   void forget_message();
 
   const Limits* limits_;
-  std::string pending_;                  // the one message that is not complete yet
+  std::string pending_;                  // the one incomplete message
   std::vector<std::string_view> items_;  // backs Request::items
   std::string error_;
   Scan scan_;
   Dialect dialect_ = Dialect::unknown;
-  bool spent_ = false;  // pending_ holds a request that was handed out
+  bool spent_ = false;  // pending_ holds a request that was already returned
 };
 
 // Little-endian building blocks of requests and replies.
@@ -128,12 +130,12 @@ void put_string(std::string& out, std::string_view value);
 std::uint32_t load_u32(const char* bytes);
 std::uint64_t load_u64(const char* bytes);
 
-// Appends `request` as a client of `dialect` sends it; fails where the dialect has no such
+// Appends `request` in the encoding of a client of `dialect`. Fails if the dialect has no such
 // operation.
 Status put_request(std::string& out, Dialect dialect, const Request& request);
 
-// What a client of `dialect` says first: VALIDATE and a PING whose echo proves the server. An A
-// client says nothing.
+// Returns the greeting of a client of `dialect`: VALIDATE, and a PING whose echo proves that the
+// server is a TCPStore. Empty for dialect A, which has no greeting.
 std::string greeting(Dialect dialect, std::uint32_t nonce);
 
 }  // namespace lockstep::store

@@ -126,7 +126,7 @@ TEST(Wire, LimitsAreExact) {
   EXPECT_EQ(verdict({.op = Op::multi_set, .items = pairs}), "MULTI_SET of more than 40 bytes");
 }
 
-// A declared length must cost nothing before its bytes are there.
+// A declared length must cost nothing before its bytes have arrived.
 TEST(Wire, DeclaredLengthsAllocateNothing) {
   Limits limits;
   limits.max_value_bytes = std::size_t{1} << 40;
@@ -173,7 +173,7 @@ TEST(Wire, WhatIsWrittenIsReadBack) {
       if (!opcode(dialect, sent.op)) continue;
       const Limits limits;
       RequestReader reader(limits);
-      // The dialect must be known first: the newer begins with VALIDATE, the older with any
+      // The dialect must be known first: the newer one begins with VALIDATE, the older one with any
       // request, here GETNUMKEYS.
       const std::string bytes = dialect == Dialect::d ? unhex("00CEF7853C") : unhex("06");
       std::string all = bytes + testing::bytes_of(dialect, sent);
@@ -201,7 +201,7 @@ TEST(Wire, OlderDialectLacksTheNewerOperations) {
   EXPECT_EQ(out, "");
 }
 
-// However the bytes arrive, the same replies and the same key space come out.
+// However the bytes are split, the same replies and the same key space result.
 TEST(Wire, SplitsDoNotMatter) {
   std::mt19937 random(20240917);
   for (const Dialect dialect : {Dialect::a, Dialect::d}) {
@@ -235,7 +235,7 @@ TEST(Wire, SplitsDoNotMatter) {
   }
 }
 
-// Reading again what was read before would take minutes here.
+// Parsing the same bytes again for each piece would take minutes here.
 TEST(Wire, LargeMessagesTakeLinearTime) {
   const double before = testing::cpu_seconds();
   Engine engine;

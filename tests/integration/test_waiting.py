@@ -421,7 +421,7 @@ def test_a_web_server_at_the_port_of_c10d(lockstep):
     web = subprocess.Popen([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(job.port)],
                            cwd=lockstep.work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     listening(job.port)
-    refused_with(job.node(0), f"127.0.0.1:{job.port} is no TCPStore: a web server answers there",
+    refused_with(job.node(0), f"127.0.0.1:{job.port} is not a TCPStore: a web server answers there",
                  f"but port {job.port} is held by pid {web.pid}: ", "http.server")
     web.kill()
     web.wait()
