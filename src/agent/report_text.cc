@@ -1,5 +1,5 @@
 // Lays out the failure report for a terminal (failure_report.h). The layout is torchrun's, byte for
-// byte, wherever torchrun prints the same fact: tools parse it.
+// byte, wherever torchrun prints the same fact.
 #include "agent/failure_report.h"
 #include "agent/rank_list.h"
 #include "base/text.h"
@@ -128,8 +128,8 @@ struct Folded {
   std::vector<RankOnHost> workers;
 
   void add(const WorkerFailure& failure) { workers.push_back({failure.global_rank, failure.host}); }
-  // Formats "  2 workers <was or were>: ranks 0-1 on n1
-  // ". Empty without workers.
+  // Formats "  2 workers <was or were>: ranks 0-1 on n1\n". Empty without
+  // workers.
   std::string line(std::string_view was, std::string_view were) const {
     if (workers.empty()) return {};
     const bool one = workers.size() == 1;

@@ -1,4 +1,5 @@
-// Bytes waiting to be written: appended at the back, taken from the front, in one piece of memory.
+// Bytes waiting to be written, in one contiguous block: appended at the back, removed from the
+// front.
 #pragma once
 
 #include <algorithm>
@@ -42,9 +43,11 @@ class ByteQueue {
 
   void make_room(std::size_t size) {
     const std::size_t used = tail_ - head_;
+    // Growing copies every byte. Moving to the front instead is cheap only if the front half is
+    // free.
     if (used + size > capacity_ || head_ < capacity_ / 2) {
       const std::size_t grown = std::max({std::size_t{4096}, 2 * capacity_, used + size});
-      // make_unique() would clear the memory first.
+      // make_unique() would zero the memory first.
       std::unique_ptr<char[]> bytes(new char[grown]);
       if (used != 0) std::memcpy(bytes.get(), bytes_.get() + head_, used);
       bytes_ = std::move(bytes);

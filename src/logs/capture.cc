@@ -1,3 +1,4 @@
+// Opens the ends of a worker's streams and connects the readers.
 #include "logs/capture.h"
 
 #include "logs/log_file.h"
@@ -13,12 +14,14 @@
 
 namespace lockstep::logs {
 namespace {
-// A large pipe means fewer turns of the loop for a worker that writes a lot. It is not larger still
-// because the kernel counts all pipes of a user against one limit (64 MiB), and beyond that limit
-// new pipes are tiny.
+// A large pipe means fewer turns of the loop for a worker with much output. It must not be larger
+// still: the kernel counts all pipes of a user against one limit (64 MiB), and new pipes beyond the
+// limit are tiny.
 constexpr int kPipeSize = 256 << 10;
 
+// Reads the end of a log file that the worker itself writes. cut: the text may begin within a line.
 std::string last_of_file(const std::string& path, bool& cut) {
+  // O_NONBLOCK: the worker may have replaced its log file by a FIFO.
   const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return {};
   const off_t size = lseek(fd.get(), 0, SEEK_END);
@@ -59,8 +62,8 @@ Result<std::unique_ptr<Capture>> Capture::open(io::Loop& loop, Console& console,
 
 Capture::~Capture() = default;
 
-// Where the agent's two streams are one file, both streams of a worker go through the agent: if
-// only stderr made that detour, lines would change places.
+// If the agent's two streams are one file, send both streams of a worker through the agent. With
+// only stderr on the detour, lines would change places.
 Status Capture::share_one_way(const Console& console) {
   if (out_.plan.route != Route::inherit || err_.plan.route != Route::passthrough) return {};
   if (!console.one_file()) return {};
@@ -77,6 +80,8 @@ Status Capture::open_side(io::Loop& loop, Console& console, Stream stream,
     case Route::inherit:
       return {};
     case Route::file: {
+      // The worker writes to the file directly: the fastest way. A rotated file needs the agent in
+      // between.
       if (side.plan.max_size != 0) break;
       LOCKSTEP_TRY_ASSIGN(side.child, open_log_file(side.plan.path));
       return {};
@@ -102,7 +107,7 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   parts.fold = console.fold(stream);
   parts.keep_tail = stream == Stream::err;
   if (side.plan.route == Route::passthrough && isatty(console.fd(stream)) == 1) {
-    if (auto pty = open_pty(console.fd(stream))) {  // without a pty a pipe will do
+    if (auto pty = open_pty(console.fd(stream))) {  // if no pty is available, use a pipe
       parts.input = std::move(pty->master);
       side.child = std::move(pty->slave);
       side.is_pty = true;
@@ -110,6 +115,7 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   }
   if (!parts.input) {
     LOCKSTEP_TRY_ASSIGN(io::Pipe pipe, io::make_pipe());
+    // For a worker whose output goes to the console only, a default pipe is enough.
     if (!side.plan.path.empty()) (void)fcntl(pipe.read.get(), F_SETPIPE_SZ, kPipeSize);
     parts.input = std::move(pipe.read);
     side.child = std::move(pipe.write);
@@ -119,6 +125,7 @@ Status Capture::open_reader(io::Loop& loop, Console& console, Stream stream,
   }
   if (side.plan.route == Route::tee) {
     parts.prefix = LinePrefix(prefix);
+    // All lines opened here start with the same time. stamp() renews it with each read.
     const std::string now = parts.prefix.at(std::chrono::system_clock::now());
     parts.tagger.emplace(now);
     if (side.plan.filtered) parts.filter.emplace(now, side.plan.filters);
@@ -144,6 +151,7 @@ bool Capture::drained() const {
 
 void Capture::on_end() {
   if (!drained()) return;
+  // on_drained_ may destroy this object: call it last.
   if (const auto fn = std::exchange(on_drained_, nullptr)) fn();
 }
 
@@ -157,7 +165,7 @@ void Capture::drain_now() {
 
 std::string Capture::stderr_tail(std::size_t lines) const {
   if (err_.reader) return err_.reader->tail(lines);
-  if (err_.plan.route != Route::file) return {};  // `file`: the worker writes it itself
+  if (err_.plan.route != Route::file) return {};  // Route::file: the worker writes the file itself
   bool cut = false;
   const std::string bytes = last_of_file(err_.plan.path, cut);
   return tail_text(bytes, lines, cut);

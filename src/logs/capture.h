@@ -1,5 +1,6 @@
-// The stdout and stderr of one worker of one attempt: opens what the worker writes to, reads what
-// comes back, and sends it to files, console and the tail that a failure report shows.
+// The stdout and stderr of one worker in one attempt. Opens files and pipes for the worker, reads
+// the output, and sends the bytes to log files, to the console and to the tail for a failure
+// report.
 #pragma once
 
 #include "base/error.h"
@@ -19,38 +20,43 @@ class StreamReader;
 
 class Capture {
  public:
-  // loop and console must outlive it. Files are truncated here.
+  // Opens both streams and truncates the log files. `loop` and `console` must outlive the result.
+  // Fails if a file or pipe cannot be opened.
   static Result<std::unique_ptr<Capture>> open(io::Loop& loop, Console& console, CapturePlan plan);
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // The child's 1 and 2, to be dup2'ed there; -1: it inherits the agent's. Close-on-exec.
+  // The child's descriptors for stdout and stderr, close-on-exec, to be dup2'ed to 1 and 2. -1: the
+  // child inherits the agent's descriptor.
   int child_stdout_fd() const { return out_.child.get(); }
   int child_stderr_fd() const { return err_.child.get(); }
-  // To be called once the child has them: while the agent holds them too, the pipes have no end.
+  // Call once the child has its descriptors. A pipe has no end of file while the agent holds the
+  // write end, too.
   void close_child_ends();
 
-  // There is nothing more to wait for: every pipe is at its end, there is none, or drain_now() was
-  // called.
+  // Returns whether nothing more is to be read: every pipe is at its end, or there is none, or
+  // drain_now() was called.
   bool drained() const;
-  // Called once, from the loop, when drained() becomes true. It may destroy the Capture.
+  // Sets a callback that runs once, from the loop, when drained() becomes true. The callback may
+  // destroy the Capture.
   void set_on_drained(std::function<void()> fn) { on_drained_ = std::move(fn); }
-  // After the worker's end: takes what was written so far and sends the last unterminated line on
-  // its way, without waiting for descendants that hold the pipe. Those are still read until the
-  // Capture goes. Does not call on_drained.
+  // Call after the worker's end. Reads everything written so far and releases an unterminated last
+  // line, without waiting for descendants that still hold the pipe. Their output is still read
+  // until the Capture is destroyed. Does not call on_drained.
   void drain_now();
 
-  // The last lines of stderr: ANSI colours taken out, other control bytes and broken UTF-8 as \xNN.
+  // Returns the last lines of stderr, without ANSI colours. Other control bytes and broken UTF-8
+  // become \xNN.
   std::string stderr_tail(std::size_t lines = 20) const;
 
-  // stdout and stderr go one way, so that stderr_tail() holds both.
+  // stdout and stderr share one pipe, so stderr_tail() contains both.
   bool tail_holds_stdout() const { return shared_; }
 
-  // The terminal's size changed (SIGWINCH).
+  // Passes on a changed size of the terminal (SIGWINCH).
   void resize();
 
-  std::uint64_t lost_bytes() const;  // bytes that a file did not take (full disk)
+  std::uint64_t lost_bytes() const;  // bytes that a file could not take (full disk)
 
  private:
   struct Side {

@@ -27,7 +27,7 @@ std::string line_of(int i, int n) {
          std::string(static_cast<std::size_t>(n % 300), static_cast<char>('a' + i)) + "\n";
 }
 
-// Writes the lines of one writer piece by piece, and pieces seldom end where a line does.
+// Writes the lines of one writer in pieces, which seldom end at the end of a line.
 class OddWriter {
  public:
   OddWriter(std::unique_ptr<Capture> capture, int i) : capture_(std::move(capture)) {
@@ -36,7 +36,7 @@ class OddWriter {
     left_ = text_;
     EXPECT_EQ(fcntl(capture_->child_stdout_fd(), F_SETFL, O_NONBLOCK), 0);
   }
-  // A full pipe takes nothing more; the rest is for the next time.
+  // A full pipe takes nothing more: keep the rest for the next time.
   void write_a_piece() {
     if (left_.empty()) return;
     const ssize_t written =
@@ -150,9 +150,9 @@ TEST_F(CaptureTest, ALineOf64MiBPassesInBoundedMemory) {
   EXPECT_EQ(std::filesystem::file_size(dir_ + "/stdout.log"), kSize);
 }
 
-// The writers get their turns here and not from threads: a line that is not finished within 20 ms
-// is shown as it is, and on a busy machine a thread may well pause for that long. Whenever the loop
-// turns, whoever owes the end of a line has written some more of it.
+// The writers take turns here instead of running in threads: an unfinished line is shown after 20
+// ms, and on a busy machine a thread may pause that long. Before each turn of the loop, every
+// writer in the middle of a line has written some more of it.
 TEST_F(CaptureTest, LinesOfManyWritersAreNotTorn) {
   std::deque<OddWriter> writers;
   for (int i = 0; i < kWriters; ++i) {

@@ -1,3 +1,4 @@
+// The table of routes for a worker's streams.
 #include "logs/capture_plan.h"
 
 #include "logs/log_file.h"
@@ -15,6 +16,7 @@ bool is_given(const StdSpec& spec) {
   return spec.every != Std::none || !spec.by_rank.empty();
 }
 
+// keep_tail: the stream is stderr and feeds the failure report, so it must pass through the agent.
 Route route_of(bool redirected, bool teed, bool shown, bool has_dir, bool keep_tail) {
   if (teed && shown) return Route::tee;
   if ((teed || redirected) && has_dir) return Route::file;
@@ -52,6 +54,7 @@ CapturePlan plan_capture(const CaptureRules& rules, const AttemptDir* dir,
       route_of(has(redirects, Std::out), has(tee, Std::out), shown, dir != nullptr, false);
   plan.err.route = route_of(has(redirects, Std::err), has(tee, Std::err), shown, dir != nullptr,
                             rules.keep_stderr_tail);
+  // tag_all gives console output a prefix. Such a stream is not teed, so it gets no log file below.
   for (StreamPlan* stream : {&plan.out, &plan.err}) {
     const bool untagged = stream->route == Route::inherit || stream->route == Route::passthrough;
     if (rules.tag_all && untagged) stream->route = Route::tee;

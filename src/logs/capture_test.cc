@@ -142,7 +142,7 @@ TEST_F(CaptureTest, OnATerminalTheWorkerSeesATerminal) {
 
 TEST_F(CaptureTest, AFullDiskIsSaidOnceAndTheConsoleGoesOn) {
   console_->take_log();
-  log::set_level(log::Level::info);  // at which the count of lost bytes is logged
+  log::set_level(log::Level::info);  // the count of lost bytes is logged at this level
   auto capture = open(tee_plan("/dev/full"));
   const int child = capture->child_stdout_fd();
   put(child, "one\n");

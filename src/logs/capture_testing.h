@@ -1,4 +1,4 @@
-// What the tests of Capture share: a console of two pipes and a directory for files.
+// Shared by the tests of Capture: a console of two pipes, and a directory for files.
 #pragma once
 
 #include "io/fd.h"
@@ -31,7 +31,7 @@ inline void put(int fd, std::string_view bytes) {
   }
 }
 
-// Everything that comes out of one end of the console, read by a thread.
+// Everything written to one end of the console, read by a thread.
 class Collector {
  public:
   explicit Collector(int fd, milliseconds pause = milliseconds(0))
@@ -43,7 +43,7 @@ class Collector {
             std::this_thread::sleep_for(pause);
           }
         }) {}
-  // To be called after the other end was closed.
+  // Returns the text. Call after the other end was closed.
   std::string text() {
     thread_.join();
     return text_;

@@ -1,3 +1,4 @@
+// Routes the output of workers and agent to the sinks, and the log through them.
 #include "logs/console.h"
 
 #include "base/log.h"
@@ -12,6 +13,7 @@
 
 namespace lockstep::logs {
 namespace {
+// Compares device and inode: two descriptors of one terminal or one redirection are the same file.
 bool same_file(int a, int b) {
   struct stat of_a {};
   struct stat of_b {};
@@ -26,11 +28,11 @@ Console::Console(io::Loop& loop, Options options)
     : loop_(loop), fds_{options.out_fd, options.err_fd} {
   const auto make = [&](int fd) { return std::make_unique<ConsoleSink>(loop, fd, options); };
   sinks_[0] = make(options.out_fd);
-  // With 2>&1 both streams share a sink, and so one order of lines and one unterminated line.
+  // With 2>&1 both streams share a sink, and so have a single order of lines.
   if (!same_file(options.out_fd, options.err_fd)) sinks_[1] = make(options.err_fd);
 }
 
-// Not from the heap: of workers that print nothing it takes no page.
+// Static instead of on the heap: for workers without output not a single page of it is used.
 std::span<char> Console::scratch() {
   static char space[256 << 10];
   return space;
@@ -69,6 +71,7 @@ ConsoleFold* Console::fold(Stream stream) const {
 }
 
 void Console::write(Stream stream, std::string_view lines) {
+  // The agent's own words must not overtake lines that wait to be folded.
   if (ConsoleFold* const waiting = fold(stream)) waiting->flush();
   write_now(stream, lines);
 }
@@ -82,6 +85,7 @@ void Console::write_now(Stream stream, std::string_view lines) {
 bool Console::drain(io::TimePoint deadline) {
   for (const auto& fold : folds_)
     if (fold) fold->flush();
+  // Poll both sinks together: a stuck terminal must not use up the whole deadline of the other.
   for (;;) {
     pollfd waiting[2];
     nfds_t count = 0;

@@ -1,8 +1,9 @@
-// The agent's own stdout and stderr, shared by the streams of all workers and by the log. Never
-// blocks the loop, never sets O_NONBLOCK on the inherited descriptors (the user's shell shares
-// them), and never lets one origin's output start in the middle of another's line. A slow
-// console makes the origins pause, so that workers wait for it as if they wrote to it themselves.
-// The process must ignore SIGPIPE.
+// The agent's stdout and stderr, shared by all workers' streams and by the log. The process must
+// ignore SIGPIPE. Rules:
+// - Never block the loop.
+// - Never set O_NONBLOCK on the inherited descriptors: the user's shell shares them.
+// - Never start output of one source in the middle of another source's line.
+// - If the console is slow, pause the sources: workers then wait as if they wrote to it directly.
 #pragma once
 
 #include "io/loop.h"
@@ -19,12 +20,12 @@ namespace lockstep::logs {
 
 enum class Stream { out, err };
 
-// One origin of console output: a worker's stream.
+// One source of console output: a stream of a worker.
 class ConsoleSource {
  public:
-  // The console is full (true): read nothing more until it says false.
+  // true: the console is full, so read nothing more. false: go on.
   virtual void on_pause(bool paused) = 0;
-  // Another origin wrote, so this source's unterminated line was ended with '\n'.
+  // Another source wrote: the unterminated line of this source was ended with '\n'.
   virtual void on_cut() = 0;
 
  protected:
@@ -38,47 +39,48 @@ class Console {
   struct Options {
     int out_fd = 1;
     int err_fd = 2;
-    std::size_t high_water = 1 << 20;   // with more than this waiting, sources pause
-    std::size_t low_water = 256 << 10;  // with no more than this, they go on
-    bool reopen = true;                 // false: as if /proc were missing; for tests
+    std::size_t high_water = 1 << 20;   // sources pause above this many waiting bytes
+    std::size_t low_water = 256 << 10;  // sources go on at this many or fewer
+    bool reopen = true;                 // false: act as if /proc were missing, for tests
   };
 
   explicit Console(io::Loop& loop);
   Console(io::Loop& loop, Options options);
-  ~Console();  // writes what can be written at once; call drain() before
+  ~Console();  // writes what can be written at once; call drain() first
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  // From now on log lines (log::write) go through this console, until it leaves them or ends.
+  // Sends log lines (log::write) through this console, until leave_log() or destruction.
   void take_log();
   void leave_log();
 
-  // Writes text of the agent itself, which must be whole lines.
+  // Writes text of the agent itself. `lines` must be whole lines.
   void write(Stream stream, std::string_view lines);
 
-  // From now on equal lines of several workers become one on this stream's file.
+  // Folds equal lines of several workers into one on this stream, from now on.
   void start_folding(Stream stream, const FoldPrefix& prefix);
-  ConsoleFold* fold(Stream stream) const;  // nullptr: lines are shown as they come
+  ConsoleFold* fold(Stream stream) const;  // nullptr: no folding
 
-  // Blocks until all is written, the console is gone, or the deadline has passed. True: all is out.
+  // Blocks until everything is written, the console is gone, or the deadline has passed. Returns
+  // true if all output was written.
   bool drain(io::TimePoint deadline);
 
-  // Output was lost because the console was closed or its disk is full.
+  // Returns whether output was lost because the console was closed or the disk is full.
   bool broken(Stream stream) const;
   std::size_t pending(Stream stream) const;  // bytes
 
-  // For sources: attach() comes first, detach() before the source is destroyed. A write is
+  // For sources. Call attach() first, and detach() before the source is destroyed. A write is:
   //   ByteQueue& to = console.begin(stream, source, takes_over);  to.append(...);
   //   console.end(stream, source, ends_in_mid_line);
-  // takes_over: the bytes begin with '\r', so another's unterminated line may be overwritten.
+  // takes_over: the bytes begin with '\r' and may overwrite another source's unterminated line.
   void attach(Stream stream, ConsoleSource& source);
   void detach(Stream stream, ConsoleSource& source);
   ByteQueue& begin(Stream stream, ConsoleSource& source, bool takes_over = false);
   void end(Stream stream, ConsoleSource& source, bool mid_line);
 
-  bool one_file() const { return !sinks_[1]; }  // 2>&1, or both on one terminal
+  bool one_file() const { return !sinks_[1]; }  // 2>&1, or both on the same terminal
   int fd(Stream stream) const;                  // the inherited descriptor
-  // Space that all readers share; its contents do not outlive a callback.
+  // Buffer shared by all readers. The contents do not survive a callback.
   static std::span<char> scratch();
 
  private:
@@ -88,8 +90,8 @@ class Console {
 
   io::Loop& loop_;
   int fds_[2];
-  std::unique_ptr<ConsoleSink> sinks_[2];  // the second is empty where both streams are one file
-  std::unique_ptr<ConsoleFold> folds_[2];  // of the sinks
+  std::unique_ptr<ConsoleSink> sinks_[2];  // the second is empty if both streams are one file
+  std::unique_ptr<ConsoleFold> folds_[2];  // one per sink
   bool has_log_ = false;
 };
 

@@ -1,3 +1,4 @@
+// Adds a clock, prefixes and the console to a LineFolder.
 #include "logs/console_fold.h"
 
 #include "logs/line_prefix.h"
@@ -10,7 +11,7 @@
 namespace lockstep::logs {
 namespace {
 
-constexpr std::size_t kMostText = 64 << 10;  // before it is written
+constexpr std::size_t kMostText = 64 << 10;  // write out at this size
 
 }  // namespace
 
@@ -29,9 +30,11 @@ void ConsoleFold::attach(const FoldSource& source) {
 
 void ConsoleFold::detach(const FoldSource& source) {
   const auto found = sources_.find(source.local_rank);
+  // Both streams of a rank attach, so count them.
   if (found == sources_.end() || --found->second > 0) return;
   sources_.erase(found);
   folder_.set_sources(sources_.size());
+  // No rank is left to complete a line.
   if (sources_.empty()) folder_.flush();
   commit();
 }
@@ -65,6 +68,7 @@ void ConsoleFold::commit() {
 
 void ConsoleFold::wait() {
   const auto due = folder_.due();
+  // One timer is enough: after each flush wait() asks for the next due time.
   if (!due || timer_.active()) return;
   const auto rest = std::max<io::Duration>(*due - io::Clock::now(), io::Duration::zero());
   timer_.start(rest, [this] {
@@ -78,6 +82,7 @@ void ConsoleFold::show(std::span<const int> ranks, std::string_view line, LineFo
   const LinePrefix prefix(prefix_of(ranks));
   using std::chrono::system_clock;
   const auto age = std::chrono::duration_cast<system_clock::duration>(io::Clock::now() - since);
+  // A folded line carries the time of its first rank, not of this moment.
   text_.append(prefix.at(prefix.timed() ? system_clock::now() - age : system_clock::time_point()))
       .append(line);
   if (text_.size() >= kMostText) commit();

@@ -1,5 +1,5 @@
-// Equal lines of several workers become one on the console: a LineFolder with a clock and a prefix,
-// for one file behind the console.
+// Folds equal lines of several workers into one on the console: a LineFolder with a clock and
+// prefixes, for one sink of the console.
 #pragma once
 
 #include "io/loop.h"
@@ -14,7 +14,7 @@
 
 namespace lockstep::logs {
 
-// The prefix of a line that these have said: "0-3", and their global ranks. As LinePrefix has it.
+// Returns the prefix of a line said by these ranks ("0-3"), in the form of LinePrefix.
 using FoldPrefix = std::function<std::string(std::string_view local_ranks, std::string_view ranks)>;
 
 struct FoldSource {
@@ -30,17 +30,19 @@ class ConsoleFold {
   ConsoleFold(const ConsoleFold&) = delete;
   ConsoleFold& operator=(const ConsoleFold&) = delete;
 
-  // Who may say a line. A rank whose two streams come here attaches twice.
+  // Adds a source of lines. A rank attaches twice if both of its streams come here.
   void attach(const FoldSource& source);
   void detach(const FoldSource& source);
 
-  // A whole line with its '\n'. It is written by the next commit() at the earliest.
+  // Takes a whole line with its '\n'. Nothing is written before the next commit().
   void put(const FoldSource& source, std::string_view line);
-  // A piece of a progress bar, as LineFolder::draw() has it.
+  // Takes a piece of a progress bar, like LineFolder::draw().
   bool draw(const FoldSource& source, std::string_view piece);
-  // Something of this rank follows that is no whole line: what it has said before goes first.
+  // Call before output of this rank that is not a whole line: shows the rank's earlier lines first.
   void flush_of(const FoldSource& source);
+  // Shows every waiting line now.
   void flush();
+  // Writes the lines that are ready.
   void commit();
 
   std::size_t waiting() const { return folder_.waiting(); }
@@ -54,7 +56,7 @@ class ConsoleFold {
   Write write_;
   io::Timer timer_;
   LineFolder folder_;   // by local rank
-  int first_rank_ = 0;  // the global rank of local rank 0
+  int first_rank_ = 0;  // global rank of local rank 0
   std::map<int, int> sources_;
   std::string text_;
 };

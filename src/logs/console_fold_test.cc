@@ -12,7 +12,7 @@
 namespace lockstep::logs {
 namespace {
 
-// Workers 0 to 2 have the global ranks 8 to 10.
+// Workers 0 to 2 have global ranks 8 to 10.
 class ConsoleFoldTest : public CaptureTest {
  protected:
   void SetUp() override {
@@ -31,7 +31,7 @@ class ConsoleFoldTest : public CaptureTest {
   static void say(const std::unique_ptr<Capture>& worker, std::string_view text) {
     put(worker->child_stdout_fd(), text);
   }
-  // All that comes until nothing waits.
+  // Returns all output until nothing waits.
   std::string shown() {
     std::string text;
     EXPECT_TRUE(turn_until([&] {
@@ -70,7 +70,7 @@ TEST_F(ConsoleFoldTest, ALineThatComesInPiecesIsWhole) {
   EXPECT_EQ(shown(), "[0-1/8-9]:loss\n");
 }
 
-// A prompt comes as soon as it does without folding, behind what its worker has said before.
+// A prompt appears as soon as without folding, after the worker's earlier lines.
 TEST_F(ConsoleFoldTest, WhatIsNoLineDoesNotWait) {
   const std::array workers = {worker(0), worker(1)};
   say(workers[0], "hello\nname: ");
@@ -100,7 +100,7 @@ TEST_F(ConsoleFoldTest, NothingIsLostAtTheEnd) {
   EXPECT_EQ(there(out_.read.get()), "[0/8]:a\n[0/8]:b\n[1/9]:c\n");
 }
 
-// One that has ended says nothing more.
+// A worker that has ended prints nothing more.
 TEST_F(ConsoleFoldTest, NobodyWaitsForAWorkerThatHasEnded) {
   std::array workers = {worker(0), worker(1)};
   workers[1]->drain_now();

@@ -1,3 +1,4 @@
+// Writes to a descriptor that other processes share, without blocking.
 #include "logs/console_sink.h"
 
 #include "base/log.h"
@@ -17,9 +18,10 @@
 
 namespace lockstep::logs {
 namespace {
-// A terminal that poll() calls writable has room for this much.
+// A terminal that poll() reports as writable takes this many bytes without blocking.
 constexpr std::size_t kTerminalRoom = 256;
 
+// Errors after which a later write may succeed.
 bool disk_trouble(int reason) {
   return reason == ENOSPC || reason == EDQUOT || reason == EFBIG || reason == EIO;
 }
@@ -40,6 +42,8 @@ ConsoleSink::Kind ConsoleSink::kind_of(int fd, bool reopen, io::Fd& own) {
   const bool terminal = S_ISCHR(info.st_mode) && isatty(fd) == 1;
   if (!S_ISFIFO(info.st_mode) && !terminal) return Kind::plain;
   if (!reopen) return Kind::polled;
+  // A second open file description of the same pipe or terminal has its own flags: O_NONBLOCK there
+  // does not disturb the user's shell.
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   own = io::Fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   return own ? Kind::own : Kind::polled;
@@ -57,6 +61,8 @@ void ConsoleSink::detach(ConsoleSource& source) {
 
 ByteQueue& ConsoleSink::begin(ConsoleSource* source, bool takes_over) {
   if (mid_line_ && (source == nullptr || mid_line_of_ != source)) {
+    // End the other source's line first. A source that begins with '\r' overwrites the line
+    // instead.
     if (mid_line_of_ != nullptr) mid_line_of_->on_cut();
     if (!takes_over) queue_.append("\n");
     mid_line_ = false;
@@ -71,6 +77,7 @@ void ConsoleSink::end(ConsoleSource* source, bool mid_line) {
     queue_.clear();
     return;
   }
+  // A blocked sink is flushed by its watch: trying again here would cost a system call per line.
   if (!blocked_) flush();
   if (!paused_ && queue_.size() > high_water_) set_paused(true);
 }
@@ -87,6 +94,7 @@ long ConsoleSink::write_some(std::string_view bytes) const {
         errno = EAGAIN;
         return -1;
       }
+      // A writable pipe takes PIPE_BUF bytes without blocking.
       const std::size_t most = isatty(fd_) == 1 ? kTerminalRoom : std::size_t{PIPE_BUF};
       return write(fd_, bytes.data(), std::min(bytes.size(), most));
     }
@@ -109,6 +117,7 @@ void ConsoleSink::flush() {
       give_up(errno);
     }
   }
+  // Watch for writability only while the file is full: otherwise it would wake the loop for ever.
   if (full) {
     wait_for_room();
   } else if (blocked_) {
@@ -118,8 +127,8 @@ void ConsoleSink::flush() {
   if (paused_ && queue_.size() <= low_water_) set_paused(false);
 }
 
-// A Watch sets O_NONBLOCK on what it watches. The shared descriptor must not get that flag, so an
-// epoll around it is watched instead.
+// A Watch sets O_NONBLOCK on its descriptor. The shared descriptor must not get this flag: watch an
+// epoll descriptor around it instead.
 void ConsoleSink::wait_for_room() {
   if (blocked_) return;
   blocked_ = true;
@@ -134,13 +143,13 @@ void ConsoleSink::wait_for_room() {
   watch_->start(own_ ? io::kWritable : io::kReadable, [this](int) { flush(); });
 }
 
-// A full disk may get room again, but a reader that is gone does not come back.
+// A full disk may get room again, but a closed reader does not come back.
 void ConsoleSink::give_up(int reason) {
   broken_ = kind_ != Kind::plain || !disk_trouble(reason);
   blocked_ = blocked_ && watch_ != nullptr;
-  queue_.clear();  // and flush() lets the sources go on
+  queue_.clear();  // flush() then lets the sources go on
   if (std::exchange(said_so_, true)) return;
-  log::warning("cannot write to {}: {}; the job goes on without it",
+  log::warning("cannot write to {}: {}; the job goes on, this output is lost",
                fd_ == STDERR_FILENO ? "stderr" : "stdout", errno_text(reason));
 }
 

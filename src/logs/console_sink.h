@@ -1,5 +1,5 @@
-// One file behind the console: keeps what waits for it, writes without blocking and without
-// touching flags that the user's shell shares, and knows whose unterminated line stands last.
+// One file behind the console. Queues output, writes without blocking and without touching flags
+// that the user's shell shares, and knows the source of an unterminated last line.
 #pragma once
 
 #include "io/fd.h"
@@ -24,7 +24,7 @@ class ConsoleSink {
   ByteQueue& begin(ConsoleSource* source, bool takes_over);
   void end(ConsoleSource* source, bool mid_line);
 
-  // Writes what the file takes now; watches for the rest.
+  // Writes what the file takes now, and watches for room for the rest.
   void flush();
   int poll_fd() const { return own_ ? own_.get() : fd_; }
   std::size_t pending() const { return queue_.size(); }
@@ -32,11 +32,11 @@ class ConsoleSink {
 
  private:
   enum class Kind {
-    gone,    // closed when the agent began
+    gone,    // already closed when the agent started
     plain,   // a file or /dev/null: written directly
-    own,     // a pipe or terminal, opened anew to be non-blocking for us alone
-    socket,  // written by non-blocking sends
-    polled,  // could not be opened anew: written in small pieces after a poll
+    own,     // a pipe or terminal, opened a second time to be non-blocking for us alone
+    socket,  // written with non-blocking send()
+    polled,  // cannot be opened a second time: written in small pieces after a poll()
   };
 
   static Kind kind_of(int fd, bool reopen, io::Fd& own);
@@ -54,11 +54,11 @@ class ConsoleSink {
   ByteQueue queue_;
   std::vector<ConsoleSource*> sources_;
   bool mid_line_ = false;
-  ConsoleSource* mid_line_of_ = nullptr;  // nullptr: the agent, or a source that is gone
+  ConsoleSource* mid_line_of_ = nullptr;  // nullptr: the agent, or a detached source
   bool paused_ = false;
   bool broken_ = false;
   bool said_so_ = false;
-  bool blocked_ = false;  // waits until the watch sees room
+  bool blocked_ = false;  // waiting until the watch sees room
   io::Fd epoll_;
   std::unique_ptr<io::Watch> watch_;
 };

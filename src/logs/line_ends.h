@@ -1,5 +1,5 @@
-// Finds the ends of lines ('\n' and '\r') of one chunk, front to back, with memchr: each byte is
-// looked at twice at most, whatever the mixture.
+// Finds the line ends ('\n' and '\r') of a chunk, front to back, with memchr. Looks at each byte
+// twice at most, for any mixture of the two.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ class LineEnds {
         newline_(find(chunk.data(), '\n')),
         cr_(find(chunk.data(), '\r')) {}
 
-  // The first end at or after `at`, which must not go backwards; the chunk's own end if there is
-  // none.
+  // Returns the first line end at or after `at`, or the end of the chunk. `at` must not go
+  // backwards.
   const char* next(const char* at) {
     if (newline_ < at) newline_ = find(at, '\n');
     if (cr_ < at) cr_ = find(at, '\r');

@@ -1,3 +1,4 @@
+// Judges lines for filtered_*.log.
 #include "logs/line_filter.h"
 
 #include "logs/line_ends.h"
@@ -8,6 +9,7 @@
 namespace lockstep::logs {
 
 void LineFilter::feed(std::string_view chunk, ByteQueue& to) {
+  // The chunk before ended in '\r'. A '\n' now belongs to the same line end.
   if (after_cr_ && !chunk.empty()) {
     after_cr_ = false;
     if (chunk.front() == '\n') chunk.remove_prefix(1);
@@ -20,7 +22,8 @@ void LineFilter::feed(std::string_view chunk, ByteQueue& to) {
       return;
     }
     if (held_.empty() && verdict_ == Verdict::open && stop <= kJudged) {
-      judge(chunk.substr(0, stop), to);  // the usual case: a line within the chunk is not copied
+      // the usual case: a line inside the chunk is judged without a copy
+      judge(chunk.substr(0, stop), to);
     } else {
       add(chunk.substr(0, stop), to);
     }
@@ -42,6 +45,7 @@ void LineFilter::finish(ByteQueue& to) {
 
 void LineFilter::add(std::string_view part, ByteQueue& to) {
   if (verdict_ == Verdict::open) {
+    // Hold a line back only until kJudged bytes are known.
     const std::size_t room = std::min(kJudged - held_.size(), part.size());
     held_.append(part.substr(0, room));
     part.remove_prefix(room);

@@ -1,8 +1,8 @@
 // Picks the lines that contain one of several strings, for filtered_*.log. Pure.
 //
-// Lines end as in LineTagger, and are copied with a prefix and '\n'. Memory is bounded: a line is
-// judged by its first kJudged bytes, so in a longer one a later match is not seen; once picked, a
-// line is copied whole.
+// Lines end as in LineTagger. They are copied with a prefix and '\n'. Memory is bounded: a line is
+// judged by its first kJudged bytes, so a later match in a longer line is missed. A picked line is
+// copied whole.
 #pragma once
 
 #include "logs/byte_queue.h"
@@ -20,10 +20,10 @@ class LineFilter {
   LineFilter(std::string prefix, std::vector<std::string> wanted)
       : prefix_(std::move(prefix)), wanted_(std::move(wanted)) {}
 
-  // The prefix of lines that are picked from now on.
+  // Sets the prefix of lines picked from now on.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   void feed(std::string_view chunk, ByteQueue& to);
-  // The stream has ended. If its last line lacks a '\n', so does the copy.
+  // Ends the stream. The copy of a last line without '\n' has no '\n' either.
   void finish(ByteQueue& to);
 
  private:
@@ -35,7 +35,7 @@ class LineFilter {
 
   std::string prefix_;
   std::vector<std::string> wanted_;
-  std::string held_;  // of the current line, while its verdict is open
+  std::string held_;  // the current line, while its verdict is open
   Verdict verdict_ = Verdict::open;
   bool after_cr_ = false;
 };

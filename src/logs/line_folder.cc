@@ -1,3 +1,4 @@
+// Groups equal lines, and frames of one progress bar.
 #include "logs/line_folder.h"
 
 #include <algorithm>
@@ -6,12 +7,14 @@
 namespace lockstep::logs {
 namespace {
 
+// A folded bar is shown once a second.
 constexpr std::chrono::seconds kBarPace{1};
-constexpr std::chrono::seconds kTogether{2};  // ranks that draw one bar, apart at most
+constexpr std::chrono::seconds kTogether{2};  // ranks that draw within this time draw the same bar
+// A bound on memory for programs that invent a new bar for every line.
 constexpr std::size_t kMostBars = 64;
 
-// What stays the same from frame to frame: letters and signs in front of a bar, without numbers.
-// "Epoch 3:  10%|#   | 10/100 [00:01<00:09]" is "Epoch:".
+// The part of a progress bar that stays the same from frame to frame: letters and signs before the
+// bar itself, without numbers. "Epoch 3:  10%|#   | 10/100 [00:01<00:09]" becomes "Epoch:".
 std::string skeleton_of(std::string_view frame) {
   std::string skeleton;
   for (const char c : frame.substr(0, frame.find('|'))) {
@@ -22,7 +25,7 @@ std::string skeleton_of(std::string_view frame) {
   return skeleton;
 }
 
-// The parts between '\r' that show something.
+// The visible parts between '\r'.
 std::vector<std::string_view> frames_of(std::string_view piece) {
   std::vector<std::string_view> frames;
   while (!piece.empty()) {
@@ -44,14 +47,18 @@ void LineFolder::set_sources(std::size_t sources) {
 
 void LineFolder::put(int rank, std::string_view line, Time now) {
   const bool ends_bar = drawing_.erase(rank) > 0;
+  // The newline only ends the bar, which was shown already.
   if (ends_bar && line == "\n") return;
+  // A frame drawn earlier by this rank must appear before its new line.
   for (auto& [_, bar] : bars_)
     if (bar.ranks.contains(rank)) {
       flush_of(rank);
       break;
     }
+  // The hash makes comparing with all waiting groups cheap.
   const std::size_t hash = std::hash<std::string_view>()(line);
   std::uint64_t& next = next_[rank];
+  // A rank may only join groups after its own last line: its lines stay in order.
   std::size_t at = next > shown_ ? static_cast<std::size_t>(next - shown_) : 0;
   while (at < groups_.size() && (groups_[at].hash != hash || groups_[at].line != line))
     ++at;
@@ -102,9 +109,8 @@ bool LineFolder::draw(int rank, std::string_view piece, Time now) {
   const std::vector<std::string_view> frames = frames_of(piece);
   if (frames.empty()) return drawing_.contains(rank);
   const std::string skeleton = skeleton_of(frames.back());
-  // tqdm.write() wipes its bar and says a line: "\r      \rsaved\n". A bar's own last frame follows
-  // a
-  // '\r' at the very beginning, or a frame like it.
+  // tqdm.write() wipes the bar and prints a line: "\r      \rsaved\n". A bar's own last frame
+  // instead follows a '\r' at the very beginning, or a similar frame.
   const bool leads = piece.find_first_not_of('\r') == piece.rfind('\r') + 1;
   const bool like_before = std::any_of(frames.begin(), frames.end() - 1,
                                        [&](auto each) { return skeleton_of(each) == skeleton; });
@@ -117,6 +123,7 @@ bool LineFolder::draw(int rank, std::string_view piece, Time now) {
     bars_.clear();
   }
   Bar& bar = bars_[skeleton];
+  // Only this rank draws the bar: the caller shows every frame, as without folding.
   const bool alone = std::none_of(bar.drawn.begin(), bar.drawn.end(), [&](const auto& each) {
     return each.first != rank && now - each.second < kTogether;
   });
@@ -129,6 +136,7 @@ bool LineFolder::draw(int rank, std::string_view piece, Time now) {
 void LineFolder::draw_frame(Bar& bar, int rank, std::string_view frame, Time now) {
   if (bar.ranks.empty()) bar.since = now;
   bar.ranks.insert(rank);
+  // The lowest rank stands for all.
   if (rank == *bar.ranks.begin()) bar.frame = frame;
   drawing_.insert(rank);
 }
@@ -144,7 +152,8 @@ void LineFolder::show_bar(Bar& bar) {
   show_(ranks, bar.frame + "\n", bar.since);
 }
 
-// A rank that may join any group needs no entry. A text can name as many ranks as it likes.
+// Drops entries of ranks. Only while no group waits: then every rank may join any group, which
+// needs no entry. Without this, a program could fill memory with invented ranks.
 void LineFolder::forget_ranks() {
   constexpr std::size_t kMany = 4096;
   if (groups_.empty() && next_.size() > kMany) next_.clear();
@@ -160,6 +169,7 @@ void LineFolder::show_first() {
 }
 
 void LineFolder::show_ready() {
+  // Show a line when all ranks have said it, or when too much waits.
   const auto ready = [this] {
     return (sources_ != 0 && groups_.front().ranks.size() >= sources_) ||
            groups_.size() > limits_.lines || bytes_ > limits_.bytes;

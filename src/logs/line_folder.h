@@ -1,8 +1,9 @@
-// Folds a line that several ranks say at about the same time into one. Pure: the time is given.
+// Folds a line that several ranks print at about the same time into one. Pure: the caller passes
+// the time.
 //
-// A rank's lines stay in order, and none is lost: a line waits until all sources have said it,
-// until the window is over, or until too many wait; then it is shown with the ranks that have said
-// it.
+// Each rank's lines stay in order, and no line is lost. A line waits until all ranks have printed
+// it, until the window is over, or until too many lines wait. It is then shown with the ranks that
+// printed it.
 #pragma once
 
 #include <chrono>
@@ -26,29 +27,32 @@ class LineFolder {
   using Time = std::chrono::steady_clock::time_point;
   struct Limits {
     std::chrono::milliseconds window{100};
-    std::size_t lines = 256;  // that wait at most
+    std::size_t lines = 256;  // most lines that wait
     std::size_t bytes = 256 << 10;
   };
-  // ranks: in ascending order. since: when the first of them said it.
+  // ranks: in ascending order. since: time at which the first of these ranks printed the line.
   using Show = std::function<void(std::span<const int> ranks, std::string_view line, Time since)>;
 
   LineFolder(Limits limits, Show show) : limits_(limits), show_(std::move(show)) {}
 
-  // How many ranks there are: a line that all of them have said does not wait. 0: nobody knows.
+  // Sets the number of ranks: a line printed by all of them does not wait. 0: unknown.
   void set_sources(std::size_t sources);
 
+  // Takes a whole line of a rank.
   void put(int rank, std::string_view line, Time now);
-  // What a rank draws over and over in one line with '\r', with a '\n' at its end or without.
-  // Frames that differ only in numbers and blocks belong to one progress bar. While several ranks
-  // draw a bar, it is a line a second: the latest frame of its lowest rank. Frames between are
-  // dropped. Returns false, and takes nothing, while this rank alone draws it: the caller shows
-  // that as it is.
+  // Takes a redrawn line: text that a rank draws over and over with '\r', with or without a final
+  // '\n'. Frames that differ only in numbers and blocks belong to one progress bar. While several
+  // ranks draw a bar, the bar is shown as one line a second, namely the latest frame of its lowest
+  // rank. The frames in between are dropped. Returns false and takes nothing while only this rank
+  // draws the bar: the caller then shows the piece unchanged.
   bool draw(int rank, std::string_view piece, Time now);
-  // What waits up to this rank's last line is shown: something else of it follows.
+  // Shows everything up to this rank's last line. Call before other output of the rank.
   void flush_of(int rank);
+  // Shows everything that waits.
   void flush();
+  // Shows the lines whose window is over.
   void flush_due(Time now);
-  std::optional<Time> due() const;  // nullopt: nothing waits
+  std::optional<Time> due() const;  // next time for flush_due(); nullopt: nothing waits
   std::size_t waiting() const { return bytes_; }
 
  private:
@@ -60,10 +64,10 @@ class LineFolder {
   };
 
   struct Bar {
-    std::map<int, Time> drawn;  // by rank, when it drew last
-    std::set<int> ranks;        // that have drawn since the bar was last shown
+    std::map<int, Time> drawn;  // time of the last frame by rank
+    std::set<int> ranks;        // ranks that have drawn since the bar was last shown
     std::string frame;
-    Time since;  // the first of these
+    Time since;  // time of the first frame not yet shown
     Time shown;
   };
 
@@ -79,13 +83,14 @@ class LineFolder {
   std::size_t sources_ = 0;
   std::deque<Group> groups_;
   std::size_t bytes_ = 0;
-  std::uint64_t shown_ = 0;  // groups that have gone; the number of the first one that waits
+  // number of groups shown so far, which is the number of the first waiting group
+  std::uint64_t shown_ = 0;
   std::unordered_map<int, std::uint64_t> next_;   // the first group that a rank may still join
   std::map<std::string, Bar, std::less<>> bars_;  // by skeleton_of() their frames
-  std::set<int> drawing_;                         // ranks whose last words were a frame
+  std::set<int> drawing_;                         // ranks whose last output was a frame
 };
 
-// "0-6,8" of ascending ranks. Of very many ranges the first ones and "...".
+// Formats ascending ranks as "0-6,8". Very many ranges end with "...".
 std::string ranks_text(std::span<const int> ranks);
 
 }  // namespace lockstep::logs

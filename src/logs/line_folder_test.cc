@@ -31,7 +31,7 @@ TEST_F(LineFolderTest, EqualLinesBecomeOne) {
   EXPECT_EQ(taken(), Lines());
   lines.flush_due(at(101));
   EXPECT_EQ(taken(), Lines());
-  lines.flush_due(at(102));  // rank 2 said it first
+  lines.flush_due(at(102));  // rank 2 printed it first
   EXPECT_EQ(taken(), Lines({"0-3 loss 2.31"}));
   EXPECT_FALSE(lines.due());
 }
@@ -47,7 +47,7 @@ TEST_F(LineFolderTest, WhatAllHaveSaidDoesNotWait) {
   EXPECT_EQ(taken(), Lines({"0-1 b"}));
 }
 
-// tqdm's frames, of ranks that are not quite as fast as each other.
+// tqdm's frames, of ranks with slightly different speeds.
 TEST_F(LineFolderTest, ABarOfSeveralRanksIsALineASecond) {
   LineFolder lines = folder();
   const auto frame = [](int done) {
@@ -67,7 +67,7 @@ TEST_F(LineFolderTest, ABarOfSeveralRanksIsALineASecond) {
   lines.flush_due(at(2800));
   EXPECT_EQ(taken(), Lines());
   EXPECT_EQ(lines.due(), at(3500));
-  lines.put(1, "saved\n", at(2900));  // what it says next comes behind its bar
+  lines.put(1, "saved\n", at(2900));  // the next line of a rank comes after its bar
   ASSERT_EQ(taken().size(), 1U);
   lines.flush();
   EXPECT_EQ(taken(), Lines({"1 saved\n"}));
@@ -82,12 +82,12 @@ TEST_F(LineFolderTest, OtherBarsAndLinesStayApart) {
   EXPECT_FALSE(lines.draw(1, "\rtrain:  3%|", at(9000)));  // rank 0 has not drawn for long
   lines.flush();
   EXPECT_EQ(taken(), Lines({"1 train:  2%|\n"}));
-  // tqdm.write(): the bar is wiped, and a line is said.
+  // tqdm.write() wipes the bar and prints a line.
   EXPECT_TRUE(lines.draw(1, "\r            \rsaved at 3\n", at(9100)));
   EXPECT_TRUE(lines.draw(0, "\r            \rsaved at 4\n", at(9100)));
   lines.flush();
   EXPECT_EQ(taken(), Lines({"1 saved at 3\n", "0 saved at 4\n"}));
-  // A bar's end may come by itself.
+  // The end of a bar may arrive alone.
   EXPECT_FALSE(lines.draw(0, "\rx: 1%", at(9200)));
   EXPECT_TRUE(lines.draw(1, "\rx: 1%", at(9200)));
   lines.put(1, "\n", at(9300));
@@ -112,7 +112,7 @@ TEST_F(LineFolderTest, WhoeverIsLeftNeverWaits) {
   EXPECT_EQ(taken(), Lines({"0 a"}));
 }
 
-// Rank 1 says "b" first: it may not join the "a" that stands before rank 0's "b".
+// Rank 1 prints "b" first: it may not join the "a" before rank 0's "b".
 TEST_F(LineFolderTest, TheOrderOfARankStays) {
   LineFolder lines = folder();
   lines.put(0, "a", at(0));
@@ -171,7 +171,7 @@ TEST(RanksText, HasRanges) {
   EXPECT_TRUE(text(odd).ends_with(",127,..."));
 }
 
-// Whatever ranks say, in whatever order: taken apart again, each has said its own lines in order.
+// For any lines of any ranks in any order: each rank's lines appear in order.
 TEST(LineFolderProperty, NothingIsLostOrMoved) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {

@@ -1,3 +1,4 @@
+// Puts the time into a prefix.
 #include "logs/line_prefix.h"
 
 #include <fmt/core.h>
@@ -7,7 +8,7 @@
 namespace lockstep::logs {
 namespace {
 
-// Local time, as "2026-11-22 01:40:24.123".
+// Formats local time as "2026-11-22 01:40:24.123".
 std::string time_text(std::chrono::system_clock::time_point now) {
   const auto ms = std::chrono::floor<std::chrono::milliseconds>(now).time_since_epoch();
   const auto whole = std::chrono::floor<std::chrono::seconds>(ms);

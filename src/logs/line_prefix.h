@@ -1,4 +1,4 @@
-// What stands before a line: fixed text, or text with the time in it. Pure.
+// The text before a line: fixed, or with the time in it. Pure.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@ namespace lockstep::logs {
 
 class LinePrefix {
  public:
-  // Stands in the text where the time goes; a user's text can't hold it.
+  // Marks the place of the time in the text. A user's template cannot contain this byte.
   static constexpr char kTime = '\0';
 
   LinePrefix() = default;
@@ -16,6 +16,7 @@ class LinePrefix {
       : text_(std::move(text)), timed_(text_.find(kTime) != std::string::npos) {}
 
   bool timed() const { return timed_; }
+  // Returns the prefix with `now` at the marked place.
   std::string at(std::chrono::system_clock::time_point now) const;
 
  private:

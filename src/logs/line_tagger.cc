@@ -1,4 +1,4 @@
-// The hot path of -t: two memchr scans and two copies a line, no allocation.
+// The hot path of -t: two memchr scans and two copies per line, no allocation.
 #include "logs/line_tagger.h"
 
 #include "logs/line_ends.h"
@@ -14,8 +14,10 @@ bool LineTagger::ready(std::string_view chunk) const {
 
 void LineTagger::feed(std::string_view chunk, ByteQueue& to) {
   std::size_t whole = chunk.size();
+  // Pass on whole lines and hold the rest, so that two workers' lines do not mix on the console.
   if (const void* end = memrchr(chunk.data(), '\n', chunk.size()); end != nullptr) {
     whole = static_cast<std::size_t>(static_cast<const char*>(end) - chunk.data()) + 1;
+    // The rest is too long to hold: pass it on unfinished.
     if (chunk.size() - whole > kHold) whole = chunk.size();
   } else if (held_.size() + chunk.size() <= kHold) {
     whole = 0;
@@ -37,6 +39,8 @@ void LineTagger::tag(std::string_view bytes, ByteQueue& to) {
   const char* const end = at + bytes.size();
   LineEnds ends(bytes);
   while (at != end) {
+    // The '\n' of a "\r\n" belongs to the line that '\r' has ended. After a cut, the console has
+    // already written it.
     const bool ended_before = state_ == State::after_cr || state_ == State::cut;
     if (*at == '\n' && ended_before) {
       if (state_ == State::after_cr) to.append("\n");

@@ -19,7 +19,7 @@ std::string tagged(const std::vector<std::string>& chunks, std::string_view pref
   return std::string(out.view());
 }
 
-// Takes the prefix off the start of every segment: the inverse of the tagger.
+// Removes the prefix from the start of every segment: the inverse of the tagger.
 std::string untagged(std::string_view text) {
   std::string out;
   bool at_start = true;

@@ -1,5 +1,5 @@
-// Makes the folders with a few mkdirat() calls below a directory descriptor, because the workers'
-// start waits for it.
+// Makes the log folders with a few mkdirat() calls below a directory descriptor: the start of the
+// workers waits for it.
 #include "logs/log_dir.h"
 
 #include "base/id.h"
@@ -31,6 +31,7 @@ Failure fail_file_in_the_way(const std::string& path) {
               "--log-dir takes a directory");
 }
 
+// Workers may change their directory, so their paths must be absolute.
 std::string absolute(const std::string& path) {
   if (path.starts_with('/')) return path;
   char cwd[PATH_MAX];
@@ -55,7 +56,7 @@ bool usable_folder(const char* path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 
-// The folder that Python's tempfile would take.
+// Returns the folder that Python's tempfile would choose, as torchrun does.
 std::string temporary_base() {
   for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
     const char* dir = std::getenv(name);
@@ -67,6 +68,7 @@ std::string temporary_base() {
   return "/tmp";
 }
 
+// torchrun fails on a run id with '/'. Here the id becomes a file name.
 std::string as_file_name(std::string_view run_id) {
   std::string name(run_id.substr(0, kLongestRunId));
   for (char& c : name) {
@@ -76,13 +78,15 @@ std::string as_file_name(std::string_view run_id) {
   return name;
 }
 
-// Adds the folders that it makes to `made`, outermost first.
+// Makes the folder and its missing parents. Adds the folders made to `made`, outermost first.
 Status make_parents(const std::string& path, std::vector<std::string>& made) {
   const auto make = [&] {
-    if (mkdir(path.c_str(), 0777) != 0) return errno == EEXIST;  // or somebody else made it since
+    // or another process has made it since
+    if (mkdir(path.c_str(), 0777) != 0) return errno == EEXIST;
     made.push_back(path);
     return true;
   };
+  // Try the whole path first: the parents usually exist, and a single call is enough.
   if (make()) return {};
   if ((errno != ENOENT && errno != ENOTDIR) || path == "/") return fail_here(path, errno);
   LOCKSTEP_TRY(make_parents(parent_of(path), made));
@@ -91,7 +95,7 @@ Status make_parents(const std::string& path, std::vector<std::string>& made) {
   return fail_here(path, errno);
 }
 
-// Makes a new folder "<prefix><8 random>" that only this user may enter.
+// Makes a new folder "<prefix><8 random>" with mode 0700.
 Result<std::string> make_random(const std::string& parent, const std::string& prefix) {
   for (int i = 0; i < kTries; ++i) {
     std::string path = parent;
@@ -141,6 +145,7 @@ Status check_log_base(const std::optional<std::string>& base) {
     path = parent_of(path);
   }
   if (!S_ISDIR(info.st_mode)) return fail_file_in_the_way(path);
+  // AT_EACCESS: the effective user will write, not the real one.
   if (faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return fail_here("cannot write to " + path, errno);
   }
@@ -178,7 +183,7 @@ void RunDir::remove_unused() const {
 }
 
 void RunDir::remove_empty() const {
-  if (errors_only_) return remove_parents();  // what has no file in it
+  if (errors_only_) return remove_parents();  // removes the folders without files
   std::error_code error;
   std::vector<std::string> folders = {path_};
   for (auto entry = std::filesystem::recursive_directory_iterator(path_, error);
@@ -188,13 +193,13 @@ void RunDir::remove_empty() const {
   }
   if (error) return;
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder)
-    rmdir(folder->c_str());  // fails where a file has come meanwhile
+    rmdir(folder->c_str());  // fails if a file has appeared meanwhile
   remove_parents();
 }
 
 void RunDir::remove_parents() const {
   for (auto path = made_.rbegin(); path != made_.rend(); ++path)
-    rmdir(path->c_str());  // others may have put something there
+    rmdir(path->c_str());  // keep parents that other files have appeared in
 }
 
 Result<AttemptDir> RunDir::create_attempt(int attempt, int workers) {

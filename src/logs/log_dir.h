@@ -1,10 +1,10 @@
-// Where a job's log files lie, as torchrun lays them out:
+// The folders of a job's log files, in torchrun's layout:
 //   <base>/<run_id>_<8 random>/attempt_<N>/<local_rank>/{stdout.log,stderr.log,error.json}
-// with filtered_stdout.log and filtered_stderr.log beside the local ranks. Where no base is given
-// it is a fresh /tmp/torchelastic_XXXXXXXX. Logs are never deleted.
-// Where no base is given and no log is kept there are error files only, and one level less:
+// filtered_stdout.log and filtered_stderr.log lie beside the local ranks. Without a base, a new
+// /tmp/torchelastic_XXXXXXXX is made. Logs are never deleted.
+// Without a base and without kept logs there are only error files, one level higher:
 //   /tmp/torchelastic_XXXXXXXX/attempt_<N>/<local_rank>/error.json
-// Making and removing directories takes a good part of the time of a short job.
+// Making and removing folders takes a good part of the time of a short job.
 #pragma once
 
 #include "base/error.h"
@@ -17,7 +17,7 @@
 
 namespace lockstep::logs {
 
-// One attempt's directory; paths only, so that it can be copied.
+// The directory of one attempt. Holds only the path, so it can be copied.
 struct AttemptDir {
   std::string path;  // absolute
 
@@ -33,13 +33,14 @@ class RunDir {
  public:
   const std::string& path() const { return path_; }  // absolute
 
-  // attempt_<attempt>, or attempt_<attempt>.2, .3 ... where that number was used before (a
-  // membership change keeps the number), with one directory per local rank.
+  // Makes attempt_<attempt> with one directory per local rank. If that number was used before (a
+  // change of nodes keeps the number), makes attempt_<attempt>.2, .3 ... instead.
   Result<AttemptDir> create_attempt(int attempt, int workers);
 
-  // For a job that ran nothing: removes all that create_run_dir() made, the parents too.
+  // For a job without a single worker: removes everything made by create_run_dir(), including
+  // parents.
   void remove_unused() const;
-  // The same at the end of a job, if there is no file in it.
+  // Does the same at the end of a job, if the directory contains no file.
   void remove_empty() const;
 
  private:
@@ -50,20 +51,20 @@ class RunDir {
 
   std::string path_;
   io::Fd dir_;
-  // Parents that were not there before, outermost first; for error files only: all.
+  // Parents that did not exist before, outermost first. For error files only: all folders.
   std::vector<std::string> made_;
   bool errors_only_ = false;
 };
 
-// Checks that create_run_dir(base, ..) has a chance, without creating anything, so that bad input
-// leaves no directory behind. Where an existing file is in the way: "log_dir: X is a file".
+// Checks whether create_run_dir(base, ..) can succeed, without creating anything, so that bad input
+// leaves no directory behind. If a file is in the way, the error is "log_dir: X is a file".
 Status check_log_base(const std::optional<std::string>& base);
 
-// Makes the base with its parents and the run's own directory in it (0700). '/' and other bytes of
-// the run id that do not belong in a file name become '_'.
+// Makes the base with its parents, and the run's own directory (0700) in it. '/' and control
+// characters in the run id become '_'.
 Result<RunDir> create_run_dir(const std::optional<std::string>& base, std::string_view run_id);
 
-// The same for a job that keeps no logs.
+// Does the same for a job that keeps no logs.
 Result<RunDir> create_error_dir();
 
 }  // namespace lockstep::logs

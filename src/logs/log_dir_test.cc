@@ -166,7 +166,7 @@ TEST_F(LogDir, IsCheap) {
     best = std::min(best, took.count());
   }
   std::printf("create for 2 workers: %.3f ms\n", best);
-  EXPECT_LT(best, 3.0);  // it takes 0.3; the rest is for sanitizers and a busy machine
+  EXPECT_LT(best, 3.0);  // takes 0.3 ms; the rest is for sanitizers and a busy machine
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Writes and rotates one log file.
 #include "logs/log_file.h"
 
 #include "base/log.h"
@@ -43,6 +44,8 @@ void LogFile::write(std::string_view bytes) {
   while (max_size_ != 0 && size_ + bytes.size() > max_size_) {
     const std::uint64_t room = max_size_ > size_ ? max_size_ - size_ : 0;
     const std::uint64_t longest = max_size_ + kLongestLine;
+    // A line that has begun may exceed the limit by kLongestLine, instead of being torn between two
+    // files.
     const bool begun = mid_line_ || size_ == 0;
     const std::size_t part =
         part_that_fits(bytes, room, begun && longest > size_ ? longest - size_ : 0);
@@ -59,7 +62,7 @@ void LogFile::write(std::string_view bytes) {
 void LogFile::rotate() {
   const auto older = [this](int number) { return fmt::format("{}.{}", path_, number); };
   for (int number = kOlder; number > 1; --number)
-    ::rename(older(number - 1).c_str(), older(number).c_str());  // there may be none yet
+    ::rename(older(number - 1).c_str(), older(number).c_str());  // older files may not exist yet
   auto next = ::rename(path_.c_str(), older(1).c_str()) == 0
                   ? open_log_file(path_)
                   : Result<io::Fd>(fail_sys("rename it", errno));
@@ -70,6 +73,7 @@ void LogFile::rotate() {
     return;
   }
   log::warning("{} cannot be rotated and keeps growing: {}", path_, next.error().message);
+  // Do not try again for each write: the limit is off from here on.
   max_size_ = 0;
 }
 
@@ -84,17 +88,17 @@ void LogFile::append(std::string_view bytes) {
       continue;
     }
     if (put < 0 && errno == EINTR) continue;
-    // The next bytes are tried again: somebody may have made room.
+    // Later writes are tried again: space may have been freed by then.
     const int reason = put < 0 ? errno : ENOSPC;
     const bool first = lost_ == 0;
     lost_ += bytes.size();
     if (first) {
-      // With 64 workers one full disk is 128 full files, so only the first is an error.
+      // With 64 workers, one full disk means 128 full files. Only the first is logged as an error.
       static bool said = false;
       const auto level = std::exchange(said, true) ? log::Level::info : log::Level::error;
       if (log::enabled(level))
-        log::write(level, fmt::format("cannot write to {}: {}; the job goes on, but log files will "
-                                      "lack what finds no room",
+        log::write(level, fmt::format("cannot write to {}: {}; the job goes on, but output is "
+                                      "missing from log files",
                                       path_, errno_text(reason)));
     }
     return;

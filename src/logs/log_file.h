@@ -1,5 +1,5 @@
-// One log file that the agent writes. A file that takes no more (full disk, quota, size limit, I/O
-// error) is reported, once for all files, and its bytes are counted as lost; the job goes on.
+// One log file written by the agent. If it cannot grow (full disk, quota, size limit, I/O error),
+// this is reported once for all files, the lost bytes are counted, and the job goes on.
 #pragma once
 
 #include "base/error.h"
@@ -13,29 +13,30 @@
 
 namespace lockstep::logs {
 
-// Opens a log file, created or truncated, mode 0666 less the umask. It appends, so that a file
-// emptied by a log rotation does not get a hole.
+// Opens a log file, created or truncated, with mode 0666 minus the umask. The file is opened for
+// appending: if a log rotation empties it, no hole appears.
 Result<io::Fd> open_log_file(const std::string& path);
 
-// How many of `bytes` still go into a file with `room` bytes left. They end with a whole line. A
-// first line that does not fit alone may go beyond the room, up to `most` bytes; where `most` is 0
-// it waits for the next file.
+// Returns how many of `bytes` go into a file with `room` bytes left. These bytes end with a whole
+// line. A first line longer than the room may exceed it, up to `most` bytes. If `most` is 0, that
+// line goes to the next file.
 std::size_t part_that_fits(std::string_view bytes, std::size_t room, std::size_t most);
 
-// How far a line that has begun in a file may go beyond its limit before it is cut.
+// Most bytes by which a line already begun may exceed the file's limit before it is cut.
 inline constexpr std::size_t kLongestLine = 64 << 10;
 
 class LogFile {
  public:
-  // A full file becomes PATH.1, and what was PATH.1 becomes PATH.2 ...; this many are kept.
+  // A full file becomes PATH.1, and PATH.1 becomes PATH.2 and so on. This many old files are kept.
   static constexpr int kOlder = 5;
 
-  // max_size 0: the file grows for ever.
+  // max_size: 0 means no limit.
   static Result<std::unique_ptr<LogFile>> open(const std::string& path, std::uint64_t max_size = 0);
-  ~LogFile();  // logs how much was lost
+  ~LogFile();  // logs the number of lost bytes
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
+  // Writes all bytes, rotating where needed. Never fails: see lost().
   void write(std::string_view bytes);
   std::uint64_t lost() const { return lost_; }
 

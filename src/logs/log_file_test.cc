@@ -96,7 +96,7 @@ TEST_F(LogFileTest, ALineWithoutEndIsCutHoweverItComes) {
   EXPECT_EQ(file->lost(), 0U);
 }
 
-// Otherwise a full disk would push out the files that were written before it was full.
+// Otherwise a full disk would push out files written before the disk was full.
 TEST_F(LogFileTest, WhatCouldNotBeWrittenRotatesNothing) {
   symlink("/dev/full", path_.c_str());
   auto file = std::move(*LogFile::open(path_, 8));

@@ -1,5 +1,5 @@
-// A pseudo-terminal that stands in for the terminal behind the agent's stderr, so that a worker
-// sees a terminal there while the agent reads what it writes.
+// A pseudo-terminal in place of the terminal behind the agent's stderr: the worker sees a terminal,
+// while the agent reads the output.
 #pragma once
 
 #include "base/error.h"
@@ -12,8 +12,8 @@ struct Pty {
   io::Fd slave;
 };
 
-// The pty has the settings and size of the terminal `like`, but passes bytes unchanged, because the
-// terminal itself still processes them.
+// Opens a pty with the settings and size of the terminal `like`. The pty passes bytes unchanged,
+// because the terminal itself still processes them.
 Result<Pty> open_pty(int like);
 void copy_window_size(int from, int to);
 

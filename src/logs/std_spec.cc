@@ -1,3 +1,4 @@
+// Parses -r and -t.
 #include "logs/std_spec.h"
 
 #include "base/text.h"
@@ -15,7 +16,7 @@ std::optional<Std> one(std::string_view text) {
   return static_cast<Std>(text[0] - '0');
 }
 
-// Digits only, at most 6 of them: no node has a million workers.
+// Accepts at most 6 digits: no node has a million workers.
 std::optional<int> rank_of(std::string_view text) {
   if (text.empty() || text.size() > 6) return std::nullopt;
   if (text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
@@ -24,6 +25,7 @@ std::optional<int> rank_of(std::string_view text) {
 
 Failure mismatch(std::string_view text) {
   return fail(Errc::invalid_input,
+              // torchrun's text, except that ranks may have several digits here.
               fmt::format("{} does not match: <^[0123]$> or <^(\\d+:[0123],)*(\\d+:[0123])$>",
                           printable(text)),
               "0 none, 1 stdout, 2 stderr, 3 both; or by local rank, as 0:3,1:2");

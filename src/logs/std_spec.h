@@ -1,4 +1,4 @@
-// -r/--redirects and -t/--tee: which of a worker's two streams an option is about.
+// The values of -r/--redirects and -t/--tee: the streams of each worker that an option applies to.
 #pragma once
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ constexpr bool has(Std set, Std stream) {
   return (static_cast<int>(set) & static_cast<int>(stream)) != 0;
 }
 
-// Either one value for every local rank, or values for some (the others: none).
+// A value for all local ranks, or values for some ranks (none for the rest).
 struct StdSpec {
   Std every = Std::none;
   std::map<int, Std> by_rank;  // empty when `every` holds
@@ -29,8 +29,8 @@ struct StdSpec {
   }
 };
 
-// "0".."3", or "rank:value,rank:value" with ranks of any number of digits. Anything else:
-// invalid_input, with the text torchrun users know ("4 does not match: <^[0123]$> or ...").
+// Parses "0".."3", or "rank:value,rank:value" with ranks of any length. Fails with invalid_input
+// and torchrun's text ("4 does not match: <^[0123]$> or ...").
 Result<StdSpec> parse_std_spec(std::string_view text);
 
 }  // namespace lockstep::logs

@@ -1,3 +1,4 @@
+// Reads a worker's stream and distributes the bytes.
 #include "logs/stream_reader.h"
 
 #include <errno.h>
@@ -10,9 +11,9 @@
 
 namespace lockstep::logs {
 namespace {
-// An unterminated line is shown when its end has not come for this long.
+// An unterminated line is shown after this time without further bytes, such as a prompt.
 constexpr auto kHoldTime = std::chrono::milliseconds(20);
-// More than a pipe or pty holds by default.
+// A bound for one turn: more than a pipe or pty holds by default.
 constexpr std::size_t kMostAtOnce = 1 << 20;
 
 std::size_t bytes_waiting(int fd) {
@@ -41,7 +42,8 @@ void StreamReader::on_pause(bool paused) {
   paused_ = paused;
   if (watch_) watch_->want(paused ? 0 : io::kReadable);
   if (paused || !parts_.tagger->holds()) return;
-  // The line's end may have been waiting in the pipe all the while.
+  // The end of the line may have been waiting in the pipe during the pause: start the hold time
+  // anew.
   held_since_ = io::Clock::now();
   timer_.start(kHoldTime, [this] { on_held_long(); });
 }
@@ -64,12 +66,13 @@ void StreamReader::on_readable() {
   std::size_t left = kMostAtOnce;
   if (read_once(left) != Found::end) return;
   finish();
+  // on_end_ may destroy this object: call it last.
   if (const auto fn = std::exchange(on_end_, nullptr)) fn();
 }
 
 void StreamReader::take_now() {
-  // Descendants may write for ever, so no more is read than what is there now. A pty does not count
-  // bytes that are still on their way through the kernel.
+  // Read no more than is there now, since descendants may write for ever. For a pty the count lacks
+  // bytes still on their way through the kernel, so use a fixed bound.
   std::size_t left = isatty(input()) == 1 ? kMostAtOnce : bytes_waiting(input());
   while (watch_ && left > 0) {
     const Found found = read_once(left);
@@ -80,7 +83,7 @@ void StreamReader::take_now() {
   leave_fold();
 }
 
-// All lines that come in one read get the same time.
+// All lines of one read get the same time.
 void StreamReader::stamp() {
   if (!parts_.prefix.timed()) return;
   std::string prefix = parts_.prefix.at(std::chrono::system_clock::now());
@@ -90,6 +93,7 @@ void StreamReader::stamp() {
 
 void StreamReader::take(std::string_view bytes) {
   stamp();
+  // The file comes first: it must be complete even if the console is broken.
   if (parts_.file) parts_.file->write(bytes);
   if (parts_.keep_tail) tail_.append(bytes);
   if (parts_.filter) {
@@ -104,14 +108,15 @@ void StreamReader::show(std::string_view bytes) {
   parts_.folds ? show_folded(bytes) : show_plain(bytes);
 }
 
-// Whole lines may wait for equal ones of other workers. All else, which is what is drawn on a
-// terminal, does not wait.
+// Whole lines may wait for equal lines of other workers. Everything else is drawn on a terminal
+// right now and must not wait.
 void StreamReader::show_folded(std::string_view bytes) {
   LineTagger& tagger = *parts_.tagger;
   while (!bytes.empty()) {
     const std::size_t size = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
     const std::string_view piece = bytes.substr(0, size);
     bytes.remove_prefix(size);
+    // A '\r' before the line's end means that the line is redrawn: a progress bar.
     const bool draws = tagger.holds_cr() || piece.find('\r') != piece.npos;
     const bool whole = tagger.at_line_start() && piece.ends_with('\n') && !draws;
     if (draws && piece.ends_with('\n') && draw_folded(piece)) continue;
@@ -126,8 +131,8 @@ void StreamReader::show_folded(std::string_view bytes) {
   parts_.fold->commit();
 }
 
-// Hands the held bytes and `rest` to the fold as a frame of a progress bar. Returns false, and
-// keeps the held bytes, if the fold leaves the bar to this worker.
+// Offers the held bytes and `rest` to the fold as a frame of a progress bar. Returns false and
+// keeps the held bytes if the fold leaves the bar to this worker.
 bool StreamReader::draw_folded(std::string_view rest) {
   LineTagger& tagger = *parts_.tagger;
   if (!parts_.folds || !tagger.starts_with_prefix()) return false;
@@ -138,6 +143,7 @@ bool StreamReader::draw_folded(std::string_view rest) {
   return false;
 }
 
+// Waiting lines of this worker must appear before the next plain output.
 void StreamReader::show_folded_first() const {
   if (parts_.fold != nullptr) parts_.fold->flush_of(parts_.source);
 }
@@ -165,6 +171,7 @@ void StreamReader::show_plain(std::string_view bytes) {
 void StreamReader::on_held_long() {
   if (paused_ || !parts_.tagger->holds()) return;
   const auto age = io::Clock::now() - held_since_;
+  // More bytes wait in the pipe, perhaps the end of the line: hold on.
   if (age < kHoldTime || bytes_waiting(input()) != 0) {
     const auto rest = std::max<io::Duration>(kHoldTime - age, std::chrono::milliseconds(1));
     timer_.start(rest, [this] { on_held_long(); });

@@ -1,5 +1,5 @@
-// Reads one captured stream of one worker: raw to its file, line by line to the console, picked
-// lines to the filtered file, the last of it into the tail.
+// Reads one captured stream of one worker. Sends raw bytes to the log file, lines to the console,
+// picked lines to the filtered file, and the latest bytes to the tail.
 #pragma once
 
 #include "io/fd.h"
@@ -26,13 +26,13 @@ class StreamReader final : public ConsoleSource {
     Stream stream = Stream::out;
     io::Fd input;  // pipe or pty master
     std::unique_ptr<LogFile> file;
-    LinePrefix prefix;                 // of tagger and filter
+    LinePrefix prefix;                 // for tagger and filter
     std::optional<LineTagger> tagger;  // nullopt: not shown
     std::optional<LineFilter> filter;
     std::shared_ptr<LogFile> filtered;
     bool keep_tail = false;
-    ConsoleFold* fold = nullptr;  // of the console's file; nullptr: none
-    bool folds = false;           // lines of this stream may wait there for equal ones
+    ConsoleFold* fold = nullptr;  // of the console's sink; nullptr: no folding
+    bool folds = false;           // lines of this stream may wait in `fold` for equal ones
     FoldSource source;
   };
 
@@ -41,9 +41,11 @@ class StreamReader final : public ConsoleSource {
   StreamReader(const StreamReader&) = delete;
   StreamReader& operator=(const StreamReader&) = delete;
 
-  // Called once, last in a turn of the loop, at the end of the stream; may destroy the reader.
+  // Sets a callback for the end of the stream. Runs once, as the last action in a turn of the loop,
+  // and may destroy the reader.
   void set_on_end(std::function<void()> fn) { on_end_ = std::move(fn); }
-  // Reads what is there and releases what was held back. A stream's end seen here calls nobody.
+  // Reads what is there and releases held bytes. Does not run the on_end callback, even at the end
+  // of the stream.
   void take_now();
   bool ended() const { return watch_ == nullptr; }
 
@@ -55,7 +57,7 @@ class StreamReader final : public ConsoleSource {
   void on_pause(bool paused) override;
   void on_cut() override { parts_.tagger->cut(); }
 
-  // What one read found.
+  // Result of one read.
   enum class Found { bytes, nothing, end };
   Found read_once(std::size_t& left);
   void on_readable();

@@ -1,3 +1,4 @@
+// Keeps the tail of a stream and makes it readable.
 #include "logs/tail_ring.h"
 
 #include "base/utf8.h"
@@ -6,7 +7,7 @@
 
 namespace lockstep::logs {
 namespace {
-// Length of the "ESC [ ... letter" at the start; 0: none.
+// Returns the length of the control sequence "ESC [ ... letter" at the start. 0: none.
 std::size_t csi_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   std::size_t at = 2;
@@ -28,6 +29,7 @@ void append_shown(std::string_view line, std::string& to) {
   }
 }
 
+// The last drawing of a redrawn line.
 std::string_view last_drawing(std::string_view line) {
   while (line.ends_with('\r'))
     line.remove_suffix(1);
@@ -64,6 +66,8 @@ std::string tail_text(std::string_view bytes, std::size_t lines, bool cut) {
   for (; lines > 0 && from != std::string_view::npos; --lines) {
     from = from == 0 ? std::string_view::npos : bytes.rfind('\n', from - 1);
   }
+  // Fewer lines than asked for. The first piece may lack its beginning: leave it out unless it is
+  // all there is.
   if (from != std::string_view::npos) {
     bytes.remove_prefix(from + 1);
   } else if (const std::size_t first = bytes.find('\n'); cut && first != std::string_view::npos) {

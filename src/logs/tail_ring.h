@@ -1,4 +1,4 @@
-// The last bytes of a stream, in bounded memory, and how they are shown to a person. Pure.
+// The last bytes of a stream in bounded memory, and their readable form. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,13 @@ class TailRing {
  private:
   std::string ring_;  // grows up to kSize, then wraps
   std::size_t next_ = 0;
-  bool cut_ = false;  // earlier bytes are gone
+  bool cut_ = false;  // earlier bytes were dropped
 };
 
-// The last `lines` lines of `bytes`: of a line redrawn with '\r' its last drawing, without ANSI
-// control sequences, with other control characters (not tab) and broken UTF-8 as \xNN, and without
-// a last '\n'. cut: `bytes` may begin in mid-line; that piece is left out if more follows.
+// Returns the last `lines` lines of `bytes`, without a final '\n'. For a line redrawn with '\r',
+// only the last drawing. Removes ANSI control sequences. Other control characters (except tab) and
+// broken UTF-8 become \xNN. cut: `bytes` may begin within a line. That piece is left out if more
+// follows.
 std::string tail_text(std::string_view bytes, std::size_t lines, bool cut);
 
 }  // namespace lockstep::logs
