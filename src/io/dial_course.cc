@@ -1,3 +1,4 @@
+// The policy of a dialer.
 #include "io/dial_course.h"
 
 #include "base/text.h"
@@ -12,7 +13,7 @@
 namespace lockstep::io {
 namespace {
 
-// A look-up or an attempt that was cut off sooner says nothing about the name or the address.
+// A look-up or attempt cut off before this time says nothing about the name or address.
 constexpr std::chrono::milliseconds kBrief(1000);
 
 }  // namespace
@@ -42,7 +43,7 @@ DialCourse::Step DialCourse::not_found(Error error, TimePoint now) {
 }
 
 DialCourse::Step DialCourse::look_up_expired(TimePoint now) {
-  // An earlier round's error says more than a look-up that had no time.
+  // An error of an earlier round says more than a look-up without enough time.
   if (error_ && now - round_since_ < kBrief) return failed(Error(*error_), false, now);
   return failed(
       {Errc::timeout, fmt::format("the look-up of '{}' does not end", printable(host_)), {}, 0},
@@ -54,19 +55,23 @@ DialCourse::Step DialCourse::failed(Error error, bool answered, TimePoint now) {
     const std::string& tried = addresses_[next_ - 1];
     if (tried != host_) error.message += fmt::format(" (tried {})", tried);
   }
+  // A reset right after connecting means the same as a refusal: no server is ready there.
   const bool refused = error.sys == ECONNREFUSED || error.sys == ECONNRESET;
+  // Any other error proves that refusals are not the whole story.
   if (!refused) refused_since_.reset();
   if (refused && !refused_since_) refused_since_ = now;
   answered_ = answered_ || answered;
-  // What an earlier attempt met says more than that the last one had no time.
+  // An error of an earlier attempt says more than a last attempt without enough time.
   const bool hasty =
       error.code == Errc::timeout && allowed_ < kBrief && error_.has_value() && !rules_.once;
+  // If some address answered, its error matters more than refusals of the name's other addresses.
   if (!hasty && (!refused || !(answered_ || answered_before_))) note(std::move(error));
   return next(now);
 }
 
 void DialCourse::note(Error error) {
   if (rules_.once && error_) {
+    // With a single round, every address's error is reported: no later round will tell.
     error_->message += "; " + error.message;
   } else {
     error_ = std::move(error);
@@ -78,7 +83,7 @@ DialCourse::Step DialCourse::next(TimePoint now) {
   const auto rest = static_cast<Duration::rep>(addresses_.size() - next_);
   ++next_;
   const Duration left = std::max(until_ - now, Duration(0));
-  // An address that does not answer must leave time for those after it, if there is no other round.
+  // If there is only one round, an address without an answer must leave time for those after it.
   const Duration share = rules_.once ? left / rest : left;
   allowed_ = std::clamp(share, rules_.least_for_address, rules_.most_for_address);
   return {Step::What::connect, allowed_};
@@ -94,7 +99,7 @@ DialCourse::Step DialCourse::pause_or_give_up(TimePoint now) {
   const Duration spare = left - rules_.last_round.value_or(Duration(0));
   if (rules_.last_round ? spare <= Duration(0) : pause_ >= left) return give_up;
   const Duration pause = std::min(pause_, spare);
-  // Timers know whole milliseconds and round up: the fractions would add up.
+  // Timers have whole milliseconds and round up: fractions would add up.
   const Duration longer = std::chrono::floor<std::chrono::milliseconds>(pause_ * 3 / 2);
   pause_ = std::min(longer, rules_.longest_pause);
   return {Step::What::pause, pause};

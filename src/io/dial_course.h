@@ -1,5 +1,5 @@
-// Decides what a dialer does next, without sockets, names or a clock: the addresses in turn, pauses
-// between rounds, and the end of patience. The dialer tells it what happened and when.
+// Decides the next step of a dialer: the addresses in turn, pauses between rounds, and the end of
+// patience. Pure: the dialer reports events and their time. Knows no sockets.
 #pragma once
 
 #include "base/error.h"
@@ -14,20 +14,20 @@ namespace lockstep::io {
 
 struct DialRules {
   Duration patience{};  // for all rounds together
-  // One round, in which the addresses share the time; its error names what each of them met.
-  // Otherwise rounds go on until patience ends, and the last error stands for all.
+  // true: a single round, in which the addresses share the time. Its error lists the errors of all
+  // addresses. false: rounds repeat until patience ends, and the last error is reported.
   bool once = false;
-  // How long one address may take: the time left, but within these limits. A lower limit means that
-  // the last attempt may run beyond patience: its haste would be blamed on the address.
+  // Limits for the time of one address, which otherwise is the time left. The lower limit may let
+  // the last attempt run beyond patience: a shorter attempt would blame the address for our haste.
   Duration least_for_address{};
   Duration most_for_address = Duration::max();
-  // Pauses between rounds begin with the first and grow by half.
+  // Pauses between rounds start here and grow by half each time.
   Duration first_pause{};
   Duration longest_pause{};
-  // When the pause does not fit, it is shortened so that this much is left for a last round.
-  // Without it the dialer gives up as soon as a whole pause does not fit.
+  // If the next pause does not fit, it is shortened to leave this much for a last round. nullopt:
+  // give up as soon as a whole pause does not fit.
   std::optional<Duration> last_round;
-  // Gives up earlier when all attempts in this time were refused, because nobody listens there.
+  // Gives up early if all attempts in this time were refused: no server listens there.
   std::optional<Duration> refused_patience;
 };
 
@@ -43,20 +43,21 @@ class DialCourse {
     Duration time{};
   };
 
-  // `host` as the user gave it: errors name an address only where that says more.
+  // `host` is the user's spelling. Errors name an address only if it differs.
   DialCourse(DialRules rules, std::string host, TimePoint now);
 
-  // The name is to be looked up next; returns how long that may take.
+  // Starts a round: the name must be looked up next. Returns the time that the look-up may take.
   Duration begin_round(TimePoint now);
+  // These report the result of a step and return the next one.
   Step found(std::vector<std::string> addresses, TimePoint now);
   Step not_found(Error error, TimePoint now);
   Step look_up_expired(TimePoint now);
-  // The address came to nothing. `answered`: it was reached, and what it said matters more than
-  // that other addresses of the name refuse, in this round and the next.
+  // The address failed. answered: it was reached, and its answer matters more than refusals of the
+  // name's other addresses, in this round and the next.
   Step failed(Error error, bool answered, TimePoint now);
 
   std::size_t address() const { return next_ - 1; }
-  // The error of the last attempt that says something.
+  // The most telling error so far.
   const std::optional<Error>& error() const { return error_; }
   TimePoint since() const { return since_; }
   TimePoint until() const { return until_; }
@@ -72,12 +73,12 @@ class DialCourse {
   TimePoint until_;
   TimePoint round_since_{};
   std::vector<std::string> addresses_;
-  std::size_t next_ = 0;  // the address after the one under way
-  Duration allowed_{};    // of the attempt under way
+  std::size_t next_ = 0;  // index after the current address
+  Duration allowed_{};    // time for the current attempt
   Duration pause_;
   std::optional<TimePoint> refused_since_;
   bool answered_ = false;         // in this round
-  bool answered_before_ = false;  // in the one before it
+  bool answered_before_ = false;  // in the previous round
   std::optional<Error> error_;
 };
 

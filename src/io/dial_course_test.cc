@@ -21,7 +21,7 @@ Error other(const std::string& text) {
   return {Errc::timeout, text, {}, ETIMEDOUT};
 }
 
-// A course with a clock that the test turns.
+// A course with a hand-turned clock.
 struct Trip {
   explicit Trip(const DialRules& rules, const std::string& host = "h")
       : course(rules, host, TimePoint{}) {}
@@ -123,7 +123,7 @@ TEST(DialCourse, GivesUpEarlierWhereEveryAttemptIsRefused) {
   trip.fails(refused());
   trip.now += seconds(2);
   trip.round({"a"});
-  EXPECT_EQ(trip.fails(other("silence")).what, What::pause);  // so it counts anew
+  EXPECT_EQ(trip.fails(other("silence")).what, What::pause);  // so the series starts anew
   trip.now += seconds(2);
   trip.round({"a"});
   EXPECT_EQ(trip.fails(refused()).what, What::pause);
@@ -194,7 +194,8 @@ TEST(DialCourse, ALookUpWithoutTimeSaysLessThanWhatWasMetBefore) {
   EXPECT_EQ(before.said(), "refused (tried a)");
 }
 
-// A hub of another job says more than the second address of "localhost", where nobody listens.
+// The answer of another job's hub says more than the second address of "localhost", where no server
+// listens.
 TEST(DialCourse, ALastAttemptWithoutTimeSaysLessThanWhatWasMetBefore) {
   DialRules brief = rules(milliseconds(150));
   brief.last_round = milliseconds(20);
@@ -215,7 +216,7 @@ TEST(DialCourse, WhatAnAddressAnswersOutweighsRefusalsOfOthers) {
   trip.fails({Errc::invalid_input, "another job", {}, 0}, true);
   trip.fails(refused());
   EXPECT_EQ(trip.said(), "another job (tried a)");
-  trip.round({"a", "b"});  // it has just gone
+  trip.round({"a", "b"});  // the hub has just gone
   trip.fails(refused());
   trip.fails(refused());
   EXPECT_EQ(trip.said(), "another job (tried a)");

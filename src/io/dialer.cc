@@ -1,3 +1,4 @@
+// Carries out the steps of a DialCourse with look-ups, sockets and timers.
 #include "io/dialer.h"
 
 #include "io/place_text.h"
@@ -57,6 +58,7 @@ void Dialer::hurry() {
 
 void Dialer::begin_round() {
   allowed_ = course_.begin_round(Clock::now());
+  // Digits and "localhost" need no thread.
   if (auto known = resolve_numeric(target_.host, target_.port)) return found(std::move(*known));
   look_up();
 }
@@ -82,6 +84,8 @@ void Dialer::found(Resolved resolved) {
 }
 
 void Dialer::follow(DialCourse::Step step) {
+  // May destroy the watch or timer whose callback is running. The loop keeps the running function
+  // alive.
   drop();
   switch (step.what) {
     case DialCourse::Step::What::connect:
@@ -89,6 +93,7 @@ void Dialer::follow(DialCourse::Step step) {
       return open(events_.connected);
     case DialCourse::Step::What::pause: {
       stage_ = Stage::pausing;
+      // Start the timer first: the callback may destroy this dialer.
       timer_.start(step.time, [this] { begin_round(); });
       const Error error = *course_.error();
       if (const auto call = events_.round_failed) call(error);
@@ -111,10 +116,10 @@ void Dialer::open(std::function<void(Fd)> connected) {
     return failed(fail_sys(target_.what, errno).value());
   watch_ = std::make_unique<Watch>(loop_, fd_.get());
   watch_->start(kWritable, [this, connected = std::move(connected)](int) {
-    on_writable(std::function(connected));  // a copy, because the watch goes
+    on_writable(std::function(connected));  // a copy, because the watch is destroyed meanwhile
   });
   timer_.start(allowed_, [this] {
-    // On a busy machine the timer may come before an answer that is there already.
+    // On a busy machine the timer may run before an answer that has already arrived.
     if (const int refusal = socket_error(fd_.get()); refusal != 0)
       return failed(fail_sys(target_.what, refusal).value());
     Error error = fail_sys(target_.what, ETIMEDOUT).value();

@@ -1,6 +1,6 @@
-// Makes a TCP connection to a host that may not be there yet: looks the name up, tries its
-// addresses in turn, pauses and begins again as long as its rules allow. What must be said on a new
-// connection is the owner's affair: one that dislikes the answer sends the dialer on.
+// Connects to a TCP server that may not be up yet: looks up the name, tries its addresses in turn,
+// pauses and starts again as long as its rules allow. The owner checks the new connection, and
+// sends the dialer on if the peer's answer is wrong.
 #pragma once
 
 #include "base/error.h"
@@ -16,20 +16,21 @@
 
 namespace lockstep::io {
 
-// No event comes from inside the constructor or hurry(); go_on() and once_more() are for the loop's
-// callbacks, and the next event may come from inside them. An event may destroy the dialer; a
-// destroyed one is silent.
+// No event comes from inside the constructor or hurry(). Call go_on() and once_more() from
+// callbacks of the loop: the next event may come from inside them. An event may destroy the dialer.
+// A destroyed dialer is silent.
 class Dialer {
  public:
   struct Target {
-    std::string what;  // begins its errors: "connect to the store at HOST:PORT"
+    std::string what;  // start of its errors: "connect to the store at HOST:PORT"
     std::string host;
     int port = 0;
   };
   struct Events {
-    // Gives a connected, non-blocking descriptor. The dialer rests until it is told to go on.
+    // Hands over a connected, non-blocking descriptor. The dialer then waits for go_on() or
+    // once_more().
     std::function<void(Fd)> connected;
-    // All addresses came to nothing; there is a pause now, then the next round.
+    // All addresses failed. A pause follows, then the next round.
     std::function<void(const Error&)> round_failed;
     std::function<void(Error)> gave_up;
   };
@@ -40,25 +41,27 @@ class Dialer {
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
 
-  // After `connected`: gives this address up for the next one. `answered` is as in DialCourse.
+  // Call after `connected`: leaves this address for the next one. `answered`: see
+  // DialCourse::failed().
   void go_on(Error error, bool answered = false);
-  // After `connected`: connects to the same address again and tells only this `connected`.
+  // Call after `connected`: connects again to the same address, and reports to this `connected`
+  // only.
   void once_more(std::function<void(Fd)> connected);
-  // The host has shown that it is there: the next round begins without the rest of a pause.
+  // The host has shown that it is up: starts the next round without the rest of a pause.
   void hurry();
 
   Stage stage() const { return stage_; }
-  // When the look-up, or the attempt at the address, under way began; and when its time is over. A
-  // greeting is a part of the attempt.
+  // Start and end of the current look-up or attempt. A greeting is part of the attempt.
   TimePoint step_since() const { return step_since_; }
   TimePoint step_until() const { return step_since_ + allowed_; }
   TimePoint since() const { return course_.since(); }
   TimePoint until() const { return course_.until(); }
-  // The error of the last attempt that failed.
+  // The error of the last failed attempt.
   const std::optional<Error>& error() const { return course_.error(); }
-  // For the address under way: "no answer from ADDRESS:PORT (SYN unanswered, e.g. a firewall)".
+  // Formats, for the current address: "no answer from ADDRESS:PORT (SYN unanswered, e.g. a
+  // firewall)".
   std::string unanswered() const;
-  // "ADDRESS" under way.
+  // Returns the current address.
   std::string address() const;
 
  private:
@@ -81,8 +84,8 @@ class Dialer {
   std::vector<Address> addresses_;
   std::unique_ptr<Lookup> lookup_;
   Fd fd_;
-  std::unique_ptr<Watch> watch_;  // after fd_, so that it is destroyed first
-  Timer timer_;                   // the end of what is under way
+  std::unique_ptr<Watch> watch_;  // declared after fd_, so that it is destroyed first
+  Timer timer_;                   // end of the current step
 };
 
 }  // namespace lockstep::io

@@ -86,7 +86,8 @@ TEST(Dialer, ANameThatNobodyKnows) {
 }
 
 TEST(Dialer, GivesUpInTime) {
-  const auto full = open_listener("127.0.0.1", 0, 0);  // room for one, which nobody accepts
+  // room for one connection, which is never accepted
+  const auto full = open_listener("127.0.0.1", 0, 0);
   ASSERT_TRUE(full);
   std::vector<Fd> crowd;
   crowd.reserve(4);
@@ -102,7 +103,7 @@ TEST(Dialer, GivesUpInTime) {
   FAIL() << "a full backlog accepts";
 }
 
-// The server comes up between two rounds.
+// The server starts between two rounds.
 TEST(Dialer, TriesAgainUntilSomebodyListens) {
   Loop loop;
   const int port = port_of_nobody();
@@ -147,8 +148,8 @@ TEST(Dialer, NeedNotWaitForAHostThatIsThere) {
   EXPECT_LT(Clock::now() - began, rules.first_pause);
 }
 
-// The owner greets in vain, asks for the same address again, dislikes that too, and the dialer goes
-// on to the next round with the owner's own words.
+// The owner greets in vain, asks for the same address again, dislikes that answer too. The dialer
+// then starts the next round with the owner's error.
 TEST(Dialer, GoesOnWhenItsOwnerDislikesWhatAnswers) {
   Loop loop;
   const auto server = open_listener("127.0.0.1", 0, 8);

@@ -1,4 +1,4 @@
-// The error of a file that could not be written.
+// The error of a failed write.
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 
 namespace lockstep::io {
 
-// Why a file could not be written: "no space left on HOST:PATH" where the disk or a quota is full
-// and the path is absolute.
+// Returns the error. If the disk or a quota is full and the path is absolute, the text is "no space
+// left on HOST:PATH".
 [[nodiscard]] Failure fail_write(const std::string& path, int sys_errno);
 
 }  // namespace lockstep::io

@@ -1,3 +1,4 @@
+// Descriptors, pipes and whole files.
 #include "io/fd.h"
 
 #include "io/fail_write.h"
@@ -40,6 +41,7 @@ rlimit raise_open_files_limit() {
 }
 
 Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  // O_NONBLOCK: opening a FIFO without a writer would block.
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return fail_sys("open " + path, errno);
   std::string bytes;
@@ -57,6 +59,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 Failure fail_write(const std::string& path, int sys_errno) {
   const bool full = sys_errno == ENOSPC || sys_errno == EDQUOT;
   if (!full || !path.starts_with('/')) return fail_sys("write " + path, sys_errno);
+  // In a job of many nodes the user must know which machine's disk is full.
   std::array<char, HOST_NAME_MAX + 1> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   return Failure(Error{Errc::exhausted, std::string("no space left on ") + host.data() + ":" + path,

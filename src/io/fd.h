@@ -1,4 +1,4 @@
-// One owned file descriptor. Every descriptor Lockstep opens is close-on-exec.
+// An owned file descriptor. Every descriptor that Lockstep opens is close-on-exec.
 #pragma once
 
 #include "base/error.h"
@@ -42,15 +42,15 @@ Result<Pipe> make_pipe();  // both ends blocking, close-on-exec
 
 Status set_nonblocking(int fd);
 
-// Raises the limit of open files as far as this process may, up to 2^20. Returns the limit from
-// before, which is for children: they should not inherit the large one.
+// Raises the limit of open files as far as allowed, up to 2^20. Returns the old limit, for
+// children: they must not inherit the large one.
 rlimit raise_open_files_limit();
 
-// Reads a whole file, at most `limit` bytes of it (a /proc or /sys file, an error file).
+// Reads a file, at most `limit` bytes (for files in /proc or /sys, or an error file).
 Result<std::string> read_file(const std::string& path, std::size_t limit = 1 << 20);
-// Creates or truncates a file, mode 0644. Never waits: a fifo that nobody reads is an error.
+// Creates or truncates a file with mode 0644. Never blocks: a FIFO without a reader is an error.
 Status write_file(const std::string& path, std::string_view bytes);
-// Writes all of it to a blocking descriptor. `path` is for the error's text.
+// Writes all bytes to a blocking descriptor. `path` is for the error's text.
 Status write_all(int fd, std::string_view bytes, const std::string& path);
 
 }  // namespace lockstep::io

@@ -1,4 +1,4 @@
-// On what kind of file system a path lies.
+// The kind of file system of a path.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace lockstep::io {
 
-// Whether no other host can have the same files open: what runs there from a file that is removed
-// here dies. false also where it can't be told.
+// Returns whether no other host can have the same files open. On a shared file system, a program
+// running on another host dies if its file is removed here. false if unknown.
 bool is_local(const std::string& path);
 
-// type: statfs's f_type.
+// type: f_type of statfs().
 bool is_local_type(std::uint32_t type);
 
 }  // namespace lockstep::io

@@ -1,4 +1,4 @@
-// Runs getent as a child of the thread that waits for it, so that it ends with that thread.
+// Runs getent as a child of the waiting thread, so that it dies with this thread.
 #include "io/getent.h"
 
 #include "base/text.h"
@@ -28,12 +28,14 @@ namespace lockstep::io {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+// Directory services such as LDAP may take long to answer or to time out.
 constexpr std::chrono::seconds kPatience{30};
+// Limits of the answer, and of the words of an error.
 constexpr std::size_t kOutputLimit = 64UL << 10;
 constexpr std::size_t kWordsLimit = 300;
 
-// Runs between fork() and exec(), so it makes system calls only: another thread may have held a
-// lock of the C library at the fork.
+// Runs between fork() and exec(). System calls only: another thread may have held a lock of the C
+// library during the fork.
 [[noreturn]] void become(const char* program, char* const* argv, int null, int out, int err) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   struct sigaction plain {};
@@ -63,7 +65,8 @@ Result<Child> start(const std::string& program, std::vector<std::string> words) 
   LOCKSTEP_TRY_ASSIGN(Pipe out, make_pipe());
   LOCKSTEP_TRY_ASSIGN(Pipe err, make_pipe());
   const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  const int in = null ? null.get() : out.read.get();  // a stand-in where there is no /dev/null
+  // any descriptor will do if /dev/null is missing
+  const int in = null ? null.get() : out.read.get();
   const pid_t pid = fork();
   if (pid < 0) return fail_sys("start " + program, errno);
   if (pid == 0) become(program.c_str(), argv.data(), in, out.write.get(), err.write.get());
@@ -71,7 +74,8 @@ Result<Child> start(const std::string& program, std::vector<std::string> words) 
                std::move(err.read)};
 }
 
-// Takes what has come on the descriptor, and closes it at its end. False: it is too much.
+// Reads available bytes, and closes the descriptor at its end. Returns false if the text is too
+// long.
 bool take(Fd& fd, const pollfd& ready, std::string& text) {
   if (ready.revents == 0) return true;
   char bytes[4096];
@@ -85,7 +89,7 @@ bool take(Fd& fd, const pollfd& ready, std::string& text) {
   return text.size() <= kOutputLimit;
 }
 
-// Reads until both pipes have ended. False: the time or the room for the text ran out first.
+// Reads until both pipes have ended. Returns false if the time or the size limit ran out.
 bool read_both(Child& child, Clock::time_point until, std::string& out, std::string& err) {
   while (child.out || child.err) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -97,8 +101,8 @@ bool read_both(Child& child, Clock::time_point until, std::string& out, std::str
   return true;
 }
 
-// Kills and reaps the child. Its exit status is not needed, and the agent, which reaps orphans, may
-// have taken it.
+// Kills and reaps the child. Its exit status is not needed. The agent, which reaps orphans, may
+// have taken it already.
 void end(const Child& child) {
   syscall(SYS_pidfd_send_signal, child.pidfd.get(), SIGKILL, nullptr, 0);
   siginfo_t ignored{};
@@ -112,6 +116,7 @@ std::optional<std::string> find_getent() {
   const std::string places = (path == nullptr ? "" : std::string(path) + ":") + "/usr/bin:/bin";
   for (const std::string& folder : split(places, ':')) {
     std::string program = folder + "/getent";
+    // A relative entry of PATH would depend on the current folder.
     if (folder.starts_with('/') && access(program.c_str(), X_OK) == 0) return program;
   }
   return std::nullopt;
@@ -119,7 +124,7 @@ std::optional<std::string> find_getent() {
 
 Result<GetentAnswer> ask_getent(const std::string& program, const std::string& name) {
   const std::vector<std::string> command = getent_command(name);
-  if (!getent_takes(name)) return fail(Errc::invalid_input, "that is no host name");
+  if (!getent_takes(name)) return fail(Errc::invalid_input, "not a valid host name");
   LOCKSTEP_TRY_ASSIGN(Child child, start(program, command));
   std::string out;
   std::string err;

@@ -1,4 +1,4 @@
-// Runs the machine's own getent to look up a name that its C library's modules may know.
+// Runs the machine's own getent, for names that only modules of its C library can look up.
 #pragma once
 
 #include "base/error.h"
@@ -9,10 +9,10 @@
 
 namespace lockstep::io {
 
-// The path of getent: from PATH, else from /usr/bin or /bin.
+// Returns the path of getent: from PATH, else from /usr/bin or /bin. nullopt: not found.
 std::optional<std::string> find_getent();
 
-// Blocks for 30 seconds at most. An error repeats what getent itself said.
+// Looks up a name. Blocks for at most 30 seconds. An error repeats getent's own message.
 Result<GetentAnswer> ask_getent(const std::string& program, const std::string& name);
 
 }  // namespace lockstep::io

@@ -1,3 +1,4 @@
+// Builds getent's command line and parses its answer.
 #include "io/getent_command.h"
 
 #include "base/text.h"
@@ -7,6 +8,7 @@
 namespace lockstep::io {
 namespace {
 
+// The longest name that DNS allows, and a bound on the answer.
 constexpr std::size_t kLongestName = 255;
 constexpr std::size_t kMostAddresses = 256;
 
@@ -20,6 +22,7 @@ std::string_view next_word(std::string_view& line) {
 }  // namespace
 
 bool getent_takes(std::string_view name) {
+  // A leading dash would be read as an option.
   if (name.empty() || name.size() > kLongestName || name.front() == '-') return false;
   for (const char c : name)
     if (std::iscntrl(static_cast<unsigned char>(c)) != 0 || c == ' ') return false;
@@ -30,8 +33,8 @@ std::vector<std::string> getent_command(const std::string& name) {
   return {"getent", "ahosts", name};
 }
 
-// Reads lines such as "10.0.0.7  STREAM node7.example.org". The lines for DGRAM and RAW that follow
-// repeat the address without the name, so they are skipped.
+// Parses lines such as "10.0.0.7  STREAM node7.example.org". The following DGRAM and RAW lines
+// repeat the address without the name and are skipped.
 GetentAnswer parse_getent(std::string_view output) {
   GetentAnswer answer;
   for (const std::string& text : split(output, '\n')) {

@@ -1,3 +1,4 @@
+// Reads the hosts line of /etc/nsswitch.conf.
 #include "io/hosts_line.h"
 
 #include "base/text.h"
@@ -16,7 +17,7 @@ struct Service {
   std::string actions;  // "[NOTFOUND=return]"
 };
 
-// nullopt: the line makes no sense. Actions need no spaces around them:
+// Parses the services of a line. nullopt: invalid. Actions need no blanks around them:
 // "files[NOTFOUND=return]dns".
 std::optional<std::vector<Service>> services_of(std::string_view line) {
   std::vector<Service> services;
@@ -48,6 +49,7 @@ std::optional<std::string> hosts_line(std::string_view nsswitch_conf) {
     const std::string_view line = strip(std::string_view(text).substr(0, text.find('#')));
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || strip(line.substr(0, colon)) != kDatabase) continue;
+    // No break: the last hosts line counts.
     found = strip(line.substr(colon + 1));
   }
   return found;
@@ -57,9 +59,10 @@ NamePlan name_plan(const std::optional<std::string>& line, bool getent_is_there)
   const auto services = line ? services_of(*line) : std::nullopt;
   if (!services) return {.in_process = kUsual};
   if (std::all_of(services->begin(), services->end(), built_in)) return {.in_process = *line};
-  // This may be a container with the hosts line of another system and none of its modules.
+  // Probably a container with the hosts line of another system and none of its modules.
   if (!getent_is_there) return {.in_process = kUsual};
   const Service& first = services->front();
+  // /etc/hosts can be read here only if it comes first without an action that changes what follows.
   const bool files_first = first.name == "files" && first.actions.empty();
   return {.in_process = files_first ? "files" : "", .ask_getent = true};
 }

@@ -1,4 +1,4 @@
-// Which services nsswitch.conf names for host names, and which of them this program has itself.
+// The services that nsswitch.conf names for host names, and which of them this program contains.
 #pragma once
 
 #include <optional>
@@ -7,18 +7,18 @@
 
 namespace lockstep::io {
 
-// The services after "hosts:", as written, without the comment. Where there are several such lines
-// the last one counts, as in glibc. nullopt: there is none.
+// Returns the services after "hosts:" as written, without the comment. Of several such lines the
+// last one counts, as in glibc. nullopt: no such line.
 std::optional<std::string> hosts_line(std::string_view nsswitch_conf);
 
 struct NamePlan {
-  // A hosts line that names only "files" and "dns", which the C library has built in. "": nothing
-  // of the machine's own line can be done in this process.
+  // A hosts line with "files" and "dns" only, which are built into this program's C library. "": no
+  // service of the machine's line works in this process.
   std::string in_process;
-  bool ask_getent = false;  // for a name that was not found in this process
+  bool ask_getent = false;  // for names not found in this process
 };
 
-// Without a hosts line: /etc/hosts, then DNS.
+// Returns the plan for a hosts line. Without one: /etc/hosts, then DNS.
 NamePlan name_plan(const std::optional<std::string>& line, bool getent_is_there);
 
 }  // namespace lockstep::io

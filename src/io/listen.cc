@@ -19,7 +19,7 @@
 namespace lockstep::io {
 namespace {
 
-// A program that binds a port and never listens there costs a tenth of a second at most.
+// Bounds the wait for a program that binds a port without listening: at most a tenth of a second.
 constexpr int kMostRaces = 100;
 constexpr unsigned kLongestPauseUs = 2000;
 
@@ -27,16 +27,17 @@ std::string place(const std::string& host, int port) {
   return fmt::format("{}:{}", host.empty() ? "*" : host, port);
 }
 
-// raced: the port was free when it was bound, and is another's now.
+// raced: the port was free at bind(), and belongs to another program now.
 Result<Listener> try_to_listen(const sockaddr* address, socklen_t size, const std::string& name,
                                int backlog, bool& raced) {
   Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fail_sys("listen on " + name, errno);
   const int on = 1;
   const int off = 0;
-  // Connections of the program that listened here before may still be in TIME_WAIT.
+  // Connections of an earlier server on this port may still be in TIME_WAIT.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (address->sa_family == AF_INET6) {
+    // One socket for both: an IPv6 socket also accepts IPv4, unless told otherwise.
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }
   const bool is_bound = bind(fd.get(), address, size) == 0;
@@ -55,8 +56,8 @@ Result<Listener> try_to_listen(const sockaddr* address, socklen_t size, const st
   return Listener{std::move(fd), ntohs(port)};
 }
 
-// Of two that bind one port at the same moment neither may listen: the kernel refuses that to each
-// because of the other. Each lets go then, and comes again after a pause of its own.
+// If two programs bind the same port at the same moment, the kernel refuses listen() to both. Each
+// one then closes its socket and tries again after a random pause.
 Result<Listener> listen_at(const sockaddr* address, socklen_t size, const std::string& name,
                            int backlog) {
   std::minstd_rand pause(
@@ -79,6 +80,7 @@ Result<Listener> listen_everywhere(int port, int backlog) {
   six.sin6_port = htons(static_cast<in_port_t>(port));
   auto listener =
       listen_at(reinterpret_cast<const sockaddr*>(&six), sizeof six, place("", port), backlog);
+  // No IPv6 on this machine: listen on IPv4 only. A taken port is final.
   if (listener || listener.error().code == Errc::already_exists) return listener;
   sockaddr_in four{};
   four.sin_family = AF_INET;
@@ -91,11 +93,13 @@ Result<Listener> listen_everywhere(int port, int backlog) {
 
 Result<Listener> open_listener(const std::string& host, int port, int backlog) {
   if (port < 0 || port > 65535)
-    return fail(Errc::invalid_input, fmt::format("port {} is no port", port));
+    return fail(Errc::invalid_input, fmt::format("the port must be 0 to 65535 (got {})", port));
   if (host.empty()) return listen_everywhere(port, backlog);
+  // Only IPv4 for "localhost": a single listener cannot have both loopback addresses.
   const auto found = look_up(host == "localhost" ? "127.0.0.1" : host, port, Names::any);
   if (!found) {
     Error error = found.error();
+    // An unknown host is wrong input here: waiting would not help.
     error.code = Errc::invalid_input;
     return tl::make_unexpected(std::move(error).within("listen on " + place(host, port)));
   }
@@ -119,6 +123,7 @@ std::string name_of(sockaddr_storage& end, socklen_t size) {
   }
   std::string_view text = host.data();
   constexpr std::string_view kMapped = "::ffff:";
+  // The IPv6 socket sees IPv4 peers as ::ffff:10.0.0.7.
   if (text.starts_with(kMapped) && text.find('.') != std::string_view::npos) {
     text.remove_prefix(kMapped.size());
   }

@@ -1,4 +1,4 @@
-// Opening a listening TCP socket, and naming a socket's peer.
+// Opens a listening TCP socket, and names the ends of a socket.
 #pragma once
 
 #include "base/error.h"
@@ -13,14 +13,15 @@ struct Listener {
   int port = 0;
 };
 
-// host "": every interface, IPv6 and IPv4 on one socket where the machine has IPv6, else IPv4.
-// "localhost": the IPv4 loopback. port 0: the kernel picks. Non-blocking, SO_REUSEADDR.
-// already_exists when the port is taken (host::name_port_holder tells by whom).
+// Opens a non-blocking listener with SO_REUSEADDR. host: "" means every interface, IPv6 and IPv4 on
+// one socket if the machine has IPv6, else IPv4; "localhost" means the IPv4 loopback. port: 0 lets
+// the kernel pick. Fails with already_exists if the port is taken (host::name_port_holder names the
+// owner).
 Result<Listener> open_listener(const std::string& host, int port, int backlog);
 
-// "ADDRESS:PORT" of the other end, IPv4-mapped addresses in IPv4 form, "unknown peer" if there is
-// none.
+// Returns "ADDRESS:PORT" of the other end, with IPv4-mapped addresses in IPv4 form. "unknown peer":
+// no peer.
 std::string peer_name(int fd);
-std::string local_name(int fd);  // of our own end
+std::string local_name(int fd);  // of this end
 
 }  // namespace lockstep::io

@@ -8,7 +8,7 @@
 namespace lockstep::io {
 namespace {
 
-// Two threads go on at the same moment, as far as two processors can.
+// Two threads start at the same moment, as far as two processors allow.
 class Together {
  public:
   void arrive() {

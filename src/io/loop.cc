@@ -1,3 +1,4 @@
+// Wraps libuv handles.
 #include "io/loop.h"
 
 #include "base/error.h"
@@ -10,7 +11,7 @@
 
 namespace lockstep::io {
 
-// The owner lets go of a libuv handle at once, but the handle must live until its close callback.
+// The owner drops a handle at once, but libuv needs it until the close callback.
 struct Timer::Handle {
   uv_timer_t uv{};
   std::function<void()> fn;
@@ -30,7 +31,7 @@ void close_handle(H* handle) {
            [](uv_handle_t* uv) { delete static_cast<H*>(uv->data); });
 }
 
-// Keeps the callback alive while it runs, even when it destroys or restarts its own handle.
+// Keeps the callback alive while it runs, even if it destroys or restarts its own handle.
 void fire_timer(uv_timer_t* uv) {
   auto* handle = static_cast<Timer::Handle*>(uv->data);
   const auto fn = std::exchange(handle->fn, nullptr);
@@ -41,9 +42,11 @@ void fire_watch(uv_poll_t* uv, int status, int events) {
   auto* handle = static_cast<Watch::Handle*>(uv->data);
   if (!handle->fn) return;
   int ready = 0;
+  // libuv reports an error as a negative status and stops the watch: both directions must look.
   if (status < 0) ready = kReadable | kWritable | kHangup;
   if ((events & UV_READABLE) != 0) ready |= kReadable;
   if ((events & UV_WRITABLE) != 0) ready |= kWritable;
+  // A copy: the callback may destroy or restart this watch.
   const auto fn = handle->fn;
   fn(ready);
 }
@@ -55,7 +58,7 @@ Loop::Loop() : loop_(std::make_unique<uv_loop_s>()), async_(new uv_async_s) {
                    static_cast<Loop*>(uv->data)->run_posted();
                  }) == 0);
   async_->data = this;
-  uv_unref(reinterpret_cast<uv_handle_t*>(async_));  // it alone does not keep run() going
+  uv_unref(reinterpret_cast<uv_handle_t*>(async_));  // alone it does not keep run() going
 }
 
 Loop::~Loop() {
@@ -85,6 +88,7 @@ void Loop::post(std::function<void()> fn) {
 }
 
 void Loop::run_posted() {
+  // Swap first: a posted function may post again.
   std::vector<std::function<void()>> batch;
   {
     const std::lock_guard lock(mutex_);

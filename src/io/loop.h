@@ -1,7 +1,7 @@
-// The event loop (libuv behind RAII handles). One thread owns a Loop; every call but post() is made
-// on that thread. No callback runs inside the call that registers it. Handles may be destroyed
-// inside any callback, their own included; a destroyed handle never calls back. Handles must not
-// outlive the Loop.
+// The event loop: libuv behind RAII handles. One thread owns a Loop, and all calls except post()
+// must come from that thread. No callback runs inside the call that registers it. Handles may be
+// destroyed inside any callback, even their own. A destroyed handle never calls back. Handles must
+// not outlive the Loop.
 #pragma once
 
 #include <chrono>
@@ -26,13 +26,13 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Runs until stop() or until nothing is left to wait for.
+  // Runs until stop(), or until no active handle is left.
   void run();
   void stop();
-  // One pass without waiting; true while handles are active. For tests.
+  // Makes one pass without waiting. Returns true while handles are active. For tests.
   bool run_once();
 
-  // Any thread: fn runs on the loop's thread in a later turn.
+  // Callable from any thread: runs fn on the loop's thread in a later turn.
   void post(std::function<void()> fn);
 
   uv_loop_s* raw() { return loop_.get(); }
@@ -42,11 +42,11 @@ class Loop {
 
   std::unique_ptr<uv_loop_s> loop_;
   uv_async_s* async_ = nullptr;
-  std::mutex mutex_;  // guards posted_ alone
+  std::mutex mutex_;  // guards posted_ only
   std::vector<std::function<void()>> posted_;
 };
 
-// One-shot; start() again to repeat. Millisecond resolution.
+// A one-shot timer with millisecond resolution. To repeat, call start() again.
 class Timer {
  public:
   explicit Timer(Loop& loop);
@@ -54,7 +54,8 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Replaces a pending start. Rounded up to whole milliseconds; 0 fires in the next turn.
+  // Starts the timer and replaces a pending start. The delay is rounded up to whole milliseconds. 0
+  // fires in the next turn.
   void start(Duration delay, std::function<void()> fn);
   void cancel();
   bool active() const;
@@ -67,9 +68,9 @@ class Timer {
 
 enum Event : int { kReadable = 1, kWritable = 2, kHangup = 4 };
 
-// Readiness of one descriptor (level-triggered), which must be pollable: socket, pipe, pty, pidfd,
-// signalfd. Makes it non-blocking. Does not own it; destroy the Watch before closing the
-// descriptor.
+// Watches the readiness of one descriptor, level-triggered. The descriptor must be pollable:
+// socket, pipe, pty, pidfd, signalfd. The Watch makes it non-blocking, but does not own it. Destroy
+// the Watch before closing the descriptor.
 class Watch {
  public:
   Watch(Loop& loop, int fd);
@@ -77,9 +78,10 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // events: kReadable | kWritable. fn gets what is ready; an error or hang-up counts as both.
+  // events: kReadable | kWritable. fn receives the ready events. An error or hang-up counts as
+  // both.
   void start(int events, std::function<void(int)> fn);
-  // Changes the events of a started watch, keeping fn; 0 pauses it.
+  // Changes the events of a started watch and keeps fn. 0 pauses the watch.
   void want(int events);
   void stop();
 

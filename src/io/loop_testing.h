@@ -1,4 +1,4 @@
-// For tests: a loop that runs until something has happened.
+// Runs a loop until a condition holds. For tests.
 #pragma once
 
 #include "io/loop.h"
@@ -7,7 +7,7 @@
 
 namespace lockstep::io {
 
-// Whether the fact held before the limit, which only ends a test that would hang.
+// Returns whether `fact` held before the limit, which only ends a hanging test.
 template <class Fact>
 bool run_until(Loop& loop, Fact fact, Duration limit = std::chrono::seconds(20)) {
   const auto end = Clock::now() + limit;

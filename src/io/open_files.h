@@ -1,4 +1,4 @@
-// Checks the limit of open files, before anything is opened.
+// Checks the limit of open files before anything is opened.
 #pragma once
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 namespace lockstep::io {
 
-// Whether this process may have so many files open, its limit raised as far as allowed.
+// Fails if this process may not open `needed` files, even with its limit raised as far as allowed.
 Status check_open_files(std::size_t needed);
 
 }  // namespace lockstep::io

@@ -1,3 +1,4 @@
+// Finds and makes the user's own folders.
 #include "io/own_folders.h"
 
 #include "base/log.h"
@@ -18,6 +19,7 @@ namespace {
 
 std::string folder_from(const char* variable, const char* below_home) {
   const char* value = std::getenv(variable);
+  // The XDG specification says to ignore relative paths.
   if (value != nullptr && *value == '/') return std::string(value) + "/lockstep";
   const std::string home = home_folder();
   return (home == "/" ? "" : home) + below_home + "/lockstep";
@@ -33,6 +35,8 @@ std::string home_in_passwd(std::string_view passwd, unsigned int user) {
   return {};
 }
 
+// HOME may be missing or relative, for example in a service. getpwuid() could load a module of the
+// machine's C library (see system_names.h), so read the file.
 std::string home_folder() {
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return home;
@@ -60,8 +64,10 @@ Result<std::string> own_folder_in(const std::string& place, unsigned int open_to
     const std::string path = number == 1 ? usual : fmt::format("{}-{}", usual, number);
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_sys("make " + path, errno);
     struct stat info {};
-    // lstat: another user's link could lead to a folder of ours.
+    // lstat(): a link of another user could lead to one of our folders.
     if (lstat(path.c_str(), &info) != 0) return fail_sys("look at " + path, errno);
+    // Skip a folder of another user, or a folder open to others, instead of failing: any user can
+    // create the usual name in /tmp.
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077 & ~open_to) != 0)
       continue;
     static bool told = false;
@@ -83,6 +89,7 @@ Status make_folders(const std::string& path) {
     const std::string part = path.substr(0, at);
     if (mkdir(part.c_str(), 0700) == 0) continue;
     const int why = errno;
+    // On an existing folder mkdir() may also fail with EACCES or EROFS.
     if (stat(part.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
     return fail_sys("make " + part, why);
   }

@@ -13,7 +13,7 @@
 namespace lockstep::io {
 namespace {
 
-// The folders depend on the environment alone; it is set back afterwards.
+// The folders depend on the environment only, which is restored afterwards.
 class OwnFolders : public testing::Test {
  protected:
   OwnFolders() : home_(getenv("HOME") == nullptr ? "" : getenv("HOME")) {
@@ -63,14 +63,14 @@ TEST_F(OwnFolders, AreMadeForThisUserAlone) {
   const auto made = make_folders(std::string(base) + "/file");
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("file"), std::string::npos);
-  // What stands in the way is named, and not what would have come below it.
+  // The error names the obstacle, not the folder below it.
   const auto below = make_folders(std::string(base) + "/file/below/deeper");
   ASSERT_FALSE(below);
   EXPECT_NE(below.error().message.find("/file: "), std::string::npos) << below.error().message;
   std::filesystem::remove_all(base);
 }
 
-// A folder that is open to others stands for another user's.
+// A folder open to others stands in for another user's folder.
 TEST_F(OwnFolders, AnotherUserCanNotTakeTheNameAway) {
   char base[] = "/tmp/own_folders_XXXXXX";
   ASSERT_NE(mkdtemp(base), nullptr);

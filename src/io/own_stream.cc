@@ -1,3 +1,4 @@
+// Opens a standard stream a second time.
 #include "io/own_stream.h"
 
 #include <errno.h>
@@ -15,12 +16,15 @@ Result<OwnStream> OwnStream::open(int fd, Way way) {
   const bool terminal = S_ISCHR(info.st_mode) && isatty(fd) == 1;
   const bool pollable = S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || terminal;
   if (S_ISFIFO(info.st_mode) || terminal) {
+    // O_NOCTTY: opening a terminal must not make it the controlling terminal.
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int flags = (way == Way::read ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     if (Fd anew(::open(path.c_str(), flags)); anew) return OwnStream(fd, std::move(anew), true, -1);
   }
+  // A file or /dev/null never blocks, and epoll would refuse it.
   if (!pollable) return OwnStream(fd, Fd(), false, -1);
-  // A socket, or a terminal of another user (sudo -u) that can't be opened anew.
+  // A socket, or another user's terminal (sudo -u), cannot be opened a second time. Change the
+  // shared flags and restore them at the end.
   Fd same(fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!same) return fail_sys("duplicate a standard stream", errno);
   const int before = fcntl(same.get(), F_GETFL);

@@ -1,6 +1,6 @@
-// A standard stream of this process, made ready for the loop. Other processes (the user's shell)
-// share its flags, so a pipe or terminal is opened anew to be non-blocking for us alone. A file is
-// written through the given descriptor itself: what dup2() puts there later is written to.
+// A standard stream of this process for use on the loop. Other processes (the user's shell) share
+// its flags, so a pipe or terminal is opened a second time, to be non-blocking for us alone. A file
+// is used through the given descriptor itself, so a later dup2() onto that descriptor takes effect.
 #pragma once
 
 #include "base/error.h"
@@ -14,21 +14,21 @@ class OwnStream {
   static Result<OwnStream> open(int fd, Way way);
   OwnStream(OwnStream&&) noexcept = default;
   OwnStream& operator=(OwnStream&&) noexcept = default;
-  // Gives shared flags back that had to be changed.
+  // Restores shared flags that had to be changed.
   ~OwnStream();
 
   int fd() const { return fd_ ? fd_.get() : given_; }
-  // False: a file or /dev/null, which never blocks and which a Watch does not take.
+  // false: a file or /dev/null. Neither blocks, and a Watch accepts neither.
   bool pollable() const { return pollable_; }
 
  private:
   OwnStream(int given, Fd fd, bool pollable, int flags_before)
       : given_(given), fd_(std::move(fd)), pollable_(pollable), flags_before_(flags_before) {}
 
-  int given_;  // not ours to close
-  Fd fd_;      // none: a file
+  int given_;  // borrowed, never closed here
+  Fd fd_;      // empty: a file
   bool pollable_;
-  int flags_before_;  // -1: not changed
+  int flags_before_;  // -1: unchanged
 };
 
 }  // namespace lockstep::io

@@ -1,11 +1,11 @@
-// A host and a port as people write them.
+// Text for a host and port.
 #pragma once
 
 #include <string>
 
 namespace lockstep::io {
 
-// "HOST:PORT", an IPv6 address in brackets.
+// Formats "HOST:PORT", with an IPv6 address in brackets.
 std::string place_text(const std::string& host, int port);
 
 }  // namespace lockstep::io

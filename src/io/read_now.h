@@ -7,7 +7,8 @@
 
 namespace lockstep::io {
 
-// Appends what a non-blocking descriptor has now, until the text is at least `limit` bytes long.
+// Appends the available bytes of a non-blocking descriptor, until `text` has at least `limit`
+// bytes.
 void read_now(const Fd& fd, std::string& text, std::size_t limit);
 
 }  // namespace lockstep::io

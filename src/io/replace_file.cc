@@ -1,3 +1,4 @@
+// Replaces files through a draft and rename().
 #include "io/replace_file.h"
 
 #include "base/id.h"
@@ -16,7 +17,9 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::size_t kRandom = 12;  // letters: nobody can guess the name and plant a link there
+constexpr std::size_t kRandom =
+    12;  // letters: impossible to guess, so no other user can plant a link there
+// O_NOFOLLOW: in a shared folder another user may plant a link. O_NONBLOCK: or a FIFO.
 constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 enum class Lasting { no, yes };
 
@@ -27,14 +30,14 @@ Result<Fd> open_file(const std::string& path, int flags) {
   return fd;
 }
 
-// Some file systems give up the room that a write needs only when they are asked to sync.
+// Some file systems report a full disk only at fsync().
 Status write_to(int fd, const std::string& path, std::string_view bytes, Lasting lasting) {
   LOCKSTEP_TRY(write_all(fd, bytes, path));
   if (lasting == Lasting::yes && fsync(fd) != 0) return fail_write(path, errno);
   return {};
 }
 
-// Some file systems can't sync a folder, and the record is there all the same.
+// Some file systems cannot sync a folder. The record exists all the same, so ignore the error.
 void sync_folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -52,13 +55,14 @@ Status by_draft(const std::string& path, std::string_view bytes, Lasting lasting
   return written;
 }
 
-// A full disk, a failing one or a limit is no reason to touch the old file.
+// A full or failing disk, or a limit, is no reason to touch the old file.
 bool can_be_replaced(int why) {
+  // These say that a draft cannot be made or renamed here, not that the disk is at fault.
   constexpr std::array<int, 5> kNot = {EACCES, EPERM, EROFS, EBUSY, ENAMETOOLONG};
   return std::find(kNot.begin(), kNot.end(), why) == kNot.end();
 }
 
-// Takes the room first: the old bytes stay where there is none.
+// Reserves the space first: if there is none, the old bytes survive.
 Status overwrite(const std::string& path, std::string_view bytes) {
   LOCKSTEP_TRY_ASSIGN(const Fd fd, open_file(path, 0));
   const auto size = static_cast<off_t>(bytes.size());
@@ -71,7 +75,7 @@ Status overwrite(const std::string& path, std::string_view bytes) {
   return {};
 }
 
-// Bytes that were written once can be written again: their room is taken.
+// Reserves space by writing: bytes written once can be overwritten later, even on a full disk.
 void take_spare_room(const std::string& spare) {
   const auto fd = open_file(spare, O_CREAT | O_EXCL);
   if (!fd) return;
@@ -82,6 +86,7 @@ void take_spare_room(const std::string& spare) {
 Status into_spare(const std::string& path, const std::string& spare, std::string_view bytes) {
   LOCKSTEP_TRY_ASSIGN(const Fd fd, open_file(spare, 0));
   LOCKSTEP_TRY(write_to(fd.get(), path, bytes, Lasting::yes));
+  // The spare is longer than the record: cut it before it takes the record's name.
   if (ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0)
     return fail_sys("cut " + spare, errno);
   if (rename(spare.c_str(), path.c_str()) != 0) return fail_sys("replace " + path, errno);
@@ -93,6 +98,7 @@ Status into_spare(const std::string& path, const std::string& spare, std::string
 
 Status replace_file(const std::string& path, std::string_view bytes) {
   struct stat info {};
+  // /dev/stderr or a FIFO must be written to, not replaced by a file.
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return write_file(path, bytes);
   Status replaced = by_draft(path, bytes, Lasting::no);
   if (replaced || can_be_replaced(replaced.error().sys)) return replaced;

@@ -1,5 +1,5 @@
-// Puts a file in the place of another one, whole or not at all: the old bytes are never cut off
-// before the new ones are safe, also where the disk is full.
+// Replaces a file as a whole or not at all. The old bytes stay until the new ones are safe, even on
+// a full disk.
 #pragma once
 
 #include "base/error.h"
@@ -9,21 +9,20 @@
 
 namespace lockstep::io {
 
-// Writes a file for people in a folder that others may write to, such as /tmp; mode 0644. A draft
-// under a random name beside the file takes its place. A link that others have put there is
-// replaced, not followed. A file that can't be replaced (because it is a mount, its folder is
-// closed to us, or its name leaves no room for a draft's) is overwritten where it stands, once the
-// disk has room for it. Anything that is no file and no link to one (/dev/stderr, a fifo) is
-// written to.
+// Writes a file for users, mode 0644, in a folder that others may write to, such as /tmp. Writes a
+// draft with a random name beside the file and renames it. A link planted by another user is
+// replaced, not followed. A file that cannot be replaced is overwritten in place, once the disk has
+// space for the new bytes: a mount, a file in a read-only folder, a name too long for a draft's. A
+// path that is not a file or a link to one (/dev/stderr, a FIFO) is written to.
 Status replace_file(const std::string& path, std::string_view bytes);
 
-// Writes a record that must outlast a power failure: the draft is on the disk before it takes the
-// record's place, and the folder after that. Never writes in place. exhausted: no room; the record
-// is as it was.
+// Writes a record that must survive a power failure: syncs the draft, renames it, then syncs the
+// folder. Never writes in place. Fails with exhausted if there is no space: the record is
+// unchanged.
 Status keep_record(const std::string& path, std::string_view bytes);
 
-// The same for a record that must be kept even where a disk is full: kSpareRoom bytes at most go
-// into PATH.spare then, whose room was taken by an earlier call.
+// Does the same for a record that must be kept even on a full disk. Up to kSpareRoom bytes then go
+// to PATH.spare, whose space an earlier call has reserved.
 Status keep_record_with_spare(const std::string& path, std::string_view bytes);
 inline constexpr std::size_t kSpareRoom = 4096;
 

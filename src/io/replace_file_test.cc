@@ -59,7 +59,7 @@ TEST_F(ReplaceFile, AFileWhoseNameLeavesNoRoomForADraftIsWrittenInPlace) {
   EXPECT_EQ(*read_file(longest), "new");
 }
 
-// A limit on the size of files stands for a full disk: it needs no mount.
+// A limit on file size stands in for a full disk: it needs no mount.
 class FullDisk : public ReplaceFile {
  protected:
   FullDisk() {

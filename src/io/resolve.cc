@@ -1,5 +1,5 @@
-// A look-up blocks, so it runs on a detached thread. The thread and the Lookup share a small
-// record, whose lock guards whether there still is a loop to post to.
+// A look-up blocks, so it runs on a detached thread. Thread and Lookup share a small record. Its
+// lock guards whether the loop may still be used.
 #include "io/resolve.h"
 
 #include "io/system_names.h"
@@ -21,8 +21,8 @@ namespace lockstep::io {
 
 struct Lookup::Shared {
   std::mutex mutex;
-  Loop* loop = nullptr;  // nullptr: nobody wants the answer
-  Done done;             // used on the loop's thread alone
+  Loop* loop = nullptr;  // nullptr: the answer is no longer wanted
+  Done done;             // used on the loop's thread only
 };
 
 namespace {
@@ -77,12 +77,13 @@ Lookup::Lookup(Loop& loop, std::string host, int port, Done done)
   shared_->done = std::move(done);
   const auto answer = [shared = shared_](Result<Resolved> result) {
     const std::lock_guard lock(shared->mutex);
+    // The Lookup is gone. The lock keeps the loop alive during post().
     if (shared->loop == nullptr) return;
     shared->loop->post([shared, result = std::move(result)]() mutable {
       if (const auto call = std::exchange(shared->done, nullptr)) call(std::move(result));
     });
   };
-  // The thread takes no signals: they belong to the loop's thread.
+  // The thread must not take signals: they belong to the loop's thread.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -1,5 +1,5 @@
-// Names to addresses without stopping the loop: a lookup runs on a thread of its own and comes back
-// through Loop::post(). Addresses written in digits, and "localhost", need no lookup.
+// Looks up names without stopping the loop: a lookup runs on a thread of its own and answers
+// through Loop::post(). Numeric addresses and "localhost" need no lookup.
 #pragma once
 
 #include "base/error.h"
@@ -23,20 +23,20 @@ struct Address {
   int family() const { return storage.ss_family; }
 };
 
-// Digits only, IPv4-mapped addresses in IPv4 form, a link-local scope as "%eth0".
+// Returns digits only, with IPv4-mapped addresses in IPv4 form and a link-local scope as "%eth0".
 std::string address_text(const Address& address);
 bool is_loopback(const Address& address);
 
 struct Resolved {
   std::vector<Address> addresses;  // at least one; IPv4 and IPv6 in the system's order
-  std::string canonical_name;      // "" where it is not known
+  std::string canonical_name;      // "" if unknown
 };
 
-// An address in digits, or "localhost" (127.0.0.1, then ::1); nullopt: `host` is a name.
+// Returns a numeric address, or "localhost" as 127.0.0.1 and ::1. nullopt: `host` is a name.
 std::optional<Resolved> resolve_numeric(const std::string& host, int port);
 
-// One lookup under way. Destroying it forgets the lookup: `done` is never called then. A lookup
-// alone does not keep Loop::run() going; a caller's timer does.
+// A running lookup. The destructor drops it: `done` is not called then. A lookup alone does not
+// keep Loop::run() going. A caller's timer does.
 class Lookup {
  public:
   using Done = std::function<void(Result<Resolved>)>;

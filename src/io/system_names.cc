@@ -1,4 +1,4 @@
-// The only file that may call getaddrinfo: tools/check_calls.py refuses it elsewhere.
+// The only file that may call getaddrinfo(). tools/check_calls.py refuses it elsewhere.
 #include "io/system_names.h"
 
 #include "base/text.h"
@@ -30,6 +30,7 @@ Result<Resolved> by_c_library(const std::string& host, int port, int flags) {
   Resolved resolved;
   if (found->ai_canonname != nullptr) resolved.canonical_name = found->ai_canonname;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    // Cannot happen with IPv4 and IPv6. A larger address would overrun the storage.
     if (at->ai_addrlen > sizeof(sockaddr_storage)) continue;
     Address address;
     std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
@@ -42,8 +43,8 @@ Result<Resolved> by_c_library(const std::string& host, int port, int flags) {
 
 struct Decided {
   NamePlan plan;
-  std::string line;    // as it stands in the file
-  std::string getent;  // its path
+  std::string line;    // as written in the file
+  std::string getent;  // path of getent
 };
 
 Decided decide() {
@@ -51,8 +52,8 @@ Decided decide() {
   const auto line = file ? hosts_line(*file) : std::nullopt;
   const auto getent = find_getent();
   Decided decided{name_plan(line, getent.has_value()), line.value_or(""), getent.value_or("")};
-  // From here on the C library looks hosts up in these services only, whatever the file says and
-  // whoever asks. Both are built into it, so it loads no module.
+  // From here on the C library looks up hosts through these services only, whatever the file says
+  // and whoever asks. Both are built into it, so no module is loaded.
   std::string& services = decided.plan.in_process;
   if (__nss_configure_lookup("hosts", services.empty() ? "files" : services.c_str()) != 0) {
     services = "files dns";
@@ -74,6 +75,7 @@ Result<Resolved> by_getent(const Decided& decided, const std::string& host, int 
 }
 
 Result<Resolved> by_plan(const std::string& host, int port) {
+  // Decided once: the C library's setting is for the whole process.
   static const Decided decided = decide();
   Result<Resolved> found = fail(Errc::unavailable, "");
   if (!decided.plan.in_process.empty()) found = by_c_library(host, port, AI_CANONNAME);
@@ -88,6 +90,7 @@ Result<Resolved> by_plan(const std::string& host, int port) {
 }  // namespace
 
 Result<Resolved> look_up(const std::string& host, int port, Names names) {
+  // Digits first: they need neither services nor modules, and never block.
   auto found = by_c_library(host, port, AI_NUMERICHOST);
   if (!found && names == Names::any) found = by_plan(host, port);
   if (!found)

@@ -1,6 +1,6 @@
-// Turns names into addresses as the machine's nsswitch.conf asks, without ever loading a module of
-// the machine's C library: this program carries a C library of its own inside, and a module that
-// belongs to another one would crash it.
+// Looks up names in the way that the machine's nsswitch.conf asks for, without ever loading a
+// module of the machine's C library. This program contains a C library of its own, and a module of
+// another one would crash it.
 #pragma once
 
 #include "base/error.h"
@@ -12,7 +12,7 @@ namespace lockstep::io {
 
 enum class Names { digits, any };
 
-// Blocks, unless `names` is `digits`.
+// Looks up a host. Blocks, unless `names` is `digits`.
 Result<Resolved> look_up(const std::string& host, int port, Names names);
 
 }  // namespace lockstep::io

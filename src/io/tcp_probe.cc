@@ -1,3 +1,4 @@
+// Sets TCP's probes and timeouts.
 #include "io/tcp_probe.h"
 
 #include <netinet/in.h>
@@ -14,8 +15,8 @@ void set(int fd, int level, int name, int value) {
 }  // namespace
 
 void probe_peer(int fd, const ProbePlan& plan) {
-  // SO_KEEPALIVE comes first: while it is on, setting TCP_KEEPIDLE counts the time since the last
-  // byte came, and not from now.
+  // Set SO_KEEPALIVE first: while it is on, setting TCP_KEEPIDLE counts from the last received byte
+  // instead of from now.
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, static_cast<int>(plan.every.count()));
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, plan.most);
@@ -26,6 +27,7 @@ void probe_server(int fd) {
   constexpr ProbePlan kPlan{std::chrono::seconds(5), std::chrono::seconds(5), 3};
   constexpr int kMostMs = 20'000;
   probe_peer(fd, kPlan);
+  // Keepalive probes stop while data is unacknowledged. TCP_USER_TIMEOUT covers that case.
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kMostMs);
 }
 
@@ -39,6 +41,7 @@ bool ignores_data(int fd, std::chrono::milliseconds patience) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  // One lost segment is normal. Three retransmissions without any sign of life are not.
   return info.tcpi_unacked > 0 && info.tcpi_retransmits >= kAgainAndAgain &&
          std::chrono::milliseconds(info.tcpi_last_ack_recv) >= patience;
 }

@@ -1,13 +1,13 @@
-// TCP's own probes notice a machine that vanished without a word. They do not notice a process that
-// hangs or is stopped: its kernel still answers them.
+// TCP's own probes, which detect a machine that vanished silently. They do not detect a hanging or
+// stopped process: its kernel still answers.
 #pragma once
 
 #include <chrono>
 
 namespace lockstep::io {
 
-// When nothing has come for `idle`, a probe is sent every `every`; when `most` in a row stay
-// unanswered, the connection is broken. Idle time from before the call counts.
+// Without data for `idle`, a probe is sent every `every`. After `most` unanswered probes in a row
+// the connection is broken. Idle time before the call counts.
 struct ProbePlan {
   std::chrono::seconds idle;
   std::chrono::seconds every;
@@ -15,14 +15,15 @@ struct ProbePlan {
 };
 void probe_peer(int fd, const ProbePlan& plan);
 
-// For clients, which rather try again than wait: 20 s, also while sent data is unacknowledged.
+// For clients, which would rather reconnect than wait. Detects a dead server in 20 s, also while
+// sent data is unacknowledged.
 void probe_server(int fd);
 
-// For a client's socket: turns Nagle's delay off for small requests, and calls probe_server().
+// For a client's socket: turns off Nagle's delay for small requests, and calls probe_server().
 void tune_client(int fd);
 
-// Whether data was sent again and again, and nothing has come back for `patience`. Probes do not
-// cover this: TCP sends none while data is under way.
+// Returns whether data was retransmitted repeatedly and nothing has come back for `patience`.
+// Probes do not cover this: TCP sends none while data is unacknowledged.
 bool ignores_data(int fd, std::chrono::milliseconds patience);
 
 }  // namespace lockstep::io

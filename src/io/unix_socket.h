@@ -1,4 +1,4 @@
-// Connecting to a socket in the file system.
+// Connects to a socket in the file system.
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 
 namespace lockstep::io {
 
-// Waits for no longer than the listener's backlog makes it. Errc::unavailable: nobody listens
-// there.
+// Connects. Waits only while the listener's backlog is full. Fails with Errc::unavailable if no
+// program listens.
 Result<Fd> connect_unix(const std::string& path);
 
 }  // namespace lockstep::io

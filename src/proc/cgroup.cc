@@ -1,3 +1,4 @@
+// Finds, makes, kills and removes a control group.
 #include "proc/cgroup.h"
 
 #include "base/text.h"
@@ -16,7 +17,8 @@
 namespace lockstep::proc {
 namespace {
 
-// Mount point of the v2 hierarchy, from mountinfo: "... mountpoint opts - cgroup2 ...".
+// Returns the mount point of the v2 hierarchy. Its line in mountinfo is "... mountpoint opts -
+// cgroup2 ...".
 Result<std::string> cgroup2_mount() {
   LOCKSTEP_TRY_ASSIGN(const std::string mounts, io::read_file("/proc/self/mountinfo"));
   for (const std::string& line : split(mounts, '\n')) {
@@ -35,17 +37,18 @@ Result<std::string> own_folder() {
   return fail(Errc::unavailable, "this process is in no cgroup v2");
 }
 
-// Removes the groups of jobs whose agent and guardian both died. While leftovers are still inside,
-// rmdir() refuses.
+// Removes the groups of jobs whose agent and guardian both died. rmdir() refuses while leftovers
+// are still inside.
 void remove_abandoned(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
   if (!dir) return;
   while (const dirent* entry = readdir(dir.get())) {
     const std::string name = entry->d_name;
     if (!name.starts_with("lockstep-")) continue;
-    const auto words = split(name, '-');  // lockstep-<pid>-<boot>-<namespace>
+    const auto words = split(name, '-');  // "lockstep-<pid>-<boot>-<namespace>"
     if (words.size() != 4 || words[2] + "-" + words[3] != pid_namespace_id()) continue;
     const auto pid = parse_int(words[1]);
+    // ESRCH proves that no such process exists. EPERM would mean a process of another user.
     if (pid && kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH)
       rmdir(std::string(folder).append("/").append(name).c_str());
   }
@@ -61,6 +64,7 @@ Result<Cgroup> Cgroup::create() {
   if (mkdir(group.path_.c_str(), 0755) != 0 && errno != EEXIST)
     return fail_sys("make " + group.path_, errno);
   group.procs_ = io::Fd(open((group.path_ + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  // cgroup.kill exists from Linux 5.14 on. The directory alone is not enough.
   group.kill_ = io::Fd(open((group.path_ + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
   if (!group.procs_ || !group.kill_) {
     const int error = errno;
@@ -71,10 +75,11 @@ Result<Cgroup> Cgroup::create() {
 }
 
 void Cgroup::kill_all() const {
-  if (write(kill_.get(), "1", 1) != 1) return;  // gone already
+  if (write(kill_.get(), "1", 1) != 1) return;  // the group is gone already
 }
 
 void Cgroup::remove() const {
+  // Killed processes leave a group a moment later: until then rmdir() reports EBUSY.
   for (int tries = 0; tries < 1000 && rmdir(path_.c_str()) != 0 && errno == EBUSY; ++tries) {
     const timespec pause{0, 1'000'000};
     nanosleep(&pause, nullptr);

@@ -1,6 +1,6 @@
-// A control group of our own (cgroup v2) for one job's workers on this node: cgroup.kill ends all
-// that is inside at once, whatever it forked. Made below this process's own group; no controller is
-// switched on, so limits and accounting stay as they were.
+// A control group (cgroup v2) for one job's workers on this node. cgroup.kill ends all processes
+// inside at once, no matter what they forked. The group lies below this process's own group. No
+// controller is enabled, so limits and accounting stay unchanged.
 #pragma once
 
 #include "base/error.h"
@@ -12,14 +12,16 @@ namespace lockstep::proc {
 
 class Cgroup {
  public:
-  // unavailable/denied where there is no writable cgroup v2 or its kernel has no cgroup.kill
-  // (< 5.14).
+  // Makes the group. Fails with unavailable or denied if there is no writable cgroup v2, or the
+  // kernel has no cgroup.kill (before 5.14).
   static Result<Cgroup> create();
 
-  int procs_fd() const { return procs_.get(); }  // a child writes "0" here to enter
+  int procs_fd() const { return procs_.get(); }  // a child writes "0" here to enter the group
   const std::string& path() const { return path_; }
+  // Kills every process inside. Returns at once.
   void kill_all() const;
-  // Waits up to a second for it to be empty, then removes it. The guardian does it, at its end.
+  // Waits up to a second until the group is empty, then removes the group. The guardian calls this
+  // last.
   void remove() const;
 
  private:

@@ -1,3 +1,4 @@
+// Combines guardian, control group and PID namespace into rungs.
 #include "proc/containment.h"
 
 #include "base/text.h"
@@ -22,12 +23,14 @@ Result<Containment> Containment::set_up(Rung rung) {
   Containment out;
   out.rung_ = rung;
   if (rung == Rung::none) return out;
+  // Make the group before the guardian, which must know how to kill and remove the group.
   if (rung == Rung::cgroup) {
     auto group = Cgroup::create();
     if (!group) return Failure(std::move(group).error().within("--isolation cgroup"));
     out.cgroup_ = std::move(*group);
   }
   LOCKSTEP_TRY_ASSIGN(out.guardian_, split_off_guardian(out.cgroup_, rung == Rung::pidns));
+  // The namespace comes after the guardian: its init must be a child of the agent.
   if (rung == Rung::pidns) {
     auto entered = PidNamespace::enter_for_children();
     if (!entered) return Failure(std::move(entered).error().within("--isolation pidns"));
@@ -49,7 +52,9 @@ std::vector<pid_t> Containment::leftovers() const {
 
 Sweep Containment::sweep(std::chrono::milliseconds limit) const {
   if (rung_ == Rung::none) return {};
+  // In a namespace the tree hangs below its init, which also gets the orphans.
   if (namespace_) return sweep_below(namespace_->init_pid(), limit);
+  // cgroup.kill also reaches processes forking faster than a sweep can list. The sweep then reaps.
   if (cgroup_) cgroup_->kill_all();
   return sweep_descendants({}, limit);
 }
@@ -60,7 +65,7 @@ std::optional<pid_t> Containment::find_descendant(pid_t own_pid) const {
       if (pid == own_pid) return pid;
       continue;
     }
-    // NSpid: the pids of one process, outermost namespace first.
+    // NSpid lists the pids of one process, outermost namespace first.
     const auto status = io::read_file("/proc/" + std::to_string(pid) + "/status", 16384);
     if (!status) continue;
     for (const std::string& line : split(*status, '\n'))

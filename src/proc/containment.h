@@ -1,5 +1,5 @@
-// What keeps workers and all that descends from them together, so that nothing survives the agent:
-// the rungs of docs/supervision.md, from strongest to none.
+// Keeps workers and all their descendants together, so that no process survives the agent.
+// docs/supervision.md describes the rungs, from the strongest to none.
 #pragma once
 
 #include "base/error.h"
@@ -26,22 +26,23 @@ const char* rung_name(Rung rung);
 
 class Containment {
  public:
-  // Splits off the guardian, except on the rung `none`, and returns in the agent. Fails where this
-  // machine can't give the rung.
+  // Splits off the guardian, except on the rung `none`, and returns in the agent. Fails if this
+  // machine cannot provide the rung.
   static Result<Containment> set_up(Rung rung);
 
   Rung rung() const { return rung_; }
   const Guardian* guardian() const { return guardian_ ? &*guardian_ : nullptr; }
+  // Adds the rung's settings to a worker's spec.
   void apply(SpawnSpec& spec) const;
 
-  // The processes that workers left behind. Call it only when all workers were reaped.
+  // Returns the processes that workers left behind. Call only after all workers were reaped.
   std::vector<pid_t> leftovers() const;
-  // Kills the leftovers, at once.
+  // Kills the leftovers. Blocks until they are gone, at most for `limit`.
   Sweep sweep(std::chrono::milliseconds limit) const;
-  // The pid, as this process sees it, of the descendant that calls itself `own_pid` in its own PID
-  // namespace; nullopt: we have none.
+  // Translates a pid from a worker's PID namespace: returns the pid, in this process's namespace,
+  // of the descendant with `own_pid`. nullopt: no such descendant.
   std::optional<pid_t> find_descendant(pid_t own_pid) const;
-  // The last call: ends everything that is left.
+  // Ends everything that is left. Must be the last call.
   void end();
 
  private:

@@ -1,3 +1,4 @@
+// Explains a failed fork().
 #include "proc/fail_start.h"
 
 #include <errno.h>
@@ -9,10 +10,11 @@ namespace lockstep::proc {
 
 Failure fail_start(std::string_view what, int sys_errno) {
   Error error = fail_sys("start " + std::string(what), sys_errno).value();
+  // fork() reports every limit of processes as EAGAIN, "Resource temporarily unavailable".
   if (sys_errno == EAGAIN)
     error.hint =
-        "a limit of processes is reached: this user's (ulimit -u), or that of the container or "
-        "cgroup (pids.max)";
+        "a limit of processes is reached: raise ulimit -u for this user, or pids.max of the "
+        "container or cgroup";
   return Failure(std::move(error));
 }
 

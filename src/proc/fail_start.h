@@ -6,8 +6,7 @@
 
 namespace lockstep::proc {
 
-// What fork() and its kin say when they fail, with what to do where a limit of processes is
-// reached.
+// Returns the error of a failed fork() or clone(), with advice if a limit of processes was reached.
 Failure fail_start(std::string_view what, int sys_errno);
 
 }  // namespace lockstep::proc

@@ -1,3 +1,5 @@
+// Splits off the guardian and runs it. The fork happens before anything else is set up, and the
+// guardian has no state and no loop: little in it can fail.
 #include "proc/guardian.h"
 
 #include "proc/fail_start.h"
@@ -21,25 +23,27 @@
 namespace lockstep::proc {
 namespace {
 
-// A process that survives SIGKILL for so long hangs in the kernel.
+// A process that survives SIGKILL for this long hangs in the kernel.
 constexpr std::chrono::seconds kSweepLimit{10};
 
 void say(const std::string& text) {
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody left to tell
+  // the reader is gone: nothing more can be done
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 
 void report_unkillable(const Sweep& sweep) {
   for (const pid_t pid : sweep.unkillable)
     say("lockstep: process " + std::to_string(pid) + " (" + command_of(pid) +
-        ") could not be killed; it is probably in an uninterruptible system call\n");
+        ") could not be killed, probably because of an uninterruptible system call\n");
 }
 
-// Passes signals on until the agent has ended, and returns its wait status.
+// Forwards signals until the agent has ended. Returns the agent's wait status.
 int attend(pid_t agent, const sigset_t& signals) {
   while (true) {
     siginfo_t info{};
     if (sigwaitinfo(&signals, &info) < 0) continue;
     if (info.si_signo != SIGCHLD) {
+      // The mark tells the agent that this signal was forwarded, see kForwardedMark.
       sigval mark{};
       mark.sival_int = kForwardedMark;
       sigqueue(agent, info.si_signo, mark);
@@ -47,7 +51,8 @@ int attend(pid_t agent, const sigset_t& signals) {
     }
     int status = 0;
     if (waitpid(agent, &status, WNOHANG) == agent) return status;
-    // Orphans come to the guardian, the subreaper. WNOWAIT leaves the agent's own status in place.
+    // Orphans come to the guardian, since it is a subreaper. WNOWAIT keeps the agent's own status
+    // in place.
     siginfo_t orphan{};
     while (waitid(P_ALL, 0, &orphan, WEXITED | WNOHANG | WNOWAIT) == 0 && orphan.si_pid != 0 &&
            orphan.si_pid != agent)
@@ -59,13 +64,14 @@ int attend(pid_t agent, const sigset_t& signals) {
                         const std::optional<Cgroup>& cgroup) {
   prctl(PR_SET_NAME, "lockstep-guard");
   const int status = attend(agent, handled_signals());
+  // Kill the cgroup first: its processes cannot fork meanwhile. The sweep finds the rest and reaps.
   if (cgroup) cgroup->kill_all();
   report_unkillable(sweep_descendants(not_ours, kSweepLimit));
   if (cgroup) cgroup->remove();
   if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   say("lockstep: the agent (pid " + std::to_string(agent) + ") was ended by " +
-      signal_name(signal) + "; all of its workers were stopped\n");
+      signal_name(signal) + "; all workers were stopped\n");
   _exit(128 + signal);
 }
 
@@ -76,7 +82,7 @@ Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool ag
   guardian.pid = getpid();
   guardian.pidfd = io::Fd(static_cast<int>(syscall(SYS_pidfd_open, guardian.pid, 0)));
   if (!guardian.pidfd) return fail_sys("watch the guardian", errno);
-  // `sleep 9 & exec lockstep run ...` gives us children that are none of our business.
+  // `sleep 9 & exec lockstep run ...` hands us children that do not belong to the job.
   const std::vector<pid_t> inherited = children_of(guardian.pid);
   become_subreaper();
   const pid_t agent = fork();
@@ -87,15 +93,16 @@ Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool ag
   }
   prctl(PR_SET_NAME, "lockstep-agent");
   if (agent_dies_with_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != guardian.pid) _exit(137);  // the guardian died before the line above
+  if (getppid() != guardian.pid) _exit(137);  // the guardian died before prctl()
   become_subreaper();
-  // The agent leaves the user's process group, so that a signal to the group (Ctrl-C) reaches it
-  // once, through the guardian. A session of its own would do that too, but costs half a
-  // millisecond where the kernel schedules by session (autogroup).
+  // Leave the user's process group, so that a signal to the group (Ctrl-C) reaches the agent once,
+  // through the guardian. A session of its own would do the same, but costs half a millisecond on
+  // kernels that schedule by session (autogroup).
   setpgid(0, 0);
   sigset_t output;
   sigemptyset(&output);
-  sigaddset(&output, SIGTTOU);  // a background group may still write to a `stty tostop` terminal
+  // a background process group may still write to a terminal with `stty tostop`
+  sigaddset(&output, SIGTTOU);
   block(output);
   return guardian;
 }

@@ -1,6 +1,6 @@
-// The process the user started becomes the guardian; the agent is its child. Whichever of the two
-// dies, the other ends every worker and all that descends from them. The guardian passes signals
-// on, waits, sweeps, and exits with the agent's code; it holds no state and runs no loop.
+// Splits the process that the user started into guardian and agent, its child. Whichever of the two
+// dies, the other ends every worker and all their descendants. The guardian forwards signals,
+// waits, sweeps, and exits with the agent's code. It holds no state and runs no loop.
 #pragma once
 
 #include "io/fd.h"
@@ -10,20 +10,20 @@
 
 namespace lockstep::proc {
 
-// What the agent keeps of its guardian.
+// The agent's view of its guardian.
 struct Guardian {
   pid_t pid = -1;
   io::Fd pidfd;  // readable when the guardian is gone
 };
 
-// A signal passed on by the guardian carries this value (sigqueue), so that the agent can tell it
-// from one sent to the agent itself: a scheduler that signals every process of a job means it once.
+// A forwarded signal carries this value (sigqueue). The agent can thus recognise the copy of a
+// direct signal: a scheduler which signals every process of a job means a single signal.
 inline constexpr int kForwardedMark = 0x10c57e9;
 
-// Splits this process in two and returns in the agent; the guardian never returns. Call early: the
-// guardian's memory is what this process has now, and signals must be blocked already.
-// agent_dies_with_us: the kernel kills the agent with the guardian (for the PID-namespace rung,
-// where the agent's end is enough).
+// Splits this process in two and returns in the agent. The guardian never returns. Call early, with
+// signals already blocked: the guardian keeps this process's present memory. agent_dies_with_us:
+// the kernel kills the agent with the guardian. For the PID-namespace rung, where the agent's death
+// ends all workers.
 Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool agent_dies_with_us);
 
 }  // namespace lockstep::proc

@@ -1,4 +1,4 @@
-// Runs a small helper (nvidia-smi -L) and waits for it, ten seconds at most.
+// Runs a small helper program (nvidia-smi -L) and waits at most ten seconds.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,8 @@
 
 namespace lockstep::proc {
 
-// Its standard output, 1 MiB at most; nullopt if it is not there, fails, or takes too long.
+// Returns the program's standard output, at most 1 MiB. nullopt: the program is missing, fails, or
+// takes too long.
 std::optional<std::string> helper_output(const std::vector<std::string>& argv);
 
 }  // namespace lockstep::proc

@@ -1,3 +1,4 @@
+// Recognises leftovers of dead agents by the mark in their environment.
 #include "proc/leftovers.h"
 
 #include "base/text.h"
@@ -20,14 +21,15 @@
 namespace lockstep::proc {
 namespace {
 
-// The start time, field 22 of /proc/PID/stat: with the pid it names a process uniquely since boot.
-// nullopt: the process has ended.
+// Returns the start time (field 22 of /proc/PID/stat). With the pid it identifies a process since
+// boot. nullopt: the process has ended.
 std::optional<std::string> start_time(pid_t pid) {
   const auto stat = io::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
   if (!stat) return std::nullopt;
   const std::size_t name_end = stat->rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   const auto fields = split(std::string_view(*stat).substr(name_end + 2), ' ');
+  // A zombie has ended, although it still has an entry.
   if (fields.size() < 20 || fields[0] == "Z" || fields[0] == "X") return std::nullopt;
   return fields[19];
 }
@@ -45,21 +47,24 @@ std::optional<std::string> variable(const std::string& environ, std::string_view
 }
 
 bool is_leftover_of(const std::string& job, std::string_view tag) {
-  std::string_view agent[3];  // pid, start time, namespace; the rest is the job, dots and all
+  // pid, start time, namespace; the rest is the job, which may contain dots
+  std::string_view agent[3];
   for (std::string_view& part : agent) {
     const std::size_t dot = tag.find('.');
     if (dot == std::string_view::npos) return false;
     part = tag.substr(0, dot);
     tag.remove_prefix(dot + 1);
   }
-  // A pid of another namespace or machine means nothing here.
+  // A pid of another namespace or machine has no meaning here.
   if (tag != job || agent[2] != pid_namespace_id()) return false;
   const auto pid = parse_int(agent[0]);
+  // The same pid with another start time is a different process: the agent is dead.
   return pid && start_time(static_cast<pid_t>(*pid)) != agent[1];
 }
 
 bool is_leftover(pid_t pid, const std::string& job) {
   const auto environ = io::read_file("/proc/" + std::to_string(pid) + "/environ", 4 << 20);
+  // Most processes have no mark: a plain search is cheaper than parsing.
   if (!environ || environ->find(kAgentTag) == std::string::npos) return false;
   const auto tag = variable(*environ, kAgentTag);
   return tag && is_leftover_of(job, *tag);
@@ -80,7 +85,7 @@ std::vector<pid_t> kill_leftovers(const std::string& job) {
     const auto number = parse_int(entry->d_name);
     if (!number || *number == getpid() || *number == getppid()) continue;
     const auto pid = static_cast<pid_t>(*number);
-    // The pidfd is opened before we look, so that the process we kill is the one we looked at.
+    // Open the pidfd before looking: the killed process must be the checked process.
     const io::Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!pidfd || !is_leftover(pid, job)) continue;
     if (syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0)

@@ -1,3 +1,4 @@
+// Makes a PID namespace and runs its init.
 #include "proc/pid_namespace.h"
 
 #include "base/text.h"
@@ -19,13 +20,13 @@
 namespace lockstep::proc {
 namespace {
 
-// For users without privileges: enters a user namespace in which the user keeps their ids and may
-// make PID namespaces.
+// Enters a user namespace, so that an unprivileged user may make PID namespaces. The user keeps the
+// same ids inside.
 Status enter_user_namespace() {
   const std::string uid = std::to_string(geteuid());
   const std::string gid = std::to_string(getegid());
   if (unshare(CLONE_NEWUSER) != 0) return fail_sys("make a user namespace", errno);
-  // The kernel takes a gid_map from the unprivileged only after this.
+  // The kernel accepts a gid_map from an unprivileged process only after this.
   LOCKSTEP_TRY(io::write_file("/proc/self/setgroups", "deny"));
   LOCKSTEP_TRY(io::write_file("/proc/self/uid_map", uid + " " + uid + " 1"));
   return io::write_file("/proc/self/gid_map", gid + " " + gid + " 1");
@@ -33,6 +34,7 @@ Status enter_user_namespace() {
 
 Status unshare_pids() {
   if (unshare(CLONE_NEWPID) == 0) return {};
+  // EPERM: the user is unprivileged. Try again inside a user namespace.
   if (errno != EPERM) return fail_sys("make a PID namespace", errno);
   LOCKSTEP_TRY(enter_user_namespace());
   if (unshare(CLONE_NEWPID) != 0) return fail_sys("make a PID namespace", errno);
@@ -41,7 +43,7 @@ Status unshare_pids() {
 
 Status mount_private_proc() {
   if (unshare(CLONE_NEWNS) != 0) return fail_sys("make a mount namespace", errno);
-  // Otherwise the mount below could show in the machine's own /proc.
+  // Otherwise the mount below could appear in the machine's own /proc.
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return fail_sys("make mounts private", errno);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
@@ -49,7 +51,7 @@ Status mount_private_proc() {
   return {};
 }
 
-// Process 1 of the namespace: dies with the agent, reaps orphans, does nothing else.
+// Process 1 of the namespace. Dies with the agent and reaps orphans.
 [[noreturn]] void init_main(int ready, int lifeline) {
   prctl(PR_SET_NAME, "lockstep-init");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -57,8 +59,8 @@ Status mount_private_proc() {
   const int answer = mounted ? 0 : mounted.error().sys;
   if (write(ready, &answer, sizeof answer) != sizeof answer || !mounted) _exit(1);
   close(ready);
-  // The agent may have died before the death signal was armed; its end of the lifeline is closed
-  // then.
+  // The agent may have died before the death signal was armed. Its end of the lifeline is closed in
+  // that case.
   char byte = 0;
   if (fcntl(lifeline, F_SETFL, O_NONBLOCK) == 0 && read(lifeline, &byte, 1) == 0) _exit(0);
   sigset_t child;
@@ -96,6 +98,7 @@ Result<PidNamespace> PidNamespace::enter_for_children() {
   }
   ready.write.reset();
   int answer = EIO;
+  // init reports whether /proc could be mounted: without it the workers would see wrong pids.
   if (read(ready.read.get(), &answer, sizeof answer) != sizeof answer || answer != 0) {
     waitpid(init, nullptr, 0);
     return fail_sys("mount a private /proc for --isolation pidns", answer);
@@ -103,6 +106,7 @@ Result<PidNamespace> PidNamespace::enter_for_children() {
   PidNamespace ns;
   ns.init_ = init;
   ns.lifeline_ = std::move(lifeline.write);
+  // Workers enter this mount namespace, where /proc is private.
   const std::string mounts = "/proc/" + std::to_string(init) + "/ns/mnt";
   ns.mounts_ = io::Fd(open(mounts.c_str(), O_RDONLY | O_CLOEXEC));
   if (!ns.mounts_) return fail_sys("open " + mounts, errno);

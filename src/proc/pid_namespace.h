@@ -1,7 +1,6 @@
-// A PID namespace with a private /proc for one job's workers. Its init dies with the agent (the
-// kernel sees to it), and with init the kernel ends every process inside. Nothing is left to
-// chance, but workers see other pids than `ps` outside does. Needs CAP_SYS_ADMIN or unprivileged
-// user namespaces.
+// A PID namespace with a private /proc for one job's workers. The kernel kills its init with the
+// agent, and with init every process inside. No process can escape, but workers see other pids than
+// `ps` outside. Needs CAP_SYS_ADMIN or unprivileged user namespaces.
 #pragma once
 
 #include "base/error.h"
@@ -11,24 +10,26 @@
 
 namespace lockstep::proc {
 
-// Names this process's PID namespace for all time and all machines: "<boot id>-<namespace>". A pid
-// means nothing without it.
+// Identifies this process's PID namespace across reboots and machines: "<boot id>-<namespace>". A
+// pid means nothing without it.
 std::string pid_namespace_id();
 
 class PidNamespace {
  public:
-  // From now on every child of this process is born in the namespace. Main thread only, once.
+  // Makes the namespace. Every later child of this process is born inside. Call once, on the main
+  // thread.
   static Result<PidNamespace> enter_for_children();
 
-  int mount_namespace_fd() const { return mounts_.get(); }  // for SpawnSpec: where /proc is private
+  // for SpawnSpec: the mounts with a private /proc
+  int mount_namespace_fd() const { return mounts_.get(); }
   pid_t init_pid() const { return init_; }
-  // Ends init and thereby every process inside; returns when all are gone.
+  // Ends init, and with it every process inside. Returns when all are gone.
   void end();
 
  private:
   pid_t init_ = -1;
   io::Fd mounts_;
-  io::Fd lifeline_;  // init ends when we let go of it
+  io::Fd lifeline_;  // init exits when this end is closed
 };
 
 }  // namespace lockstep::proc

@@ -1,3 +1,4 @@
+// Walks and kills the process tree below a process.
 #include "proc/process_tree.h"
 
 #include "base/text.h"
@@ -30,19 +31,19 @@ std::vector<pid_t> numbered_entries(const char* folder) {
   return out;
 }
 
-// Reads pids as the kernel prints them: "12 34 ".
+// Parses pids as the kernel prints them: "12 34 ".
 void append_pids(const std::string& text, std::vector<pid_t>& out) {
   for (const std::string& word : split(text, ' '))
     if (const auto pid = parse_int(word)) out.push_back(static_cast<pid_t>(*pid));
 }
 
-// For kernels built without /proc/PID/task/TID/children.
+// Lists every process by parent, for kernels built without /proc/PID/task/TID/children.
 Children everybodys_children() {
   Children out;
   for (const pid_t pid : numbered_entries("/proc")) {
     const auto stat = io::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
     if (!stat) continue;
-    const std::size_t name_end = stat->rfind(')');  // the name may hold anything
+    const std::size_t name_end = stat->rfind(')');  // the name may contain anything
     if (name_end == std::string::npos) continue;
     const auto fields = split(std::string_view(*stat).substr(name_end + 2), ' ');
     if (fields.size() > 1)
@@ -56,7 +57,7 @@ bool kernel_lists_children() {
   return yes;
 }
 
-// One system call, where to read what /proc lists takes half a dozen of slow ones.
+// One system call instead of half a dozen slow reads of /proc.
 bool we_have_children() {
   siginfo_t info{};
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD;
@@ -65,13 +66,14 @@ bool we_have_children() {
 void collect(pid_t pid, const std::set<pid_t>& spared, std::set<pid_t>& seen,
              std::vector<pid_t>& out) {
   for (const pid_t child : children_of(pid)) {
+    // A pid may appear twice, as processes move to the subreaper during the walk.
     if (spared.contains(child) || !seen.insert(child).second) continue;
     out.push_back(child);
     collect(child, spared, seen, out);
   }
 }
 
-// Reaps what has ended; false when there is no child at all.
+// Reaps ended children. Returns false if there are no children at all.
 bool reap_ended() {
   while (true) {
     siginfo_t info{};
@@ -95,6 +97,7 @@ std::vector<pid_t> children_of(pid_t pid) {
   }
   std::vector<pid_t> out;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  // The kernel lists children by parent thread, so visit every thread.
   for (const pid_t task : numbered_entries(tasks.c_str()))
     if (const auto text = io::read_file(tasks + "/" + std::to_string(task) + "/children"))
       append_pids(*text, out);
@@ -126,7 +129,7 @@ std::string command_of(pid_t pid) {
 }
 
 namespace {
-// Kills what `list` finds, again and again, until it finds nothing.
+// Kills the processes from `list` again and again until none is left or the time is over.
 template <class List>
 Sweep sweep_until_empty(std::chrono::milliseconds limit, List list) {
   Sweep sweep;
@@ -143,6 +146,7 @@ Sweep sweep_until_empty(std::chrono::milliseconds limit, List list) {
       sweep.unkillable = left;
       break;
     }
+    // Killed processes need a moment to end: do not spin.
     const timespec pause{0, 500'000};
     nanosleep(&pause, nullptr);
   }

@@ -1,5 +1,5 @@
-// Finds in /proc which process descends from which, and ends them. One that left its parent by a
-// double fork comes back to the nearest subreaper, so the tree of a subreaper is complete.
+// Finds descendants of a process in /proc and ends them. After a double fork the kernel makes the
+// nearest subreaper the parent, so the tree below a subreaper is complete.
 #pragma once
 
 #include <sys/types.h>
@@ -11,27 +11,31 @@
 
 namespace lockstep::proc {
 
+// Makes this process the new parent of orphaned descendants.
 void become_subreaper();
 
+// Returns the direct children of a process.
 std::vector<pid_t> children_of(pid_t pid);
-// All descendants of `root` except `spared` ones and those below them; parents before children.
+// Returns all descendants of `root`, parents before children, without the `spared` ones and their
+// descendants.
 std::vector<pid_t> descendants_of(pid_t root, const std::set<pid_t>& spared = {});
-// The same for this process.
+// Returns the descendants of this process.
 std::vector<pid_t> descendants(const std::set<pid_t>& spared = {});
 
-// Command line of a process, shortened, for messages ("python3 train.py"); its name if it has none.
+// Returns the command line of a process, shortened for messages ("python3 train.py"), or the name
+// of a process without a command line.
 std::string command_of(pid_t pid);
 
 struct Sweep {
-  int killed = 0;                 // processes that got SIGKILL
-  std::vector<pid_t> unkillable;  // still there when the time was over (uninterruptible sleep)
+  int killed = 0;                 // number of processes that got SIGKILL
+  std::vector<pid_t> unkillable;  // alive after the limit (uninterruptible sleep)
 };
-// Sends SIGKILL to all descendants but `spared` until none is left, and reaps those that become our
-// children. Blocks as long as the kernel takes to end them, `limit` at most. A fork bomb does not
-// escape: a process that forks while we look is found in the next round.
+// Sends SIGKILL to all descendants except `spared` until none is left, and reaps new children of
+// this process. Blocks until the kernel has ended them, at most for `limit`. A fork bomb cannot
+// escape: the next round finds processes forked during this one.
 Sweep sweep_descendants(const std::set<pid_t>& spared, std::chrono::milliseconds limit);
 
-// The same for what is below `root`, a child of ours that reaps its own (a namespace's init).
+// Does the same below `root`, a child that reaps its own children (the init of a namespace).
 Sweep sweep_below(pid_t root, std::chrono::milliseconds limit);
 
 }  // namespace lockstep::proc

@@ -12,8 +12,8 @@
 namespace lockstep::proc {
 namespace {
 
-// Starts a process with children, one of them daemonised by a double fork. Its standard output is
-// closed when all of them have started.
+// Starts a process with children, including a daemon made by a double fork. Standard output is
+// closed when all have started.
 void start_tree() {
   auto pipe = io::make_pipe();
   ASSERT_TRUE(pipe);

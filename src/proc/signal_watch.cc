@@ -1,3 +1,4 @@
+// Reads signals for commands other than the agent.
 #include "proc/signal_watch.h"
 
 #include "proc/signals.h"
@@ -34,7 +35,7 @@ SignalWatch::SignalWatch(io::Loop& loop, io::Fd fd, std::function<void(int)> on_
   watch_.start(io::kReadable, [this](int) { read_one(); });
 }
 
-// One a turn of the loop: what it leads to may be the end of this object.
+// Read one signal per turn of the loop: the callback may destroy this object.
 void SignalWatch::read_one() {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return;

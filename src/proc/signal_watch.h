@@ -1,6 +1,6 @@
-// The signals that Lockstep handles, which must be blocked, as events of the loop. Two are not
-// told, which arrive because they are blocked: a hang-up that this process was started to ignore
-// (nohup), and SIGPIPE, as whoever writes sees the error of the write.
+// The signals that Lockstep handles, as events of the loop. The signals must be blocked. Two of
+// them are not reported: SIGHUP if this process was started to ignore it (nohup), and SIGPIPE,
+// since the failing write reports the error.
 #pragma once
 
 #include "base/error.h"
@@ -14,12 +14,12 @@ namespace lockstep::proc {
 
 class SignalWatch {
  public:
-  // on_signal may destroy the watch.
+  // `on_signal` may destroy the watch. Fails if no descriptor is left.
   static Result<std::unique_ptr<SignalWatch>> open(io::Loop& loop,
                                                    std::function<void(int number)> on_signal);
 
-  // How many signals that ask to end (INT, TERM, HUP, QUIT) the watches of this process have told,
-  // for who acts after a watch has gone.
+  // Returns how many signals that ask to end (INT, TERM, HUP, QUIT) this process's watches have
+  // reported. For code that runs after a watch was destroyed.
   static int stops();
 
  private:

@@ -1,3 +1,4 @@
+// Names and numbers of signals.
 #include "proc/signals.h"
 
 #include "base/text.h"
@@ -22,6 +23,7 @@ std::optional<int> signal_number(std::string_view name) {
   if (!wanted.starts_with("SIG")) wanted.insert(0, "SIG");
   for (int signal = 1; signal <= SIGRTMAX; ++signal)
     if (signal_name(signal) == wanted) return signal;
+  // Old names of the same numbers.
   if (wanted == "SIGCLD") return SIGCHLD;
   if (wanted == "SIGPOLL") return SIGIO;
   return std::nullopt;
@@ -29,6 +31,7 @@ std::optional<int> signal_number(std::string_view name) {
 
 sigset_t handled_signals() {
   sigset_t set;
+  // Faults must reach their handlers, and job control must still stop this process.
   sigfillset(&set);
   for (const int kept : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGTSTP,
                          SIGTTIN, SIGTTOU, SIGCONT, SIGKILL, SIGSTOP, SIGPROF})

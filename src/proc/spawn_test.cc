@@ -33,7 +33,7 @@ SpawnSpec shell(const std::string& script) {
   return spec;
 }
 
-// What the script printed.
+// Returns the script's output.
 std::string output_of(SpawnSpec spec) {
   auto pipe = io::make_pipe();
   EXPECT_TRUE(pipe);
@@ -113,7 +113,7 @@ TEST(Spawn, NamesTheStepThatFailed) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was left behind";
 }
 
-// Runs itself from a copy, which is the process that loses its file.
+// Runs a copy of this test, whose file is then removed.
 TEST(Spawn, AProgramThatWasReplacedStillStartsItself) {
   const auto own = own_executable();
   ASSERT_TRUE(own);

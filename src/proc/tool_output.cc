@@ -1,3 +1,4 @@
+// Runs a program and reads its two streams with a deadline.
 #include "proc/tool_output.h"
 
 #include "base/text.h"
@@ -21,6 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Limit for stderr, which is only shown to the user.
 constexpr std::size_t kMostWords = 64UL << 10;
 
 int milliseconds_until(Clock::time_point end) {
@@ -30,7 +32,7 @@ int milliseconds_until(Clock::time_point end) {
 
 enum class Reading { complete, too_late, too_much };
 
-// Reads both until their ends, however the program mixes them.
+// Reads both streams until their ends, in any order: a full stderr pipe must not block the program.
 Reading read_both(int out, int err, Clock::time_point end, std::size_t most, ToolOutput& said) {
   std::array<pollfd, 2> fds = {pollfd{out, POLLIN, 0}, pollfd{err, POLLIN, 0}};
   std::array<char, 16UL << 10> bytes;
@@ -47,6 +49,7 @@ Reading read_both(int out, int err, Clock::time_point end, std::size_t most, Too
         continue;
       }
       std::string& text = each.fd == out ? said.out : said.err;
+      // Keep reading and dropping stderr: otherwise the program would block on a full pipe.
       if (each.fd == err && text.size() >= kMostWords) continue;
       text.append(bytes.data(), static_cast<std::size_t>(got));
       if (said.out.size() > most) return Reading::too_much;
@@ -96,12 +99,13 @@ Result<ToolOutput> tool_output(const std::vector<std::string>& argv,
   Reading reading = read_both(out.read.get(), err.read.get(), end, limits.output, said);
   if (reading == Reading::complete && !ends_by(child, end)) reading = Reading::too_late;
   if (reading != Reading::complete) child.signal_group(SIGKILL);
-  // A killed process may hang in the kernel, on a file system that does not answer.
+  // A killed process may still hang in the kernel, for example on a dead file system. Wait one
+  // second, no more.
   const bool ended = ends_by(child, std::max(end, Clock::now() + std::chrono::seconds(1)));
   const std::string name = printable(argv[0]);
   if (reading == Reading::too_much)
     return fail(Errc::exhausted,
-                fmt::format("{}: it prints more than {} MiB", name, limits.output >> 20));
+                fmt::format("{}: printed more than {} MiB", name, limits.output >> 20));
   const auto exit = ended ? child.reap() : std::nullopt;
   if (reading == Reading::too_late || !exit)
     return fail(Errc::timeout,

@@ -1,5 +1,4 @@
-// Runs a program whose answer is wanted (squeue, git ls-files) and waits for it, so long and for so
-// much output as is allowed.
+// Runs a program for its output (squeue, git ls-files), within limits of time and size.
 #pragma once
 
 #include "base/error.h"
@@ -13,20 +12,21 @@ namespace lockstep::proc {
 
 struct ToolLimits {
   std::chrono::milliseconds patience{10'000};
-  std::size_t output = 1 << 20;  // of its standard output
+  std::size_t output = 1 << 20;  // bytes of standard output
 };
 
 struct ToolOutput {
   std::string out;
-  std::string err;  // its first 64 KiB
+  std::string err;  // the first 64 KiB
   Exit exit;
 };
 
-// This process's environment: "NAME=value".
+// Returns this process's environment as "NAME=value".
 std::vector<std::string> own_environment();
 
-// argv[0] is looked up in PATH; the program reads nothing. However it ends is no error. Errors:
-// not_found/denied (it can't be run), timeout and exhausted (it was killed then).
+// Runs argv[0], found in PATH, with empty standard input. The program's own failure is not an
+// error: see ToolOutput::exit. Fails with not_found or denied if the program cannot be run, and
+// with timeout or exhausted after killing it.
 Result<ToolOutput> tool_output(const std::vector<std::string>& argv,
                                std::vector<std::string> environment = own_environment(),
                                const ToolLimits& limits = {});

@@ -47,7 +47,7 @@ TEST(ToolOutput, OneThatDoesNotEndIsKilledInTime) {
 
 TEST(ToolOutput, OneThatPrintsTooMuchIsKilled) {
   EXPECT_EQ(tool_output({"yes"}, own_environment(), {.output = 2 << 20}).error().message,
-            "yes: it prints more than 2 MiB");
+            "yes: printed more than 2 MiB");
 }
 
 }  // namespace
