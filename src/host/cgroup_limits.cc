@@ -1,3 +1,4 @@
+// Reads cgroup limits of both versions.
 #include "host/cgroup_limits.h"
 
 #include "base/text.h"
@@ -10,22 +11,24 @@
 namespace lockstep::host {
 namespace {
 
-// Version 1 says "no limit" with a number that no machine has.
+// Version 1 shows "no limit" as a number beyond any machine's memory.
 constexpr std::int64_t kNoMemoryLimit = std::int64_t{1} << 60;
 
 template <class Number>
 void lower(std::optional<Number>& limit, Number value) {
+  // Every level of the hierarchy may lower the limit.
   limit = limit ? std::min(*limit, value) : value;
 }
 
 void read_memory(const std::string& file, CgroupLimits& limits) {
   const auto text = read_text(file);
-  const auto bytes = text ? parse_int(*text) : std::nullopt;  // "max" is no number
+  const auto bytes = text ? parse_int(*text) : std::nullopt;  // "max" does not parse
   if (bytes && *bytes >= 0 && *bytes < kNoMemoryLimit) lower(limits.memory, *bytes);
 }
 
 void lower_cpus(std::optional<std::int64_t> quota, std::optional<std::int64_t> period,
                 CgroupLimits& limits) {
+  // A quota of -1 (version 1) or "max" (version 2) means no limit.
   if (quota && period && *quota > 0 && *period > 0)
     lower(limits.cpus, static_cast<double>(*quota) / static_cast<double>(*period));
 }
@@ -42,7 +45,8 @@ void read_version_1(const std::string& folder, CgroupLimits& limits) {
              limits);
 }
 
-// `read` is given the group's folder and those above it, up to the hierarchy's own.
+// Calls `read` for the group's folder and every folder above it, up to the root of the hierarchy. A
+// limit of any of them applies to this process.
 template <class Read>
 void climb(const std::string& hierarchy, std::string group, const Read& read) {
   while (!group.empty() && group != "/") {

@@ -1,4 +1,4 @@
-// What this process's cgroups allow it: memory and CPU time.
+// The limits of this process's cgroups: memory and CPU time.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace lockstep::host {
 
 struct CgroupLimits {
   std::optional<std::int64_t> memory = {};  // bytes
-  std::optional<double> cpus = {};          // CPU time per time: 1.5 is one and a half CPUs
+  std::optional<double> cpus = {};          // CPUs' worth of time: 1.5 is one and a half CPUs
 };
 
-// The smallest limits on the way up from our own group. `root` is "" except in tests.
+// Returns the smallest limits from our own group upwards. `root` is "" outside of tests.
 CgroupLimits cgroup_limits(const std::string& root);
 
 }  // namespace lockstep::host

@@ -1,3 +1,4 @@
+// Parses and prints the kernel's CPU lists.
 #include "host/cpus.h"
 
 #include "base/text.h"
@@ -31,11 +32,12 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text) {
     const auto last =
         dash == std::string::npos ? first : cpu_number(std::string_view(piece).substr(dash + 1));
     if (!first || !last || *last < *first)
-      return fail(Errc::corrupt, fmt::format("'{}' is no list of CPUs", printable(text)));
+      return fail(Errc::corrupt, fmt::format("'{}' is not a list of CPUs", printable(text)));
     for (int cpu = *first; cpu <= *last; ++cpu)
       cpus.push_back(cpu);
+    // A bound on memory: "0-65535,0-65535,..." is short text.
     if (cpus.size() > 4 * std::size_t{kMaxCpu})
-      return fail(Errc::corrupt, fmt::format("'{}' is no list of CPUs", printable(text)));
+      return fail(Errc::corrupt, fmt::format("'{}' is not a list of CPUs", printable(text)));
   }
   std::sort(cpus.begin(), cpus.end());
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
@@ -59,13 +61,14 @@ std::string print_cpu_list(std::span<const int> cpus) {
 }
 
 Result<std::vector<int>> allowed_cpus() {
-  // The kernel refuses a mask smaller than its own, whose size it does not tell.
+  // The kernel refuses a mask smaller than its own, and does not tell its size: try larger ones.
   for (int size = 1024; size <= kMaxCpu + 1; size *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
         CPU_ALLOC(static_cast<std::size_t>(size)), [](cpu_set_t* mask) { CPU_FREE(mask); });
     const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(size));
     CPU_ZERO_S(bytes, set.get());
     if (sched_getaffinity(0, bytes, set.get()) != 0) {
+      // EINVAL: the mask is still too small.
       if (errno == EINVAL) continue;
       return fail_sys("read the CPU affinity", errno);
     }

@@ -1,3 +1,4 @@
+// Gathers the facts of this machine.
 #include "host/facts.h"
 
 #include "base/text.h"
@@ -30,6 +31,7 @@ Space space_at(const std::string& root, const std::string& path) {
   space.there = true;
   const auto block = static_cast<std::int64_t>(info.f_frsize);
   space.total = static_cast<std::int64_t>(info.f_blocks) * block;
+  // f_bavail leaves out the blocks reserved for root.
   space.free = static_cast<std::int64_t>(info.f_bavail) * block;
   if (info.f_files > 0) space.files_free = static_cast<std::int64_t>(info.f_favail);
   space.writable =
@@ -38,7 +40,7 @@ Space space_at(const std::string& root, const std::string& path) {
   return space;
 }
 
-// "MemTotal:       24576 kB", in bytes.
+// Parses a line such as "MemTotal:       24576 kB". Returns bytes.
 std::int64_t meminfo(std::string_view text, std::string_view name) {
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with(name) || line.size() == name.size() || line[name.size()] != ':') continue;
@@ -49,28 +51,30 @@ std::int64_t meminfo(std::string_view text, std::string_view name) {
 }
 
 std::string user_name(const std::string& root) {
+  // Read the file instead of calling getpwuid(), which may load modules (io/system_names.h).
   for (const std::string& line : split(read_text(root + "/etc/passwd").value_or(""), '\n')) {
     const auto fields = split(line, ':');
     if (fields.size() > 2 && parse_int(fields[2]) == std::int64_t{geteuid()}) return fields[0];
   }
-  const char* user = std::getenv("USER");  // of a directory service
+  const char* user = std::getenv("USER");  // the user of a directory service is not in /etc/passwd
   return user == nullptr ? std::to_string(geteuid()) : user;
 }
 
-// What shares a kernel and a network is one machine to a job: its ports are taken once.
+// Containers that share a kernel and a network are one machine to a job: their ports are shared.
 std::string machine_id(const std::string& root) {
   std::array<char, 64> network{};
+  // The boot id tells kernels apart, and the network namespace tells containers apart.
   const std::string link = root + "/proc/self/ns/net";
   const ssize_t size = readlink(link.c_str(), network.data(), network.size());
   return read_text(root + "/proc/sys/kernel/random/boot_id").value_or("?") + " " +
          std::string(network.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
 }
 
-// Looked for in PATH.
+// Finds a program in PATH and asks for its version.
 ProgramFacts program(const std::string& name, const RunCommand& run) {
   const char* path = std::getenv("PATH");
   std::vector<std::string> folders = split(path == nullptr ? "/usr/bin:/bin" : path, ':');
-  // Where its own installer puts it; sshd's PATH does not have these.
+  // uv's own installer uses these folders, which are not in the PATH of sshd.
   if (name == "uv")
     for (const char* below : {"/.local/bin", "/.cargo/bin"})
       folders.push_back(io::home_folder() + below);
@@ -99,12 +103,14 @@ void add_gpus(const std::string& root, const RunCommand& run, Facts& facts) {
     gpus.push_back(std::move(gpu));
   const bool asks = std::any_of(gpus.begin(), gpus.end(),
                                 [](const Gpu& gpu) { return gpu.vendor == GpuVendor::nvidia; });
+  // The driver's files have no memory size, so ask nvidia-smi, but only if there is an NVIDIA GPU.
   const auto told = asks && run ? run(nvidia_smi_query_command()) : std::nullopt;
   const auto rows = parse_nvidia_smi_query(told.value_or(""));
   for (const Gpu& gpu : gpus) {
     GpuFacts each{.vendor = vendor_name(gpu.vendor), .uuid = gpu.uuid};
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const NvidiaRow& other) {
       return gpu.vendor == GpuVendor::nvidia &&
+             // Without a UUID the position must do.
              (gpu.uuid.empty() ? other.index == gpu.index : other.uuid == gpu.uuid);
     });
     if (row != rows.end()) {
@@ -112,8 +118,10 @@ void add_gpus(const std::string& root, const RunCommand& run, Facts& facts) {
       each.uuid = row->uuid;
       each.memory = row->memory;
     } else if (gpu.vendor == GpuVendor::nvidia) {
+      // nvidia-smi is missing or failed: the driver still knows the model.
       each.name = nvidia_model(root, gpu.pci);
     } else {
+      // amdgpu shows name and memory of a GPU in these files.
       const std::string device = root + "/sys/bus/pci/devices/" + gpu.pci;
       each.name = read_text(device + "/product_name").value_or("");
       each.memory = parse_int(read_text(device + "/mem_info_vram_total").value_or("")).value_or(0);
@@ -142,6 +150,7 @@ std::string version_in(std::string_view output) {
 std::string os_name(std::string_view os_release) {
   for (const std::string& line : split(os_release, '\n')) {
     if (!line.starts_with("PRETTY_NAME=")) continue;
+    // Values may be quoted as for a shell.
     std::string_view name = strip(std::string_view(line).substr(12));
     if (name.size() >= 2 && (name.front() == '"' || name.front() == '\'') &&
         name.back() == name.front())

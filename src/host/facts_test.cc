@@ -41,7 +41,7 @@ TEST(NvidiaSmiQuery, CapabilitiesAreRead) {
 
 class FactsOf : public FakeTree {
  protected:
-  // Says what nvidia-smi would, and nothing of any program.
+  // Answers like nvidia-smi, and knows no other program.
   std::optional<std::string> run(const std::vector<std::string>& argv) const {
     if (argv == nvidia_smi_query_command()) return smi_;
     return std::nullopt;

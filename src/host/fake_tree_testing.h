@@ -1,4 +1,4 @@
-// A temporary folder that plays the root of a machine.
+// A temporary folder that stands in for the root of a machine.
 #pragma once
 
 #include "io/fd.h"
@@ -26,7 +26,7 @@ class FakeTree : public testing::Test {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     ASSERT_TRUE(io::write_file(root_ + path, text));
   }
-  // The target is stored as it is.
+  // Makes a symbolic link. The target is stored unchanged.
   void link(const std::string& path, const std::string& target) const {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::filesystem::create_symlink(target, root_ + path);

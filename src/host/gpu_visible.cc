@@ -1,3 +1,4 @@
+// The rules of CUDA, HIP and Level Zero for choosing GPUs.
 #include "host/gpu_visible.h"
 
 #include "base/text.h"
@@ -9,8 +10,8 @@
 namespace lockstep::host {
 namespace {
 
-// Reads an entry as torch does, which copies C's strtoul: leading digits count ("1abc" is 1), and
-// an entry without any is -1.
+// Parses an entry like torch, which copies C's strtoul(): leading digits count ("1abc" is 1), and
+// an entry without digits is -1.
 std::int64_t leading_number(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size()) {
@@ -21,7 +22,7 @@ std::int64_t leading_number(std::string_view text) {
   return parse_int(text.substr(0, end)).value_or(-1);
 }
 
-// The entries up to the first invalid one; empty if an entry is repeated.
+// Returns the entries up to the first invalid one. Empty if an entry is repeated.
 std::vector<std::int64_t> numbers_of(const std::string& list) {
   std::vector<std::int64_t> numbers;
   for (const auto& entry : split(list, ',')) {
@@ -47,6 +48,7 @@ std::vector<std::string> entries_with(const std::string& list, std::string_view 
 std::vector<Gpu> by_number(const std::vector<Gpu>& gpus, const std::string& list) {
   std::vector<Gpu> chosen;
   for (const std::int64_t number : numbers_of(list)) {
+    // A number beyond the last GPU ends the list, as in CUDA.
     if (number >= static_cast<std::int64_t>(gpus.size())) break;
     chosen.push_back(gpus[static_cast<std::size_t>(number)]);
   }
@@ -57,17 +59,19 @@ std::vector<Gpu> by_uuid(const std::vector<Gpu>& gpus, const std::string& list) 
   std::vector<Gpu> chosen;
   for (const auto& prefix : entries_with(list, "GPU-")) {
     const auto matches = [&](const Gpu& gpu) { return gpu.uuid.starts_with(prefix); };
+    // CUDA accepts a prefix of a UUID only if a single GPU matches.
     if (std::count_if(gpus.begin(), gpus.end(), matches) != 1) break;
     const Gpu& match = *std::find_if(gpus.begin(), gpus.end(), matches);
     const auto same = [&](const Gpu& gpu) { return gpu.index == match.index; };
+    // Two prefixes may name the same GPU: a repetition selects none.
     if (std::any_of(chosen.begin(), chosen.end(), same)) return {};
     chosen.push_back(match);
   }
   return chosen;
 }
 
-// "MIG-<uuid>", or the old "MIG-GPU-<uuid>/<instance>/<instance>". The driver's files do not name
-// the new ones, so an unknown name is taken for an instance of the first split GPU.
+// Handles "MIG-<uuid>" and the old "MIG-GPU-<uuid>/<instance>/<instance>". The driver's files do
+// not name the new ones, so an unknown name is taken for an instance of the first split GPU.
 std::vector<Gpu> by_mig(const std::vector<Gpu>& gpus, const std::string& list) {
   const auto entries = entries_with(list, "MIG-");
   if (entries.empty()) return {};
@@ -86,6 +90,7 @@ std::vector<Gpu> by_mig(const std::vector<Gpu>& gpus, const std::string& list) {
   return {};
 }
 
+// See MIG in gpu_visible.h.
 std::vector<Gpu> one_if_split(std::vector<Gpu> chosen) {
   const auto split_gpu = std::find_if(chosen.begin(), chosen.end(),
                                       [](const Gpu& gpu) { return gpu.mig_instances > 0; });
@@ -107,6 +112,7 @@ std::vector<Gpu> choose_nvidia(const std::vector<Gpu>& gpus,
 std::vector<Gpu> choose_amd(const std::vector<Gpu>& gpus, const GpuEnvironment& env) {
   std::vector<Gpu> chosen = gpus;
   if (const auto& list = env.rocr_visible_devices)
+    // HIP applies its own list to the GPUs that ROCR has left.
     chosen = list->starts_with("GPU-") ? by_uuid(chosen, *list) : by_number(chosen, *list);
   const auto& list = env.hip_visible_devices ? env.hip_visible_devices : env.cuda_visible_devices;
   return list ? by_number(chosen, *list) : chosen;
@@ -114,6 +120,7 @@ std::vector<Gpu> choose_amd(const std::vector<Gpu>& gpus, const GpuEnvironment& 
 
 std::vector<Gpu> choose_intel(const std::vector<Gpu>& gpus,
                               const std::optional<std::string>& ze_affinity_mask) {
+  // Unlike CUDA, an empty mask means all GPUs.
   if (!ze_affinity_mask || ze_affinity_mask->empty()) return gpus;
   std::vector<std::int64_t> wanted;
   for (const auto& entry : split(*ze_affinity_mask, ',')) {

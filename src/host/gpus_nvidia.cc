@@ -13,7 +13,7 @@
 namespace lockstep::host {
 namespace {
 
-// "GPU UUID: \t GPU-5c89" -> "GPU-5c89"
+// Finds a field: "GPU UUID: \t GPU-5c89" -> "GPU-5c89".
 std::string field(const std::string& text, std::string_view name) {
   for (const auto& line : split(text, '\n')) {
     const std::size_t colon = line.find(':');
@@ -23,7 +23,7 @@ std::string field(const std::string& text, std::string_view name) {
   return {};
 }
 
-// Compute instances that the driver offers for the GPU with this minor number.
+// Counts the compute instances that the driver offers for the GPU with this minor number.
 int count_mig(const std::string& root, int minor) {
   const std::string dir = fmt::format("{}/proc/driver/nvidia/capabilities/gpu{}/mig", root, minor);
   int count = 0;
@@ -33,18 +33,21 @@ int count_mig(const std::string& root, int minor) {
   return count;
 }
 
-// A container or a scheduler may hide a GPU by leaving out or closing its device file while the
-// driver still lists it; then CUDA does not see it either.
+// A container or scheduler may hide a GPU by removing or closing its device file, while the driver
+// still lists the GPU. CUDA does not see such a GPU either.
 std::vector<Gpu> from_driver(const std::string& root) {
   std::vector<Gpu> gpus;
   const std::string base = root + "/proc/driver/nvidia/gpus";
   for (const auto& pci : list_names(base)) {
     const auto text = read_text(fmt::format("{}/{}/information", base, pci));
+    // An administrator may exclude a GPU in the driver: CUDA does not see it.
     if (!text || field(*text, "GPU Excluded") == "Yes") continue;
+    // The device file has the minor number, which can differ from the PCI order.
     const auto minor = parse_int(field(*text, "Device Minor"));
     if (!minor || !may_open(fmt::format("{}/dev/nvidia{}", root, *minor))) continue;
     Gpu gpu;
     gpu.index = static_cast<int>(gpus.size());
+    // Names in sysfs are in lower case.
     gpu.pci = to_lower(pci);
     gpu.numa_node =
         read_number(root + "/sys/bus/pci/devices/" + gpu.pci + "/numa_node").value_or(-1);
@@ -56,6 +59,7 @@ std::vector<Gpu> from_driver(const std::string& root) {
   return gpus;
 }
 
+// The fallback if the driver lists no GPU under /proc.
 std::vector<Gpu> from_devices(const std::string& root) {
   std::vector<Gpu> gpus;
   for (const int minor : list_numbered(root + "/dev", "nvidia")) {
@@ -67,7 +71,7 @@ std::vector<Gpu> from_devices(const std::string& root) {
   return gpus;
 }
 
-// Adds the names that only nvidia-smi knows to GPUs that were found without it.
+// Adds names known only to nvidia-smi to GPUs found without it.
 void add_names(std::vector<Gpu>& gpus, const std::vector<Gpu>& listed) {
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const auto match = std::find_if(listed.begin(), listed.end(), [&](const Gpu& other) {
@@ -77,6 +81,7 @@ void add_names(std::vector<Gpu>& gpus, const std::vector<Gpu>& listed) {
     if (match == listed.end()) continue;
     gpus[i].uuid = match->uuid;
     gpus[i].mig_uuids = match->mig_uuids;
+    // Trust the source that knows more instances.
     gpus[i].mig_instances = std::max(gpus[i].mig_instances, match->mig_instances);
   }
 }
@@ -93,7 +98,7 @@ std::vector<Gpu> nvidia_gpus(const std::string& root, const RunCommand& run, boo
   std::vector<Gpu> gpus = from_driver(root);
   if (gpus.empty() && list_names(root + "/proc/driver/nvidia/gpus").empty())
     gpus = from_devices(root);
-  // Windows' subsystem for Linux has its GPUs behind one device file that says nothing about them.
+  // The Windows Subsystem for Linux puts its GPUs behind one device file without any details.
   const bool wsl = gpus.empty() && access((root + "/dev/dxg").c_str(), F_OK) == 0;
   if (!run || (!wsl && !(names_wanted && names_missing(gpus)))) return gpus;
   const auto text = run(nvidia_smi_list_command());

@@ -13,7 +13,7 @@
 namespace lockstep::host {
 namespace {
 
-// "name value" lines.
+// Parses "name value" lines.
 std::map<std::string, std::uint64_t> properties(const std::string& path) {
   std::map<std::string, std::uint64_t> result;
   for (const auto& line : split(read_text(path).value_or(""), '\n')) {
@@ -40,7 +40,7 @@ std::string link_name(const std::string& path) {
   return std::filesystem::read_symlink(path, error).filename().string();
 }
 
-// Only xe and i915 drive GPUs that count; the one at 00:02.0 is the processor's own.
+// Only GPUs of the drivers xe and i915 count. The GPU at 00:02.0 is the processor's own.
 bool is_discrete_intel(const std::string& device_dir, const std::string& pci) {
   const std::string driver = link_name(device_dir + "/driver");
   if (driver != "xe" && driver != "i915") return false;
@@ -55,11 +55,13 @@ std::vector<Gpu> amd_gpus(const std::string& root) {
   const std::string nodes = root + "/sys/class/kfd/kfd/topology/nodes";
   for (const int node : list_numbered(nodes, "")) {
     auto values = properties(fmt::format("{}/{}/properties", nodes, node));
-    if (values["simd_count"] == 0) continue;  // a CPU, or a GPU kept from this container
+    if (values["simd_count"] == 0) continue;  // a CPU, or a GPU hidden from this container
+    // Access to a GPU goes through its render node.
     if (!may_open(fmt::format("{}/dev/dri/renderD{}", root, values["drm_render_minor"]))) continue;
     Gpu gpu;
     gpu.vendor = GpuVendor::amd;
     gpu.index = static_cast<int>(gpus.size());
+    // kfd packs bus, device and function into location_id.
     gpu.pci = kfd_pci(values["domain"], values["location_id"]);
     gpu.numa_node = numa_node_of(root, gpu.pci);
     if (values["unique_id"] != 0) gpu.uuid = fmt::format("GPU-{:016x}", values["unique_id"]);
@@ -84,6 +86,7 @@ std::vector<Gpu> intel_gpus(const std::string& root) {
     gpu.numa_node = read_number(device + "/numa_node").value_or(-1);
     gpus.push_back(gpu);
   }
+  // Indices follow the PCI order, which card numbers need not do.
   std::sort(gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
   for (std::size_t i = 0; i < gpus.size(); ++i)
     gpus[i].index = static_cast<int>(i);

@@ -1,3 +1,4 @@
+// Names of this machine, without DNS.
 #include "host/identity.h"
 
 #include "base/text.h"
@@ -11,7 +12,7 @@
 namespace lockstep::host {
 namespace {
 
-// The words of one line of /etc/hosts: the address, then names.
+// The words of a line of /etc/hosts: the address, then names.
 using Line = std::vector<std::string>;
 
 std::vector<Line> parse_hosts(std::string_view hosts) {
@@ -41,13 +42,14 @@ std::string fqdn_from_hosts(std::string_view hostname, std::string_view hosts) {
     return std::find(line.begin() + 1, line.end(), hostname) != line.end();
   });
   if (named == lines.end()) return std::string(hostname);
-  // The reverse look-up: the first line with that address.
+  // getfqdn() looks the address up again and takes the first line with that address.
   const auto reverse = std::find_if(lines.begin(), lines.end(),
                                     [&](const Line& line) { return line[0] == (*named)[0]; });
   const auto dotted =
       std::find_if(reverse->begin() + 1, reverse->end(),
                    [](const std::string& name) { return name.find('.') != name.npos; });
   const std::string& name = dotted == reverse->end() ? (*reverse)[1] : *dotted;
+  // "localhost" would tell the reader of a report nothing.
   return name.starts_with("localhost") ? std::string(hostname) : name;
 }
 

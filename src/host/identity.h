@@ -1,4 +1,4 @@
-// The names of this machine.
+// Names of this machine.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace lockstep::host {
 
 std::string hostname();  // gethostname()
 
-// The name that reports show: what Python's socket.getfqdn() finds in the text of /etc/hosts.
-// DNS is never asked, so this cannot hang. Where it finds "localhost", the host name takes its
-// place.
+// Returns the name shown in reports: Python's socket.getfqdn(), applied to the text of /etc/hosts.
+// Never asks DNS, so it cannot hang. If the result is "localhost", returns the host name instead.
 std::string fqdn_from_hosts(std::string_view hostname, std::string_view hosts);
+// Returns fqdn_from_hosts() for this machine.
 std::string node_name();
 
 }  // namespace lockstep::host

@@ -1,3 +1,4 @@
+// Reads logind's configuration as systemd does.
 #include "host/logout.h"
 
 #include "base/text.h"
@@ -30,7 +31,7 @@ bool is_yes(std::string text) {
   return std::find(kYes.begin(), kYes.end(), text) != kYes.end();
 }
 
-// An empty list forgets what was listed before.
+// Adds names. An empty value forgets the names before, as in systemd.
 void add_users(const std::string& text, std::vector<std::string>& users) {
   if (text.empty()) users.clear();
   for (std::string& name : split(text, ' '))
@@ -50,8 +51,8 @@ void take_file(const std::string& text, Settings& settings) {
   }
 }
 
-// In the order in which they count: the main file, then drop-ins by their names, of which the same
-// name in /etc hides the one in /run, and that the one of the distribution.
+// Returns the files in the order in which they apply: the main file, then drop-ins by name. A
+// drop-in in /etc hides one of the same name in /run, which hides the distribution's.
 std::vector<std::string> files_of(const std::string& root) {
   std::map<std::string, std::string> drop_ins;
   for (const char* top : {"/etc", "/run", "/usr/lib"}) {
@@ -73,7 +74,8 @@ std::vector<std::string> files_of(const std::string& root) {
 }  // namespace
 
 bool logout_kills(const std::string& root, const std::string& user) {
-  if (access((root + "/run/systemd/system").c_str(), F_OK) != 0) return false;  // no systemd runs
+  // systemd is not running
+  if (access((root + "/run/systemd/system").c_str(), F_OK) != 0) return false;
   Settings settings;
   for (const std::string& path : files_of(root))
     take_file(read_text(path).value_or(""), settings);

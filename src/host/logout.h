@@ -5,8 +5,8 @@
 
 namespace lockstep::host {
 
-// Whether it ends all of them, as logind.conf and its drop-ins in `root` say. Lingering is no way
-// out: it keeps the user's manager, not what a session has left.
+// Returns whether logind kills all of them, according to logind.conf and its drop-ins below `root`.
+// Lingering does not help: it keeps the user's manager, but not processes left by a session.
 bool logout_kills(const std::string& root, const std::string& user);
 
 }  // namespace lockstep::host

@@ -1,3 +1,4 @@
+// Reads the topology and plans CPUs with PyTorch's rules for --numa-binding.
 #include "host/numa.h"
 
 #include "base/text.h"
@@ -24,12 +25,13 @@ int first_of(const std::string& path, int fallback) {
   return cpus && !cpus->empty() ? cpus->front() : fallback;
 }
 
-// The lowest CPU that shares this CPU's last-level data cache; -1 if the machine does not say.
+// Returns the lowest CPU that shares this CPU's last-level data cache. -1: unknown.
 int last_level_cache(const std::string& cpu_dir) {
   int best_level = 0;
   int group = -1;
   for (const int index : list_numbered(cpu_dir + "/cache", "index")) {
     const std::string dir = fmt::format("{}/cache/index{}", cpu_dir, index);
+    // Only data caches and unified ones count.
     if (read_text(dir + "/type") == "Instruction") continue;
     const int level = read_number(dir + "/level").value_or(0);
     if (level <= best_level) continue;
@@ -42,9 +44,11 @@ int last_level_cache(const std::string& cpu_dir) {
 void read_cpu(const std::string& root, int cpu, int first_of_node, Topology& topology) {
   const std::string dir = fmt::format("{}/sys/devices/system/cpu/cpu{}", root, cpu);
   topology.socket_of[cpu] = read_number(dir + "/topology/physical_package_id").value_or(0);
+  // core_cpus_list is the newer name of thread_siblings_list.
   const int siblings = first_of(dir + "/topology/thread_siblings_list", cpu);
   topology.core_of[cpu] = first_of(dir + "/topology/core_cpus_list", siblings);
   const int cache = last_level_cache(dir);
+  // Without information about caches the node counts as one group.
   topology.cache_of[cpu] = cache >= 0 ? cache : first_of_node;
 }
 
@@ -98,7 +102,8 @@ class Plan {
     return cpus;
   }
 
-  // One NUMA node for each device: the GPUs', or without GPUs one imagined device per local rank.
+  // Assigns a NUMA node to each device: that of its GPU. Without GPUs, assumes one device per local
+  // rank.
   Status assign_nodes() {
     const int devices = request_.gpu_nodes.empty() ? request_.local_world_size
                                                    : static_cast<int>(request_.gpu_nodes.size());
@@ -108,6 +113,7 @@ class Plan {
                               request_.local_rank, devices),
                   "start at most one worker per visible GPU, or leave out --numa-binding");
     for (const int node : request_.gpu_nodes)
+      // -1: the kernel does not know the node.
       node_of_rank_.push_back(std::max(node, 0));
     if (!request_.gpu_nodes.empty()) return {};
     std::vector<int> nodes;
@@ -117,11 +123,12 @@ class Plan {
       return fail(Errc::not_found, "--numa-binding: no NUMA node has a CPU this process may use");
     const std::size_t ranks = static_cast<std::size_t>(devices);
     for (std::size_t rank = 0; rank < ranks; ++rank)
+      // Even blocks: neighbouring ranks share a node.
       node_of_rank_.push_back(nodes[rank * nodes.size() / ranks]);
     return {};
   }
 
-  // {place of this rank's device among the devices of its node, how many these are}
+  // Returns {index of this rank's device among the devices of its node, number of these devices}.
   std::pair<std::size_t, std::size_t> place_on(int node) const {
     const auto end = node_of_rank_.begin() + request_.local_rank;
     return {static_cast<std::size_t>(std::count(node_of_rank_.begin(), end, node)),
@@ -131,6 +138,7 @@ class Plan {
   std::optional<int> socket_of_node(int node) const {
     const auto cpus = usable(node);
     if (cpus.empty()) return std::nullopt;
+    // All CPUs of a node are on one socket.
     const auto found = topology_.socket_of.find(cpus.front());
     return found == topology_.socket_of.end() ? 0 : found->second;
   }
@@ -150,7 +158,7 @@ class Plan {
     const Groups cores = group_by(usable(node), topology_.core_of);
     const auto [place, devices] = place_on(node);
     const std::size_t share = cores.size() / devices;
-    const std::size_t spare = cores.size() % devices;  // the first devices get one core more
+    const std::size_t spare = cores.size() % devices;  // the first devices get one more core each
     if (share == 0)
       return fail(
           Errc::invalid_input,
@@ -169,7 +177,7 @@ class Plan {
     return result;
   }
 
-  // Larger groups first, then by number, as torch orders them.
+  // Orders groups as torch does: larger ones first, then by number.
   std::vector<int> core_complex(int node) const {
     std::vector<std::vector<int>> groups;
     for (auto& [cache, cpus] : group_by(usable(node), topology_.cache_of))
@@ -194,6 +202,7 @@ Result<Topology> read_topology(const std::string& root) {
     LOCKSTEP_TRY_ASSIGN(topology.nodes[node],
                         read_cpus(fmt::format("{}/node{}/cpulist", nodes, node)));
   }
+  // A kernel built without NUMA has no node folders.
   if (topology.nodes.empty()) {
     LOCKSTEP_TRY_ASSIGN(topology.nodes[0], read_cpus(root + "/sys/devices/system/cpu/online"));
   }

@@ -10,8 +10,8 @@
 namespace lockstep::host {
 namespace {
 
-// Two sockets, two nodes each, four cores per node with two threads (core c: CPUs c and c+16),
-// caches shared by two cores.
+// Two sockets with two nodes each, four cores per node with two threads (core c: CPUs c and c+16),
+// and caches shared by two cores.
 Topology machine() {
   Topology topology;
   for (int cpu = 0; cpu < 32; ++cpu) {
@@ -39,7 +39,7 @@ TEST(Numa, Node) {
 
 TEST(Numa, Socket) {
   EXPECT_EQ(plan(BindMode::socket, 0, 1, {3}), "8-15,24-31");
-  EXPECT_EQ(plan(BindMode::socket, 0, 1, {3}, "0-7,12-15"), "12-15");  // node 2 has nothing to give
+  EXPECT_EQ(plan(BindMode::socket, 0, 1, {3}, "0-7,12-15"), "12-15");  // node 2 has no free CPU
 }
 
 TEST(Numa, ExclusiveDividesWholeCores) {
@@ -75,7 +75,7 @@ TEST(Numa, CoreComplexesAreDistinctWhileTheyLast) {
   EXPECT_EQ(plan(BindMode::core_complex, 0, 3, {0, 0, 0}), "0-1,16-17");
   EXPECT_EQ(plan(BindMode::core_complex, 1, 3, {0, 0, 0}), "2-3,18-19");
   EXPECT_EQ(plan(BindMode::core_complex, 2, 3, {0, 0, 0}), "0-1,16-17");
-  EXPECT_EQ(plan(BindMode::core_complex, 0, 1, {0}, "0,2,3"), "2-3");  // the fuller one first
+  EXPECT_EQ(plan(BindMode::core_complex, 0, 1, {0}, "0,2,3"), "2-3");  // the fuller group first
 }
 
 TEST(Numa, WithoutGpusRanksSpreadInBlocks) {

@@ -1,3 +1,4 @@
+// Builds nvidia-smi's command lines and parses its output.
 #include "host/nvidia_smi_command.h"
 
 #include "base/text.h"
@@ -25,6 +26,7 @@ std::vector<std::string> nvidia_smi_list_command() {
 std::vector<Gpu> parse_nvidia_smi_list(std::string_view text) {
   std::vector<Gpu> gpus;
   for (const auto& line : split(text, '\n')) {
+    // A MIG line follows the line of its GPU.
     const std::string uuid = uuid_in(line);
     if (line.starts_with("GPU ") && uuid.starts_with("GPU-")) {
       Gpu gpu;
@@ -48,6 +50,7 @@ std::vector<NvidiaRow> parse_nvidia_smi_query(std::string_view text) {
   std::vector<NvidiaRow> rows;
   for (const auto& line : split(text, '\n')) {
     const auto fields = split(line, ',');
+    // Lines of another form are messages of the driver.
     if (fields.size() != 4) continue;
     const auto index = parse_int(fields[0]);
     if (!index || *index < 0 || *index > INT32_MAX) continue;

@@ -1,3 +1,4 @@
+// Lists the addresses of the network interfaces.
 #include "host/own_addresses.h"
 
 #include <arpa/inet.h>
@@ -26,6 +27,7 @@ Found read_address(const ifaddrs& entry) {
   }
   if (entry.ifa_addr->sa_family == AF_INET6) {
     const auto* in = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr);
+    // A link-local address is useless without the name of the interface.
     if (IN6_IS_ADDR_LINKLOCAL(&in->sin6_addr)) return {};
     inet_ntop(AF_INET6, &in->sin6_addr, text.data(), text.size());
     return {text.data(), loopback ? 3 : 1};
@@ -43,6 +45,7 @@ std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses;
   for (int order = 0; order < kOrders; ++order)
     for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
+      // An interface without an address, such as a tunnel, has a null pointer here.
       if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
       const Found found = read_address(*entry);
       if (!found.text.empty() && found.order == order) addresses.push_back(found.text);

@@ -1,4 +1,4 @@
-// The addresses of this host that others might reach it by.
+// The addresses by which other hosts might reach this one.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace lockstep::host {
 
-// IPv4 before IPv6, the loopback last; no link-local ones. In the order of the interfaces else.
+// Returns addresses: IPv4 before IPv6, the loopback last, without link-local ones. Otherwise in the
+// order of the interfaces.
 std::vector<std::string> own_addresses();
 
 }  // namespace lockstep::host

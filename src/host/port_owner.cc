@@ -1,3 +1,4 @@
+// Finds the listener of a port in /proc.
 #include "host/port_owner.h"
 
 #include "base/text.h"
@@ -26,9 +27,10 @@ std::vector<std::string> words(std::string_view line) {
   return result;
 }
 
-// A line has the port in hex, and state 0A (LISTEN) where a process listens:
+// Parses a table of sockets. A line has the port in hex, and state 0A (LISTEN) for a listener:
 // "  0: 0100007F:7533 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000  0 4711 ..."
 void add_listeners(const std::string& table, std::uint16_t port, std::vector<Listener>& listeners) {
+  // A table has 150 bytes per socket: that of a busy machine is many megabytes long.
   const auto text = io::read_file(table, 64 << 20);
   if (!text) return;
   const std::string suffix = fmt::format(":{:04X}", port);
@@ -39,6 +41,7 @@ void add_listeners(const std::string& table, std::uint16_t port, std::vector<Lis
   }
 }
 
+// A listener's inode shows as a link "socket:[INODE]" among the process's descriptors.
 bool holds(const std::string& fd_dir, const std::vector<Listener>& listeners) {
   for (const auto& name : list_names(fd_dir)) {
     char target[64];
@@ -56,6 +59,7 @@ std::string command_of(const std::string& dir) {
   const auto line = io::read_file(dir + "/cmdline", 4096);
   if (!line || line->empty()) return printable(read_text(dir + "/comm").value_or(""));
   std::string_view text = *line;
+  // Arguments are separated by NUL.
   if (text.ends_with('\0')) text.remove_suffix(1);
   return printable(shell_join(split(text, '\0')));
 }
@@ -72,6 +76,7 @@ std::optional<PortOwner> find_port_owner(const std::string& proc, std::uint16_t 
     if (holds(dir + "/fd", listeners))
       return PortOwner{pid, command_of(dir), listeners.front().uid};
   }
+  // The port is taken, but /proc hides the descriptors of another user's process.
   return PortOwner{0, "", listeners.front().uid};
 }
 

@@ -1,3 +1,4 @@
+// Reads small files and folders of the kernel.
 #include "host/sysfs.h"
 
 #include "base/text.h"
@@ -28,6 +29,7 @@ std::vector<std::string> list_names(const std::string& path) {
   std::error_code error;
   std::filesystem::directory_iterator at(path, error);
   const std::filesystem::directory_iterator end;
+  // Entries may vanish during the walk: then the names so far are returned.
   for (; !error && at != end; at.increment(error))
     names.push_back(at->path().filename().string());
   std::sort(names.begin(), names.end());
@@ -35,6 +37,7 @@ std::vector<std::string> list_names(const std::string& path) {
 }
 
 std::optional<int> number_after(const std::string& name, const std::string& prefix) {
+  // At most nine digits, so that stoi() cannot overflow.
   if (!name.starts_with(prefix) || name.size() == prefix.size() || name.size() > prefix.size() + 9)
     return std::nullopt;
   const std::string digits = name.substr(prefix.size());

@@ -1,3 +1,4 @@
+// Exchanges over kept connections, proxies and TLS.
 #include "http/client.h"
 
 #include "base/text.h"
@@ -22,8 +23,10 @@ std::string Origin::text() const {
   return (tls ? "https://" : "http://") + io::place_text(host, port);
 }
 
-// What exchanges share: the connections that no exchange uses just now.
+// State shared by exchanges: the idle connections.
 struct Client::Pool {
+  // Enough for a client that asks a few things at once. More idle connections would only hold
+  // descriptors.
   static constexpr std::size_t kKept = 4;
 
   Pool(io::Loop& on, Origin to) : loop(on), origin(std::move(to)) {}
@@ -35,7 +38,8 @@ struct Client::Pool {
     return stream;
   }
 
-  // Anything that happens on a connection that nobody uses ends it.
+  // Keeps an idle connection. Any event on it ends it: a server that sends unasked bytes is out of
+  // step.
   void keep(std::unique_ptr<Stream> stream) {
     if (idle.size() >= kKept) return;
     Stream* raw = stream.get();
@@ -55,6 +59,8 @@ namespace {
 
 std::string print_call(const Call& call, const Origin& origin) {
   const std::string host = codec::host_text(origin.host, origin.port, origin.tls != nullptr);
+  // A proxy for plain http must get the whole address. With TLS the tunnel hides the request from
+  // it.
   const bool whole_address = origin.proxy && !origin.tls;
   std::string text = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", call.method,
                                  whole_address ? "http://" + host : "", call.target, host);
@@ -63,6 +69,7 @@ std::string print_call(const Call& call, const Origin& origin) {
   for (const Field& field : call.fields)
     text += fmt::format("{}: {}\r\n", field.name, field.value);
   if (call.gzip) text += "Accept-Encoding: gzip\r\n";
+  // A server may refuse a POST or PUT without Content-Length, even an empty one.
   if (!call.body.empty() || call.method != "GET")
     text += fmt::format("Content-Length: {}\r\n", call.body.size());
   text += "\r\n";
@@ -70,18 +77,18 @@ std::string print_call(const Call& call, const Origin& origin) {
   return text;
 }
 
-// What the call is, for errors.
+// Names the call, for errors.
 std::string call_text(const Call& call, const Origin& origin) {
   if (!call.shown.empty()) return call.shown;
   return fmt::format("{} {}{}", call.method, origin.text(), call.target);
 }
 
-// Unpacks an answer that was allowed to come packed.
+// Unpacks a gzip answer. Fails if the server used another coding.
 Status unpack(Answer& answer, std::size_t limit) {
   const std::string coding = to_lower(answer.head.field("content-encoding"));
   if (coding.empty() || coding == "identity" || answer.body.empty()) return {};
   if (coding != "gzip" && coding != "x-gzip")
-    return fail(Errc::corrupt, "a coding nobody asked for: '" + printable(coding, 60) + "'");
+    return fail(Errc::corrupt, "unexpected content encoding: '" + printable(coding, 60) + "'");
   LOCKSTEP_TRY_ASSIGN(answer.body, gunzip(answer.body, limit));
   return {};
 }
@@ -96,6 +103,7 @@ class RealExchange : public Exchange {
         parser_(call_.method == "HEAD"),
         until_(io::Clock::now() + call_.timeout),
         timer_(pool_->loop) {
+    // One timer covers connecting, proxy and answer: the caller cares for the total.
     timer_.start(call_.timeout, [this] {
       finish(fail(Errc::timeout, fmt::format("no answer within {} ms{}", call_.timeout.count(),
                                              dial_     ? " (not connected)"
@@ -130,6 +138,7 @@ class RealExchange : public Exchange {
                                [this](io::Fd fd) {
                                  dial_.reset();
                                  io::tune_client(fd.get());
+                                 // Only https needs a tunnel. Plain http goes to the proxy as such.
                                  if (pool_->origin.proxy && pool_->origin.tls)
                                    return ask_proxy(std::move(fd));
                                  connected(std::move(fd));
@@ -171,6 +180,7 @@ class RealExchange : public Exchange {
 
   void on_bytes(std::string_view bytes) {
     const auto before = parser_.state();
+    // Remember the state before: the head's callback must run once.
     std::string body;
     const std::size_t taken = parser_.feed(bytes, body);
     received_ += body.size();
@@ -183,6 +193,7 @@ class RealExchange : public Exchange {
     }
     if (!body.empty() && handlers_.body) {
       const auto call = handlers_.body;
+      // A copy: the callback may destroy this exchange and the handlers with it.
       call(body);
       if (here.gone()) return;
     }
@@ -190,19 +201,23 @@ class RealExchange : public Exchange {
       return finish(fail(Errc::corrupt, parser_.error()));
     if (parser_.state() != ResponseParser::State::complete) return;
     sent_ = true;
+    // Extra bytes after the answer mean a broken server: do not keep the connection.
     if (parser_.keep_alive() && taken == bytes.size()) pool_->keep(std::move(stream_));
     finish({});
   }
 
-  // Tells of the head. True: the exchange is gone.
+  // Reports the head. Returns true if a callback destroyed this exchange.
   bool bad_head(const CallbackScope::Witness& here) {
-    if (parser_.state() == ResponseParser::State::bad) return false;  // told further below
+    if (parser_.state() == ResponseParser::State::bad) return false;  // reported by the caller
+    // The timeout of a stream covers its head only.
     if (!whole_) timer_.cancel();
     if (const auto call = handlers_.head) call(parser_.head());
     return here.gone();
   }
 
   void on_end(Status status) {
+    // A kept connection may close just as the call is sent. Without a byte of an answer it is not
+    // known whether the server has read the call, so only a repeatable call is sent again.
     if (used_before_ && parser_.empty() && call_.repeatable) {
       used_before_ = false;
       sent_ = true;
@@ -215,11 +230,13 @@ class RealExchange : public Exchange {
   }
 
   void finish(Status status) {
+    // Keep the answer: the stream is gone below, but callbacks may ask sent().
     sent_ = sent();
     timer_.cancel();
     dial_.reset();
     tunnel_.reset();
     stream_.reset();
+    // Release everything first: the callback may destroy this exchange.
     const auto call = std::exchange(handlers_.ended, nullptr);
     if (!call) return;
     if (status) return call({});
@@ -237,7 +254,7 @@ class RealExchange : public Exchange {
   std::unique_ptr<Tunnel> tunnel_;
   std::unique_ptr<Stream> stream_;
   std::size_t received_ = 0;
-  bool used_before_ = false;  // the connection carried other exchanges
+  bool used_before_ = false;  // the connection carried earlier exchanges
   bool sent_ = false;
   CallbackScope calls_;
 };
@@ -262,6 +279,7 @@ std::unique_ptr<Exchange> Client::ask(Call call, Done done) {
   StreamHandlers handlers;
   handlers.head = [answer](const ResponseHead& head) { answer->head = head; };
   handlers.body = [answer](std::string_view bytes) { answer->body += bytes; };
+  // Unpack the whole answer at once: the checksum comes last.
   const std::size_t limit = call.gzip ? call.body_limit : 0;
   handlers.ended = [answer, limit, what = call_text(call, origin()),
                     done = std::move(done)](Status status) {

@@ -1,9 +1,9 @@
-// An HTTP/1.1 client for one server. Connections are kept and used again, as many as there are
-// exchanges at once. Redirects are answers like any other. A proxy passes https on unread
-// (CONNECT), and is asked for plain http as such.
+// An HTTP/1.1 client for one server. Connections are kept and reused, one for each concurrent
+// exchange. Redirects are returned like any other answer. For https a proxy passes bytes on unread
+// (CONNECT); plain http is requested from the proxy itself.
 //
-// No callback runs inside the call that asks; any callback may destroy its exchange, the client or
-// ask again. An exchange may outlive its client.
+// No callback runs inside the requesting call. A callback may destroy its exchange or the client,
+// or make new requests. An exchange may outlive its client.
 #pragma once
 
 #include "base/error.h"
@@ -33,16 +33,16 @@ struct Origin {
 
 struct Call {
   std::string method = "GET";
-  std::string target = "/";   // path and query, coded
-  std::vector<Field> fields;  // besides Host, Content-Length and Connection
+  std::string target = "/";   // path and query, percent-encoded
+  std::vector<Field> fields;  // in addition to Host, Content-Length and Connection
   std::string body;
-  std::chrono::milliseconds timeout{10'000};  // to the last byte; of a stream to its head
-  // A kept connection may break just as the call is sent; then the call is sent once more if doing
-  // it twice does no harm.
+  std::chrono::milliseconds timeout{10'000};  // until the last byte; for a stream until the head
+  // A kept connection may break just as the call is sent. true: the call is then sent again, since
+  // doing it twice does no harm.
   bool repeatable = false;
-  std::size_t body_limit = 16 << 20;  // of a whole answer, packed and not
-  bool gzip = false;                  // a whole answer may come packed, and is given unpacked
-  std::string shown = {};             // begins errors instead of method and address
+  std::size_t body_limit = 16 << 20;  // for a whole answer, packed and unpacked
+  bool gzip = false;                  // a whole answer may arrive as gzip, and is returned unpacked
+  std::string shown = {};             // shown in errors instead of method and address
 };
 
 struct Answer {
@@ -52,17 +52,17 @@ struct Answer {
 
 struct StreamHandlers {
   std::function<void(const ResponseHead&)> head;
-  std::function<void(std::string_view)> body;  // pieces as they come
-  // Once, last of all: the server has ended the answer, or what went wrong.
+  std::function<void(std::string_view)> body;  // pieces as they arrive
+  // Called once, last of all: the server has ended the answer, or the exchange failed.
   std::function<void(Status)> ended;
 };
 
-// One call and its answer. Destroying it ends it: nothing is called any more.
+// A call and its answer. Destroying the exchange ends the call: no callback follows.
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  // Whether a byte of the call may have reached the server: not before TLS and a proxy have agreed.
-  // Also valid inside its callbacks.
+  // Returns whether a byte of the call may have reached the server. Never before the proxy and TLS
+  // have agreed. Also valid inside the exchange's callbacks.
   virtual bool sent() const = 0;
 };
 
@@ -73,11 +73,13 @@ class Client {
   Client(io::Loop& loop, Origin origin);
   ~Client();
 
-  // Errors begin with method and address: "POST http://10.0.0.1:2379/v3/kv/put: connect to ...".
+  // Sends a call and collects the whole answer. Errors begin with method and address: "POST
+  // http://10.0.0.1:2379/v3/kv/put: connect to ...".
   [[nodiscard]] std::unique_ptr<Exchange> ask(Call call, Done done);
+  // Sends a call and passes on the answer as it arrives.
   [[nodiscard]] std::unique_ptr<Exchange> stream(Call call, StreamHandlers handlers);
   const Origin& origin() const;
-  std::size_t idle() const;  // connections kept
+  std::size_t idle() const;  // connections kept for reuse
 
   struct Pool;
 

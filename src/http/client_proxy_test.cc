@@ -1,4 +1,4 @@
-// The client behind a proxy; with real TLS it is tested by tests/integration/test_web.py.
+// The client behind a proxy. tests/integration/test_web.py tests it with real TLS.
 #include "http/client.h"
 #include "http/client_testing.h"
 
@@ -15,7 +15,7 @@ using Say = ScriptedServer::Say;
 
 class ProxiedClient : public ::testing::Test {
  protected:
-  // A client of an origin that only the proxy knows.
+  // A client of a server whose name only the proxy can resolve.
   void behind(ScriptedServer::Script script, bool tls) {
     server_ = std::make_unique<ScriptedServer>(loop_, std::move(script));
     Origin origin{"cloud.example", tls ? 443 : 80, nullptr};
@@ -86,7 +86,7 @@ TEST_F(ProxiedClient, HttpsAsksForATunnel) {
                                " refuses to connect to cloud.example:443: HTTP 407");
   EXPECT_EQ(answer.error().code, Errc::denied);
   EXPECT_EQ(answer.error().hint,
-            "give it user and password: HTTPS_PROXY=http://USER:PASSWORD@127.0.0.1:" +
+            "give the proxy user and password: HTTPS_PROXY=http://USER:PASSWORD@127.0.0.1:" +
                 std::to_string(server_->port()));
   EXPECT_FALSE(sent_);
 }
@@ -94,11 +94,10 @@ TEST_F(ProxiedClient, HttpsAsksForATunnel) {
 TEST_F(ProxiedClient, ProxiesThatPassNothingOn) {
   const std::pair<Say, std::string> cases[] = {
       {{"HTTP/1.1 502 Bad Gateway\r\n\r\n"}, " refuses to connect to cloud.example:443: HTTP 502"},
-      {{"", true}, " passes no connection on to cloud.example:443: it closed the connection"},
-      {{"SSH-2.0-x\r\n"},
-       " passes no connection on to cloud.example:443: this is no HTTP: 'SSH-2.0-x'"},
+      {{"", true}, " did not connect to cloud.example:443: connection closed"},
+      {{"SSH-2.0-x\r\n"}, " did not connect to cloud.example:443: not an HTTP answer: 'SSH-2.0-x'"},
       {{"HTTP/1.1 200 OK\r\n\r\nboo"},
-       " sends bytes that belong to no answer of cloud.example:443"}};
+       " sends bytes before the first request to cloud.example:443"}};
   for (const auto& [say, why] : cases) {
     behind([&say = say](const std::string&) { return say; }, true);
     Call call;
@@ -123,7 +122,7 @@ TEST_F(ProxiedClient, AProxyThatIsSilentOrNotThere) {
   EXPECT_FALSE(sent_);
 }
 
-// What the tunnel leads to speaks no TLS: not a byte of the call has left.
+// The server behind the tunnel does not speak TLS: not a byte of the call has left.
 TEST_F(ProxiedClient, NothingIsSaidBeforeTlsIsThere) {
   behind(
       [](const std::string& request) {

@@ -43,7 +43,7 @@ class HttpClient : public ::testing::Test {
     EXPECT_FALSE(over) << "not in time";
   }
 
-  // One pass of the loop that waits for something to happen.
+  // Runs one pass of the loop, waiting for an event.
   void uv_pass() {
     io::Timer tick(loop_);
     tick.start(milliseconds(1), [this] { loop_.stop(); });
@@ -98,7 +98,7 @@ TEST_F(HttpClient, KeepsConnections) {
   EXPECT_EQ(server_->accepted(), 2);
 }
 
-// Bytes that come unasked on a kept connection must not be taken for the next answer.
+// Unrequested bytes on a kept connection must not be taken for the next answer.
 TEST_F(HttpClient, DropsConnectionsThatSpeakUnasked) {
   serve([](const std::string&) { return Say{ok("yes") + ok("again")}; });
   ASSERT_TRUE(ask());
@@ -109,7 +109,7 @@ TEST_F(HttpClient, DropsConnectionsThatSpeakUnasked) {
   until([&] { return client_->idle() == 0; });
 }
 
-// The server closes the kept connection at the very moment the second call arrives.
+// The server closes the kept connection just as the second call arrives.
 TEST_F(HttpClient, RepeatsOnlyWhatMayBe) {
   for (const bool repeatable : {true, false}) {
     int calls = 0;
@@ -128,7 +128,7 @@ TEST_F(HttpClient, RepeatsOnlyWhatMayBe) {
 }
 
 TEST_F(HttpClient, ClearErrors) {
-  EXPECT_EQ(error_of("220 smtp\r\n"), "this is no HTTP: '220 smtp'");
+  EXPECT_EQ(error_of("220 smtp\r\n"), "not an HTTP answer: '220 smtp'");
   EXPECT_EQ(error_of(""), "the connection was closed before an answer came");
   EXPECT_EQ(error_of("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"),
             "the connection was closed in the middle of the answer");
@@ -168,7 +168,7 @@ TEST_F(HttpClient, PackedAnswers) {
   EXPECT_EQ(ask(call)->body, "packed");
   EXPECT_NE(heard.find("\r\nAccept-Encoding: gzip\r\n"), std::string::npos);
   coding = "br";
-  EXPECT_EQ(ask(call).error().message, "GET " + place() + "/: a coding nobody asked for: 'br'");
+  EXPECT_EQ(ask(call).error().message, "GET " + place() + "/: unexpected content encoding: 'br'");
   coding = "gzip";
   call.body_limit = 5;
   EXPECT_FALSE(ask(call));

@@ -1,4 +1,4 @@
-// For tests of HTTP clients: a server on the test's own loop that says what the test tells it to.
+// A scripted HTTP server on the test's own loop, for tests of clients.
 #pragma once
 
 #include "io/fd.h"
@@ -21,7 +21,7 @@ class ScriptedServer {
     std::string bytes;
     bool close = false;
   };
-  // Called for each whole request; request bodies need a Content-Length.
+  // Called for each whole request. Request bodies need a Content-Length.
   using Script = std::function<Say(const std::string& request)>;
 
   ScriptedServer(io::Loop& loop, Script script)
@@ -32,7 +32,7 @@ class ScriptedServer {
 
   int port() const { return listener_.port; }
   int accepted() const { return accepted_; }
-  // Unasked, to every connection whose last request has `asked` in it.
+  // Sends bytes without a request, to every connection whose last request contains `asked`.
   void say(const std::string& bytes, const std::string& asked = {}) {
     for (const auto& peer : peers_)
       if (peer->fd && peer->asked.find(asked) != std::string::npos) put(*peer, bytes);

@@ -1,4 +1,4 @@
-// Times as servers write them into headers: pure.
+// Times in HTTP headers. Pure.
 #pragma once
 
 #include "http/response_parse.h"
@@ -10,11 +10,11 @@
 
 namespace lockstep::http {
 
-// "Sun, 06 Nov 1994 08:49:37 GMT" and the two older forms, as Unix time.
+// Parses "Sun, 06 Nov 1994 08:49:37 GMT" and the two older forms. Returns Unix time.
 std::optional<std::int64_t> parse_http_date(std::string_view text);
 
-// How long the server asks us to wait (Retry-After: seconds, or a date), from `now` (Unix time) on;
-// at most a day. Nothing: it doesn't say.
+// Returns how long the server wants us to wait (Retry-After: seconds or a date), counted from `now`
+// (Unix time), at most a day. nullopt: no such header.
 std::optional<std::chrono::seconds> retry_after(const ResponseHead& head, std::int64_t now);
 
 }  // namespace lockstep::http

@@ -1,3 +1,4 @@
+// Unpacks gzip with zlib.
 #include "http/gunzip.h"
 
 #include <fmt/core.h>
@@ -10,6 +11,7 @@
 namespace lockstep::http {
 namespace {
 
+// zlib's way to ask for the gzip format only, not for raw or zlib streams.
 constexpr int kGzipOnly = 16 + MAX_WBITS;
 
 // zlib's state for one text.
@@ -25,7 +27,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // Appends a piece. True: the text is at its end.
+  // Appends the next piece. Returns true at the end of the text.
   Result<bool> step(std::string& plain) {
     stream_.next_out = piece_.data();
     stream_.avail_out = static_cast<uInt>(piece_.size());
@@ -33,12 +35,12 @@ class Inflater {
     plain.append(reinterpret_cast<const char*>(piece_.data()), piece_.size() - stream_.avail_out);
     if (result == Z_STREAM_END) {
       if (stream_.avail_in == 0) return true;
-      inflateReset(&stream_);  // texts may follow each other
+      inflateReset(&stream_);  // gzip members may follow each other
       return false;
     }
     if (result == Z_OK) return false;
     return fail(Errc::corrupt, result == Z_BUF_ERROR ? "the packed answer is cut short"
-                                                     : "the packed answer is no gzip");
+                                                     : "the packed answer is not gzip");
   }
 
  private:
@@ -54,6 +56,7 @@ Result<std::string> gunzip(std::string_view packed, std::size_t limit) {
   std::string plain;
   while (true) {
     LOCKSTEP_TRY_ASSIGN(const bool done, inflater.step(plain));
+    // Check after each piece: a small answer may unpack to gigabytes.
     if (plain.size() > limit)
       return fail(Errc::corrupt, fmt::format("the answer unpacks to more than {} bytes", limit));
     if (done) return plain;

@@ -1,4 +1,4 @@
-// Unpacks an answer that came with "Content-Encoding: gzip".
+// Unpacks an answer with "Content-Encoding: gzip".
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,8 @@
 
 namespace lockstep::http {
 
-// limit: bytes of the unpacked text; a few bytes may unpack to gigabytes.
+// limit: most bytes of the unpacked text. A few packed bytes may unpack to gigabytes. Fails with
+// corrupt.
 Result<std::string> gunzip(std::string_view packed, std::size_t limit);
 
 }  // namespace lockstep::http

@@ -40,11 +40,11 @@ TEST(Gunzip, WhatIsNoneIsCorrupt) {
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(gunzip(whole.substr(0, size), 1000)) << size;
   EXPECT_EQ(why(gunzip(whole.substr(0, 20), 1000)), "the packed answer is cut short");
-  EXPECT_EQ(why(gunzip("{\"plain\": 1}", 1000)), "the packed answer is no gzip");
-  EXPECT_EQ(why(gunzip(whole + "more", 1000)), "the packed answer is no gzip");
+  EXPECT_EQ(why(gunzip("{\"plain\": 1}", 1000)), "the packed answer is not gzip");
+  EXPECT_EQ(why(gunzip(whole + "more", 1000)), "the packed answer is not gzip");
   std::string wrong = whole;
   wrong[wrong.size() - 6] ^= 1;  // of the checksum
-  EXPECT_EQ(why(gunzip(wrong, 1000)), "the packed answer is no gzip");
+  EXPECT_EQ(why(gunzip(wrong, 1000)), "the packed answer is not gzip");
 }
 
 TEST(Gunzip, IsBounded) {

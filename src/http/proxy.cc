@@ -1,3 +1,4 @@
+// curl's rules for proxies and NO_PROXY.
 #include "http/proxy.h"
 
 #include "base/text.h"
@@ -16,7 +17,7 @@
 namespace lockstep::http {
 namespace {
 
-// An address's bytes: 4 or 16 of them, or none.
+// The bytes of an address: 4, 16, or none.
 struct AddressBytes {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   std::size_t size = 0;
@@ -47,7 +48,8 @@ bool is_this_machine(const std::string& host) {
          (address.size == sizeof(in_addr) && address.bytes[0] == 127);
 }
 
-// Takes ":PORT" or brackets off; false: it is for another port.
+// Removes ":PORT" and brackets from a word of NO_PROXY. Returns false if the word is for another
+// port.
 bool take_word_port(std::string& word, int port) {
   std::size_t colon = word.rfind(':');
   const bool in_brackets = word.starts_with('[');
@@ -76,10 +78,12 @@ bool covers(std::string word, const std::string& host, int port) {
                       static_cast<std::size_t>(*bits));
   }
   if (!take_word_port(word, port)) return false;
+  // "*.example", ".example" and "example" mean the same to curl.
   if (word.starts_with("*.")) word.erase(0, 1);
   if (word.starts_with('.')) word.erase(0, 1);
   if (word.ends_with('.')) word.pop_back();
   if (word.empty()) return false;
+  // An address matches as a whole only: "0.0.1" must not cover "10.0.0.1".
   const AddressBytes address = address_bytes(host);
   if (address.size > 0) return same_start(address_bytes(word), address, address.size * CHAR_BIT);
   return host == word || host.ends_with("." + word);
@@ -90,10 +94,12 @@ struct NamedValue {
   std::string value;
 };
 
-// In small letters first, as curl does. An empty value counts, and switches the proxy off.
+// Looks for the lower-case name first, like curl. An empty value counts: it switches the proxy off.
 std::optional<NamedValue> variable(const EnvLookup& env, const std::string& name) {
   if (auto value = env(name)) return NamedValue{name, std::move(*value)};
   std::string capitals = to_upper(name);
+  // In a CGI program HTTP_PROXY is the Proxy header of a request ("httpoxy"), so any client could
+  // set it.
   if (capitals == "HTTP_PROXY" && env("REQUEST_METHOD")) return std::nullopt;
   if (auto value = env(capitals)) return NamedValue{std::move(capitals), std::move(*value)};
   return std::nullopt;
@@ -104,8 +110,9 @@ Result<Proxy> read_proxy(const NamedValue& from) {
   if (!bare && !to_lower(from.value).starts_with("http://")) {
     return fail(Errc::invalid_input,
                 from.name + " names a proxy of a kind that isn't supported (https or SOCKS)",
-                "write it as http://HOST:PORT; what goes through it is encrypted all the same");
+                "write the proxy as http://HOST:PORT; https stays encrypted through the proxy");
   }
+  // curl accepts a bare HOST:PORT.
   const std::string text = bare ? "http://" + from.value : from.value;
   LOCKSTEP_TRY_ASSIGN(const codec::Url url, codec::parse_url(text, from.name));
   Proxy proxy{.host = url.host, .port = url.port, .source = from.name};
@@ -136,6 +143,7 @@ Result<std::optional<Proxy>> choose_proxy(const EnvLookup& env, const std::strin
   auto from = variable(env, tls ? "https_proxy" : "http_proxy");
   if (!from) from = variable(env, "all_proxy");
   if (!from || strip(from->value).empty()) return std::nullopt;
+  // A proxy's "localhost" would be the proxy's own machine.
   if (is_this_machine(to_lower(host))) return std::nullopt;
   const auto except = variable(env, "no_proxy");
   if (except && is_in_no_proxy(except->value, host, port)) return std::nullopt;

@@ -16,7 +16,7 @@ EnvLookup in(const Environment& names) {
   };
 }
 
-// "HOST:PORT (VARIABLE)", "" for none, or the error.
+// Returns "HOST:PORT (VARIABLE)", "" for no proxy, or the error.
 std::string chosen(const Environment& names, const std::string& host = "ec2.aws.example",
                    bool tls = true) {
   const auto proxy = choose_proxy(in(names), host, tls ? 443 : 80, tls);

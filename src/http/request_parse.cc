@@ -1,3 +1,4 @@
+// Parses requests strictly and prints responses.
 #include "http/request_parse.h"
 
 #include "codec/url.h"
@@ -10,7 +11,7 @@
 namespace lockstep::http {
 namespace {
 
-// Takes one line off `text`, and drops its '\n' or "\r\n".
+// Removes one line from `text`, and drops its '\n' or "\r\n".
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   std::string_view line = text.substr(0, end);
@@ -19,7 +20,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// A field has a name, a colon and no control bytes but tabs; obsolete folded lines are refused.
+// A field has a name, a colon, and no control bytes except tabs. Obsolete folded lines are refused.
 bool is_header_field(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
@@ -28,7 +29,7 @@ bool is_header_field(std::string_view line) {
                       [](char c) { return is_control(c) && c != '\t'; });
 }
 
-// Where the head ends (after the empty line), or npos.
+// Returns the end of the head (after the empty line), or npos.
 std::size_t head_end(std::string_view bytes) {
   const std::size_t strict = bytes.find("\n\r\n");
   const std::size_t lax = bytes.find("\n\n");
@@ -40,7 +41,7 @@ std::size_t head_end(std::string_view bytes) {
 
 RequestParser::State RequestParser::feed(std::string_view bytes) {
   if (state_ != State::more) return state_;
-  // Empty lines before the request line are allowed.
+  // Empty lines before the request line are allowed (RFC 9112).
   if (bytes_.empty()) bytes.remove_prefix(std::min(bytes.find_first_not_of("\r\n"), bytes.size()));
   bytes_ += bytes.substr(0, kLimit + 1 - bytes_.size());
   const std::size_t end = head_end(bytes_);
@@ -49,6 +50,7 @@ RequestParser::State RequestParser::feed(std::string_view bytes) {
     return finish();
   }
   if (bytes_.size() <= kLimit) return state_;
+  // Without a line break it is the target that is too long, not the fields.
   return fail_with(bytes_.find('\n') == std::string::npos ? 414 : 431);
 }
 
@@ -70,7 +72,7 @@ RequestParser::State RequestParser::finish() {
   return state_ = State::complete;
 }
 
-// Returns 0, or the status to refuse the request with.
+// Returns 0, or the status of the refusal.
 int RequestParser::parse_request_line(std::string_view line) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');

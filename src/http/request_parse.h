@@ -1,6 +1,6 @@
-// HTTP/1 requests for a server that answers GET and HEAD and then closes: pure, fed with bytes as
-// they come. Only the request line is interpreted; header fields are checked for form and passed
-// over.
+// Parses HTTP/1 requests for a server that answers GET and HEAD and then closes. Pure: fed with
+// bytes as they arrive. Interprets only the request line. Header fields are checked for form and
+// skipped.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace lockstep::http {
 
 struct Request {
   std::string method;  // as sent: "GET"
-  std::string path;    // "/metrics": %XX decoded, no query
-  std::string query;   // what follows '?', undecoded
+  std::string path;    // "/metrics": decoded, without the query
+  std::string query;   // the part after '?', not decoded
 };
 
 class RequestParser {
@@ -21,12 +21,13 @@ class RequestParser {
 
   enum class State { more, complete, bad };
 
-  // Bytes after the end of the request are ignored, as is everything once the state is not `more`.
+  // Feeds bytes. Ignores bytes after the end of the request, and all bytes once the state is not
+  // `more`.
   State feed(std::string_view bytes);
   State state() const { return state_; }
-  const Request& request() const { return request_; }  // once complete
-  // Once bad: 400 (no HTTP), 414 (the target alone fills the limit), 431 (the fields exceed it),
-  // 505 (another version).
+  const Request& request() const { return request_; }  // valid once complete
+  // Valid once bad: 400 (not HTTP), 414 (the target alone exceeds the limit), 431 (the fields
+  // exceed the limit), 505 (another version).
   int error_status() const { return error_status_; }
 
  private:
@@ -46,7 +47,7 @@ struct Response {
   std::string body;
 };
 
-// Status line, headers with Connection: close, and the body unless only the head was asked for.
+// Prints the status line, the headers with Connection: close, and the body unless `head_only`.
 std::string print_response(const Response& response, bool head_only);
 
 std::string_view reason_phrase(int status);

@@ -1,6 +1,6 @@
-// HTTP/1 responses as a client gets them: pure, fed with bytes as they come, in any pieces. Bodies
-// are passed on as they arrive, whether their end is known by length, by chunks or by the end of
-// the connection.
+// Parses HTTP/1 responses for a client. Pure: fed with bytes as they arrive, in any pieces. Passes
+// on bodies as they arrive, no matter whether a length, chunks or the end of the connection ends
+// them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace lockstep::http {
 
 struct Field {
-  std::string name;  // in small letters
+  std::string name;  // in lower case
   std::string value;
 };
 
@@ -20,7 +20,7 @@ struct ResponseHead {
   int status = 0;
   std::vector<Field> fields;
 
-  // The first field of that name (small letters), "" where there is none.
+  // Returns the first field of that name (in lower case), or "".
   std::string_view field(std::string_view name) const;
 };
 
@@ -33,17 +33,18 @@ class ResponseParser {
 
   explicit ResponseParser(bool to_head_request = false) : bodiless_(to_head_request) {}
 
-  // Takes what belongs to this response and appends its body, decoded, to `body`. Returns how many
-  // bytes it took: all of them until the response is complete.
+  // Takes the bytes of this response and appends its decoded body to `body`. Returns the number of
+  // bytes taken: all of them until the response is complete.
   std::size_t feed(std::string_view bytes, std::string& body);
-  // The connection has ended.
+  // The connection has ended. Returns the final state.
   State end();
 
   State state() const { return state_; }
-  const ResponseHead& head() const { return head_; }   // from State::body on
-  const std::string& error() const { return error_; }  // once bad
-  bool keep_alive() const { return keep_alive_; }      // once complete: another may follow
-  bool empty() const { return head_bytes_ == 0; }      // not a byte has come
+  const ResponseHead& head() const { return head_; }   // valid from State::body on
+  const std::string& error() const { return error_; }  // valid once bad
+  // valid once complete: the connection can be reused
+  bool keep_alive() const { return keep_alive_; }
+  bool empty() const { return head_bytes_ == 0; }  // not a single byte has arrived
 
  private:
   enum class Part { status, fields, length, chunk_size, chunk, chunk_end, trailers, rest };
@@ -60,9 +61,9 @@ class ResponseParser {
   Part part_ = Part::status;
   ResponseHead head_;
   std::string error_;
-  std::string line_;            // a line whose end has not come yet
+  std::string line_;            // an incomplete line
   std::size_t head_bytes_ = 0;  // counts towards kHeadLimit
-  std::uint64_t left_ = 0;      // of a body with a length, or of a chunk
+  std::uint64_t left_ = 0;      // rest of a body with a length, or of a chunk
   bool http_1_0_ = false;
   bool keep_alive_ = true;
 };

@@ -30,7 +30,7 @@ Outcome parse(std::string_view bytes, std::size_t step, bool eof) {
   return outcome;
 }
 
-// Parses the bytes as a whole and one by one, which must come to the same.
+// Parses the bytes as a whole and one by one. Both must have the same result.
 Outcome parse(std::string_view bytes, bool eof = false) {
   Outcome whole = parse(bytes, bytes.size() + 1, eof);
   const Outcome pieces = parse(bytes, 1, eof);
@@ -89,12 +89,11 @@ TEST(ResponseParser, Fields) {
 }
 
 TEST(ResponseParser, Garbage) {
-  EXPECT_EQ(parse("SSH-2.0-OpenSSH\r\n").error, "this is no HTTP: 'SSH-2.0-OpenSSH'");
+  EXPECT_EQ(parse("SSH-2.0-OpenSSH\r\n").error, "not an HTTP answer: 'SSH-2.0-OpenSSH'");
   EXPECT_EQ(parse("HTTP/1.1 20x OK\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/2.0 200 OK\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 101 Switching\r\n\r\n").state, Answered::bad);
-  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nnothing\r\n\r\n").error,
-            "this is no header field: 'nothing'");
+  EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nnothing\r\n\r\n").error, "not a header field: 'nothing'");
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nA: b\x01\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n").state, Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n").state,
@@ -104,9 +103,9 @@ TEST(ResponseParser, Garbage) {
       Answered::bad);
   EXPECT_EQ(parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n").state, Answered::bad);
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-  EXPECT_EQ(parse(chunked + "zz\r\n").error, "this is no chunk size: 'zz'");
+  EXPECT_EQ(parse(chunked + "zz\r\n").error, "not a chunk size: 'zz'");
   EXPECT_EQ(parse(chunked + "ffffffffffffffffff\r\n").state, Answered::bad);
-  EXPECT_EQ(parse(chunked + "1\r\nab\r\n").error, "a chunk is longer than it says");
+  EXPECT_EQ(parse(chunked + "1\r\nab\r\n").error, "a chunk is longer than announced");
 }
 
 TEST(ResponseParser, EarlyEnd) {

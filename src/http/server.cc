@@ -1,3 +1,4 @@
+// A connection per request, and the listener.
 #include "http/server.h"
 
 #include "io/listen.h"
@@ -13,8 +14,8 @@
 
 namespace lockstep::http {
 
-// Reads a request, writes the answer, then discards what still comes until the peer closes: closing
-// with unread bytes would reset the connection and could lose the answer on its way.
+// Reads a request, writes the answer, then discards bytes until the peer closes. Closing with
+// unread bytes would reset the connection, and the peer could lose the answer.
 class Server::Connection {
  public:
   Connection(Server& server, std::uint64_t id, io::Fd fd)
@@ -36,7 +37,7 @@ class Server::Connection {
     if (phase_ == Phase::drain) drain();
   }
 
-  // True once there is an answer to write.
+  // Returns true once an answer is ready to be written.
   bool read_request() {
     char chunk[4096];
     while (parser_.state() == RequestParser::State::more) {
@@ -56,7 +57,7 @@ class Server::Connection {
     return true;
   }
 
-  // True once all is written.
+  // Returns true once everything is written.
   bool write_answer() {
     while (written_ < output_.size()) {
       const ssize_t put =
@@ -69,6 +70,7 @@ class Server::Connection {
       if (put < 0) return close();
       written_ += static_cast<std::size_t>(put);
     }
+    // The end of the answer: the peer now closes its side.
     shutdown(fd_.get(), SHUT_WR);
     watch_.want(io::kReadable);
     phase_ = Phase::drain;
@@ -136,13 +138,14 @@ void Server::accept_all() {
       if (errno != EAGAIN) pause_accepting();
       return;
     }
+    // Closing the oldest keeps the port usable if clients leave connections open.
     if (connections_.size() >= limits_.connections) connections_.erase(connections_.begin());
     const std::uint64_t id = next_id_++;
     connections_.emplace(id, std::make_unique<Connection>(*this, id, std::move(fd)));
   }
 }
 
-// Descriptors have run out. The listener stays readable, so watching it on would spin.
+// Out of descriptors. The listener stays readable, so continuing to watch it would spin.
 void Server::pause_accepting() {
   watch_.want(0);
   retry_.start(std::chrono::seconds(1), [this] { watch_.want(io::kReadable); });

@@ -1,5 +1,5 @@
-// A small HTTP server for probes and scrapers: GET and HEAD, one request per connection, everything
-// bounded. Runs on the loop's thread; handlers must not block, nor destroy the server.
+// A small HTTP server for probes and scrapers: GET and HEAD, one request per connection, with
+// limits on everything. Runs on the loop's thread. Handlers must not block or destroy the server.
 #pragma once
 
 #include "base/error.h"
@@ -21,12 +21,13 @@ using Handlers = std::map<std::string, Handler, std::less<>>;  // by exact path
 
 struct ServerLimits {
   std::size_t connections = 64;                    // one more closes the oldest
-  io::Duration timeout = std::chrono::seconds(5);  // of a connection, from accept to close
+  io::Duration timeout = std::chrono::seconds(5);  // for a connection, from accept to close
 };
 
 class Server {
  public:
-  // host and port as io::open_listener takes them.
+  // Opens the port. host and port: see io::open_listener(). Fails with already_exists if the port
+  // is taken.
   static Result<std::unique_ptr<Server>> listen(io::Loop& loop, const std::string& host,
                                                 std::uint16_t port, Handlers handlers,
                                                 ServerLimits limits = {});

@@ -45,7 +45,7 @@ class HttpServer : public testing::Test {
               static_cast<ssize_t>(bytes.size()));
   }
 
-  // Turns the loop until the peer closes; "<reset>" or "<time>" if that goes wrong.
+  // Runs the loop until the peer closes. Returns "<reset>" or "<time>" on failure.
   std::string hear(const io::Fd& fd) {
     std::string text;
     const auto deadline = io::Clock::now() + std::chrono::seconds(10);
@@ -114,7 +114,7 @@ TEST_F(HttpServer, LargeAnswerArrivesWhole) {
   EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, std::size_t{8 << 20});
 }
 
-// Nothing but the server's own time ends these two: one asks for nothing, the other does not read.
+// Only the server's timeout ends these two: one sends no request, the other does not read.
 TEST_F(HttpServer, SilentPeersAreDropped) {
   start({.connections = 64, .timeout = milliseconds(50)});
   const io::Fd silent = connect_to_server();
@@ -165,7 +165,7 @@ TEST_F(HttpServer, SaysWhyItCannotListen) {
   const auto taken = Server::listen(loop_, "127.0.0.1", server_->port(), {});
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().sys, EADDRINUSE);
-  const auto nowhere = Server::listen(loop_, "192.0.2.1", 0, {});  // no address of this machine
+  const auto nowhere = Server::listen(loop_, "192.0.2.1", 0, {});  // not an address of this machine
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().sys, EADDRNOTAVAIL);
 }

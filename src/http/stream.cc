@@ -1,3 +1,4 @@
+// Moves bytes between a socket, TLS and the handlers.
 #include "http/stream.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ io::Fd Stream::release() {
   return std::move(fd_);
 }
 
+// A failed write is reported in the next turn, so watch for writability to get one.
 void Stream::want() {
   const bool more = sent_ < out_.size() || !trouble_;
   watch_.want(more ? io::kReadable | io::kWritable : io::kReadable);
@@ -51,13 +53,15 @@ void Stream::on_event(int events) {
 }
 
 bool Stream::receive() {
+  // One read per turn: a fast peer must not starve other events.
   std::array<char, 64 << 10> chunk;
   const ssize_t got = recv(fd_.get(), chunk.data(), chunk.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (got < 0) return end(fail_sys("read", errno));
   if (got == 0) {
+    // TLS has an end of its own: without it an attacker may have cut the answer.
     if (tls_ && !tls_->ended())
-      return end(fail_sys("the connection was closed without a word", ECONNRESET));
+      return end(fail_sys("the connection ended without TLS's close_notify", ECONNRESET));
     return end({});
   }
   std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
@@ -68,6 +72,7 @@ bool Stream::receive() {
     out_ += tls_->take_output();
     bytes = plain;
   }
+  // The handler may destroy this stream.
   const auto here = calls_.witness();
   if (!bytes.empty() && handlers_.bytes) {
     const auto call = handlers_.bytes;
@@ -75,7 +80,7 @@ bool Stream::receive() {
     if (here.gone()) return false;
   }
   if (!understood) {
-    flush();  // sends TLS's alert, which says why
+    flush();  // sends TLS's alert, which gives the reason
     return end(std::move(understood));
   }
   if (tls_ && tls_->ended()) return end({});

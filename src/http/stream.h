@@ -1,4 +1,4 @@
-// A connected byte stream on the event loop, plain or TLS; both look alike from above.
+// A connected byte stream on the event loop, plain or TLS. Both look the same to the user.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -18,7 +18,7 @@ class Stream {
  public:
   struct Handlers {
     std::function<void(std::string_view)> bytes;
-    // The last call, made once. Without an error the other end has said that nothing more comes.
+    // Called once, as the last call. Without an error the peer has announced the end.
     std::function<void(Status)> ended;
   };
 
@@ -27,13 +27,13 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Any handler may destroy the stream.
+  // Sets the handlers. Any handler may destroy the stream.
   void listen(Handlers handlers) { handlers_ = std::move(handlers); }
-  // Never calls back before it returns; `ended` tells what goes wrong.
+  // Queues and sends bytes. Never calls back before returning. `ended` reports a failure.
   void write(std::string_view bytes);
-  // Whether a byte of what was written may have left; through TLS none does before the handshake.
+  // Returns whether written bytes may have left. With TLS none leaves before the handshake is done.
   bool spoke() const { return wrote_ && (!tls_ || tls_->ready()); }
-  // The descriptor, for another stream. Of this one nothing more comes; it can only be destroyed.
+  // Returns the descriptor for use by another stream. This stream then only can be destroyed.
   io::Fd release();
 
  private:
@@ -45,12 +45,12 @@ class Stream {
 
   io::Fd fd_;
   std::unique_ptr<TlsSession> tls_;
-  io::Watch watch_;  // after fd_, so that it is destroyed first
+  io::Watch watch_;  // declared after fd_, so that it is destroyed first
   Handlers handlers_;
   std::string out_;
   std::size_t sent_ = 0;
   bool wrote_ = false;
-  Status trouble_;  // a failed write, told in the next turn
+  Status trouble_;  // a failed write, reported in the next turn
   CallbackScope calls_;
 };
 

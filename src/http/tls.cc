@@ -1,3 +1,4 @@
+// Wraps OpenSSL: settings, verification, and a session between two memory buffers.
 #include "http/tls.h"
 
 #include <fmt/core.h>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::size_t kPiece = 16 << 10;
 
-// Empties OpenSSL's queue of errors into one text, the oldest first.
+// Empties OpenSSL's error queue into one text, oldest error first.
 std::string openssl_says() {
   std::string text;
   while (const unsigned long code = ERR_get_error()) {
@@ -30,7 +31,7 @@ std::string openssl_says() {
   return text.empty() ? "no reason given" : text;
 }
 
-// A static OpenSSL knows where Debian keeps its authorities; other systems keep them elsewhere.
+// The static OpenSSL knows the place of Debian's authorities. Other systems keep theirs elsewhere.
 void trust_this_machine(SSL_CTX* context) {
   SSL_CTX_set_default_verify_paths(context);
   if (getenv("SSL_CERT_FILE") != nullptr) return;
@@ -38,6 +39,8 @@ void trust_this_machine(SSL_CTX* context) {
                            "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
     if (access(path, R_OK) == 0 && SSL_CTX_load_verify_file(context, path) == 1) break;
   }
+  // A missing file is not an error here: without any authority the handshake fails with a clear
+  // text.
   ERR_clear_error();
 }
 
@@ -76,9 +79,12 @@ bool set_name(SSL* ssl, const std::string& host) {
   in6_addr address{};
   const bool digits = inet_pton(AF_INET, host.c_str(), &address) == 1 ||
                       inet_pton(AF_INET6, host.c_str(), &address) == 1;
+  // An address must match an IP entry of the certificate, not a name.
   if (digits) return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1;
+  // Wildcards such as "f*.example" are refused, as browsers do.
   SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   return SSL_set1_host(ssl, host.c_str()) == 1 &&
+         // Servers with several names choose their certificate by this extension (SNI).
          SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                   const_cast<char*>(host.c_str())) == 1;  // OpenSSL's macro has a C cast
 }
@@ -86,12 +92,13 @@ bool set_name(SSL* ssl, const std::string& host) {
 }  // namespace
 
 Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& settings) {
-  // OpenSSL's configuration file is not read, because it can load code.
+  // Do not read OpenSSL's configuration file: it can load code.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();
   SSL_CTX* raw = SSL_CTX_new(TLS_client_method());
   if (raw == nullptr) return fail(Errc::internal, "set up TLS: " + openssl_says());
   std::shared_ptr<const TlsContext> context(new TlsContext(raw, settings.hint));
+  // TLS 1.0 and 1.1 are deprecated (RFC 8996).
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);  // NOLINT: OpenSSL's macro
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
   // OpenSSL must never ask a terminal for the password of a key.
@@ -115,7 +122,8 @@ Result<std::unique_ptr<TlsSession>> TlsSession::make(std::shared_ptr<const TlsCo
   LOCKSTEP_CHECK(in != nullptr && out != nullptr);
   SSL_set_bio(session->ssl_, in, out);
   if (!set_name(session->ssl_, host))
-    return fail(Errc::invalid_input, fmt::format("'{}' is no name for a TLS server", host));
+    return fail(Errc::invalid_input,
+                fmt::format("a TLS server needs a valid host name (got '{}')", host));
   SSL_set_connect_state(session->ssl_);
   LOCKSTEP_TRY(session->advance());
   return session;
@@ -126,11 +134,13 @@ TlsSession::~TlsSession() {
 }
 
 Status TlsSession::feed(std::string_view bytes, std::string& plain) {
+  // The error queue belongs to the thread: old errors would be blamed on this call.
   ERR_clear_error();
   while (!bytes.empty()) {
     const auto size = static_cast<int>(std::min(bytes.size(), kPiece));
     LOCKSTEP_CHECK(BIO_write(SSL_get_rbio(ssl_), bytes.data(), size) == size);
     bytes.remove_prefix(static_cast<std::size_t>(size));
+    // Not ready: the bytes belong to the handshake.
     if (!ready_) LOCKSTEP_TRY(advance());
     if (ready_) LOCKSTEP_TRY(read_all(plain));
   }
@@ -186,11 +196,13 @@ std::string TlsSession::take_output() {
   std::string bytes;
   BIO* out = SSL_get_wbio(ssl_);
   bytes.resize(BIO_ctrl_pending(out));
+  // The caller sends these bytes.
   if (!bytes.empty()) BIO_read(out, bytes.data(), static_cast<int>(bytes.size()));
   return bytes;
 }
 
 Failure TlsSession::failure(std::string_view what) const {
+  // Without this check a refused certificate would be reported as a mere handshake failure.
   const long verdict = SSL_get_verify_result(ssl_);
   std::string text = openssl_says();
   if (verdict != X509_V_OK) {

@@ -1,5 +1,5 @@
-// TLS as a client, without I/O: bytes in, bytes out (OpenSSL behind memory buffers). The server's
-// certificate and name are always checked. OpenSSL is first touched when a TlsContext is made.
+// TLS for clients without I/O: bytes in, bytes out (OpenSSL behind memory buffers). Always checks
+// the server's certificate and name. Initialises OpenSSL when the first TlsContext is made.
 #pragma once
 
 #include "base/error.h"
@@ -15,18 +15,19 @@ struct ssl_st;
 namespace lockstep::http {
 
 struct TlsSettings {
-  std::string ca_file;            // "": the authorities that this machine trusts
-  std::string more_ca_file = {};  // trusted as well
-  std::string cert_file;          // ours, where the server asks for one
-  std::string key_file;           // "": in cert_file
-  // What to do about a certificate that is refused.
+  std::string ca_file;            // "": the authorities trusted by this machine
+  std::string more_ca_file = {};  // trusted in addition
+  std::string cert_file;          // our certificate, for servers that ask for one
+  std::string key_file;           // "": the key is in cert_file
+  // Advice for a refused certificate.
   std::string hint =
-      "name the authority that signed it (ca_cert), or the host as the certificate does";
+      "name the certificate's authority (ca_cert), or name the host as in the certificate";
 };
 
-// What all connections of one set of settings share.
+// Settings shared by connections.
 class TlsContext {
  public:
+  // Loads the files. Fails with invalid_input if one cannot be used.
   static Result<std::shared_ptr<const TlsContext>> make(const TlsSettings& settings);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
@@ -41,23 +42,25 @@ class TlsContext {
   std::string hint_;
 };
 
-// One connection. After each call the caller sends what take_output() returns.
+// One connection. After each call the caller sends the bytes from take_output().
 class TlsSession {
  public:
-  // host: a name, or an address in digits; the certificate must be made out to it.
+  // Starts a session. host: a name or numeric address, which the certificate must contain.
   static Result<std::unique_ptr<TlsSession>> make(std::shared_ptr<const TlsContext> context,
                                                   const std::string& host);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // Takes bytes from the other end and appends the text in them to `plain`.
+  // Takes bytes from the peer and appends decrypted text to `plain`. Fails with denied if TLS or
+  // the certificate is refused.
   Status feed(std::string_view bytes, std::string& plain);
-  // The text goes out when the handshake is done.
+  // Encrypts text. Text written before the handshake is done is sent afterwards.
   Status write(std::string_view plain);
+  // Returns the bytes to be sent to the peer.
   std::string take_output();
   bool ready() const { return ready_; }  // the handshake is done
-  bool ended() const { return ended_; }  // the other end has said that nothing more comes
+  bool ended() const { return ended_; }  // the peer has announced the end
 
  private:
   explicit TlsSession(std::shared_ptr<const TlsContext> context) : context_(std::move(context)) {}

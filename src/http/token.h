@@ -1,11 +1,11 @@
-// HTTP's classes of characters.
+// Character classes of HTTP.
 #pragma once
 
 #include <string_view>
 
 namespace lockstep::http {
 
-// RFC 9110's token: what names of methods and header fields are made of.
+// RFC 9110's token: the characters of method names and header names.
 inline bool is_token(std::string_view text) {
   constexpr std::string_view marks = "!#$%&'*+-.^_`|~";
   for (const char c : text) {

@@ -1,3 +1,4 @@
+// Speaks CONNECT with a proxy.
 #include "http/tunnel.h"
 
 #include "io/place_text.h"
@@ -15,11 +16,10 @@ Tunnel::Tunnel(io::Loop& loop, io::Fd fd, Proxy proxy, const std::string& host, 
       stream_(loop, std::move(fd), nullptr) {
   stream_.listen({[this](std::string_view bytes) { on_bytes(bytes); },
                   [this](Status status) {
-                    const std::string what =
-                        proxy_.text() + " passes no connection on to " + place_;
+                    const std::string what = proxy_.text() + " did not connect to " + place_;
                     if (!status)
                       return finish(tl::make_unexpected(std::move(status).error().within(what)));
-                    finish(fail(Errc::unavailable, what + ": it closed the connection"));
+                    finish(fail(Errc::unavailable, what + ": connection closed"));
                   }});
   std::string request = fmt::format("CONNECT {0} HTTP/1.1\r\nHost: {0}\r\n", place_);
   if (!proxy_.authorization.empty())
@@ -31,15 +31,16 @@ void Tunnel::on_bytes(std::string_view bytes) {
   std::string body;
   const std::size_t taken = parser_.feed(bytes, body);
   if (parser_.state() == ResponseParser::State::bad) {
-    return finish(fail(Errc::corrupt, fmt::format("{} passes no connection on to {}: {}",
-                                                  proxy_.text(), place_, parser_.error())));
+    return finish(fail(Errc::corrupt, fmt::format("{} did not connect to {}: {}", proxy_.text(),
+                                                  place_, parser_.error())));
   }
   if (parser_.state() != ResponseParser::State::complete) return;
   const int status = parser_.head().status;
   if (status < 200 || status > 299) return finish(refused(status));
+  // The proxy may send nothing before we do: such bytes would be taken for the server's.
   if (taken != bytes.size()) {
     return finish(
-        fail(Errc::corrupt, proxy_.text() + " sends bytes that belong to no answer of " + place_));
+        fail(Errc::corrupt, proxy_.text() + " sends bytes before the first request to " + place_));
   }
   finish(stream_.release());
 }
@@ -49,8 +50,8 @@ Failure Tunnel::refused(int status) const {
   constexpr int kForbidden = 403;
   std::string hint = "name the host in NO_PROXY if it can be reached without the proxy";
   if (status == kNoPassword)
-    hint = fmt::format("give it user and password: {}=http://USER:PASSWORD@{}", proxy_.source,
-                       io::place_text(proxy_.host, proxy_.port));
+    hint = fmt::format("give the proxy user and password: {}=http://USER:PASSWORD@{}",
+                       proxy_.source, io::place_text(proxy_.host, proxy_.port));
   return fail(status == kNoPassword || status == kForbidden ? Errc::denied : Errc::unavailable,
               fmt::format("{} refuses to connect to {}: HTTP {}", proxy_.text(), place_, status),
               std::move(hint));

@@ -1,5 +1,4 @@
-// Asks a proxy to pass a connection on (CONNECT): what comes out is as if we had connected
-// ourselves.
+// Asks a proxy to connect to a server (CONNECT). The result behaves like a direct connection.
 #pragma once
 
 #include "base/error.h"
@@ -29,7 +28,7 @@ class Tunnel {
   Proxy proxy_;
   std::string place_;  // "HOST:PORT"
   Done done_;
-  ResponseParser parser_{true};  // its answer has no body
+  ResponseParser parser_{true};  // an answer to CONNECT has no body
   Stream stream_;
 };
 

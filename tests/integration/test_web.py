@@ -308,7 +308,7 @@ def test_proxies_that_refuse(tool, made, authority):
             (locked.port, "", f"refuses to connect to {NAME}:443: HTTP 407"),
             (locked.port, "a:wrong@", f"refuses to connect to {NAME}:443: HTTP 407"),
             (bad_gateway.port, "", f"refuses to connect to {NAME}:443: HTTP 502"),
-            (ssh.port, "", f"passes no connection on to {NAME}:443: this is no HTTP: 'SSH-2.0-OpenSSH_9.2'"),
+            (ssh.port, "", f"did not connect to {NAME}:443: not an HTTP answer: 'SSH-2.0-OpenSSH_9.2'"),
             (gone, "", "Connection refused")):
         said = tool(**trusting(authority, HTTPS_PROXY=f"http://{user}127.0.0.1:{port}")).ask(
             f"https://{NAME}", shown="RunInstances in us-east-1")
