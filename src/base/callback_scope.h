@@ -1,6 +1,6 @@
 // The lifetime of callbacks. An owner holds a CallbackScope as a member and wraps each callback
-// that it gives away. Once the scope is destroyed or dropped, calling such a callback does
-// nothing. io::Watch and io::Timer follow the same rule: destroy the handle, and no callback
+// that it gives away. Once the scope is destroyed or dropped, calling a wrapped callback does
+// nothing. io::Watch and io::Timer follow the same rule: after the handle is destroyed, no callback
 // comes.
 #pragma once
 
@@ -17,7 +17,8 @@ class CallbackScope {
   CallbackScope(const CallbackScope&) = delete;
   CallbackScope& operator=(const CallbackScope&) = delete;
 
-  // Wraps fn, to be called until the scope is destroyed or dropped. fn may destroy the owner.
+  // Wraps fn. The result calls fn until the scope is destroyed or dropped. fn may destroy the
+  // owner.
   template <class Fn>
   auto operator()(Fn fn) const {
     return [alive = std::weak_ptr<const char>(alive_), fn = std::move(fn)](auto&&... args) {
@@ -25,10 +26,11 @@ class CallbackScope {
     };
   }
 
-  // Disarms what was wrapped so far, for an owner that starts over. Later callbacks work.
+  // Disarms all callbacks wrapped so far, for an owner that starts over. Callbacks wrapped later
+  // work.
   void drop() { alive_ = std::make_shared<const char>(); }
 
-  // Tells an owner that has called out to others whether it still exists.
+  // Tells an owner, after a call of foreign code, whether the owner still exists.
   class Witness {
    public:
     bool gone() const { return alive_.expired(); }

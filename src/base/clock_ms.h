@@ -1,4 +1,4 @@
-// Unix time in milliseconds, as reports, events and jobs carry it.
+// Unix time in milliseconds, the unit of reports, events and jobs.
 #pragma once
 
 #include <chrono>

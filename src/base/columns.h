@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// A line for each row, two spaces between columns, none at the end of a line.
+// Formats one line per row, with two blanks between columns and none at the end of a line.
 template <std::size_t columns>
 std::string columns_text(const std::vector<std::array<std::string, columns>>& rows) {
   std::array<std::size_t, columns> widths{};

@@ -1,3 +1,4 @@
+// Makes errors from messages and errno.
 #include "base/error.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ Failure fail(Errc code, std::string message, std::string hint) {
 }
 
 namespace {
+// By remedy: what the caller can do decides, not the subsystem of the errno.
 Errc code_of(int sys_errno) {
   switch (sys_errno) {
     case ENOENT:
@@ -50,6 +52,7 @@ Errc code_of(int sys_errno) {
 }  // namespace
 
 std::string errno_text(int sys_errno) {
+  // strerror() is not thread-safe and depends on the locale.
   const char* text = strerrordesc_np(sys_errno);
   return text != nullptr ? text : "error " + std::to_string(sys_errno);
 }
@@ -60,6 +63,7 @@ Failure fail_sys(std::string_view what, int sys_errno) {
 }
 
 void check_failed(const char* condition, const char* file, int line) {
+  // Straight to stderr: independent of the log and its sink.
   std::fprintf(stderr, "lockstep: internal error at %s:%d: %s\n", file, line, condition);
   std::abort();
 }

@@ -1,5 +1,5 @@
-// Errors are values: Result<T> holds a T or an Error that says what was being done, with which
-// value, what went wrong and what to do. Nothing here prints; one place in cli does.
+// Errors as values. Result<T> holds a T, or an Error that says what was being done, with which
+// value, what went wrong, and what to do. Nothing here prints: a single place in cli does.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -10,16 +10,16 @@
 
 namespace lockstep {
 
-// A code says what the caller can do about the error, not where it came from.
+// The code says what the caller can do about the error, not where the error came from.
 enum class Errc {
-  invalid_input,   // the user gave something wrong: fix the value
+  invalid_input,   // the user's input is wrong: fix the value
   not_found,       // a thing that must exist does not
-  already_exists,  // a thing that must not exist does (a port taken, a file in the way)
-  denied,          // the system refuses: permissions
-  unavailable,     // a peer or resource is away: trying again can help
-  timeout,         // waited as long as allowed
-  canceled,        // somebody asked to stop
-  corrupt,         // bytes from outside make no sense
+  already_exists,  // a thing that must not exist does (a taken port, a file in the way)
+  denied,          // the system refuses: missing permissions
+  unavailable,     // a peer or resource is away: a retry may help
+  timeout,         // the allowed time is over
+  canceled,        // a request to stop arrived
+  corrupt,         // bytes from outside are invalid
   exhausted,       // out of memory, descriptors, disk
   internal,        // a bug in Lockstep
 };
@@ -27,10 +27,10 @@ enum class Errc {
 struct Error {
   Errc code = Errc::internal;
   std::string message;  // one line, lower case start, no trailing full stop
-  std::string hint;     // optional: what to do, one line
-  int sys = 0;          // the errno behind it, or 0
+  std::string hint;     // optional advice to the user, one line
+  int sys = 0;          // the errno behind the error, or 0
 
-  // "outer: message", for callers that know more about what was being done.
+  // Returns the error as "outer: message", for callers that know more about the action.
   Error within(std::string_view outer) &&;
 };
 
@@ -40,16 +40,17 @@ using Status = Result<void>;
 
 using Failure = tl::unexpected<Error>;
 
-// return fail(Errc::invalid_input, "…", "hint");
+// return fail(Errc::invalid_input, "...", "hint");
 [[nodiscard]] Failure fail(Errc code, std::string message, std::string hint = {});
 
-// An Error from errno: "what: strerror". The code follows the errno (ENOENT -> not_found, ...).
+// Makes an Error from errno: "what: strerror". The code follows from the errno (ENOENT ->
+// not_found, ...).
 [[nodiscard]] Failure fail_sys(std::string_view what, int sys_errno);
 
-// The text of an errno ("No such file or directory"). Unlike strerror() it is safe in threads.
+// Returns the text of an errno ("No such file or directory"). Unlike strerror(), thread-safe.
 std::string errno_text(int sys_errno);
 
-// Prints where the check stands and aborts. For bugs only, never for input.
+// Prints the place of the failed check and aborts. For bugs only, never for input.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// FNV-1a of 64 bits: the same in every version and on every machine, for names of files. Whoever
-// can choose the text can make two alike, so it protects nothing.
+// 64-bit FNV-1a: the same in every version and on every machine, for names of files. Not a
+// protection: it is easy to find two texts with the same value.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-// From the test vectors of FNV's authors. Names of files are made of it, which other versions of
-// this program must find again.
+// From the test vectors of FNV's authors. File names are made from these values, and other versions
+// of this program must find the files again.
 TEST(Fnv, IsAsPublished) {
   EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325);
   EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8c);

@@ -1,3 +1,4 @@
+// Draws random names from the kernel.
 #include "base/id.h"
 
 #include "base/error.h"
@@ -10,7 +11,7 @@
 namespace lockstep {
 namespace {
 void fill_random(unsigned char* bytes, std::size_t size) {
-  LOCKSTEP_CHECK(size <= 256);  // getrandom() never cuts up to 256 bytes short
+  LOCKSTEP_CHECK(size <= 256);  // getrandom() always fills up to 256 bytes
   LOCKSTEP_CHECK(getrandom(bytes, size, 0) == static_cast<ssize_t>(size));
 }
 }  // namespace
@@ -31,12 +32,13 @@ std::string random_uuid4() {
 }
 
 std::string random_suffix(std::size_t size) {
+  // The alphabet of Python's mkdtemp(), which torchrun uses for its folders.
   constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789_";
   std::string out;
   while (out.size() < size) {
     std::array<unsigned char, 64> bytes{};
     fill_random(bytes.data(), bytes.size());
-    for (const unsigned char byte : bytes)  // 222 = 6 * 37: more would favour some letters
+    for (const unsigned char byte : bytes)  // 222 = 6 * 37: larger bytes would favour some letters
       if (byte < 222 && out.size() < size) out += kAlphabet[byte % kAlphabet.size()];
   }
   return out;

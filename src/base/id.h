@@ -1,4 +1,4 @@
-// Random names, run ids and directory suffixes, and keys.
+// Random run ids, suffixes of directories, and keys.
 #pragma once
 
 #include <string>
@@ -7,6 +7,6 @@ namespace lockstep {
 
 std::string random_uuid4();                   // "8-4-4-4-12" lower-case hex
 std::string random_suffix(std::size_t size);  // Python mkdtemp's alphabet: a-z, 0-9, _
-std::string random_key(std::size_t size);     // any bytes, at most 256 of them
+std::string random_key(std::size_t size);     // arbitrary bytes, at most 256
 
 }  // namespace lockstep

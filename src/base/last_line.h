@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// The last line that has more than white space, without that around it; "" where there is none.
+// Returns the last line that is not only white space, stripped. "" if there is none.
 inline std::string_view last_line(std::string_view text) {
   text = strip(text);
   const std::size_t before = text.rfind('\n');

@@ -1,3 +1,4 @@
+// Formats log lines and writes them to stderr or to a sink.
 #include "base/log.h"
 
 #include "base/mid_line.h"
@@ -33,6 +34,7 @@ char letter(Level level) {
 }
 
 std::string header(Level level) {
+  // The form is torchrun's, with "lockstep" in place of the source line.
   timeval now{};
   gettimeofday(&now, nullptr);
   tm local{};
@@ -45,7 +47,7 @@ std::string header(Level level) {
 void write_all(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, bytes.data(), bytes.size());
-    if (written <= 0) return;  // nobody left to tell
+    if (written <= 0) return;  // the reader is gone: nothing more can be done
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -64,6 +66,7 @@ void set_level_from_env() {
   if (name == "WARNING" || name == "WARN") g_level = Level::warning;
   if (name == "ERROR") g_level = Level::error;
   if (name == "CRITICAL" || name == "FATAL") g_level = Level::critical;
+  // Python accepts any number as a level.
   if (const auto number = parse_int(name)) g_level = static_cast<Level>(*number);
 }
 
@@ -78,8 +81,10 @@ void set_sink(Sink sink, void* context) {
 
 void write(Level level, std::string_view text) {
   if (!enabled(level)) return;
+  // Build the whole message first: one write keeps messages of several processes apart.
   const std::string head = header(level);
   std::string out;
+  // A multi-line message repeats the header, as in torchrun, so that each line can be attributed.
   for (const std::string& line : split(text, '\n'))
     out += head + printable(line, std::string::npos) + "\n";
   if (g_sink != nullptr) {

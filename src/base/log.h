@@ -1,8 +1,8 @@
-// The agent's own log: lines on stderr as torchrun users know them,
+// The agent's log: lines on stderr in the form that torchrun users know:
 //   W1121 00:04:40.839000 4711 lockstep] text
-// Level from LOGLEVEL (DEBUG, INFO, WARNING, ERROR, CRITICAL or a Python number; default WARNING).
-// One write per message; every line of a message repeats the header. Never throws, never blocks on
-// anything but stderr itself.
+// LOGLEVEL sets the level (DEBUG, INFO, WARNING, ERROR, CRITICAL or a Python number; default
+// WARNING). Each message is one write, and every line of a message repeats the header. Never
+// throws. Blocks only while stderr does.
 #pragma once
 
 #include <fmt/core.h>
@@ -14,11 +14,11 @@ namespace lockstep::log {
 enum class Level { debug = 10, info = 20, warning = 30, error = 40, critical = 50 };
 
 void set_level(Level level);
-// Reads LOGLEVEL; an unknown name leaves the default.
+// Reads LOGLEVEL. An unknown name leaves the level unchanged.
 void set_level_from_env();
 bool enabled(Level level);
 void write(Level level, std::string_view text);
-// Sends lines to a sink (the tee's console, so that lines do not tear); nullptr: to fd 2.
+// Sends lines to a sink (the console of tee, so that lines are not torn). nullptr: to stderr.
 using Sink = void (*)(void* context, std::string_view bytes);
 void set_sink(Sink sink, void* context);
 

@@ -1,3 +1,4 @@
+// One flag for the terminal's last line.
 #include "base/mid_line.h"
 
 #include <unistd.h>
@@ -14,6 +15,7 @@ void set_mid_line(bool mid_line) {
 }
 
 void end_line() {
+  // exchange(): only one of several threads may end the line.
   if (g_mid_line.exchange(false)) (void)!::write(STDERR_FILENO, "\n", 1);
 }
 

@@ -1,3 +1,4 @@
+// Text helpers, many with Python's exact rules.
 #include "base/text.h"
 
 #include "base/utf8.h"
@@ -32,6 +33,7 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 }
 
 std::string_view strip(std::string_view text) {
+  // White space as in C's isspace().
   constexpr std::string_view kSpace = " \t\n\r\v\f";
   const std::size_t first = text.find_first_not_of(kSpace);
   if (first == std::string_view::npos) return {};
@@ -63,7 +65,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Drops Python's digit-separating underscores; false if one stands anywhere else.
+// Removes Python's digit-separating underscores. Returns false if one stands anywhere else.
 bool drop_underscores(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
@@ -102,6 +104,7 @@ std::optional<double> parse_float(std::string_view text) {
   double value = 0;
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (ec != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
+    // Python's float() would accept "inf" and "nan". No option wants these.
     return std::nullopt;
   return value;
 }
@@ -116,6 +119,7 @@ std::string shell_quote(std::string_view text) {
     if (c == '\'') {
       out += "'\\''";
     } else {
+      // A single quote cannot be escaped inside single quotes: end them, add \', start again.
       out += c;
     }
   }
@@ -135,6 +139,7 @@ std::string printable(std::string_view bytes, std::size_t limit) {
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t shown = shown_length(bytes.substr(at));
     const std::size_t size = std::max<std::size_t>(shown, 1);
+    // Cut between characters, never inside one.
     if (size > limit - at) return out + "...";
     if (shown == 0) {
       append_escaped(bytes[at], out);
@@ -156,6 +161,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
       rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + change});
+      // The swap of two neighbouring letters is the most common typing error.
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
     }
@@ -165,12 +171,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> did_you_mean(std::string_view given,
                                         std::span<const std::string> candidates) {
-  if (given.size() > 64) return std::nullopt;  // the work is quadratic, and no name is so long
-  // At most a third of the letters may be wrong; one always may.
+  if (given.size() > 64) return std::nullopt;  // the work is quadratic, and no name is this long
+  // At most a third of the letters may be wrong, but one always may.
   std::size_t best = std::max<std::size_t>(1, given.size() / 3) + 1;
   std::optional<std::string> meant;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(given, candidate);
+    // On a tie the earlier candidate wins.
     if (distance >= best) continue;
     best = distance;
     meant = candidate;

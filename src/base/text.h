@@ -1,4 +1,4 @@
-// Small pure helpers on text: splitting, numbers, quoting, "did you mean".
+// Small pure helpers for text: splitting, numbers, quoting, "did you mean".
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,30 @@
 
 namespace lockstep {
 
-// "a,b,,c" -> {"a","b","","c"}; "" -> {""}.
+// Splits: "a,b,,c" -> {"a","b","","c"}; "" -> {""}.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
-std::string_view strip(std::string_view text);  // white space off both ends
+std::string_view strip(std::string_view text);  // removes white space at both ends
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
-// As Python's int(text): surrounding space, a sign and single underscores between digits are fine;
-// nothing else is. nullopt if it is no integer or does not fit.
+// Parses like Python's int(text): allows surrounding white space, a sign, and single underscores
+// between digits. nullopt: not an integer, or it does not fit.
 std::optional<std::int64_t> parse_int(std::string_view text);
-// As Python's float(text) for finite decimal input.
+// Parses like Python's float(text), for finite decimal input.
 std::optional<double> parse_float(std::string_view text);
 
-// 'text' as a POSIX shell would need it: unchanged if harmless, else in single quotes.
+// Quotes for a POSIX shell: unchanged if harmless, else in single quotes.
 std::string shell_quote(std::string_view text);
 std::string shell_join(std::span<const std::string> argv);
 
-// Printable form of bytes from outside, for messages: control characters and broken UTF-8 as \xNN,
-// cut after `limit` bytes, between characters.
+// Returns a printable form of bytes from outside, for messages. Control characters and broken UTF-8
+// become \xNN. Longer input is cut after `limit` bytes, between characters.
 std::string printable(std::string_view bytes, std::size_t limit = 200);
 
-// A swap of two neighbouring letters is one edit. nullopt: no candidate is near enough.
+// Counts edits; swapping two neighbouring letters is one edit. did_you_mean: nullopt if no
+// candidate is close enough.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string> did_you_mean(std::string_view given,
                                         std::span<const std::string> candidates);

@@ -1,4 +1,4 @@
-// UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+// UTF-8 according to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace lockstep {
 
-// Length in bytes of the character at the start; 0 if it is not well formed.
+// Returns the length in bytes of the character at the start. 0: malformed.
 std::size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view bytes);
 
-// As utf8_length(), but also 0 for control characters, which a terminal would obey. The C1 ones
-// (U+0080 to U+009F, such as CSI and OSC) are among them.
+// Like utf8_length(), but also returns 0 for control characters, which a terminal would obey. These
+// include the C1 characters (U+0080 to U+009F, such as CSI and OSC).
 std::size_t shown_length(std::string_view text);
 void append_escaped(char byte, std::string& to);  // as \xNN
 

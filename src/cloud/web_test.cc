@@ -147,7 +147,7 @@ TEST(NetWeb, WhatIsNotAsked) {
             "it: 'ec2.example' is plain http, which would show keys to the network");
   EXPECT_EQ(why("http://128.0.0.1"),
             "it: '128.0.0.1' is plain http, which would show keys to the network");
-  EXPECT_EQ(why("ftp://a"), "it: the address is no http:// or https:// URL");
+  EXPECT_EQ(why("ftp://a"), "it: the address must be an http:// or https:// URL");
   EXPECT_EQ(why("https://a.example", "secret\r\nx: y"),
             "it: the value for the header 'authorization' has a line break or another control "
             "character in it");

@@ -1,4 +1,4 @@
-// Standard base64 (RFC 4648 section 4): with padding, without line breaks.
+// Standard base64 (RFC 4648 section 4), with padding and without line breaks.
 #pragma once
 
 #include "base/error.h"
@@ -9,11 +9,11 @@
 namespace lockstep::codec {
 
 std::string base64_encode(std::string_view bytes);
-// Section 5's, as tokens have it: '-' and '_' for '+' and '/', no padding.
+// The variant of section 5, for tokens: '-' and '_' instead of '+' and '/', without padding.
 std::string base64url_encode(std::string_view bytes);
 
-// Strict: other characters, a wrong length or padding, and bits that no encoder leaves in the last
-// character are errors that name the place.
+// Decodes strictly. Fails with corrupt, naming the place, for other characters, a wrong length or
+// padding, and bits in the last character that no encoder produces.
 Result<std::string> base64_decode(std::string_view text);
 
 }  // namespace lockstep::codec

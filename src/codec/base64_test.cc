@@ -43,7 +43,7 @@ TEST(Base64, WhatNoEncoderWritesIsCorrupt) {
     ASSERT_FALSE(decoded) << text;
     EXPECT_EQ(decoded.error().code, Errc::corrupt) << text;
   }
-  EXPECT_EQ(base64_decode("Zm9vZm!v").error().message, "no base64 character at offset 6");
+  EXPECT_EQ(base64_decode("Zm9vZm!v").error().message, "not a base64 character at offset 6");
 }
 
 }  // namespace

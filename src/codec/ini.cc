@@ -1,3 +1,4 @@
+// Parses settings files leniently in form and strictly in bytes.
 #include "codec/ini.h"
 
 #include "base/text.h"
@@ -9,7 +10,7 @@
 namespace lockstep::codec {
 namespace {
 
-// What stands before a comment: '#' or ';' with white space before it, outside of quotes.
+// Cuts a comment off a value: '#' or ';' after white space, outside of quotes.
 std::string_view before_comment(std::string_view value) {
   char quote = 0;
   for (std::size_t at = 0; at < value.size(); ++at) {
@@ -29,6 +30,7 @@ std::string_view before_comment(std::string_view value) {
 std::string section_name(std::string_view text) {
   std::string name;
   for (const char c : strip(text)) {
+    // [profile "my work"] and [profile my work] are the same section.
     if (c == '"' || c == '\'') continue;
     const bool space = c == ' ' || c == '\t';
     if (!space) name += c;
@@ -37,7 +39,7 @@ std::string section_name(std::string_view text) {
   return name;
 }
 
-// Reads line after line into sections.
+// Sorts lines into sections.
 class IniReader {
  public:
   IniReader(std::string_view what, const IniLimits& limits) : what_(what), limits_(limits) {
@@ -53,6 +55,7 @@ class IniReader {
     const bool indented = line.starts_with(' ') || line.starts_with('\t');
     const std::string_view text = strip(line);
     if (text.empty() || text.front() == '#' || text.front() == ';') return {};
+    // An indented line continues the member above: a nested setting of AWS, or a long value.
     if (indented && !ini_.sections[section_].members.empty()) return {};
     if (++members_ > limits_.members) return refuse("is one too many");
     return text.front() == '[' ? take_section(text) : take_member(text);
@@ -67,12 +70,14 @@ class IniReader {
     std::string name = section_name(text.substr(1, end - 1));
     const auto found = std::find_if(ini_.sections.begin(), ini_.sections.end(),
                                     [&](const IniSection& each) { return each.name == name; });
+    // A section may appear twice: its parts are one section.
     section_ = static_cast<std::size_t>(found - ini_.sections.begin());
     if (found == ini_.sections.end()) ini_.sections.push_back({std::move(name), {}});
     return {};
   }
 
   Status take_member(std::string_view text) {
+    // Python's configparser, which AWS's tools use, accepts both marks.
     const std::size_t mark = text.find_first_of("=:");
     if (mark == std::string_view::npos || mark == 0)
       return refuse("is neither [section] nor key = value");
@@ -89,7 +94,7 @@ class IniReader {
   std::string_view what_;
   IniLimits limits_;
   Ini ini_;
-  std::size_t section_ = 0;  // the one that lines belong to
+  std::size_t section_ = 0;  // the section of the next member
   std::size_t members_ = 0;
   std::size_t line_ = 0;
 };
@@ -97,6 +102,7 @@ class IniReader {
 }  // namespace
 
 std::string_view IniSection::value(std::string_view key) const {
+  // From the end: the last member of a name counts.
   const auto found = std::find_if(members.rbegin(), members.rend(),
                                   [&](const auto& member) { return member.first == key; });
   return found == members.rend() ? std::string_view{} : std::string_view(found->second);
@@ -113,6 +119,7 @@ Result<Ini> parse_ini(std::string_view text, std::string_view what, const IniLim
     return fail(Errc::invalid_input,
                 fmt::format("{}: larger than {} KiB", what, limits.bytes >> 10));
   }
+  // Editors on Windows put a byte order mark in front.
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   IniReader reader(what, limits);
   while (!text.empty()) {

@@ -1,3 +1,4 @@
+// Reads members leniently.
 #include "codec/json_members.h"
 
 namespace lockstep::codec {

@@ -1,4 +1,4 @@
-// Members of an object that may be missing, or of another kind than they should be.
+// Members of a JSON object that may be missing or of the wrong type.
 #pragma once
 
 #include "codec/json.h"
@@ -9,9 +9,11 @@
 
 namespace lockstep::codec {
 
-std::string text_member(const nlohmann::json& object, const char* name);      // else ""
-std::int64_t integer_member(const nlohmann::json& object, const char* name);  // else 0
-// Those of a list that are texts; else none.
+// "" if missing or not a string
+std::string text_member(const nlohmann::json& object, const char* name);
+// 0 if missing or not an integer
+std::int64_t integer_member(const nlohmann::json& object, const char* name);
+// Returns the strings of a list. Empty if the member is not a list.
 std::vector<std::string> texts_member(const nlohmann::json& object, const char* name);
 
 }  // namespace lockstep::codec

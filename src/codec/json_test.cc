@@ -24,7 +24,7 @@ std::string members(std::size_t count, bool same = false) {
   return text + "}";
 }
 
-// CPU time of this thread alone, so that a busy machine does not matter.
+// Returns the CPU time of this thread alone, so that a busy machine does not matter.
 double cpu_seconds() {
   struct timespec now {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -89,11 +89,11 @@ TEST(Json, PrintsBytesThatAreNoText) {
   EXPECT_EQ(print_json(nlohmann::ordered_json("a\xff")), "\"a\xEF\xBF\xBD\"");
 }
 
-// Each text takes milliseconds. A parser that searches or copies all that it has for every new
-// value takes minutes.
+// Each text takes milliseconds. A parser that searches or copies everything for each new value
+// would take minutes.
 TEST(Json, WorkIsLinear) {
-  // Objects in objects, each with many more members after the inner one: a container that grew
-  // would copy the inner ones time and again.
+  // Objects in objects, each with many more members after the inner one: a growing container would
+  // copy the inner ones again and again.
   std::string nested = members(20'000);
   for (int depth = 1; depth < 64; ++depth) {
     nested.insert(0, "{\"in\":");

@@ -1,3 +1,4 @@
+// Signs tokens with OpenSSL.
 #include "codec/jwt.h"
 
 #include "codec/base64.h"
@@ -23,7 +24,7 @@ Failure bad_jwt_key(std::string_view why) {
 }
 
 Result<JwtKey> read_jwt_key(const std::string& pem) {
-  // Its configuration file is not read, as that can load code.
+  // Do not read OpenSSL's configuration file: it can load code.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   const std::unique_ptr<BIO, decltype(&BIO_free)> bio(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
@@ -55,6 +56,7 @@ Result<std::string> sign_jwt(const std::string& pem, const std::string& key_id,
       EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
                      bytes, token.size()) != 1)
     return bad_jwt_key("nothing can be signed with it");
+  // EVP_PKEY_get_size() is only an upper limit.
   signature.resize(size);
   return token + '.' + base64url_encode(signature);
 }

@@ -8,8 +8,9 @@
 
 namespace lockstep::codec {
 
-// pem: an RSA key, as key files of service accounts have it, not encrypted. key_id may be empty.
-// claims: a JSON object. Errors never have a part of the key in them.
+// Returns a signed token. pem: an unencrypted RSA key, as in the key file of a service account.
+// key_id may be empty. claims: a JSON object. Errors never contain a part of the key. Fails with
+// invalid_input for a key that cannot sign.
 Result<std::string> sign_jwt(const std::string& pem, const std::string& key_id,
                              std::string_view claims);
 

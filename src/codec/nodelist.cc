@@ -1,3 +1,4 @@
+// Expands Slurm's lists of nodes.
 #include "codec/nodelist.h"
 
 #include "base/text.h"
@@ -13,27 +14,27 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// All that a list may ask for is bounded.
-constexpr std::size_t kMaxDigits = 18;  // such a number fits 64 bits
+// Limits for a list: a short text may name billions of nodes.
+constexpr std::size_t kMaxDigits = 18;  // such a number fits into 64 bits
 constexpr std::size_t kMaxBrackets = 8;
 constexpr std::size_t kMaxNameBytes = 256;
 
 Failure malformed(std::string_view text, std::string_view why) {
   return fail(Errc::invalid_input,
-              fmt::format("'{}' is no list of nodes: {}", printable(text, 80), why));
+              fmt::format("'{}' is not a list of nodes: {}", printable(text, 80), why));
 }
 
 bool in_node_name(char c) {
   return c > ' ' && c != 0x7F && c != '[' && c != ']';
 }
 
-// Slurm takes white space for a comma.
+// Slurm treats white space like a comma.
 bool separates(char c) {
   return c == ',' || c == ' ' || c == '\t' || c == '\n';
 }
 
-// Room for so many more. reserve() alone makes room for no others, so that a list of single names
-// would be moved once for each of them.
+// Makes room for `more` names. reserve() with the exact size would move all names again for each
+// single name.
 void make_room(Names& names, std::size_t more) {
   if (names.capacity() - names.size() < more)
     names.reserve(std::max(names.size() + more, 2 * names.capacity()));
@@ -51,8 +52,8 @@ std::string padded(std::int64_t value, std::size_t width) {
   return digits;
 }
 
-// Expands the inside of one bracket, "1-3,07", in order. Zeros pad the numbers of a range to the
-// width of its first number.
+// Expands the inside of a bracket, "1-3,07", in order. The numbers of a range are padded with zeros
+// to the width of its first number.
 Result<Names> expand_ranges(std::string_view inside) {
   Names values;
   for (const std::string& range : split(inside, ',')) {
@@ -98,13 +99,15 @@ Result<Pattern> parse_pattern(std::string_view item) {
 
 Status expand_pattern(const Pattern& pattern, std::string_view item, Names& names) {
   std::size_t count = 1;
+  // Check the product before building any name.
   for (const Names& values : pattern.values) {
     count *= values.size();
     if (count > kMaxNodelistHosts - names.size()) return malformed(item, "too many nodes");
   }
   const std::size_t brackets = pattern.values.size();
-  std::vector<std::size_t> order;  // indices of brackets, the fastest first
+  std::vector<std::size_t> order;  // indices of brackets, fastest first
   order.reserve(brackets);
+  // Slurm varies the last bracket fastest, then the others from the left.
   if (brackets > 0) order.push_back(brackets - 1);
   for (std::size_t i = 0; i + 1 < brackets; ++i)
     order.push_back(i);
@@ -117,6 +120,7 @@ Status expand_pattern(const Pattern& pattern, std::string_view item, Names& name
     if (name.size() > kMaxNameBytes) return malformed(item, "a name is too long");
     names.push_back(std::move(name));
     for (const std::size_t i : order) {
+      // Counts like an odometer whose wheels turn in `order`.
       if (++at[i] < pattern.values[i].size()) break;
       at[i] = 0;
     }
@@ -130,7 +134,7 @@ Result<std::vector<std::string>> expand_nodelist(std::string_view text) {
   if (text.size() > kMaxNodelistBytes) return malformed(text, "it is too long");
   Names names;
   for (std::size_t start = 0; start < text.size();) {
-    // The item ends at the next separator outside of brackets.
+    // An item ends at the next separator outside of brackets.
     std::size_t end = start;
     for (bool inside = false; end < text.size() && (inside || !separates(text[end])); ++end) {
       if (text[end] == '[') inside = true;

@@ -1,5 +1,5 @@
-// Test tool: reads lists of nodes from stdin, one a line, and prints for each the names as a JSON
-// array, or null where the list is refused. With the word "time": the milliseconds that each took.
+// Test tool: reads lists of nodes from stdin, one per line. Prints the names of each as a JSON
+// array, or null for a refused list. With the word "time": prints the milliseconds for each list.
 #include "codec/json.h"
 #include "codec/nodelist.h"
 

@@ -16,8 +16,8 @@ std::string expanded(std::string_view text) {
   return names ? join(*names, " ") : "refused: " + names.error().message;
 }
 
-// The names are what `scontrol show hostnames` of Slurm 22.05 prints. It refuses text behind the
-// last bracket; later versions accept that.
+// The names are those printed by `scontrol show hostnames` of Slurm 22.05. That version refuses
+// text after the last bracket, which later versions accept.
 TEST(Nodelist, ExpandsAsSlurmDoes) {
   const struct {
     const char* text;
@@ -107,8 +107,8 @@ TEST(Nodelist, WorkGrowsWithTheNumberOfNames) {
   EXPECT_EQ(by_name->size(), kMaxNodelistHosts);
 }
 
-// Any text is expanded or refused within the bounds, and no name holds a character that only lists
-// have.
+// Any text is expanded or refused within the limits, and no name contains a character that is
+// special in lists.
 TEST(Nodelist, RandomTextsEndWithinBounds) {
   const std::string_view alphabet = "an019-,[]-[,]9 ";
   std::mt19937 random(1);

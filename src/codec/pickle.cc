@@ -1,3 +1,5 @@
+// Reads pickles. Peers are untrusted: every operation is bounded, and only the listed ones are
+// accepted.
 #include "codec/pickle.h"
 
 #include "base/text.h"
@@ -24,7 +26,7 @@ bool may_be_key(Kind kind) {
 
 }  // namespace
 
-// Values are made in the tree itself, where others may point at them before they are filled.
+// Builds values inside the tree, where other values may refer to them before they are filled.
 class PickleReader {
  public:
   PickleReader(std::string_view bytes, std::span<const PickleGlobal> allowed,
@@ -91,6 +93,7 @@ Status PickleReader::run() {
     LOCKSTEP_TRY_ASSIGN(const std::string_view op, take(1));
     LOCKSTEP_TRY(step(static_cast<Op>(op[0])));
   }
+  // Python would return the top of the stack and ignore the rest.
   if (stack_.size() != 1 || !marks_.empty()) return corrupt("not exactly one value is left");
   if (at_ != bytes_.size()) return corrupt("bytes follow");
   return {};
@@ -98,6 +101,7 @@ Status PickleReader::run() {
 
 Status PickleReader::header() {
   LOCKSTEP_TRY_ASSIGN(const std::string_view start, take(2));
+  // Protocols 0 and 1 have no header and use other operations.
   if (start[0] != static_cast<char>(Op::proto)) return corrupt("a pickle starts with PROTO");
   if (start[1] < 2 || start[1] > 5)
     return corrupt(fmt::format("protocol {} is not one of 2 to 5",
@@ -174,9 +178,11 @@ Status PickleReader::scalar(Op op) {
     }
     case Op::long1: {
       LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(1));
+      // A longer integer does not fit into 64 bits.
       if (size > 8) return corrupt(fmt::format("an integer of {} bytes", size));
       LOCKSTEP_TRY_ASSIGN(std::uint64_t value, number(size));
       const bool negative = size > 0 && (value >> (8 * size - 1) & 1) != 0;
+      // Extend the sign: LONG1 has only as many bytes as the number needs.
       if (negative && size < 8) value |= ~std::uint64_t{0} << (8 * size);
       return push({.kind = Kind::integer, .number = static_cast<std::int64_t>(value)});
     }
@@ -193,11 +199,12 @@ Status PickleReader::scalar(Op op) {
 Status PickleReader::text(std::size_t length_bytes) {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(length_bytes));
   LOCKSTEP_TRY_ASSIGN(const std::string_view bytes, take(size));
+  // Python's pickles keep lone surrogates, but text from here goes into JSON and to terminals.
   if (!is_utf8(bytes)) return corrupt("text that is not UTF-8");
   return push({.kind = Kind::text, .text = bytes});
 }
 
-// A frame only tells a reader how far it may read ahead. Its operations are read like any others.
+// A frame only tells a reader how far to read ahead. Read its operations like any others.
 Status PickleReader::frame() {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t size, number(8));
   if (size > bytes_.size() - at_) return corrupt("the frame is longer than what is left");
@@ -205,6 +212,7 @@ Status PickleReader::frame() {
 }
 
 Status PickleReader::memoize() {
+  // A mark protects the values below: an operation must not reach beyond the last mark.
   if (stack_.size() <= floor()) return corrupt("nothing on the stack");
   memo_.push_back(stack_.back());
   return {};
@@ -213,6 +221,7 @@ Status PickleReader::memoize() {
 Status PickleReader::recall(std::size_t index_bytes) {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t index, number(index_bytes));
   if (index >= memo_.size()) return corrupt(fmt::format("no memo {}", index));
+  // Counted: a shared value makes the walk over the tree longer at each place.
   LOCKSTEP_TRY(count(1));
   stack_.push_back(memo_[index]);
   return {};
@@ -229,19 +238,20 @@ Status PickleReader::tuple(std::size_t size) {
 Status PickleReader::construct(Kind kind) {
   LOCKSTEP_TRY_ASSIGN(const Ref arguments, pop());
   LOCKSTEP_TRY_ASSIGN(const Ref callee, pop());
-  if (tree_.parts_[callee].kind != Kind::global) return corrupt("what is called is not a global");
+  // A class or callable is a name, never a value from the pickle.
+  if (tree_.parts_[callee].kind != Kind::global) return corrupt("the callee is not a global");
   if (tree_.parts_[arguments].kind != Kind::tuple) return corrupt("the arguments are not a tuple");
   return push({.kind = kind}, std::array<Ref, 2>{callee, arguments});
 }
 
-// As in Python, the attributes are copied into the instance, so later changes to the dict do not
-// matter.
+// Copies the attributes into the instance, as Python does: later changes of the dict do not matter.
 Status PickleReader::build() {
   LOCKSTEP_TRY_ASSIGN(const Ref state, pop());
   if (stack_.size() <= floor()) return corrupt("too little on the stack");
+  // `attributes` is a copy, since make_room() below may move the items.
   Part& object = tree_.parts_[stack_.back()];
   const Part attributes = tree_.parts_[state];
-  if (object.kind != Kind::object) return corrupt("attributes for what is no instance");
+  if (object.kind != Kind::object) return corrupt("attributes for a value that is not an instance");
   if (attributes.kind != Kind::dict) return corrupt("the attributes are not a dict");
   for (std::size_t i = 0; i < attributes.size; i += 2) {
     if (tree_.parts_[tree_.items_[attributes.first + i]].kind != Kind::text)
@@ -265,6 +275,7 @@ Status PickleReader::global() {
   const auto is_wanted = [&](const PickleGlobal& one) {
     return one.name == called && one.module == in;
   };
+  // Python would import this name. Here it must be on the caller's list.
   if (std::none_of(allowed_.begin(), allowed_.end(), is_wanted))
     return corrupt(fmt::format("the global '{}.{}' is not accepted", printable(in, 100),
                                printable(called, 100)));
@@ -275,11 +286,13 @@ Status PickleReader::collect(Op op) {
   std::size_t first = 0;
   if (op == Op::setitem) {
     if (stack_.size() - floor() < 3) return corrupt("too little on the stack");
+    // SETITEM takes one key and one value without a mark.
     first = stack_.size() - 2;
   } else {
     if (marks_.empty()) return corrupt("no mark");
     first = marks_.back();
     marks_.pop_back();
+    // The container lies just below the mark.
     if (first <= floor()) return corrupt("nothing to fill before the mark");
   }
   LOCKSTEP_TRY(fill(stack_[first - 1], op == Op::additems ? Kind::set : Kind::dict,
@@ -294,18 +307,20 @@ Status PickleReader::fill(Ref target, Kind wanted, std::span<const Ref> items) {
   if (draft.kind != wanted) return corrupt(dict ? "not a dict" : "not a set");
   if (dict && items.size() % 2 != 0) return corrupt("a key without a value");
   for (std::size_t i = 0; i < items.size(); i += dict ? 2 : 1) {
+    // As in Python, a dict or set is not hashable.
     if (!may_be_key(tree_.parts_[items[i]].kind)) return corrupt("a dict or set as a key");
   }
   append(target, items);
   return {};
 }
 
-// The room is doubled where it is too small, so that filling one value item by item is linear.
+// Doubles the room when it is too small, so that filling a value item by item takes linear time.
 void PickleReader::make_room(Part& part, std::size_t items) {
   const std::size_t wanted = part.size + items;
   if (wanted <= part.room) return;
   const std::size_t room = std::max<std::size_t>(wanted, std::size_t{2} * part.room);
   const std::size_t first = tree_.items_.size();
+  // The items move to the end of the list. Their old places stay unused.
   tree_.items_.resize(first + room);
   std::copy_n(tree_.items_.begin() + part.first, part.size,
               tree_.items_.begin() + static_cast<std::ptrdiff_t>(first));
@@ -355,8 +370,8 @@ Status PickleReader::push(Part part, std::span<const Ref> items) {
   return {};
 }
 
-// This count bounds work and memory. A value of the tree counts at most twice, hence twice the
-// limit: when it is made, and when it becomes an item of another value.
+// Bounds work and memory. A value of the tree counts at most twice, when it is made and when it
+// becomes an item of another value. Hence twice the limit.
 Status PickleReader::count(std::size_t items) {
   counted_ += items;
   if (counted_ > 2 * limits_.max_items)
@@ -372,7 +387,9 @@ class PickleCheck {
 
   Status check(Ref ref, std::size_t depth) {
     Done& done = done_[ref];
+    // Still open: the walk has come back to a value inside itself.
     if (done.open) return fail(Errc::corrupt, "pickle: a value contains itself");
+    // The height of a shared value is known from its first visit.
     if (depth + done.height > limits_.max_depth)
       return fail(Errc::corrupt, fmt::format("pickle: deeper than {}", limits_.max_depth));
     if (done.checked) return {};
@@ -405,7 +422,7 @@ class PickleCheck {
 
 namespace {
 
-// A value that stands in several places stays one value.
+// A value in several places stays a single value.
 Pickled copy_of(const PickleTree::Value& value, std::map<const void*, Pickled>& copies) {
   Pickled& copy = copies[value.place()];
   if (copy) return copy;

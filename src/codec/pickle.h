@@ -1,6 +1,6 @@
-// A restricted reader and writer of Python pickles: plain values, instances given as class and
-// attributes, and calls given as callable and arguments. Nothing is ever executed: a class or
-// callable is only a name, and must be on the caller's list. It does not know who wrote the bytes.
+// A restricted reader and writer of Python pickles. Knows plain values, instances (class and
+// attributes) and calls (callable and arguments). Never executes anything: a class or callable is
+// only a name, and must be on the caller's list. Does not authenticate the sender.
 #pragma once
 
 #include "base/error.h"
@@ -18,8 +18,8 @@
 namespace lockstep::codec {
 
 struct PickleValue;
-// Values are immutable, and one value may stand in several places, as in Python. The reader gives
-// out no null pointer and no value that contains itself.
+// An immutable value. As in Python, one value may appear in several places. The reader never
+// returns a null pointer, or a value that contains itself.
 using Pickled = std::shared_ptr<const PickleValue>;
 
 struct PickleGlobal {
@@ -34,9 +34,9 @@ struct PickleValue {
   Kind kind = Kind::none;
   std::int64_t number = 0;  // boolean (0, 1), integer
   std::string text = {};    // text (UTF-8), bytes, name of a global
-  std::string module = {};  // of a global
-  // tuple, set: the items. dict: key, value, key, value, in the order written, repeated keys
-  // included. object: class, arguments (a tuple), then name, value of its attributes as in a dict.
+  std::string module = {};  // module of a global
+  // tuple, set: the items. dict: key, value, key, value, in the order written, including repeated
+  // keys. object: class, arguments (a tuple), then name, value of each attribute as in a dict.
   // call: callable, arguments (a tuple).
   std::vector<Pickled> items = {};
 
@@ -48,14 +48,15 @@ struct PickleValue {
 
 struct PickleLimits {
   std::size_t max_bytes = 1U << 20;
-  // Counted in the value written out as a tree, where a shared part counts wherever it stands; so
-  // the limit bounds any walk over the value.
+  // Counted as if the value were written out as a tree, with shared parts counted in each place.
+  // The limit thus bounds any walk over the value.
   std::size_t max_items = 1U << 18;
   std::size_t max_depth = 32;
 };
 
-// A pickle as it was read: all values in one place, and their texts in the bytes that were read,
-// which must live as long. For looking at thousands of values once; to keep them there is Pickled.
+// A pickle as it was read. All values are in one place, and their texts point into the bytes read,
+// which must outlive the tree. For a single look at thousands of values. To keep a value, use
+// Pickled.
 class PickleTree {
   struct Part {
     PickleValue::Kind kind = PickleValue::Kind::none;
@@ -78,12 +79,13 @@ class PickleTree {
     }
     std::int64_t number() const { return part().number; }
     std::string_view text() const { return part().text; }
-    // Items, as PickleValue has them.
+    // Items, in the form of PickleValue::items.
     std::size_t size() const { return part().size; }
     Value operator[](std::size_t i) const { return {*tree_, tree_->items_[part().first + i]}; }
     PickleValue::Kind kind() const { return part().kind; }
     std::string_view module() const { return part().module; }
-    const void* place() const { return &part(); }  // one for a value, however often it stands
+    const void* place() const { return &part(); }  // identity of the value, equal in all its places
+    // Makes a Pickled, which does not need the tree or the bytes.
     Pickled copy() const;
 
    private:
@@ -105,25 +107,25 @@ class PickleTree {
   std::uint32_t root_ = 0;
 };
 
-// Reads protocols 2 to 5, and of these only the operations that plain values, sets, instances and
-// calls need (no lists, floats, extensions or persistent ids), with integers that fit 64 bits.
-// Anything else is Errc::corrupt; the text names the offset and the operation.
+// Reads protocols 2 to 5. Accepts only the operations for plain values, sets, instances and calls
+// (no lists, floats, extensions or persistent ids), and integers of up to 64 bits. Anything else
+// fails with Errc::corrupt, naming the offset and the operation.
 Result<PickleTree> read_pickle_tree(std::string_view bytes, std::span<const PickleGlobal> allowed,
                                     const PickleLimits& limits = {});
 Result<Pickled> read_pickle(std::string_view bytes, std::span<const PickleGlobal> allowed,
                             const PickleLimits& limits = {});
 
-// Writes protocol 4, without frames. A value that stands in several places is written once, and so
-// are equal texts and globals. Fails for a value that read_pickle() would not take back.
+// Writes protocol 4, without frames. A value in several places is written once, and so are equal
+// texts and globals. Fails for a value that read_pickle() would refuse.
 Result<std::string> write_pickle(const Pickled& value, const PickleLimits& limits = {});
 
-// These make values to write.
+// Constructors of values to write.
 Pickled pickle_none();
 Pickled pickle_bool(bool value);
 Pickled pickle_int(std::int64_t value);
 Pickled pickle_text(std::string_view utf8);
 Pickled pickle_bytes(std::string_view bytes);
 Pickled pickle_global(const PickleGlobal& global);
-Pickled pickle_items(PickleValue::Kind kind, std::vector<Pickled> items);  // all others
+Pickled pickle_items(PickleValue::Kind kind, std::vector<Pickled> items);  // all other kinds
 
 }  // namespace lockstep::codec

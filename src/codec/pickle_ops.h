@@ -1,4 +1,4 @@
-// The pickle operations that reader and writer know, and their names for messages.
+// The pickle operations of reader and writer, and their names for messages.
 #pragma once
 
 #include <fmt/core.h>
@@ -42,7 +42,7 @@ enum class Op : std::uint8_t {
   frame = 0x95,
 };
 
-// Python's own name of an operation, even of one that we refuse; "0x7f" where there is none.
+// Returns Python's name of an operation, even of a refused one. "0x7f" for an unknown byte.
 inline std::string op_name(std::uint8_t op) {
   struct Named {
     std::uint8_t op;

@@ -112,9 +112,9 @@ TEST(Pickle, ProtocolsTwoToFiveAndSeveralFrames) {
 }
 
 TEST(Pickle, WhatIsMemoizedIsTheThingNotACopy) {
-  // The dict is filled after it went into the memo; both of its places show the item.
+  // The dict is filled after entering the memo. Both of its places show the item.
   EXPECT_EQ(read("}\x94K\1K\2sh\0\x86"s), "({1:2},{1:2})");
-  // An instance keeps the attributes it was given, whatever becomes of their dict.
+  // An instance keeps its attributes, whatever happens to their dict.
   EXPECT_EQ(read("\x8c\1m\x8c\5Class\x93)\x81}\x94\x8c\1aK\1sbh\0\x8c\1bK\2s\x86"s),
             "(m.Class(){'a':1},{'a':1,'b':2})");
 }
@@ -131,15 +131,15 @@ TEST(Pickle, EverythingElseIsCorruptAndSaysWhere) {
       {"\x8c\1m\x8c\7Class.x\x93",
        "pickle, offset 14, STACK_GLOBAL: the global 'm.Class.x' is not accepted"},
       {"K\1\x8c\1m\x93", "pickle, offset 7, STACK_GLOBAL: module and name are not both texts"},
-      {"K\1)R", "pickle, offset 5, REDUCE: what is called is not a global"},
-      {"K\1)\x81", "pickle, offset 5, NEWOBJ: what is called is not a global"},
+      {"K\1)R", "pickle, offset 5, REDUCE: the callee is not a global"},
+      {"K\1)\x81", "pickle, offset 5, NEWOBJ: the callee is not a global"},
       {"\x8c\1m\x8c\5Class\x93}R", "pickle, offset 14, REDUCE: the arguments are not a tuple"},
-      {"}}b", "pickle, offset 4, BUILD: attributes for what is no instance"},
+      {"}}b", "pickle, offset 4, BUILD: attributes for a value that is not an instance"},
       {"\x8c\1m\x8c\5Class\x93)\x81)b", "pickle, offset 16, BUILD: the attributes are not a dict"},
       {"\x8c\1m\x8c\5Class\x93)\x81}K\1K\1sb",
        "pickle, offset 21, BUILD: an attribute's name is not a text"},
       {"\x8c\1m\x8c\5Class\x93)R}b",
-       "pickle, offset 16, BUILD: attributes for what is no instance"},
+       "pickle, offset 16, BUILD: attributes for a value that is not an instance"},
       {"h\0"s, "pickle, offset 2, BINGET: no memo 0"},
       {"N\x94j\1\0\0\0"s, "pickle, offset 4, LONG_BINGET: no memo 1"},
       {"\x94", "pickle, offset 2, MEMOIZE: nothing on the stack"},
@@ -182,7 +182,7 @@ TEST(Pickle, BoundsOnBytesDepthAndItems) {
   EXPECT_EQ(read("N\x85\x85\x85", {.max_depth = 4}), "(((None)))");
   EXPECT_EQ(read("N\x85\x85\x85\x85", {.max_depth = 4}), "pickle: deeper than 4");
   EXPECT_EQ(read("N" + std::string(100'000, '\x85')), "pickle: deeper than 32");
-  // A value that is shared through the memo stands deeper in its second place, and that counts.
+  // A value shared through the memo is deeper in its second place, and that counts.
   EXPECT_EQ(read("N\x85\x85\x94h\0\x85\x85\x86"s, {.max_depth = 6}), "(((None)),((((None)))))");
   EXPECT_EQ(read("N\x85\x85\x94h\0\x85\x85\x86"s, {.max_depth = 5}), "pickle: deeper than 5");
   EXPECT_EQ(read("NNN\x87", {.max_items = 3}), "pickle, offset 5, TUPLE3: more than 3 values");
@@ -228,7 +228,7 @@ TEST(Pickle, WrittenAndReadAgain) {
   const Pickled back = read_pickle(bytes, kAllowed).value();
   EXPECT_EQ(show(back), show(value));
   EXPECT_EQ(write_pickle(back).value(), bytes);
-  // The text is written once, and the reader makes one value of it.
+  // The text is written once, and the reader makes a single value of it.
   EXPECT_EQ(bytes.find("h\xc3\xb6st"), bytes.rfind("h\xc3\xb6st"));
   EXPECT_EQ(back->items[1], back->items[3]->items[0]);
 }

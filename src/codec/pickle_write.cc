@@ -1,4 +1,4 @@
-// The writing half of pickle.h, and the makers of values.
+// The writing half of pickle.h, and the constructors of values.
 #include "base/utf8.h"
 #include "codec/pickle.h"
 #include "codec/pickle_ops.h"
@@ -28,7 +28,7 @@ class Writer {
  private:
   struct Written {
     std::size_t index = 0;
-    std::size_t size = 0;  // in values, written out as a tree
+    std::size_t size = 0;  // number of values, written out as a tree
   };
   Status write_new(const Pickled& value, std::size_t depth);
   void number(std::uint64_t value, std::size_t size) {
@@ -54,6 +54,7 @@ class Writer {
   const PickleLimits& limits_;
   std::size_t memoized_ = 0;
   std::size_t written_ = 0;
+  // Texts and globals are compared by content, values by identity.
   std::unordered_map<const PickleValue*, Written> by_place_;
   std::map<std::string, std::size_t, std::less<>> texts_;
   std::map<PickleGlobal, std::size_t> globals_;
@@ -70,6 +71,8 @@ Status Writer::write(const Pickled& value, std::size_t depth) {
   } else {
     ++written_;
     LOCKSTEP_TRY(write_new(value, depth));
+    // The size is known only after the value was written: a later reference adds the same size
+    // again.
     if (const auto now = by_place_.find(value.get()); now != by_place_.end())
       now->second.size = written_ - before;
   }
@@ -105,6 +108,7 @@ Status Writer::write_new(const Pickled& value, std::size_t depth) {
   }
   const bool dict = value->is(Kind::dict);
   op(dict ? Op::empty_dict : Op::empty_set);
+  // Memoize before filling, as Python does: an item may refer to its container.
   by_place_[value.get()].index = memoize();
   return items(value->items, dict ? Op::setitems : Op::additems, depth);
 }
@@ -122,6 +126,7 @@ void Writer::integer(std::int64_t value) {
     number(static_cast<std::uint64_t>(value), 4);
   } else {
     op(Op::long1);
+    // LONG1 may be shorter. Eight bytes are always right.
     number(8, 1);
     number(static_cast<std::uint64_t>(value), 8);
   }
@@ -134,6 +139,7 @@ Status Writer::text(std::string_view text) {
   }
   if (!is_utf8(text)) return cannot("text that is not UTF-8");
   if (text.size() > limits_.max_bytes) return cannot("too large");
+  // The length field has one byte or four.
   op(text.size() < 256 ? Op::short_binunicode : Op::binunicode);
   number(text.size(), text.size() < 256 ? 1 : 4);
   out += text;
@@ -142,6 +148,7 @@ Status Writer::text(std::string_view text) {
 }
 
 Status Writer::bytes(std::string_view bytes) {
+  // The reader accepts SHORT_BINBYTES only, which a datetime fits.
   if (bytes.size() > 255) return cannot("more than 255 bytes");
   op(Op::short_binbytes);
   number(bytes.size(), 1);
@@ -155,6 +162,7 @@ Status Writer::global(const PickleValue& global) {
     get(found->second);
     return {};
   }
+  // STACK_GLOBAL takes module and name from the stack.
   LOCKSTEP_TRY(text(name.module));
   LOCKSTEP_TRY(text(name.name));
   op(Op::stack_global);
@@ -164,10 +172,12 @@ Status Writer::global(const PickleValue& global) {
 
 Status Writer::tuple(const Pickled& value, std::size_t depth) {
   constexpr Op kOps[] = {Op::empty_tuple, Op::tuple1, Op::tuple2, Op::tuple3};
+  // The reader knows TUPLE1 to TUPLE3 only.
   if (value->items.size() > 3) return cannot("a tuple of more than 3");
   for (const Pickled& item : value->items)
     LOCKSTEP_TRY(write(item, depth + 1));
   op(kOps[value->items.size()]);
+  // Python has a single empty tuple and never memoizes it.
   if (!value->items.empty()) by_place_[value.get()].index = memoize();
   return {};
 }

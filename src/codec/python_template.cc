@@ -1,3 +1,4 @@
+// Substitutes names the way Python does.
 #include "codec/python_template.h"
 
 namespace lockstep::codec {
@@ -10,7 +11,7 @@ bool in_name(char c) {
   return starts_name(c) || (c >= '0' && c <= '9');
 }
 
-// The identifier at the front of text, perhaps empty.
+// Returns the identifier at the start of the text, or "".
 std::string_view leading_name(std::string_view text) {
   if (text.empty() || !starts_name(text[0])) return {};
   std::size_t size = 1;
@@ -19,7 +20,7 @@ std::string_view leading_name(std::string_view text) {
   return text.substr(0, size);
 }
 
-// Appends the names that are not in `names` to `unknown`, unless that is nullptr.
+// Substitutes. Appends names missing in `names` to `unknown`, unless that is nullptr.
 std::string fill(std::string_view text, const TemplateNames& names,
                  std::vector<std::string>* unknown) {
   std::string out;
@@ -36,6 +37,7 @@ std::string fill(std::string_view text, const TemplateNames& names,
     }
     const bool braced = text.starts_with("${");
     const std::string_view name = leading_name(text.substr(braced ? 2 : 1));
+    // With braces the closing one counts, too. Whether it is there is checked below.
     const std::size_t size = name.size() + (braced ? 3 : 1);
     const bool whole = !name.empty() && (!braced || (size <= text.size() && text[size - 1] == '}'));
     const auto found = whole ? names.find(name) : names.end();
@@ -44,6 +46,7 @@ std::string fill(std::string_view text, const TemplateNames& names,
       text.remove_prefix(size);
     } else {
       if (whole && unknown != nullptr) unknown->emplace_back(name);
+      // safe_substitute() leaves an unknown or broken name as it is.
       out += '$';
       text.remove_prefix(1);
     }

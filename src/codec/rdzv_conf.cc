@@ -1,3 +1,4 @@
+// Parses --rdzv-conf with torchrun's rules and messages.
 #include "codec/rdzv_conf.h"
 
 #include "base/text.h"
@@ -8,6 +9,7 @@ namespace lockstep::codec {
 
 Result<RdzvConf> parse_rdzv_conf(std::string_view text) {
   RdzvConf conf;
+  // torchrun strips the whole string, keys and values.
   text = strip(text);
   if (text.empty()) return conf;
   for (const std::string& part : split(text, ',')) {
@@ -25,6 +27,7 @@ Result<RdzvConf> parse_rdzv_conf(std::string_view text) {
           Errc::invalid_input,
           fmt::format("the rendezvous configuration option '{}' must have a value specified",
                       printable(key)));
+    // A later value replaces an earlier one, as in torchrun.
     conf[key] = value;
   }
   return conf;

@@ -1,3 +1,4 @@
+// Parses endpoints with torchrun's rules and messages.
 #include "codec/rdzv_endpoint.h"
 
 #include "base/text.h"
@@ -13,11 +14,12 @@ bool in_host(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '.' || c == ':' || c == '-' ||
-         byte >= 0x80;  // torchrun uses Python's \w, which has all scripts' letters
+         byte >= 0x80;  // torchrun uses Python's \w, which contains letters of all scripts
 }
 
-// The port that 1 to 5 digits name, below 65536; else -1.
+// Returns the port for 1 to 5 digits below 65536, else -1.
 int port_of(std::string_view text) {
+  // torchrun's pattern allows one to five digits.
   if (text.empty() || text.size() > 5) return -1;
   if (text.find_first_not_of("0123456789") != std::string_view::npos) return -1;
   const auto port = parse_int(text);
@@ -32,6 +34,8 @@ Result<RdzvEndpoint> parse_rdzv_endpoint(std::string_view text, int default_port
   const std::string shown = printable(text);
   std::string_view host = text;
   int port = default_port;
+  // The last colon separates, so "::1" without brackets becomes host ":" and port 1, as in
+  // torchrun.
   const std::size_t colon = text.rfind(':');
   const bool bracketed = text.front() == '[' && text.back() == ']';
   if (!bracketed && colon != std::string_view::npos) {
@@ -44,6 +48,7 @@ Result<RdzvEndpoint> parse_rdzv_endpoint(std::string_view text, int default_port
                               shown),
                   "write host:port, and an IPv6 address in brackets: [::1]:29400");
   }
+  // Brackets may be around the host alone: "[::1]:29400".
   if (host.size() > 1 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   if (host.empty() || !std::all_of(host.begin(), host.end(), in_host))

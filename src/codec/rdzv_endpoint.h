@@ -1,5 +1,4 @@
-// --rdzv-endpoint: "host[:port]", read as torchrun reads it (split at the last colon, IPv6 in
-// brackets).
+// --rdzv-endpoint: "host[:port]", parsed like torchrun (split at the last colon, IPv6 in brackets).
 #pragma once
 
 #include "base/error.h"
@@ -12,16 +11,16 @@ namespace lockstep::codec {
 
 struct RdzvEndpoint {
   std::string host;  // without brackets
-  int port = 0;      // default_port where the text has none
+  int port = 0;      // default_port if the text has no port
 
   bool operator==(const RdzvEndpoint&) const = default;
 };
 
-// Empty text is localhost with the default port.
+// Parses an endpoint. Empty text means localhost with the default port. Fails with invalid_input.
 Result<RdzvEndpoint> parse_rdzv_endpoint(std::string_view text, int default_port);
 
-// Takes "http://" or "https://" off the front, and then slashes off the end. true: it was https;
-// nullopt: there was no scheme.
+// Removes "http://" or "https://" from the start, and then slashes from the end. Returns whether
+// the scheme was https. nullopt: no scheme.
 std::optional<bool> take_url_scheme(std::string_view& text);
 
 }  // namespace lockstep::codec

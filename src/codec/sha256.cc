@@ -1,3 +1,4 @@
+// Hashes with OpenSSL's libcrypto.
 #include "codec/sha256.h"
 
 #include "base/error.h"
@@ -19,7 +20,7 @@ std::string sha256_bytes(const Sha256& sum) {
 
 }  // namespace
 
-// Its configuration file is not read, as that can load code.
+// Do not read OpenSSL's configuration file: it can load code.
 std::string sha256(std::string_view bytes) {
   OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   Sha256 sum{};
@@ -41,6 +42,7 @@ std::string hmac_sha256(std::string_view key, std::string_view bytes) {
 }
 
 std::string hex(std::string_view bytes) {
+  // Signatures compare these digits as text.
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   text.reserve(bytes.size() * 2);

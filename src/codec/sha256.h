@@ -1,4 +1,4 @@
-// SHA-256 and its HMAC, by OpenSSL's libcrypto, as bytes.
+// SHA-256 and its HMAC as bytes, by OpenSSL's libcrypto.
 #pragma once
 
 #include <string>
@@ -8,6 +8,6 @@ namespace lockstep::codec {
 
 std::string sha256(std::string_view bytes);
 std::string hmac_sha256(std::string_view key, std::string_view bytes);
-std::string hex(std::string_view bytes);  // in small letters
+std::string hex(std::string_view bytes);  // in lower case
 
 }  // namespace lockstep::codec

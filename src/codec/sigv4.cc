@@ -1,3 +1,4 @@
+// Implements AWS's description of Signature Version 4, step by step.
 #include "codec/sigv4.h"
 
 #include "base/text.h"
@@ -15,11 +16,11 @@ namespace lockstep::codec {
 namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-constexpr std::size_t kDateLength = 8;  // of "20150830T123600Z"
+constexpr std::size_t kDateLength = 8;  // the date in "20150830T123600Z"
 
-using SignedHeaders = std::map<std::string, std::string>;  // by name, in small letters
+using SignedHeaders = std::map<std::string, std::string>;  // by lower-case name
 
-// Without white space around it, and with one space for each run of it inside.
+// Removes white space at both ends, and replaces each run of it inside by one blank.
 std::string trimmed(std::string_view value) {
   std::string out;
   for (const char c : strip(value)) {
@@ -33,7 +34,9 @@ std::string trimmed(std::string_view value) {
 SignedHeaders signed_headers(const SigV4Key& key, const SigV4Request& request) {
   SignedHeaders headers;
   const auto add = [&](std::string_view name, std::string_view value) {
+    // AWS wants names in lower case and sorted, which the map does.
     const auto [at, is_new] = headers.try_emplace(to_lower(name), trimmed(value));
+    // Several headers of one name are signed as one, in their order.
     if (!is_new) at->second += "," + trimmed(value);
   };
   add("host", request.host);
@@ -51,7 +54,7 @@ std::string signed_names(const SignedHeaders& headers) {
   return names;
 }
 
-// Without "." and "..", and with one slash for many.
+// Removes "." and "..", and joins repeated slashes.
 std::string normal_path(std::string_view path) {
   std::vector<std::string> kept;
   for (std::string& part : split(path, '/')) {
@@ -63,6 +66,7 @@ std::string normal_path(std::string_view path) {
     }
   }
   std::string normal = "/" + join(kept, "/");
+  // A trailing slash is part of the path.
   if (path.ends_with('/') && !kept.empty()) normal += '/';
   return normal;
 }
@@ -73,11 +77,14 @@ std::string canonical_query(std::string_view query) {
   for (const std::string& member : split(query, '&')) {
     const std::size_t mark = std::min(member.find('='), member.size());
     const auto coded = [](const std::string& text) {
+      // Decode first: the query may be encoded already, and encoding it twice would break the
+      // signature.
       return percent_code(percent_decode(text).value_or(text));
     };
     members.emplace_back(coded(member.substr(0, mark)),
                          coded(member.substr(std::min(mark + 1, member.size()))));
   }
+  // AWS sorts by encoded name, then by encoded value.
   std::sort(members.begin(), members.end());
   std::string text;
   for (const auto& [name, value] : members)
@@ -88,7 +95,7 @@ std::string canonical_query(std::string_view query) {
 }  // namespace
 
 std::string sigv4_time(std::int64_t unix_time) {
-  constexpr std::int64_t kEnd = 253402300800;  // of the year 9999
+  constexpr std::int64_t kEnd = 253402300800;  // the end of year 9999
   const time_t at = unix_time >= 0 && unix_time < kEnd ? unix_time : 0;
   tm utc{};
   gmtime_r(&at, &utc);
@@ -101,6 +108,7 @@ std::string sigv4_canonical(const SigV4Key& key, const SigV4Request& request) {
   const SignedHeaders headers = signed_headers(key, request);
   std::string text =
       fmt::format("{}\n{}\n{}\n", request.method,
+                  // The canonical request contains the percent-encoded form of the path as sent.
                   percent_code(normalize ? normal_path(request.path) : request.path, "/-._~"),
                   canonical_query(request.query));
   for (const auto& [name, value] : headers)
@@ -115,6 +123,7 @@ HeaderFields sigv4_sign(const SigV4Key& key, const SigV4Request& request) {
       fmt::format("{}/{}/{}/aws4_request", date, request.region, request.service);
   const std::string to_sign = fmt::format("{}\n{}\n{}\n{}", kAlgorithm, time, scope,
                                           hex(sha256(sigv4_canonical(key, request))));
+  // The signing key is bound to date, region and service.
   std::string signing_key = "AWS4" + key.secret;
   for (const std::string_view part :
        {std::string_view(date), std::string_view(request.region), std::string_view(request.service),

@@ -16,10 +16,10 @@ const char* const kStsToken =
     "7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlz"
     "m8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==";
 
-// The 38 cases that AWS publishes for this signature (aws-sig-v4-test-suite, in aws-c-auth), all
-// for example.amazonaws.com, us-east-1, "service". The requests are written down again, and the
-// signatures were computed by Python's hmac, equal to the published ones. "@" is every mark that
-// no coding changes; the last two have a body.
+// The 38 published cases of AWS for this signature (aws-sig-v4-test-suite, in aws-c-auth), all for
+// example.amazonaws.com, us-east-1, "service". The requests are written down again. Python's hmac
+// computed the signatures, which equal the published ones. "@" stands for every mark that encoding
+// leaves alone. The last two have a body.
 struct SuiteCase {
   const char* name;
   const char* method;

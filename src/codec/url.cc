@@ -1,3 +1,4 @@
+// Parses URLs strictly: a host goes into request heads and tunnels.
 #include "codec/url.h"
 
 #include "base/text.h"
@@ -24,7 +25,8 @@ bool is_url_letter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Of a name or an address; strict enough that nothing else can come of it in a request's head.
+// Returns whether the text is a name or an address. Strict, so that nothing else can get into a
+// request's head.
 bool is_url_host(std::string_view host, bool in_brackets) {
   const std::string_view marks = in_brackets ? ":.%" : "-._";
   return !host.empty() && std::all_of(host.begin(), host.end(), [&](char c) {
@@ -32,8 +34,9 @@ bool is_url_host(std::string_view host, bool in_brackets) {
   });
 }
 
-// Takes "user:password@" off the front of what stands before the path.
+// Removes "user:password@" from the part before the path.
 bool take_user(std::string_view& place, Url& url) {
+  // The last '@': a password may contain one, too.
   const std::size_t at = place.rfind('@');
   if (at == std::string_view::npos) return true;
   const std::string_view who = place.substr(0, at);
@@ -53,6 +56,7 @@ bool take_host(std::string_view& place, Url& url) {
   if (in_brackets && end == std::string_view::npos) return false;
   const std::string_view host = in_brackets ? place.substr(1, end - 1) : place.substr(0, end);
   if (!is_url_host(host, in_brackets)) return false;
+  // Host names do not depend on case.
   url.host = to_lower(host);
   place.remove_prefix(std::min(place.size(), in_brackets ? end + 1 : end));
   return true;
@@ -92,6 +96,7 @@ std::optional<std::string> percent_decode(std::string_view text) {
       plain += text[at];
       continue;
     }
+    // Two hex digits must follow.
     if (at + 2 >= text.size()) return std::nullopt;
     const int high = url_hex_digit(text[at + 1]);
     const int low = url_hex_digit(text[at + 2]);
@@ -126,15 +131,17 @@ Result<Url> parse_url(std::string_view text, std::string_view what) {
   const std::string scheme = to_lower(text.substr(0, text.find("://")));
   url.tls = scheme == "https";
   if ((!url.tls && scheme != "http") || scheme.size() == text.size())
-    return refuse("is no http:// or https:// URL");
+    return refuse("must be an http:// or https:// URL");
   text.remove_prefix(scheme.size() + 3);
+  // The fragment is for browsers and is never sent.
   text = text.substr(0, text.find('#'));
   std::string_view place = text.substr(0, text.find_first_of("/?"));
   url.target = text.substr(place.size());
+  // "http://host?query" has an empty path, which a request line writes as "/".
   if (!url.target.starts_with('/')) url.target.insert(0, 1, '/');
   if (!take_user(place, url)) return refuse("has a broken user or password in it");
   if (!take_host(place, url)) return refuse("names no host");
-  if (!take_port(place, url)) return refuse("has a port that is none");
+  if (!take_port(place, url)) return refuse("has a port outside 1 to 65535");
   return url;
 }
 

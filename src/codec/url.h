@@ -1,4 +1,4 @@
-// URLs: percent coding, forms, and a URL's parts.
+// URLs: percent encoding, forms, and the parts of a URL.
 #pragma once
 
 #include "base/error.h"
@@ -11,32 +11,32 @@
 
 namespace lockstep::codec {
 
-// What RFC 3986 leaves alone; AWS asks for exactly this.
+// The marks that RFC 3986 leaves unencoded. AWS requires exactly these.
 inline constexpr std::string_view kUnreserved = "-._~";
 
-// All but letters, digits and the marks in `plain`, as %XX with capitals.
+// Encodes everything except letters, digits and the marks in `plain` as %XX, in upper case.
 std::string percent_code(std::string_view text, std::string_view plain = kUnreserved);
-// nullopt: a '%' without two hex digits behind it. '+' stays what it is.
+// Decodes %XX. '+' stays '+'. nullopt: a '%' without two hex digits.
 std::optional<std::string> percent_decode(std::string_view text);
 
-// application/x-www-form-urlencoded with strict coding ("%20", never '+'), in the order given.
-// Fits a query, too.
+// Formats application/x-www-form-urlencoded with strict encoding ("%20", never '+'), in the given
+// order. Also fits a query.
 std::string form_text(std::span<const std::pair<std::string, std::string>> members);
 
 struct Url {
   bool tls = false;
-  std::string user;      // decoded; as is "password"
+  std::string user;      // decoded, like the password
   std::string password;  //
-  std::string host;      // in small letters, IPv6 without brackets
-  int port = 0;          // 80 or 443 where the text has none
+  std::string host;      // in lower case, IPv6 without brackets
+  int port = 0;          // 80 or 443 if the text has no port
   std::string target;    // path and query, at least "/"
 };
 
-// http:// and https:// only, without a fragment. Errors never repeat the text, as it may have a
-// password in it; `what` names where it came from: "HTTPS_PROXY".
+// Parses an http:// or https:// URL and drops the fragment. Errors never quote the text, since it
+// may contain a password. `what` names its origin in errors: "HTTPS_PROXY".
 Result<Url> parse_url(std::string_view text, std::string_view what);
 
-// "HOST" or "HOST:PORT", as a Host header has it: without the scheme's own port.
+// Formats "HOST" or "HOST:PORT" for a Host header: leaves out the scheme's default port.
 std::string host_text(const std::string& host, int port, bool tls);
 
 }  // namespace lockstep::codec

@@ -42,18 +42,18 @@ TEST(UrlParts, AreTakenApart) {
 
 TEST(UrlParts, BrokenOnesAreNamedButNotRepeated) {
   const std::pair<std::string, const char*> broken[] = {
-      {"", "is no http:// or https:// URL"},
-      {"http", "is no http:// or https:// URL"},
-      {"socks5://u:secret@h", "is no http:// or https:// URL"},
+      {"", "must be an http:// or https:// URL"},
+      {"http", "must be an http:// or https:// URL"},
+      {"socks5://u:secret@h", "must be an http:// or https:// URL"},
       {"http:// secret", "has white space or control characters in it"},
       {"http://h\r\nsecret", "has white space or control characters in it"},
       {"http://u:secret%@h", "has a broken user or password in it"},
       {"http://u:secret@", "names no host"},
       {"http://[::1", "names no host"},
       {"http://a\"secret/", "names no host"},
-      {"http://h:secret", "has a port that is none"},
-      {"http://h:0", "has a port that is none"},
-      {"http://h:65536", "has a port that is none"},
+      {"http://h:secret", "has a port outside 1 to 65535"},
+      {"http://h:0", "has a port outside 1 to 65535"},
+      {"http://h:65536", "has a port outside 1 to 65535"},
       {"http://" + std::string(9000, 'h'), "is longer than 8 KiB"}};
   for (const auto& [text, why] : broken) {
     const auto url = parse_url(text, "HTTPS_PROXY");

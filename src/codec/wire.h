@@ -1,7 +1,7 @@
-// Building blocks of framed protocols. Frames are a std::variant; a frame is the u32 length of what
-// follows, a u8 (its place in the variant, from 1) and its fields. The same calls write a field and
-// read it, so that the two directions can't differ. Little-endian; texts and lists have a u32 count
-// before them.
+// Building blocks of framed protocols. The frames of a protocol are a std::variant. A frame is the
+// u32 length of the rest, a u8 (its position in the variant, from 1) and its fields. The same calls
+// write and read a field, so the two directions cannot differ. Little-endian. Texts and lists begin
+// with a u32 count.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Writer {
     number(static_cast<std::uint32_t>(size));
     out_.append(value, 0, size);
   }
-  // One line for people: control bytes are blanked.
+  // Writes one line of text for users, with control bytes replaced by blanks.
   void line(const std::string& value, std::size_t most) {
     std::string clean = value.substr(0, most);
     std::replace_if(clean.begin(), clean.end(), is_control, ' ');
@@ -121,13 +121,13 @@ class Reader {
     text(value, most);
     require(std::none_of(value.begin(), value.end(), is_control));
   }
-  // Leaves out all that follows.
+  // Skips the rest of the frame.
   void skip() { bytes_ = {}; }
   template <class T, class Each>
   void list(std::vector<T>& values, std::size_t most, Each each) {
     std::uint32_t size = 0;
     number(size);
-    // An item has a byte at least: no count makes us do more work than its sender has done.
+    // An item has at least one byte: a false count cannot cause more work than its sender has done.
     require(size <= most && size <= bytes_.size());
     for (std::uint32_t i = 0; i < size && good_; ++i)
       each(*this, values.emplace_back());
@@ -149,7 +149,7 @@ class Reader {
 
 inline constexpr std::size_t kLengthBytes = 4;
 
-// fields(writer or reader, frame): one description of each frame's fields.
+// fields(writer or reader, frame) describes the fields of each frame.
 template <class Frame, class Fields>
 void put_frame(std::string& out, const Frame& frame, Fields fields) {
   const std::size_t start = out.size();
@@ -162,7 +162,7 @@ void put_frame(std::string& out, const Frame& frame, Fields fields) {
   out.replace(start, kLengthBytes, length);
 }
 
-// content: without the length. nullopt: it makes no sense.
+// Parses a frame without its length. nullopt: invalid.
 template <class Frame, std::size_t I = 0, class Fields>
 std::optional<Frame> parse_frame(std::string_view content, Fields fields) {
   if constexpr (I < std::variant_size_v<Frame>) {
@@ -183,8 +183,8 @@ std::optional<Frame> parse_frame(std::string_view content, Fields fields) {
 class FrameCutter {
  public:
   enum class Step { more, frame, bad_length };
-  // Takes the bytes it uses off `chunk`. more: the chunk is used up. bad_length: the frame has no
-  // content, or more than `most`.
+  // Takes bytes from the front of `chunk`. more: the chunk is used up. bad_length: the frame is
+  // empty or longer than `most`.
   Step next(std::string_view& chunk, std::size_t most) {
     if (std::exchange(whole_, false)) pending_.clear();
     if (!want(kLengthBytes, chunk)) return Step::more;
@@ -194,7 +194,7 @@ class FrameCutter {
     whole_ = true;
     return Step::frame;
   }
-  // Of the frame that next() has told of, until it is called again.
+  // The content of the frame that next() has found, until the next call.
   std::string_view content() const { return std::string_view(pending_).substr(kLengthBytes); }
   std::uint32_t length() const { return length_; }
 

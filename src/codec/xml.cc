@@ -1,4 +1,4 @@
-// expat does the reading.
+// Builds the tree from expat's events.
 #include "codec/xml.h"
 
 #include <fmt/core.h>
@@ -26,8 +26,8 @@ std::string_view without_prefix(std::string_view name) {
   return colon == std::string_view::npos ? name : name.substr(colon + 1);
 }
 
-// Takes expat's events. Children are moved into their parent when they end, so that nothing points
-// into a list that grows.
+// Receives expat's events. Moves children into their parent at their end, so no pointer into a
+// growing list exists.
 class XmlBuilder {
  public:
   XmlBuilder(XML_Parser parser, const XmlLimits& limits) : parser_(parser), limits_(limits) {
@@ -39,10 +39,11 @@ class XmlBuilder {
     XML_SetCharacterDataHandler(parser, [](void* self, const char* text, int size) {
       of(self).text({text, static_cast<std::size_t>(size)});
     });
-    XML_SetStartDoctypeDeclHandler(
-        parser, [](void* self, const char*, const char*, const char*, int) {
-          of(self).refuse("it declares a document type, which nobody asked for");
-        });
+    // A document type can declare entities that expand to gigabytes, or name files of this machine.
+    XML_SetStartDoctypeDeclHandler(parser,
+                                   [](void* self, const char*, const char*, const char*, int) {
+                                     of(self).refuse("it declares a document type");
+                                   });
   }
 
   bool refused() const { return !why_.empty(); }
@@ -56,6 +57,7 @@ class XmlBuilder {
     if (refused()) return;
     if (open_.size() >= limits_.depth) return refuse("it is nested too deep");
     if (++nodes_ > limits_.nodes) return refuse("it has too many elements");
+    // Servers choose namespace prefixes freely.
     open_.push_back({std::string(without_prefix(name)), {}, {}});
   }
 
@@ -63,6 +65,7 @@ class XmlBuilder {
     if (refused()) return;
     XmlNode node = std::move(open_.back());
     open_.pop_back();
+    // The text between children is only indentation.
     if (!node.children.empty()) node.value.clear();
     if (open_.empty()) {
       root_ = std::move(node);
@@ -72,6 +75,7 @@ class XmlBuilder {
   }
 
   void text(std::string_view piece) {
+    // expat delivers text in pieces.
     if (!refused() && open_.back().children.empty()) open_.back().value += piece;
   }
 
@@ -82,7 +86,7 @@ class XmlBuilder {
 
   XML_Parser parser_;
   XmlLimits limits_;
-  std::vector<XmlNode> open_;  // from the root to the element under way
+  std::vector<XmlNode> open_;  // from the root to the current element
   XmlNode root_;
   std::size_t nodes_ = 0;
   std::string why_;
@@ -118,9 +122,10 @@ Result<XmlNode> parse_xml(std::string_view text, const XmlLimits& limits) {
   XmlBuilder builder(parser.get(), limits);
   const XML_Status status =
       XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
+  // The builder's own reason comes first: stopping expat leaves a less useful error.
   if (builder.refused()) return fail(Errc::corrupt, "the XML is refused: " + builder.why());
   if (status != XML_STATUS_OK) {
-    return fail(Errc::corrupt, fmt::format("this is no XML: {} at line {}",
+    return fail(Errc::corrupt, fmt::format("not XML: {} at line {}",
                                            XML_ErrorString(XML_GetErrorCode(parser.get())),
                                            line_of_error(parser.get())));
   }

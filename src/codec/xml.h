@@ -1,5 +1,5 @@
-// XML that a server answers, as a small tree. Bounded in bytes, depth and nodes; document types and
-// entities of their own are refused. Attributes and the prefixes of namespaces are dropped.
+// A server's XML answer as a small tree. Bounded in bytes, depth and nodes. Document types, and so
+// custom entities, are refused. Attributes and namespace prefixes are dropped.
 #pragma once
 
 #include "base/error.h"
@@ -19,18 +19,18 @@ struct XmlLimits {
 
 struct XmlNode {
   std::string name;
-  std::string value;  // its text, where it has no children
+  std::string value;  // text of a node without children
   std::vector<XmlNode> children;
 
-  // The first child of that name, or of a path: "instanceState/name". nullptr: there is none.
+  // Returns the first child of that name, or of a path: "instanceState/name". nullptr: none.
   const XmlNode* child(std::string_view path) const;
-  // That child's text; "" where there is none.
+  // Returns that child's text, or "".
   std::string_view text(std::string_view path) const;
-  // The children of that child; none where there is none. For EC2's sets: list("reservationSet").
+  // Returns the children of that child, or none. For EC2's sets: list("reservationSet").
   const std::vector<XmlNode>& list(std::string_view path) const;
 };
 
-// The root.
+// Parses XML and returns the root. Fails with corrupt.
 Result<XmlNode> parse_xml(std::string_view text, const XmlLimits& limits = {});
 
 }  // namespace lockstep::codec

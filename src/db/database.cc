@@ -1,3 +1,4 @@
+// Opens, migrates and queries SQLite files.
 #include "db/database.h"
 
 #include "io/fd.h"
@@ -18,11 +19,11 @@
 namespace lockstep::db {
 namespace {
 
-// How long others may hold the lock.
+// Longest wait for another process's lock.
 constexpr int kBusyMs = 10000;
 constexpr int kBusyPauseMs = 20;
 
-// A full disk shows as other errors, too: where a file that is mapped can't grow.
+// A full disk also shows as other errors, for example when a mapped file cannot grow.
 bool has_no_room(const std::string& path) {
   constexpr std::uint64_t kLeast = 64UL << 10;
   struct statvfs disk {};
@@ -35,15 +36,15 @@ Failure failure(sqlite3* handle, const std::string& path) {
   const int kind = code & 0xFF;
   if (kind == SQLITE_FULL || (kind == SQLITE_IOERR && has_no_room(path)))
     return fail(Errc::exhausted, fmt::format("{}: the disk is full ({})", path, what),
-                "make room there");
+                "free space on this disk");
   switch (kind) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return fail(Errc::corrupt, fmt::format("{} is damaged: {}", path, what),
-                  "move it away to begin anew; it is left as it is");
+                  "move the file away to start afresh; the damaged file is unchanged");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return fail(Errc::timeout, fmt::format("{}: another lockstep uses it for too long", path));
+      return fail(Errc::timeout, fmt::format("{}: locked by another lockstep for too long", path));
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
@@ -54,9 +55,10 @@ Failure failure(sqlite3* handle, const std::string& path) {
   }
 }
 
-// SQLite would make it with the user's umask. One that is there is not opened here: to close any
-// descriptor of a file gives up all locks that this process has on it, also those of another
-// Database, whose log another process would then remove as nobody's: what is written there is lost.
+// Creates the file, since SQLite would use the user's umask. An existing file is not opened here:
+// closing any descriptor of a file drops all locks of this process on it, including those of
+// another Database. Another process could then remove that database's log as unused, and later
+// writes to it would be lost.
 Status make_file(const std::string& path) {
   if (io::Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600))) return {};
   if (errno != EEXIST) return fail_sys(path, errno);
@@ -131,7 +133,9 @@ Result<Database> Database::open(const std::string& path,
       sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, nullptr);
   Database database(handle, path);
   if (opened != SQLITE_OK) return failure(handle, path);
+  // Applies to every statement below.
   sqlite3_busy_timeout(handle, kBusyMs);
+  // Refuses SQL that would corrupt the file on purpose.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   LOCKSTEP_TRY(database.execute("PRAGMA foreign_keys = ON"));
   LOCKSTEP_TRY(database.migrate(migrations));
@@ -144,7 +148,7 @@ Result<std::int64_t> Database::schema_version() const {
   return row ? statement.number(0) : 0;
 }
 
-// SQLite does not wait for others in all of this step, whatever its busy timeout says.
+// SQLite ignores the busy timeout in parts of this step, so retry here.
 Status Database::begin_log() const {
   Status begun;
   for (int waited = 0; waited < kBusyMs; waited += kBusyPauseMs) {
@@ -161,7 +165,7 @@ Status Database::migrate(std::span<const std::string_view> migrations) const {
   if (version < newest) {
     LOCKSTEP_TRY(begin_log());
     LOCKSTEP_TRY_ASSIGN(Transaction transaction, Transaction::begin(*this));
-    // Another process may have done it in the meantime.
+    // Another process may have migrated the file in the meantime.
     LOCKSTEP_TRY_ASSIGN(version, schema_version());
     for (; version < newest; ++version)
       LOCKSTEP_TRY(execute(std::string(migrations[static_cast<std::size_t>(version)]).c_str()));
@@ -169,11 +173,10 @@ Status Database::migrate(std::span<const std::string_view> migrations) const {
     LOCKSTEP_TRY(transaction.commit());
   }
   if (version > newest)
-    return fail(
-        Errc::unavailable,
-        fmt::format("{} was written by a newer lockstep (its schema is {}, this one knows {})",
-                    path_, version, newest),
-        "use that one; the file is left as it is");
+    return fail(Errc::unavailable,
+                fmt::format("{} was written by a newer lockstep (schema {}, this version knows {})",
+                            path_, version, newest),
+                "use the newer version; the file is unchanged");
   return {};
 }
 
@@ -192,6 +195,8 @@ Status Database::execute(const char* sql) const {
 }
 
 Result<Transaction> Transaction::begin(const Database& database) {
+  // IMMEDIATE takes the write lock now: a transaction that reads first and then writes could fail
+  // in the middle.
   LOCKSTEP_TRY(database.execute("BEGIN IMMEDIATE"));
   return Transaction(database);
 }

@@ -1,5 +1,5 @@
-// SQLite behind values: a database file with a schema version, statements, no exceptions. Several
-// processes may use one file at once.
+// SQLite behind values: a database file with a schema version, statements, and no exceptions.
+// Several processes may use one file at once.
 #pragma once
 
 #include "base/error.h"
@@ -21,12 +21,12 @@ class Statement {
   void bind(int parameter, std::string_view text);
   void bind(int parameter, std::int64_t number);
   void bind_null(int parameter);
-  // True: there is a row.
+  // Moves to the next row. Returns false if there is none.
   Result<bool> step();
-  // For statements without rows; can be stepped again with other values afterwards.
+  // Runs a statement without rows. The statement can then be run again with other values.
   Status run();
 
-  std::string text(int column) const;  // from 0
+  std::string text(int column) const;  // columns are numbered from 0
   std::int64_t number(int column) const;
   bool is_null(int column) const;
 
@@ -42,14 +42,14 @@ class Statement {
 
 class Database {
  public:
-  // Makes the file (mode 0600) and brings its schema up to date: migrations[i] leads from version i
-  // to i + 1. corrupt: the file is damaged; unavailable: it is of a newer version. It is never
-  // changed then.
+  // Opens the database. Makes the file (mode 0600) if needed, and brings its schema up to date:
+  // migrations[i] leads from version i to i + 1. Fails with corrupt for a damaged file, and with
+  // unavailable for a file of a newer version. Such files are never changed.
   static Result<Database> open(const std::string& path,
                                std::span<const std::string_view> migrations);
 
   Result<Statement> prepare(std::string_view sql) const;
-  // One or several statements without parameters.
+  // Runs one or several statements without parameters.
   Status execute(const char* sql) const;
 
  private:
@@ -65,7 +65,7 @@ class Database {
   std::string path_;
 };
 
-// BEGIN IMMEDIATE now, ROLLBACK at the end unless committed.
+// A write transaction: BEGIN IMMEDIATE now, ROLLBACK at destruction unless committed.
 class Transaction {
  public:
   static Result<Transaction> begin(const Database& database);

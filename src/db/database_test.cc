@@ -27,8 +27,8 @@ struct DatabaseFile : ::testing::Test {
   std::string folder;
 };
 
-// Another process, which is born before SQLite is used in this one. It does its part when it is
-// asked to, and says 'y' or 'n'.
+// A second process, forked before this process uses SQLite. Does its part on request, and answers
+// 'y' or 'n'.
 class Other {
  public:
   explicit Other(const std::function<bool()>& part) {
@@ -66,8 +66,8 @@ bool has_word(const std::string& path) {
   return rows && rows->step().value_or(false);
 }
 
-// By the locks of a process SQLite knows that somebody still uses the write-ahead log: the last one
-// removes it, and what another wrote there afterwards would be nowhere.
+// SQLite knows from a process's locks that the write-ahead log is in use. The last user removes the
+// log, and later writes of another process to it would be lost.
 TEST_F(DatabaseFile, WhatOneOfTwoInAProcessWritesOthersReadWhoCameAndWentMeanwhile) {
   const Other other([this] { return has_word(path()); });
   const auto first = Database::open(path(), kTable);

@@ -91,7 +91,7 @@ TEST_F(RegistryTest, ANewerFileIsNotTouched) {
   ASSERT_TRUE(db::Database::open(folder_ + "/state.db", three));
   const auto opened = Registry::open(folder_);
   ASSERT_FALSE(opened);
-  EXPECT_NE(opened.error().message.find("newer lockstep (its schema is 3, this one knows 2)"),
+  EXPECT_NE(opened.error().message.find("newer lockstep (schema 3, this version knows 2)"),
             std::string::npos)
       << opened.error().message;
 }

@@ -60,7 +60,7 @@ TEST(Proxy, WrongOnesAreNamedWithoutTheirPassword) {
   EXPECT_EQ(chosen({{"https_proxy", "https://u:secret@p:1"}}),
             "https_proxy names a proxy of a kind that isn't supported (https or SOCKS)");
   EXPECT_EQ(chosen({{"HTTPS_PROXY", "http://u:secret@p:secret"}}),
-            "HTTPS_PROXY has a port that is none");
+            "HTTPS_PROXY has a port outside 1 to 65535");
 }
 
 TEST(Proxy, ExceptForWhatNoProxyNames) {

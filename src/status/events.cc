@@ -1,3 +1,4 @@
+// Prints events in torchelastic's form.
 #include "status/events.h"
 
 #include "codec/json.h"
@@ -11,8 +12,8 @@ std::string scalar(const Json& json) {
   return codec::print_json(json, codec::JsonText::ascii);
 }
 
-// Prints as Python's json.dumps does, with a blank after each comma and colon. It recurses, which
-// is fine for our own shallow objects.
+// Prints like Python's json.dumps(), with a blank after each comma and colon. Recursive, which is
+// fine for our own shallow objects.
 std::string python_dump(const Json& json) {
   if (!json.is_structured() || json.empty()) return scalar(json);
   std::string text;
@@ -29,13 +30,14 @@ Json nullable(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+// torchelastic describes one worker per event, but as lists.
 Json array_of_one(Json value) {
   Json array = Json::array();
   array.push_back(std::move(value));
   return array;
 }
 
-// torchelastic puts this object into the metadata as text.
+// torchelastic puts this object into the metadata as a string.
 Json inner_metadata(const Event& event) {
   Json json;
   json["group_world_size"] = nullable(event.group_world_size);

@@ -1,5 +1,5 @@
-// torchelastic's event records (--event-log-handler console): one JSON object per line, built by a
-// pure function from a struct.
+// torchelastic's event records (--event-log-handler console): one JSON object per line, made by a
+// pure function.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ struct Event {
   // RENDEZVOUS, ASSIGN_WORKER_RANKS (both with duration_ms), START, SUCCEEDED, FAILED, TERMINATED.
   std::string state;
   Source source = Source::agent;
-  std::int64_t timestamp_ms = 0;  // torchrun leaves it 0
+  std::int64_t timestamp_ms = 0;  // torchrun leaves this at 0
 
   std::string run_id;
   std::optional<int> group_rank;
@@ -39,10 +39,10 @@ struct Event {
     std::optional<int> exit_code;
     std::optional<pid_t> pid;
   };
-  std::optional<Worker> worker;  // absent: an event of the node
+  std::optional<Worker> worker;  // nullopt: an event of the node
 };
 
-// One line without its newline, spaced as Python's json.dumps does, ASCII only.
+// Returns one line without its newline, spaced like Python's json.dumps() and in ASCII.
 std::string event_json(const Event& event);
 
 }  // namespace lockstep::status

@@ -1,3 +1,4 @@
+// Prints metrics for Prometheus.
 #include "status/metrics.h"
 
 #include "base/text.h"
@@ -9,6 +10,7 @@
 namespace lockstep::status {
 namespace {
 
+// The only three escapes of the text format.
 std::string escaped(std::string text) {
   replace_all(text, "\\", "\\\\");
   replace_all(text, "\"", "\\\"");

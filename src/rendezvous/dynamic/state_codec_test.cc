@@ -168,7 +168,7 @@ TEST(StateCodec, UnknownAttributesAreKeptAndWrittenBack) {
 
 TEST(StateCodec, WhatIsNoStateIsCorruptAndSaysWhy) {
   EXPECT_EQ(corrupt(""), "pickle, offset 0, end: the bytes end too early");
-  EXPECT_EQ(corrupt("not base64!!"), "no base64 character at offset 3");
+  EXPECT_EQ(corrupt("not base64!!"), "not a base64 character at offset 3");
   EXPECT_EQ(corrupt(kNoState), "pickle, offset 0, GLOBAL: a pickle starts with PROTO");
   EXPECT_EQ(corrupt(codec::base64_encode("\x80\4N.")), "it is not a _RendezvousState");
   EXPECT_EQ(corrupt(codec::base64_encode("\x80\4\x8c\2os\x8c\6system\x93\x8c\2id\x85R.")),
