@@ -47,7 +47,7 @@ struct FailureReport {
   // A reason other than a worker that ended the job: a lost node, a signal. Used if no worker
   // failed by itself.
   std::string event;
-  // use the event even if a worker failed: the job could not go on for another reason
+  // Use the event even if a worker failed: the job could not go on for another reason.
   bool event_counts = false;
 };
 

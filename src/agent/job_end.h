@@ -20,7 +20,7 @@ struct JobEnd {
   std::string run_id;
   std::string node;  // this node's name for the user
   int signal = 0;    // the signal that ended the job; 0: none
-  // an unlisted signal with its default action: the exit code names it
+  // The signal was an unlisted one with its default action: the exit code names it.
   bool default_signal = false;
   std::string why_stopped;  // other reason that ended the last round: a lost node, a watchdog
   std::optional<Error> start_error;       // workers could not be started

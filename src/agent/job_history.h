@@ -34,7 +34,7 @@ struct AttemptStart {
 
 struct Attempt {
   AttemptStart start;
-  // this node started the attempt as a restart; false: the first attempt, or the nodes changed
+  // This node started the attempt as a restart. false: the first attempt, or the nodes changed.
   bool counted = false;
   std::optional<std::int64_t> end_ms;  // time at which the last worker had ended
   AttemptEnd end = AttemptEnd::none;

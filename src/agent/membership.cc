@@ -167,7 +167,6 @@ void Membership::leave(rendezvous::Departure how, std::function<void()> done) {
 
 void Membership::close() {
   stop_waiting();
-  // The backend goes first: it may still have the store's address.
   backend_.reset();
   store_.reset();
 }

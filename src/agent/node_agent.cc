@@ -85,7 +85,8 @@ NodeAgent::NodeAgent(const launch::LaunchConfig& config, proc::Containment conta
           loop_, containment_, [this] { return workers_.living(); }, *this),
       end_(node_, {loop_, console_, containment_, membership_, workers_, history_, health_port_}) {}
 
-// On failure, close everything here: no worker was started, so EndOfJob does not run.
+// Runs the job. If prepare() fails, close everything here: no worker was started, so EndOfJob does
+// not run.
 Result<int> NodeAgent::run() {
   const Status ready = prepare();
   if (!ready) {
@@ -132,7 +133,8 @@ void NodeAgent::watch_guardian() {
   guardian_watch_->start(io::kReadable, [this](int) { on_guardian_gone(); });
 }
 
-// Without a job name (--rdzv-id) an earlier run cannot be told from a job of another user's script.
+// Kills what an earlier run of this job left behind. Without a job name (--rdzv-id) leftovers
+// cannot be recognised.
 void NodeAgent::sweep_earlier_run() const {
   const std::string& job = node_.config.job_name;
   if (job.empty() || containment_.rung() == proc::Rung::none) return;

@@ -53,7 +53,7 @@ std::size_t widest_line(std::string_view text) {
 bool holds_traceback(const std::vector<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
     return line.find("Traceback (most recent call last)") != std::string::npos ||
-           // the first line of the traceback may be cut off
+           // The first line of the traceback may be cut off.
            line.find("  File \"") != std::string::npos;
   });
 }

@@ -42,7 +42,7 @@ Workers::Workers(io::Loop& loop, logs::Console& console, const proc::Containment
       naming_(loop) {}
 
 Status Workers::prepare() {
-  // this process may serve thousands of store connections
+  // This process may serve thousands of store connections.
   open_files_ = io::raise_open_files_limit();
   logs_.start_folding(console_);
   LOCKSTEP_TRY_ASSIGN(cpu_binding_,

@@ -82,10 +82,10 @@ class Workers {
 
   std::vector<pid_t> living() const;
   bool has_run() const;  // a worker of the current attempt was started
-  // of the current attempt
+  // Failures of the current attempt.
   const std::vector<WorkerFailure>& failures() const { return failures_; }
   std::optional<std::int64_t> stop_sent_ms() const { return stop_sent_ms_; }
-  // of all attempts, without consequences of a stop
+  // Number of failures in all attempts, without consequences of a stop.
   std::int64_t failures_total() const { return failures_total_; }
   JobLogs& logs() { return logs_; }
   const JobLogs& logs() const { return logs_; }

@@ -15,7 +15,7 @@ struct Space {
   bool there = false;
   std::int64_t total = 0;
   std::int64_t free = 0;  // available to this user
-  // number of files that still fit; -1: the file system does not count files
+  // Number of files that still fit. -1: the file system does not count files.
   std::int64_t files_free = -1;
   bool writable = false;
   bool no_exec = false;  // programs and libraries in the folder cannot be executed
@@ -37,7 +37,7 @@ struct Facts {
   std::string user = {};
   std::int64_t uid = 0;
   std::string host = {};
-  // equal for two names of one machine, and different for any other machine
+  // Equal for two names of one machine, and different for any other machine.
   std::string machine = {};
   std::string os = {};  // "Debian GNU/Linux 12 (bookworm)"
   std::string kernel = {};

@@ -74,7 +74,7 @@ std::vector<std::string> files_of(const std::string& root) {
 }  // namespace
 
 bool logout_kills(const std::string& root, const std::string& user) {
-  // systemd is not running
+  // systemd is not running.
   if (access((root + "/run/systemd/system").c_str(), F_OK) != 0) return false;
   Settings settings;
   for (const std::string& path : files_of(root))

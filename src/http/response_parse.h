@@ -42,7 +42,7 @@ class ResponseParser {
   State state() const { return state_; }
   const ResponseHead& head() const { return head_; }   // valid from State::body on
   const std::string& error() const { return error_; }  // valid once bad
-  // valid once complete: the connection can be reused
+  // Valid once complete: the connection can be reused.
   bool keep_alive() const { return keep_alive_; }
   bool empty() const { return head_bytes_ == 0; }  // not a single byte has arrived
 

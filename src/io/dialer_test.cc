@@ -86,7 +86,7 @@ TEST(Dialer, ANameThatNobodyKnows) {
 }
 
 TEST(Dialer, GivesUpInTime) {
-  // room for one connection, which is never accepted
+  // Room for one connection, which is never accepted.
   const auto full = open_listener("127.0.0.1", 0, 0);
   ASSERT_TRUE(full);
   std::vector<Fd> crowd;

@@ -65,7 +65,7 @@ Result<Child> start(const std::string& program, std::vector<std::string> words) 
   LOCKSTEP_TRY_ASSIGN(Pipe out, make_pipe());
   LOCKSTEP_TRY_ASSIGN(Pipe err, make_pipe());
   const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  // any descriptor will do if /dev/null is missing
+  // Any descriptor will do if /dev/null is missing.
   const int in = null ? null.get() : out.read.get();
   const pid_t pid = fork();
   if (pid < 0) return fail_sys("start " + program, errno);

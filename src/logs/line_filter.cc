@@ -22,7 +22,7 @@ void LineFilter::feed(std::string_view chunk, ByteQueue& to) {
       return;
     }
     if (held_.empty() && verdict_ == Verdict::open && stop <= kJudged) {
-      // the usual case: a line inside the chunk is judged without a copy
+      // The usual case: a line inside the chunk is judged without a copy.
       judge(chunk.substr(0, stop), to);
     } else {
       add(chunk.substr(0, stop), to);

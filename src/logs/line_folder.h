@@ -83,7 +83,7 @@ class LineFolder {
   std::size_t sources_ = 0;
   std::deque<Group> groups_;
   std::size_t bytes_ = 0;
-  // number of groups shown so far, which is the number of the first waiting group
+  // Number of groups shown so far, which is the number of the first waiting group.
   std::uint64_t shown_ = 0;
   std::unordered_map<int, std::uint64_t> next_;   // the first group that a rank may still join
   std::map<std::string, Bar, std::less<>> bars_;  // by skeleton_of() their frames

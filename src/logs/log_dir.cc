@@ -81,7 +81,7 @@ std::string as_file_name(std::string_view run_id) {
 // Makes the folder and its missing parents. Adds the folders made to `made`, outermost first.
 Status make_parents(const std::string& path, std::vector<std::string>& made) {
   const auto make = [&] {
-    // or another process has made it since
+    // EEXIST: another process may have made it since.
     if (mkdir(path.c_str(), 0777) != 0) return errno == EEXIST;
     made.push_back(path);
     return true;

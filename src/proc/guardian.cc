@@ -27,7 +27,7 @@ namespace {
 constexpr std::chrono::seconds kSweepLimit{10};
 
 void say(const std::string& text) {
-  // the reader is gone: nothing more can be done
+  // The reader is gone: nothing more can be done.
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 
@@ -101,7 +101,7 @@ Result<Guardian> split_off_guardian(const std::optional<Cgroup>& cgroup, bool ag
   setpgid(0, 0);
   sigset_t output;
   sigemptyset(&output);
-  // a background process group may still write to a terminal with `stty tostop`
+  // A background process group may still write to a terminal with `stty tostop`.
   sigaddset(&output, SIGTTOU);
   block(output);
   return guardian;

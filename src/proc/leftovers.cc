@@ -47,7 +47,7 @@ std::optional<std::string> variable(const std::string& environ, std::string_view
 }
 
 bool is_leftover_of(const std::string& job, std::string_view tag) {
-  // pid, start time, namespace; the rest is the job, which may contain dots
+  // pid, start time, namespace. The rest is the job, which may contain dots.
   std::string_view agent[3];
   for (std::string_view& part : agent) {
     const std::size_t dot = tag.find('.');

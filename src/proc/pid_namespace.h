@@ -20,7 +20,7 @@ class PidNamespace {
   // thread.
   static Result<PidNamespace> enter_for_children();
 
-  // for SpawnSpec: the mounts with a private /proc
+  // For SpawnSpec: the mounts with a private /proc.
   int mount_namespace_fd() const { return mounts_.get(); }
   pid_t init_pid() const { return init_; }
   // Ends init, and with it every process inside. Returns when all are gone.
