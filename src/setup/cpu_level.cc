@@ -16,9 +16,10 @@ constexpr std::array<std::string_view, 3> kFlags = {
     "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
     "avx512f avx512bw avx512cd avx512dq avx512vl",
 };
+// CPUs with the same instructions as levels 1 to 4, for a gcc that has no names for levels.
 constexpr std::array<std::string_view, 4> kOldNames = {"x86-64", "nehalem", "haswell",
                                                        "skylake-avx512"};
-constexpr int kNamesLevels = 11;  // the first gcc that does
+constexpr int kNamesLevels = 11;  // the first gcc with names for levels
 constexpr std::string_view kStem = "x86-64";
 
 }  // namespace
@@ -41,7 +42,8 @@ int cpu_level_in(std::string_view cpuinfo) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
     const std::string_view flags = std::string_view(line).substr(colon + 1);
-    if (flags.find(" lm ") == std::string_view::npos) continue;  // 32 bits
+    if (flags.find(" lm ") == std::string_view::npos)
+      continue;  // a 32-bit CPU: "lm" (long mode) is the 64-bit flag
     const int level = cpu_level(flags);
     lowest = lowest == kNative ? level : std::min(lowest, level);
   }
@@ -52,7 +54,8 @@ Result<int> read_isa(std::string_view text) {
   int lowest = kHighestLevel + 1;
   for (const std::string& word : split(text, ',')) {
     int level = -1;
-    if (word == "native") level = kHighestLevel;  // of this machine, which has its own limit
+    if (word == "native")
+      level = kHighestLevel;  // prepare_wheel() lowers the level to this machine's
     for (int each = 1; each <= kHighestLevel; ++each)
       if (word == isa_text(each) || word == fmt::format("{}-v{}", kStem, each)) level = each;
     if (level < 0)
@@ -76,6 +79,7 @@ std::string march_of(int level, int gcc_major) {
 
 std::vector<std::string> for_level(std::vector<std::string> words, int level,
                                    const std::string& march, bool& changed) {
+  // DeepSpeed's op_builder derives these macros from the CPU that compiles, not from -march.
   constexpr std::string_view kWide = "-D__AVX512__";
   constexpr std::string_view kHalf = "-D__AVX256__";
   changed = false;

@@ -46,6 +46,7 @@ void Digest::add(std::string_view part) {
 }
 
 Result<std::uint64_t> Digest::add_bytes_of(const std::string& path) {
+  // O_NONBLOCK: the path may be a FIFO, and open() would wait for a writer.
   const io::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return fail_sys("read " + path, errno);
   std::vector<char> bytes(kChunk);
@@ -60,7 +61,7 @@ Result<std::uint64_t> Digest::add_bytes_of(const std::string& path) {
   return length;
 }
 
-// The length stands behind the bytes here: a file may grow while it is read.
+// Adds the length after the bytes, because a file may grow while it is read.
 Status Digest::add_file(const std::string& path) {
   LOCKSTEP_TRY_ASSIGN(const std::uint64_t length, add_bytes_of(path));
   context_->update_length(length);

@@ -1,5 +1,5 @@
-// SHA-256 over parts: each is preceded by its length, so that moving a byte from one to the next
-// gives another digest.
+// SHA-256 over a list of parts. The length of each part is digested with it, so that moving a byte
+// from one part to the next changes the digest.
 #pragma once
 
 #include "base/error.h"
@@ -19,8 +19,8 @@ class Digest {
   Digest& operator=(const Digest&) = delete;
 
   void add(std::string_view part);
-  Status add_file(const std::string& path);  // its bytes, without holding them all at once
-  std::string hex();                         // 64 digits; nothing is added after that
+  Status add_file(const std::string& path);  // adds the file's content, reading in chunks
+  std::string hex();                         // 64 hex digits; call once, last
 
  private:
   friend Result<std::string> sha256_of_file(const std::string& path);
@@ -31,8 +31,9 @@ class Digest {
   std::unique_ptr<Context> context_;
 };
 
+// Returns the digest of one part, in 64 hex digits.
 std::string digest_of(std::string_view bytes);
-// Of the file's bytes and nothing else, as sha256sum has it.
+// Returns the SHA-256 of the file's bytes alone, as sha256sum prints it.
 Result<std::string> sha256_of_file(const std::string& path);
 
 }  // namespace lockstep::setup

@@ -12,12 +12,14 @@
 namespace lockstep::setup {
 namespace {
 
+// The default port of torchrun's rendezvous.
 constexpr std::int64_t kMeetingPort = 29500;
 constexpr std::int64_t kFewPorts = 1000;
+// The first and the last Slurm release that Lockstep is tested with.
 constexpr Release kOldestSlurm{22, 5};
 constexpr Release kNewestSlurm{26, 5};
 
-// The oldest driver that runs what is built for a major version of CUDA.
+// The oldest driver that runs programs built for a major version of CUDA.
 constexpr std::array<std::pair<int, int>, 3> kDrivers = {{{11, 450}, {12, 525}, {13, 580}}};
 
 class Look {
@@ -73,6 +75,7 @@ class Look {
     for (std::size_t i = 0; i < facts_.capabilities.size(); ++i) {
       const int capability = facts_.capabilities[i];
       const std::string name = printable(facts_.host.gpus.at(i).name);
+      // A node with eight equal GPUs gets one finding, not eight.
       if (std::find(seen.begin(), seen.end(), capability) != seen.end()) continue;
       seen.push_back(capability);
       if (capability == 0 && facts_.host.gpus[i].vendor == "nvidia")
@@ -95,6 +98,8 @@ class Look {
                              "first used, for minutes",
                              printable(python.deepspeed)),
                  "lockstep wheel deepspeed --ops cpu_adam,...");
+    // DeepSpeed compares these versions when an op is loaded, and refuses any difference of torch's
+    // major.minor or of CUDA.
     const auto built = read_release(python.deepspeed_torch);
     const auto torch = read_release(python.torch);
     const Release built_cuda = read_release(python.deepspeed_cuda).value_or(Release{});

@@ -1,3 +1,6 @@
+// Gathers the facts of `lockstep doctor` from this node: runs programs, reads /proc, asks the
+// kernel.
+
 #include "base/text.h"
 #include "host/nvidia_smi_command.h"
 #include "host/port_owner.h"
@@ -18,12 +21,14 @@
 namespace lockstep::setup {
 namespace {
 
-constexpr int kMeetingPort = 29500;  // of torchrun, accelerate and DeepSpeed
+constexpr int kMeetingPort = 29500;  // the default of torchrun, accelerate and DeepSpeed
 
 SlurmFacts slurm_facts() {
   SlurmFacts slurm;
   slurm.installed = !find_program("sbatch").empty();
   if (!slurm.installed) return slurm;
+  // Slurm can run without a local slurm.conf ("configless"), so an answer of the controller counts
+  // as configured, too.
   const char* conf = std::getenv("SLURM_CONF");
   const std::string path = conf == nullptr ? "" : conf;
   for (const std::string& each :
@@ -36,6 +41,8 @@ SlurmFacts slurm_facts() {
   return slurm;
 }
 
+// Finds each GPU's row of nvidia-smi by UUID. Older drivers do not report the capability: then the
+// GPU's name decides.
 void add_capabilities(DoctorFacts& facts) {
   const bool any = std::any_of(facts.host.gpus.begin(), facts.host.gpus.end(),
                                [](const host::GpuFacts& gpu) { return gpu.vendor == "nvidia"; });
@@ -61,6 +68,8 @@ void add_ports(DoctorFacts& facts) {
 }
 
 bool clock_is_set() {
+  // STA_UNSYNC is cleared by any NTP client that disciplines the kernel clock (chrony, ntpd,
+  // systemd-timesyncd).
   timex state{};
   return adjtimex(&state) >= 0 && (state.status & STA_UNSYNC) == 0;
 }

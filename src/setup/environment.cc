@@ -59,7 +59,7 @@ Result<Environment> read_record(const json& record, const std::string& path) {
   return environment;
 }
 
-// nullopt: this folder is not the top of a project that has an environment.
+// Returns nullopt if `plain` is not the top folder of a project with a recorded environment.
 Result<std::optional<Environment>> environment_at(const std::string& plain) {
   const std::string path = record_of_project(plain);
   const auto bytes = io::read_file(path, kMostBytes);
@@ -68,6 +68,8 @@ Result<std::optional<Environment>> environment_at(const std::string& plain) {
   const json record = codec::parse_json(*bytes, {.bytes = kMostBytes});
   if (!record.is_object())
     return fail(Errc::corrupt, path + " is damaged", "remove it and install again");
+  // key_of() keeps only a part of the path's digest, so make sure that the record is of this
+  // folder.
   const auto folder = record.find("folder");
   if (folder == record.end() || *folder != plain) return std::nullopt;
   LOCKSTEP_TRY_ASSIGN(Environment found, read_record(record, path));
@@ -120,8 +122,8 @@ std::vector<std::string> variables_of(const Environment& environment,
     variables.push_back("CONDA_PREFIX=" + environment.prefix);
     variables.push_back("CONDA_DEFAULT_ENV=" + environment.prefix);
   }
-  // It would lead the environment's Python to another one's library. Python takes an empty one for
-  // none.
+  // PYTHONHOME would lead the environment's Python to the library of another Python. Python treats
+  // an empty PYTHONHOME as unset.
   if (has_prefix && !value_in(own, "PYTHONHOME").empty()) variables.emplace_back("PYTHONHOME=");
   std::string path = value_in(own, "PYTHONPATH");
   for (auto each = environment.local.rbegin(); each != environment.local.rend(); ++each)

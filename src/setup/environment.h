@@ -1,5 +1,5 @@
-// What the commands of a project on this host run in: the environment that `lockstep install` has
-// put its packages into. It is kept under projects/KEY/ in the state folder.
+// The environment in which a project's commands run on this host: the one that `lockstep install`
+// put the project's packages into. Recorded under projects/KEY/ in the state folder.
 #pragma once
 
 #include "base/error.h"
@@ -13,35 +13,36 @@ namespace lockstep::setup {
 
 struct Environment {
   enum class Kind {
-    none,    // nothing was installed that needs a Python
+    none,    // no installed package needs a Python
     venv,    // a virtual environment at `prefix`
     conda,   // a conda environment at `prefix`
-    system,  // the packages of the interpreter itself
+    system,  // the interpreter's own packages
   };
   Kind kind = Kind::none;
   std::string prefix = {};
-  std::string python = {};              // the interpreter, absolute; Kind::none: empty
-  std::vector<std::string> local = {};  // folders that are on PYTHONPATH
+  std::string python = {};              // absolute path of the interpreter; Kind::none: empty
+  std::vector<std::string> local = {};  // folders to put on PYTHONPATH
 
   bool operator==(const Environment&) const = default;
 };
 
+// The kind's name in records and JSON, and back. kind_of() returns nullopt for an unknown name.
 std::string_view kind_name(Environment::Kind kind);
 std::optional<Environment::Kind> kind_of(std::string_view name);
 
-// What there is for the project whose top folder on this host is `folder`, or whose folder lies
-// somewhere above it. nullopt: nothing was installed for it.
+// Returns the environment of the project at `folder`, or of the nearest project above it. nullopt:
+// no install has recorded one. A damaged record is an error.
 Result<std::optional<Environment>> find_environment(const std::string& folder);
-// folder: the project's top folder on this host.
+// Records the environment of a project. folder: the project's top folder on this host.
 Status keep_environment(const std::string& folder, const Environment& environment);
 
-// "NAME=value": what a command in that environment gets on top of `own`, the environment that it
-// would have without. Pure.
+// Returns the variables ("NAME=value") that a command in the environment gets on top of `own`, the
+// environment that the command would otherwise have. Pure.
 std::vector<std::string> variables_of(const Environment& environment,
                                       const std::vector<std::string>& own);
 
-// Both together, for whoever starts a command in `folder` (absolute). Nothing where nothing was
-// installed for its project.
+// Combines find_environment() and variables_of() for a command that starts in `folder` (absolute).
+// Returns no variables if no environment is recorded for its project.
 Result<std::vector<std::string>> project_environment(const std::string& folder,
                                                      const std::vector<std::string>& own);
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using Kind = Environment::Kind;
 using Choice = SetupRequest::Choice;
 
-constexpr int kNotThere = 127;  // as a shell has it
+constexpr int kNotThere = 127;  // a shell's exit code for a program that is not found
 constexpr int kBadInput = 2;
 
 bool runs(const std::string& program) {
@@ -42,13 +42,14 @@ bool is_empty_or_absent(const std::string& folder) {
   return trouble ? !fs::exists(fs::symlink_status(folder, trouble)) : empty;
 }
 
-// "3.11" of "3.11.2": environments share packages where this is the same.
+// Returns "3.11" of "3.11.2". Environments can share packages if this part is the same.
 std::string minor_version(const std::string& version) {
   return version.substr(0, version.find('.', version.find('.') + 1));
 }
 
-// A file that lets Python import from these folders too. The host's python3 may be a virtual
-// environment itself, whose packages include-system-site-packages does not reach.
+// Name of the .pth file that lets Python import from the host's package folders, too. If the host's
+// python3 is itself a virtual environment, include-system-site-packages does not reach its
+// packages.
 constexpr const char* kPathFile = "lockstep-host.pth";
 std::string path_file(const std::vector<std::string>& folders) {
   std::string text;
@@ -100,7 +101,8 @@ std::string EnvironmentMaker::own_prefix(const char* kind) const {
   return io::data_folder() + "/" + kind + "/" + key_of(folder_);
 }
 
-// What is not said stays as it was; a file of conda's brings the project into conda.
+// Without a choice in the request the project keeps its environment. A conda: spec moves the
+// project into conda.
 Attempt<Environment> EnvironmentMaker::choose() {
   const auto kept = find_environment(folder_);
   if (!kept) return tl::make_unexpected(Trouble{kept.error()});
@@ -162,7 +164,7 @@ Attempt<Environment> EnvironmentMaker::choose_conda(const std::string& place) {
   return Environment{.kind = Kind::conda, .prefix = prefix, .python = prefix + "/bin/python"};
 }
 
-// Where an environment of that name is, or would be made.
+// Returns the prefix of the conda environment `name`, or the prefix where conda would make it.
 Attempt<std::string> EnvironmentMaker::conda_prefix(const std::string& name) {
   std::string text;
   const auto ended = run_tool({{conda_, "info", "--json"}},
@@ -174,6 +176,7 @@ Attempt<std::string> EnvironmentMaker::conda_prefix(const std::string& name) {
                 ended->code,
                 ended->tail});
   const auto info =
+      // run_tool() mixes stderr in, so warnings may stand before the JSON.
       codec::parse_json(std::string_view(text).substr(std::min(text.find('{'), text.size())));
   const auto root =
       info.is_object() ? info.value("root_prefix", nlohmann::json()) : nlohmann::json();
@@ -194,7 +197,8 @@ Attempt<std::string> EnvironmentMaker::base_python() const {
   if (!request_.python.empty()) {
     const bool path = request_.python.find('/') != std::string::npos;
     const std::string given = path ? absolute(request_.python, folder_) : request_.python;
-    // The name counts, not what it leads to: an environment's python is a link.
+    // Keep the path as given. An environment's python is a link, and its target would be the base
+    // Python.
     const std::string found =
         path && !request_.python.starts_with('~') && request_.python.starts_with('/')
             ? (runs(request_.python) ? request_.python : "")
@@ -214,10 +218,11 @@ Attempt<void> EnvironmentMaker::make(const Environment& environment,
   if (environment.kind != Kind::venv) return {};
   const std::string& prefix = environment.prefix;
   std::error_code failed;
-  // It was cut off while it was made.
+  // A previous install was cut off while making the environment: start over.
   if (access(files.making().c_str(), F_OK) == 0) fs::remove_all(prefix, failed);
   if (is_venv(prefix)) return show_host_torch(prefix, prefix == own_prefix("venvs"));
   if (!is_empty_or_absent(prefix)) {
+    // Never remove a folder of the user's. Only the project's own environment may be made anew.
     if (prefix != own_prefix("venvs"))
       return trouble(1, prefix + " is there and is no virtual environment that works",
                      "move it away, or give --venv another place");
@@ -233,6 +238,8 @@ Attempt<void> EnvironmentMaker::make_venv(const std::string& prefix,
   if (!python) return tl::make_unexpected(python.error());
   VenvMaker maker{*python, uv_, ""};
   if (uv_.empty()) {
+    // Debian's python3 lacks ensurepip unless python3-venv is installed, so "python3 -m venv" may
+    // fail there.
     const auto asked = ask_interpreter(*python, "");
     if (!asked) return tl::make_unexpected(Trouble{asked.error()});
     if (!asked->makes_venvs)
@@ -264,9 +271,10 @@ Attempt<void> EnvironmentMaker::make_venv(const std::string& prefix,
   return show_host_torch(prefix, true);
 }
 
-// Lets the environment import the packages of the host's Python if PyTorch is one of them. Images
-// for GPUs bring a PyTorch that fits their driver, and a project's requirements often leave PyTorch
-// out. may_change: false for an environment that the user has made; the way out is told instead.
+// Lets the environment import the packages of the host's Python if PyTorch is among them. GPU
+// images bring a PyTorch that fits their driver, and a project's requirements often leave PyTorch
+// out. may_change: false for an environment that the user has made: then the message says how to
+// change it.
 Attempt<void> EnvironmentMaker::show_host_torch(const std::string& prefix, bool may_change) const {
   const std::string path = prefix + "/pyvenv.cfg";
   const auto config = io::read_file(path);
@@ -275,6 +283,7 @@ Attempt<void> EnvironmentMaker::show_host_torch(const std::string& prefix, bool 
   const auto host = ask_interpreter(*python, "");
   if (!host || !host->has_torch) return {};
   const auto own = ask_interpreter(prefix + "/bin/python", "");
+  // Compiled packages only load in the same minor version of Python.
   if (!own || own->has_torch || minor_version(own->version) != minor_version(host->version))
     return {};
   if (!may_change) {

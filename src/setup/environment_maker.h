@@ -1,4 +1,5 @@
-// Finds or makes the environment that a request asks for, and holds it against others meanwhile.
+// Finds or makes the environment that a request asks for, and locks it against other installs
+// meanwhile.
 #pragma once
 
 #include "base/error.h"
@@ -18,7 +19,7 @@ namespace lockstep::setup {
 
 using Say = std::function<void(std::string_view)>;
 
-// An error of a tool: its exit code and last lines.
+// What went wrong in a tool: the error, the tool's exit code and its last lines.
 struct Trouble {
   Error error;
   int code = 1;
@@ -28,15 +29,18 @@ template <class T>
 using Attempt = tl::expected<T, Trouble>;
 tl::unexpected<Trouble> trouble(int code, std::string message, std::string hint = {});
 
-// What is kept of an environment in the state folder, whichever project uses it.
+// Paths of the files in the state folder that belong to one environment, whichever projects use it.
 class EnvironmentFiles {
  public:
-  explicit EnvironmentFiles(const std::string& place);  // its prefix, or its interpreter
+  explicit EnvironmentFiles(const std::string& place);  // the environment's prefix, or its
+                                                        // interpreter if it has no prefix
 
   Status make() const;
   std::string log() const { return base_ + ".json"; }
   std::string interpreter() const { return base_ + ".python"; }
-  std::string making() const { return base_ + ".making"; }  // there while it is being made
+  std::string making() const {
+    return base_ + ".making";
+  }  // exists while the environment is being made
   std::string lock() const { return base_ + ".lock"; }
   std::string build() const { return base_ + ".build"; }
 
@@ -44,17 +48,20 @@ class EnvironmentFiles {
   std::string base_;
 };
 
-// Waits until nobody else on this host works on it; says so if it has to.
+// Locks the environment against other installs on this host. Waits as long as another install has
+// the lock, and says so. The lock lasts until the descriptor is closed.
 Result<io::Fd> hold(const EnvironmentFiles& files, const std::string& shown, const Say& say);
 
+// Chooses one environment for a request and makes it. `request` and `specs` must outlive the maker.
 class EnvironmentMaker {
  public:
   EnvironmentMaker(const SetupRequest& request, const std::vector<Spec>& specs, std::string folder,
                    std::string uv, Say say);
 
-  // Which one it is; nothing is made or changed.
+  // Returns the environment to use. Makes and changes nothing on the host.
   Attempt<Environment> choose();
-  // Makes a virtual environment that is not there (yet). A conda environment is made by its step.
+  // Makes a virtual environment that does not exist yet. A conda environment is made by its own
+  // step.
   Attempt<void> make(const Environment& environment, const EnvironmentFiles& files);
 
   const std::string& conda() const { return conda_; }

@@ -1,4 +1,4 @@
-// Something about this node that stops a job or a build, or may, and the cure.
+// A fact about this node that stops, or may stop, a job or a build, and how to fix it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 namespace lockstep::setup {
 
 struct Finding {
-  bool trouble = false;   // it stops something, sooner or later; else it may
-  std::string_view what;  // a word for programs: "gcc-too-new"
+  bool trouble = false;   // true: something will fail; false: something may
+  std::string_view what;  // a word for programs, such as "gcc-too-new"
   std::string text;
   std::string cure;
 };

@@ -11,9 +11,9 @@
 namespace lockstep::setup {
 namespace {
 
-// A name is cut into words of letters and digits; the first row of which all words are there, or
-// stand together as one word ("rtx3090"), counts. '#' stands for any digit; letters may follow a
-// digit ("2080ti"). More telling rows come first.
+// A name is split into words of letters and digits. The first row matches whose words are all in
+// the name, or stand in it as one word ("rtx3090"). '#' stands for any digit. Letters may follow a
+// digit ("2080ti"). More specific rows come first.
 struct Row {
   std::string_view words;
   int capability;
@@ -56,7 +56,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Letters count alike, large or small.
+// Compares without regard to case.
 bool is_word(std::string_view pattern, std::string_view word) {
   if (pattern.size() > word.size()) return false;
   for (std::size_t i = 0; i < pattern.size(); ++i)

@@ -1,12 +1,13 @@
-// The compute capability of NVIDIA's GPUs by their names, where nvidia-smi does not tell it. Pure.
+// The compute capability of NVIDIA's GPUs by name, for drivers whose nvidia-smi does not report it.
+// Pure.
 #pragma once
 
 #include <string_view>
 
 namespace lockstep::setup {
 
-// "NVIDIA A100-SXM4-80GB" -> 80; sites' own names in Slurm count, too: "rtx_2080ti" -> 75. 0: the
-// name is not known.
+// Returns the capability times ten: "NVIDIA A100-SXM4-80GB" gives 80. Names that sites use in Slurm
+// work, too: "rtx_2080ti" gives 75. Returns 0 for an unknown name.
 int capability_of(std::string_view name);
 
 }  // namespace lockstep::setup

@@ -30,7 +30,8 @@ namespace fs = std::filesystem;
 using Kind = Spec::Kind;
 using Clock = std::chrono::steady_clock;
 
-// A project keeps the environment that an install named, so leaving --system out changes nothing.
+// An environment named once stays the project's. Leaving --system out of the next install changes
+// nothing, so the hint must name a flag.
 constexpr const char* kOwnInstead =
     "give --venv auto, the project's own environment, which sees the host's PyTorch";
 constexpr int kNotThere = 127;
@@ -80,8 +81,8 @@ class HostSetup {
   const SetupRequest& request_;
   const std::vector<std::string>& wheels_;
   std::vector<Spec> specs_;
-  std::vector<std::string> names_;  // of the steps, in the log
-  std::string folder_;              // the project's
+  std::vector<std::string> names_;  // names of the steps in the log
+  std::string folder_;              // the project's folder
   std::string uv_;
   std::size_t next_wheel_ = 0;
   std::optional<EnvironmentMaker> maker_;
@@ -92,6 +93,7 @@ class HostSetup {
   SetupAnswer answer_;
 };
 
+// The answer is sent after a failure as well: it lists the steps that were done.
 SetupAnswer HostSetup::run() {
   const auto done = carry_out();
   if (!done) {
@@ -124,7 +126,7 @@ Attempt<void> HostSetup::carry_out() {
   return {};
 }
 
-// What is only put on the path needs no environment; what there is stays.
+// A request of only local: specs and overlays needs no environment. The recorded one stays.
 Attempt<void> HostSetup::prepare() {
   if (request_.use_uv) uv_ = find_program("uv", {".local/bin/uv", ".cargo/bin/uv"});
   maker_.emplace(request_, specs_, folder_, uv_, say);
@@ -161,6 +163,7 @@ Attempt<void> HostSetup::open_log() {
     if (!asked) return as_trouble(asked.error());
     interpreter_ = std::move(*asked);
   }
+  // A damaged log only costs time: all steps are done again.
   log_ = StepLog::read(io::read_file(files_->log(), 64UL << 20).value_or(""));
   log_.open(identity_of(python),
             interpreter_ ? state_of_packages(*interpreter_, answer_.environment.prefix) : "");
@@ -212,6 +215,8 @@ Attempt<void> HostSetup::step(std::size_t index) {
 }
 
 Attempt<void> HostSetup::carry_out(const Spec& spec, const Resolved& resolved,
+                                   // The log records the step before it changes anything, so that a
+                                   // killed install does not count as done.
                                    const std::string& digest, const std::string& name) {
   log_.starting(name);
   if (auto kept = keep_log(); !kept) return as_trouble(kept.error());
@@ -222,7 +227,7 @@ Attempt<void> HostSetup::carry_out(const Spec& spec, const Resolved& resolved,
   } else {
     done = tl::make_unexpected(commands.error());
   }
-  // A step of conda's may have brought another Python.
+  // A conda step may have replaced the Python, and with it the folders whose state is compared.
   if (spec.kind == Kind::conda && done) {
     if (auto opened = open_log(); !opened) return opened;
   }
@@ -251,7 +256,7 @@ Attempt<Resolved> HostSetup::resolve(const Spec& spec) {
     if (spec.kind == Kind::requirements && is_folder(path)) path += "/requirements.txt";
     const bool folder = spec.kind == Kind::tree || spec.kind == Kind::local;
     const bool there = folder ? is_folder(path) : access(path.c_str(), R_OK) == 0;
-    // pip takes archives by their path as well.
+    // pip also installs archives by path.
     const bool archive = spec.kind == Kind::tree && access(path.c_str(), R_OK) == 0;
     if (!there && !archive)
       return trouble(
@@ -265,8 +270,8 @@ Attempt<Resolved> HostSetup::resolve(const Spec& spec) {
   return resolved;
 }
 
-// A branch moves: what it stands for now is what counts. What the repository does not list is taken
-// for a commit's short name.
+// Returns the commit that the ref stands for now: a branch moves, and the step must be repeated
+// when it does. A ref that the repository does not list is passed on as a short commit id.
 Attempt<std::string> HostSetup::commit_of(const Spec& spec) {
   if (is_commit(spec.ref)) return spec.ref;
   const std::string git = find_program("git");
@@ -278,7 +283,7 @@ Attempt<std::string> HostSetup::commit_of(const Spec& spec) {
       [&](std::string_view line) {
         const std::size_t tab = line.find('\t');
         if (tab == std::string_view::npos || !is_commit(line.substr(0, tab))) return;
-        // Of a tag with a message the commit is asked for; it comes behind the tag itself.
+        // For an annotated tag git lists the tag object first, then the commit as "TAG^{}".
         if (commit.empty() || line.ends_with("^{}")) commit = line.substr(0, tab);
       });
   if (!ended) return as_trouble(ended.error());
@@ -306,7 +311,7 @@ bool HostSetup::goes_into_overlay(const Spec& spec) const {
   return request_.overlay && spec.kind == Kind::wheel;
 }
 
-// It takes the place of another overlay of the same package. False: it was there.
+// Replaces an earlier overlay of the same package. Returns false if this overlay was there before.
 Attempt<bool> HostSetup::add_overlay(const std::string& wheel) {
   Environment& environment = answer_.environment;
   OverlayRequest request{.wheel = wheel,
@@ -332,7 +337,8 @@ Attempt<std::vector<Argv>> HostSetup::plan(const Spec& spec, const Resolved& res
   const Environment& environment = answer_.environment;
   if (spec.kind == Kind::conda) {
     const bool exists = is_folder(environment.prefix + "/conda-meta");
-    // What was cut off before it was an environment stands in the way of a new one.
+    // An interrupted `conda env create` leaves a folder without conda-meta, which would block a new
+    // one.
     std::error_code failed;
     if (!exists && environment.prefix.starts_with(io::data_folder() + "/conda/"))
       fs::remove_all(environment.prefix, failed);
@@ -355,7 +361,8 @@ Attempt<void> HostSetup::run_commands(const std::vector<Argv>& commands) {
   std::error_code failed;
   const std::string build = files_->build();
   fs::remove_all(build, failed);
-  // setuptools keeps what it builds in the tree and takes old files from there, by their times.
+  // setuptools keeps built files in the project's tree and reuses stale ones by their times.
+  // build_base moves them to a folder that is empty at every install.
   if (auto made = io::make_folders(build + "/out"); !made) return as_trouble(made.error());
   if (auto written =
           io::write_file(build + "/setup.cfg", "[build]\nbuild_base = " + build + "/out\n");
@@ -394,7 +401,7 @@ std::vector<std::string> HostSetup::tool_environment() const {
                                   "DIST_EXTRA_CONFIG=" + files_->build() + "/setup.cfg"};
   const char* path = getenv("PATH");
   Environment environment = answer_.environment;
-  environment.local.clear();  // the tools' own modules come first
+  environment.local.clear();  // a folder on PYTHONPATH could shadow the modules of pip itself
   std::vector<std::string> own = {std::string("PATH=") + (path == nullptr ? "" : path)};
   for (std::string& each : variables_of(environment, own))
     env.push_back(std::move(each));

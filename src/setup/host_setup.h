@@ -1,4 +1,4 @@
-// The host's end of `lockstep install`: takes a request, carries out its steps, answers.
+// The host's end of `lockstep install`: reads a request, carries out its steps, and answers.
 #pragma once
 
 #include "setup/request.h"
@@ -8,12 +8,13 @@
 
 namespace lockstep::setup {
 
-// wheels: where those of the request lie here. Words for people, and what the tools say, go to
-// stderr as they come.
+// Carries out all steps of a request and returns the answer, also after a failure. wheels: paths of
+// the request's wheels on this host, in their order. Messages and the tools' output go to stderr as
+// they come.
 SetupAnswer set_up(const SetupRequest& request, const std::vector<std::string>& wheels);
 
-// The whole life of `lockstep host-setup`: the request on stdin, the answer on stdout. Returns the
-// exit code.
+// Runs `lockstep host-setup`: reads the request from stdin and writes the answer to stdout. Returns
+// the exit code.
 int serve_setup();
 
 }  // namespace lockstep::setup

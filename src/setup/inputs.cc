@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostFiles = 1'000'000;    // of one folder
-constexpr std::size_t kMostRequirements = 1000;  // files of requirements that one step leads to
-constexpr std::size_t kLongestFile = 4UL << 20;  // of requirements
+constexpr std::size_t kMostFiles = 1'000'000;    // in one folder
+constexpr std::size_t kMostRequirements = 1000;  // files of requirements that one step may include
+constexpr std::size_t kLongestFile = 4UL << 20;  // one file of requirements, in bytes
 constexpr std::array<std::string_view, 3> kSkipped = {".git", "__pycache__", ".tox"};
 
 bool is_skipped(const std::string& name) {
@@ -32,13 +32,16 @@ bool is_skipped(const std::string& name) {
          name.ends_with(".pyc") || name.ends_with(".egg-info");
 }
 
+// An environment inside the project changes with every install and must not undo the steps'
+// digests.
 bool is_environment(const std::string& folder) {
   struct stat info {};
   return stat((folder + "/pyvenv.cfg").c_str(), &info) == 0 ||
          stat((folder + "/conda-meta").c_str(), &info) == 0;
 }
 
-// Relative paths of all that is in the folder and below, in an order of their own.
+// Returns the relative paths of all files below `top`, sorted, so that the digest does not depend
+// on the order of directory entries.
 Result<std::vector<std::string>> list_folder(const std::string& top) {
   std::vector<std::string> paths;
   std::vector<std::string> folders = {""};
@@ -68,11 +71,11 @@ Result<std::vector<std::string>> list_folder(const std::string& top) {
   return paths;
 }
 
-// `shown` is added in place of the path, so that the same folder elsewhere has the same digest.
+// Adds `shown` in place of the path, so that a copy of the folder elsewhere has the same digest.
 Status add_entry(Digest& digest, const std::string& path, const std::string& shown) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT) return {};  // it went meanwhile
+    if (errno == ENOENT) return {};  // removed since the folder was listed
     return fail_sys("read " + path, errno);
   }
   digest.add(shown);
@@ -87,7 +90,7 @@ Status add_entry(Digest& digest, const std::string& path, const std::string& sho
   return {};
 }
 
-// What one step leads to: files of requirements, followed, and content.
+// Collects what one step depends on. Follows files of requirements into each other.
 class Inputs {
  public:
   explicit Inputs(std::string folder) : folder_(std::move(folder)) {}
@@ -112,6 +115,7 @@ class Inputs {
   }
 
   Status add_requirements(const std::string& path) {
+    // Files of requirements may include each other in a circle.
     if (!seen_.insert(path).second) return {};
     if (seen_.size() > kMostRequirements)
       return fail(Errc::invalid_input,
@@ -119,7 +123,7 @@ class Inputs {
     const auto text = io::read_file(path, kLongestFile);
     digest_.add(path);
     digest_.add(text ? *text : std::string_view("missing"));
-    if (!text) return {};  // pip says what it thinks of that
+    if (!text) return {};  // pip reports a missing file better
     if (text->size() == kLongestFile)
       return fail(Errc::invalid_input, path + " has more than 4 MiB of requirements");
     return add_references(references_in_file(*text), path.substr(0, path.rfind('/')));

@@ -1,4 +1,5 @@
-// The digest of all that a step is made of: a step is skipped only while it stays the same.
+// The digest of everything that a step depends on. A step is skipped only while its digest stays
+// the same.
 #pragma once
 
 #include "base/error.h"
@@ -9,17 +10,18 @@
 
 namespace lockstep::setup {
 
-// Content of a file, or of a folder's files with their names, execute bits and links. What builds
-// and runs leave there does not count (.git, __pycache__, *.pyc, *.egg-info), nor do environments
-// inside of it. A path where nothing is has a digest as well.
+// Returns the digest of a file's content, or of a folder's files with names, execute bits and
+// links. Skips what builds and runs leave behind (.git, __pycache__, *.pyc, *.egg-info) and
+// environments inside the folder. A missing path has a digest, too.
 Result<std::string> digest_of_path(const std::string& path);
 
-// path: absolute, of the spec's subject on this host (none: empty). folder: the project's, in which
-// its tools run. commit: what a git spec's ref stands for at this moment.
+// Returns the digest of a step. path: the spec's file or folder on this host, absolute; empty if
+// the spec has none. folder: the project's folder, in which tools run. commit: what a git spec's
+// ref stands for now.
 Result<std::string> digest_of_inputs(const Spec& spec, const std::string& path,
                                      const std::string& folder, std::string_view commit);
 
-// Whether pip or uv would build or install from a file or folder of this host.
+// Returns true if pip or uv would build or install from a file or folder of this host.
 Result<bool> installs_from_here(const Spec& spec, const std::string& path,
                                 const std::string& folder);
 

@@ -22,7 +22,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMostSites = 100;
 
-// Works from Python 3.6 on. The marker tells its line from what a sitecustomize may print.
+// Works from Python 3.6 on. The marker separates our line from anything that a sitecustomize
+// prints.
 constexpr const char* kQuestion = R"(import importlib.util as u, json, os, site, sys, sysconfig as s
 def has(n):
     try:
@@ -68,6 +69,8 @@ std::string stamp(const struct stat& info) {
          std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec);
 }
 
+// Installers write these files with every package, so their times tell of each change without a
+// look at every file.
 bool describes_a_package(const std::string& name) {
   return name.ends_with(".dist-info") || name.ends_with(".egg-info") || name.ends_with(".pth") ||
          name.ends_with(".egg-link") || name.ends_with(".egg");
@@ -110,6 +113,8 @@ Result<Interpreter> ask_interpreter(const std::string& python, const std::string
     const auto known = io::read_file(kept);
     if (known && known->starts_with(head)) {
       auto found = read_reply(python, std::string_view(*known).substr(head.size()));
+      // Ask again if pip's folder is gone or was missing: a tool may have moved or installed pip
+      // since.
       if (found && !found->pip.empty() && access(found->pip.c_str(), F_OK) == 0) return found;
     }
   }

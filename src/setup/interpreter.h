@@ -1,4 +1,4 @@
-// What a Python on this host is and what it has.
+// What a Python on this host is, and which tools and packages it has.
 #pragma once
 
 #include "base/error.h"
@@ -11,22 +11,24 @@ namespace lockstep::setup {
 struct Interpreter {
   std::string python;                   // absolute
   std::string version = {};             // "3.11.2"
-  std::string pip = {};                 // pip's folder; empty: it has none
-  bool makes_venvs = false;             // by its own venv
-  bool has_virtualenv = false;          // the package
+  std::string pip = {};                 // pip's folder; empty: no pip
+  bool makes_venvs = false;             // by Python's own venv module
+  bool has_virtualenv = false;          // the package virtualenv is installed
   bool has_torch = false;               // `import torch` finds it
-  std::vector<std::string> sites = {};  // folders where packages are put
-  // Of a virtual environment: the folders that it imports packages from. Else empty.
+  std::vector<std::string> sites = {};  // folders that packages are installed into
+  // For a virtual environment: the folders that it imports packages from. Empty otherwise.
   std::vector<std::string> venv_sites = {};
 };
 
-// Changes when the interpreter does: path, program, and the environment's own settings.
+// Returns a digest that changes when the interpreter does: its path, its program, or the settings
+// in pyvenv.cfg.
 std::string identity_of(const std::string& python);
 
-// Asks it. kept: a file where the answer stays until the interpreter changes; empty: none.
+// Runs the interpreter and returns its facts. kept: a file that caches the answer until the
+// interpreter changes; empty: no cache.
 Result<Interpreter> ask_interpreter(const std::string& python, const std::string& kept);
 
-// Changes when packages come, go or are put in place again, whoever does it.
+// Returns a digest that changes when any tool adds, removes or reinstalls a package.
 std::string state_of_packages(const Interpreter& interpreter, const std::string& prefix);
 
 }  // namespace lockstep::setup

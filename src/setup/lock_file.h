@@ -1,4 +1,4 @@
-// Holds a file against others on this host, until the descriptor is closed.
+// Locks a file against other processes on this host, until the returned descriptor is closed.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,8 @@
 
 namespace lockstep::setup {
 
-// waits: called once where somebody else has it.
+// Creates the file if needed, and waits for the lock without a limit. Calls `waits` once if another
+// process has the lock.
 Result<io::Fd> lock_file(const std::string& path, const std::function<void()>& waits);
 
 }  // namespace lockstep::setup

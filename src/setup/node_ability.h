@@ -1,4 +1,4 @@
-// What compiled code may use on a node: its CPUs' instruction set and its GPUs' architectures; and
+// What compiled code may use on a node (its CPUs' instruction set, its GPUs' architectures), and
 // what several nodes have in common.
 #pragma once
 
@@ -11,26 +11,27 @@ namespace lockstep::setup {
 
 struct NodeAbility {
   std::string node = {};
-  int level = 0;                       // of cpu_level.h; kNative: it is no x86-64
-  std::vector<int> capabilities = {};  // of its GPUs, ascending, each once
+  int level = 0;                       // as in cpu_level.h; kNative: not x86-64
+  std::vector<int> capabilities = {};  // of its GPUs, times ten, ascending, each once
 
   bool operator==(const NodeAbility&) const = default;
 };
 
-// As nvidia-smi tells them, else by the GPUs' names.
+// Returns the capabilities that nvidia-smi reports, or those known by the GPUs' names. Empty: no
+// GPU.
 std::vector<int> capabilities_here();
 NodeAbility ability_here(const std::string& node);
 
-// "ability: n1 x86-64-v3 8.0;9.0". Pure, as all that follows.
+// Prints "ability: n1 x86-64-v3 8.0;9.0". Pure, like everything below.
 std::string ability_text(const NodeAbility& ability);
-// nullopt: it is another line.
+// Reads a line of ability_text(). nullopt: any other line.
 std::optional<NodeAbility> ability_from(std::string_view line);
 
-// For a build that is to run on all of them. wanted: nodes that there are; where some have not
-// answered, no more than x86-64-v3 is taken for granted.
+// What a build may use to run on all nodes. wanted: the number of nodes in the job. If some have
+// not answered, the level is x86-64-v3 at most.
 struct CommonAbility {
-  std::string isa = {};   // for --isa; empty: nothing is known
-  std::string arch = {};  // for --arch; empty: no GPU has answered
+  std::string isa = {};   // for --isa; empty: no node has answered, or one is not x86-64
+  std::string arch = {};  // for --arch; empty: no GPU has been reported
 };
 CommonAbility common_ability(const std::vector<NodeAbility>& nodes, std::size_t wanted);
 

@@ -37,9 +37,9 @@ constexpr std::size_t kMostRecord = 1UL << 20;
 constexpr const char* kRecord = ".lockstep-overlay.json";
 constexpr std::string_view kMarker = "lockstep:";
 
-// Imports what the wheel has, and looks whether it came from there. PyTorch comes first: compiled
-// modules need its libraries. What DeepSpeed's ops were built for is compared as they do it
-// themselves when they are first used.
+// Imports the wheel's modules and checks that Python found them in the overlay. Imports PyTorch
+// first: compiled modules need its libraries. Compares the versions that DeepSpeed's ops were built
+// for, as DeepSpeed does itself when an op is first used.
 constexpr const char* kVerify = R"(import importlib, json, os, sys
 folder = os.path.realpath(sys.argv[1])
 wanted = json.loads(sys.argv[2])
@@ -74,7 +74,8 @@ for name in wanted:
                  % (name, pair['version'], pair.get('cuda_version', '0.0'), here, cuda))
 print('lockstep:' + json.dumps(done)))";
 
-// Modules to import: the top-level ones, then the compiled ones, which are what may not fit.
+// Returns the modules to import: the top-level ones, then the compiled ones, which are the ones
+// that may not fit this node.
 std::vector<std::string> modules_of(const WheelFile& wheel) {
   std::vector<std::string> modules = wheel.modules;
   for (const std::string& path : wheel.libraries) {
@@ -110,7 +111,8 @@ class Maker {
     LOCKSTEP_TRY_ASSIGN(wheel_, read_wheel(request_.python, request_.wheel));
     std::error_code trouble;
     if (!is_whole()) fs::remove_all(overlay_.path, trouble);
-    if (fs::exists(overlay_.path, trouble)) {  // of another Python, so far
+    if (fs::exists(overlay_.path,
+                   trouble)) {  // complete, but so far imported only by another Python
       LOCKSTEP_TRY(verify(overlay_.path));
       LOCKSTEP_TRY(keep_record(overlay_.path));
       return std::move(overlay_);
@@ -138,8 +140,8 @@ class Maker {
     return codec::parse_json(io::read_file(folder + "/" + kRecord, kMostRecord).value_or(""));
   }
 
-  // Temporary folders are swept: of an old overlay files may be gone. Python writes caches of its
-  // own there.
+  // Counts the overlay's files. Sweepers of temporary folders may have removed files of an old
+  // overlay. Python's own .pyc caches do not count.
   static std::uint64_t files_of(const std::string& folder) {
     std::uint64_t count = 0;
     std::error_code trouble;
@@ -156,7 +158,7 @@ class Maker {
            kept["files"] == files_of(overlay_.path);
   }
 
-  // Whether this Python has imported it before.
+  // Returns true if this Python has imported the overlay before.
   bool is_kept() {
     const json kept = record_in(overlay_.path);
     const auto pythons = kept.is_object() ? kept.find("pythons") : kept.end();
@@ -170,7 +172,8 @@ class Maker {
     return true;
   }
 
-  // Another torch in the same environment makes it another one.
+  // Identifies the Python and its packages: after an upgrade of torch the overlay must be verified
+  // again.
   std::string identity() const {
     Digest digest;
     digest.add(identity_of(request_.python));
@@ -180,6 +183,8 @@ class Maker {
   }
 
   Status make() {
+    // Build next to the final place, then rename: rename() is atomic within a file system, so no
+    // job sees half an overlay.
     std::string draft = fmt::format("{}/.{}.new-XXXXXX", folder_, overlay_.key);
     if (mkdtemp(draft.data()) == nullptr) return fail_sys("make " + draft, errno);
     Status done = fill(draft);
@@ -238,6 +243,7 @@ class Maker {
     if (!ended) return Failure(ended.error());
     const json done = codec::parse_json(reply);
     if (ended->code != 0 || !done.is_array()) {
+      // 132 is 128 + SIGILL.
       const std::string how = ended->code == 132
                                   ? "illegal instruction: it is compiled for another CPU"
                                   : printable(telling_line(ended->tail), 500);
@@ -299,7 +305,7 @@ Result<std::string> drop_overlay(const std::string& key) {
     return fail(Errc::invalid_input, fmt::format("there is no overlay '{}' here", printable(key)),
                 keys.empty() ? "there is none at all" : "there is " + join(keys, ", "));
   const std::string path = overlays_folder() + "/" + key;
-  // It is gone at once for whoever looks for it now.
+  // Rename first: a job that starts now finds no overlay instead of half of one.
   const std::string away = fmt::format("{}/.{}.dropped-{}", overlays_folder(), key, getpid());
   std::error_code trouble;
   fs::rename(path, away, trouble);

@@ -1,7 +1,7 @@
-// Wheels in folders of their own, which jobs have in front on PYTHONPATH: no environment is
-// changed, no root is needed, and taking one away is removing a folder. They lie in overlays/KEY of
-// the cache folder. One comes to its place only when it is whole and its modules have been imported
-// from it.
+// Wheels in folders of their own, which jobs have first on PYTHONPATH. No environment changes, no
+// root is needed, and removing an overlay is removing a folder. Overlays lie in overlays/KEY of the
+// cache folder. An overlay appears there only when it is complete and its modules have been
+// imported from it.
 #pragma once
 
 #include "base/error.h"
@@ -15,35 +15,37 @@
 namespace lockstep::setup {
 
 struct OverlayRequest {
-  std::string wheel = {};   // a path
-  std::string sha256 = {};  // that it must have; empty: any
-  std::string python = {};  // that is to import it
-  // Other folders on PYTHONPATH, in which it may find what it needs.
+  std::string wheel = {};   // path of the wheel
+  std::string sha256 = {};  // expected digest; empty: any
+  std::string python = {};  // the interpreter that must be able to import it
+  // Other folders on PYTHONPATH, which may hold modules that the wheel needs.
   std::vector<std::string> local = {};
-  std::string folder = {};  // where overlays lie; empty: overlays_folder()
+  std::string folder = {};  // parent folder of overlays; empty: overlays_folder()
 };
 
 struct Overlay {
   std::string path = {};
   std::string key = {};
   std::vector<std::string> imported = {};
-  bool made = false;  // it was not there before
+  bool made = false;  // false: it existed before
 };
 
-// The one that this Python has imported before, and of which nothing was lost since. The wheel is
-// not read: its SHA-256 must be known. nullopt: make_overlay() is needed.
+// Returns the overlay if this Python has imported it before and all its files are still there. Does
+// not read the wheel, so `sha256` must be given. nullopt: call make_overlay().
 std::optional<Overlay> kept_overlay(const OverlayRequest& request);
+// Returns the overlay, making it if needed. say: receives a line when another install is waited
+// for. Errors say why the wheel does not work; nothing of it stays then.
 Result<Overlay> make_overlay(const OverlayRequest& request,
                              const std::function<void(std::string_view)>& say);
 
-// Its path, which is gone then. Who has loaded something of it keeps that. Errors name those there
-// are.
+// Removes an overlay and returns its former path. A process that has loaded a library from it keeps
+// that library. The error for an unknown key lists the overlays that exist.
 Result<std::string> drop_overlay(const std::string& key);
 
 std::string overlays_folder();
 // "deepspeed-0.16.5-py3-none-any.whl" and a digest -> "deepspeed-0.16.5-0123456789ab". Pure.
 std::string overlay_key(std::string_view wheel, std::string_view sha256);
-// Whether both are overlays of the same package. Pure.
+// Returns true if both keys are overlays of the same package. Pure.
 bool same_package(std::string_view key, std::string_view other_key);
 
 }  // namespace lockstep::setup

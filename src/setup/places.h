@@ -1,14 +1,16 @@
-// Names for what setup keeps on a host.
+// Names for the files that setup keeps on a host.
 #pragma once
 
 #include <string>
 
 namespace lockstep::setup {
 
-// The folder without links, "." and "..", also where its last parts are not there (yet).
+// Returns the folder without links, "." and "..". Works for a path whose last parts do not exist
+// yet.
 std::string plain_folder(const std::string& folder);
 
-// A name for what belongs to a folder: its base name and a part of its path's digest.
+// Returns a file name for what belongs to a folder: the folder's base name and 12 digits of its
+// path's digest.
 std::string key_of(const std::string& plain_folder);
 
 }  // namespace lockstep::setup

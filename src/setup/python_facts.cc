@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr std::size_t kMostAnswer = 1UL << 20;
 constexpr std::size_t kMostOps = 1000;
 
-// The marker tells its line from what a sitecustomize may print.
+// The marker separates our line from anything that a sitecustomize prints.
 constexpr const char* kQuestion = R"(import glob, importlib.util, json, os, platform, sys, sysconfig
 try:
     from importlib import metadata

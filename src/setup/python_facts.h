@@ -1,5 +1,5 @@
-// What a Python has for building extensions of PyTorch and for running them. Neither PyTorch nor
-// DeepSpeed is imported for it: that takes seconds, and fails where one of them is broken.
+// What a Python has for building and running extensions of PyTorch. The probe imports neither
+// PyTorch nor DeepSpeed: an import takes seconds, and fails if the package is broken.
 #pragma once
 
 #include "base/error.h"
@@ -16,24 +16,24 @@ struct PythonFacts {
   std::string tag = {};      // "cpython-311-x86_64-linux-gnu"
   std::string libc = {};     // "glibc 2.36"
   std::string include = {};  // where Python.h would be
-  bool headers = false;      // it is there
-  std::string pip = {};      // versions of packages; empty: not there
+  bool headers = false;      // Python.h exists
+  std::string pip = {};      // versions of packages; empty: not installed
   std::string setuptools = {};
   std::string wheel = {};
   std::string torch = {};
-  std::string torch_cuda = {};  // CUDA that PyTorch was built for; empty: none
+  std::string torch_cuda = {};  // the CUDA that PyTorch was built for; empty: none
   std::string torch_hip = {};
-  std::string nccl = {};       // a version, or the path of its library; empty: not found
-  std::string deepspeed = {};  // its version; empty: not installed
-  // What DeepSpeed's ops were built for; empty: nothing says so.
+  std::string nccl = {};       // a version, or the path of the library; empty: not found
+  std::string deepspeed = {};  // version; empty: not installed
+  // What DeepSpeed's ops were built for; empty: the package does not say.
   std::string deepspeed_torch = {};
   std::string deepspeed_cuda = {};
-  std::vector<std::string> deepspeed_ops = {};  // that are in the package, ready to load
+  std::vector<std::string> deepspeed_ops = {};  // ops that are compiled into the package
 };
 
-// Asks it. folder: where it runs.
+// Runs the interpreter in `folder` and returns its facts.
 Result<PythonFacts> ask_python(const std::string& python, const std::string& folder = "/");
-// Its answer. Pure.
+// Reads the probe's answer. Pure.
 Result<PythonFacts> read_python_facts(const std::string& python, std::string_view json);
 
 }  // namespace lockstep::setup

@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, 4> kChoices = {"project", "venv", "conda"
 constexpr std::array<std::string_view, 3> kStates = {"done", "unchanged", "failed"};
 constexpr std::size_t kMostTail = 100;
 
-// Members of one object, by name. What is missing or of another kind makes it bad.
+// Reads the members of one object by name. A member that is missing or has another type makes
+// good() false.
 class Reader {
  public:
   explicit Reader(const json& object) : object_(object), good_(object.is_object()) {}
@@ -44,7 +45,7 @@ class Reader {
     good_ = false;
     return 0;
   }
-  // A list of at most `most`.
+  // Returns an empty list, and makes good() false, if the list has more than `most` entries.
   const json& list(const char* name, std::size_t most) {
     static const json kNone = json::array();
     const json* found = find(name);
@@ -119,6 +120,7 @@ Result<SetupRequest> read_request(std::string_view line) {
   for (const json& each : reader.list("wheels", kMostSpecs)) {
     Reader file(each);
     SetupRequest::File wheel{file.text("name"), file.count("size"), file.text("sha256")};
+    // The name becomes a file in the cache: refuse a path.
     const bool plain = wheel.name.ends_with(".whl") && wheel.name.size() < 250 &&
                        wheel.name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
     good = good && file.good() && plain && wheel.size <= kLargestWheel;

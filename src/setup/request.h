@@ -1,5 +1,5 @@
-// What a client asks of `lockstep host-setup` on a host, and what that answers: JSON, between two
-// of the same build. Pure.
+// What a client asks of `lockstep host-setup`, and the answer: JSON between two binaries of the
+// same build. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -15,23 +15,23 @@ namespace lockstep::setup {
 
 struct SetupRequest {
   enum class Choice {
-    project,  // the project's own: what it has, else a virtual environment
+    project,  // the environment the project has, else a virtual environment
     venv,
     conda,
     system,
   };
-  // "auto" as the place of a venv or a conda environment: the project's own.
+  // The `place` that stands for the project's own environment.
   static constexpr std::string_view kOwn = "auto";
 
-  std::string folder;  // the project's, relative to the home or absolute
+  std::string folder;  // the project's folder, absolute or relative to the home
   std::vector<std::string> specs;
   Choice choice = Choice::project;
-  std::string place = {};   // of the venv; name or prefix of the conda environment
+  std::string place = {};   // folder of the venv; name or prefix of the conda environment
   std::string python = {};  // the interpreter to use; empty: python3
-  bool force = false;       // no step is skipped
+  bool force = false;       // skip no step
   bool use_uv = true;
-  bool overlay = false;  // wheels get folders of their own, in front on the path (overlay.h)
-  // The wheels of the wheel: specs, in their order; their bytes stand behind the request.
+  bool overlay = false;  // put wheels into overlays (overlay.h)
+  // The wheels of the wheel: specs, in order. Their bytes follow the request line.
   struct File {
     std::string name;
     std::uint64_t size = 0;
@@ -48,7 +48,7 @@ struct StepAnswer {
 };
 
 struct SetupAnswer {
-  int code = 0;            // 0, the failed step's, or 2 for bad input
+  int code = 0;            // 0; the exit code of the failed step's tool; 2 for bad input
   std::string error = {};  // one line
   std::string hint = {};
   std::vector<std::string> tail = {};  // the last lines of the tool that failed
@@ -56,7 +56,7 @@ struct SetupAnswer {
   Environment environment = {};
 };
 
-// A request is one line; what is sent with it follows.
+// Bytes. A request is one line, and the wheels' bytes follow it.
 inline constexpr std::size_t kLongestRequest = 4UL << 20;
 inline constexpr std::uint64_t kLargestWheel = 512ULL << 20;
 std::string print_request(const SetupRequest& request);

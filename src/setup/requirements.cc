@@ -26,7 +26,8 @@ constexpr std::array<Option, 8> kOptions = {{{"-r", Kind::requirements},
                                              {"-f", Kind::content},
                                              {"--find-links", Kind::content}}};
 
-// "-rX", "-r X", "--requirement=X": the option, and its value if that is in the same word.
+// Splits "-rX", "-r X" or "--requirement=X" into the option and its value, if the value is in the
+// same word.
 std::optional<std::pair<Kind, std::optional<std::string>>> option_in(std::string_view word) {
   for (const Option& option : kOptions) {
     if (!word.starts_with(option.name)) continue;
@@ -38,7 +39,7 @@ std::optional<std::pair<Kind, std::optional<std::string>>> option_in(std::string
   return std::nullopt;
 }
 
-// The path in a value: without the extras behind it, out of a file: URL. nullopt: elsewhere.
+// Returns the path in a value, without extras ("[dev]") and without "file:". nullopt: a URL.
 std::optional<std::string> path_in(std::string value) {
   const std::size_t bracket = value.rfind('[');
   if (value.ends_with(']') && bracket != std::string::npos) value.resize(bracket);
@@ -49,7 +50,7 @@ std::optional<std::string> path_in(std::string value) {
   return value;
 }
 
-// As pip decides it.
+// Follows pip's own rule for telling a path from a package's name.
 bool looks_like_path(std::string_view word) {
   if (word.starts_with('-')) return false;
   if (word.starts_with('.') || word.find('/') != std::string_view::npos) return true;
@@ -91,6 +92,7 @@ std::vector<Reference> references_in_arguments(const std::vector<std::string>& a
 
 std::vector<Reference> references_in_file(std::string_view text) {
   std::string joined(text);
+  // A backslash joins lines before comments are removed, as in pip.
   replace_all(joined, "\r\n", "\n");
   replace_all(joined, "\\\n", "");
   std::vector<Reference> found;

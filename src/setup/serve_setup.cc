@@ -1,3 +1,6 @@
+// The process `lockstep host-setup`: takes a request and wheels from stdin, has them installed, and
+// answers on stdout.
+
 #include "base/text.h"
 #include "io/fd.h"
 #include "io/own_folders.h"
@@ -21,10 +24,11 @@ namespace lockstep::setup {
 namespace {
 
 constexpr int kBadInput = 2;
+// How long a wheel stays in the cache after an install brought it.
 constexpr std::chrono::hours kWheelsStay{7 * 24};
 constexpr std::size_t kChunk = 256UL << 10;
 
-// stdin, of which the first line is the request and the rest wheels.
+// stdin: the first line is the request, the rest are the wheels' bytes.
 class Input {
  public:
   Result<std::string> line() {
@@ -69,8 +73,8 @@ class Input {
   std::string ahead_;
 };
 
-// An install reads its wheels from the cache, and every install is sent them anew: one that has not
-// come for a week, or did not come whole, is of no use to anybody.
+// Removes wheels and drafts that no install has brought for a week. Every install sends its wheels
+// again, so nothing needs older ones.
 void remove_old_wheels(const std::string& top) {
   namespace fs = std::filesystem;
   std::error_code trouble;
@@ -85,7 +89,8 @@ void remove_old_wheels(const std::string& top) {
     fs::remove_all(each, trouble);
 }
 
-// Takes a wheel into the cache, under its digest: a name alone may come with other content later.
+// Copies a wheel into the cache under its digest: the same file name may come with other content
+// later.
 Result<std::string> take_wheel(Input& input, const SetupRequest::File& wheel) {
   namespace fs = std::filesystem;
   const std::string top = io::cache_folder() + "/wheels";

@@ -25,7 +25,7 @@ Failure refuse(std::string_view text, std::string_view why, std::string hint = {
   return fail(Errc::invalid_input, fmt::format("'{}' {}", printable(text), why), std::move(hint));
 }
 
-// One word of a shell's, from `at` on, which it moves behind the word. nullopt: a quote is open.
+// Takes one shell word at `at` and moves `at` behind it. nullopt: a quote is not closed.
 std::optional<std::string> take_word(std::string_view text, std::size_t& at) {
   std::string word;
   char quote = 0;
@@ -51,7 +51,8 @@ std::optional<std::string> take_word(std::string_view text, std::size_t& at) {
   return word;
 }
 
-// "pip" of "pip:./"; nullopt: a plain name. A requirement like "x @ https://..." has none.
+// Returns "pip" of "pip:./". nullopt: a plain name. A requirement such as "x @ https://..." has no
+// prefix.
 std::optional<std::string_view> prefix_of(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
@@ -70,7 +71,8 @@ bool is_path(std::string_view word) {
          word.starts_with(".[") || word.starts_with("..[");
 }
 
-// Below the project, in the home, or absolute: nothing else of a project's surroundings is there.
+// Only the project's own files are on the hosts. A relative path out of the project leads nowhere
+// there.
 bool leaves_the_project(std::string_view path) {
   if (path.starts_with('/') || path.starts_with('~')) return false;
   int depth = 0;
@@ -109,7 +111,7 @@ Result<Spec> parse_pip(Spec spec, Words words) {
   return checked_path(std::move(spec));
 }
 
-// URL@REF: the last '@' of the path is the ref's. git@host:path is ssh's way to write a URL.
+// Takes URL@REF apart at the last '@' of the path. git@host:path is ssh's short form of a URL.
 Result<Spec> parse_git(Spec spec) {
   std::string url = spec.subject;
   if (url.starts_with("git+")) url.erase(0, 4);
@@ -157,7 +159,7 @@ Result<Spec> parse_file(Spec spec, Words words, Kind kind) {
     return refuse(spec.text, "has words behind the folder", "put a path with spaces into quotes");
   if (kind == Kind::wheel && !spec.subject.ends_with(".whl"))
     return refuse(spec.text, "is no wheel: its name does not end with .whl");
-  if (kind == Kind::wheel) return spec;  // it is sent by itself, from wherever it lies
+  if (kind == Kind::wheel) return spec;  // the wheel is sent by itself, so it may lie anywhere
   return checked_path(std::move(spec));
 }
 
@@ -185,7 +187,8 @@ Result<Spec> parse_spec(std::string_view given) {
   if (text.empty()) return fail(Errc::invalid_input, "a spec is empty", std::string(kThereIs));
   if (text.size() > kLongestSpec || text.find('\0') != std::string_view::npos)
     return refuse(text, "is too long, or has a NUL in it");
-  if (!is_utf8(text)) return refuse(text, "is no UTF-8");  // it goes to the hosts as JSON
+  if (!is_utf8(text))
+    return refuse(text, "is no UTF-8");  // the spec travels to hosts as JSON, which is UTF-8
   Spec spec{.text = std::string(text)};
   const auto prefix = prefix_of(text);
   LOCKSTEP_TRY_ASSIGN(Words words, split_words(prefix ? text.substr(prefix->size() + 1) : text));

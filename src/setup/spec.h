@@ -1,5 +1,5 @@
-// What is to be put into a project's environment: one spec each, as `lockstep install` takes them
-// and as reqs lists in Python have them.
+// The specs of packages for a project's environment, as `lockstep install` and the reqs lists of
+// the Python package write them.
 #pragma once
 
 #include "base/error.h"
@@ -17,15 +17,15 @@ struct Spec {
     requirements,  // reqs:./requirements.txt, or a folder that has one
     conda,         // conda:environment.yml
     git,           // git:URL@REF
-    local,         // local:./src  on the path only
+    local,         // local:./src  only put on PYTHONPATH
     wheel,         // wheel:dist/x-1.0-py3-none-any.whl
   };
   Kind kind = Kind::packages;
-  std::string text;                    // as it was given
-  std::string subject = {};            // a path or a URL as given; packages: empty
+  std::string text;                    // as given
+  std::string subject = {};            // path or URL as given; packages: empty
   std::string extras = {};             // tree: "[dev]"; git: "#subdirectory=x"
   std::string ref = {};                // git: a branch, tag or commit; empty: the default branch
-  std::vector<std::string> args = {};  // for pip or conda, behind the subject
+  std::vector<std::string> args = {};  // for pip or conda, after the subject
   bool editable = false;               // tree: pip:-e ./
 
   bool operator==(const Spec&) const = default;
@@ -34,18 +34,19 @@ struct Spec {
 inline constexpr std::size_t kMostSpecs = 1000;
 inline constexpr std::size_t kLongestSpec = 16UL << 10;
 
-// Words as a shell would split them: quotes and backslashes count, nothing is expanded.
+// Splits text as a shell would: quotes and backslashes count, nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view text);
 
-// Errors name the spec and what there is.
+// Errors name the spec and list the forms that exist.
 Result<Spec> parse_spec(std::string_view text);
 Result<std::vector<Spec>> parse_specs(const std::vector<std::string>& texts);
 
-// Whether it takes a Python to carry it out.
+// Returns true if the spec needs a Python in the environment.
 bool needs_python(const Spec& spec);
-// Whether its subject is a file or folder of the project (and no absolute path on the host).
+// Returns true if the spec names a file or folder inside the project, not an absolute path on the
+// host.
 bool is_in_project(const Spec& spec);
-// The last part of a path, without slashes behind it.
+// Returns the last part of a path, without trailing slashes.
 std::string base_name(std::string_view path);
 
 }  // namespace lockstep::setup

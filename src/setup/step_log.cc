@@ -57,6 +57,8 @@ std::string StepLog::print() const {
 void StepLog::open(const std::string& interpreter, const std::string& environment) {
   const std::string was_running = running_;
   running_.clear();
+  // A changed environment without a step under way means that the user, or another tool, changed
+  // it.
   if (interpreter != interpreter_ || (environment != environment_ && was_running.empty()))
     entries_.clear();
   if (!was_running.empty()) {
@@ -98,7 +100,7 @@ StepLog::Entry& StepLog::entry(const std::string& step) {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& each) { return each.step == step; });
   if (found != entries_.end()) return *found;
-  // To forget one alone could let others seem to hold.
+  // Forget all steps: forgetting one could let other steps seem to hold.
   if (entries_.size() == kMostEntries) entries_.clear();
   entries_.push_back({step, {}, 0, 0});
   return entries_.back();

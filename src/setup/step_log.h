@@ -1,8 +1,12 @@
-// Which steps an environment has behind it, and whether one still holds. Pure.
+// The log of steps done to an environment, and whether a step still holds. Pure.
 //
-// Every change of the environment by a step begins a new epoch. A step holds while its inputs are
-// the same, nobody else has changed the environment, and what changed it since were only steps that
-// follow it in the list at hand: those are meant to build upon it.
+// Each change of the environment by a step begins a new epoch. A step holds while three things are
+// true:
+// - Its inputs are the same.
+// - Only our own steps have changed the environment.
+// - Since the step, only steps later in the list have changed the environment: later steps are
+// meant
+//   to build on earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +19,30 @@ namespace lockstep::setup {
 
 class StepLog {
  public:
-  // From print(). Text that is none gives an empty log: all steps are then done again.
+  // Reads the text of print(). Text that cannot be read gives an empty log: all steps are done
+  // again.
   static StepLog read(std::string_view text);
   std::string print() const;
 
-  // interpreter, environment: what identifies the one and the state of the other. Forgets what
-  // others may have undone. A step that was under way when its process died has to be done again.
+  // Starts an install. interpreter and environment: digests of the interpreter and of the
+  // environment's packages. Forgets all steps if another tool may have undone them. A step that was
+  // running when its process died must be done again.
   void open(const std::string& interpreter, const std::string& environment);
 
-  // steps: names of those that are asked for, in their order.
+  // Returns true if step `index` of `steps` holds. steps: names of the requested steps, in order.
   bool holds(std::span<const std::string> steps, std::size_t index,
              const std::string& digest) const;
   void starting(const std::string& step);
-  // environment: its state behind the step. An empty digest: the step failed.
+  // environment: digest of the packages after the step. digest: of the step's inputs; empty: the
+  // step failed.
   void finished(const std::string& step, const std::string& digest, const std::string& environment);
 
  private:
   struct Entry {
     std::string step;
-    std::string digest;           // empty: it does not hold
-    std::int64_t held_at = 0;     // the epoch in which it was last seen to hold
-    std::int64_t changed_at = 0;  // the last epoch that it began; 0: none
+    std::string digest;           // empty: the step does not hold
+    std::int64_t held_at = 0;     // the epoch in which the step was last known to hold
+    std::int64_t changed_at = 0;  // the last epoch that the step began; 0: none
   };
 
   Entry& entry(const std::string& step);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMostTail = 20;
 constexpr std::size_t kLongestLine = 16384;
 
-// Cuts what comes into lines; a progress bar's carriage returns end lines, too.
+// Cuts output into lines. A carriage return ends a line, too, because progress bars use it.
 class Lines {
  public:
   Lines(const std::function<void(std::string_view)>& say, std::vector<std::string>& tail)
@@ -49,7 +49,7 @@ class Lines {
   std::string line_;
 };
 
-// Reads what is there. False: the other end is closed.
+// Reads all bytes that are available. Returns false once the other end is closed.
 bool drain(int fd, Lines& lines) {
   char bytes[16384];
   while (true) {
@@ -61,7 +61,8 @@ bool drain(int fd, Lines& lines) {
   }
 }
 
-// What a process of the tool's that outlives it still says does not matter.
+// Returns when the tool exits, not at the end of its output: a process that the tool left running
+// may keep the pipe open for ever.
 proc::Exit wait_for(proc::Child& child, const io::Fd& output, Lines& lines) {
   bool open = true;
   while (true) {
@@ -104,7 +105,7 @@ Result<ToolEnding> run_tool(const ToolCall& call,
   spec.stdin_fd = null.get();
   spec.stdout_fd = pipe.write.get();
   spec.stderr_fd = pipe.write.get();
-  spec.own_session = false;  // signals for this process are for the tool as well
+  spec.own_session = false;  // Ctrl-C must reach the tool, too
   LOCKSTEP_TRY_ASSIGN(proc::Child child, proc::spawn(spec));
   pipe.write.reset();
   ToolEnding ending;

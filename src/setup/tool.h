@@ -1,4 +1,4 @@
-// Runs a tool and waits for it, however long it takes; what it says is passed on line by line.
+// Runs a tool and waits for it without a time limit. Passes its output on line by line.
 #pragma once
 
 #include "base/error.h"
@@ -12,25 +12,26 @@
 namespace lockstep::setup {
 
 struct ToolCall {
-  Argv argv;                          // argv[0] is a path
-  std::vector<std::string> env = {};  // "NAME=value", over this process's own
+  Argv argv;                          // argv[0] must be a path
+  std::vector<std::string> env = {};  // "NAME=value", over this process's own environment
   std::string folder = "/";
 };
 
 struct ToolEnding {
-  int code = 0;                        // as a shell has it: 128 + signal
-  std::vector<std::string> tail = {};  // the last lines of its output and errors
+  int code = 0;                        // exit code as a shell has it: 128 + signal
+  std::vector<std::string> tail = {};  // the last 20 lines of output and errors
 };
 
-// say: is given each line as it comes, without its end. The tool reads nothing. An error: it could
-// not be started.
+// Runs the tool with /dev/null as stdin. say: receives each line without its newline. An error
+// means that the tool could not be started; a failing tool is a ToolEnding.
 Result<ToolEnding> run_tool(const ToolCall& call, const std::function<void(std::string_view)>& say);
 
-// The line that says most about a failure: the last one that calls itself an error, else the last.
+// Returns the line that says most about a failure: the last line that calls itself an error, else
+// the last line.
 std::string telling_line(const std::vector<std::string>& tail);
 
-// A program of this name in PATH, else at one of these places below the home or absolute. Empty: it
-// is not there.
+// Returns the path of a program in PATH, else at one of `places` (absolute, or below the home).
+// Empty: not found.
 std::string find_program(const std::string& name, const std::vector<std::string>& places = {});
 
 }  // namespace lockstep::setup

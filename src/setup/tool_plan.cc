@@ -13,11 +13,12 @@ class Plan {
   Plan(const Installer& installer, const std::vector<std::string>& args)
       : by_uv_(!installer.uv.empty()), args_(args) {
     if (by_uv_) begin_ = {installer.uv, "pip", "install", "--python", installer.python};
-    // pip's folder in place of "-m pip": that would look for pip's modules in the project first.
+    // Run pip by its folder, not by "-m pip": "-m" would look for pip's modules in the project's
+    // folder first.
     if (!by_uv_) begin_ = {installer.python, installer.pip, "install"};
   }
 
-  // what: the words that name it.
+  // what: the arguments that name the packages.
   void install(const Argv& what) { add({}, what); }
 
   void put_in_place_again(const Argv& what) {
@@ -49,7 +50,8 @@ class Plan {
 std::vector<Argv> install_plan(const Spec& spec, const Resolved& resolved,
                                const Installer& installer) {
   Plan plan(installer, spec.args);
-  // uv takes what it has once built of a folder for as long as its project file does not change.
+  // uv caches what it built from a folder until the project file changes, so edits of other files
+  // need --reinstall.
   const bool again = plan.by_uv() && resolved.from_here;
   switch (spec.kind) {
     case Kind::tree: {
@@ -86,6 +88,7 @@ std::vector<Argv> install_plan(const Spec& spec, const Resolved& resolved,
 Argv venv_plan(const VenvMaker& maker, const std::string& prefix) {
   if (!maker.uv.empty()) return {maker.uv, "venv", "--python", maker.python, prefix};
   if (!maker.virtualenv.empty()) return {maker.virtualenv, "--python", maker.python, prefix};
+  // -I: PYTHONPATH and the user's own site-packages must not change what venv does.
   return {maker.python, "-I", "-m", "venv", prefix};
 }
 

@@ -1,4 +1,4 @@
-// The command lines of the tools that carry a step out: pip, uv, conda. Pure.
+// The command lines of the tools that carry out a step: pip, uv, conda. Pure.
 #pragma once
 
 #include "setup/spec.h"
@@ -10,28 +10,31 @@ namespace lockstep::setup {
 
 using Argv = std::vector<std::string>;
 
-// What installs packages into one environment.
+// The tools that install packages into one environment.
 struct Installer {
-  std::string python;  // of the environment
-  std::string pip;     // pip's folder in its library
-  std::string uv;      // where this is, pip is not asked
+  std::string python;  // the environment's interpreter
+  std::string pip;     // pip's folder in the environment's library
+  std::string uv;      // path of uv; empty: use pip
 };
 
-// What a step turns out to be on this host.
+// A spec's subject as found on this host.
 struct Resolved {
-  std::string path = {};    // absolute, of the spec's file or folder
-  std::string commit = {};  // that a git spec's ref stands for
-  bool from_here = false;   // files of this host are installed or built, not only packages
+  std::string path = {};    // absolute path of the spec's file or folder
+  std::string commit = {};  // the commit that a git spec's ref stands for
+  bool from_here = false;   // installs or builds from files of this host
 };
 
-// One command after the other; the first that fails ends the step. Not for local and conda.
+// Returns the commands of a step, to be run in order. The first one that fails ends the step.
+// Returns none for local and conda.
 //
-// Same version does not mean same content for what comes from a repository, a wheel or a folder:
-// such a package is first put in place again by itself, then what it depends on is seen to.
+// A package from a repository, a wheel or a folder may change
+// without a new version, and pip would then keep the old one. So such a package is first
+// reinstalled alone, then installed with its dependencies.
 std::vector<Argv> install_plan(const Spec& spec, const Resolved& resolved,
                                const Installer& installer);
 
-// A virtual environment at `prefix`. `virtualenv`: its program, or empty for Python's own venv.
+// The tools for a virtual environment. `virtualenv`: path of the program; empty: use Python's own
+// venv.
 struct VenvMaker {
   std::string python;
   std::string uv;
@@ -39,7 +42,7 @@ struct VenvMaker {
 };
 Argv venv_plan(const VenvMaker& maker, const std::string& prefix);
 
-// The environment of a file, at a prefix or under a name ("-p"/"-n"), made or brought up to date.
+// Where `conda env` makes or updates an environment: "-p" and a prefix, or "-n" and a name.
 struct CondaPlace {
   std::string option;
   std::string value;

@@ -16,8 +16,8 @@ constexpr std::size_t kMostArchs = 64;
 
 struct ArchRow {
   int capability;
-  Release first;        // toolkit that knows it
-  Release gone = {99};  // first toolkit that does not any more
+  Release first;        // the first toolkit that knows it
+  Release gone = {99};  // the first toolkit that dropped it
 };
 constexpr std::array<ArchRow, 20> kArchs = {
     {{50, {6, 5}, {13, 0}}, {52, {6, 5}, {13, 0}}, {53, {7, 0}, {13, 0}}, {60, {8, 0}, {13, 0}},
@@ -26,9 +26,9 @@ constexpr std::array<ArchRow, 20> kArchs = {
      {88, {13, 0}},         {89, {11, 8}},         {90, {11, 8}},         {100, {12, 8}},
      {103, {12, 9}},        {110, {13, 0}},        {120, {12, 8}},        {121, {12, 9}}}};
 
-// The windows of PyTorch's cpp_extension and of the toolkits' host_config.h.
+// The limits of PyTorch's cpp_extension and of the toolkits' host_config.h.
 struct WindowRow {
-  Release up_to;  // the last toolkit that has it
+  Release up_to;  // the last toolkit with this window
   GccWindow window;
 };
 constexpr std::array<WindowRow, 8> kWindows = {{{{11, 0}, {5, 10}},
@@ -73,7 +73,7 @@ class Look {
   }
 
   void look_at_python() {
-    if (tools_.python.empty()) return;  // a check of the node says so
+    if (tools_.python.empty()) return;  // the doctor reports a missing Python itself
     if (tools_.torch.empty())
       return add(false, "no-torch", fmt::format("{} has no PyTorch", tools_.python),
                  "install torch there, or name another Python with --python PATH");
@@ -132,7 +132,8 @@ class Look {
                     is_new ? "newer" : "older"));
   }
 
-  // PyTorch refuses another major version; DeepSpeed refuses another minor one from CUDA 13 on.
+  // PyTorch refuses a different major version of CUDA. From CUDA 13 on DeepSpeed also refuses a
+  // different minor version.
   void look_at_pair() {
     const Release torch = *tools_.torch_cuda;
     const Release cuda = *tools_.cuda;

@@ -1,5 +1,5 @@
-// Which C++ compilers, CUDA toolkits, GPU architectures and builds of PyTorch fit one another, and
-// what is wrong with a set of them. Pure tables.
+// Which C++ compilers, CUDA toolkits, GPU architectures and builds of PyTorch fit together, and
+// what is wrong with a given set. Pure tables.
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +19,8 @@ struct Release {
   bool operator==(const Release&) const = default;
   auto operator<=>(const Release&) const = default;
 };
-// "12.2.0", "2.14.1+debian", "13" (13.0). nullopt: it does not begin with a number.
+// Reads "12.2.0", "2.14.1+debian" or "13" (as 13.0). nullopt: the text does not begin with a
+// number.
 std::optional<Release> read_release(std::string_view text);
 std::string release_text(Release release);
 
@@ -32,12 +33,14 @@ struct Arch {
 };
 std::string arch_text(const Arch& arch);
 std::string archs_text(const std::vector<Arch>& archs);  // "8.0;9.0+PTX"
-// Separated by ';', ',' or space. Errors name the word.
+// Reads architectures separated by ';', ',' or space, and names of GPUs. The error names the bad
+// word.
 Result<std::vector<Arch>> read_archs(std::string_view text);
 
-// Which architectures a toolkit compiles for, ascending. Empty: the toolkit is too old for us.
+// Returns the architectures that a toolkit compiles for, ascending. Empty: the toolkit is older
+// than the table.
 std::vector<int> accepted_archs(Release cuda);
-// Refuses what the toolkit's nvcc would refuse, and says what it takes.
+// Refuses an architecture that the toolkit's nvcc would refuse. The error lists what nvcc takes.
 Status check_archs(const std::vector<Arch>& archs, Release cuda);
 
 // Major versions of gcc that nvcc takes as its host compiler: from <= gcc < below.
@@ -47,18 +50,18 @@ struct GccWindow {
 };
 std::optional<GccWindow> gcc_window(Release cuda);
 
-int cxx_standard_of(Release torch);  // that the headers ask for: 14, 17, 20
+int cxx_standard_of(Release torch);  // the C++ standard of PyTorch's headers: 14, 17 or 20
 int oldest_gcc_for(Release torch);
 
-// What extensions are built with here.
+// The tools that extensions are built with on this node.
 struct Toolchain {
   std::string gcc = {};  // a path; empty: none
   std::optional<Release> gcc_version = {};
   std::string nvcc = {};  // a path; empty: none
   std::optional<Release> cuda = {};
   std::string python = {};
-  bool headers = false;    // Python.h is there
-  std::string torch = {};  // its version; empty: not installed
+  bool headers = false;    // Python.h exists
+  std::string torch = {};  // version; empty: not installed
   std::optional<Release> torch_cuda = {};
 };
 std::vector<Finding> findings_of(const Toolchain& tools);

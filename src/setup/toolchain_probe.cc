@@ -21,8 +21,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// CXX may have words behind the compiler's name, as "ccache g++": the last that is a program
-// counts.
+// CXX may be several words, such as "ccache g++": the last word that is a program is the compiler.
 std::string find_compiler() {
   std::string found;
   for (const std::string& word : split(variable("CXX"), ' '))
@@ -38,6 +37,7 @@ std::string find_nvcc() {
     const std::string home = variable(name);
     if (home.empty()) continue;
     std::string nvcc = home + "/bin/nvcc";
+    // No fallback to PATH: PyTorch builds with the toolkit of CUDA_HOME only.
     return access(nvcc.c_str(), X_OK) == 0 ? nvcc : "";
   }
   return find_program("nvcc", {"/usr/local/cuda/bin/nvcc"});
@@ -49,7 +49,7 @@ std::optional<Release> gcc_release(std::string_view version_output) {
   const std::string line(version_output.substr(0, version_output.find('\n')));
   std::optional<Release> found;
   std::size_t depth = 0;
-  // What stands in parentheses is the packager's version.
+  // The packager's version stands in parentheses and does not count.
   for (const std::string& word : split(line, ' ')) {
     if (word.starts_with('(')) ++depth;
     if (depth == 0 && !found && word.find('.') != std::string::npos) found = read_release(word);
@@ -71,7 +71,8 @@ Result<std::string> choose_python(const std::string& given) {
       std::string found = find_program(given);
       if (!found.empty()) return found;
     } else if (access(given.c_str(), X_OK) == 0) {
-      // The name counts, not what it leads to: an environment's python is a link.
+      // Keep the path as given. An environment's python is a link, and its target would be the base
+      // Python.
       std::error_code trouble;
       return std::filesystem::absolute(given, trouble).lexically_normal().string();
     }

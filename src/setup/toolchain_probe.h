@@ -1,4 +1,4 @@
-// Finds what extensions would be built with on this machine.
+// Finds the tools that extensions would be built with on this machine.
 #pragma once
 
 #include "base/error.h"
@@ -10,17 +10,18 @@
 
 namespace lockstep::setup {
 
-// given: a path or a name in PATH; empty: the Python of the project in whose folder we are, else
-// python3 in PATH. Errors say what is not there.
+// Returns the path of the interpreter. given: a path, or a name in PATH; empty: the Python of the
+// project in whose folder this process runs, else python3 in PATH. The error says which Python is
+// missing.
 Result<std::string> choose_python(const std::string& given);
 
-// The compiler is CXX, else c++ or g++, as PyTorch chooses it; nvcc is that of CUDA_HOME or
-// CUDA_PATH, else the one in PATH, else that of /usr/local/cuda.
+// Finds compiler and toolkit by PyTorch's own rules. The compiler is CXX, else c++ or g++. nvcc is
+// that of CUDA_HOME or CUDA_PATH, else the one in PATH, else that of /usr/local/cuda.
 Toolchain probe_toolchain(const PythonFacts& python);
 
-// "…g++ (Debian 12.2.0-14) 12.2.0\n…" -> 12.2. Pure.
+// Reads "…g++ (Debian 12.2.0-14) 12.2.0\n…" as 12.2. Pure.
 std::optional<Release> gcc_release(std::string_view version_output);
-// "…release 13.0, V13.0.88\n…" -> 13.0. Pure.
+// Reads "…release 13.0, V13.0.88\n…" as 13.0. Pure.
 std::optional<Release> nvcc_release(std::string_view version_output);
 
 }  // namespace lockstep::setup

@@ -35,7 +35,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMostManifest = 4UL << 20;
 constexpr std::size_t kForeignKeyDigits = 32;  // a wheel that was built here has 16
 
-// null: it is not set.
+// null: the variable is not set.
 ordered_json variable(const char* name) {
   const char* value = getenv(name);
   return value == nullptr || *value == 0 ? ordered_json(nullptr) : ordered_json(value);
@@ -53,8 +53,8 @@ std::string wheel_in(const std::string& folder) {
   return {};
 }
 
-// "x.cpp:2:10: fatal error: ...", nvcc's "nvcc fatal   : Unsupported gpu architecture", and
-// "ModuleNotFoundError: No module named 'x'" of a setup.py.
+// Recognizes "x.cpp:2:10: fatal error: ...", nvcc's "nvcc fatal   : Unsupported gpu architecture",
+// and the "ModuleNotFoundError: No module named 'x'" of a setup.py.
 bool is_telling_error(std::string_view line) {
   const std::string_view text = strip(line);
   const std::size_t colon = text.find(':');
@@ -66,7 +66,7 @@ bool is_telling_error(std::string_view line) {
   return located || line.find("nvcc fatal") != std::string_view::npos;
 }
 
-// nullopt: it is not there, or is not what was put there.
+// nullopt: no wheel is there, or its content has changed since.
 std::optional<BuiltWheel> kept_wheel(const std::string& folder) {
   const std::string path = wheel_in(folder);
   if (path.empty()) return std::nullopt;
@@ -90,7 +90,7 @@ bool is_plain_hex(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// All of it or nothing comes to its place.
+// Renames a complete draft to its place, so that no reader sees half of a wheel.
 Status put_in_place(const std::string& draft, const std::string& folder) {
   std::error_code trouble;
   fs::remove_all(folder, trouble);
@@ -152,7 +152,7 @@ class Build {
     if (!log) return fail_sys("write " + log_path, errno);
     command_ = wheel_command(plan_, source, scratch("out"));
     say_(what_is_built(log_path));
-    std::string first_error;  // what comes behind it only follows from it
+    std::string first_error;  // later errors are only consequences
     const auto write_line = [&](std::string_view line) {
       if (first_error.empty() && is_telling_error(line)) first_error = strip(line);
       (void)io::write_all(log.get(), std::string(line) + "\n", log_path);
@@ -180,7 +180,8 @@ class Build {
     return text + fmt::format(", CPUs {}; its log is {}", isa_text(plan_.level), log);
   }
 
-  // A build whose variables did not reach it is the one that must not pass for done.
+  // A build may succeed without building an op, for example because a variable did not reach
+  // setup.py. Such a wheel must not count as built.
   Status check() {
     built_ = wheel_in(scratch("out"));
     if (built_.empty())
@@ -249,6 +250,7 @@ class Build {
     wheel.manifest = manifest(key, sha);
     std::string draft = folder_ + ".new-XXXXXX";
     if (mkdtemp(draft.data()) == nullptr) return fail_sys("make " + draft, errno);
+    // fs::copy_file instead of a rename: scratch may lie on another file system than the cache.
     const std::string path = draft + "/" + file_.file;
     std::error_code trouble;
     fs::copy_file(built_, path, trouble);
@@ -301,8 +303,8 @@ Result<BuiltWheel> keep_foreign_wheel(ordered_json manifest, const std::string& 
   if (!name.ends_with(".whl") || name.starts_with('.') || name.find('/') != std::string::npos ||
       !is_plain_hex(told))
     return fail(Errc::corrupt, fmt::format("what {} says of its wheel makes no sense", host));
-  // The host chooses its key: it must not be able to name the wheel of another host, or of a build
-  // on this machine, which would be replaced.
+  // The remote host chooses `told`. Digest it with the host's name, so that a host cannot replace a
+  // wheel of another host or of this machine.
   Digest digest;
   digest.add(host);
   digest.add(told);

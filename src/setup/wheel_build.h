@@ -1,6 +1,6 @@
-// Builds a wheel once: what has been built of the same source for the same Python, PyTorch, CUDA,
-// GPUs, CPUs, ops and variables is taken from the cache; of two who build it at the same time one
-// waits for the other.
+// Builds a wheel once. A wheel of the same source for the same Python, PyTorch, CUDA, GPUs, CPUs,
+// ops and variables comes from the cache. Of two builds of one wheel at the same time, the second
+// waits for the first.
 #pragma once
 
 #include "base/error.h"
@@ -15,42 +15,43 @@
 namespace lockstep::setup {
 
 struct WheelRequest {
-  std::string source = {};  // as read_wheel_source() reads it
+  std::string source = {};  // as read_wheel_source() takes it
   std::string ops = {};
   std::string arch = {};  // "auto", or a list
-  std::string isa = {};   // as read_isa() reads it; empty: x86-64-v3
+  std::string isa = {};   // as read_isa() takes it; empty: x86-64-v3
   std::string python = {};
   int jobs = 0;        // compilers at once; 0: as many as fit
-  bool force = false;  // builds it again
+  bool force = false;  // build even if the cache has it
 };
 
 struct BuiltWheel {
   std::string path = {};  // in the cache
-  bool cached = false;    // it was there
+  bool cached = false;    // it was in the cache before
   nlohmann::ordered_json manifest = {};
 };
 
 using SayLine = std::function<void(std::string_view)>;
 
-// The plan by itself, for --print; a source from an index or a URL has been fetched for it.
+// What a build would do, also for --print. A source from an index or a URL is already fetched.
 struct PreparedWheel {
   WheelPlan plan = {};
-  std::string place = {};    // the source: a folder, or an archive
-  std::string scratch = {};  // removed by whoever prepared it; empty: none
+  std::string place = {};    // the source: a folder or an archive; empty: not fetched yet
+  std::string scratch = {};  // the caller removes it (remove_scratch()); empty: none
   std::vector<std::string> notes = {};
 };
 Result<PreparedWheel> prepare_wheel(const WheelRequest& request, const SayLine& say);
-// The words of the command that builds it, with "OUT" and "SOURCE" in place of scratch folders.
+// Returns the build command, with "OUT" in place of the output folder.
 std::vector<std::string> shown_command(const PreparedWheel& prepared);
 
 Result<BuiltWheel> build_wheel(const WheelRequest& request, const SayLine& say);
-// One that another node has built into the cache that this one sees, too. Errors say where it is.
+// Returns a wheel that another node has built into a cache folder that this node sees, too. The
+// error says where the wheel is.
 Result<BuiltWheel> seen_wheel(const nlohmann::ordered_json& manifest);
-// Puts one that came from another host into the cache. Its manifest is not trusted: names and
-// digest are looked at.
+// Puts a wheel from another host into the cache. Does not trust the manifest: checks its names and
+// the digest.
 Result<BuiltWheel> keep_foreign_wheel(nlohmann::ordered_json manifest, const std::string& bytes,
                                       const std::string& host);
-// Copies wheel, manifest and log to a folder; the wheel's path there.
+// Copies the wheel and its manifest to a folder. Returns the wheel's path there.
 Result<std::string> copy_wheel(const BuiltWheel& wheel, const std::string& folder);
 
 }  // namespace lockstep::setup

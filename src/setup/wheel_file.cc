@@ -15,7 +15,8 @@ using nlohmann::json;
 constexpr std::size_t kMostNames = 10'000;
 constexpr std::string_view kMarker = "lockstep:";
 
-// Files that a module may be begin with a letter or '_' and have no '-': data folders are none.
+// Bounds what is unpacked, because a wheel may be a zip bomb. Top-level names that are not
+// identifiers are data folders, not modules.
 constexpr const char* kQuestion = R"(import ast, json, os, sys, zipfile
 from email.parser import Parser
 with zipfile.ZipFile(sys.argv[1]) as archive:

@@ -1,4 +1,4 @@
-// What a wheel file is and has, as its Python reads it.
+// The metadata and content of a wheel file, as read by a Python.
 #pragma once
 
 #include "base/error.h"
@@ -10,19 +10,19 @@
 namespace lockstep::setup {
 
 struct WheelFile {
-  std::string file = {};  // its name
-  std::string name = {};  // of the package
+  std::string file = {};  // file name
+  std::string name = {};  // name of the package
   std::string version = {};
-  std::vector<std::string> modules = {};    // top-level, to be imported
-  std::vector<std::string> libraries = {};  // compiled modules in it
-  bool pure = false;                        // it says that it has none
-  std::vector<std::string> ops = {};        // of DeepSpeed's that are built
-  bool knows_ops = false;                   // it says which are
+  std::vector<std::string> modules = {};    // top-level modules to import
+  std::vector<std::string> libraries = {};  // compiled modules in the wheel
+  bool pure = false;                  // the wheel's metadata says that it has no compiled code
+  std::vector<std::string> ops = {};  // DeepSpeed's ops that are built
+  bool knows_ops = false;             // the wheel says which ops are built
 };
 
-// Errors say why it is no wheel.
+// The error says why the file is not a wheel.
 Result<WheelFile> read_wheel(const std::string& python, const std::string& path);
-// Its Python's answer. Pure.
+// Reads the Python's answer. Pure.
 Result<WheelFile> read_wheel_answer(const std::string& path, std::string_view json);
 
 }  // namespace lockstep::setup

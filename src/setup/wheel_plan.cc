@@ -18,12 +18,12 @@ namespace {
 constexpr std::string_view kDeepSpeed = "deepspeed";
 constexpr std::string_view kPrefix = "DS_BUILD_";
 constexpr std::string_view kAllOps = "DS_BUILD_OPS";
-constexpr int kFormat = 1;  // of what is kept; another one is another key
+constexpr int kFormat = 1;  // version of the cache's layout, part of every key
 constexpr std::size_t kKeyDigits = 16;
 constexpr std::size_t kMostOps = 500;
 constexpr std::int64_t kMemoryOfACompiler = std::int64_t{2} << 30;
 
-// Names and variables, where the variable is not DS_BUILD_ and the name in capitals.
+// Ops whose variable is not DS_BUILD_ and the name in capitals.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOtherNames = {
     {{"async_io", "AIO"},
      {"dc", "DEEP_COMPILE"},
@@ -53,7 +53,7 @@ constexpr std::array<std::string_view, 22> kOps = {"cpu_adagrad",
                                                    "transformer_inference",
                                                    "cutlass_ops"};
 
-// What names a package on an index, and nothing that could be an option of pip's.
+// Accepts only the characters of a version, so that the text cannot be an option of pip.
 bool is_version(std::string_view text) {
   return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -69,7 +69,7 @@ bool is_url(std::string_view text) {
   return false;
 }
 
-// The text of `NAME = "x"`; empty: the line is something else.
+// Returns the text of `NAME = "x"`. Empty: the line is something else.
 std::string value_of(std::string_view line, std::string_view name) {
   std::string_view rest = strip(line);
   if (!rest.starts_with(name)) return {};
@@ -86,7 +86,7 @@ bool is_called(const Op& op, const std::string& given) {
   return given == op.name || word == op.variable || std::string(kPrefix) + word == op.variable;
 }
 
-// Returns whether build_variables() sets DS_BUILD_OPS, over the environment.
+// Returns true if build_variables() sets DS_BUILD_OPS and so overrides the environment.
 bool decides_all_ops(const WheelPlan& plan) {
   return !plan.ops.empty() || plan.source.is_deepspeed();
 }
@@ -104,7 +104,7 @@ Result<WheelSource> read_wheel_source(std::string_view text) {
   if (is_url(text)) {
     source.kind = WheelSource::Kind::url;
     source.place = source.text;
-    // A repository that is called as the package:
+    // A repository with the package's name, such as
     // "git+https://github.com/microsoft/DeepSpeed@v0.16.5".
     std::string last(text.substr(text.rfind('/') + 1));
     last = to_lower(last.substr(0, last.find_first_of("@#")));
@@ -206,7 +206,7 @@ std::vector<std::string> ops_of_environment(const WheelPlan& plan) {
                                     [&](const Op& op) { return op.variable == name; });
     if (!name.starts_with(kPrefix) || chosen || (name == kAllOps && decides_all_ops(plan)))
       continue;
-    // DeepSpeed reads a number: "1", "2". DS_BUILD_STRING is a part of a version.
+    // DeepSpeed reads a number ("1", "2"). DS_BUILD_STRING is text, a part of the version.
     if (each.size() > name.size() && parse_int(each.substr(name.size() + 1)).value_or(0) != 0)
       asked.push_back(each);
   }
@@ -221,6 +221,7 @@ std::vector<std::string> build_variables(const WheelPlan& plan) {
       return each.size() > name.size() && each.starts_with(name) && each[name.size()] == '=';
     });
   };
+  // DS_BUILD_OPS=0 turns off every op that is not asked for by its own variable.
   if (decides_all_ops(plan)) variables.push_back(std::string(kAllOps) + "=0");
   for (const Op& op : plan.ops)
     variables.push_back(op.variable + "=1");

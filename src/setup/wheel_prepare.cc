@@ -1,3 +1,6 @@
+// Prepares the build of a wheel: chooses source, ops, Python, architectures and level, and refuses
+// what cannot work before anything is compiled.
+
 #include "base/text.h"
 #include "host/facts.h"
 #include "host/sysfs.h"
@@ -30,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostOpFiles = 500;
-constexpr int kUsualLevel = 3;  // of nodes that are at all new enough for training
+constexpr int kUsualLevel = 3;  // CPUs of nodes used for training have at least this level
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -62,6 +65,7 @@ class Preparation {
       if (concerns_builds(each.substr(0, each.find('=')))) plan().given.push_back(each);
     }
     plan().ninja = find_program("ninja");
+    // Under a cgroup limit the host's free memory says too much.
     const host::Facts here = host::gather_facts("", [](const auto&) { return std::nullopt; });
     const std::int64_t memory = here.memory_limit > 0
                                     ? std::min(here.memory_limit, here.memory_available)
@@ -91,7 +95,7 @@ class Preparation {
     return {};
   }
 
-  // A folder says by its op_builder which ops it has.
+  // A folder's op_builder defines which ops it has.
   Status choose_the_ops() {
     if (request_.ops.empty()) return {};
     std::vector<Op> known;
@@ -124,7 +128,8 @@ class Preparation {
     return ops;
   }
 
-  // DeepSpeed's list of ops for CPUs (op_builder/cpu) has no "utils": setup.py passes it over.
+  // DeepSpeed's list of ops for CPUs (op_builder/cpu) has no "utils", and its setup.py skips the op
+  // silently.
   void leave_out_utils() {
     if (plan().python.torch.empty() || !plan().python.torch_cuda.empty() ||
         !plan().python.torch_hip.empty())
@@ -147,7 +152,8 @@ class Preparation {
     return {};
   }
 
-  // With ops, what a doctor warns of is in the way, too.
+  // With ops, findings stop the build that are only a warning for doctor: every op needs PyTorch, a
+  // compiler and Python.h.
   Status check_tools() {
     for (const Finding& each : findings_of(plan().tools)) {
       const bool stops =
@@ -203,7 +209,8 @@ class Preparation {
     return {};
   }
 
-  // A version is the same for ever; what a name or a URL stands for is fetched to be known.
+  // A version never changes its content. A name or URL must be fetched to know what it stands for
+  // now.
   Status choose_content() {
     const WheelSource& source = plan().source;
     if (source.kind == WheelSource::Kind::folder) {
@@ -221,7 +228,8 @@ class Preparation {
       return Failure(fetched.error());
     }
     prepared_.place = std::move(fetched->place);
-    // pip packs a repository anew, with the times of the files: the same commit is another archive.
+    // Use the commit as content: pip packs a repository anew with new file times, so the archive's
+    // digest changes each time.
     if (!fetched->commit.empty()) {
       plan().content = source.place + " " + fetched->commit;
       return {};

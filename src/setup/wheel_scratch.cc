@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kScratch = "lockstep-wheel-";
 constexpr std::chrono::hours kScratchStays{24};
 
-// pip, with a limit for each file that it writes: an answer without an end must not fill the disk.
-// A source has some megabytes.
+// pip with a limit for each file that it writes: a download without end must not fill the disk. A
+// source has a few megabytes, so 512 MiB is ample.
 constexpr const char* kBoundedPip = R"(import resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (512 << 20, 512 << 20))
 sys.argv[0] = 'pip'
@@ -45,13 +45,13 @@ void remove_old_scratches(const fs::path& top) {
     fs::remove_all(each, trouble);
 }
 
-// Of a project's top folder: what builds leave there, which a new one would take for its own.
+// Files that builds leave in a project's top folder. A new build would reuse them.
 bool is_left_by_builds(const std::string& name) {
   return name == ".git" || name == "build" || name == "dist" || name.ends_with(".egg-info") ||
          name == "__pycache__";
 }
 
-// "  Resolved https://github.com/a/b to commit 1f2e..."; empty: the line says something else.
+// Reads "  Resolved https://github.com/a/b to commit 1f2e...". Empty: another line.
 std::string resolved_commit(std::string_view line) {
   constexpr std::string_view kBegin = "Resolved ";
   constexpr std::string_view kTo = " to commit ";
@@ -129,7 +129,8 @@ Status copy_source(const std::string& from, const std::string& to) {
     if (!trouble) at.increment(trouble);
   }
   if (trouble) return fail_sys(fmt::format("copy {} to {}", from, to), trouble.value());
-  // Versions are made of what git says; it writes nothing there (GIT_OPTIONAL_LOCKS).
+  // setuptools_scm and the like compute the version from git. GIT_OPTIONAL_LOCKS=0 keeps git from
+  // writing through the link.
   if (fs::exists(from + "/.git", trouble))
     fs::create_symlink(from + "/.git", to + "/.git", trouble);
   return {};
@@ -139,6 +140,7 @@ Result<std::vector<std::string>> compiler_variables(const WheelPlan& plan,
                                                     const std::string& scratch) {
   std::vector<std::string> variables;
   if (plan.level == kNative) return variables;
+  // Build scripts add -march=native themselves, so a wrapper around the compiler has to replace it.
   LOCKSTEP_TRY_ASSIGN(const std::string own, own_binary());
   std::error_code trouble;
   const auto value = [](const char* name, const char* otherwise) {

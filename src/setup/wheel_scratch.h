@@ -1,4 +1,4 @@
-// The folder in which a wheel is built, and the commands of pip that work there.
+// The folder in which a wheel is built, and pip's commands that work there.
 #pragma once
 
 #include "base/error.h"
@@ -10,26 +10,29 @@
 
 namespace lockstep::setup {
 
-// In TMPDIR or /tmp. What builds that were killed have left there is removed after a day.
+// Makes a folder in TMPDIR or /tmp and returns its path. Removes folders of killed builds that are
+// older than a day.
 Result<std::string> make_scratch();
 void remove_scratch(const std::string& scratch);
 
 struct FetchedSource {
   std::string place;   // path of the archive
-  std::string commit;  // the commit that pip names for a git URL, else empty
+  std::string commit;  // the commit that pip reports for a git URL, else empty
 };
-// Fetches the source of an index or a URL by pip.
+// Fetches the source from an index or a URL with pip.
 Result<FetchedSource> fetch_source(const WheelPlan& plan, const std::string& scratch,
                                    const SayLine& say);
-// A copy of a project without what earlier builds have left in it. Its .git is a link.
+// Copies a project without the output of earlier builds. .git becomes a link, not a copy.
 Status copy_source(const std::string& from, const std::string& to);
-// Compilers that make code for the level, as CC and CXX of the build; "NAME=value".
+// Returns the variables ("NAME=value") whose CC and CXX compile for the level. They point at this
+// binary, which replaces -march=native and runs the real compiler.
 Result<std::vector<std::string>> compiler_variables(const WheelPlan& plan,
                                                     const std::string& scratch);
 
+// Returns the argv of `pip wheel`.
 std::vector<std::string> wheel_command(const WheelPlan& plan, const std::string& source,
                                        const std::string& out);
-// What pip is told beside the build's own variables.
+// Returns pip's settings, to be added to the build's own variables.
 std::vector<std::string> pip_variables();
 
 }  // namespace lockstep::setup
