@@ -28,10 +28,10 @@ namespace lockstep::ssh {
 namespace {
 
 constexpr std::size_t kIdBytes = 8;
-constexpr std::size_t kMostShown = 60;     // of a word that a host says
-constexpr std::size_t kHead = 16UL << 10;  // the notes of an executable lie in front
-// The 64-bit machines that `uname -m` names. The host's word becomes a part of a file name here, so
-// a word outside this list must never reach the file system ("../../.ssh/id_ed25519").
+constexpr std::size_t kMostShown = 60;     // of a host's own text in messages
+constexpr std::size_t kHead = 16UL << 10;  // an executable's notes are near its start
+// The 64-bit machines that `uname -m` may name. The host's answer becomes part of a file name, so a
+// word outside this list must never reach the file system ("../../.ssh/id_ed25519").
 constexpr std::array<std::string_view, 6> kMachines = {"x86_64",  "aarch64", "ppc64le",
                                                        "riscv64", "s390x",   "loongarch64"};
 
@@ -95,7 +95,7 @@ Result<std::string> sha256_of(const std::string& path) {
   return hex({digest.data(), size});
 }
 
-// This user on this machine.
+// Identifies this user on this machine.
 std::string client_id() {
   utsname here{};
   uname(&here);
@@ -105,14 +105,14 @@ std::string client_id() {
 
 Result<Binary> named(std::string path) {
   auto id = build_id(head_of(path));
-  if (!id) {  // linked without one: by its bytes, which takes a moment
+  if (!id) {  // linked without a build id: digest the file, which takes longer
     LOCKSTEP_TRY_ASSIGN(id, sha256_of(path));
     id->resize(2 * kIdBytes);
   }
   return Binary{std::move(path), {LOCKSTEP_VERSION, *id, client_id()}};
 }
 
-// gzip FROM > TO. False: it is not there, or failed.
+// Runs gzip FROM > TO. Returns false if gzip is missing or fails.
 bool compress(const std::string& from, const std::string& to) {
   const char* path = std::getenv("PATH");
   const auto gzip = proc::find_executable("gzip", path == nullptr ? "/bin:/usr/bin" : path);
@@ -121,7 +121,8 @@ bool compress(const std::string& from, const std::string& to) {
   if (!gzip || !in || !out) return false;
   proc::SpawnSpec spec;
   spec.executable = *gzip;
-  spec.argv = {"gzip", "-1", "-c"};  // a tenth larger than the default, in a quarter of the time
+  spec.argv = {"gzip", "-1",
+               "-c"};  // a tenth larger than the default level, in a quarter of the time
   spec.env = {"PATH=/usr/bin:/bin"};
   spec.stdin_fd = in.get();
   spec.stdout_fd = out.get();
@@ -159,7 +160,7 @@ std::optional<std::string> build_id(std::string_view elf) {
 
 Result<Binary> own_binary() {
   LOCKSTEP_TRY_ASSIGN(std::string path, proc::own_executable());
-  // Another version has taken its place: it is still there for who runs it.
+  // An update has replaced the file. The running process can still read its own through /proc.
   if (path.ends_with(" (deleted)") && access(path.c_str(), F_OK) != 0) path = "/proc/self/exe";
   return named(std::move(path));
 }
@@ -188,6 +189,8 @@ Result<Pushable> pushable(const Binary& binary) {
   const std::string path =
       folder + "/lockstep-" + binary.name.version + "-" + binary.name.id + ".gz";
   if (access(path.c_str(), R_OK) != 0 && io::make_folders(folder)) {
+    // Two pushes may compress at once: each writes a draft of its own, and rename() replaces the
+    // file whole.
     const std::string draft = path + "." + random_suffix(8);
     if (!compress(binary.path, draft) || rename(draft.c_str(), path.c_str()) != 0)
       unlink(draft.c_str());

@@ -1,5 +1,5 @@
-// The binary that is pushed to hosts: this one, or the one for another architecture that lies
-// beside it; its name by content, and its compressed form.
+// The binary that is pushed to hosts: this one, or one for another architecture beside it. Knows
+// its name, made from its content, and its compressed form.
 #pragma once
 
 #include "base/error.h"
@@ -17,23 +17,26 @@ struct Binary {
   BinaryName name;
 };
 
-// machine: the host's `uname -m`, which may be any text. not_found: the machine is not in the
-// closed list of known names. For a known machine other than this one: a file `lockstep-MACHINE`
-// beside this binary, or in $XDG_DATA_HOME/lockstep.
+// Returns the binary for a host's `uname -m`, which may be any text. For another architecture it is
+// a file `lockstep-MACHINE` beside this binary, or in $XDG_DATA_HOME/lockstep. not_found: the
+// machine is not in the closed list of known names, or there is no such file.
 Result<Binary> binary_for(std::string_view machine);
+// Returns the running binary itself.
 Result<Binary> own_binary();
 
-// What a push sends of it. The compressed form is kept in $XDG_CACHE_HOME/lockstep/push; where it
-// can't be made the binary itself is sent.
+// The file that a push sends. The compressed form is cached in $XDG_CACHE_HOME/lockstep/push. If
+// gzip is missing or fails, the push sends the binary itself.
 struct Pushable {
   std::string path;
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  // bytes of the file at `path`
   bool compressed = false;
-  std::string sha256;  // of the binary itself
+  std::string sha256;  // of the uncompressed binary, hexadecimal
 };
+// Compresses the binary if needed and returns the file to send.
 Result<Pushable> pushable(const Binary& binary);
 
-// The build id of an ELF file, from its first bytes; nullopt: it has none there. Pure.
+// Returns the build id of an ELF file, from the file's first bytes. nullopt: no id in these bytes.
+// Pure.
 std::optional<std::string> build_id(std::string_view elf);
 
 }  // namespace lockstep::ssh

@@ -16,7 +16,8 @@ constexpr std::string_view kPushed = "lockstep-pushed ";
 constexpr std::array<std::string_view, 6> kPushWords = {"done",    "no-exec",  "cut",
                                                         "corrupt", "no-space", "no-home"};
 
-// The words of the last line that begins with the mark: a login shell may print more than ours.
+// Returns the words of the last line that begins with the mark. A login shell may print text of its
+// own before.
 std::optional<std::vector<std::string>> words_behind(std::string_view mark,
                                                      std::string_view output) {
   std::optional<std::vector<std::string>> words;
@@ -40,6 +41,8 @@ std::string remote_path(const BinaryName& name) {
 
 std::string boot_command(const BinaryName& name, Commands commands) {
   return in_sh(
+      // wc fails if no part is left, hence the "0". Exit code 71 is only a marker; parse_absent()
+      // reads the line.
       fmt::format(R"(f=$HOME/{}; test -x "$f" && exec "$f" link{}; echo; )"
                   R"(echo {}$(uname -s) $(uname -m) $(wc -c 2>/dev/null <"$f.part{}" || echo 0); )"
                   R"(exit 71)",
@@ -60,6 +63,8 @@ std::string push_command(const PushFacts& facts) {
     return fmt::format("echo; echo {}{}; exit", kPushed,
                        kPushWords[static_cast<std::size_t>(what)]);
   };
+  // The part stays only after `cut`: then a later push can resume. A part that fails gzip or the
+  // digest is removed. If gzip accepts the part but unpacking failed, the disk is full.
   return in_sh(fmt::format(
       R"(umask 077; f=$HOME/{path}; p=$f.part{client}; t=$f.new{client}; )"
       R"(mkdir -p "$HOME/.cache/lockstep/bin" || {{ {no_home}; }}; )"

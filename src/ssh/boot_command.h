@@ -1,7 +1,7 @@
-// The few words of POSIX shell by which the binary comes to life on a host: begin it if it is
-// there, else say what the host is; take it in. They pass through the user's login shell, which may
-// be bash, dash, zsh, fish or csh: one line in single quotes, without a quote, a backslash or an
-// exclamation mark in it. Pure.
+// The few words of POSIX shell that start the binary on a host: run it if it is there, else report
+// the host's system, then receive it. The words pass through the user's login shell, which may be
+// bash, dash, zsh, fish or csh. So a command is one line in single quotes, without quotes,
+// backslashes or exclamation marks inside. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,49 +11,53 @@
 
 namespace lockstep::ssh {
 
-// What the binary is called on hosts: by its content.
+// The binary's name on hosts, made from its content.
 struct BinaryName {
   std::string version;  // "0.1.0"
   std::string id;       // hexadecimal digits
-  // Who sends it, hexadecimal digits: the part that an interrupted push leaves is its own.
+  // The client, in hexadecimal digits. Part of the names of unfinished files, so that a client
+  // resumes only its own push.
   std::string client = {};
 };
 
-// Where the binary lies, below the home there: ".cache/lockstep/bin/lockstep-VERSION-ID".
+// Returns the binary's path relative to the host's home: ".cache/lockstep/bin/lockstep-VERSION-ID".
 std::string remote_path(const BinaryName& name);
 
-// Whether what is started over the link may still run once the link is over.
+// Whether commands started over the link may keep running after the link ends.
 enum class Commands { end_with_us, may_outlive_us };
 
-// Becomes `lockstep link`, or says that the binary is not there (parse_absent) and ends.
+// Returns the command that becomes `lockstep link`. If the binary is missing, the command reports
+// that (see parse_absent()) and exits.
 std::string boot_command(const BinaryName& name, Commands commands = Commands::end_with_us);
 
 struct Absent {
   std::string system;         // uname -s: "Linux"
   std::string machine;        // uname -m: "x86_64"
-  std::uint64_t partial = 0;  // bytes of it that an earlier push left
+  std::uint64_t partial = 0;  // bytes that an earlier push of this client left
 };
+// Returns what the boot command reported, or nullopt if it did not report a missing binary.
 std::optional<Absent> parse_absent(std::string_view output);
 
 struct PushFacts {
   BinaryName name;
   std::string sha256;       // of the binary, hexadecimal
-  std::uint64_t size = 0;   // of what is pushed, all of it
+  std::uint64_t size = 0;   // bytes of the whole file that is pushed
   bool compressed = false;  // by gzip
-  bool resumes = false;     // what is on stdin goes behind the part that is there
+  bool resumes = false;     // stdin continues the part that is already on the host
 };
-// Takes the binary from stdin, checks it and puts it in place at once.
+// Returns the command that reads the binary from stdin, checks size and digest, and renames it to
+// its place.
 std::string push_command(const PushFacts& facts);
 
 enum class Pushed {
   done,
-  no_exec,   // it lies there and may not be run: the file system is mounted noexec
-  cut,       // a part came
-  corrupt,   // it is not what was sent
-  no_space,  // it could not be written
-  no_home,   // its folder could not be made
+  no_exec,   // written, but the file system is mounted noexec
+  cut,       // only a part arrived
+  corrupt,   // the content differs from what was sent
+  no_space,  // writing failed
+  no_home,   // its folder cannot be made
 };
-// nullopt: the command did not come as far as to say.
+// nullopt: the command ended before it could report.
 std::optional<Pushed> parse_pushed(std::string_view output);
 
 }  // namespace lockstep::ssh

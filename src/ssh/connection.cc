@@ -18,7 +18,7 @@ namespace lockstep::ssh {
 namespace {
 constexpr std::size_t kMostSaid = 64UL << 10;
 constexpr std::chrono::milliseconds kTurn{100};
-// A login shell or a home that hangs there would otherwise be waited for without end.
+// A login shell or a home on a dead file system may hang for ever.
 constexpr std::chrono::seconds kLongestSilence{60};
 }  // namespace
 
@@ -28,6 +28,7 @@ Connection::Connection(io::Loop& loop, ConnectionSettings settings, Events event
       events_(std::move(events)),
       turn_(loop),
       silence_(loop) {
+  // Start on the next turn of the loop, so that the caller can finish setting up.
   if (settings_.name.empty()) settings_.name = target_text(settings_.target);
   turn_.start({}, [this] { begin(); });
 }
@@ -41,6 +42,7 @@ void Connection::begin() {
   binary_ = std::move(*binary);
   const Status booted = boot();
   if (booted) return;
+  // unavailable: no master listens at the socket.
   if (booted.error().code == Errc::unavailable) return log_in();
   fail_with(booted.error());
 }
@@ -135,7 +137,7 @@ void Connection::on_frame(link::Frame frame) {
   events_.ready(*hello);
 }
 
-// Both the output and the session must have ended: only together do they tell what happened.
+// Waits for both ends, output and session: only together they tell what happened.
 void Connection::on_session_over() {
   if (!link_over_ || !session_over_) return;
   if (stage_ == Stage::ready)
@@ -146,11 +148,12 @@ void Connection::on_session_over() {
 }
 
 void Connection::boot_failed() {
-  if (!code_ && !logged_in_) {  // a master whose connection has died in the meantime
+  if (!code_ && !logged_in_) {  // a master whose connection died before this session
     unlink(socket_.c_str());
     reset_session();
     return log_in();
   }
+  // The session may end before the loop has read all of stderr.
   from_err_.reset();
   io::read_now(err_, said_, kMostSaid);
   const std::string words = link_->chatter() + "\n" + said_;
@@ -174,11 +177,12 @@ void Connection::push(const Absent& absent) {
                          .value());
   auto binary = binary_for(absent.machine);
   if (!binary) return fail_with(std::move(binary).error());
-  // Of another machine's binary only its own name tells whether it is there already.
+  // The name contains the id of the other architecture's binary, which may already be on the host:
+  // look again under that name.
   const bool look_again = binary->name.id != binary_->name.id;
   binary_ = std::move(*binary);
   if (look_again) return boot_again();
-  // Whoever else of this user pushes will be done soon, and then it is there.
+  // Another client of this user is pushing the same binary. Look again until it is there.
   if (!may_push()) return turn_.start(kTurn, [this] { boot_again(); });
   pushed_ = true;
   silence_.cancel();
@@ -188,9 +192,11 @@ void Connection::push(const Absent& absent) {
   if (Status begun = push_->begin(); !begun) fail_with(std::move(begun).error());
 }
 
-// A client that was killed in the middle leaves bytes under way: they may still be written while
-// the next push goes on behind them. By the time that this shows the other one has ended.
+// A killed client leaves bytes in flight, which may still be written while the next push appends to
+// the same part. The digest shows that. By then the old writer has ended, so a second push from the
+// beginning succeeds.
 void Connection::on_pushed(Status done) {
+  // `done` was called from inside Push: destroy it on the next turn.
   loop_.post(calls_([this] { push_.reset(); }));
   if (!done && done.error().hint == kTryAgain && !std::exchange(pushes_all_, true)) {
     pushed_ = false;
@@ -205,7 +211,7 @@ void Connection::boot_again() {
   if (Status booted = boot(); !booted) fail_with(std::move(booted).error());
 }
 
-// The lock is kept until this connection is made, or has failed.
+// The lock lasts until the connection is ready or has failed.
 bool Connection::may_push() {
   const std::string path = socket_ + ".push";
   if (!push_lock_)
@@ -218,6 +224,8 @@ void Connection::fail_with(Error error) {
   stage_ = Stage::failed;
   silence_.cancel();
   Error named = std::move(error).within(settings_.name);
+  // Report on the next turn: fail_with() may run inside a callback of an object that
+  // reset_session() destroys.
   turn_.start({}, [this, named = std::move(named)]() mutable {
     reset_session();
     master_.reset();

@@ -1,5 +1,5 @@
-// One host over SSH: logs in where no master is there yet, brings the binary where it is missing,
-// and becomes a link to it.
+// One host over SSH: logs in if no master exists yet, pushes the binary if it is missing, and
+// becomes a link to the host.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -25,38 +25,39 @@ namespace lockstep::ssh {
 
 struct ConnectionSettings {
   Target target;
-  std::string name;  // for messages: "gpus-0"; empty: the target's text
-  std::string pins;
-  bool may_ask = false;
+  std::string name;      // for messages: "gpus-0"; empty: the target's text
+  std::string pins;      // file of the cluster's host keys (pins.h); empty: none
+  bool may_ask = false;  // ssh may ask for a passphrase at the terminal
   Commands commands = Commands::end_with_us;
 };
 
+// Runs on one loop, which must outlive it. Destroying a Connection ends its session.
 class Connection {
  public:
   struct Events {
-    // The host was asked for a session, or ssh to log in: from now on this end waits. Perhaps
-    // again.
+    // Called when this end starts to wait: a session was requested, or ssh logs in. May be called
+    // several times.
     std::function<void()> asked;
     std::function<void(const link::Hello& host)> ready;
     std::function<void(link::Frame)> frame;
-    std::function<void(Error)> failed;  // once, at any time; nothing comes after it
+    std::function<void(Error)> failed;  // called once, at any time; no event follows
   };
   enum class Stage {
-    booting,  // a session was asked for
-    login,    // there is no master: ssh logs in
-    pushing,  // the binary is on its way
+    booting,  // a session has been requested
+    login,    // no master yet: ssh is logging in
+    pushing,  // the binary is being sent
     ready,
     failed,
   };
 
-  // No event comes from inside the constructor.
+  // Calls no event from inside the constructor.
   Connection(io::Loop& loop, ConnectionSettings settings, Events events);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   Stage stage() const { return stage_; }
   const std::string& name() const { return settings_.name; }
-  // Frames that are sent before it is ready go out as soon as it is.
+  // Sends a frame. Frames sent before `ready` go out right after it.
   void send(const link::Frame& frame);
 
  private:
@@ -81,21 +82,22 @@ class Connection {
   std::vector<link::Frame> waiting_frames_;
   std::optional<Binary> binary_;
   std::unique_ptr<Master> master_;
-  bool logged_in_ = false;  // by us: an old master that fails is replaced once
+  bool logged_in_ = false;  // true: this object logged in, so a dead master is replaced only once
   std::unique_ptr<Push> push_;
-  io::Fd push_lock_;  // of several clients here one pushes
+  io::Fd push_lock_;  // held while pushing, so that only one client of this user pushes
   bool pushed_ = false;
-  bool pushes_all_ = false;  // again, from the beginning: what an earlier push left was no good
+  // True: the second push starts from the beginning, because the earlier part was damaged.
+  bool pushes_all_ = false;
   std::unique_ptr<MuxSession> session_;
   std::unique_ptr<link::Endpoint> link_;
   io::Fd err_;
-  std::string said_;  // the session's standard error, its beginning
+  std::string said_;  // the beginning of the session's stderr
   std::unique_ptr<link::Source> from_err_;
   bool link_over_ = false;
   bool session_over_ = false;
   std::optional<int> code_;
   io::Timer turn_;
-  io::Timer silence_;  // of a host that logs in and then says nothing
+  io::Timer silence_;  // fires if the host logs in and then sends nothing
   CallbackScope calls_;
 };
 

@@ -16,10 +16,10 @@
 namespace lockstep::ssh {
 namespace {
 
-// A socket's path holds 107 bytes, and ssh puts 17 more behind it while it makes one.
+// A socket's path holds 107 bytes, and ssh adds a suffix of 17 bytes while it creates the socket.
 constexpr std::size_t kMostFolder = 107 - 17 - sizeof("/lockstep/0123456789abcdef") + 2;
 
-// The home can lie on a network file system that has no sockets, so it comes last.
+// The home comes last: it may be on a network file system without sockets.
 Result<std::string> folder_in_home(const Error& why) {
   std::string path = io::state_folder() + "/ssh";
   if (path.size() >= kMostFolder + std::string_view("/lockstep").size()) return Failure(why);
@@ -34,6 +34,7 @@ Result<std::string> folder_in_home(const Error& why) {
 Result<std::string> control_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   struct stat info {};
+  // Under su or sudo XDG_RUNTIME_DIR may still name another user's folder.
   if (runtime == nullptr || *runtime != '/' || std::string_view(runtime).size() >= kMostFolder ||
       stat(runtime, &info) != 0 || info.st_uid != geteuid()) {
     auto found = io::own_folder_in("/tmp", 0);
@@ -54,9 +55,9 @@ Result<std::string> control_socket(const Target& target, std::string_view pins) 
   LOCKSTEP_TRY_ASSIGN(const std::string path, control_folder());
   std::string words = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", target.host, target.user.value_or(""),
                                   target.port.value_or(0), target.key_path, target.jump, pins);
-  // A connection that was made by laxer rules is not shared.
+  // A connection with looser checks must not be shared with a pinned target.
   if (target.host_keys == HostKeys::pinned) words += "\npinned";
-  // The same in every version of this program, so that they share masters.
+  // The format must not change between versions, so that all of them share masters.
   return fmt::format("{}/{:016x}", path, fnv1a(words));
 }
 

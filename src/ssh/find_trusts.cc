@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostFile = 16UL << 20;
 
-// Of all clusters.
+// Returns the pin files of all clusters.
 std::vector<std::string> all_pins() {
   std::vector<std::string> files;
   const std::filesystem::path folder = io::state_folder();
@@ -40,15 +40,14 @@ std::vector<std::string> locked_among(const std::vector<std::string>& identities
   return locked;
 }
 
-// Notes the locked keys, too: those of the host that is asked about last.
+// Also notes the locked keys of the host. The target is asked about last, so its keys remain.
 Result<Trust> find_trust(const Target& target, MasterSettings& settings) {
   const auto told =
       proc::tool_output(look_up_command(target), ssh_environment(proc::own_environment()));
   if (!told && told.error().code == Errc::timeout) return Failure(told.error());
-  if (!told) return Trust{};  // there is no ssh, as the log-in will say
+  if (!told) return Trust{};  // no ssh: the log-in reports that
   const LookUp look_up = parse_look_up(told->out, io::home_folder());
-  if (!told->exit.ok() || look_up.name.empty())
-    return Trust{};  // the log-in will say what is wrong
+  if (!told->exit.ok() || look_up.name.empty()) return Trust{};  // the log-in reports what is wrong
   settings.locked_keys = locked_among(look_up.identities);
   const std::string& pins = settings.pins;
   std::vector<std::string> files = all_pins();

@@ -1,4 +1,4 @@
-// Finds out by which known_hosts files a connection must check its hosts' keys.
+// Finds the known_hosts files by which a connection must check its hosts' keys.
 #pragma once
 
 #include "base/error.h"
@@ -7,10 +7,10 @@
 
 namespace lockstep::ssh {
 
-// Fills in settings.locked_keys, and settings.trusts for the target and each host of its jump: asks
-// ssh (-G) under which name and in which files it would look, and reads these files and the pins of
-// all clusters. Waits for ssh, a few milliseconds. Errors: two files have different keys of one
-// host.
+// Fills in settings.locked_keys, and settings.trusts for the target and for each host of its jump.
+// Asks `ssh -G` under which name and in which files ssh would look, then reads these files and the
+// pins of all clusters. Blocks for ssh, a few milliseconds. Fails if two files have different keys
+// for one host.
 Status find_trusts(const Target& target, MasterSettings& settings);
 
 }  // namespace lockstep::ssh

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kHashed = "|1|";
 constexpr int kUsualPort = 22;
 
-// ssh's patterns: '*' is any text, '?' any character.
+// Matches with ssh's patterns: '*' is any text, '?' any character.
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;
   std::size_t n = 0;
@@ -41,7 +41,7 @@ bool matches(std::string_view pattern, std::string_view name) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-// "|1|SALT|HMAC", as HashKnownHosts has it.
+// Checks "|1|SALT|HMAC", the form of ssh's option HashKnownHosts.
 bool is_hash_of(std::string_view text, std::string_view name) {
   const std::vector<std::string> parts = split(text.substr(kHashed.size()), '|');
   if (parts.size() != 2) return false;
@@ -83,7 +83,7 @@ std::string_view type_of(std::string_view key) {
   return key.substr(0, key.find(' '));
 }
 
-// Returns whether `one` has a key of a type for which `other` has other keys only.
+// Returns true if `one` has a key of a type for which `other` has only different keys.
 bool has_refused_key(const KnownKeys& one, const KnownKeys& other) {
   return std::any_of(one.keys.begin(), one.keys.end(), [&other](const std::string& key) {
     return std::find(other.keys.begin(), other.keys.end(), key) == other.keys.end() &&
@@ -113,8 +113,8 @@ bool has_marked_line(std::string_view text, std::string_view name) {
   return false;
 }
 
-// ssh accepts a key that any of its files has. If a second file refuses a key of the first file,
-// leave the first file out: the second has the keys that both accept.
+// ssh accepts a key that any of its files has. If a second file refuses a key of the first, leave
+// out the first: the second has the keys that both accept.
 Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name) {
   Trust trust;
   for (const KnownKeys& file : files) {
@@ -156,7 +156,7 @@ LookUp parse_look_up(std::string_view ssh_g, const std::string& home) {
       look_up.files.push_back(words[i].starts_with("~/") ? home + words[i].substr(1) : words[i]);
   }
   look_up.name = to_lower(alias.empty() ? host : alias);
-  // An alias stands without a port.
+  // ssh looks up a HostKeyAlias without a port.
   if (alias.empty() && !port.empty() && parse_int(port) != kUsualPort)
     look_up.name = fmt::format("[{}]:{}", look_up.name, port);
   return look_up;

@@ -1,5 +1,5 @@
-// Which host keys known_hosts files have for a host. ssh accepts a key if any of its files has it,
-// although another file has a different one; here a key that any file refuses is refused. Pure.
+// The host keys in known_hosts files. ssh accepts a key if any of its files has it, even if another
+// file has a different key. Here a key that any file refuses is refused. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -10,39 +10,40 @@
 
 namespace lockstep::ssh {
 
-// The keys ("ssh-ed25519 AAAA...") that the text of a known_hosts file has for a name as ssh looks
-// it up: "host", or "[host]:port" for another port than 22. Hashed names and patterns count. Lines
-// with a marker (@cert-authority, @revoked) do not.
+// Returns the keys ("ssh-ed25519 AAAA...") that a known_hosts file has for a name. The name is as
+// ssh looks it up: "host", or "[host]:port" for a port other than 22. Hashed names and patterns
+// count. Lines with a marker (@cert-authority, @revoked) do not.
 std::vector<std::string> known_keys(std::string_view text, std::string_view name);
 
-// Returns whether the text marks a key (@cert-authority, @revoked) for that name.
+// Returns true if the file marks a key (@cert-authority, @revoked) for that name.
 bool has_marked_line(std::string_view text, std::string_view name);
 
 struct KnownKeys {
   std::string file;
   std::vector<std::string> keys;
-  bool marked = false;  // has_marked_line()
+  bool marked = false;  // result of has_marked_line()
 };
 
-// By which known_hosts files a connection checks the host's key.
+// The known_hosts files by which a connection checks the host's key.
 struct Trust {
   bool strict = false;  // some file has a key of the host: ssh accepts no other key
-  // ssh must read these files: each marks a key for the host or, if strict, has keys of the host
-  // that no other file refuses. If strict, ssh must read no other file.
-  // ssh refuses a revoked key only if it reads the file that revokes the key.
+  // The files that ssh must read: each marks a key for the host or, if strict, has keys of the host
+  // that no other file refuses. If strict, ssh must read no other file. ssh refuses a revoked key
+  // only if it reads the file that revokes it.
   std::vector<std::string> files = {};
 
   bool operator==(const Trust&) const = default;
 };
 
-// Errors: two files have different keys of the same type, and each refuses a key of the other.
+// Combines the files into one decision. Fails if two files have different keys of the same type and
+// each refuses a key of the other.
 Result<Trust> trust_in(const std::vector<KnownKeys>& files, std::string_view name);
 
-// How ssh looks for a host's key, read from what `ssh -G` prints.
+// How ssh looks up a host's key, as `ssh -G` prints it.
 struct LookUp {
   std::string name;                          // as known_keys() takes it
-  std::vector<std::string> files = {};       // the user's and the machine's
-  std::vector<std::string> identities = {};  // private keys, whether they are there or not
+  std::vector<std::string> files = {};       // the user's and the machine's known_hosts files
+  std::vector<std::string> identities = {};  // private keys, existing or not
 };
 LookUp parse_look_up(std::string_view ssh_g, const std::string& home);
 

@@ -20,7 +20,7 @@ namespace lockstep::ssh {
 namespace {
 constexpr std::chrono::milliseconds kTurn{20};
 constexpr std::size_t kMostSaid = 64UL << 10;
-// The first packet was sent twice by then, and is sent again after 3 and 7 s.
+// TCP has sent the first packet twice by then, and repeats it after 3 and 7 s.
 constexpr std::chrono::milliseconds kSlow{1500};
 SlowLogin slow_login_told = nullptr;
 }  // namespace
@@ -52,8 +52,9 @@ void Master::take_turn() {
   }
   if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return retry_.start(kTurn, [this] { take_turn(); });
-  // Whoever held the lock before may have started it.
+  // Another client may have started the master while it held the lock.
   if (listens(settings_.socket)) return finish({});
+  // A socket without a listener would make ssh refuse to become a master.
   unlink(settings_.socket.c_str());
   if (Status trusts = find_trusts(target_, settings_); !trusts) return finish(std::move(trusts));
   if (Status started = start(master_command(target_, settings_)); !started)
@@ -73,7 +74,7 @@ Status Master::start(std::vector<std::string> argv) {
   spec.stdin_fd = null.get();
   spec.stdout_fd = null.get();
   spec.stderr_fd = pipe.write.get();
-  spec.own_session = false;  // ssh asks for a passphrase at the terminal
+  spec.own_session = false;  // ssh must reach the terminal to ask for a passphrase
   LOCKSTEP_TRY_ASSIGN(child_, proc::spawn(spec));
   said_fd_ = std::move(pipe.read);
   said_source_ =
@@ -91,7 +92,7 @@ Status Master::start(std::vector<std::string> argv) {
   return {};
 }
 
-// The master in the background may keep the pipe, so its end is not waited for.
+// Does not wait for the end of stderr: the master in the background may keep the pipe open.
 void Master::on_end() {
   const auto exit = child_->reap();
   if (!exit) return;
@@ -106,7 +107,8 @@ void Master::on_end() {
 }
 
 void Master::on_failure() {
-  // So ssh calls what it reaches by another program, whose words a master does not show.
+  // ssh shows this name for a host reached through a ProxyCommand. A master hides the words of that
+  // program, so log in once more without a master.
   if (said_.find("UNKNOWN port 65535") != std::string::npos && !std::exchange(probing_, true)) {
     said_.clear();
     if (start(probe_command(target_, settings_))) return;

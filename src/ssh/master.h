@@ -1,5 +1,5 @@
-// Sees to it that there is an ssh master for a target: starts one where there is none. Several
-// clients that want the same one at once start it once.
+// Makes sure that an ssh master for a target is running. Several clients that want the same master
+// at once start one.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -21,7 +21,7 @@ namespace lockstep::ssh {
 
 class Master {
  public:
-  // done is called once, never from inside the constructor.
+  // Calls `done` once, never from inside the constructor. Blocks the loop briefly in find_trusts().
   Master(io::Loop& loop, Target target, MasterSettings settings, std::function<void(Status)> done);
   Master(const Master&) = delete;
   Master& operator=(const Master&) = delete;
@@ -41,18 +41,19 @@ class Master {
   io::Timer retry_;
   io::Timer slow_;
   io::Fd said_fd_;
-  std::string said_;      // its standard error
-  bool probing_ = false;  // the master failed behind a jump host; asks why
+  std::string said_;      // ssh's stderr
+  bool probing_ = false;  // the log-in failed behind a jump host, and a second ssh finds out why
   std::unique_ptr<link::Source> said_source_;
   std::optional<proc::Child> child_;
   std::unique_ptr<io::Watch> end_watch_;
 };
 
-// told: called once for each login that takes long, on its loop, and returns soon. For the process.
+// Sets a function for this process, called once for each login that takes long. It runs on the
+// login's loop and must return soon.
 using SlowLogin = void (*)(const Target& target, const std::string& pins);
 void tell_slow_logins(SlowLogin told);
 
-// Whether a master listens at the socket.
+// Returns true if a master listens at the socket.
 bool listens(const std::string& socket);
 
 }  // namespace lockstep::ssh

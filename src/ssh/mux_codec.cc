@@ -30,7 +30,7 @@ std::string packet(const std::string& body) {
   return out;
 }
 
-// What is missing reads as 0 and as empty, and is noted.
+// A missing field reads as 0 or "", and good() turns false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -107,6 +107,7 @@ std::string new_forward(std::uint32_t request, std::string_view host, std::uint3
 std::optional<Message> take_message(std::string_view& bytes, bool& broken) {
   if (bytes.size() < 4) return std::nullopt;
   const std::uint32_t size = Reader(bytes).number();
+  // Every message begins with its type, which takes 4 bytes.
   if (size < 4 || size > kMaxPacket) {
     broken = true;
     return std::nullopt;

@@ -1,5 +1,5 @@
-// The messages of OpenSSH's connection sharing (PROTOCOL.mux), pure. Through the socket of a master
-// a session is opened without starting another ssh.
+// The messages of OpenSSH's connection sharing (PROTOCOL.mux). Over a master's socket a session
+// opens without starting another ssh. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 namespace lockstep::ssh::mux {
 
 inline constexpr std::uint32_t kVersion = 4;
-inline constexpr std::size_t kMaxPacket = 256UL << 10;  // as OpenSSH has it
+inline constexpr std::size_t kMaxPacket = 256UL << 10;  // OpenSSH's own limit
 
+// Returns the greeting that both ends send first.
 std::string hello();
-// A session without a terminal that runs `command` through the user's login shell. The descriptors
-// of its three streams follow it on the socket, one by one.
+// Returns the request for a session without a terminal that runs `command` through the user's login
+// shell. The descriptors of the three streams must follow on the socket, one by one.
 std::string new_session(std::uint32_t request, std::string_view command);
 
-// A connection to host:port as the server sees them, without a command. Two descriptors follow it:
-// what is read from the first goes there, what comes from there is written to the second.
+// Returns the request for a connection from the server to host:port. Two descriptors must follow:
+// bytes read from the first go out, and incoming bytes are written to the second.
 std::string new_forward(std::uint32_t request, std::string_view host, std::uint32_t port);
 
 struct Hello {
@@ -34,13 +35,13 @@ struct Refused {  // by the master, or by the server behind it
 struct Exited {
   std::uint32_t code = 0;
 };
-struct Other {  // of no interest
+struct Other {  // any other message, ignored
   std::uint32_t type = 0;
 };
 using Message = std::variant<Hello, Opened, Refused, Exited, Other>;
 
-// Takes one packet off the front of `bytes`. nullopt: more is needed, or, where `broken` was set,
-// it makes no sense.
+// Takes one packet from the front of `bytes`. nullopt: more bytes are needed or, if `broken` was
+// set, the packet cannot be read.
 std::optional<Message> take_message(std::string_view& bytes, bool& broken);
 
 }  // namespace lockstep::ssh::mux

@@ -15,7 +15,7 @@
 namespace lockstep::ssh {
 namespace {
 
-// One byte with one descriptor, as the master reads them.
+// Sends one byte with one descriptor, the way the master reads them.
 Status send_fd(int socket, int fd) {
   char byte = 0;
   iovec content{&byte, 1};
@@ -81,6 +81,7 @@ void MuxSession::receive() {
     if (const auto* exited = std::get_if<mux::Exited>(&*message))
       code_ = static_cast<int>(exited->code);
     if (std::holds_alternative<mux::Opened>(*message)) events_.opened();
+    // An event may have destroyed this object.
     if (here.gone()) return;
     if (const auto* refused = std::get_if<mux::Refused>(&*message)) {
       watch_.stop();

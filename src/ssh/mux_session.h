@@ -1,5 +1,5 @@
-// A session through the socket of an ssh master: hands three descriptors over and waits for the
-// end. Destroy it, and the session ends.
+// A session over an ssh master's socket: passes descriptors to the master and waits for the end.
+// Destroying the object ends the session.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -19,23 +19,23 @@ class MuxSession {
  public:
   struct Events {
     std::function<void()> opened;
-    // code: of the remote command; nullopt: the connection, or its master, is gone.
+    // code: exit code of the remote command; nullopt: the connection or its master is gone.
     std::function<void(std::optional<int> code)> ended;
-    std::function<void(Error)> refused;  // by the master or by the server
+    std::function<void(Error)> refused;  // by the master or by the server behind it
   };
-  // The ends that the remote command has as its streams; they are closed here once they were sent.
+  // The remote command's ends of the pipes. The caller may close them once open() returns.
   struct Streams {
     io::Fd in;
     io::Fd out;
     io::Fd err;
   };
 
-  // unavailable: no master listens there.
+  // Opens a session for a command. unavailable: no master listens at the socket.
   static Result<std::unique_ptr<MuxSession>> open(io::Loop& loop, const std::string& socket,
                                                   const std::string& command,
                                                   const Streams& streams, Events events);
-  // A connection to host:port as the server sees them, pumped by the master between it and
-  // `socket`.
+  // Opens a connection from the server to host:port. The master copies the bytes between that
+  // connection and the descriptor `socket`.
   static Result<std::unique_ptr<MuxSession>> forward(io::Loop& loop, const std::string& control,
                                                      const std::string& host, int port, int socket,
                                                      Events events);

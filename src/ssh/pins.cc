@@ -13,7 +13,7 @@ constexpr int kUsualPort = 22;
 constexpr std::size_t kMostPins = 4UL << 20;
 constexpr std::string_view kOrigin = "# ";
 
-// With the space behind it.
+// Ends with a space.
 std::string pin_name(std::string_view address, int port) {
   return port == kUsualPort ? fmt::format("{} ", address) : fmt::format("[{}]:{} ", address, port);
 }

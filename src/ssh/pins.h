@@ -1,4 +1,5 @@
-// The file of host keys that a cluster's hosts are held to: lines as in ~/.ssh/known_hosts.
+// The file of host keys pinned for a cluster's hosts. Its lines have the format of
+// ~/.ssh/known_hosts.
 #pragma once
 
 #include "base/error.h"
@@ -9,32 +10,33 @@
 
 namespace lockstep::ssh {
 
-// The pins of a cluster lie in the state folder under this and its name.
+// A cluster's pins are in the state folder, in a file with this prefix and the cluster's name.
 inline constexpr std::string_view kPinsPrefix = "hosts-";
 
-// What one host is held to.
+// The keys that one host must show.
 struct Pins {
-  std::vector<std::string> keys;  // "ssh-ed25519 AAAA"; several while one is exchanged for another
-  // The key that it was known by before its first contact: it tells a host that was met from the
-  // next one at the same address. Kept in a comment.
+  std::vector<std::string> keys;  // "ssh-ed25519 AAAA"; several while a key is being replaced
+  // The key made for the host before its first contact. It tells a known host from the next machine
+  // at the same address. Kept in a comment line.
   std::string origin = {};
 };
 
-// "198.51.100.7 ssh-ed25519 AAAA...", "[198.51.100.7]:2222 ssh-ed25519 AAAA...". public_key: with
-// or without a comment. Pure.
+// Returns a line: "198.51.100.7 ssh-ed25519 AAAA...", or "[198.51.100.7]:2222 ssh-ed25519 AAAA...".
+// public_key: with or without a comment. Pure.
 std::string pin_line(std::string_view address, int port, std::string_view public_key);
 
-// "ssh-ed25519 AAAA", of a line with a comment. Pure.
+// Returns "ssh-ed25519 AAAA" of a key with a comment. Pure.
 std::string bare_key(std::string_view public_key);
 
-// Of the address and port in the text of such a file. Pure.
+// Returns the pins of an address and port in the text of a pin file. Pure.
 Pins pins_in(std::string_view text, std::string_view address, int port);
-// `text` with these in place of what it has for the address and port. Pure.
+// Returns `text` with the pins of an address and port replaced. Pure.
 std::string with_pins(std::string_view text, std::string_view address, int port, const Pins& pins);
 
-// In a file; one that is not there has none.
+// Reads the pins from a file. A missing file has none.
 Result<Pins> read_pins(const std::string& file, std::string_view address, int port);
-// All at once; the file is made where it is missing. No keys: the host is taken out.
+// Replaces a host's pins in the file in one step, making the file if needed. Pins without keys
+// remove the host.
 Status pin_host(const std::string& file, std::string_view address, int port, const Pins& pins);
 
 }  // namespace lockstep::ssh

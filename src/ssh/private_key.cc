@@ -10,7 +10,7 @@ namespace lockstep::ssh {
 
 bool needs_passphrase(std::string_view file) {
   constexpr std::string_view kBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
-  constexpr std::size_t kHead = 64;  // of base64: the magic, and the cipher's name behind it
+  constexpr std::size_t kHead = 64;  // base64 characters: the magic and the cipher's name behind it
   const std::size_t at = file.find(kBegin);
   if (at == std::string_view::npos)
     return file.find("-----BEGIN ENCRYPTED PRIVATE KEY-----") != std::string_view::npos ||
@@ -19,7 +19,8 @@ bool needs_passphrase(std::string_view file) {
   text.erase(std::remove(text.begin(), text.end(), '\n'), text.end());
   text.resize(text.size() / 4 * 4);
   const auto head = codec::base64_decode(text);
-  // PROTOCOL.key: "openssh-key-v1\0", then the name of the cipher with its length.
+  // PROTOCOL.key: "openssh-key-v1\0", then the cipher's name with its length. The cipher "none"
+  // means that the key is not encrypted.
   constexpr std::string_view kOpen("openssh-key-v1\0\0\0\0\4none", 23);
   return head && head->starts_with(kOpen.substr(0, 15)) && !head->starts_with(kOpen);
 }

@@ -107,7 +107,8 @@ void Push::watch(io::Fd in, io::Fd out, io::Fd err) {
   collect(from_err_, err_.get(), errors_);
 }
 
-// The master tells the end only after the last output was written to our pipes.
+// The master reports the end only after it has written the last output to our pipes, so the rest
+// can be read now without waiting.
 void Push::on_end() {
   from_out_.reset();
   from_err_.reset();

@@ -1,5 +1,5 @@
-// Brings the binary to a host: sends it, or the rest of it after a cut, through a session of its
-// own, and hears whether it arrived whole.
+// Sends the binary to a host, or its rest after an interrupted push, over a session of its own.
+// Reports whether the binary arrived whole.
 #pragma once
 
 #include "base/callback_scope.h"
@@ -16,18 +16,19 @@
 
 namespace lockstep::ssh {
 
-// The hint of errors after which a second push may do: what came was not what was sent.
+// The hint of errors after which a second push may succeed: the content was damaged or cut.
 inline constexpr const char* kTryAgain = "try again";
 
 class Push {
  public:
-  // partial: bytes that an earlier push left on the host. done is called once, and only after
-  // begin() has returned.
+  // partial: bytes that an earlier push left on the host. done: called once, only after begin() has
+  // returned.
   Push(io::Loop& loop, std::string socket, Binary binary, std::uint64_t partial,
        std::function<void(Status)> done);
   Push(const Push&) = delete;
   Push& operator=(const Push&) = delete;
 
+  // Opens the session and starts to send. If begin() fails, `done` is never called.
   Status begin();
 
  private:

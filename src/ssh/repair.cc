@@ -37,7 +37,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// A file, not a link to one.
+// Returns the file's stat if it is a regular file older than `age`. Links do not count.
 std::optional<struct stat> old_file(const std::string& path, system_clock::time_point now,
                                     std::chrono::minutes age = kMayBeInUse) {
   struct stat info {};
@@ -48,7 +48,7 @@ std::optional<struct stat> old_file(const std::string& path, system_clock::time_
 
 using FileId = std::pair<dev_t, ino_t>;
 
-// The files of all programs that run, as far as this user may see them.
+// Returns the executables of all running processes that this user may inspect.
 std::set<FileId> running_programs() {
   std::set<FileId> files;
   for (const std::string& name : names_in("/proc")) {
@@ -71,7 +71,7 @@ void remove_file(const std::string& path, std::string_view what,
 std::vector<std::string> remove_binaries(const std::string& bin_folder, const std::string& own_name,
                                          system_clock::time_point now, std::chrono::minutes age) {
   std::vector<std::string> removed;
-  // In a home that hosts share, another one may run what nothing runs here.
+  // Hosts may share a home, and another host may run a binary that no process runs here.
   if (!io::is_local(bin_folder)) return removed;
   const std::set<FileId> running = running_programs();
   for (const std::string& name : names_in(bin_folder)) {
@@ -79,7 +79,7 @@ std::vector<std::string> remove_binaries(const std::string& bin_folder, const st
     if (!name.starts_with("lockstep-") || name == own_name) continue;
     const auto file = old_file(path, now, age);
     if (!file || running.contains({file->st_dev, file->st_ino})) continue;
-    // boot_command.cc gives the names.
+    // boot_command.cc chooses these names.
     const bool part =
         name.find(".part") != std::string::npos || name.find(".new") != std::string::npos;
     remove_file(path, part ? "a part of a binary" : "a binary that nothing runs", removed);
@@ -118,10 +118,10 @@ std::vector<std::string> remove_old_pushes(const std::string& push_folder,
   return removed;
 }
 
-// ssh makes a socket under a name with a random end, and then links it to its own name. Whoever
-// holds the lock is the only one that makes one.
+// ssh creates a socket under a name with a random suffix, then links it to its final name. Only the
+// holder of the lock creates sockets, so under the lock a socket without a listener is dead.
 std::vector<std::string> remove_dead_sockets(const std::string& control_folder) {
-  constexpr std::size_t kStem = 16;  // as control_place.cc has it
+  constexpr std::size_t kStem = 16;  // length of a name from control_place.cc
   std::vector<std::string> removed;
   for (const std::string& name : names_in(control_folder)) {
     const std::string path = fmt::format("{}/{}", control_folder, name);

@@ -1,5 +1,5 @@
-// Removes what a client that was killed has left. What is younger than a minute may be in use, and
-// stays. Each returns what it removed, in words for people.
+// Removes what killed clients left behind. Files younger than a minute may be in use and stay. Each
+// function returns what it removed, in words for the user.
 #pragma once
 
 #include <chrono>
@@ -8,21 +8,21 @@
 
 namespace lockstep::ssh {
 
-// On a host, in bin_folder (~/.cache/lockstep/bin): parts of the binary, and binaries of other
-// versions that no process runs. own_name: of the one that stays.
+// On a host, in bin_folder (~/.cache/lockstep/bin): removes partial binaries, and binaries of other
+// versions that no process runs. own_name: the file that stays.
 std::vector<std::string> remove_old_binaries(const std::string& bin_folder,
                                              const std::string& own_name,
                                              std::chrono::system_clock::time_point now);
 
-// The same where own_path is such a binary that was pushed a moment ago, but of what was pushed
-// more than a month ago: so many versions do not fill the disk. Else nothing.
+// Removes binaries that were pushed more than a month ago, so that many versions do not fill the
+// disk. Does nothing unless own_path is a pushed binary older than a minute.
 void remove_stale_binaries(const std::string& own_path, std::chrono::system_clock::time_point now);
 
-// Here: compressed binaries of other versions.
+// On the client: removes compressed binaries of other versions.
 std::vector<std::string> remove_old_pushes(const std::string& push_folder,
                                            const std::string& own_name,
                                            std::chrono::system_clock::time_point now);
-// Control sockets whose masters are gone.
+// Removes control sockets whose masters are gone.
 std::vector<std::string> remove_dead_sockets(const std::string& control_folder);
 
 }  // namespace lockstep::ssh

@@ -7,7 +7,7 @@
 namespace lockstep::ssh {
 namespace {
 
-// For a value of -o: ssh splits it at white space and expands percent signs and tildes.
+// Quotes a path for a value of -o: ssh splits values at white space and expands percent signs.
 std::string file_value(std::string path) {
   replace_all(path, "%", "%%");
   return "\"" + path + "\"";
@@ -24,8 +24,9 @@ void append_option(std::vector<std::string>& argv, std::string text) {
   argv.insert(argv.end(), {"-o", std::move(text)});
 }
 
-// Of a host that may show itself by one key only. Keys that it offers beside that one are not
-// taken in, and of an agent's many keys only ours is shown, before the host has had enough.
+// Options for a host with one known key. UpdateHostKeys=no: do not adopt further keys that the host
+// offers. IdentitiesOnly=yes: offer only our key, because a server disconnects after a few keys of
+// an agent.
 void append_pinned(std::vector<std::string>& argv, const MasterSettings& settings) {
   for (const char* text : {"StrictHostKeyChecking=yes", "GlobalKnownHostsFile=/dev/null",
                            "UpdateHostKeys=no", "VerifyHostKeyDNS=no", "CheckHostIP=no",
@@ -39,10 +40,10 @@ void append_first_seen(std::vector<std::string>& argv, const Target& target,
                        const MasterSettings& settings) {
   const auto found = settings.trusts.find(target_key(target));
   const Trust trust = found == settings.trusts.end() ? Trust{} : found->second;
-  // accept-new would take a key of another type than the files have.
+  // accept-new would accept a key of a type that no file has.
   append_option(argv,
                 trust.strict ? "StrictHostKeyChecking=yes" : "StrictHostKeyChecking=accept-new");
-  if (!trust.strict && settings.pins.empty()) return;  // ssh reads the user's own files
+  if (!trust.strict && settings.pins.empty()) return;  // ssh reads the user's own files by default
   std::vector<std::string> files;
   if (trust.strict)  // the global file is listed by name if its keys count
     append_option(argv, "GlobalKnownHostsFile=/dev/null");
@@ -53,7 +54,7 @@ void append_first_seen(std::vector<std::string>& argv, const Target& target,
   append_option(argv, "UserKnownHostsFile=" + (files.empty() ? "/dev/null" : join(files, " ")));
 }
 
-// Whom every connection trusts, and how long it waits.
+// Options that every connection needs: which host keys count, and how long to wait.
 void append_trust(std::vector<std::string>& argv, const Target& target,
                   const MasterSettings& settings) {
   const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
@@ -62,17 +63,17 @@ void append_trust(std::vector<std::string>& argv, const Target& target,
   else
     append_first_seen(argv, target, settings);
   option(fmt::format("ConnectTimeout={}", settings.patience.count()));
-  // A connection that was cut is noticed within 15 s.
+  // ssh notices a dead connection within 15 s.
   option("ServerAliveInterval=5");
   option("ServerAliveCountMax=3");
 }
 
-// How every connection is made that no person sits at.
+// Options for connections without a user's session.
 void append_rules(std::vector<std::string>& argv, const Target& target,
                   const MasterSettings& settings) {
   append_trust(argv, target, settings);
   const auto option = [&argv](std::string text) { append_option(argv, std::move(text)); };
-  // What the user has for this host's interactive sessions would be done twice, or fail.
+  // The user's settings for interactive sessions with this host would be applied twice, or fail.
   option("ClearAllForwardings=yes");
   option("RemoteCommand=none");
   option("PermitLocalCommand=no");
@@ -86,8 +87,8 @@ Target hop_target(std::string_view text, const std::string& key_path) {
   return hop;
 }
 
-// What ssh runs to reach a host through others: "a,b" is first a, then b. -J would do the same, but
-// its ssh does not get our rules, so that it would refuse a jump host that it does not know yet.
+// Returns the ProxyCommand for a chain of jump hosts: "a,b" goes to a, then to b. ssh's own -J does
+// not pass our options on, so it would refuse a jump host whose key is not known yet.
 std::string proxy_command(std::string_view jumps, const MasterSettings& settings,
                           const std::string& key_path) {
   const std::size_t comma = jumps.rfind(',');
@@ -122,7 +123,7 @@ std::vector<Target> hosts_on_the_way(const Target& target) {
   return hosts;
 }
 
-// A host may be the target and a jump host of another one.
+// A host may be both a target and the jump host of another target.
 std::string target_key(const Target& target) {
   return fmt::format("{}:{}", target_text(target), target.port.value_or(0));
 }
@@ -152,7 +153,7 @@ std::vector<std::string> probe_command(const Target& target, const MasterSetting
   return argv;
 }
 
-// Should the master be gone by then, ssh makes a connection of its own by the same rules.
+// If the master has ended by then, ssh connects anew with the same checks.
 std::vector<std::string> login_command(const Target& target, const MasterSettings& settings,
                                        const std::vector<std::string>& words) {
   std::string socket = settings.socket;
@@ -161,7 +162,8 @@ std::vector<std::string> login_command(const Target& target, const MasterSetting
   append_option(argv, "ControlMaster=no");
   append_trust(argv, target, settings);
   append_way(argv, target, settings);
-  // Behind "--" ssh would take no more options; the host's name begins with none (target.h).
+  // After "--" ssh takes no more options. Dropping it is safe: no host's name begins with '-'
+  // (target.h).
   argv.erase(argv.end() - 2);
   argv.insert(argv.end(), words.begin(), words.end());
   return argv;

@@ -1,4 +1,4 @@
-// The command lines of the user's own ssh. Argv out, no spawning.
+// The command lines of the user's own ssh. Builds argv; starts nothing.
 #pragma once
 
 #include "ssh/known_keys.h"
@@ -11,40 +11,41 @@
 
 namespace lockstep::ssh {
 
-// What tells targets apart in MasterSettings::trusts.
+// Returns the key of a target in MasterSettings::trusts.
 std::string target_key(const Target& target);
 
 struct MasterSettings {
-  std::string socket;  // its path
-  // Host keys that were accepted for this cluster; empty: only what the user's own files know.
+  std::string socket;  // path of the control socket
+  // File of the host keys accepted for this cluster. Empty: only the user's own files count.
   std::string pins = {};
-  // By target_key(): what find_trusts() (find_trusts.h) found. A host that is missing counts as
+  // The results of find_trusts() (find_trusts.h), by target_key(). A missing host counts as
   // unknown.
   std::map<std::string, Trust> trusts = {};
-  // Private keys of the target that only a passphrase opens. Filled in with `trusts`.
+  // The target's private keys that need a passphrase. find_trusts() fills this in, too.
   std::vector<std::string> locked_keys = {};
-  std::chrono::seconds patience{15};  // for the connection
-  std::chrono::seconds stay{600};     // without a session the master ends after this
-  bool may_ask = false;               // there is somebody to ask for a passphrase
+  std::chrono::seconds patience{15};  // limit for connecting
+  std::chrono::seconds stay{600};     // a master without sessions ends after this time
+  bool may_ask = false;               // the user can be asked for a passphrase
 };
 
-// The hosts of the target's jump, as targets of their own, and the target itself at the end.
+// Returns the hosts of the target's jump, each as a target, and the target itself at the end.
 std::vector<Target> hosts_on_the_way(const Target& target);
 
-// `ssh -G`: prints what ssh would do for this target, and connects to nothing.
+// Returns `ssh -G`: prints ssh's settings for this target and connects to nothing.
 std::vector<std::string> look_up_command(const Target& target);
 
-// A master that goes to the background once it has logged in. Host keys are always checked: the
-// first one of a host that no file knows is accepted and noted; of a host that some file knows any
-// other one is refused, also of another type, whatever the configuration says. Where the target's
-// are pinned, an unknown one is refused as well, and nothing but the pins counts.
+// Returns the command of a master that goes to the background after the log-in. Host keys are
+// always checked, whatever the user's configuration says. The first key of a host that no file
+// knows is accepted and noted. If some file knows the host, any other key is refused, also of
+// another type. For a pinned target only the pins count, and an unknown key is refused.
 std::vector<std::string> master_command(const Target& target, const MasterSettings& settings);
 
-// The same log-in without a master. A master keeps the words of a jump host's ssh to itself; this
-// one shows them.
+// Returns the same log-in without a master. A master hides the words of a jump host's ssh; this
+// command shows them.
 std::vector<std::string> probe_command(const Target& target, const MasterSettings& settings);
 
-// A session of a person over the same master. words: ssh's own, options or a command.
+// Returns the command of a user's own session over the same master. words: ssh options or a
+// command.
 std::vector<std::string> login_command(const Target& target, const MasterSettings& settings,
                                        const std::vector<std::string>& words);
 

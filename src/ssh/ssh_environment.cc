@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kMore = "LOCKSTEP_SSH_ENV";
 
-// The last two lines: `aws ssm start-session` and `gcloud compute start-iap-tunnel` as ProxyCommand
-// find their credentials in files by these.
+// With the AWS_ and CLOUDSDK_ names, `aws ssm start-session` and `gcloud compute start-iap-tunnel`
+// as ProxyCommand find their credentials in files.
 constexpr std::array kNames = std::to_array<std::string_view>({
     "HOME",
     "USER",

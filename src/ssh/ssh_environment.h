@@ -1,6 +1,6 @@
-// What of a command's environment goes to the ssh that it starts. An ssh master stays for ten
-// minutes and longer, and its environment can be read by whoever may read this user's processes:
-// keys of clouds and tokens must not be in it. Pure.
+// The part of a command's environment that goes to the ssh processes it starts. An ssh master stays
+// for ten minutes or longer, and anyone who may inspect this user's processes can read its
+// environment. So cloud keys and tokens must not be in it. Pure.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep::ssh {
 
-// Of "NAME=value": what ssh, its agents, its askpass and usual ProxyCommands need, and the
-// variables that LOCKSTEP_SSH_ENV=NAME,NAME names.
+// Returns the "NAME=value" that ssh, its agents, its askpass and common ProxyCommands need, and the
+// variables named by LOCKSTEP_SSH_ENV=NAME,NAME.
 std::vector<std::string> ssh_environment(const std::vector<std::string>& own);
 
 }  // namespace lockstep::ssh

@@ -12,7 +12,7 @@
 namespace lockstep::ssh {
 namespace {
 
-// The text between two marks on one line; nullopt: the marks are not there.
+// Returns the text between two marks on one line. nullopt: the marks are missing.
 std::optional<std::string> between(std::string_view said, std::string_view from,
                                    std::string_view to) {
   const std::size_t at = said.find(from);
@@ -32,7 +32,7 @@ Error error(Errc code, std::string message, std::string hint = {}) {
   return fail(code, std::move(message), std::move(hint)).value();
 }
 
-// Behind a jump host, that host's own key may be what is wrong.
+// Behind a jump host the bad key may be the jump host's, so the pinned target is not to blame.
 std::optional<Error> pinned_trouble(const Target& target, std::string_view said) {
   if (target.host_keys != HostKeys::pinned || !target.jump.empty()) return std::nullopt;
   if (has(said, "REMOTE HOST IDENTIFICATION HAS CHANGED") ||
@@ -109,7 +109,7 @@ std::optional<Error> way_trouble(std::string_view said) {
 Error ssh_trouble(const Target& target, std::string_view said, std::string_view locked_key) {
   if (auto trouble = pinned_trouble(target, said)) return std::move(*trouble);
   if (auto trouble = key_trouble(target, said)) return std::move(*trouble);
-  // The first hop that fails is told first; what follows is its consequence.
+  // Report the first failing hop: later errors follow from it.
   if (auto trouble = way_trouble(said)) return std::move(*trouble);
   if (const auto ways = between(said, ": Permission denied (", ")")) {
     const std::size_t at = said.find(": Permission denied (");

@@ -1,4 +1,4 @@
-// What ssh says when a connection fails, in one line that names the host and the failing hop. Pure.
+// Explains ssh's errors in one line that names the host and the failing hop. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -8,12 +8,12 @@
 
 namespace lockstep::ssh {
 
-// The hint of errors after which nothing may be tried again: what answers is not the host that a
-// key was made for.
+// The hint of errors that must not be retried: the answering machine is not the host that the key
+// was made for.
 inline constexpr const char* kWrongHost = "nothing was sent to it; end that machine";
 
-// said: the standard error of an ssh that failed. locked_key: a private key with a passphrase that
-// ssh was not allowed to ask for, or empty.
+// Returns the error for a failed ssh. said: ssh's stderr. locked_key: a private key with a
+// passphrase that ssh was not allowed to ask for, or empty.
 Error ssh_trouble(const Target& target, std::string_view said, std::string_view locked_key = {});
 
 }  // namespace lockstep::ssh

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kMostName = 253;
 
+// The name becomes part of a ProxyCommand, which a shell runs: refuse every character with a
+// meaning there.
 bool is_safe(std::string_view name) {
   return !name.empty() && name.size() <= kMostName && name.front() != '-' &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -43,7 +45,7 @@ Result<Target> parse_target(std::string_view text) {
     port = text.substr(end + 1);
     text = text.substr(1, end - 1);
     if (!port.empty() && port.front() != ':') return refuse(given, "there is more behind ']'");
-  } else if (std::count(text.begin(), text.end(), ':') == 1) {  // more are an IPv6 address
+  } else if (std::count(text.begin(), text.end(), ':') == 1) {  // several colons: an IPv6 address
     port = text.substr(text.find(':'));
     text = text.substr(0, text.find(':'));
   }

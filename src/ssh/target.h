@@ -1,4 +1,4 @@
-// Which host an SSH connection goes to, in the words that people use for ssh itself. Pure.
+// The host that an SSH connection goes to, written as for ssh itself. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -9,15 +9,15 @@
 
 namespace lockstep::ssh {
 
-// Whose host keys are good.
+// Which host keys a connection accepts.
 enum class HostKeys {
-  first_seen,  // the user's own files know it, or it is noted at the first contact
-  pinned,      // it stands in the cluster's pins: ed25519, made by us before the host was there
+  first_seen,  // a key in the user's own files, or any key at the first contact
+  pinned,      // only the cluster's pin: an ed25519 key that we made before the host existed
 };
 
 struct Target {
   std::string host;                      // a name, an address, or an alias of ~/.ssh/config
-  std::optional<std::string> user = {};  // not given: ssh's own choice
+  std::optional<std::string> user = {};  // unset: ssh's own choice
   std::optional<int> port = {};
   std::string key_path = {};  // -i; empty: ssh's own choice
   std::string jump = {};      // -J; empty: ssh's own choice
@@ -26,11 +26,11 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-// "host", "user@host", "user@host:2222", "[::1]:2222", "ssh://user@host:2222". Names that ssh could
-// take for options, and white space, are refused.
+// Reads "host", "user@host", "user@host:2222", "[::1]:2222" or "ssh://user@host:2222". Refuses
+// white space, and names that ssh could take for options.
 Result<Target> parse_target(std::string_view text);
 
-// "user@host", for messages.
+// Returns "user@host", for messages.
 std::string target_text(const Target& target);
 
 }  // namespace lockstep::ssh

@@ -13,7 +13,7 @@
 namespace lockstep::sync {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel
+constexpr int kMostLinks = 40;  // the kernel's own limit (MAXSYMLINKS)
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 bool means_nothing_there(int number) {
@@ -30,6 +30,7 @@ std::string_view last_part(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+// O_PATH needs no read permission, and O_NOFOLLOW makes openat() refuse a link.
 Result<Confined> Confined::open(const std::string& root) {
   io::Fd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_sys(printable(root), errno);
@@ -53,6 +54,7 @@ Result<int> Confined::folder(std::string_view path, Way way) {
       continue;
     }
     open_.resize(std::min(depth, open_.size()));
+    // EEXIST: another process made the folder meanwhile. openat() then checks what it is.
     const std::string name(part);
     io::Fd next(openat(at, name.c_str(), kFolder));
     if (!next && errno == ENOENT && way == Way::make) {
@@ -102,10 +104,10 @@ Result<std::optional<Entry>> Confined::entry(std::string_view path, const struct
 
 Result<bool> Confined::leads_out(std::string_view path, std::string_view target) {
   if (target.starts_with('/')) return true;
-  std::vector<std::string> at;  // a path without links
+  std::vector<std::string> at;  // resolved so far, free of links
   if (const std::size_t slash = path.rfind('/'); slash != std::string_view::npos)
     at = split(path.substr(0, slash), '/');
-  std::vector<std::string> left;  // to be walked, the next part last
+  std::vector<std::string> left;  // parts still to resolve, the next one last
   const auto walk = [&left](std::string_view text) {
     std::vector<std::string> parts = split(text, '/');
     left.insert(left.end(), parts.rbegin(), parts.rend());
@@ -143,6 +145,7 @@ Status Confined::remove(std::string_view path) {
   LOCKSTEP_TRY_ASSIGN(int at, parent(path));
   if (unlinkat(at, std::string(last_part(path)).c_str(), 0) != 0 && errno != ENOENT)
     return fail_sys("remove " + printable(path), errno);
+  // unlinkat() fails with ENOTEMPTY at the first folder that still holds something.
   for (std::size_t slash = path.rfind('/'); slash != std::string_view::npos;
        slash = path.rfind('/')) {
     path = path.substr(0, slash);

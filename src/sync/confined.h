@@ -1,5 +1,5 @@
-// Looks at and changes what lies below one folder. No link on the way is followed, so nothing that
-// somebody puts into the tree leads out of it.
+// Reads and changes files below one folder without following any link. A link inside the tree,
+// whoever made it, therefore cannot lead an operation out of the tree.
 #pragma once
 
 #include "base/error.h"
@@ -18,32 +18,33 @@ namespace lockstep::sync {
 
 class Confined {
  public:
-  // root: a folder, or a link to one.
+  // root: a folder, or a link to a folder. Only the root itself may be a link.
   static Result<Confined> open(const std::string& root);
 
   enum class Way {
-    look,  // not_found where a folder is missing; denied where something else is in its place
-    make,  // missing folders are made
+    look,  // not_found if a folder is missing, denied if something else is in its place
+    make,  // make missing folders
   };
-  // The open folder of a path's last part, valid until the next call. Fast for paths in order.
+  // Returns a descriptor of the folder that holds the path's last part, valid until the next call.
+  // The object keeps the folders of the last path open, so sorted paths cost one openat() each.
   Result<int> parent(std::string_view path, Way way = Way::look);
-  // "" for the root.
+  // The same for a folder itself; "" is the root.
   Result<int> folder(std::string_view path, Way way = Way::look);
 
-  // What is there: nullopt: nothing, also where a folder on the way is none.
+  // Returns what lstat() says. nullopt: nothing is there, or a part of the way is not a folder.
   Result<std::optional<struct stat>> look(std::string_view path);
-  // A file or link; nullopt for anything else that st_mode says.
+  // Returns the manifest entry of a file or link. nullopt: any other type in `info.st_mode`.
   Result<std::optional<Entry>> entry(std::string_view path, const struct stat& info);
 
-  // Whether the kernel, following a link at `path` with this target, would leave the tree or come
-  // to what is_of_git(), through links that are there now. No link is followed beyond the tree. A
-  // link at `path` itself has no say.
+  // Returns true if a link at `path` with this target would lead out of the tree, or to git's own
+  // files (is_of_git()), through the links that exist now. The walk never follows a link beyond the
+  // tree. The present content of `path` itself is ignored.
   Result<bool> leads_out(std::string_view path, std::string_view target);
 
-  // Free bytes of the root's file system, as far as this user may use them.
+  // Returns the bytes on the root's file system that this user may still use.
   Result<std::uint64_t> free_bytes() const;
 
-  // Removes a file or link, and the folders above it that are empty then.
+  // Removes a file or link, then each folder above it that has become empty.
   Status remove(std::string_view path);
 
  private:
@@ -56,6 +57,7 @@ class Confined {
   std::vector<Step> open_;  // from the root down
 };
 
+// Returns the part of the path after its last slash.
 std::string_view last_part(std::string_view path);
 
 }  // namespace lockstep::sync

@@ -21,18 +21,19 @@ constexpr std::size_t kMostOutput = 1UL << 30;
 constexpr std::size_t kMostWords = 4096;
 constexpr int kLookForSignalsMs = 100;
 
-// A hook's environment speaks of another repository.
+// Under a git hook, GIT_DIR and the like name another repository.
 bool is_for_git(std::string_view variable) {
   return !variable.starts_with("GIT_");
 }
 
-// A repository's own settings override protocol.allow, but not GIT_ALLOW_PROTOCOL: an empty list
-// of protocols keeps git from starting any remote's program, whatever git's version.
+// A repository's settings override protocol.allow, but not GIT_ALLOW_PROTOCOL. An empty list keeps
+// every version of git from starting a remote's program.
 constexpr const char* kGitVariables[] = {"GIT_NO_LAZY_FETCH=1",
                                          "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0",
                                          "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"};
 
-// Settings that win over those of a repository.
+// -c settings override the repository's own. core.fsmonitor and core.hooksPath could name programs
+// to run.
 std::vector<std::string> git_command(const std::string& folder,
                                      const std::vector<std::string>& words) {
   std::vector<std::string> argv = {"git", "--no-pager", "-C", folder};
@@ -48,7 +49,8 @@ struct Outputs {
   std::string err;
 };
 
-// Whether this process is asked to end. The signals are blocked, and stay for whoever takes them.
+// Returns true if a signal asks this process to end. The signals are blocked and stay pending for
+// the code that handles them.
 bool is_asked_to_end() {
   sigset_t pending;
   if (sigpending(&pending) != 0) return false;
@@ -57,8 +59,8 @@ bool is_asked_to_end() {
   return false;
 }
 
-// Reads both until their ends, however the process mixes them. Git may never end: an index can be a
-// fifo, or lie on a network file system that does not answer.
+// Reads both pipes to their ends, in whatever order git writes. Watches for signals, because git
+// may never end: an index may be a FIFO, or lie on a network file system that does not answer.
 Status read_both(int out, int err, Outputs& read_into) {
   std::array<pollfd, 2> fds = {pollfd{out, POLLIN, 0}, pollfd{err, POLLIN, 0}};
   std::array<char, 64UL << 10> bytes;
@@ -75,6 +77,7 @@ Status read_both(int out, int err, Outputs& read_into) {
         continue;
       }
       std::string& text = each.fd == out ? read_into.out : read_into.err;
+      // Keep reading stderr after the limit: git would block on a full pipe.
       if (each.fd == err && text.size() > kMostWords) continue;
       text.append(bytes.data(), static_cast<std::size_t>(got));
       if (text.size() > kMostOutput) return fail(Errc::exhausted, "git names too many files");
@@ -83,8 +86,8 @@ Status read_both(int out, int err, Outputs& read_into) {
   return {};
 }
 
-// Returns git's output. unavailable: git failed, with the first line of its words.
-// worktree: overrides core.worktree of the repository's settings, which may name any folder.
+// Returns git's output. unavailable: git failed; the message has the first line of its stderr.
+// worktree: overrides core.worktree of the repository, which may name any folder.
 Result<std::string> run_git(const std::vector<std::string>& argv,
                             const std::string& worktree = "") {
   const char* path = std::getenv("PATH");
@@ -126,7 +129,7 @@ bool is_ours(const struct stat& info) {
   return is_trusted_owner(info.st_uid, geteuid(), sudo == nullptr ? "" : sudo);
 }
 
-// A link counts as well as what it leads to. What is missing belongs to nobody, and git says so.
+// Checks a link and its target, as git does. A missing path counts as ours: git reports it.
 bool belongs_to_us(const std::string& path) {
   struct stat info {};
   return (lstat(path.c_str(), &info) != 0 || is_ours(info)) &&
@@ -140,8 +143,8 @@ bool is_trusted_owner(unsigned int owner, unsigned int user, std::string_view su
   return user == 0 && parse_int(sudo_uid) == std::optional<std::int64_t>(owner);
 }
 
-// Git knows the user's own list of trusted folders, and old versions of git know no such list: they
-// would take any repository. So git is asked only where the list is not empty.
+// Asks git only if safe.directory has entries. git before 2.35.2 does not know safe.directory and
+// would accept any repository.
 Status check_git_owner(const std::string& top) {
   const std::string git = top + "/.git";
   if (belongs_to_us(top) && belongs_to_us(git) && belongs_to_us(git_folder_of(top))) return {};
@@ -165,7 +168,7 @@ std::vector<std::string> split_at_nul(std::string_view output) {
   std::vector<std::string> paths;
   while (!output.empty()) {
     const std::size_t end = output.find('\0');
-    if (end == std::string_view::npos) break;  // it was cut
+    if (end == std::string_view::npos) break;  // the output was cut
     std::string_view path = output.substr(0, end);
     output.remove_prefix(end + 1);
     if (path.ends_with('/')) path.remove_suffix(1);
@@ -180,7 +183,8 @@ Result<std::vector<std::string>> git_files(const std::string& folder) {
   return split_at_nul(paths);
 }
 
-// As git sees it: a repository's own .git has a HEAD; that of a worktree or submodule is a file.
+// Follows git's rule: a repository's .git has a HEAD, and the .git of a worktree or submodule is a
+// file.
 bool is_git_top(const std::string& folder) {
   struct stat info {};
   const std::string git = folder + "/.git";

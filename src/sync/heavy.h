@@ -1,4 +1,4 @@
-// Where the bytes of a tree are. Pure.
+// Finds the files and folders that make a tree large. Pure.
 #pragma once
 
 #include "sync/manifest.h"
@@ -11,12 +11,12 @@
 namespace lockstep::sync {
 
 struct Heavy {
-  std::string path;  // of a folder with a "/" behind
+  std::string path;  // a folder ends with "/"
   std::uint64_t bytes = 0;
 };
 
-// The largest first: files, and folders whose bytes are spread over many files. None of them holds
-// another.
+// Returns the largest first: files, and folders whose bytes are spread over many files. No result
+// lies inside another.
 std::vector<Heavy> heaviest(const Manifest& manifest, std::size_t count);
 
 }  // namespace lockstep::sync

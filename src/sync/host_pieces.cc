@@ -1,4 +1,4 @@
-// The host's side of files that come and go in pieces.
+// The host's side of files that are sent in pieces, in both directions.
 #include "base/text.h"
 #include "sync/confined.h"
 #include "sync/host_place.h"
@@ -18,6 +18,7 @@
 namespace lockstep::sync {
 namespace {
 
+// Deeper trees than this would exhaust the stack by recursion.
 constexpr std::size_t kMostDepth = 512;
 
 class Listing {
@@ -47,6 +48,7 @@ Result<Manifest> Listing::run(const std::string& path) {
 
 Status Listing::folder(const std::string& path, std::size_t depth) {
   if (depth > kMostDepth) return fail(Errc::invalid_input, printable(path) + " lies too deep");
+  // The tree's descriptor is O_PATH, which cannot be read; "." opens the same folder again.
   LOCKSTEP_TRY_ASSIGN(const int fd, tree_.folder(path));
   const int readable = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(readable < 0 ? nullptr : fdopendir(readable),

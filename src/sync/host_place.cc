@@ -19,9 +19,10 @@
 namespace lockstep::sync {
 namespace {
 constexpr std::size_t kMostRecord = 1UL << 30;
-constexpr std::time_t kDraftsLiveFor = 3600;  // seconds since anybody wrote to them
+constexpr std::time_t kDraftsLiveFor = 3600;  // seconds since the last write
 
-// What an interrupted transfer left. A transfer under way writes to its drafts.
+// Removes what interrupted transfers left. A running transfer keeps writing, so its drafts are
+// never that old.
 void drop_old_drafts(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
   if (!listing) return;
@@ -90,6 +91,7 @@ Result<Record> read_record(const HostFolders& folders, const std::string& place)
   LOCKSTEP_TRY_ASSIGN(const std::string bytes,
                       io::read_file(record_path(folders, place), kMostRecord));
   LOCKSTEP_TRY_ASSIGN(Record record, decode_record(bytes));
+  // Two places may have the same record_name(), which is a 64-bit hash.
   if (record.place != place) return fail(Errc::corrupt, "the record is of another place");
   return record;
 }

@@ -41,7 +41,7 @@ Status make_place(const std::string& path) {
 
 struct Place {
   std::string path;
-  bool there = true;  // false: a dry run would make it
+  bool there = true;  // false: a dry run, so the folder was not made
 };
 
 Result<Place> make_place_for(const Offer& offer, const std::string& home) {
@@ -57,6 +57,7 @@ Result<Place> make_place_for(const Offer& offer, const std::string& home) {
     if (offer.dry_run && errno == ENOENT) return Place{wanted, false};
     return fail_sys(printable(wanted), errno);
   }
+  // A bad destination would let a later sync remove files all over the home.
   if (lies_in(real_path(home).value_or(home), *real))
     return fail(Errc::invalid_input,
                 fmt::format("{} would be all of the home or the machine", printable(*real)),
@@ -74,7 +75,8 @@ std::string some_of(const std::vector<std::string>& paths) {
   return text;
 }
 
-// Looks for entries in the order of their paths.
+// Finds entries in a manifest. Each path must sort after the one before, which makes a scan of the
+// tree linear.
 class InOrder {
  public:
   explicit InOrder(const Manifest& manifest) : at_(manifest.begin()), end_(manifest.end()) {}
@@ -89,6 +91,8 @@ class InOrder {
   Manifest::const_iterator end_;
 };
 
+// Compares an offer with the host's tree. For each file the record says whether we sent it
+// (`sent`), began to send it (`coming`), or found it equal on both sides (`met`).
 class Comparison {
  public:
   Comparison(const Offer& offer, Record& record, Confined tree)
@@ -101,9 +105,9 @@ class Comparison {
   Status compare();
   Status check_way(const std::string& place) const;
   Status remove();
-  // The record says already what lies there, and nothing else is meant.
+  // Returns true if the record already says what lies in the tree and what is offered.
   bool is_settled() const;
-  // The record once the needed files are on their way.
+  // Returns the record for the time while the needed files are being sent.
   Record next(const std::string& place) const;
 
   Answer answer;
@@ -113,7 +117,8 @@ class Comparison {
     return find(record_.sent, path) != nullptr || find(record_.coming, path) != nullptr;
   }
   bool is_as_sent(const Entry& there) const;
-  // Somebody else's file that was the same on both sides: it is not taken for sent for that.
+  // Returns true for a file of the host's user that was once equal on both sides and has not
+  // changed since. Equality alone does not make it a file that we sent.
   bool is_as_met(const Entry& there) const;
   bool was_changed_there_alone(const Entry& meant) const;
   Status look_at(std::size_t index);
@@ -130,13 +135,13 @@ class Comparison {
   InOrder was_sent_;
   InOrder was_coming_;
   std::vector<bool> needed_;
-  std::vector<bool> sent_;               // is as meant there, and was sent
-  std::map<std::size_t, Entry> before_;  // what lies where another is needed, and is as sent
-  std::map<std::size_t, Entry> met_;     // the same, as met
-  std::vector<std::string> obstacles_;   // not ours: files and links
-  std::vector<std::string> full_;        // not ours: folders where files are to be
-  std::set<std::string> blocked_;        // what stands in place of a folder
-  std::set<std::string> gone_;           // to be removed
+  std::vector<bool> sent_;               // per entry: as offered on the host, and sent by us
+  std::map<std::size_t, Entry> before_;  // unedited old versions of needed files that we sent
+  std::map<std::size_t, Entry> met_;     // unedited old versions of needed files that were only met
+  std::vector<std::string> obstacles_;   // files and links that we did not send
+  std::vector<std::string> full_;  // folders, in place of files, with content that we did not send
+  std::set<std::string> blocked_;  // files and links in place of folders
+  std::set<std::string> gone_;     // to be removed
 };
 
 bool Comparison::is_as_sent(const Entry& there) const {
@@ -208,7 +213,7 @@ Status Comparison::look_at(std::size_t index) {
   return look_at_obstacle(index, *info);
 }
 
-// Something else is where an entry belongs.
+// Decides about an entry whose path holds something else.
 Status Comparison::look_at_obstacle(std::size_t index, const struct stat& info) {
   const Entry& meant = offer_.manifest[index];
   if (S_ISDIR(info.st_mode)) {
@@ -218,6 +223,7 @@ Status Comparison::look_at_obstacle(std::size_t index, const struct stat& info) 
     return {};
   }
   LOCKSTEP_TRY_ASSIGN(const auto there, tree_.entry(meant.path, info));
+  // Only the host's side has changed since both were equal, so keep the host's version.
   if (!offer_.force && !is_ours(meant.path) && !(there && is_as_met(*there)) &&
       was_changed_there_alone(meant)) {
     answer.theirs.push_back(meant.path);
@@ -235,8 +241,9 @@ Status Comparison::look_at_obstacle(std::size_t index, const struct stat& info) 
   return {};
 }
 
-// A file or a link where a folder is needed. What we sent there goes away by itself.
+// Finds a file or link where a folder is needed. One that we sent disappears by look_for_removal().
 Status Comparison::look_above(std::string_view path) {
+  // ENOENT: no folder there yet, so nothing stands in the way.
   const auto parent = tree_.parent(path);
   if (parent || parent.error().sys == ENOENT) return {};
   for (std::size_t slash = path.find('/'); slash != std::string_view::npos;
@@ -296,7 +303,7 @@ Status Comparison::look_for_removal(const Manifest& earlier) {
   return {};
 }
 
-// What was met, and never sent, stays where it is gone here.
+// Reports files that were only met and are gone on the client. They stay on the host.
 void Comparison::look_for_strangers() {
   for (const Entry& entry : record_.met)
     if (find(offer_.manifest, entry.path) == nullptr && !gone_.contains(entry.path) &&
@@ -323,7 +330,7 @@ Status Comparison::remove() {
     LOCKSTEP_TRY(tree_.remove(path));
   for (const std::string& path : blocked_)
     LOCKSTEP_TRY(tree_.remove(path));
-  // What an interrupted delivery left of files that nobody sends any more.
+  // Removes drafts of an interrupted delivery whose files are no longer offered.
   for (const Entry& entry : record_.coming)
     if (find(offer_.manifest, entry.path) == nullptr &&
         tree_.look(draft_of(entry.path)).value_or(std::nullopt))
@@ -352,6 +359,7 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   LOCKSTEP_TRY_ASSIGN(const Place place, make_place_for(offer, folders.home));
   const std::string path = record_path(folders, place.path);
   io::Fd lock;
+  // Two clients may sync to the same place at once.
   if (!offer.dry_run) {
     LOCKSTEP_TRY(io::make_folders(folders.records));
     lock = io::Fd(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -364,7 +372,7 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   else if (read.error().code == Errc::corrupt)
     remarks.push_back(path + " is damaged and begun anew: nothing that was sent before is removed");
   if (!offer.force) LOCKSTEP_TRY(check_owner(record, offer.owner, place.path));
-  if (!place.there) {  // a dry run
+  if (!place.there) {  // a dry run for a new folder
     Answer all{.place = place.path, .drafts = "", .rsync = has_rsync()};
     if (!offer.manifest.empty()) all.needed = {{0, offer.manifest.size() - 1}};
     return all;
@@ -377,12 +385,14 @@ Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders) {
   comparison.answer.rsync = has_rsync();
   comparison.answer.remarks = std::move(remarks);
   if (offer.dry_run) return std::move(comparison.answer);
+  // The client shows the user what will be removed, then sends the same offer again with `told`.
   if (comparison.answer.removed != 0 && !offer.told) {
     comparison.answer.waits = true;
     return std::move(comparison.answer);
   }
   LOCKSTEP_TRY(comparison.remove());
-  // A record that can't be kept would make the files sent now nobody's.
+  // Keep the record before any file arrives. Without it the files would look like files of the
+  // host's user, and a later sync would not replace or remove them.
   if (!comparison.is_settled())
     LOCKSTEP_TRY(io::keep_record(path, encode_record(comparison.next(place.path))));
   if (!comparison.answer.needed.empty()) comparison.answer.drafts = drafts_for(place.path, path);

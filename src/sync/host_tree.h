@@ -1,5 +1,5 @@
-// The host's side of a sync: compares what lies there with what is offered, removes what was sent
-// earlier and is gone at the client, and says what it needs.
+// The host's side of a sync: compares the host's tree with the offer, removes files that were sent
+// earlier and are gone on the client, and says which files it needs.
 #pragma once
 
 #include "base/error.h"
@@ -17,18 +17,19 @@ namespace lockstep::sync {
 
 struct HostFolders {
   std::string home;
-  std::string records;  // made where it is missing
+  std::string records;  // made if missing
 };
 
-// Nothing is changed where this fails, and nothing by a dry run. What was not sent by Lockstep is
-// never removed, and overwritten only if the offer forces it.
+// Compares and prepares the host's tree, and returns what the host needs. Changes nothing if it
+// fails or if the offer is a dry run. Never removes files that Lockstep did not send, and
+// overwrites them only if the offer forces it.
 Result<Answer> answer_offer(const Offer& offer, const HostFolders& folders);
 
-// Writes what the host has said that it needs. Only files of an offer that was answered are taken.
+// Writes the files that an answered offer asked for. Refuses all others.
 class DeliveryTaker {
  public:
   explicit DeliveryTaker(HostFolders folders) : folders_(std::move(folders)) {}
-  // All deliveries are for the place of the first.
+  // All deliveries must be for the destination of the first one.
   Status take(const Delivery& delivery);
 
  private:
@@ -40,8 +41,10 @@ class DeliveryTaker {
   std::optional<Confined> tree_;
 };
 
-// The files and links at the wish's path, whoever put them there.
+// Returns all files and links at the wish's path, also those that Lockstep did not send.
 Result<Manifest> list_tree(const Wish& wish, const HostFolders& folders);
+// Returns the bytes of each wanted piece, in order. A piece is shorter than wanted if the file has
+// shrunk.
 Result<std::vector<std::string>> give_contents(const Wish& wish, const HostFolders& folders);
 
 }  // namespace lockstep::sync

@@ -18,7 +18,7 @@ std::string_view without_trailing_spaces(std::string_view line) {
       continue;
     }
     in_spaces = false;
-    // A backslash at the end makes git keep the line as it is.
+    // git keeps the line unchanged if a backslash ends it.
     if (line[i] == '\\' && ++i == line.size()) return line;
   }
   return in_spaces ? line.substr(0, end) : line;
@@ -28,6 +28,7 @@ std::string_view without_trailing_spaces(std::string_view line) {
 
 IgnoreRules::IgnoreRules(std::string_view text, std::string base) : base_(std::move(base)) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  // git strips a carriage return at the end, and ignores the bytes after a NUL.
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -68,14 +69,15 @@ bool IgnoreRules::matches(const Pattern& pattern, std::string_view path) const {
       return false;
     path.remove_prefix(base_.size() + 1);
   }
-  // The plain bytes before are compared apart, as git does: what follows is a pattern of its own,
-  // so that "a**/b" has its "**" at the beginning.
+  // Compares the plain bytes separately, as git does. The rest is then a pattern of its own, so
+  // that in "a**/b" the "**" stands at a beginning.
   if (!path.starts_with(text.substr(0, pattern.plain_bytes))) return false;
   path.remove_prefix(pattern.plain_bytes);
   return wildmatch(text.substr(pattern.plain_bytes), path, Slashes::apart);
 }
 
 std::optional<bool> IgnoreRules::about(std::string_view path, bool is_folder) const {
+  // The last matching line wins.
   for (auto pattern = patterns_.rbegin(); pattern != patterns_.rend(); ++pattern)
     if ((is_folder || !pattern->only_folders) && matches(*pattern, path)) return pattern->ignores;
   return std::nullopt;

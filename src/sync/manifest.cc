@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::size_t kFewestBytesOfAnEntry = 5;
 
-// Bits of an entry's first byte.
+// The bits of an entry's first byte after the path.
 constexpr std::uint8_t kIsLink = 1;
 constexpr std::uint8_t kIsExecutable = 2;
 
@@ -22,6 +22,7 @@ Failure corrupt() {
   return fail(Errc::corrupt, "the list of files makes no sense");
 }
 
+// Zigzag puts the sign into the lowest bit, so that times before 1970 stay short as well.
 std::uint64_t zigzag(std::int64_t number) {
   return static_cast<std::uint64_t>(number) << 1 ^ static_cast<std::uint64_t>(number >> 63);
 }
@@ -39,7 +40,7 @@ bool by_path(const Entry& a, const Entry& b) {
   return a.path < b.path;
 }
 
-// The fields behind the path.
+// Reads the fields after the path.
 bool decode_rest(std::string_view& bytes, Entry& entry) {
   if (bytes.empty()) return false;
   const auto bits = static_cast<std::uint8_t>(bytes.front());
@@ -81,7 +82,7 @@ bool same(const Entry& there, const Entry& meant) {
   if (there.kind != meant.kind) return false;
   if (there.kind == Kind::link) return there.target == meant.target;
   if (there.size != meant.size || there.executable != meant.executable) return false;
-  // Some file systems keep whole seconds, others microseconds or steps of 100 ns.
+  // FAT and old NFS store whole seconds, others microseconds or steps of 100 ns.
   for (const std::int64_t step :
        {std::int64_t{1}, std::int64_t{100}, std::int64_t{1000}, kNsPerSecond})
     if (there.mtime_ns == meant.mtime_ns - ((meant.mtime_ns % step) + step) % step) return true;
@@ -132,6 +133,7 @@ std::optional<std::uint64_t> decode_number(std::string_view& bytes) {
   for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
     const auto byte = static_cast<std::uint8_t>(bytes.front());
     bytes.remove_prefix(1);
+    // The tenth byte has room for one bit only.
     if (shift == 63 && byte > 1) return std::nullopt;
     number |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
     if (byte < 0x80) return number;
@@ -173,7 +175,8 @@ void encode(const Manifest& manifest, std::string& out) {
 
 Result<Manifest> decode(std::string_view& bytes) {
   const auto count = decode_number(bytes);
-  // No count makes us do more work than its sender has done.
+  // Bound the count by the bytes that came, so that a small message cannot make us reserve much
+  // memory.
   if (!count || *count > kMostEntries || *count > bytes.size() / kFewestBytesOfAnEntry + 1)
     return corrupt();
   Manifest manifest;
@@ -190,6 +193,7 @@ Result<Manifest> decode(std::string_view& bytes) {
     if (!decode_rest(bytes, entry)) return corrupt();
     path_bytes += entry.path.size() + entry.target.size();
     if (path_bytes > kMostPathBytes) return corrupt();
+    // Ascending paths rule out duplicates, and the lookups rely on the order.
     if (!manifest.empty() && entry.path <= manifest.back().path) return corrupt();
     manifest.push_back(std::move(entry));
   }

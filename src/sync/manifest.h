@@ -1,4 +1,4 @@
-// What a tree consists of: its files and links, as far as stat() knows them. Pure.
+// The manifest of a tree: its files and links, as stat() describes them. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -17,54 +17,60 @@ enum class Kind : std::uint8_t { file, link };
 struct Entry {
   std::string path;  // relative to the root, parts between single slashes
   Kind kind = Kind::file;
-  bool executable = false;  // of a file, as what follows
+  bool executable = false;  // files only, like size and mtime_ns
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
-  std::string target = {};  // of a link
+  std::string target = {};  // links only
 
   bool operator==(const Entry&) const = default;
 };
 
-// Sorted by the paths' bytes; no path twice.
+// Sorted by the bytes of the paths, without duplicates.
 using Manifest = std::vector<Entry>;
 
+// Sorts by path and drops duplicates.
 void sort(Manifest& manifest);
+// Returns the entry of a path, or nullptr. The manifest must be sorted.
 const Entry* find(const Manifest& manifest, std::string_view path);
 
-// Whether `there` is what was meant to arrive. File systems may keep less of a time than ours does.
+// Returns true if `there` is `meant` after a transfer: some file systems store times with fewer
+// digits.
 bool same(const Entry& there, const Entry& meant);
 
-// Whether git could take a folder or file of this name for a repository: ".git" in any case, as
-// file systems that ignore case have it, and its short name on NTFS, "git~1".
+// Returns true for names that git may take for a repository: ".git" in any case, because some file
+// systems ignore case, and "git~1", its short name on NTFS.
 bool is_of_git(std::string_view part);
 
-// Refuses what could lead out of the root ("", "/x", "a//b", "a/../b") and whatever is_of_git().
+// Refuses paths that could lead out of the root ("", "/x", "a//b", "a/../b") or are git's own
+// (is_of_git()).
 Status check_path(std::string_view path);
 
-// Whether the text of a link from a host that is not trusted keeps it in the tree, whatever other
-// links are there, or will be: ".." only in front, where the link's own real folder bounds them,
-// and nothing that is_of_git(). Confined::leads_out() says where the user's own links lead it.
+// Returns true if a link from an untrusted host stays in the tree, whatever other links exist or
+// will exist. ".." is allowed only at the front, where the link's own real folder bounds it. Links
+// to git's own files are refused. Confined::leads_out() checks where the user's own links lead.
 bool link_may_come(const Entry& link);
 
 inline constexpr std::size_t kMostEntries = 4U << 20;
 inline constexpr std::size_t kMostPath = 4095;
-// Of all paths and targets of one manifest that is read. An entry of 5 bytes can repeat 4,095 bytes
-// of the path before it.
+// The limit for all paths and targets of one manifest, in bytes: an entry of 5 bytes can repeat
+// 4,095 bytes of the path before.
 inline constexpr std::size_t kMostPathBytes = 512U << 20;
 
-// Bytes for the wire and for files: paths without what they share with the one before.
+// Appends the manifest's bytes, for the wire and for files. Each path omits the prefix that it
+// shares with the path before.
 void encode(const Manifest& manifest, std::string& out);
-// Takes one manifest from the front of the bytes. corrupt: no manifest, or a path that check_path
-// refuses.
+// Takes one manifest from the front of the bytes. corrupt: not a manifest, or a path that
+// check_path() refuses.
 Result<Manifest> decode(std::string_view& bytes);
 
-// The building blocks, for what stands around manifests.
+// Building blocks for formats that contain manifests. Numbers are LEB128 (7 bits a byte, low bits
+// first); texts have their length first. nullopt: cut or too large.
 void encode_number(std::uint64_t number, std::string& out);
 void encode_text(std::string_view text, std::string& out);
 std::optional<std::uint64_t> decode_number(std::string_view& bytes);
 std::optional<std::string_view> decode_text(std::string_view& bytes, std::size_t most);
 
-// The largest number there is where the sizes exceed it.
+// Returns the sum of all sizes, or the largest number if the sum overflows.
 std::uint64_t bytes_of(const Manifest& manifest);
 
 }  // namespace lockstep::sync

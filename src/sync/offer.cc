@@ -46,7 +46,7 @@ nlohmann::ordered_json some_of(const std::vector<std::string>& names) {
   return some;
 }
 
-// Ascending and without overlap, so that they are no more than what was offered.
+// Accepts only ascending spans without overlap: their sum cannot exceed the offer then.
 std::optional<std::vector<Span>> spans_in(const nlohmann::json& object, std::size_t offered) {
   const auto at = object.find("needed");
   if (at == object.end() || !at->is_array() || at->size() % 2 != 0) return std::nullopt;

@@ -1,5 +1,5 @@
-// The one question that decides a sync: the client offers its manifest, the host says which files
-// it needs. Both as bytes; pure. The two ends are always the same build.
+// The one exchange that decides a sync: the client offers its manifest, and the host answers which
+// files it needs. Pure bytes. Both ends are always the same build, so the format has no version.
 #pragma once
 
 #include "base/error.h"
@@ -15,17 +15,17 @@
 namespace lockstep::sync {
 
 struct Offer {
-  std::string destination = {};  // relative to the home there, or absolute
+  std::string destination = {};  // relative to the host's home, or absolute
   Owner owner = {};
-  bool force = false;    // takes over what others sent, overwrites what is in the way
-  bool dry_run = false;  // only says what would be
-  bool told = false;     // the user knows what will be removed
+  bool force = false;    // take over a tree of another owner, and overwrite files in the way
+  bool dry_run = false;  // change nothing, only answer
+  bool told = false;     // the user has been told what will be removed
   Manifest manifest = {};
 };
 std::string encode_offer(const Offer& offer);
 Result<Offer> decode_offer(std::string_view bytes);
 
-// Entries of the offered manifest, [first, last].
+// A range of entries of the offered manifest, both ends included.
 struct Span {
   std::size_t first;
   std::size_t last;
@@ -33,29 +33,29 @@ struct Span {
 };
 
 struct Answer {
-  std::string place;   // absolute, where the tree lies there
-  std::string drafts;  // a folder there on the same file system, for files that are not whole yet
-  bool rsync = false;  // it is installed there
+  std::string place;   // absolute path of the tree on the host
+  std::string drafts;  // folder on the host's same file system for files in transfer; "": none
+  bool rsync = false;  // rsync is installed on the host
   std::vector<Span> needed = {};
-  std::size_t removed = 0;                 // sent earlier and gone here, or forced out of the way
-  std::vector<std::string> removals = {};  // their names, or some of them
-  // Nothing was changed yet, as something is to be removed: the same offer comes again once the
-  // user was told.
+  std::size_t removed = 0;  // sent earlier and gone on the client, or forced out of the way
+  std::vector<std::string> removals = {};  // the paths of `removed`, at most 1,000
+  // True: nothing has changed yet, because something must be removed. The client tells the user and
+  // sends the same offer again with `told`.
   bool waits = false;
-  std::size_t edited = 0;              // sent earlier, changed there, now overwritten
-  std::vector<std::string> kept = {};  // gone here, and not there as they were sent: left alone
-  // Changed there and not here since both were the same, and never sent: left alone.
+  std::size_t edited = 0;              // sent earlier, edited on the host, now overwritten
+  std::vector<std::string> kept = {};  // gone on the client but edited on the host: left alone
+  // Never sent, equal once, and changed only on the host since: left alone.
   std::vector<std::string> theirs = {};
   std::vector<std::string> remarks = {};
 
   bool operator==(const Answer&) const = default;
 };
-// JSON. An error of the host is an answer too.
+// Prints JSON. An error of the host is an answer, too.
 std::string print_answer(const Result<Answer>& answer);
-// offered: how many entries the spans may speak of.
+// offered: the number of entries in the offer; spans beyond it are refused.
 Result<Answer> parse_answer(std::string_view json, std::size_t offered);
 
-// The entries that are needed.
+// Returns the needed entries.
 Manifest pick(const Manifest& manifest, const std::vector<Span>& needed);
 
 }  // namespace lockstep::sync

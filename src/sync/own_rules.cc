@@ -19,7 +19,7 @@
 namespace lockstep::sync {
 namespace {
 
-constexpr std::size_t kMostRules = 4UL << 20;  // bytes of an ignore file
+constexpr std::size_t kMostRules = 4UL << 20;  // of one ignore file
 constexpr std::size_t kMostDepth = 512;
 
 std::string env(const char* name) {
@@ -31,7 +31,8 @@ std::string read_or_nothing(const std::string& path) {
   return io::read_file(path, kMostRules).value_or("");
 }
 
-// The user's own excludes file: the last configuration that names one, else the usual place.
+// Returns the user's own excludes file: the last configuration that names one wins, as in git, else
+// the default place.
 std::string users_excludes(const std::string& git_folder) {
   const std::string home = env("HOME");
   const std::string xdg =
@@ -50,7 +51,7 @@ class Walk {
  public:
   enum class Ignores { hold, do_not };
   Walk(std::string top, Ignores ignores) : top_(std::move(top)), ignores_(ignores) {}
-  // below: of the root, relative to the top of its repository.
+  // below: the root, relative to the top of its repository.
   Result<std::vector<std::string>> run(const std::string& below);
 
  private:
@@ -61,12 +62,13 @@ class Walk {
 
   std::string top_;
   Ignores ignores_;
-  std::size_t skip_ = 0;      // bytes of the root's path below the top
-  std::vector<Rules> rules_;  // the last ones decide first
+  std::size_t skip_ = 0;      // bytes of the root's path below the top, cut from each result
+  std::vector<Rules> rules_;  // the last one decides first
   std::vector<std::string> paths_;
 };
 
-// base: the repository's place below the top.
+// base: path of the repository below the top. Its rules replace those of the outer repository, as
+// in git.
 void Walk::begin_repository(const std::string& base) {
   const std::string git = git_folder_of(base.empty() ? top_ : top_ + "/" + base);
   rules_.clear();
@@ -124,12 +126,13 @@ Status Walk::folder(int fd, const std::string& path, std::size_t depth) {
 }
 
 Status Walk::each(int fd, const std::string& path, const dirent& found, std::size_t depth) {
+  // Some file systems do not report the type in readdir().
   const std::string name = found.d_name;
   if (name == "." || name == ".." || name == ".git") return {};
   unsigned char type = found.d_type;
   if (type == DT_UNKNOWN) {
     struct stat info {};
-    if (fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};  // gone again
+    if (fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};  // removed meanwhile
     type = S_ISDIR(info.st_mode) ? DT_DIR : DT_REG;
   }
   std::string full = path.empty() ? name : path + "/" + name;
@@ -145,7 +148,7 @@ Status Walk::each(int fd, const std::string& path, const dirent& found, std::siz
 
 }  // namespace
 
-// Neither git nor we follow a link that is called .gitignore.
+// git does not follow a link named .gitignore either. O_NONBLOCK: the name may be a FIFO.
 std::string read_rules(int folder, const char* name) {
   const io::Fd fd(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return {};
@@ -175,6 +178,7 @@ std::string excludes_file_in(std::string_view config, const std::string& home) {
 }
 
 Result<std::vector<std::string>> files_by_own_rules(const std::string& root) {
+  // In a repository that this user does not trust, the rules above the root do not count.
   std::string top = git_top_of(root);
   if (top.empty() || top == "/" || (top != root && !check_git_owner(top))) top = root;
   Walk walk(top, Walk::Ignores::hold);

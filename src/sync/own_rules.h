@@ -1,4 +1,4 @@
-// The files of a folder by git's ignore rules, without git.
+// Lists the files of a folder by git's ignore rules, without git.
 #pragma once
 
 #include "base/error.h"
@@ -9,17 +9,17 @@
 
 namespace lockstep::sync {
 
-// Paths relative to the root, which is absolute. Inside of a repository the ignore files above the
-// root count too, as do its info/exclude and the user's own excludes file.
+// Returns paths relative to the root, which must be absolute. Inside a repository the ignore files
+// above the root count, too, and so do info/exclude and the user's own excludes file.
 Result<std::vector<std::string>> files_by_own_rules(const std::string& root);
 
-// All of them: no ignore file is looked at.
+// Returns all files, without reading any ignore file.
 Result<std::vector<std::string>> all_files(const std::string& root);
 
-// An ignore file's text; "" where there is none. folder: an open descriptor.
+// Returns the text of an ignore file, or "". folder: an open descriptor.
 std::string read_rules(int folder, const char* name);
 
-// core.excludesFile of a git configuration file's text; "" if it names none. Pure.
+// Returns core.excludesFile of a git configuration, or "". Pure.
 std::string excludes_file_in(std::string_view config, const std::string& home);
 
 }  // namespace lockstep::sync

@@ -27,7 +27,8 @@ timespec time_of(std::int64_t ns) {
   return time;
 }
 
-// What is replaced keeps its bits, but for those that say whether it is a program.
+// Returns the mode of the file that will be replaced, with its executable bits set or cleared.
+// nullopt: no file is there.
 std::optional<mode_t> mode_kept(int folder, const std::string& name, bool executable) {
   struct stat info {};
   if (fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
@@ -41,8 +42,9 @@ Result<io::Fd> open_draft(int folder, const std::string& draft, const Piece& pie
   const std::string what = "write " + printable(piece.entry.path);
   if (piece.offset == 0) {
     const mode_t mode = piece.entry.executable ? 0777 : 0666;
+    // O_EXCL: never write through a file or link that someone put in the draft's place.
     io::Fd fd(openat(folder, draft.c_str(), kFlags | O_CREAT | O_EXCL, mode));
-    if (!fd && errno == EEXIST) {  // of a transfer that was interrupted
+    if (!fd && errno == EEXIST) {  // left by an interrupted transfer
       unlinkat(folder, draft.c_str(), 0);
       fd = io::Fd(openat(folder, draft.c_str(), kFlags | O_CREAT | O_EXCL, mode));
     }
@@ -86,6 +88,7 @@ Result<std::string> read_piece(Confined& tree, std::string_view path, std::uint6
   if (!folder) return std::string();
   const io::Fd fd(openat(*folder, std::string(last_part(path)).c_str(),
                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  // ELOOP: a link has taken the file's place.
   if (!fd && (errno == ENOENT || errno == ELOOP)) return std::string();
   if (!fd) return fail_sys("read " + printable(path), errno);
   struct stat info {};

@@ -1,5 +1,5 @@
-// Pieces of files, read from a tree and written into one. No link is followed, and a file is
-// replaced in one step once it is whole.
+// Reads and writes pieces of files in a tree. Follows no link, and replaces a file in one step once
+// all its pieces have come.
 #pragma once
 
 #include "base/error.h"
@@ -12,15 +12,15 @@
 
 namespace lockstep::sync {
 
-// Fewer bytes than asked for: the file is shorter now, or gone.
+// Returns fewer bytes than `length` if the file is shorter now or gone.
 Result<std::string> read_piece(Confined& tree, std::string_view path, std::uint64_t offset,
                                std::uint64_t length);
 
-// The pieces of one file must come in order, all of them to the same tree.
+// Writes one piece. The pieces of a file must come in order, all through the same Confined.
 Status write_piece(Confined& tree, const Piece& piece);
 
-// Where a file lies that is not whole yet: beside the one it becomes. "": what all of these names
-// begin with.
+// Returns the draft's path for a file in transfer, in the same folder, so that rename() works. path
+// "": the common prefix of all drafts' names.
 std::string draft_of(std::string_view path);
 
 }  // namespace lockstep::sync

@@ -16,7 +16,7 @@ constexpr std::string_view kFine = "lockstep-tree\n";
 constexpr std::string_view kError = "lockstep-error\n";
 constexpr std::size_t kMostWords = 4096;
 constexpr std::size_t kFrameHead = sizeof(std::uint32_t);
-// The contents of a delivery, and 4,096 paths of full length.
+// The content of a delivery, and 4,096 paths of full length.
 constexpr std::uint64_t kMostFrame = kMostPieceBytes + kMostPieces * 4 * kMostPath;
 
 Failure corrupt() {
@@ -35,7 +35,7 @@ bool take_text(std::string_view& bytes, std::string& text, std::size_t most) {
   return read.has_value();
 }
 
-// An entry as a manifest of one: that has all the checks.
+// Reads an entry as a manifest of one entry, which brings all checks with it.
 Result<Entry> take_entry(std::string_view& bytes) {
   LOCKSTEP_TRY_ASSIGN(Manifest one, decode(bytes));
   if (one.size() != 1) return corrupt();
@@ -69,7 +69,7 @@ std::string encode_error(const Error& error) {
   return out;
 }
 
-// The other end's error, if the bytes are one.
+// Returns the other end's error if the bytes are one, else skips the heading.
 Status check_error(std::string_view& bytes) {
   if (take(bytes, kFine)) return {};
   std::string message;
@@ -139,6 +139,7 @@ Result<std::optional<Delivery>> DeliveryReader::next() {
   codec::wire::Reader(left).number(size);
   if (size > kMostFrame) return corrupt();
   if (left.size() < kFrameHead + size) {
+    // Moves the rest to the front only when it is incomplete, so each byte moves once.
     unread_.erase(0, std::exchange(read_, 0));
     return std::nullopt;
   }

@@ -11,7 +11,7 @@
 namespace lockstep::sync {
 namespace {
 constexpr std::string_view kMagic = "lockstep-synced 2\n";
-// Its records took whatever was the same on both sides for sent.
+// Version 1 counted files that were equal on both sides as sent.
 constexpr std::string_view kFirstMagic = "lockstep-synced 1\n";
 
 bool decode_texts(std::string_view& bytes, std::initializer_list<std::string*> texts) {
@@ -64,13 +64,14 @@ Result<Record> decode_record(std::string_view bytes) {
   const auto place = decode_text(bytes, kMostPath);
   if (!place) return corrupt();
   record.place = *place;
-  // The first version knew no installation.
+  // Version 1 had no installation.
   Owner& owner = record.owner;
   if (!decode_texts(bytes, {&owner.host, &owner.root})) return corrupt();
   if (!first && !decode_texts(bytes, {&owner.installation})) return corrupt();
   LOCKSTEP_TRY_ASSIGN(record.sent, decode(bytes));
   LOCKSTEP_TRY_ASSIGN(record.coming, decode(bytes));
   if (first) {
+    // Files of a version 1 record may not be ours, so treat them as met: then no sync removes them.
     std::swap(record.met, record.sent);
   } else {
     LOCKSTEP_TRY_ASSIGN(record.met, decode(bytes));

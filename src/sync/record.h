@@ -1,5 +1,5 @@
-// What a host knows of a tree that was sent to it: by whom, and which files. It decides what may be
-// removed or overwritten there.
+// The host's record of a tree that was sent: its owner and its files. The record decides which
+// files a sync may remove or overwrite.
 #pragma once
 
 #include "base/error.h"
@@ -12,30 +12,30 @@
 namespace lockstep::sync {
 
 struct Owner {
-  std::string host = {};  // for messages: it can change
+  std::string host = {};  // for messages only; a machine may be renamed
   std::string root = {};
-  std::string installation = {};  // a random id that the client's user keeps; empty: not known
+  std::string installation = {};  // a random id kept by the client's user; empty: unknown
   bool operator==(const Owner&) const = default;
 };
 std::string owner_text(const Owner& owner);  // "laptop:/home/me/project", for messages
-// The root and the installation decide. The host's name stands in where an installation is not
-// known, as in records of older versions.
+// Compares root and installation. The host's name stands in if an installation is unknown, as in
+// records of older versions.
 bool same_owner(const Owner& a, const Owner& b);
 void encode_owner(const Owner& owner, std::string& out);
 std::optional<Owner> decode_owner(std::string_view& bytes);
 
 struct Record {
-  std::string place;  // where the tree lies, absolute
+  std::string place;  // absolute path of the tree
   Owner owner;
-  Manifest sent = {};    // known to have arrived
+  Manifest sent = {};    // have arrived
   Manifest coming = {};  // may have arrived: a transfer was begun
-  Manifest met = {};     // was the same on both sides already, and is never removed
+  Manifest met = {};     // were equal on both sides before any transfer; never removed
 };
 
 std::string encode_record(const Record& record);
 Result<Record> decode_record(std::string_view bytes);
 
-// "HASH" of a place: its record's name in the folder of records.
+// Returns the record's file name for a place: 16 hex digits.
 std::string record_name(std::string_view place);
 
 }  // namespace lockstep::sync

@@ -20,7 +20,7 @@ std::vector<std::string> rsync_command(const RsyncSettings& settings) {
       "--times",
       "--omit-dir-times",
       "--executability",
-      // Paths of a host with spaces arrive whole, whatever the version.
+      // Keeps paths with spaces whole on every version of rsync.
       "--protect-args",
       "--files-from=-",
       "--from0",
@@ -35,7 +35,7 @@ std::vector<std::string> rsync_command(const RsyncSettings& settings) {
 std::string rsync_input(const Manifest& needed) {
   std::string input;
   for (const Entry& entry : needed) {
-    // Else '#' and ';' would begin a comment.
+    // Without "./", rsync takes a line that begins with '#' or ';' as a comment.
     input += "./" + entry.path;
     input.push_back('\0');
   }
@@ -54,8 +54,8 @@ bool changes_rsync(std::string_view variable) {
 
 std::optional<std::string> ssh_for_rsync(const std::string& socket) {
   if (socket.find_first_of("'%") != std::string::npos) return std::nullopt;
-  // Nothing of the user's ssh settings matters to a session of a master that is there, and without
-  // one no connection is made that would follow other rules.
+  // A session of a running master needs none of the user's settings. ProxyCommand=false keeps ssh
+  // from opening a new connection, without those settings, if the master is gone.
   return "ssh -F none -x -T -a -S '" + socket + "' -o BatchMode=yes -o ProxyCommand=false";
 }
 
@@ -67,7 +67,7 @@ std::string rsync_trouble(int code, std::string_view said) {
   std::string why;
   for (const std::string& line : split(said, '\n')) {
     const std::string_view text = strip(line);
-    // Its last line only counts what the lines before have named.
+    // rsync's last line only sums up the lines before.
     if (text.empty() || text.starts_with("rsync error:")) continue;
     if (why.empty() || text.find("No space left") != std::string_view::npos) why = printable(text);
   }

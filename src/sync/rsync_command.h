@@ -1,4 +1,4 @@
-// The command lines of rsync, and what it says. Argv out, text in, no spawning.
+// rsync's command lines and messages. Builds argv and reads text; starts nothing.
 #pragma once
 
 #include "sync/manifest.h"
@@ -12,30 +12,32 @@
 namespace lockstep::sync {
 
 struct RsyncSettings {
-  std::string shell;   // the program that takes "HOST COMMAND ARGS", with its arguments, for -e
-  std::string place;   // absolute, on the host
-  std::string drafts;  // absolute, on the host, for files that are not whole yet; "": beside them
+  std::string shell;   // for --rsh: a program, with arguments, called as "SHELL HOST COMMAND ARGS"
+  std::string place;   // absolute path on the host
+  std::string drafts;  // absolute path on the host for files in transfer; "": beside the files
 };
 
-// Sends files of the folder in which it is started; their paths are its input, each with a NUL
-// behind. Prints the bytes that it sent of each.
+// Returns the argv that sends files from the current folder. Its stdin is rsync_input(). Prints the
+// number of bytes sent for each file.
 std::vector<std::string> rsync_command(const RsyncSettings& settings);
+// Returns the paths, each with a NUL behind.
 std::string rsync_input(const Manifest& needed);
 
-// Whether this machine has it.
+// Returns true if rsync is installed on this machine.
 bool has_rsync();
 
-// Variables of ours that would change what rsync does.
+// Returns true for variables of this process that would change what rsync does or prints.
 bool changes_rsync(std::string_view variable);
 
-// ssh as rsync starts it: through the master that listens at the socket, or not at all. nullopt: a
-// path that rsync would take apart.
+// Returns the ssh command for rsync, which only uses the master at the socket. nullopt: rsync would
+// split the path wrongly.
 std::optional<std::string> ssh_for_rsync(const std::string& socket);
 
-// Whether another way to the host could help: its login shell talks, or the master is gone.
+// Returns true if another connection might work: the login shell prints text, or the master is
+// gone.
 bool may_try_another_shell(int code, std::string_view said);
 
-// Why it failed: in its exit code and the last words on its standard error.
+// Returns why rsync failed, from its exit code and the end of its stderr.
 std::string rsync_trouble(int code, std::string_view said);
 
 }  // namespace lockstep::sync

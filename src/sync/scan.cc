@@ -16,19 +16,20 @@
 namespace lockstep::sync {
 namespace {
 
-// What the .lockstepignore files of the tree take away. Fast for paths in order.
+// Applies the .lockstepignore files of the tree. Fast for sorted paths, because it keeps the rules
+// of the current folders.
 class OwnIgnores {
  public:
   explicit OwnIgnores(Confined& tree) : tree_(tree) {}
   bool drop(std::string_view path);
 
  private:
-  // The folders on the way to the last path, the root first.
+  // The folders above the last path, the root first.
   struct Level {
     std::string folder;
-    std::shared_ptr<const IgnoreRules> rules = {};  // nullptr: none here
+    std::shared_ptr<const IgnoreRules> rules = {};  // nullptr: no file here
     bool dropped = false;
-    bool any_rules = false;  // here or above
+    bool any_rules = false;  // here or in a folder above
   };
   void enter(std::string_view folder);
   bool decide(std::string_view path, bool is_folder) const;
@@ -99,7 +100,8 @@ class Scanner {
 Result<std::vector<std::string>> Scanner::paths_in(const std::string& folder) {
   if (by_ == By::nothing) return all_files(folder);
   if (const std::string top = by_ == By::git ? git_top_of(folder) : ""; !top.empty()) {
-    // Git must not even read the settings of a repository that somebody else controls.
+    // git reads a repository's settings at once, and settings of another user's repository could
+    // run programs.
     const Status owned = check_git_owner(top);
     auto paths = owned ? git_files(folder) : Failure(owned.error());
     if (paths) return paths;
@@ -109,13 +111,13 @@ Result<std::vector<std::string>> Scanner::paths_in(const std::string& folder) {
   return files_by_own_rules(folder);
 }
 
-// below: "" or the place of a repository inside of the root.
+// below: "" or the path of a repository inside the root.
 Status Scanner::add_repository(const std::string& below) {
   LOCKSTEP_TRY_ASSIGN(auto paths, paths_in(below.empty() ? root_ : root_ + "/" + below));
   if (!below.empty())
     for (std::string& path : paths)
       path.insert(0, below + "/");
-  // Neighbours in order share their open folder.
+  // Neighbours share their open folder in Confined.
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   scan_.manifest.reserve(scan_.manifest.size() + paths.size());
@@ -125,16 +127,16 @@ Status Scanner::add_repository(const std::string& below) {
 }
 
 Status Scanner::add(const std::string& path) {
-  if (!check_path(path)) return {};  // such as the .git of a repository inside
+  if (!check_path(path)) return {};  // such as the .git of an inner repository
   if (last_part(path).starts_with(draft_of(""))) {
     scan_.drafts.push_back(path);
     return {};
   }
   if (by_ != By::nothing && ignores_.drop(path)) return {};
   LOCKSTEP_TRY_ASSIGN(const auto info, tree_.look(path));
-  if (!info) return {};  // deleted, or behind a link that is sent itself
+  if (!info) return {};  // deleted, or behind a link that is sent as a link
   if (S_ISDIR(info->st_mode)) {
-    // A repository inside of the repository. A submodule that was not fetched is empty.
+    // An inner repository. A submodule that was not fetched is an empty folder.
     return is_git_top(root_ + "/" + path) ? add_repository(path) : Status{};
   }
   LOCKSTEP_TRY_ASSIGN(auto entry, tree_.entry(path, *info));

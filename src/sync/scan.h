@@ -1,4 +1,4 @@
-// Which files of a folder belong to what is sent, and what stat() says of them.
+// Finds the files of a folder that belong to the project, with what stat() says of them.
 #pragma once
 
 #include "base/error.h"
@@ -12,22 +12,22 @@ namespace lockstep::sync {
 
 struct Scan {
   Manifest manifest = {};
-  // What can't be sent: sockets, fifos, devices.
+  // Sockets, FIFOs and devices, which cannot be sent.
   std::vector<std::string> special = {};
-  // What an interrupted `lockstep sync --back` has left. It is not the project's.
+  // Drafts of an interrupted `lockstep sync --back`. They do not belong to the project.
   std::vector<std::string> drafts = {};
-  // Words for a person, such as why git was not asked.
+  // Messages for the user, such as why git was not asked.
   std::vector<std::string> remarks = {};
 };
 
 enum class By {
-  git,        // git where it is there and the folder is a repository's, else our own rules
-  own_rules,  // what git would say, without asking it: for tests, and for machines without git
-  nothing,    // all files, whatever is ignored: a job's outputs, as --back brings them
+  git,        // git, if installed and the folder is in a repository; else our own rules
+  own_rules,  // git's rules without git: for tests and machines without git
+  nothing,    // all files, ignored or not: a job's outputs, for --back
 };
 
-// root: absolute. Git's ignore files hold, and .lockstepignore, which only takes away. .git itself
-// never belongs.
+// Returns the project's files. root: absolute. Git's ignore files count; .lockstepignore can only
+// take more files away. .git never belongs to the project.
 Result<Scan> scan(const std::string& root, By by = By::git);
 
 }  // namespace lockstep::sync

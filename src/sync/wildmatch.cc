@@ -9,14 +9,15 @@ namespace {
 
 using Byte = unsigned char;
 
-// How a comparison ends. The kinds of failure tell the callers which further tries are in vain.
+// The result of a comparison. The kinds of failure tell callers which further tries cannot help.
 enum class Found {
   match,
   no_match,
-  no_match_to_the_end,   // no later beginning in the text can match either
-  no_match_until_stars,  // only a "**" further out can still match
+  no_match_to_the_end,   // no later start in the text can match either
+  no_match_until_stars,  // only an outer "**" can still match
 };
 
+// Patterns with many stars take exponential time; a project's ignore file must not hang a sync.
 constexpr std::size_t kMostSteps = 1UL << 20;
 
 bool is_special(Byte c) {
@@ -51,7 +52,7 @@ class Match {
   Match(std::string_view pattern, std::string_view text, Slashes slashes)
       : pattern_(pattern), text_(text), apart_(slashes == Slashes::apart) {}
 
-  // The pattern from `p` on against the text from `t` on.
+  // Matches the pattern from `p` on with the text from `t` on.
   Found from(std::size_t p, std::size_t t);
 
  private:
@@ -63,15 +64,16 @@ class Match {
   }
   struct Stars {
     Found found = Found::no_match;
-    bool decided = true;  // false: go on behind p and t
+    bool decided = true;  // false: continue at p and t
     std::size_t p = 0;
     std::size_t t = 0;
   };
   Stars stars(std::size_t begin, std::size_t p, std::size_t t);
   Found stretch(std::size_t p, std::size_t t, bool over_slashes);
-  // p: at the '['; leaves it at the ']'.
+  // p: at the '['; left at the ']'.
   Found bracket(std::size_t& p, Byte c) const;
-  // One member of the class at p; `before` is the last plain byte, which a range begins with.
+  // Matches one member of the class at p. `before`: the last plain byte, with which a range may
+  // begin.
   bool member(std::size_t& p, Byte& current, Byte before, Byte c, bool& matched) const;
 
   std::string_view pattern_;
@@ -120,7 +122,7 @@ Match::Stars Match::stars(std::size_t begin, std::size_t p, std::size_t t) {
         (first == begin || pattern(first - 1) == '/') &&
         (pattern(p) == 0 || pattern(p) == '/' || (pattern(p) == '\\' && pattern(p + 1) == '/'));
     if (apart_ && stands_alone) {
-      // "a/**/b" is also "a/b".
+      // "a/**/b" also matches "a/b".
       if (pattern(p) == '/' && from(p + 1, t) == Found::match) return {Found::match};
       over_slashes = true;
     }
@@ -137,7 +139,8 @@ Match::Stars Match::stars(std::size_t begin, std::size_t p, std::size_t t) {
   return {stretch(p, t, over_slashes)};
 }
 
-// What a star stands for becomes longer until the rest of the pattern matches the rest of the text.
+// Lets the star take one more byte at a time until the rest of the pattern matches the rest of the
+// text.
 Found Match::stretch(std::size_t p, std::size_t t, bool over_slashes) {
   for (; text(t) != 0; ++t) {
     if (++steps_ > kMostSteps) return Found::no_match_to_the_end;
@@ -183,7 +186,7 @@ bool Match::member(std::size_t& p, Byte& current, Byte before, Byte c, bool& mat
     Byte last = pattern(++p);
     if (last == '\\') last = pattern(++p);
     matched = matched || (last != 0 && c >= before && c <= last);
-    current = 0;  // no range begins with the end of another one
+    current = 0;  // the end of a range cannot begin another range
     return last != 0;
   }
   if (current == '[' && pattern(p + 1) == ':') {

@@ -1,4 +1,4 @@
-// Git's way to compare a name with a pattern of an ignore file; pure.
+// Git's matching of names against patterns of ignore files (wildmatch.c). Pure.
 #pragma once
 
 #include <string_view>
@@ -6,11 +6,11 @@
 namespace lockstep::sync {
 
 enum class Slashes {
-  plain,  // like any other byte
-  apart,  // neither '*' nor '?' nor a class matches one, "**" does
+  plain,  // a slash is like any other byte
+  apart,  // '*', '?' and classes do not match a slash, "**" does
 };
 
-// A pattern that would take more than a fixed number of steps matches nothing.
+// Returns true for a match. Gives up after a fixed number of steps, which counts as no match.
 bool wildmatch(std::string_view pattern, std::string_view text, Slashes slashes);
 
 }  // namespace lockstep::sync
